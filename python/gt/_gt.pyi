@@ -101,6 +101,7 @@ __all__ = [
     "record_function",
     "snapshot",
     "backward",
+    "depends",
     "grad",
     "VmapLevel",
     "vmap_level",
@@ -3551,6 +3552,8 @@ def data_roots() -> list[str] | None:
     """
 def default_dtype() -> dtype:
     """The dtype of new tensors of floats."""
+def depends(result: Tensor, on: Sequence[Tensor]) -> list[_bool]:
+    """For each of `on`, whether it, or what made it, is part of how a tensor came to be."""
 def disconnect() -> None:
     """Ends this thread's session: its tensors are gone, and a new tensor is an error.
 

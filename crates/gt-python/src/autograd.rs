@@ -47,6 +47,13 @@ fn grad(
     Ok(grads.into_iter().map(|grad| grad.map(PyTensor)).collect())
 }
 
+/// For each of `on`, whether it, or what made it, is part of how a tensor came to be.
+#[pyfunction]
+fn depends(result: PyRef<'_, PyTensor>, on: Tensors<'_>) -> Vec<bool> {
+    let on: Vec<_> = on.iter().map(|tensor| tensor.0.clone()).collect();
+    tape::depends(&result.0, &on)
+}
+
 /// Adds the gradients of `outputs` to those of all leaves they depend on, or of `inputs`.
 #[pyfunction]
 fn backward(
@@ -186,5 +193,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(record_function, module)?)?;
     module.add_function(wrap_pyfunction!(snapshot, module)?)?;
     module.add_function(wrap_pyfunction!(backward, module)?)?;
+    module.add_function(wrap_pyfunction!(depends, module)?)?;
     module.add_function(wrap_pyfunction!(grad, module)?)
 }

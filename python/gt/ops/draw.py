@@ -24,6 +24,10 @@ def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Source
     start = complex(from_, from_) if self.dtype.is_complex else from_
 
     def between(drawn: Tensor) -> Tensor:
+        if self.dtype in (gt.float16, gt.bfloat16):
+            # As many digits as the dtype has: more would be rounded up to the limit.
+            digits = 1 / gt.finfo(self.dtype).eps * 2
+            drawn = (drawn * digits).floor() / digits
         return drawn * (to - from_) + start
 
     return _fill("uniform_", self, uniform, generator, between, with_complex=True)

@@ -2,9 +2,8 @@
 
 Each library has its own graph. Where a tensor passes from one to the other, a node of the one
 stands for what lies behind it in the other: an *entrance* in GT's graph for a tensor of PyTorch's,
-an *exit* in PyTorch's graph for one of GT's. Neither graph says cheaply which entrances a result
-depends on, so a node is told all that are alive, and gradients of those that have no part in it are
-None.
+an *exit* in PyTorch's graph for one of GT's. A node's operands are the nodes on the far side that
+it depends on, so each graph alone has all of the order.
 
 A backward pass that reaches such a node in one graph runs the other's up to the nodes on its far
 side, which keep what arrives there; the first graph goes on with that.
@@ -18,6 +17,7 @@ from typing import Any
 import torch
 
 import gt
+from gt import _gt
 from gt._gt import torch_device
 from gt.torch.kernels import memory
 
@@ -25,14 +25,38 @@ from gt.torch.kernels import memory
 class _Crossing:
     """A tensor where it passes into the other library."""
 
-    def __init__(self, tensor: Any) -> None:
+    def __init__(self, tensor: Any, anchor: gt.Tensor | None = None) -> None:
         self.tensor = tensor
+        #: Of an entrance: a leaf of GT's that what comes of it depends on.
+        self.anchor = anchor
         #: The gradients that arrive, while the other library's pass is under way.
         self.arrived: list[Any] | None = None
 
 
+#: All entrances that a graph of GT's still has.
 _entrances: weakref.WeakSet[_Crossing] = weakref.WeakSet()
-_exits: weakref.WeakSet[_Crossing] = weakref.WeakSet()
+
+
+def _entrances_of(tensor: gt.Tensor) -> list[_Crossing]:
+    """Give the entrances that a tensor of GT's depends on."""
+    living = list(_entrances)
+    found = _gt.depends(tensor, [one.anchor for one in living])
+    return [one for one, is_one in zip(living, found, strict=True) if is_one]
+
+
+def _exits_of(tensor: torch.Tensor) -> list[_Crossing]:
+    """Give the exits that a tensor of PyTorch's depends on."""
+    seen, pending, exits = set(), [tensor.grad_fn], []
+    while pending:
+        node = pending.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        crossing = getattr(node, "crossing", None)
+        if isinstance(crossing, _Crossing):
+            exits.append(crossing)
+        pending.extend(of for of, _ in node.next_functions)
+    return exits
 
 
 def _through(crossings: list[_Crossing], run: Any) -> list[Any]:
@@ -96,7 +120,7 @@ class _Exit(torch.autograd.Function):
 
 def _plain_from_torch(tensor: torch.Tensor) -> gt.Tensor:
     if tensor.device.type == "cluster":
-        return torch_device.read(tensor).detach()
+        return memory.seen(tensor)
     return memory.from_host(tensor)
 
 
@@ -117,10 +141,10 @@ def from_torch(tensor: torch.Tensor) -> gt.Tensor:
     """
     if not (tensor.requires_grad and torch.is_grad_enabled() and gt.is_grad_enabled()):
         return _plain_from_torch(tensor)
-    crossing, exits = _Crossing(tensor), list(_exits)
-    _entrances.add(crossing)
     # GT records what has an operand that requires a gradient.
     anchor = gt.zeros(0, requires_grad=True)
+    crossing, exits = _Crossing(tensor, anchor), _exits_of(tensor)
+    _entrances.add(crossing)
     return _Entrance.apply(crossing, exits, anchor, *(one.tensor for one in exits))
 
 
@@ -136,8 +160,7 @@ def to_torch(tensor: gt.Tensor, device: str = "cluster") -> torch.Tensor:
     """
     if not (tensor.requires_grad and torch.is_grad_enabled() and gt.is_grad_enabled()):
         return _plain_to_torch(tensor, device)
-    crossing, entrances = _Crossing(tensor), list(_entrances)
-    _exits.add(crossing)
+    crossing, entrances = _Crossing(tensor), _entrances_of(tensor)
     anchor = torch.zeros(0, requires_grad=True)
     given = (one.tensor for one in entrances)
     return _Exit.apply(crossing, entrances, device, anchor, *given)

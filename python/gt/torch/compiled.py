@@ -29,10 +29,13 @@ _PLACES = {"device", "layout", "pin_memory", "non_blocking", "memory_format"}
 def compile_graph(graph: GraphModule, inputs: list[Any]) -> Callable[..., Any]:
     """Make a function of PyTorch's tensors from a graph.
 
-    A graph whose shapes are not known runs operator by operator.
+    A graph whose shapes are not known, or that depends on strides, runs operator by operator.
     """
     values = [node.meta.get("val") for node in graph.graph.nodes]
     if any(_is_symbolic(value) for value in values) or not _is_on_cluster(values):
+        return graph.forward
+    if any("as_strided" in str(node.target) for node in graph.graph.nodes):
+        # It depends on PyTorch's strides.
         return graph.forward
     expected = _outputs(graph)
     translated = _translate(graph)
@@ -66,13 +69,15 @@ def _outputs(graph: GraphModule) -> list[Any]:
 def _read(given: Any) -> Any:
     if not isinstance(given, torch.Tensor):
         return given
-    return torch_device.read(given) if given.device.type == "cluster" else memory.from_host(given)
+    return memory.seen(given) if given.device.type == "cluster" else memory.from_host(given)
 
 
 def _wrap(found: Any, like: Any) -> Any:
     """Give a result as PyTorch's, with the strides that it was traced with."""
     if not isinstance(found, gt.Tensor):
         return found
+    if like is not None and like.device.type == "cpu":
+        return memory.to_host(found)
     if like is None or like.is_contiguous():
         return torch_device.wrap(found)
     made = torch_device.blank(list(like.shape), list(like.stride()), found.dtype)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 import gt
+from gt.torch import dtypes
 
 _Host = torch.Generator
 
@@ -56,6 +57,37 @@ def register() -> None:
         # A copy to the cluster reads the host's memory as it is: nothing has to be pinned.
         torch.Tensor.pin_memory = lambda self, device=None: self  # type: ignore[method-assign]
     torch.accelerator.synchronize = _synchronizing(torch.accelerator.synchronize)
+    torch.set_default_dtype = _setting_dtype(torch.set_default_dtype)
+    if torch.distributed.is_available():
+        torch.distributed.init_process_group = _explaining(torch.distributed.init_process_group)
+
+
+def _setting_dtype(otherwise: Any) -> Any:
+    """Have GT's default dtype, which whole numbers become floats in, follow PyTorch's."""
+
+    @functools.wraps(otherwise)
+    def set_default_dtype(d: torch.dtype, /) -> None:
+        otherwise(d)
+        if d in dtypes.BY_TORCH:
+            gt.set_default_dtype(dtypes.to_gt(d))
+
+    return set_default_dtype
+
+
+def _explaining(otherwise: Any) -> Any:
+    """Say how a program runs on many workers where no process group can be made."""
+
+    @functools.wraps(otherwise)
+    def init_process_group(*args: Any, **kwargs: Any) -> None:
+        try:
+            otherwise(*args, **kwargs)
+        except (RuntimeError, ValueError) as error:
+            raise type(error)(
+                f"{error}\n  hint: on the device cluster one process uses all workers: leave "
+                "init_process_group out, and let gt.signal.context say how tensors are cut"
+            ) from error
+
+    return init_process_group
 
 
 def _synchronizing(otherwise: Any) -> Any:

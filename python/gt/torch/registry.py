@@ -31,8 +31,8 @@ _NAMESPACES = (
 _KEY = "PrivateUse1"
 #: Operators that need PyTorch's strides, which GT's function of the same name does not see.
 _OF_VIEWS = ("as_strided", "view_copy", "unfold_copy")
-#: Operators that are GT's `matmul`, for operands of as many axes as they take.
-_PRODUCTS = ("mm", "bmm")
+#: Operators that are GT's `matmul` for operands of so many axes.
+_PRODUCTS = {"mm": 2, "bmm": 3}
 _libraries: list[torch.library.Library] = []
 
 
@@ -95,6 +95,7 @@ def kernel_of(name: str) -> Callable[..., Any] | None:
         writes,
         _primitive(operator, function),
         function in kernels.MIXED,
+        _PRODUCTS.get(_packet(operator)),
     )
 
 
@@ -134,11 +135,18 @@ def _primitive(operator: torch._ops.OpOverload, function: Callable[..., Any]) ->
     """Give the primitive that a function issues where nothing but operands is given."""
     if isinstance(function, types.BuiltinFunctionType):
         return function.__name__
-    packet = operator._schema.name.removeprefix("aten::").rstrip("_")
+    packet = _packet(operator)
     if packet in _PRODUCTS:
         return "matmul"
+    if packet in ("add", "sub"):
+        return packet
     is_own = function is getattr(gt, packet, None) and hasattr(primitives, packet)
     return packet if is_own else None
+
+
+def _packet(operator: torch._ops.OpOverload) -> str:
+    """Give an operator's name without overload, and that of the form in place."""
+    return operator._schema.name.removeprefix("aten::").rstrip("_")
 
 
 def function_of(name: str | None) -> Callable[..., Any] | None:

@@ -6,6 +6,7 @@
 //!
 //! - [`node`]: what stands on the tape; [`list`]: the tape itself.
 //! - [`backward`]: the pass over a graph; [`rules`]: one operation's part in it.
+//! - [`reach`]: what a tensor depends on.
 //! - [`function`]: functions whose gradients a user defines; [`hooks`]: users' looks at gradients.
 
 mod backward;
@@ -13,6 +14,7 @@ mod function;
 mod hooks;
 mod list;
 mod node;
+mod reach;
 mod rules;
 
 use std::cell::Cell;
@@ -23,6 +25,7 @@ pub use function::{BackwardCall, Function};
 pub use hooks::{Hook, HookHandle};
 pub use list::{TapeEntry, tape};
 pub(crate) use node::Node;
+pub use reach::depends;
 
 thread_local! {
     static ENABLED: Cell<bool> = const { Cell::new(true) };

@@ -220,23 +220,28 @@ fn over<'py>(py: Python<'py>, storage: Storage, strided: &Strided) -> PyResult<B
 
     let code = Code::of(storage.dtype);
     let address = storage::add(storage).ok_or_else(|| {
-        PyRuntimeError::new_err("gt.torch: there are as many tensors as there can be, 8388608")
+        PyRuntimeError::new_err(
+            "gt.torch: a storage must be smaller than 1 TiB, and there are 8388608 at most",
+        )
     })?;
-    let mut context =
-        Box::new(Context { address, sizes: Default::default(), strides: strided.strides });
-    for (to, &length) in context.sizes.iter_mut().zip(strided.shape.dims()) {
+    let mut sizes = [0; gt::ir::shape::MAX_RANK];
+    for (to, &length) in sizes.iter_mut().zip(strided.shape.dims()) {
         *to = length as i64;
     }
+    let context = Box::into_raw(Box::new(Context { address, sizes, strides: strided.strides }));
+    // SAFETY: the box was made above; it is freed by `delete`, after the last use of the view.
+    let (sizes, strides) =
+        unsafe { ((&raw mut (*context).sizes).cast(), (&raw mut (*context).strides).cast()) };
     let view = View {
         data: address as *mut c_void,
         device: Device { kind: CLUSTER, index: 0 },
         rank: strided.shape.rank() as i32,
         code,
-        sizes: context.sizes.as_mut_ptr(),
-        strides: context.strides.as_mut_ptr(),
+        sizes,
+        strides,
         byte_offset: 0,
     };
-    let context = Box::into_raw(context).cast();
+    let context = context.cast();
     let version = Managed::version();
     dlpack::object(
         py,
@@ -254,7 +259,8 @@ pub fn setup(class: &Bound<'_, PyAny>) -> PyResult<()> {
 #[pyfunction]
 pub fn read(tensor: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     source::note(tensor.py());
-    place(&dlpack::view(tensor)?)?.read(tensor.py()).map(PyTensor)
+    // Of its own: what changes it in place is not to change the storage's.
+    place(&dlpack::view(tensor)?)?.read(tensor.py()).map(|read| PyTensor(read.without_history()))
 }
 
 /// Changes the elements that a tensor of PyTorch's on the device `cluster` shows.
@@ -281,6 +287,12 @@ pub fn blank<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let shape = convert::shape(&convert::ints(size, "the shape")?)?;
     let strides = convert::ints(stride, "the strides")?;
+    if strides.len() != shape.rank() || strides.iter().any(|&stride| stride < 0) {
+        return Err(PyRuntimeError::new_err(format!(
+            "strides {:?} do not fit the shape {shape}: one of 0 or more is expected for each axis",
+            strides.as_slice()
+        )));
+    }
     let mut strided = Strided::contiguous(shape);
     strided.strides[..strides.len()].copy_from_slice(&strides);
     let place = Place { number: 0, dtype: dtype::parse(dtype)?, strided };

@@ -28,6 +28,8 @@ pub struct Kernel {
     operation: Option<&'static Operation>,
     /// Whether results lie in memory as the first operand of their shape does.
     pointwise: bool,
+    /// How many axes each operand has to have for the operation to be issued at once.
+    rank: Option<usize>,
     /// Whether tensors of the host's may be among the operands.
     mixed: bool,
     writes: Writes,
@@ -48,7 +50,7 @@ impl Kernel {
     ///
     /// `writes` is `"first"`, or the names of the arguments that results are written to.
     #[new]
-    #[pyo3(signature = (name, function, pointwise=false, writes=None, operation=None, mixed=false))]
+    #[pyo3(signature = (name, function, pointwise=false, writes=None, operation=None, mixed=false, rank=None))]
     fn new(
         name: Py<PyString>,
         function: Py<PyAny>,
@@ -56,6 +58,7 @@ impl Kernel {
         writes: Option<&Bound<'_, PyAny>>,
         operation: Option<&str>,
         mixed: bool,
+        rank: Option<usize>,
     ) -> PyResult<Kernel> {
         let operation = operation.and_then(|name| {
             let found = ops::ALL.iter().copied().find(|operation| operation.name == name)?;
@@ -67,7 +70,7 @@ impl Kernel {
             Some(word) if word.is_instance_of::<PyString>() => Writes::First,
             Some(names) => Writes::Named(names.extract()?),
         };
-        Ok(Kernel { name, function, operation, pointwise, mixed, writes })
+        Ok(Kernel { name, function, operation, pointwise, rank, mixed, writes })
     }
 
     /// Tells kernels what they need of PyTorch's: the classes of tensors and of dtypes, GT's dtypes
@@ -138,7 +141,7 @@ impl Kernel {
             Writes::First => {
                 let first = args.get_item(0)?;
                 let place = place(&dlpack::view(&first)?)?;
-                place.write(py, &value(&result)?, self.name.bind(py).to_str()?)?;
+                self.store(&first, &place, &value(&result)?)?;
                 Ok(first)
             }
             Writes::Named(_) => self.write_outs(torch, outs, &result),
@@ -163,6 +166,14 @@ fn scaled(
     let alpha = kwargs.get_item(intern!(kwargs.py(), "alpha"))?.filter(|_| kwargs.len() == 1);
     let alpha = alpha.and_then(|alpha| alpha.extract::<f64>().ok());
     Ok(alpha.map(|alpha| (&ternary::MUL_ADD, Some(Scalar::Float(sign * alpha)))))
+}
+
+/// Whether a tensor shows the conjugates of what it holds: products get such tensors as they are.
+fn is_conjugate(tensor: &Bound<'_, PyAny>, place: &Place) -> PyResult<bool> {
+    if !place.dtype.is_complex() {
+        return Ok(false);
+    }
+    tensor.call_method0(intern!(tensor.py(), "is_conj"))?.is_truthy()
 }
 
 fn value(result: &Bound<'_, PyAny>) -> PyResult<Tensor> {
@@ -200,6 +211,9 @@ impl Kernel {
                 if place.strided.shape.rank() > 0 {
                     widest = widest.max(Some(place.dtype.category()));
                 }
+                if self.rank.is_some_and(|rank| place.strided.shape.rank() != rank) {
+                    return Ok(None);
+                }
                 if place.dtype.is_complex() || (scale.is_some() && !place.dtype.is_float()) {
                     return Ok(None);
                 }
@@ -214,6 +228,12 @@ impl Kernel {
         }
         if strongest > widest {
             // What a tensor of the host's without axes makes of the others, PyTorch says.
+            return Ok(None);
+        }
+        let batches = layouts.layouts.iter().map(|of| of.shape.dims().split_last_chunk::<2>());
+        let batches: SmallVec<[_; 2]> =
+            batches.map(|parts| parts.map(|(batch, _)| batch)).collect();
+        if self.rank.is_some() && batches.windows(2).any(|pair| pair[0] != pair[1]) {
             return Ok(None);
         }
         tensors.extend(scale.map(Operand::Scalar));
@@ -286,10 +306,11 @@ impl Kernel {
                 }
                 let tensor = place.read(py)?;
                 session::ready(py, &tensor)?;
-                // Products take conjugate numbers as a mark on the tensor.
-                let is_marked = tensor.dtype().is_complex()
-                    && given.call_method0(intern!(py, "is_conj"))?.is_truthy()?;
-                let tensor = if is_marked { exchange::conjugate(&tensor)? } else { tensor };
+                let tensor = if is_conjugate(given, &place)? {
+                    exchange::conjugate(&tensor)?
+                } else {
+                    tensor
+                };
                 Ok(Bound::new(py, PyTensor(tensor))?.into_any())
             }
             CPU if view.rank == 0 => {
@@ -330,6 +351,16 @@ impl Kernel {
         Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
     }
 
+    /// Writes a result to a tensor, which may show the conjugates of what it holds.
+    fn store(&self, to: &Bound<'_, PyAny>, place: &Place, value: &Tensor) -> PyResult<()> {
+        let held = if is_conjugate(to, place)? && value.dtype().is_complex() {
+            &exchange::conjugate(value)?
+        } else {
+            value
+        };
+        place.write(to.py(), held, self.name.bind(to.py()).to_str()?)
+    }
+
     /// Writes results to the tensors that were given for them.
     fn write_outs<'py>(
         &self,
@@ -358,7 +389,7 @@ impl Kernel {
                 torch.resize.bind(py).call1((out, size))?;
                 place = self::place(&dlpack::view(out)?)?;
             }
-            place.write(py, &value, self.name.bind(py).to_str()?)?;
+            self.store(out, &place, &value)?;
         }
         match outs.len() {
             1 => Ok(outs[0].clone()),

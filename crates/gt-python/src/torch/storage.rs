@@ -61,8 +61,12 @@ pub fn place(address: usize) -> (usize, usize) {
     (plain >> OFFSET_BITS, plain & ((1 << OFFSET_BITS) - 1))
 }
 
-/// Files a storage. Returns its address; `None` if there are as many as there can be.
+/// Files a storage. Returns its address; `None` if there are as many as there can be, or if it is
+/// larger than addresses can tell.
 pub fn add(storage: Storage) -> Option<usize> {
+    if storage.bytes() >= 1 << OFFSET_BITS {
+        return None;
+    }
     let mut storages = storages();
     storages.bytes += storage.bytes();
     let number = match storages.free.pop() {
@@ -91,12 +95,14 @@ pub fn set(number: usize, root: Tensor) {
 }
 
 fn replace(number: usize, new: Storage) {
+    let mut new = Some(new);
     let mut storages = storages();
-    let place = storages.all.get_mut(number).and_then(Option::as_mut);
-    let old = place.map(|storage| std::mem::replace(storage, new));
+    if let Some(place) = storages.all.get_mut(number).filter(|place| place.is_some()) {
+        std::mem::swap(place, &mut new);
+    }
     drop(storages);
     // Dropping a tensor writes to its session's stream.
-    drop(old);
+    drop(new);
 }
 
 /// Takes a storage away: PyTorch holds no tensor with it any more.

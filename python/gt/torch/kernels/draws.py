@@ -75,6 +75,8 @@ def sample_dirichlet(self, generator=None):
 
 @kernel("native_dropout")
 def native_dropout(input, p, train):
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
     if train is False or p == 0:
         return input, gt.ones_like(input, dtype=gt.bool)
     mask = gt.rand_like(input, dtype=gt.float32) >= p
@@ -86,8 +88,9 @@ def native_dropout_backward(grad_output, mask, scale):
     return gt.where(mask, grad_output * scale, 0)
 
 
-def _rrelu_noise(self, lower, upper):
-    noise = gt.rand_like(self) * (upper - lower) + lower
+def _rrelu_noise(self, lower, upper, generator):
+    drawn = gt.rand(self.shape, dtype=self.dtype, generator=drawing_from(generator))
+    noise = drawn * (upper - lower) + lower
     return gt.where(self > 0, 1.0, noise).to(self.dtype)
 
 
@@ -99,7 +102,7 @@ def rrelu_with_noise(self, noise, lower=0.125, upper=1 / 3, training=False, gene
     if not training:
         slope = (lower + upper) / 2
         return torch.where(self > 0, self, self * slope)
-    noise.copy_(_noise(self, lower, upper))
+    noise.copy_(_noise(self, lower, upper, generator))
     return self * noise
 
 

@@ -30,6 +30,37 @@ def right_shift(self, other):
     return gt.bitwise_right_shift(self, other)
 
 
+def _check_alpha(self, other, alpha):
+    whole = all(
+        not isinstance(of, gt.Tensor) or not (of.is_floating_point() or of.is_complex())
+        for of in (self, other)
+    )
+    if isinstance(alpha, float) and whole and not isinstance(other, float | complex):
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point number."
+        )
+
+
+@kernel("add")
+def add(self, other, *, alpha=1):
+    _check_alpha(self, other, alpha)
+    return gt.add(self, other, alpha=alpha)
+
+
+@kernel("sub")
+def sub(self, other, *, alpha=1):
+    _check_alpha(self, other, alpha)
+    return gt.sub(self, other, alpha=alpha)
+
+
+@kernel("addcmul")
+def addcmul(self, tensor1, tensor2, *, value=1):
+    tensors = (self, tensor1, tensor2)
+    if not any(of.is_floating_point() or of.is_complex() for of in tensors):
+        value = int(value)
+    return gt.addcmul(self, tensor1, tensor2, value=value)
+
+
 @kernel("conj_physical.out")
 def conj_physical(self):
     return gt.conj(self) if self.is_complex() else self
@@ -46,12 +77,12 @@ def elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_resu
         below = (self_or_result + alpha * scale) * input_scale
     else:
         below = alpha * scale * input_scale * gt.exp(self_or_result * input_scale)
-    return grad_output * gt.where(self_or_result > 0, scale, below)
+    return grad_output * gt.where(self_or_result <= 0, below, scale)
 
 
 @kernel("threshold_backward")
 def threshold_backward(grad_output, self, threshold):
-    return gt.where(self > threshold, grad_output, 0)
+    return gt.where(self <= threshold, 0, grad_output)
 
 
 @kernel("tanh_backward")
@@ -66,7 +97,7 @@ def sigmoid_backward(grad_output, output):
 
 @kernel("hardtanh_backward")
 def hardtanh_backward(grad_output, self, min_val, max_val):
-    return gt.where((self > min_val) & (self < max_val), grad_output, 0)
+    return gt.where((self <= min_val) | (self >= max_val), 0, grad_output)
 
 
 @kernel("leaky_relu_backward")
@@ -120,8 +151,7 @@ def glu_backward(grad_output, self, dim):
 def logit_backward(grad_output, self, eps=None):
     low, high = (0.0, 1.0) if eps is None else (eps, 1 - eps)
     outside = gt.nan if eps is None else 0.0
-    inside = (self >= low) & (self <= high)
-    return gt.where(inside, grad_output / (self * (1 - self)), outside)
+    return gt.where((self < low) | (self > high), outside, grad_output / (self * (1 - self)))
 
 
 @kernel("log_sigmoid_forward")

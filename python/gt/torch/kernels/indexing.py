@@ -18,11 +18,16 @@ def index(self, indices):
 
 @kernel("index_put", "_index_put_impl", "_index_put_impl_", "_unsafe_index_put", mixed=True)
 def index_put(self, indices, values, accumulate=False, unsafe=False):
+    values = values.to(self.dtype) if values.ndim == 0 else values
     return self.index_put(_entries(indices), values, accumulate)
 
 
 @kernel("embedding")
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    if sparse:
+        raise RuntimeError(
+            "embedding: the device cluster has no sparse gradients\n  hint: sparse=False"
+        )
     places = indices if indices.ndim == 1 else indices.reshape(-1)
     rows = primitives.index_select(weight, 0, places)
     return rows if indices.ndim == 1 else rows.reshape(*indices.shape, weight.shape[1])

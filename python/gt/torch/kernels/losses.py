@@ -78,7 +78,9 @@ def nll_loss_forward(self, target, weight, reduction, ignore_index):
     safe, weighs = _of_target(target, weight, ignore_index, self.dtype)
     shape = (*safe.shape[:axis], 1, *safe.shape[axis:])
     taken = primitives.gather(self, axis, primitives.reshape(safe, shape))
-    losses = -primitives.reshape(taken, safe.shape) * weighs
+    # What is ignored counts for nothing, not even where it is not a number.
+    counted = primitives.ne(target, ignore_index)
+    losses = primitives.where(counted, -primitives.reshape(taken, safe.shape) * weighs, 0)
     if reduction == 0 and self.ndim > 1:
         return losses, gt.zeros((), dtype=self.dtype)
     total = weighs.sum()
@@ -94,7 +96,9 @@ def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index
     if reduction == 1:
         grad_output = grad_output / total_weight
     shape = (*safe.shape[:axis], 1, *safe.shape[axis:])
-    found = primitives.reshape(-(weighs * grad_output), shape)
+    counted = primitives.ne(target, ignore_index)
+    found = primitives.where(counted, -(weighs * grad_output), 0)
+    found = primitives.reshape(found, shape)
     zeros = gt.zeros(self.shape, dtype=self.dtype)
     return primitives.scatter(zeros, axis, primitives.reshape(safe, shape), found)
 

@@ -84,9 +84,9 @@ def _to_copy(
 def copy_(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
     """Copy the elements of one tensor into another, within the cluster or across."""
     if self.device.type != "cluster":
-        return self.copy_(to_host(_seen(src)))
+        return self.copy_(to_host(seen(src)))
     if src.device.type == "cluster":
-        values = _seen(src)
+        values = seen(src)
     elif src.device.type == "cpu" and _is_row_of_bytes(self) and src.dtype == torch.uint8:
         # They may be another dtype's, as when a storage is read from a file.
         host = src.expand(self.shape).contiguous()
@@ -112,7 +112,7 @@ def _is_row_of_bytes(tensor: torch.Tensor) -> bool:
     return is_bytes and tensor.numel() == tensor.untyped_storage().nbytes()
 
 
-def _seen(tensor: torch.Tensor) -> gt.Tensor:
+def seen(tensor: torch.Tensor) -> gt.Tensor:
     """Give what a tensor shows, as its marks for conjugate and negative numbers say."""
     values = torch_device.read(tensor)
     values = values.conj() if tensor.is_conj() else values
@@ -185,28 +185,40 @@ def _has_compatible_shallow_copy_type(self, from_) -> bool:
 
 @raw("resize_")
 def resize_(self: torch.Tensor, size, *, memory_format=None) -> torch.Tensor:
-    """Give a tensor another shape; what does not fit into its storage gets a new one."""
-    count = 1
+    """Give a tensor another shape over its storage, which grows where it is too short.
+
+    Raises:
+        RuntimeError: the storage must grow, and other tensors share it.
+    """
+    if list(self.shape) == list(size) and memory_format is None:
+        return self
+    count, offset = 1, self.storage_offset()
     for length in size:
         count *= length
-    needed = (self.storage_offset() + count) * self.element_size()
-    strides = strides_of(size, memory_format)
-    if needed <= self.untyped_storage().nbytes():
-        where, offset = self, self.storage_offset()
-    else:
-        where, offset = empty(size, dtype=self.dtype, memory_format=memory_format), 0
-        if self.numel():
-            flat = torch_device.read(self).reshape(-1)
-            whole = gt.zeros(count, dtype=flat.dtype)
-            whole[: flat.shape[0]] = flat
-            order = sorted(range(len(size)), key=lambda axis: -strides[axis])
-            back = sorted(range(len(size)), key=lambda place: order[place])
-            shaped = whole.reshape([size[axis] for axis in order]).permute(back)
-            torch_device.write(where, shaped, "resize_")
+    storage = self.untyped_storage()
+    needed = (offset + count) * self.element_size() if count else 0
+    if needed > storage.nbytes():
+        # The tensor's own reference and the one here.
+        if storage.nbytes() and torch._C._storage_Use_Count(storage._cdata) > 2:
+            raise RuntimeError(
+                f"resize_: a storage of {storage.nbytes()} bytes that several tensors share "
+                f"cannot grow to {needed} on the device cluster\n  hint: clone() it first"
+            )
+        storage = _grown(self, offset + count)
     _aten.set_.source_Storage_storage_offset.redispatch(
-        _ON_HOST, self, where.untyped_storage(), offset, size, strides
+        _ON_HOST, self, storage, offset, size, strides_of(size, memory_format)
     )
     return self
+
+
+def _grown(tensor: torch.Tensor, count: int) -> torch.UntypedStorage:
+    """Give a longer storage that begins with a tensor's."""
+    old = tensor.untyped_storage()
+    longer = empty([count], dtype=tensor.dtype)
+    if old.nbytes():
+        row = torch.empty(0, dtype=tensor.dtype, device="cluster").set_(old)
+        longer[: row.numel()].copy_(row)
+    return longer.untyped_storage()
 
 
 def resize_out(out: torch.Tensor, size: tuple[int, ...]) -> None:

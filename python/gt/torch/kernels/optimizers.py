@@ -36,6 +36,21 @@ def update_scale(
     return self
 
 
+class _Step:
+    """The changes of one parameter's step, which is skipped where a gradient was not finite."""
+
+    def __init__(self, grad, grad_scale, found_inf, maximize):
+        self._skips = None if found_inf is None else found_inf > 0
+        if grad_scale is not None:
+            # Gradients stay as they are after the step: unscaled.
+            self.put(grad, grad / grad_scale)
+        self.grad = -grad if maximize else grad
+
+    def put(self, to, value):
+        """Change a tensor, unless the step is skipped."""
+        to.copy_(value if self._skips is None else torch.where(self._skips, to, value))
+
+
 def _adam(decoupled):
     """Make a step of Adam (Kingma and Ba, 2015), or of AdamW (Loshchilov and Hutter, 2019)."""
 
@@ -57,26 +72,23 @@ def _adam(decoupled):
         grad_scale=None,
         found_inf=None,
     ):
-        keeps = None if found_inf is None else found_inf > 0
         for at, parameter in enumerate(self):
-            grad = -grads[at] if maximize else grads[at]
-            grad = grad if grad_scale is None else grad / grad_scale
-            mean, square, count = exp_avgs[at], exp_avg_sqs[at], state_steps[at]
-            before = (parameter.clone(), mean.clone(), square.clone()) if keeps is not None else ()
+            changes = _Step(grads[at], grad_scale, found_inf, maximize)
+            grad, value, count = changes.grad, parameter, state_steps[at]
             if weight_decay and decoupled:
-                parameter.mul_(1 - lr * weight_decay)
+                value = value * (1 - lr * weight_decay)
             elif weight_decay:
-                grad = grad + weight_decay * parameter
-            mean.lerp_(grad, 1 - beta1)
-            square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+                grad = grad + weight_decay * value
+            mean = torch.lerp(exp_avgs[at], grad, 1 - beta1)
+            square = exp_avg_sqs[at] * beta2 + (1 - beta2) * grad * grad
             largest = square
             if amsgrad:
-                largest = max_exp_avg_sqs[at]
-                largest.copy_(torch.maximum(largest, square))
+                largest = torch.maximum(max_exp_avg_sqs[at], square)
+                changes.put(max_exp_avg_sqs[at], largest)
             root = (largest / (1 - beta2**count)).sqrt() + eps
-            parameter.sub_(lr / (1 - beta1**count) * mean / root)
-            for of, old in zip((parameter, mean, square), before, strict=False):
-                of.copy_(torch.where(keeps, old, of))
+            changes.put(parameter, value - lr / (1 - beta1**count) * mean / root)
+            changes.put(exp_avgs[at], mean)
+            changes.put(exp_avg_sqs[at], square)
 
     return step
 
@@ -102,14 +114,12 @@ def sgd(
     found_inf=None,
 ):
     for at, parameter in enumerate(self):
-        grad = -grads[at] if maximize else grads[at]
-        grad = grad if grad_scale is None else grad / grad_scale
+        changes = _Step(grads[at], grad_scale, found_inf, maximize)
+        grad = changes.grad
         grad = grad + weight_decay * parameter if weight_decay else grad
         if momentum:
             buffer = momentum_buffer_list[at]
-            buffer.copy_(grad if is_first_step else buffer * momentum + (1 - dampening) * grad)
-            grad = grad + momentum * buffer if nesterov else buffer
-        stepped = parameter - lr * grad
-        if found_inf is not None:
-            stepped = torch.where(found_inf > 0, parameter, stepped)
-        parameter.copy_(stepped)
+            moved = grad if is_first_step else buffer * momentum + (1 - dampening) * grad
+            changes.put(buffer, moved)
+            grad = grad + momentum * moved if nesterov else moved
+        changes.put(parameter, parameter - lr * grad)

@@ -7,18 +7,48 @@ from gt._gt import primitives
 from gt.torch.kernels import kernel
 
 
+def _check(name, axes, **operands):
+    """Refuse operands of another number of axes."""
+    for of, tensor in operands.items():
+        if tensor.ndim != axes:
+            raise RuntimeError(
+                f"{name}: {of} must have {axes} axes, it has {tensor.ndim}: {tensor.shape}"
+            )
+
+
+@kernel("mm")
+def mm(self, mat2):
+    _check("mm", 2, self=self, mat2=mat2)
+    return primitives.matmul(self, mat2)
+
+
+@kernel("bmm")
+def bmm(self, mat2):
+    _check("bmm", 3, self=self, mat2=mat2)
+    if self.shape[0] != mat2.shape[0]:
+        raise RuntimeError(f"bmm: batches of {self.shape[0]} and {mat2.shape[0]} do not fit")
+    return primitives.matmul(self, mat2)
+
+
 @kernel("addmm")
 def addmm(self, mat1, mat2, *, beta=1, alpha=1):
+    _check("addmm", 2, mat1=mat1, mat2=mat2)
+    if self.ndim > 2:
+        raise RuntimeError(f"addmm: self of shape {self.shape} does not expand to a matrix")
     return _added(self, primitives.matmul(mat1, mat2), beta, alpha)
 
 
 @kernel("baddbmm")
 def baddbmm(self, batch1, batch2, *, beta=1, alpha=1):
+    _check("baddbmm", 3, batch1=batch1, batch2=batch2)
     return _added(self, primitives.matmul(batch1, batch2), beta, alpha)
 
 
 def _added(given, product, beta, alpha):
     """Give beta times what was given plus alpha times a product."""
+    if not (product.is_floating_point() or product.is_complex()):
+        # Whole numbers are multiplied by whole numbers.
+        beta, alpha = int(beta), int(alpha)
     if alpha != 1:
         product = product * alpha
     if beta == 0:

@@ -24,6 +24,12 @@ def fused_sdp_choice(
     return int(torch.nn.attention.SDPBackend.MATH.value)
 
 
+@raw("_nested_tensor_from_mask_left_aligned")
+def is_left_aligned(t, mask) -> bool:
+    """Whether to go on with nested tensors, which the device has not."""
+    return False
+
+
 def _hidden(mask: torch.Tensor | None, mask_type: int | None, scores: torch.Tensor):
     """Give which scores a mask hides: type 0 masks pairs, 1 keys, 2 is ready for the scores."""
     if mask is None:
@@ -69,7 +75,7 @@ def native_multi_head_attention(
     shares = torch.softmax(scores, -1)
     found = F.linear((shares @ values).transpose(1, 2).flatten(-2), proj_weight, proj_bias)
     if not need_weights:
-        return found, query.new_empty(0)
+        return found, None
     return found, shares.mean(1) if average_attn_weights else shares
 
 
