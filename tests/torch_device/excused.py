@@ -1,7 +1,9 @@
 """Entries of PyTorch's operator database that a test does not hold for, with the reason."""
 
-#: Entries that draw random numbers: GT's are others than the CPU's.
+#: Entries that draw random numbers, of which GT's are others than the CPU's, and `mode`, whose
+#: places are any of those with the value.
 RANDOM = {
+    "mode",
     "bernoulli",
     "cauchy",
     "exponential",

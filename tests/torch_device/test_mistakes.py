@@ -38,6 +38,12 @@ def test_layouts_that_it_lacks(x):
         torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)
 
 
+def test_sparse_gradients():
+    table = torch.nn.Embedding(4, 2, sparse=True).to("cluster")
+    with pytest.raises(RuntimeError, match="no sparse gradients"):
+        table(torch.tensor([1], device="cluster")).sum().backward()
+
+
 def test_writing_to_what_is_expanded():
     with pytest.raises(RuntimeError, match="clone"):
         torch.zeros(1, 4, device="cluster").expand(3, 4).add_(1)

@@ -117,6 +117,7 @@ class TestDeviceOperators(TestCase):
             self.assertEqual(_on_host(found), _on_host(expected), atol=1e-3, rtol=1e-3)
 
     @ops(ENTRIES, dtypes=OpDTypes.any_common_cpu_cuda_one)
+    @no_worse_than_cpu
     def test_variant_consistency_eager(self, device, dtype, op):
         """In place and with `out`, results are the same."""
         excused.skip(self, op, "forms")

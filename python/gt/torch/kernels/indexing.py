@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gt
 from gt._gt import primitives
-from gt.torch.kernels import kernel
+from gt.torch.kernels import kernel, raw
 
 
 def _entries(indices):
@@ -24,13 +24,17 @@ def index_put(self, indices, values, accumulate=False, unsafe=False):
 
 @kernel("embedding")
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
-    if sparse:
-        raise RuntimeError(
-            "embedding: the device cluster has no sparse gradients\n  hint: sparse=False"
-        )
     places = indices if indices.ndim == 1 else indices.reshape(-1)
     rows = primitives.index_select(weight, 0, places)
     return rows if indices.ndim == 1 else rows.reshape(*indices.shape, weight.shape[1])
+
+
+@raw("embedding_sparse_backward")
+def embedding_sparse_backward(*args):
+    raise RuntimeError(
+        "embedding_sparse_backward: the device cluster has no sparse gradients\n"
+        "  hint: torch.nn.Embedding(..., sparse=False)"
+    )
 
 
 @kernel("embedding_renorm")
