@@ -10,7 +10,7 @@ import statistics
 from pathlib import Path
 
 from run import cluster
-from sides import Side, write_part
+from sides import Side, in_turn, write_part
 
 HERE = Path(__file__).resolve().parent
 THREADS = 2
@@ -35,12 +35,8 @@ def measure(work: str, rounds: int) -> str:
         name: Side(HERE / "models_player.py", side or address, work, environment=threads)
         for name, side in SIDES.items()
     }
-    results: dict[str, list[dict]] = {name: [] for name in players}
-    for _ in range(rounds):
-        for name, player in players.items():
-            results[name].append(json.loads(player.ask("go")))
-    for player in players.values():
-        player.stop()
+    answers = in_turn(players, rounds)
+    results = {name: [json.loads(answer) for answer in found] for name, found in answers.items()}
     for process in processes:
         process.terminate()
         process.wait(timeout=20)

@@ -34,6 +34,17 @@ class Side:
         self.process.wait(timeout=30)
 
 
+def in_turn(players: dict[str, Side], rounds: int) -> dict[str, list[str]]:
+    """Run rounds on all sides in turn, and end them; give the answers of each."""
+    answers: dict[str, list[str]] = {name: [] for name in players}
+    for _ in range(rounds):
+        for name, player in players.items():
+            answers[name].append(player.ask("go"))
+    for player in players.values():
+        player.stop()
+    return answers
+
+
 def write_part(page: Path, heading: str, lines: list[str]) -> None:
     """Put lines under a heading of a page, in place of what stands there up to the next one."""
     before, _, after = page.read_text().partition(heading + "\n")

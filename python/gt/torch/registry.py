@@ -18,7 +18,7 @@ from torch._decomp import decomposition_table as _DECOMPOSITIONS
 import gt
 from gt._gt import primitives, torch_device
 from gt.torch import fallback, kernels
-from gt.torch.kernels import KERNELS, RAW, memory
+from gt.torch.kernels import KERNELS, OPTIONS, RAW, memory
 
 #: Where GT keeps functions, by how PyTorch's operators begin.
 _NAMESPACES = (
@@ -31,8 +31,6 @@ _NAMESPACES = (
 _KEY = "PrivateUse1"
 #: Operators that need PyTorch's strides, which GT's function of the same name does not see.
 _OF_VIEWS = ("as_strided", "view_copy", "unfold_copy")
-#: Operators that are GT's `matmul` for operands of so many axes.
-_PRODUCTS = {"mm": 2, "bmm": 3}
 _libraries: list[torch.library.Library] = []
 
 
@@ -88,15 +86,8 @@ def kernel_of(name: str) -> Callable[..., Any] | None:
     is_first = written and not written[0].kwarg_only
     writes = "first" if is_first else [of.name for of in written] or None
     pointwise = torch.Tag.pointwise in operator.tags
-    return torch_device.Kernel(
-        operator._schema.name,
-        function,
-        pointwise,
-        writes,
-        _primitive(operator, function),
-        function in kernels.MIXED,
-        _PRODUCTS.get(_packet(operator)),
-    )
+    options = {"operation": _primitive(operator, function), **OPTIONS.get(function, {})}
+    return torch_device.Kernel(operator._schema.name, function, pointwise, writes, **options)
 
 
 def _decomposed(operator: torch._ops.OpOverload, written: list) -> Callable[..., Any] | None:
@@ -135,18 +126,9 @@ def _primitive(operator: torch._ops.OpOverload, function: Callable[..., Any]) ->
     """Give the primitive that a function issues where nothing but operands is given."""
     if isinstance(function, types.BuiltinFunctionType):
         return function.__name__
-    packet = _packet(operator)
-    if packet in _PRODUCTS:
-        return "matmul"
-    if packet in ("add", "sub"):
-        return packet
-    is_own = function is getattr(gt, packet, None) and hasattr(primitives, packet)
+    packet = operator._schema.name.removeprefix("aten::").rstrip("_")
+    is_own = function is vars(gt).get(packet) and hasattr(primitives, packet)
     return packet if is_own else None
-
-
-def _packet(operator: torch._ops.OpOverload) -> str:
-    """Give an operator's name without overload, and that of the form in place."""
-    return operator._schema.name.removeprefix("aten::").rstrip("_")
 
 
 def function_of(name: str | None) -> Callable[..., Any] | None:
@@ -161,7 +143,8 @@ def function_of(name: str | None) -> Callable[..., Any] | None:
         return None
     for start, namespace in _NAMESPACES:
         if packet.startswith(start):
-            found = getattr(namespace, packet.removeprefix(start), None)
+            # Not by getattr: for a name that is missing, `gt` looks for the nearest.
+            found = vars(namespace).get(packet.removeprefix(start))
             if callable(found):
                 return found
     return None

@@ -65,10 +65,10 @@ impl Tensor {
             Tensor::arange(&session, start, end, step, gt_ir::DType::I64)
         };
         let rank = to.shape.rank();
-        let mut places = range(1)?.add(to.offset)?.reshape(&smallvec_of(rank, 1))?;
+        let mut places = range(1)?.add(to.offset)?.reshape(&Dims::from_elem(1, rank))?;
         for axis in 0..rank {
             let length = to.shape[axis] as i64;
-            let mut along = smallvec_of(rank, 1);
+            let mut along = Dims::from_elem(1, rank);
             along[axis] = length;
             places = places.add(&range(length)?.mul(to.strides[axis])?.reshape(&along)?)?;
         }
@@ -157,10 +157,6 @@ fn divided(own: &Shape, axes: &[usize], to: &Strided, keeps: bool) -> Option<Dim
 
 fn dims_of(shape: &Shape) -> Dims {
     shape.iter().map(|&length| length as i64).collect()
-}
-
-fn smallvec_of(rank: usize, value: i64) -> Dims {
-    smallvec![value; rank]
 }
 
 #[cfg(test)]

@@ -105,35 +105,20 @@ impl Kernel {
         {
             return Ok(result);
         }
-        let mut operands = Operands::default();
+        let mut operands = Operands::of(args);
         let mut given: SmallVec<[Bound<'py, PyAny>; 6]> = SmallVec::new();
-        operands.find_beside(torch, args)?;
         for argument in args.iter_borrowed() {
             given.push(self.argument(torch, &argument, &mut operands)?);
         }
         let mut outs: SmallVec<[Bound<'py, PyAny>; 2]> = SmallVec::new();
-        let named = match kwargs {
-            None => None,
-            Some(kwargs) => {
-                let named = PyDict::new(py);
-                if let Writes::Named(names) = &self.writes {
-                    for name in names {
-                        outs.extend(kwargs.get_item(name)?);
-                    }
-                }
-                for (name, argument) in kwargs.iter() {
-                    if let Writes::Named(names) = &self.writes
-                        && names
-                            .iter()
-                            .any(|of| name.extract::<&str>().is_ok_and(|name| name == of))
-                    {
-                        continue;
-                    }
-                    named.set_item(name, self.argument(torch, &argument, &mut operands)?)?;
-                }
-                Some(named)
+        let named = kwargs.map(|_| PyDict::new(py));
+        for (name, argument) in kwargs.iter().flat_map(|kwargs| kwargs.iter()) {
+            if self.is_written(&name)? {
+                outs.push(argument);
+            } else if let Some(named) = &named {
+                named.set_item(name, self.argument(torch, &argument, &mut operands)?)?;
             }
-        };
+        }
         let given = PyTuple::new(py, given)?;
         let result = self.function.bind(py).call(given, named.as_ref())?;
         match &self.writes {
@@ -193,7 +178,7 @@ impl Kernel {
         if args.len() + usize::from(scale.is_some()) != operation.parameters.len() {
             return Ok(None);
         }
-        let mut layouts = Operands::default();
+        let mut operands = Operands::of(args);
         let (mut strongest, mut widest) = (None, None);
         let mut tensors: SmallVec<[Operand<Tensor>; 3]> = SmallVec::new();
         for given in args.iter_borrowed() {
@@ -211,14 +196,11 @@ impl Kernel {
                 if place.strided.shape.rank() > 0 {
                     widest = widest.max(Some(place.dtype.category()));
                 }
-                if self.rank.is_some_and(|rank| place.strided.shape.rank() != rank) {
-                    return Ok(None);
-                }
                 if place.dtype.is_complex() || (scale.is_some() && !place.dtype.is_float()) {
                     return Ok(None);
                 }
                 tensors.push(Operand::Tensor(place.read(py)?));
-                layouts.layouts.push(place.strided);
+                operands.layouts.push(place.strided);
             } else {
                 match convert::scalar(&given)? {
                     Some(scalar) => tensors.push(Operand::Scalar(scalar)),
@@ -230,10 +212,7 @@ impl Kernel {
             // What a tensor of the host's without axes makes of the others, PyTorch says.
             return Ok(None);
         }
-        let batches = layouts.layouts.iter().map(|of| of.shape.dims().split_last_chunk::<2>());
-        let batches: SmallVec<[_; 2]> =
-            batches.map(|parts| parts.map(|(batch, _)| batch)).collect();
-        if self.rank.is_some() && batches.windows(2).any(|pair| pair[0] != pair[1]) {
+        if self.rank.is_some_and(|rank| !operands.are_batches(rank)) {
             return Ok(None);
         }
         tensors.extend(scale.map(Operand::Scalar));
@@ -241,14 +220,14 @@ impl Kernel {
             Operand::Tensor(tensor) => Operand::Tensor(tensor),
             Operand::Scalar(scalar) => Operand::Scalar(*scalar),
         });
-        let operands: SmallVec<[Operand<&Tensor>; 3]> = borrowed.collect();
-        let first = operands.iter().find_map(Operand::tensor).copied();
+        let borrowed: SmallVec<[Operand<&Tensor>; 3]> = borrowed.collect();
+        let first = borrowed.iter().find_map(Operand::tensor).copied();
         let Some(first) = first else { return Ok(None) };
         let session = session::ready_session(py, first)?;
-        let result = Tensor::apply(&session, operation, &operands, Default::default()).py()?;
+        let result = Tensor::apply(&session, operation, &borrowed, Default::default()).py()?;
         match self.writes {
             Writes::Nothing => {
-                let order = if self.pointwise { layouts.order(&result) } else { None };
+                let order = if self.pointwise { operands.order(&result) } else { None };
                 make(py, &result, order.as_deref()).map(Some)
             }
             Writes::First => {
@@ -260,12 +239,19 @@ impl Kernel {
         }
     }
 
+    /// Whether results are written to the argument with a name.
+    fn is_written(&self, name: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Writes::Named(names) = &self.writes else { return Ok(false) };
+        let name = name.cast::<PyString>()?.to_str()?;
+        Ok(names.iter().any(|of| of == name))
+    }
+
     /// An argument of PyTorch's as one of GT's.
     fn argument<'py>(
         &self,
         torch: &Torch,
         given: &Bound<'py, PyAny>,
-        operands: &mut Operands,
+        operands: &mut Operands<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = given.py();
         if torch.is_tensor(given)? {
@@ -294,7 +280,7 @@ impl Kernel {
         &self,
         torch: &Torch,
         given: &Bound<'py, PyAny>,
-        operands: &mut Operands,
+        operands: &mut Operands<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = given.py();
         let view = dlpack::view(given)?;
@@ -314,7 +300,7 @@ impl Kernel {
                 Ok(Bound::new(py, PyTensor(tensor))?.into_any())
             }
             CPU if view.rank == 0 => {
-                let beside = operands.beside.iter().map(|one| one.bind(py));
+                let beside = operands.beside(torch)?;
                 torch.from_host.bind(py).call1((given, PyList::new(py, beside)?))
             }
             CPU if self.mixed => torch.from_host.bind(py).call1((given, PyList::empty(py))),
@@ -332,7 +318,7 @@ impl Kernel {
     fn result<'py>(
         &self,
         result: Bound<'py, PyAny>,
-        operands: &Operands,
+        operands: &Operands<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = result.py();
         if let Ok(tensor) = result.cast::<PyTensor>() {

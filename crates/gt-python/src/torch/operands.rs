@@ -6,34 +6,38 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
-use super::dlpack::{self, CLUSTER, CPU};
+use super::dlpack::{self, CLUSTER};
 use super::side::Torch;
 
 /// The arguments on their way, and how the operands lie.
-#[derive(Default)]
-pub struct Operands {
+pub struct Operands<'a, 'py> {
+    args: &'a Bound<'py, PyTuple>,
     pub layouts: SmallVec<[Strided; 3]>,
-    /// The tensors of a call in which there is one of the host's without axes.
-    pub beside: Vec<Py<PyAny>>,
 }
 
-impl Operands {
-    /// Keeps the tensors on the cluster that a number of the host's meets.
-    pub fn find_beside(&mut self, torch: &Torch, args: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let mut has_number = false;
-        for given in args.iter_borrowed() {
-            if torch.is_tensor(&given)? {
-                let view = dlpack::view(&given)?;
-                has_number |= view.device.kind == CPU && view.rank == 0;
-                if view.device.kind == CLUSTER {
-                    self.beside.push(given.to_owned().unbind());
-                }
+impl<'a, 'py> Operands<'a, 'py> {
+    pub fn of(args: &'a Bound<'py, PyTuple>) -> Operands<'a, 'py> {
+        Operands { args, layouts: SmallVec::new() }
+    }
+
+    /// The tensors on the cluster that a number of the host's meets.
+    pub fn beside(&self, torch: &Torch) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let mut found = Vec::new();
+        for given in self.args.iter_borrowed() {
+            if torch.is_tensor(&given)? && dlpack::view(&given)?.device.kind == CLUSTER {
+                found.push(given.to_owned());
             }
         }
-        if !has_number {
-            self.beside.clear();
-        }
-        Ok(())
+        Ok(found)
+    }
+
+    /// Whether all have so many axes, and are alike but for the last two.
+    pub fn are_batches(&self, rank: usize) -> bool {
+        self.layouts.iter().all(|of| of.shape.rank() == rank)
+            && self
+                .layouts
+                .windows(2)
+                .all(|pair| pair[0].shape.dims()[..rank - 2] == pair[1].shape.dims()[..rank - 2])
     }
 
     /// In which order the axes of a pointwise result lie in memory, if not in their own: in that of

@@ -68,18 +68,16 @@ pub fn add(storage: Storage) -> Option<usize> {
         return None;
     }
     let mut storages = storages();
-    storages.bytes += storage.bytes();
     let number = match storages.free.pop() {
-        Some(number) => {
-            storages.all[number] = Some(storage);
-            number
-        }
+        Some(number) => number,
         None if storages.all.len() == MOST => return None,
         None => {
-            storages.all.push(Some(storage));
+            storages.all.push(None);
             storages.all.len() - 1
         }
     };
+    storages.bytes += storage.bytes();
+    storages.all[number] = Some(storage);
     Some(MARK | number << OFFSET_BITS)
 }
 

@@ -14,23 +14,25 @@ from typing import Any
 
 #: Functions of GT's tensors, by the operator's name, with or without an overload.
 KERNELS: dict[str, Callable[..., Any]] = {}
-#: Those that also take tensors of the host's, as places may be.
-MIXED: set[Callable[..., Any]] = set()
+#: What `torch_device.Kernel` is told of a function besides, by the function.
+OPTIONS: dict[Callable[..., Any], dict[str, Any]] = {}
 #: Functions of PyTorch's tensors, by the operator's name and overload.
 RAW: dict[str, Callable[..., Any]] = {}
 
 
-def kernel(*names: str, mixed: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def kernel(*names: str, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a function of GT's tensors the kernel of some operators.
 
     Args:
         names: the operators, with or without an overload.
-        mixed: whether operands may also be the host's, and are brought to the cluster then.
+        options: `mixed`, whether operands may also be the host's, as places may be; `operation`,
+            the primitive that is issued without a call of the function where nothing but operands
+            is given, of which each has `rank` axes.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        if mixed:
-            MIXED.add(function)
+        if options:
+            OPTIONS[function] = options
         KERNELS.update(dict.fromkeys(names, function))
         return function
 

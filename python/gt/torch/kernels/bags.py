@@ -5,6 +5,7 @@ from __future__ import annotations
 import gt
 from gt.nn import functional as F
 from gt.torch.kernels import kernel
+from gt.torch.kernels.indexing import grad_of_table
 from gt.torch.kernels.tape import vjp_of_first
 
 _MODES = ("sum", "mean", "max")
@@ -85,8 +86,8 @@ def embedding_bag_dense_backward(
     per_sample_weights,
     padding_idx=-1,
 ):
-    zeros = gt.zeros(num_weights, grad.shape[1], dtype=grad.dtype)
     if mode == 2:
+        zeros = gt.zeros(num_weights, grad.shape[1], dtype=grad.dtype)
         empty = maximum_indices < 0
         places = gt.where(empty, 0, maximum_indices)
         return zeros.scatter_add(0, places, gt.where(empty, 0, grad))
@@ -95,13 +96,7 @@ def embedding_bag_dense_backward(
         rows = rows / bag_size.clamp(min=1)[offset2bag].unsqueeze(1).to(rows.dtype)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(1)
-    if scale_grad_by_freq:
-        ones = gt.ones_like(indices, dtype=rows.dtype)
-        counts = gt.zeros(num_weights, dtype=rows.dtype).index_add(0, indices, ones)
-        rows = rows / counts[indices].unsqueeze(1)
-    if padding_idx >= 0:
-        rows = gt.where((indices == padding_idx).unsqueeze(1), 0, rows)
-    return zeros.index_add(0, indices, rows)
+    return grad_of_table(rows, indices, num_weights, padding_idx, scale_grad_by_freq)
 
 
 @kernel("_embedding_bag_per_sample_weights_backward")
@@ -113,31 +108,10 @@ def embedding_bag_per_sample_weights_backward(
 
 
 @kernel("_embedding_bag_backward")
-def embedding_bag_backward(
-    grad,
-    indices,
-    offsets,
-    offset2bag,
-    bag_size,
-    maximum_indices,
-    num_weights,
-    scale_grad_by_freq,
-    mode,
-    sparse,
-    per_sample_weights,
-    padding_idx=-1,
-):
+def embedding_bag_backward(grad, indices, offsets, *rest):
+    offset2bag, bag_size, maximum_indices, count, scale_grad_by_freq, mode, _sparse, *more = rest
     return embedding_bag_dense_backward(
-        grad,
-        indices,
-        offset2bag,
-        bag_size,
-        maximum_indices,
-        num_weights,
-        scale_grad_by_freq,
-        mode,
-        per_sample_weights,
-        padding_idx,
+        grad, indices, offset2bag, bag_size, maximum_indices, count, scale_grad_by_freq, mode, *more
     )
 
 

@@ -48,33 +48,6 @@ def no_update(input, weight, bias, running_mean, running_var, momentum, eps):
 
 
 @raw("batch_norm_backward")
-def batch_norm_backward(
-    grad_out,
-    input,
-    weight,
-    running_mean,
-    running_var,
-    save_mean,
-    save_var,
-    update,
-    eps,
-    output_mask,
-    reserve,
-):
-    return _backward(
-        grad_out,
-        input,
-        weight,
-        running_mean,
-        running_var,
-        save_mean,
-        save_var,
-        update,
-        eps,
-        output_mask,
-    )
-
-
-@raw("native_batch_norm_backward")
-def native_batch_norm_backward(*args):
-    return _backward(*args)
+def batch_norm_backward(*args):
+    # The last argument is what `_batch_norm_with_update` has reserved: nothing.
+    return _backward(*args[:-1])

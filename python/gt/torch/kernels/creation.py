@@ -9,7 +9,7 @@ import torch
 import gt
 from gt._gt import torch_device
 from gt.torch import dtypes
-from gt.torch.kernels import raw
+from gt.torch.kernels import RAW, raw
 
 
 def _contiguous(size: Any) -> list[int]:
@@ -46,12 +46,6 @@ def empty(
     return torch_device.blank(size, strides_of(size, memory_format), dtype)
 
 
-@raw("_efficientzerotensor")
-def _efficientzerotensor(size, *, dtype=None, layout=None, device=None, pin_memory=None):
-    """Make a tensor of zeros."""
-    return empty(size, dtype=dtype).zero_()
-
-
 def _filled(value: Any) -> Any:
     """Make the kernels that fill a tensor with a number: of some size, and like another."""
 
@@ -78,6 +72,7 @@ for _name, _value in (("zeros", 0), ("ones", 1)):
     _fill, _alike = _filled(_value)
     raw(_name)(_fill)
     raw(f"{_name}_like")(_alike)
+RAW["_efficientzerotensor"] = RAW["zeros"]
 
 
 @raw("empty_strided")

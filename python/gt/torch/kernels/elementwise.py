@@ -41,13 +41,13 @@ def _check_alpha(self, other, alpha):
         )
 
 
-@kernel("add")
+@kernel("add", operation="add")
 def add(self, other, *, alpha=1):
     _check_alpha(self, other, alpha)
     return gt.add(self, other, alpha=alpha)
 
 
-@kernel("sub")
+@kernel("sub", operation="sub")
 def sub(self, other, *, alpha=1):
     _check_alpha(self, other, alpha)
     return gt.sub(self, other, alpha=alpha)

@@ -46,18 +46,22 @@ def embedding_renorm(self, indices, max_norm, norm_type):
     return gt.where(named & (norms > max_norm), shorter, self)
 
 
+def grad_of_table(rows, places, count, padding_idx, scale_grad_by_freq):
+    """Give the gradient of a table of `count` rows from those of the rows that were taken."""
+    if scale_grad_by_freq:
+        ones = gt.ones_like(places, dtype=rows.dtype)
+        taken = gt.zeros(count, dtype=rows.dtype).index_add(0, places, ones)
+        rows = rows / taken[places].unsqueeze(1)
+    if padding_idx >= 0:
+        rows = gt.where((places == padding_idx).unsqueeze(1), 0, rows)
+    return gt.zeros(count, rows.shape[1], dtype=rows.dtype).index_add(0, places, rows)
+
+
 @kernel("embedding_dense_backward")
 def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
     places = indices.reshape(-1).long()
     rows = grad_output.reshape(-1, grad_output.shape[-1])
-    if scale_grad_by_freq:
-        ones = gt.ones_like(places, dtype=rows.dtype)
-        counts = gt.zeros(num_weights, dtype=rows.dtype).index_add(0, places, ones)
-        rows = rows / counts[places].unsqueeze(1)
-    if padding_idx >= 0:
-        rows = gt.where((places == padding_idx).unsqueeze(1), 0, rows)
-    zeros = gt.zeros(num_weights, rows.shape[1], dtype=rows.dtype)
-    return zeros.index_add(0, places, rows)
+    return grad_of_table(rows, places, num_weights, padding_idx, scale_grad_by_freq)
 
 
 @kernel("_unique2")

@@ -64,22 +64,21 @@ def binary_cross_entropy_with_logits(self, target, weight=None, pos_weight=None,
 
 
 def _of_target(target, weight, ignore_index, dtype):
-    """Give the class of each row, and how much it weighs: nothing where it is ignored."""
+    """Give which rows count, the class of each, and how much it weighs."""
     counted = primitives.ne(target, ignore_index)
     safe = primitives.where(counted, target, 0)
     if weight is None:
-        return safe, primitives.cast(counted, dtype)
-    return safe, primitives.where(counted, weight[safe], 0).to(dtype)
+        return counted, safe, primitives.cast(counted, dtype)
+    return counted, safe, primitives.where(counted, weight[safe], 0).to(dtype)
 
 
 @kernel("nll_loss_forward", "nll_loss2d_forward")
 def nll_loss_forward(self, target, weight, reduction, ignore_index):
     axis = 1 if self.ndim > 1 else 0
-    safe, weighs = _of_target(target, weight, ignore_index, self.dtype)
+    counted, safe, weighs = _of_target(target, weight, ignore_index, self.dtype)
     shape = (*safe.shape[:axis], 1, *safe.shape[axis:])
     taken = primitives.gather(self, axis, primitives.reshape(safe, shape))
     # What is ignored counts for nothing, not even where it is not a number.
-    counted = primitives.ne(target, ignore_index)
     losses = primitives.where(counted, -primitives.reshape(taken, safe.shape) * weighs, 0)
     if reduction == 0 and self.ndim > 1:
         return losses, gt.zeros((), dtype=self.dtype)
@@ -92,11 +91,10 @@ def nll_loss_forward(self, target, weight, reduction, ignore_index):
 @kernel("nll_loss_backward", "nll_loss2d_backward")
 def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
     axis = 1 if self.ndim > 1 else 0
-    safe, weighs = _of_target(target, weight, ignore_index, self.dtype)
+    counted, safe, weighs = _of_target(target, weight, ignore_index, self.dtype)
     if reduction == 1:
         grad_output = grad_output / total_weight
     shape = (*safe.shape[:axis], 1, *safe.shape[axis:])
-    counted = primitives.ne(target, ignore_index)
     found = primitives.where(counted, -(weighs * grad_output), 0)
     found = primitives.reshape(found, shape)
     zeros = gt.zeros(self.shape, dtype=self.dtype)

@@ -144,6 +144,7 @@ def batch_norm_evaluated(input, weight, bias, running_mean, running_var, eps):
     return _batch_norm(input, weight, bias, running_mean, gt.rsqrt(running_var + eps))
 
 
+@kernel("native_batch_norm_backward")
 def native_batch_norm_backward(
     grad_out,
     input,

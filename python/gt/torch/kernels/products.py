@@ -16,13 +16,13 @@ def _check(name, axes, **operands):
             )
 
 
-@kernel("mm")
+@kernel("mm", operation="matmul", rank=2)
 def mm(self, mat2):
     _check("mm", 2, self=self, mat2=mat2)
     return primitives.matmul(self, mat2)
 
 
-@kernel("bmm")
+@kernel("bmm", operation="matmul", rank=3)
 def bmm(self, mat2):
     _check("bmm", 3, self=self, mat2=mat2)
     if self.shape[0] != mat2.shape[0]:
