@@ -67,6 +67,9 @@ def test_memory():
     assert torch.cluster.memory_allocated() == before + 4000
     del view
     assert torch.cluster.memory_allocated() == before
+    assert torch.cluster.max_memory_allocated() >= before + 4000
+    torch.cluster.reset_peak_memory_stats()
+    assert torch.cluster.max_memory_allocated() == before
 
 
 def test_copies(x):

@@ -101,12 +101,19 @@ def memory_allocated(device: Any = None) -> int:
 
 
 memory_reserved = memory_allocated
-max_memory_allocated = memory_allocated
-max_memory_reserved = memory_allocated
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """Give the most bytes that this process held at a time since `reset_peak_memory_stats`."""
+    return torch_device.peak()
+
+
+max_memory_reserved = max_memory_allocated
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Do nothing: what is held now is also the most that is told."""
+    """Have `max_memory_allocated` begin anew from what is held."""
+    torch_device.forget_peak()
 
 
 def manual_seed(seed: int) -> None:

@@ -27,6 +27,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     torch.add_function(wrap_pyfunction!(exchange::wrap, &torch)?)?;
     torch.add_function(wrap_pyfunction!(exchange::blank, &torch)?)?;
     torch.add_function(wrap_pyfunction!(storage::allocated, &torch)?)?;
+    torch.add_function(wrap_pyfunction!(storage::peak, &torch)?)?;
+    torch.add_function(wrap_pyfunction!(storage::forget_peak, &torch)?)?;
     torch.add_function(wrap_pyfunction!(storage::fill_storage, &torch)?)?;
     torch.add_function(wrap_pyfunction!(storage::copy_storage, &torch)?)?;
     torch.add_function(wrap_pyfunction!(storage::storage_content, &torch)?)?;

@@ -40,10 +40,12 @@ struct Storages {
     all: Vec<Option<Storage>>,
     free: Vec<usize>,
     bytes: usize,
+    /// The most bytes that there were at a time, since it was last asked to forget.
+    peak: usize,
 }
 
 static STORAGES: Mutex<Storages> =
-    Mutex::new(Storages { all: Vec::new(), free: Vec::new(), bytes: 0 });
+    Mutex::new(Storages { all: Vec::new(), free: Vec::new(), bytes: 0, peak: 0 });
 
 fn storages() -> MutexGuard<'static, Storages> {
     STORAGES.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -77,6 +79,7 @@ pub fn add(storage: Storage) -> Option<usize> {
         }
     };
     storages.bytes += storage.bytes();
+    storages.peak = storages.peak.max(storages.bytes);
     storages.all[number] = Some(storage);
     Some(MARK | number << OFFSET_BITS)
 }
@@ -150,4 +153,17 @@ pub fn storage_content(py: Python<'_>, address: usize) -> PyResult<Option<Py<PyA
 #[pyfunction]
 pub fn allocated() -> usize {
     storages().bytes
+}
+
+/// The most bytes that there were at a time since [`forget_peak`].
+#[pyfunction]
+pub fn peak() -> usize {
+    storages().peak
+}
+
+/// Has [`peak`] begin anew from what there is.
+#[pyfunction]
+pub fn forget_peak() {
+    let mut storages = storages();
+    storages.peak = storages.bytes;
 }
