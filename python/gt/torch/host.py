@@ -20,7 +20,7 @@ class _Known(type(_Host)):  # type: ignore[misc]
         return isinstance(instance, _Host)
 
 
-class Generator(_Host, metaclass=_Known):
+class Generator(torch.Generator, metaclass=_Known):
     """A generator of random numbers, which may be one for the device "cluster".
 
     Args:
