@@ -61,8 +61,11 @@ SEED ?= 0
 chaos-processes: build ## Train while processes are killed or stopped and connections cut, at MOMENTS made of SEED
 	$(BIN)/python tests/chaos.py --moments $(MOMENTS) --seed $(SEED)
 
+# Programs that others train with, which the device cluster is to run.
+TRAINERS := 'transformers==5.23.*' 'accelerate==1.15.*' 'diffusers==0.42.*' 'lightning==2.6.*' 'peft==0.21.*'
+
 $(VENV)/.compare: $(VENV)/.tools
-	$(BIN)/pip install --quiet 'torch==2.15.*' 'torchvision==0.29.*' 'transformers==5.23.*' jax expecttest scipy
+	$(BIN)/pip install --quiet 'torch==2.15.*' 'torchvision==0.29.*' $(TRAINERS) jax expecttest scipy
 	@touch $@
 
 # Those that PyTorch or JAX takes part in; all others are what `make test` runs.
@@ -83,6 +86,15 @@ coverage: build $(VENV)/.compare ## Run PyTorch's operator database on GT and wr
 
 torch-coverage: build $(VENV)/.compare ## Run PyTorch's tests for devices on the device cluster and write docs/coverage.md
 	$(BIN)/python tests/torch_device/run.py --write docs/coverage.md
+
+RELEASES := 2.13 2.14 2.15
+torch-releases: wheel ## Run the tests of the device cluster with each release of PyTorch that it is made for
+	for release in $(RELEASES); do \
+	  room=$(VENV)/torch-$$release; \
+	  $(PYTHON) -m venv $$room && $$room/bin/pip install --quiet --force-reinstall --no-deps dist/*.whl && \
+	  $$room/bin/pip install --quiet "torch==$$release.*" torchvision $(TRAINERS) numpy pytest pytest-timeout expecttest && \
+	  GT_TEST_ALL=1 GT_TEST_OPERATORS=0.02 $$room/bin/python -m pytest tests/torch_device || exit 1; \
+	done
 
 bench: build $(VENV)/.compare ## Measure side by side with PyTorch and write docs/benchmarks.md
 	$(BIN)/python benches/run.py --write docs/benchmarks.md
@@ -164,5 +176,5 @@ clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-all coverage torch-coverage soak repeat chaos chaos-processes bench wheel gpu-tools test-gpu gpu test-aarch64 install-aarch64 lint site docs pictures \
+.PHONY: help build demo test test-all coverage torch-coverage torch-releases soak repeat chaos chaos-processes bench wheel gpu-tools test-gpu gpu test-aarch64 install-aarch64 lint site docs pictures \
 	fuzz fuzz-decoders clean

@@ -203,6 +203,7 @@ def test_checkpoint(x, use_reentrant):
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script`:FutureWarning")
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
 def test_functional_transforms(x):
     weight = torch.randn(2, 4, device="cluster")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from gt._gt import torch_device
-from gt.torch import autocast, cluster, dtypes, hooks, host, registry, storages
+from gt.torch import autocast, cluster, dtypes, hooks, host, registry, storages, vision
 from gt.torch.kernels import memory
 
 
@@ -28,3 +28,4 @@ def run() -> None:
     host.register()
     autocast.register()
     registry.register_all()
+    vision.register()
