@@ -1,5 +1,7 @@
 """Numbers of the device "cluster" beside the CPU's, where they are easily others."""
 
+import random
+
 import gt
 import pytest
 
@@ -217,3 +219,79 @@ def test_process_groups():
 
 def test_default_dtypes_are_one():
     assert gt.get_default_dtype() == gt.float32
+
+
+def test_views_of_views():
+    """Chains of views are as on the CPU: sizes, strides, elements, and errors where none can be."""
+    host = torch.arange(24.0)
+    here = host.to("cluster")
+
+    def chain(tensor, random):
+        tensor = tensor.view(random.choice([(24,), (2, 12), (2, 3, 4), (1, 24, 1), (3, 2, 2, 2)]))
+        for _ in range(random.randrange(4)):
+            axis, rank = random.randrange(max(tensor.dim(), 1)), tensor.dim()
+            match random.randrange(6):
+                case 0:
+                    tensor = tensor.permute(random.sample(range(rank), rank))
+                case 1:
+                    tensor = tensor.unsqueeze(axis)
+                case 2:
+                    tensor = tensor.expand(random.randrange(3), *tensor.shape)
+                case 3 if rank:
+                    tensor = tensor.narrow(axis, tensor.shape[axis] // 2, tensor.shape[axis] // 2)
+                case 4 if rank and tensor.shape[axis]:
+                    tensor = tensor.select(axis, 0)
+                case 5 if rank:
+                    tensor = tensor[(slice(None),) * axis + (slice(None, None, 2),)]
+        count = tensor.numel()
+        first = random.choice([of for of in range(1, count + 1) if count % of == 0] or [1])
+        sizes = [[-1], [first, -1], [first, count // first], [*tensor.shape, 1], [5, -1], [-1, -2]]
+        return tensor.view(random.choice(sizes))
+
+    def seen(tensor, seed):
+        try:
+            view = chain(tensor, random.Random(seed))
+        except RuntimeError as error:
+            return str(error)
+        return tuple(view.shape), view.stride(), view.storage_offset(), view.tolist()
+
+    for seed in range(500):
+        assert seen(here, seed) == seen(host, seed), seed
+    assert (
+        here.as_strided((2, 2), (1, 3), 2).tolist() == host.as_strided((2, 2), (1, 3), 2).tolist()
+    )
+    for sizes, strides, offset in (((100,), (1,), 0), ((2,), (-1,), 4), ((2, 2), (1,), 0)):
+        with pytest.raises(RuntimeError):
+            host.as_strided(sizes, strides, offset)
+        with pytest.raises(RuntimeError):
+            here.as_strided(sizes, strides, offset)
+
+
+def test_calls_alike():
+    """A call like an earlier one gives its own numbers, whichever arguments are one tensor."""
+    torch.manual_seed(0)
+    a, b = torch.randn(3, 3), torch.randn(3, 3)
+    for first, other, options in (
+        (a, b, {}),
+        (b, a, {}),
+        (a, a, {}),
+        (b, b, {}),
+        (a, b, {"alpha": 2}),
+        (a, b, {"alpha": 3.0}),
+        (a.double(), b.double(), {}),
+        (a[:2], b, {}),
+    ):
+        expected = torch.addmm(first[:, :1], first, other, **options)
+        here, there = first.to("cluster"), other.to("cluster")
+        assert torch.allclose(torch.addmm(here[:, :1], here, there, **options).cpu(), expected)
+        if first is other:
+            assert torch.allclose(torch.addmm(here[:, :1], here, here, **options).cpu(), expected)
+    torch.manual_seed(0)
+    inputs = torch.ones(1000, device="cluster")
+    drawn = [torch.nn.functional.dropout(inputs, 0.5).cpu() for _ in range(3)]
+    assert not drawn[0].equal(drawn[1]) and not drawn[1].equal(drawn[2])
+    for labels in ([0, 2, 1], [0, -100, 1], [2, 2, 2]):
+        labels = torch.tensor(labels)
+        expected = torch.nn.functional.cross_entropy(a, labels)
+        found = torch.nn.functional.cross_entropy(a.to("cluster"), labels.to("cluster"))
+        assert torch.allclose(found.cpu(), expected)

@@ -4,6 +4,7 @@
 //! - [`hotpath`]: what the stream repeats is sent once.
 //! - [`tensor`]: tensors and their operations.
 //! - [`tape`]: gradients, which are more instructions.
+//! - [`program`]: what a function issued, to be issued again.
 //! - [`vmap`]: functions computed for a whole batch at once.
 //! - [`autocast`]: products in a lower precision.
 //! - [`signal`]: named scopes.
@@ -23,6 +24,7 @@ pub mod hotpath;
 mod nearest;
 pub mod nn;
 pub mod optim;
+pub mod program;
 pub mod session;
 pub mod signal;
 pub mod source;

@@ -8,6 +8,8 @@ the same declaration.
 from __future__ import annotations
 
 import functools
+import pathlib
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -30,7 +32,9 @@ _NAMESPACES = (
 )
 _KEY = "PrivateUse1"
 #: Operators that need PyTorch's strides, which GT's function of the same name does not see.
-_OF_VIEWS = ("as_strided", "view_copy", "unfold_copy")
+_OF_VIEWS = ("as_strided_", "view_copy", "unfold_copy")
+#: Views, which are kernels without Python.
+_IN_RUST = ("as_strided", "view", "_reshape_alias")
 _libraries: list[torch.library.Library] = []
 
 
@@ -39,7 +43,12 @@ def register_all() -> None:
     kernels.load()
     library = torch.library.Library("aten", "IMPL")
     _libraries.append(library)
+    folder = pathlib.Path(torch.__file__).parent / "lib"
+    suffix = "dylib" if sys.platform == "darwin" else "so"
+    torch_device.register_views(str(folder / f"libtorch_cpu.{suffix}"))
     for name in _operators():
+        if name in _IN_RUST:
+            continue
         made = kernel_of(name)
         if made is not None:
             library.impl(name, made, _KEY)

@@ -8,6 +8,7 @@ use gt_ir::{
 };
 
 use super::{Element, Session};
+use crate::program;
 use crate::signal::{self, Scope};
 use crate::vmap::Batched;
 
@@ -79,6 +80,7 @@ impl Session {
         let output = stream.new_tensors(results.len());
         let instruction =
             Instruction { operation, output, results, operands, attributes, source, signal };
+        program::take(self, &instruction, work);
         self.0.append(&mut stream, ClientCommand::Run(instruction), region, work);
         output
     }
@@ -103,6 +105,7 @@ impl Session {
 
     /// Appends a tensor's data.
     pub(crate) fn create(&self, content: Content, source: SourceId) -> Arc<Value> {
+        program::spoil();
         let meta = content.meta();
         let Scope { signal, compiled: region, .. } = signal::current();
         let mut stream = self.0.lock();

@@ -21,7 +21,7 @@ use gt_ir::ClientCommand;
 
 use crate::driver::{Driver, Interrupt};
 use crate::error::Result;
-use crate::hotpath;
+use crate::{hotpath, program};
 pub(crate) use element::{Block, Element};
 pub use files::AskedSave;
 pub(crate) use issue::Value;
@@ -80,6 +80,7 @@ impl Session {
 
     /// Seed and number for the next random instruction.
     pub fn next_random(&self) -> (u64, u64) {
+        program::spoil();
         let number = self.0.random_instructions.fetch_add(1, Ordering::Relaxed);
         (self.0.seed.load(Ordering::Relaxed), number)
     }

@@ -9,7 +9,7 @@ use gt_ir::{ClientCommand, Content, RequestId, SourceId, TensorData};
 use super::{Element, Session, Value};
 use crate::driver::Interrupt;
 use crate::error::{ClientError, Result};
-use crate::source;
+use crate::{program, source};
 
 /// A value that has been requested.
 pub struct Asked {
@@ -129,6 +129,7 @@ impl Session {
         &self,
         command: impl FnOnce(RequestId) -> ClientCommand,
     ) -> Result<RequestId> {
+        program::spoil();
         let mut stream = self.0.lock();
         if stream.closed {
             return Err(ClientError::Connection("the session is closed".into()));

@@ -4,35 +4,38 @@
 
 use gt::ir::ops::{self, binary, ternary};
 use gt::ir::{Operand, Operation};
-use gt::{Scalar, Tensor};
-use pyo3::exceptions::PyRuntimeError;
+use gt::{Scalar, Tensor, program};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
-use super::dlpack::{self, CLUSTER, CPU};
-use super::exchange::{self, Place, make, place};
+use super::arguments::Arguments;
+use super::dlpack::{self, CLUSTER};
+use super::exchange::{Place, make, place};
 use super::operands::Operands;
+use super::programs::{Kept, Programs};
+use super::results::Results;
 use super::side::{TORCH, Torch};
 use crate::error::IntoPython;
-use crate::tensor::PyTensor;
 use crate::{convert, session, source};
 
 /// A kernel.
 #[pyclass(module = "gt._gt", frozen)]
 pub struct Kernel {
-    name: Py<PyString>,
+    pub name: Py<PyString>,
     function: Py<PyAny>,
     /// The operation that the function issues, where it takes tensors and numbers alone.
     operation: Option<&'static Operation>,
     /// Whether results lie in memory as the first operand of their shape does.
-    pointwise: bool,
+    pub pointwise: bool,
     /// How many axes each operand has to have for the operation to be issued at once.
     rank: Option<usize>,
     /// Whether tensors of the host's may be among the operands.
-    mixed: bool,
+    pub mixed: bool,
     writes: Writes,
+    /// What the function has issued.
+    programs: Programs,
 }
 
 /// The tensors that results are written to.
@@ -70,7 +73,16 @@ impl Kernel {
             Some(word) if word.is_instance_of::<PyString>() => Writes::First,
             Some(names) => Writes::Named(names.extract()?),
         };
-        Ok(Kernel { name, function, operation, pointwise, rank, mixed, writes })
+        Ok(Kernel {
+            name,
+            function,
+            operation,
+            pointwise,
+            rank,
+            mixed,
+            writes,
+            programs: Programs::default(),
+        })
     }
 
     /// Tells kernels what they need of PyTorch's: the classes of tensors and of dtypes, GT's dtypes
@@ -105,31 +117,17 @@ impl Kernel {
         {
             return Ok(result);
         }
-        let mut operands = Operands::of(args);
-        let mut given: SmallVec<[Bound<'py, PyAny>; 6]> = SmallVec::new();
-        for argument in args.iter_borrowed() {
-            given.push(self.argument(torch, &argument, &mut operands)?);
-        }
-        let mut outs: SmallVec<[Bound<'py, PyAny>; 2]> = SmallVec::new();
-        let named = kwargs.map(|_| PyDict::new(py));
-        for (name, argument) in kwargs.iter().flat_map(|kwargs| kwargs.iter()) {
-            if self.is_written(&name)? {
-                outs.push(argument);
-            } else if let Some(named) = &named {
-                named.set_item(name, self.argument(torch, &argument, &mut operands)?)?;
-            }
-        }
-        let given = PyTuple::new(py, given)?;
-        let result = self.function.bind(py).call(given, named.as_ref())?;
+        let mut arguments = Arguments::read(self, torch, args, kwargs)?;
+        let results = self.results(py, &mut arguments)?;
         match &self.writes {
-            Writes::Nothing => self.result(result, &operands),
+            Writes::Nothing => results.into_torch(py, &arguments.operands),
             Writes::First => {
                 let first = args.get_item(0)?;
                 let place = place(&dlpack::view(&first)?)?;
-                self.store(&first, &place, &value(&result)?)?;
+                self.store(&first, &place, &results.one()?)?;
                 Ok(first)
             }
-            Writes::Named(_) => self.write_outs(torch, outs, &result),
+            Writes::Named(_) => self.write_outs(torch, arguments, results, py),
         }
     }
 }
@@ -154,18 +152,44 @@ fn scaled(
 }
 
 /// Whether a tensor shows the conjugates of what it holds: products get such tensors as they are.
-fn is_conjugate(tensor: &Bound<'_, PyAny>, place: &Place) -> PyResult<bool> {
+pub fn is_conjugate(tensor: &Bound<'_, PyAny>, place: &Place) -> PyResult<bool> {
     if !place.dtype.is_complex() {
         return Ok(false);
     }
     tensor.call_method0(intern!(tensor.py(), "is_conj"))?.is_truthy()
 }
 
-fn value(result: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    Ok(result.cast::<PyTensor>()?.get().0.clone())
-}
-
 impl Kernel {
+    /// What the function gives. Where it has been called with the like, it is not called again: what
+    /// it issued then is issued for these tensors.
+    fn results<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &mut Arguments<'_, 'py>,
+    ) -> PyResult<Results<'py>> {
+        let function = self.function.bind(py);
+        let Some(key) = arguments.key.take() else {
+            return Ok(Results::of(arguments.call(function)?));
+        };
+        if let Some(kept) = self.programs.find(&key)
+            && let Some(outputs) = kept.program.run(&arguments.tensors)
+        {
+            return Ok(Results::again(outputs, &kept.form));
+        }
+        if !self.programs.want_more() {
+            return Ok(Results::of(arguments.call(function)?));
+        }
+        let (result, recording) = program::record(&arguments.tensors, || arguments.call(function));
+        let results = Results::of(result?);
+        if let Some(recording) = recording
+            && let Some((outputs, form)) = results.outputs()
+            && let Some(program) = recording.finish(&outputs)
+        {
+            self.programs.keep(key, Kept { program, form });
+        }
+        Ok(results)
+    }
+
     /// Issues the operation at once, if all arguments are tensors on the cluster or numbers.
     fn issue<'py>(
         &self,
@@ -240,146 +264,7 @@ impl Kernel {
     }
 
     /// Whether results are written to the argument with a name.
-    fn is_written(&self, name: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let Writes::Named(names) = &self.writes else { return Ok(false) };
-        let name = name.cast::<PyString>()?.to_str()?;
-        Ok(names.iter().any(|of| of == name))
-    }
-
-    /// An argument of PyTorch's as one of GT's.
-    fn argument<'py>(
-        &self,
-        torch: &Torch,
-        given: &Bound<'py, PyAny>,
-        operands: &mut Operands<'_, 'py>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = given.py();
-        if torch.is_tensor(given)? {
-            return self.operand(torch, given, operands);
-        }
-        if given.get_type().is(&torch.dtype) {
-            let found = torch.dtypes.bind(py).get_item(given)?;
-            return found.ok_or_else(|| {
-                PyRuntimeError::new_err(format!(
-                    "{}: a tensor on the cluster cannot have the dtype {given}",
-                    self.name
-                ))
-            });
-        }
-        if let Ok(list) = given.cast::<PyList>() {
-            let items = PyList::empty(py);
-            for item in list.iter() {
-                items.append(self.argument(torch, &item, operands)?)?;
-            }
-            return Ok(items.into_any());
-        }
-        Ok(given.clone())
-    }
-
-    fn operand<'py>(
-        &self,
-        torch: &Torch,
-        given: &Bound<'py, PyAny>,
-        operands: &mut Operands<'_, 'py>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = given.py();
-        let view = dlpack::view(given)?;
-        match view.device.kind {
-            CLUSTER => {
-                let place = place(&view)?;
-                if self.pointwise {
-                    operands.layouts.push(place.strided);
-                }
-                let tensor = place.read(py)?;
-                session::ready(py, &tensor)?;
-                let tensor = if is_conjugate(given, &place)? {
-                    exchange::conjugate(&tensor)?
-                } else {
-                    tensor
-                };
-                Ok(Bound::new(py, PyTensor(tensor))?.into_any())
-            }
-            CPU if view.rank == 0 => {
-                let beside = operands.beside(torch)?;
-                torch.from_host.bind(py).call1((given, PyList::new(py, beside)?))
-            }
-            CPU if self.mixed => torch.from_host.bind(py).call1((given, PyList::empty(py))),
-            _ => {
-                let device = given.getattr("device")?;
-                Err(PyRuntimeError::new_err(format!(
-                    "Expected all tensors to be on the same device, but found at least two devices, cluster:0 and {device}! ({})",
-                    self.name
-                )))
-            }
-        }
-    }
-
-    /// A result of GT's as one of PyTorch's.
-    fn result<'py>(
-        &self,
-        result: Bound<'py, PyAny>,
-        operands: &Operands<'_, 'py>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = result.py();
-        if let Ok(tensor) = result.cast::<PyTensor>() {
-            let tensor = &tensor.get().0;
-            let order = operands.order(tensor);
-            return make(py, tensor, order.as_deref());
-        }
-        let items: Vec<Bound<'py, PyAny>> = match result.cast::<PyTuple>() {
-            Ok(items) => items.iter().collect(),
-            Err(_) => match result.cast::<PyList>() {
-                Ok(items) => items.iter().collect(),
-                Err(_) => return Ok(result),
-            },
-        };
-        let items = items.into_iter().map(|item| self.result(item, operands));
-        Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
-    }
-
-    /// Writes a result to a tensor, which may show the conjugates of what it holds.
-    fn store(&self, to: &Bound<'_, PyAny>, place: &Place, value: &Tensor) -> PyResult<()> {
-        let held = if is_conjugate(to, place)? && value.dtype().is_complex() {
-            &exchange::conjugate(value)?
-        } else {
-            value
-        };
-        place.write(to.py(), held, self.name.bind(to.py()).to_str()?)
-    }
-
-    /// Writes results to the tensors that were given for them.
-    fn write_outs<'py>(
-        &self,
-        torch: &Torch,
-        outs: SmallVec<[Bound<'py, PyAny>; 2]>,
-        result: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = result.py();
-        let values = match result.cast::<PyTensor>() {
-            Ok(_) => vec![result.clone()],
-            Err(_) => result.try_iter()?.collect::<PyResult<Vec<_>>>()?,
-        };
-        for (out, result) in outs.iter().zip(&values) {
-            let value = value(result)?;
-            let view = dlpack::view(out)?;
-            if view.device.kind != CLUSTER {
-                let device = out.getattr("device")?;
-                return Err(PyRuntimeError::new_err(format!(
-                    "{}: expected out to be on cluster:0, but it is on {device}",
-                    self.name
-                )));
-            }
-            let mut place: Place = place(&view)?;
-            if place.strided.shape != value.shape() {
-                let size = PyTuple::new(py, value.shape().dims())?;
-                torch.resize.bind(py).call1((out, size))?;
-                place = self::place(&dlpack::view(out)?)?;
-            }
-            self.store(out, &place, &value)?;
-        }
-        match outs.len() {
-            1 => Ok(outs[0].clone()),
-            _ => Ok(PyTuple::new(py, outs)?.into_any()),
-        }
+    pub fn is_written(&self, name: &str) -> bool {
+        matches!(&self.writes, Writes::Named(names) if names.iter().any(|of| of == name))
     }
 }

@@ -6,15 +6,22 @@
 //! - [`dlpack`]: how tensors pass to and from PyTorch, without a copy.
 //! - [`storage`]: storages, by address.
 //! - [`exchange`]: reading what a tensor of PyTorch's shows, writing to it, and making one.
-//! - [`kernel`]: functions of GT's as kernels of PyTorch's operators; [`operands`]: what they are
-//!   called with; [`side`]: what they need of PyTorch's.
+//! - [`views`]: the operators that views are made of, by PyTorch's interface [`stable`].
+//! - [`kernel`]: functions of GT's as kernels of PyTorch's operators; [`arguments`] and [`operands`]:
+//!   what they are called with; [`results`]: what they give; [`programs`]: what they have issued, to
+//!   be issued again; [`side`]: what they need of PyTorch's.
 
+mod arguments;
 mod dlpack;
 mod exchange;
 mod kernel;
 mod operands;
+mod programs;
+mod results;
 mod side;
+mod stable;
 mod storage;
+mod views;
 
 use pyo3::prelude::*;
 
@@ -22,6 +29,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let torch = PyModule::new(module.py(), "torch_device")?;
     torch.add_class::<kernel::Kernel>()?;
     torch.add_function(wrap_pyfunction!(exchange::setup, &torch)?)?;
+    torch.add_function(wrap_pyfunction!(views::register_views, &torch)?)?;
     torch.add_function(wrap_pyfunction!(exchange::read, &torch)?)?;
     torch.add_function(wrap_pyfunction!(exchange::write, &torch)?)?;
     torch.add_function(wrap_pyfunction!(exchange::wrap, &torch)?)?;

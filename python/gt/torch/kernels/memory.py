@@ -160,7 +160,7 @@ def _on_host(name: str, overload: str = "default") -> Any:
     return kernel
 
 
-for _name in ("as_strided", "view", "_reshape_alias", "unfold", "view_as_real", "view_as_complex"):
+for _name in ("unfold", "view_as_real", "view_as_complex"):
     raw(_name)(_on_host(_name))
 raw("set_.source_Storage_storage_offset")(_on_host("set_", "source_Storage_storage_offset"))
 raw("set_.source_Tensor")(_on_host("set_", "source_Tensor"))

@@ -1,0 +1,216 @@
+//! Programs: the instructions that a function issued for some tensors, to be issued again for others
+//! of the same shapes and dtypes without running the function.
+//!
+//! Whoever keeps a program knows what else the function looked at. A function that waits for a
+//! value, sends data or draws random numbers leaves none.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use gt_ir::instruction::{Operands, Results};
+use gt_ir::{Attributes, Instruction, Meta, Operand, Operation, TensorId};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::session::{Session, Value};
+use crate::tensor::Tensor;
+use crate::{autocast, source, vmap};
+
+/// The most instructions of a program.
+const MOST: usize = 512;
+
+/// The instructions of a function. Its values are numbered: the inputs, then all results.
+#[derive(Debug)]
+pub struct Program {
+    inputs: SmallVec<[Meta; 4]>,
+    steps: Vec<Step>,
+    outputs: SmallVec<[u32; 2]>,
+}
+
+#[derive(Debug)]
+struct Step {
+    operation: &'static Operation,
+    operands: Operands<u32>,
+    attributes: Attributes,
+    results: Results,
+    work: u64,
+    /// The values that nobody needs after it.
+    ends: SmallVec<[u32; 2]>,
+}
+
+thread_local! {
+    static RECORDER: RefCell<Option<Recorder>> = const { RefCell::new(None) };
+}
+
+struct Recorder {
+    session: Session,
+    numbers: FxHashMap<TensorId, u32>,
+    /// Their count so far.
+    values: u32,
+    steps: Vec<Step>,
+    /// Whether all that happened can be done again.
+    is_whole: bool,
+}
+
+/// Takes an instruction of this thread into the program that is being recorded, if any is.
+#[inline]
+pub(crate) fn take(session: &Session, instruction: &Instruction, work: u64) {
+    RECORDER.with_borrow_mut(|recorder| {
+        if let Some(recorder) = recorder {
+            recorder.take(session, instruction, work);
+        }
+    });
+}
+
+/// Something happens on this thread that is no instruction: a program without it would be another.
+#[inline]
+pub(crate) fn spoil() {
+    RECORDER.with_borrow_mut(|recorder| {
+        if let Some(recorder) = recorder {
+            recorder.is_whole = false;
+        }
+    });
+}
+
+impl Recorder {
+    fn of(inputs: &[Tensor]) -> Option<Recorder> {
+        let session = inputs.first()?.session();
+        let mut numbers = FxHashMap::default();
+        for (number, input) in inputs.iter().enumerate() {
+            if numbers.insert(input.value().id(), number as u32).is_some() {
+                // Which of the two is meant where both are the same, nobody can tell.
+                return None;
+            }
+        }
+        let values = inputs.len() as u32;
+        Some(Recorder { session, numbers, values, steps: Vec::new(), is_whole: true })
+    }
+
+    #[cold]
+    fn take(&mut self, session: &Session, instruction: &Instruction, work: u64) {
+        let mut operands = Operands::new();
+        for operand in &instruction.operands {
+            operands.push(match operand {
+                Operand::Scalar(scalar) => Operand::Scalar(*scalar),
+                Operand::Tensor(id) => match self.numbers.get(id) {
+                    Some(&number) => Operand::Tensor(number),
+                    None => return self.is_whole = false,
+                },
+            });
+        }
+        for index in 0..instruction.results.len() as u64 {
+            self.numbers.insert(instruction.output.after(index), self.values);
+            self.values += 1;
+        }
+        self.is_whole &= session.is(&self.session) && self.steps.len() < MOST;
+        if self.is_whole {
+            self.steps.push(Step {
+                operation: instruction.operation,
+                operands,
+                attributes: instruction.attributes.clone(),
+                results: instruction.results.clone(),
+                work,
+                ends: SmallVec::new(),
+            });
+        }
+    }
+}
+
+/// A function's instructions, recorded until it is known which of them are its results.
+pub struct Recording {
+    inputs: SmallVec<[Meta; 4]>,
+    recorder: Recorder,
+}
+
+/// Runs a function of some tensors and records what it issues on this thread. There is no recording
+/// without inputs, where two of them are one, inside another recording, in `vmap` or under autocast.
+pub fn record<T>(inputs: &[Tensor], function: impl FnOnce() -> T) -> (T, Option<Recording>) {
+    /// Whatever happens, later instructions are not recorded.
+    struct Stop;
+    impl Drop for Stop {
+        fn drop(&mut self) {
+            RECORDER.take();
+        }
+    }
+    let is_plain = !vmap::is_active() && autocast::autocast().is_none();
+    let is_inside = RECORDER.with_borrow(Option::is_some);
+    let recorder = if is_plain && !is_inside { Recorder::of(inputs) } else { None };
+    if recorder.is_none() {
+        return (function(), None);
+    }
+    RECORDER.set(recorder);
+    let stop = Stop;
+    let result = function();
+    let recorder = RECORDER.take().filter(|recorder| recorder.is_whole);
+    drop(stop);
+    let inputs = inputs.iter().map(Tensor::meta).collect();
+    (result, recorder.map(|recorder| Recording { inputs, recorder }))
+}
+
+impl Recording {
+    /// The program with these results; `None` if one of them comes from elsewhere.
+    pub fn finish(self, outputs: &[&Tensor]) -> Option<Program> {
+        let Recording { inputs, recorder: Recorder { numbers, mut steps, values, .. } } = self;
+        let outputs: Option<SmallVec<[u32; 2]>> =
+            outputs.iter().map(|output| numbers.get(&output.value().id()).copied()).collect();
+        let outputs = outputs?;
+        // Each value ends after its last use; one that is never used, after it is made.
+        let mut is_done = vec![false; values as usize];
+        for &output in &outputs {
+            is_done[output as usize] = true;
+        }
+        let mut next = values;
+        for step in steps.iter_mut().rev() {
+            let made = next - step.results.len() as u32..next;
+            next = made.start;
+            let used = step.operands.iter().filter_map(|operand| operand.tensor().copied());
+            for number in used.chain(made) {
+                if !std::mem::replace(&mut is_done[number as usize], true) {
+                    step.ends.push(number);
+                }
+            }
+        }
+        Some(Program { inputs, steps, outputs })
+    }
+}
+
+impl Program {
+    /// Issues the instructions for other inputs, and returns the results; `None` if the inputs are
+    /// of other shapes or dtypes, or of several sessions.
+    #[track_caller]
+    pub fn run(&self, inputs: &[Tensor]) -> Option<SmallVec<[Tensor; 2]>> {
+        let mut values: SmallVec<[Option<Arc<Value>>; 16]> =
+            inputs.iter().map(|input| Some(input.value())).collect();
+        let session = values.first()?.as_ref()?.session.clone();
+        let is_alike = |value: &Option<Arc<Value>>, meta: &Meta| {
+            value.as_ref().is_some_and(|value| {
+                value.meta == *meta && value.session.is(&session) && value.batched.is_none()
+            })
+        };
+        let are_alike = values.len() == self.inputs.len()
+            && values.iter().zip(&self.inputs).all(|(value, meta)| is_alike(value, meta));
+        if !are_alike || vmap::is_active() || autocast::autocast().is_some() {
+            return None;
+        }
+        let source = source::current();
+        for step in &self.steps {
+            let ids = step.operands.iter().map(|operand| {
+                operand.map(|&number| values[number as usize].as_ref().expect("not ended").id())
+            });
+            let (ids, results) = (ids.collect(), step.results.clone());
+            let attributes = step.attributes.clone();
+            let first = session.issue(step.operation, ids, attributes, results, step.work, source);
+            for (index, meta) in step.results.iter().enumerate() {
+                values.push(Some(session.value(first.after(index as u64), *meta, source)));
+            }
+            for &number in &step.ends {
+                values[number as usize] = None;
+            }
+        }
+        let output = |&number: &u32| {
+            let value = values[number as usize].as_ref().expect("outputs do not end");
+            Tensor::from_parts(Arc::clone(value), None)
+        };
+        Some(self.outputs.iter().map(output).collect())
+    }
+}

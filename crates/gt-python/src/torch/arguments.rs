@@ -1,0 +1,173 @@
+//! The arguments of a call: what the tensors among them show is read, and all become GT's.
+
+use gt::Tensor;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use smallvec::SmallVec;
+
+use super::dlpack::{self, CLUSTER, CPU};
+use super::exchange::{self, place};
+use super::kernel::{Kernel, is_conjugate};
+use super::operands::Operands;
+use super::programs::Key;
+use super::side::Torch;
+use crate::session;
+use crate::tensor::PyTensor;
+
+/// The arguments of a kernel, read.
+pub struct Arguments<'a, 'py> {
+    kernel: &'a Kernel,
+    torch: &'a Torch,
+    args: &'a Bound<'py, PyTuple>,
+    kwargs: Option<&'a Bound<'py, PyDict>>,
+    /// What the tensors on the cluster show, in the order of the arguments.
+    pub tensors: SmallVec<[Tensor; 4]>,
+    pub operands: Operands<'a, 'py>,
+    /// The tensors that results are written to, where these have names.
+    pub outs: SmallVec<[Bound<'py, PyAny>; 2]>,
+    /// What decides which instructions are issued, if that can be told.
+    pub key: Option<Key>,
+}
+
+impl<'a, 'py> Arguments<'a, 'py> {
+    pub fn read(
+        kernel: &'a Kernel,
+        torch: &'a Torch,
+        args: &'a Bound<'py, PyTuple>,
+        kwargs: Option<&'a Bound<'py, PyDict>>,
+    ) -> PyResult<Arguments<'a, 'py>> {
+        let mut read = Arguments {
+            kernel,
+            torch,
+            args,
+            kwargs,
+            tensors: SmallVec::new(),
+            operands: Operands::of(args),
+            outs: SmallVec::new(),
+            key: Some(Key::new()),
+        };
+        for given in args.iter_borrowed() {
+            read.take(&given)?;
+        }
+        for (name, given) in kwargs.iter().flat_map(|kwargs| kwargs.iter()) {
+            let name = name.cast::<PyString>()?.to_str()?;
+            if kernel.is_written(name) {
+                read.outs.push(given);
+                continue;
+            }
+            if let Some(key) = &mut read.key {
+                key.word(name);
+            }
+            read.take(&given)?;
+        }
+        Ok(read)
+    }
+
+    fn take(&mut self, given: &Bound<'py, PyAny>) -> PyResult<()> {
+        if self.torch.is_tensor(given)? {
+            return self.take_tensor(given);
+        }
+        if let Ok(list) = given.cast::<PyList>() {
+            if let Some(key) = &mut self.key {
+                key.list(list.len());
+            }
+            return list.iter().try_for_each(|item| self.take(&item));
+        }
+        if let Some(key) = &mut self.key
+            && !key.value(self.torch, given)?
+        {
+            self.key = None;
+        }
+        Ok(())
+    }
+
+    fn take_tensor(&mut self, given: &Bound<'py, PyAny>) -> PyResult<()> {
+        let py = given.py();
+        let view = dlpack::view(given)?;
+        if view.device.kind == CPU && (view.rank == 0 || self.kernel.mixed) {
+            // It is brought over when the function is called.
+            self.key = None;
+            return Ok(());
+        }
+        if view.device.kind != CLUSTER {
+            let device = given.getattr("device")?;
+            return Err(PyRuntimeError::new_err(format!(
+                "Expected all tensors to be on the same device, but found at least two devices, cluster:0 and {device}! ({})",
+                self.kernel.name
+            )));
+        }
+        let place = place(&view)?;
+        if self.kernel.pointwise {
+            self.operands.layouts.push(place.strided);
+        }
+        let mut tensor = place.read(py)?;
+        session::ready(py, &tensor)?;
+        if is_conjugate(given, &place)? {
+            tensor = exchange::conjugate(&tensor)?;
+        }
+        if let Some(key) = &mut self.key {
+            key.tensor(&tensor);
+        }
+        self.tensors.push(tensor);
+        Ok(())
+    }
+
+    /// Calls a function of GT's with them.
+    pub fn call(&self, function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = function.py();
+        let mut tensors = self.tensors.iter();
+        let mut given: SmallVec<[Bound<'py, PyAny>; 6]> = SmallVec::new();
+        for argument in self.args.iter_borrowed() {
+            given.push(self.argument(&argument, &mut tensors)?);
+        }
+        let named = self.kwargs.map(|_| PyDict::new(py));
+        for (name, argument) in self.kwargs.iter().flat_map(|kwargs| kwargs.iter()) {
+            if let Some(named) = &named
+                && !self.kernel.is_written(name.cast::<PyString>()?.to_str()?)
+            {
+                named.set_item(name, self.argument(&argument, &mut tensors)?)?;
+            }
+        }
+        function.call(PyTuple::new(py, given)?, named.as_ref())
+    }
+
+    /// An argument of PyTorch's as one of GT's.
+    fn argument(
+        &self,
+        given: &Bound<'py, PyAny>,
+        tensors: &mut std::slice::Iter<'_, Tensor>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = given.py();
+        if self.torch.is_tensor(given)? {
+            let view = dlpack::view(given)?;
+            if view.device.kind == CLUSTER {
+                let tensor = tensors.next().expect("read in the same order");
+                // What changes it in place is not to change the one that was read.
+                return Ok(Bound::new(py, PyTensor(tensor.without_history()))?.into_any());
+            }
+            let beside = match view.rank {
+                0 => self.operands.beside(self.torch)?,
+                _ => Vec::new(),
+            };
+            return self.torch.from_host.bind(py).call1((given, PyList::new(py, beside)?));
+        }
+        if given.get_type().is(&self.torch.dtype) {
+            let found = self.torch.dtypes.bind(py).get_item(given)?;
+            return found.ok_or_else(|| {
+                PyRuntimeError::new_err(format!(
+                    "{}: a tensor on the cluster cannot have the dtype {given}",
+                    self.kernel.name
+                ))
+            });
+        }
+        if let Ok(list) = given.cast::<PyList>() {
+            let items = PyList::empty(py);
+            for item in list.iter() {
+                items.append(self.argument(&item, tensors)?)?;
+            }
+            return Ok(items.into_any());
+        }
+        Ok(given.clone())
+    }
+}

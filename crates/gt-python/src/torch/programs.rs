@@ -1,0 +1,122 @@
+//! What the functions of kernels have issued, by what they were called with: the same call again
+//! issues the same instructions, and its function need not run.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gt::program::Program;
+use gt::tensor::default_dtype::default_dtype;
+use gt::{Scalar, Tensor};
+use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyInt, PyString};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::results::Form;
+use super::side::Torch;
+use crate::convert;
+
+/// The most programs of one kernel.
+const MOST: usize = 512;
+/// How many calls may be unlike all others before a kernel stops to keep what they issued.
+const PATIENCE: u32 = 64;
+
+/// What decides which instructions a function issues, apart from the tensors' elements.
+#[derive(PartialEq, Eq, Hash)]
+pub struct Key(SmallVec<[u64; 24]>);
+
+/// The programs of a kernel.
+#[derive(Default)]
+pub struct Programs(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    all: FxHashMap<Key, Arc<Kept>>,
+    found: u32,
+    missed: u32,
+}
+
+/// A program, and what becomes of its outputs.
+pub struct Kept {
+    pub program: Program,
+    pub form: Form,
+}
+
+impl Programs {
+    /// What a call like this has issued.
+    pub fn find(&self, key: &Key) -> Option<Arc<Kept>> {
+        let mut known = self.lock();
+        let found = known.all.get(key).cloned();
+        match &found {
+            Some(_) => known.found = known.found.saturating_add(1),
+            None => known.missed = known.missed.saturating_add(1),
+        }
+        found
+    }
+
+    /// Whether it is worth it to keep more.
+    pub fn want_more(&self) -> bool {
+        let known = self.lock();
+        known.missed < known.found.saturating_add(PATIENCE)
+    }
+
+    pub fn keep(&self, key: Key, kept: Kept) {
+        let mut known = self.lock();
+        if known.all.len() >= MOST {
+            known.all.clear();
+        }
+        known.all.insert(key, Arc::new(kept));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Key {
+    pub fn new() -> Key {
+        Key(SmallVec::from_slice(&[default_dtype() as u64]))
+    }
+
+    pub fn tensor(&mut self, tensor: &Tensor) {
+        let meta = tensor.meta();
+        self.0.extend([1, meta.dtype as u64, meta.shape.rank() as u64]);
+        self.0.extend(meta.shape.iter().map(|&length| length as u64));
+    }
+
+    /// Takes a word: an argument's name, or one of the few that an operator knows.
+    pub fn word(&mut self, word: &str) {
+        self.0.extend([2, word.len() as u64]);
+        self.0.extend(word.as_bytes().chunks(8).map(|chunk| {
+            let mut bytes = [0; 8];
+            bytes[..chunk.len()].copy_from_slice(chunk);
+            u64::from_ne_bytes(bytes)
+        }));
+    }
+
+    /// Begins a list.
+    pub fn list(&mut self, length: usize) {
+        self.0.extend([3, length as u64]);
+    }
+
+    /// Takes what is no tensor; whether it can.
+    pub fn value(&mut self, torch: &Torch, given: &Bound<'_, PyAny>) -> PyResult<bool> {
+        if given.is_none() {
+            self.0.push(4);
+        } else if given.is_instance_of::<PyFloat>() || given.is_instance_of::<PyInt>() {
+            let Ok(Some(scalar)) = convert::scalar(given) else { return Ok(false) };
+            self.0.extend(match scalar {
+                Scalar::Float(value) => [5, value.to_bits()],
+                Scalar::Int(value) => [6, value as u64],
+                Scalar::Bool(value) => [7, u64::from(value)],
+            });
+        } else if given.get_type().is(&torch.dtype) {
+            // There is one object for each, which lives as long as the process.
+            self.0.extend([8, given.as_ptr() as u64]);
+        } else if let Ok(text) = given.cast::<PyString>() {
+            self.word(text.to_str()?);
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+}

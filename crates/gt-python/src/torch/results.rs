@@ -1,0 +1,166 @@
+//! The results of a call: they become PyTorch's, or are written to the tensors that it changes.
+
+use gt::Tensor;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use smallvec::SmallVec;
+
+use super::arguments::Arguments;
+use super::dlpack::{self, CLUSTER};
+use super::exchange::{self, Place, make, place};
+use super::kernel::{Kernel, is_conjugate};
+use super::operands::Operands;
+use super::side::Torch;
+use crate::tensor::PyTensor;
+
+/// What a kernel's function gives.
+pub enum Results<'py> {
+    One(Tensor),
+    /// A tuple or list.
+    Several(SmallVec<[Option<Tensor>; 4]>),
+    /// What is passed on as it is, such as a number, or tensors in lists.
+    Other(Bound<'py, PyAny>),
+}
+
+/// Which of a function's results are tensors; the others are `None`.
+#[derive(Clone)]
+pub enum Form {
+    One,
+    Several(SmallVec<[bool; 4]>),
+}
+
+impl<'py> Results<'py> {
+    pub fn of(result: Bound<'py, PyAny>) -> Results<'py> {
+        if let Ok(tensor) = result.cast::<PyTensor>() {
+            return Results::One(tensor.get().0.clone());
+        }
+        let items: Vec<Bound<'py, PyAny>> =
+            match (result.cast::<PyTuple>(), result.cast::<PyList>()) {
+                (Ok(items), _) => items.iter().collect(),
+                (_, Ok(items)) => items.iter().collect(),
+                _ => return Results::Other(result),
+            };
+        let tensors = items.iter().map(|item| match item.cast::<PyTensor>() {
+            Ok(tensor) => Some(Some(tensor.get().0.clone())),
+            Err(_) => item.is_none().then_some(None),
+        });
+        match tensors.collect() {
+            Some(tensors) => Results::Several(tensors),
+            None => Results::Other(result),
+        }
+    }
+
+    /// The tensors, and what they are of a program's outputs; `None` if there is anything else.
+    pub fn outputs(&self) -> Option<(SmallVec<[&Tensor; 4]>, Form)> {
+        match self {
+            Results::One(tensor) => Some((SmallVec::from_slice(&[tensor]), Form::One)),
+            Results::Several(items) => Some((
+                items.iter().flatten().collect(),
+                Form::Several(items.iter().map(Option::is_some).collect()),
+            )),
+            Results::Other(_) => None,
+        }
+    }
+
+    /// A program's outputs, as the function gave them.
+    pub fn again(outputs: SmallVec<[Tensor; 2]>, form: &Form) -> Results<'py> {
+        let mut outputs = outputs.into_iter();
+        let mut next = || outputs.next().expect("as many as there were");
+        match form {
+            Form::One => Results::One(next()),
+            Form::Several(are_tensors) => Results::Several(
+                are_tensors.iter().map(|&is_tensor| is_tensor.then(&mut next)).collect(),
+            ),
+        }
+    }
+
+    /// The only result.
+    pub fn one(self) -> PyResult<Tensor> {
+        match self {
+            Results::One(tensor) => Ok(tensor),
+            Results::Several(_) => Err(PyRuntimeError::new_err("one result is expected")),
+            Results::Other(other) => Ok(other.cast::<PyTensor>()?.get().0.clone()),
+        }
+    }
+
+    /// As PyTorch's.
+    pub fn into_torch(
+        self,
+        py: Python<'py>,
+        operands: &Operands<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Results::One(tensor) => {
+                let order = operands.order(&tensor);
+                make(py, &tensor, order.as_deref())
+            }
+            Results::Several(items) => {
+                let items = items.into_iter().map(|item| match item {
+                    Some(tensor) => Results::One(tensor).into_torch(py, operands),
+                    None => Ok(py.None().into_bound(py)),
+                });
+                Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
+            }
+            Results::Other(other) => {
+                let items: Vec<Bound<'py, PyAny>> =
+                    match (other.cast::<PyTuple>(), other.cast::<PyList>()) {
+                        (Ok(items), _) => items.iter().collect(),
+                        (_, Ok(items)) => items.iter().collect(),
+                        _ => return Ok(other),
+                    };
+                let items =
+                    items.into_iter().map(|item| Results::of(item).into_torch(py, operands));
+                Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
+            }
+        }
+    }
+}
+
+impl Kernel {
+    /// Writes a result to a tensor, which may show the conjugates of what it holds.
+    pub fn store(&self, to: &Bound<'_, PyAny>, place: &Place, value: &Tensor) -> PyResult<()> {
+        let held = if is_conjugate(to, place)? && value.dtype().is_complex() {
+            &exchange::conjugate(value)?
+        } else {
+            value
+        };
+        place.write(to.py(), held, self.name.bind(to.py()).to_str()?)
+    }
+
+    /// Writes results to the tensors that were given for them.
+    pub fn write_outs<'py>(
+        &self,
+        torch: &Torch,
+        arguments: Arguments<'_, 'py>,
+        results: Results<'py>,
+        py: Python<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let outs = arguments.outs;
+        let values: SmallVec<[Option<Tensor>; 4]> = match results {
+            Results::Several(items) => items,
+            one => SmallVec::from_iter([Some(one.one()?)]),
+        };
+        for (out, value) in outs.iter().zip(values.into_iter().flatten()) {
+            let view = dlpack::view(out)?;
+            if view.device.kind != CLUSTER {
+                let device = out.getattr("device")?;
+                return Err(PyRuntimeError::new_err(format!(
+                    "{}: expected out to be on cluster:0, but it is on {device}",
+                    self.name
+                )));
+            }
+            let mut place: Place = place(&view)?;
+            if place.strided.shape != value.shape() {
+                let size = PyTuple::new(py, value.shape().dims())?;
+                torch.resize.bind(py).call1((out, size))?;
+                place = self::place(&dlpack::view(out)?)?;
+            }
+            self.store(out, &place, &value)?;
+        }
+        match outs.len() {
+            1 => Ok(outs[0].clone()),
+            _ => Ok(PyTuple::new(py, outs)?.into_any()),
+        }
+    }
+}

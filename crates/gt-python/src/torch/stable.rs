@@ -1,0 +1,305 @@
+//! PyTorch's stable interface for kernels that are called without Python: its functions, looked up in
+//! the library that this process has loaded.
+//! Source: torch/csrc/stable/c/shim.h and torch/csrc/inductor/aoti_torch/c/shim.h of PyTorch 2.13.
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::sync::OnceLock;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+
+/// A value on a kernel's stack: a number, a handle, or the address of one that may be missing.
+pub type Slot = u64;
+/// A kernel: the stack, how many arguments are on it, and how many results are to be.
+pub type Boxed = extern "C-unwind" fn(*mut Slot, u64, u64);
+
+/// What `torch_library_impl` is told of the interface that a kernel was made for: 2.13.
+const VERSION: u64 = 2 << 56 | 13 << 48;
+
+macro_rules! functions {
+    ($($name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
+        #[expect(non_snake_case, reason = "they are PyTorch's names")]
+        struct Functions {
+            $($name: unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?,)*
+        }
+
+        impl Functions {
+            fn find(library: &Handle) -> PyResult<Functions> {
+                // SAFETY: each type is that of the function's declaration.
+                unsafe { Ok(Functions { $($name: library.function(stringify!($name))?,)* }) }
+            }
+        }
+    };
+}
+
+functions! {
+    torch_library_impl(*mut c_void, *const c_char, Boxed, u64) -> i32;
+    aoti_torch_library_init_impl(
+        *const c_char, *const c_char, *const c_char, u32, *mut *mut c_void
+    ) -> i32;
+    torch_call_dispatcher(*const c_char, *const c_char, *mut Slot, u64) -> i32;
+    torch_new_list_reserve_size(usize, *mut Slot) -> i32;
+    torch_list_push_back(Slot, Slot) -> i32;
+    torch_list_size(Slot, *mut usize) -> i32;
+    torch_list_get_item(Slot, usize, *mut Slot) -> i32;
+    torch_delete_list(Slot) -> i32;
+    torch_new_stable_ivalue(*mut *mut Slot) -> i32;
+    torch_delete_stable_ivalue(*mut Slot) -> i32;
+    aoti_torch_get_dim(Slot, *mut i64) -> i32;
+    aoti_torch_get_sizes(Slot, *mut *const i64) -> i32;
+    aoti_torch_get_strides(Slot, *mut *const i64) -> i32;
+    aoti_torch_get_storage_offset(Slot, *mut i64) -> i32;
+    aoti_torch_get_storage_numel(Slot, *mut i64) -> i32;
+    aoti_torch_new_tensor_handle(Slot, *mut Slot) -> i32;
+    aoti_torch_delete_tensor_object(Slot) -> i32;
+    aoti_torch__reinterpret_tensor(Slot, i64, *const i64, *const i64, i64, *mut Slot) -> i32;
+    aoti_torch_check(bool, *const c_char, *const c_char, u32, *const c_char);
+    // `c10::InferenceMode::is_enabled`.
+    _ZN3c1013InferenceMode10is_enabledEv() -> bool;
+}
+
+static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
+
+struct Handle(*mut c_void, String);
+
+impl Handle {
+    /// The library, which is loaded already.
+    fn of(path: &str) -> PyResult<Handle> {
+        let name = CString::new(path)?;
+        // SAFETY: a text; the library stays loaded for as long as PyTorch is.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_NOW) };
+        if handle.is_null() {
+            return Err(PyRuntimeError::new_err(format!(
+                "gt.torch: {path} is not loaded, where PyTorch's kernels are expected"
+            )));
+        }
+        Ok(Handle(handle, path.into()))
+    }
+
+    /// # Safety
+    /// `F` is the type of the function with this name.
+    unsafe fn function<F: Copy>(&self, name: &str) -> PyResult<F> {
+        let symbol = CString::new(name)?;
+        // SAFETY: a handle of `dlopen` and a text.
+        let found = unsafe { libc::dlsym(self.0, symbol.as_ptr()) };
+        if found.is_null() {
+            return Err(PyRuntimeError::new_err(format!(
+                "gt.torch: {} has no function {name}, which PyTorch has since 2.13",
+                self.1
+            )));
+        }
+        // SAFETY: the caller's: a pointer to a function of type `F`.
+        Ok(unsafe { std::mem::transmute_copy::<*mut c_void, F>(&found) })
+    }
+}
+
+/// Registers kernels of operators for the device. They stay for as long as the process.
+pub fn register(library: &str, kernels: &[(&CStr, Boxed)]) -> PyResult<()> {
+    let functions = Functions::find(&Handle::of(library)?)?;
+    let functions = FUNCTIONS.get_or_init(|| functions);
+    let mut made = std::ptr::null_mut();
+    // SAFETY: texts that live as long as the process, and a place for the result.
+    let mut failed = unsafe {
+        let (file, line) = (c"gt".as_ptr(), line!());
+        let key = c"PrivateUse1".as_ptr();
+        (functions.aoti_torch_library_init_impl)(c"aten".as_ptr(), key, file, line, &raw mut made)
+    };
+    for (name, kernel) in kernels {
+        if failed == 0 {
+            // SAFETY: a library that was made above, a text, and a kernel.
+            failed =
+                unsafe { (functions.torch_library_impl)(made, name.as_ptr(), *kernel, VERSION) };
+        }
+    }
+    match failed {
+        0 => Ok(()),
+        _ => Err(PyRuntimeError::new_err("gt.torch: PyTorch has refused the kernels of views")),
+    }
+}
+
+fn functions() -> &'static Functions {
+    FUNCTIONS.get().expect("found by `register`, before any kernel runs")
+}
+
+/// A tensor of PyTorch's that a kernel was given or has made.
+pub struct Held(Slot);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: a handle that nobody else deletes.
+        unsafe { (functions().aoti_torch_delete_tensor_object)(self.0) };
+    }
+}
+
+/// Sizes or strides.
+pub type Lengths = SmallVec<[i64; 8]>;
+
+impl Held {
+    /// # Safety
+    /// The slot holds a tensor, which is the caller's to delete.
+    pub unsafe fn from_slot(slot: Slot) -> Held {
+        Held(slot)
+    }
+
+    /// The tensor as a result: whoever reads the stack deletes it.
+    pub fn into_slot(self) -> Slot {
+        let slot = self.0;
+        std::mem::forget(self);
+        slot
+    }
+
+    /// Its sizes and strides.
+    pub fn layout(&self) -> (Lengths, Lengths) {
+        let (mut rank, mut sizes, mut strides) = (0, std::ptr::null(), std::ptr::null());
+        // SAFETY: a tensor, and places for the results, which live as long as it stays unchanged.
+        unsafe {
+            (functions().aoti_torch_get_dim)(self.0, &raw mut rank);
+            (functions().aoti_torch_get_sizes)(self.0, &raw mut sizes);
+            (functions().aoti_torch_get_strides)(self.0, &raw mut strides);
+        }
+        let copied = |first: *const i64| {
+            if rank == 0 {
+                return Lengths::new();
+            }
+            // SAFETY: one number for each axis.
+            Lengths::from_slice(unsafe { std::slice::from_raw_parts(first, rank as usize) })
+        };
+        (copied(sizes), copied(strides))
+    }
+
+    /// Where it begins in its storage, in elements.
+    pub fn offset(&self) -> i64 {
+        let mut offset = 0;
+        // SAFETY: a tensor, and a place for the result.
+        unsafe { (functions().aoti_torch_get_storage_offset)(self.0, &raw mut offset) };
+        offset
+    }
+
+    /// How many elements its storage has room for.
+    pub fn room(&self) -> i64 {
+        let mut count = 0;
+        // SAFETY: as above.
+        unsafe { (functions().aoti_torch_get_storage_numel)(self.0, &raw mut count) };
+        count
+    }
+
+    /// A tensor over the same storage, which begins `further` elements after this one.
+    pub fn view(&self, sizes: &[i64], strides: &[i64], further: i64) -> Result<Held, String> {
+        // SAFETY: it takes nothing.
+        if unsafe { (functions()._ZN3c1013InferenceMode10is_enabledEv)() } {
+            return self.view_in_inference(sizes, strides, further);
+        }
+        let mut made = 0;
+        // SAFETY: as many sizes as strides, which the function copies.
+        let failed = unsafe {
+            (functions().aoti_torch__reinterpret_tensor)(
+                self.0,
+                sizes.len() as i64,
+                sizes.as_ptr(),
+                strides.as_ptr(),
+                further,
+                &raw mut made,
+            )
+        };
+        if failed == 0 { Ok(Held(made)) } else { Err("a view could not be made".into()) }
+    }
+
+    /// As [`Held::view`], in inference mode, where a tensor that is made is one of inference. A view
+    /// is what its base is: an alias of it, which gets other strides.
+    fn view_in_inference(
+        &self,
+        sizes: &[i64],
+        strides: &[i64],
+        further: i64,
+    ) -> Result<Held, String> {
+        let call = |name: &CStr, stack: &mut [Slot]| {
+            // SAFETY: the stack holds what the operator takes, which the call deletes.
+            match unsafe {
+                let first = stack.as_mut_ptr();
+                (functions().torch_call_dispatcher)(name.as_ptr(), c"".as_ptr(), first, VERSION)
+            } {
+                0 => Ok(Held(stack[0])),
+                _ => Err(format!("a view could not be made by {name:?}")),
+            }
+        };
+        let (mut own, mut offset) = (0, std::ptr::null_mut());
+        // SAFETY: a tensor, and places for a reference to it and for a number.
+        unsafe {
+            (functions().aoti_torch_new_tensor_handle)(self.0, &raw mut own);
+            (functions().torch_new_stable_ivalue)(&raw mut offset);
+            *offset = (self.offset() + further) as Slot;
+        }
+        let alias = call(c"aten::alias", &mut [own])?;
+        let stack = &mut [alias.into_slot(), list(sizes), list(strides), offset as Slot];
+        call(c"aten::as_strided_", stack)
+    }
+}
+
+/// A list of numbers for the stack of a call, which deletes it.
+fn list(numbers: &[i64]) -> Slot {
+    let mut made = 0;
+    // SAFETY: a place for the list, and then a list.
+    unsafe {
+        (functions().torch_new_list_reserve_size)(numbers.len(), &raw mut made);
+        for &number in numbers {
+            (functions().torch_list_push_back)(made, number as Slot);
+        }
+    }
+    made
+}
+
+/// The numbers of a list on the stack, which is deleted.
+///
+/// # Safety
+/// The slot holds a list of integers.
+pub unsafe fn numbers(slot: Slot) -> Lengths {
+    let mut count = 0;
+    // SAFETY: the caller's; each number is below the count.
+    unsafe {
+        (functions().torch_list_size)(slot, &raw mut count);
+        let found = (0..count)
+            .map(|index| {
+                let mut item = 0;
+                (functions().torch_list_get_item)(slot, index, &raw mut item);
+                item as i64
+            })
+            .collect();
+        (functions().torch_delete_list)(slot);
+        found
+    }
+}
+
+/// A number on the stack that may be missing.
+///
+/// # Safety
+/// The slot holds an optional integer.
+pub unsafe fn optional(slot: Slot) -> Option<i64> {
+    let address = slot as *mut Slot;
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's: the address of a value, which is ours to delete.
+    unsafe {
+        let value = *address as i64;
+        (functions().torch_delete_stable_ivalue)(address);
+        Some(value)
+    }
+}
+
+/// Puts a kernel's result on the stack, or raises its error as PyTorch's `RuntimeError`.
+///
+/// # Safety
+/// `stack` has room for a result.
+pub unsafe fn give(stack: *mut Slot, result: Result<Held, String>) {
+    match result {
+        // SAFETY: the caller's.
+        Ok(made) => unsafe { *stack = made.into_slot() },
+        Err(message) => {
+            let message = CString::new(message).unwrap_or_default();
+            let (function, file) = (c"gt".as_ptr(), c"gt".as_ptr());
+            // SAFETY: texts; the exception that this throws copies the message.
+            unsafe { (functions().aoti_torch_check)(false, function, file, 0, message.as_ptr()) };
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The operators that every view of PyTorch's is made of: sizes, strides and an offset over the same
+//! storage. They run without Python.
+
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+
+use super::stable::{self, Boxed, Held, Lengths, Slot};
+
+/// Registers the kernels.
+///
+/// `library` is the file of PyTorch's operators, `libtorch_cpu.so`.
+#[pyfunction]
+pub fn register_views(library: &str) -> PyResult<()> {
+    let kernels: [(_, Boxed); 3] =
+        [(c"as_strided", as_strided), (c"_reshape_alias", reshape_alias), (c"view", view)];
+    stable::register(library, &kernels)
+}
+
+/// `as_strided(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset) -> Tensor`
+extern "C-unwind" fn as_strided(stack: *mut Slot, _arguments: u64, _results: u64) {
+    // SAFETY: PyTorch calls it with four arguments of these types, and has room for the result.
+    unsafe {
+        let arguments = std::slice::from_raw_parts(stack, 4);
+        let tensor = Held::from_slot(arguments[0]);
+        let (sizes, strides) = (stable::numbers(arguments[1]), stable::numbers(arguments[2]));
+        let offset = stable::optional(arguments[3]);
+        stable::give(stack, strided(tensor, &sizes, &strides, offset));
+    }
+}
+
+/// `_reshape_alias(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor`
+extern "C-unwind" fn reshape_alias(stack: *mut Slot, _arguments: u64, _results: u64) {
+    // SAFETY: as above, with three arguments.
+    unsafe {
+        let arguments = std::slice::from_raw_parts(stack, 3);
+        let tensor = Held::from_slot(arguments[0]);
+        let (sizes, strides) = (stable::numbers(arguments[1]), stable::numbers(arguments[2]));
+        stable::give(stack, tensor.view(&sizes, &strides, 0));
+    }
+}
+
+/// `view(Tensor self, SymInt[] size) -> Tensor`
+extern "C-unwind" fn view(stack: *mut Slot, _arguments: u64, _results: u64) {
+    // SAFETY: as above, with two arguments.
+    unsafe {
+        let arguments = std::slice::from_raw_parts(stack, 2);
+        let tensor = Held::from_slot(arguments[0]);
+        let sizes = stable::numbers(arguments[1]);
+        stable::give(stack, viewed(tensor, sizes));
+    }
+}
+
+fn strided(
+    tensor: Held,
+    sizes: &[i64],
+    strides: &[i64],
+    offset: Option<i64>,
+) -> Result<Held, String> {
+    let own = tensor.offset();
+    let offset = offset.unwrap_or(own);
+    if sizes.len() != strides.len() {
+        return Err("mismatch in length of strides and shape".into());
+    }
+    if strides.iter().any(|&stride| stride < 0) {
+        return Err(format!(
+            "as_strided: Negative strides are not supported at the moment, got strides: {strides:?}"
+        ));
+    }
+    if let Some(size) = sizes.iter().find(|&&size| size < 0) {
+        return Err(format!("as_strided: negative size {size} in {sizes:?}"));
+    }
+    if offset < 0 {
+        return Err(format!("Tensor: invalid storage offset {offset}"));
+    }
+    if !sizes.contains(&0) {
+        let steps =
+            sizes.iter().zip(strides).map(|(size, stride)| (size - 1).saturating_mul(*stride));
+        let end = steps.fold(offset.saturating_add(1), i64::saturating_add);
+        if end > tensor.room() {
+            return Err(format!(
+                "setStorage: sizes {sizes:?}, strides {strides:?}, storage offset {offset} requiring a storage of {end} elements are out of bounds for storage of {} elements",
+                tensor.room()
+            ));
+        }
+    }
+    tensor.view(sizes, strides, offset - own)
+}
+
+fn viewed(tensor: Held, mut sizes: Lengths) -> Result<Held, String> {
+    let (own, strides) = tensor.layout();
+    infer(&own, &mut sizes)?;
+    match strides_of_view(&own, &strides, &sizes) {
+        Some(strides) => tensor.view(&sizes, &strides, 0),
+        None => Err(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces). Use .reshape(...) instead."
+                .into(),
+        ),
+    }
+}
+
+/// Fills in the one length that may be -1.
+fn infer(own: &[i64], sizes: &mut [i64]) -> Result<(), String> {
+    let count: i64 = own.iter().product();
+    let mut unknown = None;
+    let mut known: i64 = 1;
+    for (axis, &size) in sizes.iter().enumerate() {
+        match size {
+            -1 if unknown.is_some() => return Err("only one dimension can be inferred".into()),
+            -1 => unknown = Some(axis),
+            size if size < 0 => {
+                return Err(format!(
+                    "invalid shape dimension {size} at index {axis} of shape {sizes:?}"
+                ));
+            }
+            size => known = known.saturating_mul(size),
+        }
+    }
+    match unknown {
+        Some(_) if known == 0 && count == 0 => Err(format!(
+            "cannot reshape tensor of 0 elements into shape {sizes:?} because the unspecified dimension size -1 can be any value and is ambiguous"
+        )),
+        Some(axis) if known != 0 && count % known == 0 => {
+            sizes[axis] = count / known;
+            Ok(())
+        }
+        None if known == count => Ok(()),
+        _ => Err(format!("shape '{sizes:?}' is invalid for input of size {count}")),
+    }
+}
+
+/// The strides under which elements with the strides `strides` have the sizes `to`, in the same
+/// order; `None` where no strides say it.
+fn strides_of_view(own: &[i64], strides: &[i64], to: &[i64]) -> Option<Lengths> {
+    if own.contains(&0) {
+        if own == to {
+            return Some(Lengths::from_slice(strides));
+        }
+        let mut found: Lengths = SmallVec::from_elem(1, to.len());
+        for axis in (1..to.len()).rev() {
+            found[axis - 1] = found[axis] * to[axis].max(1);
+        }
+        return Some(found);
+    }
+    let mut found: Lengths = SmallVec::from_elem(0, to.len());
+    // The axes that are still to be placed, from the last on.
+    let mut left = to.len();
+    // What is between one element and the next along the block of axes at hand, and their count.
+    let (mut step, mut count) = (strides.last().copied().unwrap_or(1), 1);
+    for axis in (0..own.len()).rev() {
+        count *= own[axis];
+        let ends = axis == 0 || own[axis - 1] != 1 && strides[axis - 1] != count * step;
+        if !ends {
+            continue;
+        }
+        let mut placed = 1;
+        while left > 0 && (placed < count || to[left - 1] == 1) {
+            left -= 1;
+            found[left] = placed * step;
+            placed *= to[left];
+        }
+        if placed != count {
+            return None;
+        }
+        if axis > 0 {
+            (step, count) = (strides[axis - 1], 1);
+        }
+    }
+    if own.is_empty() {
+        found.fill(1);
+        return Some(found);
+    }
+    (left == 0).then_some(found)
+}
