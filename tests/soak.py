@@ -91,7 +91,7 @@ class Soak:
         )
         for name, all_counts in self.counts.items():
             quarter = max(1, len(all_counts) // 4)
-            first, last = most(all_counts[:quarter]), most(all_counts[-quarter:])
+            first, last = least(all_counts[:quarter]), least(all_counts[-quarter:])
             print(
                 f"{name:10}"
                 f"{first.memory / MB:9.1f} to {last.memory / MB:6.1f} MB"
@@ -109,10 +109,10 @@ class Soak:
         return grown
 
 
-def most(counts: list[Counts]) -> Counts:
-    """Give the most of each that was held."""
+def least(counts: list[Counts]) -> Counts:
+    """Give the least of each that was held: what is only under way is gone at times."""
     names = Counts.__dataclass_fields__
-    return Counts(*(max(getattr(count, name) for count in counts) for name in names))
+    return Counts(*(min(getattr(count, name) for count in counts) for name in names))
 
 
 def come_and_go(

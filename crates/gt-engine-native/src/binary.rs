@@ -42,6 +42,7 @@ binary! {
     FloorDivide: Number => T, |a, b| a.floor_divide(b);
     Remainder: Number => T, |a, b| a.remainder(b);
     Power: Number => T, |a, b| a.power(b);
+    First: Number => T, |a, _b| a;
     Square: Number => T, |a, _b| a.times(a);
     Cube: Number => T, |a, _b| a.times(a).times(a);
     Maximum: Number => T, |a, b| a.larger(b);
@@ -212,6 +213,7 @@ where
 pub static FLOOR_DIVIDE: ByDType = numbers::<FloorDivide>();
 pub static REMAINDER: ByDType = numbers::<Remainder>();
 static POWER: ByDType = with_complex::<Power>(numbers::<Power>());
+static FIRST: ByDType = with_complex::<First>(numbers::<First>());
 static SQUARE: ByDType = with_complex::<Square>(numbers::<Square>());
 static CUBE: ByDType = with_complex::<Cube>(numbers::<Cube>());
 
@@ -266,7 +268,7 @@ pub fn remainder(
     compute(threads, &REMAINDER, operands, output)
 }
 
-/// Powers; squares and cubes, which are common, by multiplication.
+/// Powers; those that are common, as of squares and their derivatives, without logarithms.
 pub fn power(
     threads: &mut Threads,
     operands: Operands<Tensor>,
@@ -287,6 +289,7 @@ pub fn power(
 /// The kernels for powers with this exponent, if it is the same for all.
 pub fn power_kernels(exponent: Option<f64>) -> &'static ByDType {
     match exponent {
+        Some(1.0) => &FIRST,
         Some(2.0) => &SQUARE,
         Some(3.0) => &CUBE,
         _ => &POWER,
