@@ -20,7 +20,7 @@ from torch._decomp import decomposition_table as _DECOMPOSITIONS
 import gt
 from gt._gt import primitives, torch_device
 from gt.torch import fallback, kernels
-from gt.torch.kernels import KERNELS, OPTIONS, RAW, memory
+from gt.torch.kernels import KERNELS, OPTIONS, RAW, attention, memory
 
 #: Where GT keeps functions, by how PyTorch's operators begin.
 _NAMESPACES = (
@@ -52,6 +52,7 @@ def register_all() -> None:
         made = kernel_of(name)
         if made is not None:
             library.impl(name, made, _KEY)
+    attention.register()
     rest = torch.library.Library("_", "IMPL")
     _libraries.append(rest)
     rest.fallback(fallback.run, _KEY)

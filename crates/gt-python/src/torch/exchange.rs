@@ -1,16 +1,19 @@
 //! Reading what a tensor of PyTorch's shows, writing to it, and making one.
 
 use std::ffi::c_void;
+use std::sync::LazyLock;
 
 use gt::ir::ops::complex;
 use gt::ir::{Operand, Operation};
 use gt::tensor::strides::Strided;
-use gt::{DType, Scalar, Shape, Tensor, TensorData};
+use gt::{DType, Scalar, Shape, Tensor, TensorData, program};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use super::dlpack::{self, CLUSTER, Code, Device, Managed, View};
+use super::programs::{Kept, Key, Programs};
+use super::results::Form;
 use super::storage::{self, Content, Storage};
 use crate::error::{IntoPython, to_python};
 use crate::tensor::PyTensor;
@@ -90,7 +93,27 @@ impl Place {
         if root.dtype() == self.dtype && self.strided == Strided::contiguous(root.shape()) {
             return Ok(root);
         }
-        self.view(&root.without_history())
+        self.part(root.without_history())
+    }
+
+    /// As [`Place::view`], for reading: the way to it is found once.
+    fn part(&self, root: Tensor) -> PyResult<Tensor> {
+        static PARTS: LazyLock<Programs> = LazyLock::new(Programs::default);
+        let mut key = Key::new();
+        key.tensor(&root);
+        key.strided(self.dtype, &self.strided);
+        let root = [root];
+        if let Some(kept) = PARTS.find(&key)
+            && let Some(mut outputs) = kept.program.run(&root)
+        {
+            return Ok(outputs.swap_remove(0));
+        }
+        let (part, recording) = program::record(&root, || self.view(&root[0]));
+        let part = part?;
+        if let Some(program) = recording.and_then(|recording| recording.finish(&[&part])) {
+            PARTS.keep(key, Kept { program, form: Form::One });
+        }
+        Ok(part)
     }
 
     /// What it shows of its storage's elements, as a view of these.

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gt::program::Program;
 use gt::tensor::default_dtype::default_dtype;
-use gt::{Scalar, Tensor};
+use gt::tensor::strides::Strided;
+use gt::{DType, Scalar, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyString};
 use rustc_hash::FxHashMap;
@@ -81,6 +82,14 @@ impl Key {
         let meta = tensor.meta();
         self.0.extend([1, meta.dtype as u64, meta.shape.rank() as u64]);
         self.0.extend(meta.shape.iter().map(|&length| length as u64));
+    }
+
+    /// Takes what a view shows.
+    pub fn strided(&mut self, dtype: DType, to: &Strided) {
+        let rank = to.shape.rank();
+        self.0.extend([9, dtype as u64, rank as u64, to.offset as u64]);
+        self.0.extend(to.shape.iter().map(|&length| length as u64));
+        self.0.extend(to.strides[..rank].iter().map(|&stride| stride as u64));
     }
 
     /// Takes a word: an argument's name, or one of the few that an operator knows.

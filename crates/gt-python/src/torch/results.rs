@@ -3,7 +3,7 @@
 use gt::Tensor;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyInt, PyList, PyTuple};
 use smallvec::SmallVec;
 
 use super::arguments::Arguments;
@@ -18,16 +18,54 @@ use crate::tensor::PyTensor;
 pub enum Results<'py> {
     One(Tensor),
     /// A tuple or list.
-    Several(SmallVec<[Option<Tensor>; 4]>),
+    Several(SmallVec<[Item; 4]>),
     /// What is passed on as it is, such as a number, or tensors in lists.
     Other(Bound<'py, PyAny>),
 }
 
-/// Which of a function's results are tensors; the others are `None`.
+/// One of several results.
 #[derive(Clone)]
+pub enum Item<T = Tensor> {
+    Tensor(T),
+    None,
+    Number(i64),
+}
+
+/// Which of a function's results are tensors, and what the others are.
 pub enum Form {
     One,
-    Several(SmallVec<[bool; 4]>),
+    Several(SmallVec<[Item<()>; 4]>),
+}
+
+impl Item {
+    /// A result in a tuple; `None` for what is neither a tensor nor always the same.
+    fn of(item: &Bound<'_, PyAny>) -> Option<Item> {
+        if let Ok(tensor) = item.cast::<PyTensor>() {
+            return Some(Item::Tensor(tensor.get().0.clone()));
+        }
+        if item.is_none() {
+            return Some(Item::None);
+        }
+        let number = item.cast_exact::<PyInt>().ok()?;
+        number.extract().ok().map(Item::Number)
+    }
+}
+
+impl<T> Item<T> {
+    fn map<'a, U>(&'a self, tensor: impl FnOnce(&'a T) -> U) -> Item<U> {
+        match self {
+            Item::Tensor(of) => Item::Tensor(tensor(of)),
+            Item::None => Item::None,
+            Item::Number(number) => Item::Number(*number),
+        }
+    }
+
+    fn tensor(&self) -> Option<&T> {
+        match self {
+            Item::Tensor(of) => Some(of),
+            _ => None,
+        }
+    }
 }
 
 impl<'py> Results<'py> {
@@ -41,12 +79,8 @@ impl<'py> Results<'py> {
                 (_, Ok(items)) => items.iter().collect(),
                 _ => return Results::Other(result),
             };
-        let tensors = items.iter().map(|item| match item.cast::<PyTensor>() {
-            Ok(tensor) => Some(Some(tensor.get().0.clone())),
-            Err(_) => item.is_none().then_some(None),
-        });
-        match tensors.collect() {
-            Some(tensors) => Results::Several(tensors),
+        match items.iter().map(Item::of).collect() {
+            Some(items) => Results::Several(items),
             None => Results::Other(result),
         }
     }
@@ -56,8 +90,8 @@ impl<'py> Results<'py> {
         match self {
             Results::One(tensor) => Some((SmallVec::from_slice(&[tensor]), Form::One)),
             Results::Several(items) => Some((
-                items.iter().flatten().collect(),
-                Form::Several(items.iter().map(Option::is_some).collect()),
+                items.iter().filter_map(Item::tensor).collect(),
+                Form::Several(items.iter().map(|item| item.map(|_| ())).collect()),
             )),
             Results::Other(_) => None,
         }
@@ -69,9 +103,9 @@ impl<'py> Results<'py> {
         let mut next = || outputs.next().expect("as many as there were");
         match form {
             Form::One => Results::One(next()),
-            Form::Several(are_tensors) => Results::Several(
-                are_tensors.iter().map(|&is_tensor| is_tensor.then(&mut next)).collect(),
-            ),
+            Form::Several(items) => {
+                Results::Several(items.iter().map(|item| item.map(|()| next())).collect())
+            }
         }
     }
 
@@ -97,8 +131,9 @@ impl<'py> Results<'py> {
             }
             Results::Several(items) => {
                 let items = items.into_iter().map(|item| match item {
-                    Some(tensor) => Results::One(tensor).into_torch(py, operands),
-                    None => Ok(py.None().into_bound(py)),
+                    Item::Tensor(tensor) => Results::One(tensor).into_torch(py, operands),
+                    Item::None => Ok(py.None().into_bound(py)),
+                    Item::Number(number) => Ok(number.into_pyobject(py)?.into_any()),
                 });
                 Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
             }
@@ -137,11 +172,11 @@ impl Kernel {
         py: Python<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let outs = arguments.outs;
-        let values: SmallVec<[Option<Tensor>; 4]> = match results {
+        let items: SmallVec<[Item; 4]> = match results {
             Results::Several(items) => items,
-            one => SmallVec::from_iter([Some(one.one()?)]),
+            one => SmallVec::from_iter([Item::Tensor(one.one()?)]),
         };
-        for (out, value) in outs.iter().zip(values.into_iter().flatten()) {
+        for (out, value) in outs.iter().zip(items.iter().filter_map(Item::tensor)) {
             let view = dlpack::view(out)?;
             if view.device.kind != CLUSTER {
                 let device = out.getattr("device")?;
@@ -156,7 +191,7 @@ impl Kernel {
                 torch.resize.bind(py).call1((out, size))?;
                 place = self::place(&dlpack::view(out)?)?;
             }
-            self.store(out, &place, &value)?;
+            self.store(out, &place, value)?;
         }
         match outs.len() {
             1 => Ok(outs[0].clone()),

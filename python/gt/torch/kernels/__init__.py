@@ -52,6 +52,7 @@ def raw(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def load() -> None:
     """Import all kernels, which register themselves."""
     from gt.torch.kernels import (  # noqa: F401
+        attention,
         bags,
         batch_norm,
         cells,

@@ -120,11 +120,14 @@ def seen(tensor: torch.Tensor) -> gt.Tensor:
 
 
 _in_its_order = torch_device.Kernel("aten::clone", lambda self: self, True)
+_contiguous = torch_device.Kernel("aten::clone", lambda self: self)
 
 
 @raw("clone")
 def clone(self: torch.Tensor, *, memory_format: Any = None) -> torch.Tensor:
     """Copy a tensor; the elements lie as its own do, unless a format is given."""
+    if memory_format == torch.contiguous_format and not (self.is_conj() or self.is_neg()):
+        return _contiguous(self)
     if self.is_conj() or self.is_neg() or memory_format not in (None, torch.preserve_format):
         strides = strides_of(self.shape, memory_format)
         return copy_(empty_strided(self.shape, strides, dtype=self.dtype), self)

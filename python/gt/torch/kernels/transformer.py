@@ -8,22 +8,6 @@ from torch.nn import functional as F
 from gt.torch.kernels import raw
 
 
-@raw("_fused_sdp_choice")
-def fused_sdp_choice(
-    query,
-    key,
-    value,
-    attn_mask=None,
-    dropout_p=0.0,
-    is_causal=False,
-    *,
-    scale=None,
-    enable_gqa=False,
-) -> int:
-    """Choose attention in terms of other operators."""
-    return int(torch.nn.attention.SDPBackend.MATH.value)
-
-
 @raw("_nested_tensor_from_mask_left_aligned")
 def is_left_aligned(t, mask) -> bool:
     """Whether to go on with nested tensors, which the device has not."""
