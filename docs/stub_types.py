@@ -299,7 +299,7 @@ RESULTS = {
     "run_worker": "None",
     "set_autocast": "None",
     "set_grad_enabled": "_bool",
-    "set_package_folder": "None",
+    "add_package_folder": "None",
     "shape": "tuple[_int, ...]",
     "signal_current": "tuple[str | None, str | None]",
     "signal_enter": "_int",

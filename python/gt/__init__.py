@@ -23,7 +23,7 @@ except ImportError as error:
         "  hint: `make build` in a checkout, or `pip install .`"
     ) from error
 
-_gt.set_package_folder(_os.path.dirname(__file__) + _os.sep)
+_gt.add_package_folder(_os.path.dirname(__file__) + _os.sep)
 
 from gt import (  # noqa: E402
     amp,

@@ -124,7 +124,7 @@ __all__ = [
     "set_strict",
     "get_worker_stats",
     "operations",
-    "set_package_folder",
+    "add_package_folder",
     "trace",
     "top",
     "explain_wait",
@@ -3505,6 +3505,8 @@ class Tensor:
         tensor([0., 0.], dtype=float32)
         """
 
+def add_package_folder(folder: str) -> None:
+    """Names a folder whose lines are not the user's."""
 def after_fork_in_child() -> None: ...
 def after_fork_in_parent() -> None: ...
 def arange(start: _TensorLike, end: _Number | None = None, step: _TensorLike | None = None, dtype: _DTypeLike | None = None) -> Tensor:
@@ -3688,8 +3690,6 @@ def set_default_dtype(given: _DTypeLike) -> None:
     """Sets the dtype of new tensors of floats."""
 def set_grad_enabled(enabled: _bool) -> _bool:
     """Turns recording on or off on this thread, and returns how it was."""
-def set_package_folder(folder: str) -> None:
-    """Names the folder whose lines are GT's own."""
 def set_random_state(seed: _int, issued: _int) -> None:
     """Has the random numbers of this thread's session go on from where `random_state` was."""
 def set_strict(session: OpenSession, limit: _int | None) -> _int | None:

@@ -1,4 +1,4 @@
-"""Run PyTorch's operator database on the device "cluster", and write what passes.
+"""Run PyTorch's databases of operators and modules on the device "cluster"; write what passes.
 
     python tests/torch_device/run.py --write docs/coverage.md
 
@@ -33,21 +33,25 @@ def run(report: pathlib.Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "--tb=line", "--timeout=300"]
     environment = {**os.environ, "GT_TEST_OPERATORS": "1", "GT_TEST_ALL": "1"}
     environment.pop("GT_TORCH_FALLBACK", None)
-    tests = str(FOLDER / "test_operators.py")
-    subprocess.run([*command, f"--junitxml={report}", tests], env=environment, check=False)
+    tests = [str(FOLDER / name) for name in ("test_operators.py", "test_torch_modules.py")]
+    subprocess.run([*command, f"--junitxml={report}", *tests], env=environment, check=False)
 
 
-def read(report: pathlib.Path) -> dict[str, dict[str, str]]:
-    """Give for each entry and kind of test "pass", "fail", or why it was skipped."""
+def read(report: pathlib.Path) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """Give for each entry and kind of test "pass", "fail", or why it was skipped; and modules'."""
     pattern = re.compile(rf"test_({'|'.join(KINDS)})_(.*)_cluster_\w+?$")
     found: dict[str, dict[str, str]] = collections.defaultdict(dict)
+    modules = []
     for case in ElementTree.parse(report).iter("testcase"):
-        kind, entry = pattern.match(case.get("name", "")).groups()
         skipped = case.find("skipped")
         failed = case.find("failure") is not None or case.find("error") is not None
         state = "fail" if failed else "pass" if skipped is None else skipped.get("message", "")
+        if case.get("name", "").startswith("test_module["):
+            modules.append(state)
+            continue
+        kind, entry = pattern.match(case.get("name", "")).groups()
         found[entry][kind] = state
-    return found
+    return found, modules
 
 
 def is_lacking(reason: str) -> bool:
@@ -55,7 +59,7 @@ def is_lacking(reason: str) -> bool:
     return any(of in reason for of in ("the cluster has no", "see the bits", "takes more than"))
 
 
-def section(found: dict[str, dict[str, str]]) -> str:
+def section(found: dict[str, dict[str, str]], modules: list[str]) -> str:
     """Write the section of the page."""
     passing = {
         entry
@@ -67,6 +71,8 @@ def section(found: dict[str, dict[str, str]]) -> str:
         states = [states[kind] for states in found.values() if kind in states]
         ran = [state for state in states if state in ("pass", "fail")]
         rows.append(f"| {title} | {len(ran)} | {ran.count('pass')} |")
+    title = "modules: results, gradients and buffers as on the CPU"
+    rows.append(f"| {title} | {len(modules)} | {modules.count('pass')} |")
     others = []
     for entry in sorted(found.keys() - passing):
         states = found[entry].values()
@@ -105,7 +111,7 @@ def main() -> None:
         report = options.report or pathlib.Path(folder) / "report.xml"
         if not options.report:
             run(report)
-        text = section(read(report))
+        text = section(*read(report))
     print(text)
     if options.write:
         page = options.write.read_text()

@@ -73,6 +73,22 @@ def test_a_failure_on_a_worker_names_the_line(x):
         torch.linalg.inv(torch.zeros(2, 2, device="cluster"))
 
 
+def test_errors_of_workers_name_the_users_line():
+    """Also where a module of PyTorch's has issued the operation, or a backward pass."""
+    import gt
+
+    here = __file__.rpartition("/")[2]
+    words = torch.tensor([0, 9], device="cluster")
+    found = torch.nn.Embedding(5, 4).to("cluster")(words)
+    with pytest.raises(gt.errors.WorkerError, match=rf"(?s)index 9 is out of range.*{here}"):
+        found.cpu()
+    loss = torch.nn.Linear(4, 4).to("cluster")(torch.ones(2, 4, device="cluster")).pow(2).sum()
+    with gt.debug.explain(quiet=True) as explanation:
+        loss.backward()
+    lines = {step.line for step in explanation.steps}
+    assert len(lines) == 1 and here in lines.pop()
+
+
 WITHOUT_KERNEL = """
 import gt.torch, torch
 x = torch.ones(2, 2, device="cluster")

@@ -1,7 +1,8 @@
 //! The line of the user's program that runs now, for errors that come later.
 
 use std::cell::{Cell, RefCell};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{PoisonError, RwLock};
 
 use gt::source;
 use pyo3::ffi;
@@ -10,11 +11,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use rustc_hash::FxHashMap;
 
-/// The folder of the package: lines in it are GT's own, not the user's.
-static PACKAGE: OnceLock<String> = OnceLock::new();
+/// The folders of GT and of what it is part of: lines in them are not the user's.
+static PACKAGES: RwLock<Vec<String>> = RwLock::new(Vec::new());
+
+/// The line noted last by any thread.
+static LATEST: AtomicU32 = AtomicU32::new(0);
 
 enum Code {
-    /// Part of the package: look at who called it.
+    /// Part of a package: look at who called it.
     Own,
     /// The user's: the numbers of its lines, by instruction.
     User { file: String, lines: FxHashMap<i64, gt::ir::SourceId> },
@@ -30,24 +34,30 @@ thread_local! {
     static KNOWN: RefCell<FxHashMap<usize, (Py<PyAny>, Code)>> = RefCell::default();
 }
 
-/// Tells the client which line issues the instructions that follow on this thread.
-pub fn note(py: Python<'_>) {
+/// Tells the client which line issues the instructions that follow on this thread. A thread that runs
+/// none of Python's, as those of PyTorch's backward passes, works for the line noted last. Returns
+/// whether it is such a thread.
+pub fn note(py: Python<'_>) -> bool {
     // SAFETY: the GIL is held (`py`); the result is borrowed from the running frame, or null.
     let frame = unsafe { ffi::PyEval_GetFrame() };
     if frame.is_null() {
-        return;
+        source::set(gt::ir::SourceId(LATEST.load(Ordering::Relaxed)));
+        return true;
     }
     // SAFETY: `frame` is a valid frame object for as long as its code runs, which it does now.
     let mut frame = unsafe { Bound::<PyAny>::from_borrowed_ptr(py, frame.cast::<ffi::PyObject>()) };
     for _ in 0..64 {
         if let Some(source) = lookup(&frame) {
-            return source::set(source);
+            LATEST.store(source.0, Ordering::Relaxed);
+            source::set(source);
+            break;
         }
-        match frame.getattr("f_back") {
+        match frame.getattr(intern!(py, "f_back")) {
             Ok(back) if !back.is_none() => frame = back,
-            _ => return,
+            _ => break,
         }
     }
+    false
 }
 
 /// The name of the attribute that says where a frame is.
@@ -63,6 +73,14 @@ fn lookup(frame: &Bound<'_, PyAny>) -> Option<gt::ir::SourceId> {
         let code = ffi::PyFrame_GetCode(pointer).cast::<ffi::PyObject>();
         Bound::<PyAny>::from_owned_ptr_or_opt(frame.py(), code)?
     };
+    let key = code.as_ptr() as usize;
+    let is_own = |known: &FxHashMap<usize, (Py<PyAny>, Code)>| {
+        matches!(known.get(&key), Some((_, Code::Own)))
+    };
+    let (last_key, last_at, last_source) = LAST.get();
+    if last_key != key && KNOWN.with_borrow(is_own) {
+        return None;
+    }
     // The line itself is found by reading the code object's table from its start: too slow to do
     // each time.
     let at = frame.getattr(last_instruction(frame.py())).ok()?;
@@ -71,8 +89,6 @@ fn lookup(frame: &Bound<'_, PyAny>) -> Option<gt::ir::SourceId> {
     if at < 0 {
         PyErr::take(frame.py());
     }
-    let key = code.as_ptr() as usize;
-    let (last_key, last_at, last_source) = LAST.get();
     if (last_key, last_at) == (key, at) {
         return Some(last_source);
     }
@@ -80,7 +96,8 @@ fn lookup(frame: &Bound<'_, PyAny>) -> Option<gt::ir::SourceId> {
         let (_, entry) = known.entry(key).or_insert_with(|| {
             let file: String =
                 code.getattr("co_filename").and_then(|file| file.extract()).unwrap_or_default();
-            let own = PACKAGE.get().is_some_and(|package| file.starts_with(package.as_str()));
+            let packages = PACKAGES.read().unwrap_or_else(PoisonError::into_inner);
+            let own = packages.iter().any(|package| file.starts_with(package.as_str()));
             let entry =
                 if own { Code::Own } else { Code::User { file, lines: Default::default() } };
             (code.clone().unbind(), entry)
@@ -98,14 +115,14 @@ fn lookup(frame: &Bound<'_, PyAny>) -> Option<gt::ir::SourceId> {
     Some(source)
 }
 
-/// Names the folder whose lines are GT's own.
+/// Names a folder whose lines are not the user's.
 #[pyfunction]
-fn set_package_folder(folder: String) {
-    let _ = PACKAGE.set(folder);
+fn add_package_folder(folder: String) {
+    PACKAGES.write().unwrap_or_else(PoisonError::into_inner).push(folder);
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Its first use lets go of Python's lock: a fork at that moment leaves a child without an end.
     last_instruction(module.py());
-    module.add_function(wrap_pyfunction!(set_package_folder, module)?)
+    module.add_function(wrap_pyfunction!(add_package_folder, module)?)
 }

@@ -40,7 +40,8 @@ _check_release(_torch.__version__)
 
 from gt.torch import setup as _setup  # noqa: E402
 from gt.torch.bridge import from_torch, to_torch  # noqa: E402
+from gt.torch.parallel import parallelize_module  # noqa: E402
 
 _setup.run()
 
-__all__ = ["TESTED", "from_torch", "to_torch"]
+__all__ = ["TESTED", "from_torch", "parallelize_module", "to_torch"]

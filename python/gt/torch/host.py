@@ -84,7 +84,8 @@ def _explaining(otherwise: Any) -> Any:
         except (RuntimeError, ValueError) as error:
             raise type(error)(
                 f"{error}\n  hint: on the device cluster one process uses all workers: leave "
-                "init_process_group out, and let gt.signal.context say how tensors are cut"
+                "init_process_group out, and let gt.signal.context or "
+                "gt.torch.parallelize_module say how tensors are cut"
             ) from error
 
     return init_process_group

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import torch
 
+from gt import _gt
 from gt._gt import torch_device
 from gt.torch import autocast, cluster, dtypes, hooks, host, registry, storages, vision
 from gt.torch.kernels import memory
@@ -11,6 +14,8 @@ from gt.torch.kernels import memory
 
 def run() -> None:
     """Register the device, its module and its kernels, once in a process."""
+    # The line of an operation is the user's, not that of PyTorch's own Python.
+    _gt.add_package_folder(os.path.dirname(torch.__file__) + os.sep)
     torch_device.setup(torch.Tensor)
     torch_device.Kernel.connect(
         tensor=torch.Tensor,

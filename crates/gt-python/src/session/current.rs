@@ -1,12 +1,13 @@
 //! Which session a thread uses: that of the innermost `with` block it is in, else the one it has
 //! connected to, else the process's, which the main thread connects to or the first tensor starts.
+//! A kernel of PyTorch's uses its operands'.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::Duration;
 
-use gt::Session;
+use gt::{Session, WeakSession};
 use pyo3::exceptions::{PyConnectionError, PyRuntimeError};
 use pyo3::prelude::*;
 
@@ -47,6 +48,30 @@ thread_local! {
         const { RefCell::new(Own { blocks: Vec::new(), connection: None, seed: None }) };
 }
 
+thread_local! {
+    /// The session of the operands of the kernel that runs.
+    static OPERANDS: RefCell<Option<Session>> = const { RefCell::new(None) };
+    /// The session that a thread without Python code has computed in last.
+    static LATEST: RefCell<Option<WeakSession>> = const { RefCell::new(None) };
+}
+
+/// Runs a function that makes its new tensors in a session.
+pub fn within<T>(session: Session, function: impl FnOnce() -> T) -> T {
+    struct Restore(Option<Session>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            OPERANDS.set(self.0.take());
+        }
+    }
+    let _restore = Restore(OPERANDS.replace(Some(session)));
+    function()
+}
+
+/// Has this thread, which runs no code of Python's that could say so, go on in a session.
+pub fn stay(session: &Session) {
+    LATEST.set(Some(session.downgrade()));
+}
+
 /// The session that a thread uses, closed or not, and whose it is.
 pub enum Used {
     Block {
@@ -85,7 +110,12 @@ impl Own {
 
 /// The session that new tensors belong to; starts an embedded one where there is none.
 pub fn current() -> PyResult<Session> {
+    if let Some(session) = OPERANDS.with_borrow(Clone::clone) {
+        return Ok(session);
+    }
     let found = OWN.with_borrow(|own| own.handle().map(|handle| handle.session()));
+    let latest = || LATEST.with_borrow(|latest| latest.as_ref().and_then(WeakSession::upgrade));
+    let found = found.or_else(|| latest().map(Some));
     let found = found.or_else(|| process().handle.as_ref().map(|handle| handle.session()));
     match found {
         Some(Some(session)) => Ok(session),

@@ -113,7 +113,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
         Ok(())
     }
 
-    /// Calls a function of GT's with them.
+    /// Calls a function of GT's with them, which makes its tensors in their session.
     pub fn call(&self, function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = function.py();
         let mut tensors = self.tensors.iter();
@@ -129,7 +129,13 @@ impl<'a, 'py> Arguments<'a, 'py> {
                 named.set_item(name, self.argument(&argument, &mut tensors)?)?;
             }
         }
-        function.call(PyTuple::new(py, given)?, named.as_ref())
+        let given = PyTuple::new(py, given)?;
+        match self.tensors.first() {
+            Some(first) => {
+                session::within(first.session(), || function.call(given, named.as_ref()))
+            }
+            None => function.call(given, named.as_ref()),
+        }
     }
 
     /// An argument of PyTorch's as one of GT's.

@@ -109,7 +109,7 @@ impl Kernel {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        source::note(py);
+        let is_foreign = source::note(py);
         let torch = TORCH.get(py).expect("`connect` is called before any kernel");
         if let Some(operation) = self.operation
             && let Some((operation, scale)) = scaled(operation, kwargs)?
@@ -118,6 +118,9 @@ impl Kernel {
             return Ok(result);
         }
         let mut arguments = Arguments::read(self, torch, args, kwargs)?;
+        if is_foreign && let Some(first) = arguments.tensors.first() {
+            session::stay(&first.session());
+        }
         let results = self.results(py, &mut arguments)?;
         match &self.writes {
             Writes::Nothing => results.into_torch(py, &arguments.operands),

@@ -1,0 +1,114 @@
+"""PyTorch programs over several workers: by signals, and by plans of tensor parallelism."""
+
+import copy
+
+import gt
+import pytest
+from processes import embedded_only
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
+device = pytest.importorskip("gt.torch")
+styles = pytest.importorskip("torch.distributed.tensor.parallel")
+pytestmark = [embedded_only, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.fixture
+def workers():
+    """Run on two workers."""
+    with gt.Session(workers=2):
+        yield
+
+
+def placements(tensor):
+    """Say how a tensor of PyTorch's lies."""
+    return {of.placement for of in gt.debug.placement(device.from_torch(tensor.detach()))}
+
+
+class Feedforward(torch.nn.Module):
+    """Words, two layers, and what is said of each word."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = torch.nn.Embedding(12, 8)
+        self.layers = torch.nn.ModuleDict(
+            {"up": torch.nn.Linear(8, 16), "down": torch.nn.Linear(16, 8)}
+        )
+        self.norm = torch.nn.LayerNorm(8)
+
+    def forward(self, words):
+        x = self.words(words)
+        x = x + self.layers["down"](torch.nn.functional.gelu(self.layers["up"](x)))
+        return self.norm(x) @ self.words.weight.t()
+
+
+def train(model, device):
+    """Train a copy of a model, and give its losses and parameters."""
+    words = torch.arange(24).reshape(4, 6).remainder(12).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    losses = []
+    for _ in range(5):
+        optimizer.zero_grad()
+        outputs = model(words[:, :-1]).flatten(0, 1)
+        loss = torch.nn.functional.cross_entropy(outputs, words[:, 1:].flatten())
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, [of.detach().cpu() for of in model.parameters()]
+
+
+def test_a_plan_cuts_parameters(workers):
+    """Parameters lie as the plan says, also after they are trained; the numbers are the same."""
+    torch.manual_seed(0)
+    model = Feedforward()
+    expected, wanted = train(copy.deepcopy(model), "cpu")
+    model.to("cluster")
+    plan = {
+        "words": styles.RowwiseParallel(),
+        "layers.up": styles.ColwiseParallel(),
+        "layers.d*": styles.RowwiseParallel(),
+        "norm": styles.SequenceParallel(),
+    }
+    assert device.parallelize_module(model, None, plan) is model
+    for _ in range(2):
+        assert placements(model.words.weight) == {"Shard(0)"}
+        assert placements(model.layers["up"].weight) == {"Shard(0)"}
+        assert placements(model.layers["up"].bias) == {"Shard(0)"}
+        assert placements(model.layers["down"].weight) == {"Shard(1)"}
+        assert placements(model.layers["down"].bias) == {"Replicate"}
+        if model.words.weight.grad is None:
+            found, parameters = train(model, "cluster")
+    assert found == pytest.approx(expected, abs=1e-5)
+    for parameter, other in zip(parameters, wanted, strict=True):
+        assert torch.allclose(parameter, other, atol=1e-4)
+
+
+def test_a_signal_around_a_module(workers):
+    """What a module computes in a scope lies as the scope says."""
+    gt.register_config("rows of a batch", gt.SignalConfig(gt.ShardConfig(axis=0)))
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
+    inputs = torch.randn(600, 8)
+    expected = model(inputs)
+    model.to("cluster")
+    with gt.signal.context("rows of a batch"):
+        found = model(inputs.to("cluster"))
+    assert placements(found) == {"Shard(0)"}
+    assert torch.allclose(found.cpu(), expected, atol=1e-6)
+    found.sum().backward()
+    assert model[0].weight.grad.shape == (16, 8)
+
+
+def test_mistakes():
+    """Plans that cannot be say what was given and what is expected."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    with pytest.raises(ValueError, match=r"(?s)weight of Linear is on cpu.*to\('cluster'\)"):
+        device.parallelize_module(model, None, {"0": styles.ColwiseParallel()})
+    model.to("cluster")
+    with pytest.raises(ValueError, match="(?s)no module of Sequential is named 'up'.*0, 1"):
+        device.parallelize_module(model, None, {"up": styles.ColwiseParallel()})
+    with pytest.raises(NotImplementedError, match="ColwiseParallel of ReLU"):
+        device.parallelize_module(model, None, {"1": styles.ColwiseParallel()})
+    with pytest.raises(TypeError, match="device_mesh is str"):
+        device.parallelize_module(model, "cuda", {"0": styles.ColwiseParallel()})
+    with pytest.raises(ValueError, match="a parallelize_plan is expected"):
+        device.parallelize_module(model)
