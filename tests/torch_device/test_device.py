@@ -260,3 +260,24 @@ def test_pytorch_finds_the_device(first):
         timeout=100,
     )
     assert (done.stdout, done.returncode) == ("2.0\n", 0), done
+
+
+def test_an_old_pytorch_goes_without():
+    """It is imported as ever where GT is installed; `gt.torch` says what it needs."""
+    program = """
+import torch
+torch.__version__ = "2.11.0"
+from gt._torch_backend import load
+load()
+print("imported", flush=True)
+import gt.torch
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.stdout == "imported\n", done
+    assert "gt.torch needs PyTorch 2.13 or newer, and this is 2.11.0" in done.stderr, done
