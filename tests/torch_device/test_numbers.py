@@ -1,7 +1,6 @@
 """Numbers of the device "cluster" beside the CPU's, where they are easily others."""
 
 import random
-from functools import partial
 
 import gt
 import pytest
@@ -266,74 +265,3 @@ def test_views_of_views():
             host.as_strided(sizes, strides, offset)
         with pytest.raises(RuntimeError):
             here.as_strided(sizes, strides, offset)
-
-
-def test_calls_alike():
-    """A call like an earlier one gives its own numbers, whichever arguments are one tensor."""
-    torch.manual_seed(0)
-    a, b = torch.randn(3, 3), torch.randn(3, 3)
-    for first, other, options in (
-        (a, b, {}),
-        (b, a, {}),
-        (a, a, {}),
-        (b, b, {}),
-        (a, b, {"alpha": 2}),
-        (a, b, {"alpha": 3.0}),
-        (a.double(), b.double(), {}),
-        (a[:2], b, {}),
-    ):
-        expected = torch.addmm(first[:, :1], first, other, **options)
-        here, there = first.to("cluster"), other.to("cluster")
-        assert torch.allclose(torch.addmm(here[:, :1], here, there, **options).cpu(), expected)
-        if first is other:
-            assert torch.allclose(torch.addmm(here[:, :1], here, here, **options).cpu(), expected)
-    torch.manual_seed(0)
-    inputs = torch.ones(1000, device="cluster")
-    drawn = [torch.nn.functional.dropout(inputs, 0.5).cpu() for _ in range(3)]
-    assert not drawn[0].equal(drawn[1]) and not drawn[1].equal(drawn[2])
-    for labels in ([0, 2, 1], [0, -100, 1], [2, 2, 2]):
-        labels = torch.tensor(labels)
-        expected = torch.nn.functional.cross_entropy(a, labels)
-        found = torch.nn.functional.cross_entropy(a.to("cluster"), labels.to("cluster"))
-        assert torch.allclose(found.cpu(), expected)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("mask", [None, "causal", "pairs", "batch", "added", "nothing seen"])
-@pytest.mark.parametrize("heads", [(4, 4), (4, 2), (4, 1)])
-def test_attention(heads, mask, dtype):
-    """Attention with masks of all kinds, and heads that share keys, with all gradients."""
-    generator = torch.Generator().manual_seed(0)
-    draw = partial(torch.randn, generator=generator, dtype=dtype)
-    query, key, value = draw(2, heads[0], 5, 8), draw(2, heads[1], 5, 8), draw(2, heads[1], 5, 8)
-    seen = {
-        None: None,
-        "causal": None,
-        "pairs": draw(5, 5) > -0.5,
-        "batch": draw(2, 1, 5, 5) > -0.5,
-        "added": draw(2, heads[0], 5, 5),
-        "nothing seen": torch.arange(5)[:, None].expand(5, 5) > 0,
-    }[mask]
-    weight = draw(2, heads[0], 5, 8)
-
-    def run(device):
-        given = [of.to(device).requires_grad_() for of in (query, key, value)]
-        found = F.scaled_dot_product_attention(
-            *given,
-            attn_mask=None if seen is None else seen.to(device),
-            is_causal=mask == "causal",
-            enable_gqa=heads[0] != heads[1],
-        )
-        (found * weight.to(device)).sum().backward()
-        with torch.inference_mode():
-            again = F.scaled_dot_product_attention(
-                *given,
-                attn_mask=None if seen is None else seen.to(device),
-                is_causal=mask == "causal",
-                enable_gqa=heads[0] != heads[1],
-            )
-        assert torch.allclose(again, found)
-        return [found.detach().cpu(), *(of.grad.cpu() for of in given)]
-
-    for found, expected in zip(run("cluster"), run("cpu"), strict=True):
-        assert torch.allclose(found, expected, atol=1e-5), (found - expected).abs().max()

@@ -150,7 +150,7 @@ def test_peft(tmp_path):
 def test_lightning(tmp_path, precision):
     """Lightning: the accelerator "cluster" trains there, in the precision that is asked for."""
     lightning = pytest.importorskip("lightning")
-    pytest.importorskip("gt.torch.lightning")
+    import gt.torch.lightning  # noqa: F401
 
     class Classifier(lightning.LightningModule):
         def __init__(self):
@@ -199,7 +199,8 @@ def test_lightning(tmp_path, precision):
 def test_lightning_mistakes():
     """Lightning: several devices and another device's strategy are refused."""
     lightning = pytest.importorskip("lightning")
-    pytest.importorskip("gt.torch.lightning")
+    import gt.torch.lightning  # noqa: F401
+
     with pytest.raises(ValueError, match="devices=2.*one such device"):
         lightning.Trainer(accelerator="cluster", devices=2, logger=False)
     fabric = lightning.Fabric(accelerator="cluster", devices=1)

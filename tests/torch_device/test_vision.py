@@ -90,4 +90,31 @@ def test_detector():
     (boxes, scores, loss), (wanted, expected, other) = run("cluster"), run("cpu")
     assert torch.allclose(scores, expected, atol=1e-4)
     assert boxes.shape == wanted.shape and len(boxes)
+    # Of equal scores, either may come first.
+    assert torch.allclose(boxes.sum(0), wanted.sum(0), rtol=1e-3)
     assert loss == pytest.approx(other, abs=1e-3)
+
+
+def test_mistakes():
+    """What torchvision refuses."""
+    boxes, scores = torch.ones(3, 4, device="cluster"), torch.ones(3, device="cluster")
+    with pytest.raises(RuntimeError, match="same number of elements"):
+        torchvision.ops.nms(boxes, scores[:2], 0.5)
+    with pytest.raises(RuntimeError, match="one dtype, got dets of torch.float64"):
+        torchvision.ops.nms(boxes.double(), scores, 0.5)
+    with pytest.raises(RuntimeError, match=r"of shape \(boxes, 4\), and they are \(3, 3\)"):
+        torchvision.ops.nms(boxes[:, :3], scores, 0.5)
+    regions = torch.ones(1, 5, device="cluster")
+    with pytest.raises(RuntimeError, match="one dtype, got input of torch.float32"):
+        torchvision.ops.roi_align(torch.ones(1, 1, 4, 4, device="cluster"), regions.double(), 2)
+    exact = torchvision.ops.roi_align(
+        torch.arange(16.0, dtype=torch.float64).reshape(1, 1, 4, 4) / 7,
+        torch.tensor([[0, 0.3, 0.7, 3.1, 2.9]], dtype=torch.float64),
+        2,
+    )
+    found = torchvision.ops.roi_align(
+        (torch.arange(16.0, dtype=torch.float64).reshape(1, 1, 4, 4) / 7).to("cluster"),
+        torch.tensor([[0, 0.3, 0.7, 3.1, 2.9]], dtype=torch.float64).to("cluster"),
+        2,
+    )
+    assert torch.allclose(found.cpu(), exact, rtol=0, atol=1e-12)

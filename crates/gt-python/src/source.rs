@@ -25,6 +25,8 @@ enum Code {
 }
 
 thread_local! {
+    static IS_FOREIGN: Cell<bool> = const { Cell::new(false) };
+
     /// The code object and instruction that were looked up last, and the number of their line:
     /// loops stay in place.
     static LAST: Cell<(usize, i64, gt::ir::SourceId)> = const { Cell::new((0, 0, gt::ir::SourceId(0))) };
@@ -35,29 +37,41 @@ thread_local! {
 }
 
 /// Tells the client which line issues the instructions that follow on this thread. A thread that runs
-/// none of Python's, as those of PyTorch's backward passes, works for the line noted last. Returns
-/// whether it is such a thread.
-pub fn note(py: Python<'_>) -> bool {
+/// no line of a user's, as those of PyTorch's backward passes, works for the line noted last.
+pub fn note(py: Python<'_>) {
+    let found = find(py);
+    if let Some(source) = found {
+        LATEST.store(source.0, Ordering::Relaxed);
+    }
+    IS_FOREIGN.set(found.is_none());
+    let latest = || gt::ir::SourceId(LATEST.load(Ordering::Relaxed));
+    source::set(found.unwrap_or_else(latest));
+}
+
+/// Whether this thread ran no line of a user's when [`note`] was called last.
+pub fn is_foreign() -> bool {
+    IS_FOREIGN.get()
+}
+
+/// The line of the user's program that runs now, if one of the innermost 64 frames is the user's.
+fn find(py: Python<'_>) -> Option<gt::ir::SourceId> {
     // SAFETY: the GIL is held (`py`); the result is borrowed from the running frame, or null.
     let frame = unsafe { ffi::PyEval_GetFrame() };
     if frame.is_null() {
-        source::set(gt::ir::SourceId(LATEST.load(Ordering::Relaxed)));
-        return true;
+        return None;
     }
     // SAFETY: `frame` is a valid frame object for as long as its code runs, which it does now.
     let mut frame = unsafe { Bound::<PyAny>::from_borrowed_ptr(py, frame.cast::<ffi::PyObject>()) };
     for _ in 0..64 {
         if let Some(source) = lookup(&frame) {
-            LATEST.store(source.0, Ordering::Relaxed);
-            source::set(source);
-            break;
+            return Some(source);
         }
         match frame.getattr(intern!(py, "f_back")) {
             Ok(back) if !back.is_none() => frame = back,
-            _ => break,
+            _ => return None,
         }
     }
-    false
+    None
 }
 
 /// The name of the attribute that says where a frame is.

@@ -80,14 +80,17 @@ def parallelize_module(
 def _workers(mesh: Any) -> list[int] | None:
     if mesh is None:
         return None
-    if isinstance(mesh, int):
-        return list(range(mesh))
-    if isinstance(mesh, Sequence) and all(isinstance(worker, int) for worker in mesh):
-        return list(mesh)
-    raise TypeError(
-        f"parallelize_module: device_mesh is {type(mesh).__name__}, expected the number of workers "
-        "or a list of them\n  hint: one process uses all workers, so there is no mesh of processes"
-    )
+    workers = list(range(mesh)) if type(mesh) is int else mesh
+    if not isinstance(workers, Sequence) or not all(type(worker) is int for worker in workers):
+        raise TypeError(
+            f"parallelize_module: device_mesh is {mesh!r}, expected the number of workers or a "
+            "list of them\n  hint: one process uses all workers, so there is no mesh of processes"
+        )
+    if not workers or min(workers) < 0:
+        raise ValueError(
+            f"parallelize_module: device_mesh is {mesh!r}, expected one worker or more, from 0 on"
+        )
+    return list(workers)
 
 
 def _named(module: nn.Module, pattern: str) -> Iterator[nn.Module]:
@@ -103,16 +106,15 @@ def _named(module: nn.Module, pattern: str) -> Iterator[nn.Module]:
 def _place(module: nn.Module, style: Any, workers: list[int] | None) -> None:
     """Place a module's parameters as a style says."""
     kind = type(style).__name__
-    cuts: dict[str, int] = {}
-    if kind not in _OF_ACTIVATIONS:
-        known = (cuts for (name, of), cuts in _CUTS.items() if name == kind and type(module) is of)
-        found = next(known, None)
-        if found is None:
-            raise NotImplementedError(
-                f"parallelize_module: {kind} of {type(module).__name__} on the device cluster\n"
-                "  hint: ColwiseParallel and RowwiseParallel take nn.Linear and nn.Embedding"
-            )
-        cuts = found
+    if kind in _OF_ACTIVATIONS:
+        return
+    known = (cuts for (name, of), cuts in _CUTS.items() if name == kind and type(module) is of)
+    cuts = next(known, None)
+    if cuts is None:
+        raise NotImplementedError(
+            f"parallelize_module: {kind} of {type(module).__name__} on the device cluster\n"
+            "  hint: ColwiseParallel and RowwiseParallel take nn.Linear and nn.Embedding"
+        )
     for name, parameter in module.named_parameters():
         if parameter.device.type != "cluster":
             raise ValueError(

@@ -95,9 +95,12 @@ def kernel_of(name: str) -> Callable[..., Any] | None:
         return _decomposed(operator, written)
     is_first = written and not written[0].kwarg_only
     writes = "first" if is_first else [of.name for of in written] or None
-    pointwise = torch.Tag.pointwise in operator.tags
-    options = {"operation": _primitive(operator, function), **OPTIONS.get(function, {})}
-    return torch_device.Kernel(operator._schema.name, function, pointwise, writes, **options)
+    options = {
+        "pointwise": torch.Tag.pointwise in operator.tags,
+        "operation": _primitive(operator, function),
+        **OPTIONS.get(function, {}),
+    }
+    return torch_device.Kernel(operator._schema.name, function, writes=writes, **options)
 
 
 def _decomposed(operator: torch._ops.OpOverload, written: list) -> Callable[..., Any] | None:

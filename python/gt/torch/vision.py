@@ -26,13 +26,24 @@ def register() -> None:
 def nms(dets: torch.Tensor, scores: torch.Tensor, iou_threshold: float) -> torch.Tensor:
     """Give the places of the boxes that overlap no box with a higher score, highest first.
 
-    How many there are is in the values, so it waits for them.
+    How many there are is in the values, so it waits for them: once, and again for each box of the
+    longest chain in which every second one stays.
 
     Args:
         dets: `(boxes, 4)`, each `x1, y1, x2, y2`.
         scores: `(boxes,)`.
         iou_threshold: by how much of their union two boxes may overlap.
     """
+    if dets.dim() != 2 or dets.shape[1] != 4:
+        raise RuntimeError(
+            f"nms: boxes should be of shape (boxes, 4), and they are {tuple(dets.shape)}"
+        )
+    if scores.shape != dets.shape[:1]:
+        raise RuntimeError(
+            "boxes and scores should have same number of elements in dimension 0, got "
+            f"{len(dets)} and {tuple(scores.shape)}"
+        )
+    _check_alike("nms", dets=dets, scores=scores)
     order = scores.argsort(descending=True, stable=True)
     boxes = dets[order]
     area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
@@ -71,11 +82,18 @@ def roi_align(
         sampling_ratio: samples of a bin along an axis; 0 or less, as many as it has pixels.
         aligned: whether the centre of the first pixel is at 0.5.
     """
+    if input.dim() != 4 or rois.dim() != 2 or rois.shape[1] != 5:
+        raise RuntimeError(
+            "roi_align: expected input of shape (images, channels, height, width) and rois of "
+            f"shape (regions, 5), got {tuple(input.shape)} and {tuple(rois.shape)}"
+        )
+    _check_alike("roi_align", input=input, rois=rois)
     height, width = input.shape[2:]
     with torch.no_grad():
         shift = 0.5 if aligned else 0.0
         image = rois[:, 0]
-        x1, y1, x2, y2 = (rois[:, 1:].float() * spatial_scale - shift).unbind(1)
+        exact = torch.promote_types(rois.dtype, torch.float32)
+        x1, y1, x2, y2 = (rois[:, 1:].to(exact) * spatial_scale - shift).unbind(1)
         least = -math.inf if aligned else 1.0
         rows = _means(y1, y2, least, pooled_height, sampling_ratio, height).to(input.dtype)
         columns = _means(x1, x2, least, pooled_width, sampling_ratio, width).to(input.dtype)
@@ -84,6 +102,13 @@ def roi_align(
         here = rows * (image == number)[:, None, None]
         pooled = pooled + torch.einsum("kph,chw,kqw->kcpq", here, pixels, columns)
     return pooled
+
+
+def _check_alike(name: str, **given: torch.Tensor) -> None:
+    """Refuse tensors of several dtypes."""
+    if len({of.dtype for of in given.values()}) > 1:
+        found = " and ".join(f"{name} of {of.dtype}" for name, of in given.items())
+        raise RuntimeError(f"{name}: expected tensors of one dtype, got {found}")
 
 
 def _means(

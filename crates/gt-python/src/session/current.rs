@@ -3,7 +3,8 @@
 //! A kernel of PyTorch's uses its operands'.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use super::exit;
 use super::fork::Changing;
 use super::handle::{self, Handle};
 use super::wait::detached;
+use crate::source;
 
 /// What threads use that have not connected.
 pub struct Process {
@@ -51,9 +53,11 @@ thread_local! {
 thread_local! {
     /// The session of the operands of the kernel that runs.
     static OPERANDS: RefCell<Option<Session>> = const { RefCell::new(None) };
-    /// The session that a thread without Python code has computed in last.
-    static LATEST: RefCell<Option<WeakSession>> = const { RefCell::new(None) };
 }
+
+/// The session that a kernel has computed in last, on any thread, and its number.
+static LATEST: Mutex<Option<WeakSession>> = Mutex::new(None);
+static LATEST_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// Runs a function that makes its new tensors in a session.
 pub fn within<T>(session: Session, function: impl FnOnce() -> T) -> T {
@@ -67,9 +71,16 @@ pub fn within<T>(session: Session, function: impl FnOnce() -> T) -> T {
     function()
 }
 
-/// Has this thread, which runs no code of Python's that could say so, go on in a session.
-pub fn stay(session: &Session) {
-    LATEST.set(Some(session.downgrade()));
+/// Notes a session that a kernel computes in. A backward pass, whose threads run no code of a user's
+/// that could say in which session, goes on in the one that was noted last.
+pub fn note(session: &Session) {
+    if LATEST_NUMBER.swap(session.number(), Ordering::Relaxed) != session.number() {
+        *latest() = Some(session.downgrade());
+    }
+}
+
+fn latest() -> MutexGuard<'static, Option<WeakSession>> {
+    LATEST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The session that a thread uses, closed or not, and whose it is.
@@ -113,9 +124,13 @@ pub fn current() -> PyResult<Session> {
     if let Some(session) = OPERANDS.with_borrow(Clone::clone) {
         return Ok(session);
     }
+    if source::is_foreign()
+        && let Some(session) = latest().as_ref().and_then(WeakSession::upgrade)
+        && !session.is_closed()
+    {
+        return Ok(session);
+    }
     let found = OWN.with_borrow(|own| own.handle().map(|handle| handle.session()));
-    let latest = || LATEST.with_borrow(|latest| latest.as_ref().and_then(WeakSession::upgrade));
-    let found = found.or_else(|| latest().map(Some));
     let found = found.or_else(|| process().handle.as_ref().map(|handle| handle.session()));
     match found {
         Some(Some(session)) => Ok(session),

@@ -17,7 +17,7 @@ mod wait;
 
 use pyo3::prelude::*;
 
-pub use current::{current, stay, within};
+pub use current::{current, note, within};
 pub use object::PySession;
 pub use wait::{at_exit, ready, ready_current, ready_session, waiting};
 

@@ -86,7 +86,10 @@ impl Place {
     /// The elements that it shows.
     pub fn read(&self, py: Python<'_>) -> PyResult<Tensor> {
         if self.strided.shape.numel() == 0 {
-            let session = session::ready_current(py)?;
+            let session = match self.storage().map(|storage| storage.content) {
+                Ok(Content::Elements(root)) => root.session(),
+                _ => session::ready_current(py)?,
+            };
             return Tensor::full(&session, self.strided.shape, Scalar::Int(0), self.dtype).py();
         }
         let root = self.root(py)?;

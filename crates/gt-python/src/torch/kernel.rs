@@ -109,7 +109,7 @@ impl Kernel {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let is_foreign = source::note(py);
+        source::note(py);
         let torch = TORCH.get(py).expect("`connect` is called before any kernel");
         if let Some(operation) = self.operation
             && let Some((operation, scale)) = scaled(operation, kwargs)?
@@ -118,8 +118,8 @@ impl Kernel {
             return Ok(result);
         }
         let mut arguments = Arguments::read(self, torch, args, kwargs)?;
-        if is_foreign && let Some(first) = arguments.tensors.first() {
-            session::stay(&first.session());
+        if let Some(first) = arguments.tensors.first() {
+            session::note(&first.session());
         }
         let results = self.results(py, &mut arguments)?;
         match &self.writes {
@@ -251,6 +251,7 @@ impl Kernel {
         let first = borrowed.iter().find_map(Operand::tensor).copied();
         let Some(first) = first else { return Ok(None) };
         let session = session::ready_session(py, first)?;
+        session::note(&session);
         let result = Tensor::apply(&session, operation, &borrowed, Default::default()).py()?;
         match self.writes {
             Writes::Nothing => {

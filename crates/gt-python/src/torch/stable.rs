@@ -57,6 +57,8 @@ functions! {
     aoti_torch_check(bool, *const c_char, *const c_char, u32, *const c_char);
     // `c10::InferenceMode::is_enabled`.
     _ZN3c1013InferenceMode10is_enabledEv() -> bool;
+    // `at::native::is_inference`, of a tensor, whose address a handle is.
+    _ZN2at6native12is_inferenceERKNS_6TensorE(Slot) -> bool;
 }
 
 static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
@@ -186,9 +188,13 @@ impl Held {
 
     /// A tensor over the same storage, which begins `further` elements after this one.
     pub fn view(&self, sizes: &[i64], strides: &[i64], further: i64) -> Result<Held, String> {
-        // SAFETY: it takes nothing.
-        if unsafe { (functions()._ZN3c1013InferenceMode10is_enabledEv)() } {
-            return self.view_in_inference(sizes, strides, further);
+        // SAFETY: one takes nothing, the other a tensor.
+        let is_alike = unsafe {
+            (functions()._ZN3c1013InferenceMode10is_enabledEv)()
+                == (functions()._ZN2at6native12is_inferenceERKNS_6TensorE)(self.0)
+        };
+        if !is_alike {
+            return self.view_of_alias(sizes, strides, further);
         }
         let mut made = 0;
         // SAFETY: as many sizes as strides, which the function copies.
@@ -205,14 +211,9 @@ impl Held {
         if failed == 0 { Ok(Held(made)) } else { Err("a view could not be made".into()) }
     }
 
-    /// As [`Held::view`], in inference mode, where a tensor that is made is one of inference. A view
-    /// is what its base is: an alias of it, which gets other strides.
-    fn view_in_inference(
-        &self,
-        sizes: &[i64],
-        strides: &[i64],
-        further: i64,
-    ) -> Result<Held, String> {
+    /// As [`Held::view`], where a new tensor would be one of inference, or not, other than this one. A
+    /// view is what its base is: an alias of it, which gets other strides.
+    fn view_of_alias(&self, sizes: &[i64], strides: &[i64], further: i64) -> Result<Held, String> {
         let call = |name: &CStr, stack: &mut [Slot]| {
             // SAFETY: the stack holds what the operator takes, which the call deletes.
             match unsafe {

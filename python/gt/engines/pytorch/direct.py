@@ -39,6 +39,8 @@ _OF_FLOATS: dict[str, Function] = {
 _KEEPS_NUMBER = frozenset("add sub mul div where".split())
 #: PyTorch's functions of these names take a number as their second operand.
 _TAKES_NUMBER = frozenset("add sub mul div eq ne lt le gt ge remainder floor_divide".split())
+#: PyTorch's functions that take no number from the host beside tensors of a GPU.
+_ON_ONE_DEVICE = (torch.logical_and, torch.logical_or, torch.logical_xor)
 #: These round 16-bit floats on the way: `rsqrt` where values do not lie one after another, the
 #: others where there are many.
 _ROUNDS_TWICE = frozenset(
@@ -108,6 +110,10 @@ def _with_numbers(function: Function, numbers: list[int], taken: tuple) -> Funct
     scalar = torch.scalar_tensor
     if len(taken) == 2:
         dtype = DTYPES[taken[numbers[0]]]
+        if function in _ON_ONE_DEVICE and numbers == [1]:
+            return lambda a, b: function(a, scalar(b, dtype=dtype, device=a.device))
+        if function in _ON_ONE_DEVICE:
+            return lambda a, b: function(scalar(a, dtype=dtype, device=b.device), b)
         if numbers == [1]:
             return lambda a, b: function(a, scalar(b, dtype=dtype))
         return lambda a, b: function(scalar(a, dtype=dtype), b)

@@ -110,6 +110,14 @@ def place_of(function: Function) -> Function:
     return find
 
 
+def topk(x: Tensor, dim: int, k: int, largest: bool) -> tuple[Tensor, Tensor]:
+    """Find the first of equal values, of which PyTorch gives any on a GPU."""
+    if not x.is_cuda or not x.ndim:
+        return torch.topk(x, k, dim, largest)
+    values, places = torch.sort(x, dim=dim, descending=largest, stable=True)
+    return values.narrow(dim, 0, k), places.narrow(dim, 0, k)
+
+
 def product(x: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
     """Multiply along one axis after another."""
     for axis in sorted((axis % x.ndim for axis in over(dim, x)), reverse=True):
@@ -360,7 +368,7 @@ LOWERINGS: dict[str, Callable[..., Any]] = {
     "further": lambda results, index: results[index],
     "fmod": fmod,
     "sort": lambda x, dim, descending: torch.sort(x, dim=dim, descending=descending, stable=True),
-    "topk": lambda x, dim, k, largest: torch.topk(x, k, dim, largest),
+    "topk": topk,
     "max_along": lambda x, dim: torch.max(x, dim, keepdim=True),
     "min_along": lambda x, dim: torch.min(x, dim, keepdim=True),
     "scatter": scatter,

@@ -46,7 +46,8 @@ MATRICES: dict[str, Callable[..., Any]] = {
     "_linalg_geqrf": torch.geqrf,
     "_linalg_svd": torch.linalg.svd,
     "_linalg_eigh": torch.linalg.eigh,
-    "_linalg_eig": torch.linalg.eig,
+    # On a GPU it writes to its operand, if that is a view.
+    "_linalg_eig": lambda x: torch.linalg.eig(x.clone()),
     "_linalg_solve": torch.linalg.solve_ex,
     "_linalg_solve_triangular": torch.linalg.solve_triangular,
     "_linalg_ldl_factor": torch.linalg.ldl_factor_ex,

@@ -27,7 +27,8 @@ def kernel(*names: str, **options: Any) -> Callable[[Callable[..., Any]], Callab
         names: the operators, with or without an overload.
         options: `mixed`, whether operands may also be the host's, as places may be; `operation`,
             the primitive that is issued without a call of the function where nothing but operands
-            is given, of which each has `rank` axes.
+            is given, of which each has `rank` axes; `pointwise`, whether results lie in memory as
+            the first operand of their shape does.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:

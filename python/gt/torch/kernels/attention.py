@@ -36,20 +36,30 @@ def fused_sdp_choice(
     """Choose the device's own attention where it has one, else other operators."""
     is_own = (
         torch._C._get_overrideable_sdp_enabled()
+        # Of the device's own operator, PyTorch has no rule for functions of whole batches.
+        and torch._C._functorch.peek_interpreter_stack() is None
         and dropout_p == 0
         and query.dtype in _DTYPES
         and query.dtype == key.dtype == value.dtype
         and query.dim() == key.dim() == value.dim() >= 3
-        and _is_mask_of(query, attn_mask)
+        and _is_mask_of(query, key, attn_mask)
+        and not (is_causal and attn_mask is not None)
         and _have_one_batch(query, key, value, enable_gqa)
     )
     return int((_BACKENDS.OVERRIDEABLE if is_own else _BACKENDS.MATH).value)
 
 
-def _is_mask_of(query, mask) -> bool:
+def _is_mask_of(query, key, mask) -> bool:
+    """Whether a mask fits the scores as it is."""
     if mask is None:
         return True
-    return mask.dtype in (torch.bool, query.dtype) and not mask.requires_grad
+    scores = (*query.shape[:-1], key.shape[-2])
+    return (
+        mask.dtype in (torch.bool, query.dtype)
+        and not mask.requires_grad
+        and 2 <= mask.dim() <= len(scores)
+        and all(one in (1, n) for one, n in zip(mask.shape[::-1], scores[::-1], strict=False))
+    )
 
 
 def _have_one_batch(query, key, value, gqa) -> bool:
@@ -75,11 +85,16 @@ def scaled_dot_product_attention(
     choice = fused_sdp_choice(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     )
-    if choice == _BACKENDS.OVERRIDEABLE.value and not (is_causal and attn_mask is not None):
+    if choice == _BACKENDS.OVERRIDEABLE.value:
         return _aten._scaled_dot_product_fused_attention_overrideable(
             query, key, value, attn_mask, dropout_p, is_causal, scale=scale
         )[0]
     _check(query, key, value, attn_mask)
+    if not torch._C._get_math_sdp_enabled():
+        raise RuntimeError(
+            "No viable backend for scaled_dot_product_attention was found.\n  hint: the device "
+            "cluster has sdpa_kernel([SDPBackend.OVERRIDEABLE, SDPBackend.MATH])"
+        )
     if attn_mask is not None and attn_mask.dtype == torch.bool:
         attn_mask = query.new_zeros(attn_mask.shape).masked_fill(~attn_mask, -math.inf)
     return _aten._scaled_dot_product_attention_math(
@@ -116,7 +131,8 @@ def register() -> None:
         library.impl("scaled_dot_product_attention", scaled_dot_product_attention, key)
 
 
-@kernel("_scaled_dot_product_fused_attention_overrideable")
+# The result lies in memory as the query does.
+@kernel("_scaled_dot_product_fused_attention_overrideable", pointwise=True)
 def attention(
     query,
     key,
@@ -129,8 +145,10 @@ def attention(
     scale=None,
 ):
     output, logsumexp = attend(query, key, value, attn_bias, is_causal, scale, gqa=True)
-    # What follows says how sequences of several lengths are packed, and what was drawn: nothing.
-    return output, logsumexp, None, None, query.shape[-2], key.shape[-2], None, None, None
+    # How sequences of several lengths are packed, and what was drawn, nobody asks for; but PyTorch
+    # keeps tensors for it.
+    none = logsumexp
+    return output, logsumexp, none, none, query.shape[-2], key.shape[-2], none, none, none
 
 
 @kernel("_scaled_dot_product_fused_attention_overrideable_backward")
