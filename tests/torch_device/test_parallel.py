@@ -68,9 +68,7 @@ def test_a_plan_cuts_parameters(workers):
         "layers.up": styles.ColwiseParallel(),
         "layers.d*": styles.RowwiseParallel(),
         "norm": styles.SequenceParallel(),
-        "layers": styles.PrepareModuleOutput(
-            output_layouts=(None,), desired_output_layouts=(None,)
-        ),
+        "layers": styles.PrepareModuleOutput(**anywhere),
     }
     assert device.parallelize_module(model, None, plan) is model
     for _ in range(2):
