@@ -87,9 +87,11 @@ def qwen3():
     return Qwen3ForCausalLM(config).to(DEVICE)
 
 
-def training():
+def training(compiled: bool):
     """Give the milliseconds of a training step of the model."""
     model = qwen3()
+    if compiled:
+        model = torch.compile(model, backend="inductor" if DEVICE == "cpu" else "gt")
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     tokens = torch.randint(0, 1000, (4, 64)).to(DEVICE)
 
@@ -113,7 +115,8 @@ WORKS = {
     "add": lambda: addition(False),
     "recorded": lambda: addition(True),
     "mlp": perceptron,
-    "qwen3": training,
+    "qwen3": lambda: training(False),
+    "compiled": lambda: training(True),
     "generate": generation,
 }
 measure = WORKS[NAME]()

@@ -1,5 +1,6 @@
 """`torch.compile(..., backend="gt")` on the device "cluster"."""
 
+import io
 import warnings
 
 import pytest
@@ -108,3 +109,29 @@ def test_a_transformer():
         return trained(model, loss, (tokens,))
 
     assert losses(True) == pytest.approx(losses(False), abs=1e-4)
+
+
+def test_exported_programs_load():
+    """A saved program of `torch.export`, moved to the device or exported there."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    inputs = torch.randn(5, 4)
+    expected = model(inputs)
+    passes = pytest.importorskip("torch.export.passes")
+    batch = torch.export.Dim.DYNAMIC
+    exported = torch.export.export(model, (torch.randn(3, 4),), dynamic_shapes=({0: batch},))
+    loaded = saved_and_loaded(exported)
+    moved = passes.move_to_device_pass(saved_and_loaded(exported), "cluster")
+    for module in (loaded.module().to("cluster"), moved.module()):
+        assert torch.allclose(module(inputs.to("cluster")).cpu(), expected, atol=1e-6)
+    here = torch.export.export(model.to("cluster"), (inputs.to("cluster"),))
+    found = saved_and_loaded(here).module()(inputs.to("cluster"))
+    assert found.device.type == "cluster"
+    assert torch.allclose(found.cpu(), expected, atol=1e-6)
+
+
+def saved_and_loaded(exported):
+    """Write a program and read it again."""
+    file = io.BytesIO()
+    torch.export.save(exported, file)
+    file.seek(0)
+    return torch.export.load(file)
