@@ -41,6 +41,23 @@ def test_calls_alike():
         assert torch.allclose(found.cpu(), expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+@pytest.mark.parametrize("name", ["addcmul", "addcdiv"])
+def test_numbers_of_their_own(name, dtype):
+    """A factor that is another one at each call, in place and not."""
+    if dtype == torch.int64 and name == "addcdiv":
+        pytest.skip("has no integers")
+    a, b, c = (torch.arange(start, start + 4.0).to(dtype) for start in (1, 2, 3))
+    for value in (
+        (1, 2, 3, -1) if dtype == torch.int64 else (0.3, 1.0, -0.7, 0.5, 2.0, 0.31, 7, 0.0)
+    ):
+        expected = getattr(torch, name)(a, b, c, value=value)
+        x, y, z = (of.to("cluster") for of in (a, b, c))
+        found = getattr(torch, name)(x, y, z, value=value)
+        assert torch.allclose(found.cpu(), expected, rtol=1e-2 if dtype == torch.bfloat16 else 1e-6)
+        assert getattr(x, f"{name}_")(y, z, value=value).equal(found)
+
+
 def test_masks_that_are_used_several_times():
     """How many values of a mask are true is another mask's own, also once it is known."""
     torch.manual_seed(0)

@@ -1,14 +1,15 @@
 //! Programs: the instructions that a function issued for some tensors, to be issued again for others
 //! of the same shapes and dtypes without running the function.
 //!
-//! Whoever keeps a program knows what else the function looked at. A function that waits for a
+//! Numbers that the function passes on as they are may be others each time. Whoever keeps a program
+//! knows what else the function looked at. A function that waits for a
 //! value, sends data or draws random numbers leaves none.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 use gt_ir::instruction::{Operands, Results};
-use gt_ir::{Attributes, Instruction, Meta, Operand, Operation, TensorId};
+use gt_ir::{Attributes, Instruction, Meta, Operand, Operation, Scalar, TensorId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -31,6 +32,8 @@ pub struct Program {
 struct Step {
     operation: &'static Operation,
     operands: Operands<u32>,
+    /// The places among the operands of numbers that may be others, and which these are.
+    numbers: SmallVec<[(usize, usize); 1]>,
     attributes: Attributes,
     results: Results,
     work: u64,
@@ -44,9 +47,11 @@ thread_local! {
 
 struct Recorder {
     session: Session,
-    numbers: FxHashMap<TensorId, u32>,
+    names: FxHashMap<TensorId, u32>,
     /// Their count so far.
     values: u32,
+    /// The numbers that may be others.
+    numbers: SmallVec<[f64; 2]>,
     steps: Vec<Step>,
     /// Whether all that happened can be done again.
     is_whole: bool,
@@ -73,33 +78,41 @@ pub(crate) fn spoil() {
 }
 
 impl Recorder {
-    fn of(inputs: &[Tensor]) -> Option<Recorder> {
+    fn of(inputs: &[Tensor], numbers: &[f64]) -> Option<Recorder> {
         let session = inputs.first()?.session();
-        let mut numbers = FxHashMap::default();
+        let mut names = FxHashMap::default();
         for (number, input) in inputs.iter().enumerate() {
-            if numbers.insert(input.value().id(), number as u32).is_some() {
+            if names.insert(input.value().id(), number as u32).is_some() {
                 // Which of the two is meant where both are the same, nobody can tell.
                 return None;
             }
         }
         let values = inputs.len() as u32;
-        Some(Recorder { session, numbers, values, steps: Vec::new(), is_whole: true })
+        let numbers = SmallVec::from_slice(numbers);
+        Some(Recorder { session, names, values, numbers, steps: Vec::new(), is_whole: true })
     }
 
     #[cold]
     fn take(&mut self, session: &Session, instruction: &Instruction, work: u64) {
-        let mut operands = Operands::new();
-        for operand in &instruction.operands {
+        let (mut operands, mut numbers) = (Operands::new(), SmallVec::new());
+        for (place, operand) in instruction.operands.iter().enumerate() {
             operands.push(match operand {
-                Operand::Scalar(scalar) => Operand::Scalar(*scalar),
-                Operand::Tensor(id) => match self.numbers.get(id) {
+                Operand::Scalar(scalar) => {
+                    if let Scalar::Float(value) = scalar
+                        && let Some(which) = self.numbers.iter().position(|of| of == value)
+                    {
+                        numbers.push((place, which));
+                    }
+                    Operand::Scalar(*scalar)
+                }
+                Operand::Tensor(id) => match self.names.get(id) {
                     Some(&number) => Operand::Tensor(number),
                     None => return self.is_whole = false,
                 },
             });
         }
         for index in 0..instruction.results.len() as u64 {
-            self.numbers.insert(instruction.output.after(index), self.values);
+            self.names.insert(instruction.output.after(index), self.values);
             self.values += 1;
         }
         self.is_whole &= session.is(&self.session) && self.steps.len() < MOST;
@@ -107,6 +120,7 @@ impl Recorder {
             self.steps.push(Step {
                 operation: instruction.operation,
                 operands,
+                numbers,
                 attributes: instruction.attributes.clone(),
                 results: instruction.results.clone(),
                 work,
@@ -122,9 +136,14 @@ pub struct Recording {
     recorder: Recorder,
 }
 
-/// Runs a function of some tensors and records what it issues on this thread. There is no recording
+/// Runs a function of some tensors and records what it issues on this thread. `numbers` are those that
+/// the function passes on to operations as they are, and issues at no other place. There is no recording
 /// without inputs, where two of them are one, inside another recording, in `vmap` or under autocast.
-pub fn record<T>(inputs: &[Tensor], function: impl FnOnce() -> T) -> (T, Option<Recording>) {
+pub fn record<T>(
+    inputs: &[Tensor],
+    numbers: &[f64],
+    function: impl FnOnce() -> T,
+) -> (T, Option<Recording>) {
     /// Whatever happens, later instructions are not recorded.
     struct Stop;
     impl Drop for Stop {
@@ -134,7 +153,7 @@ pub fn record<T>(inputs: &[Tensor], function: impl FnOnce() -> T) -> (T, Option<
     }
     let is_plain = !vmap::is_active() && autocast::autocast().is_none();
     let is_inside = RECORDER.with_borrow(Option::is_some);
-    let recorder = if is_plain && !is_inside { Recorder::of(inputs) } else { None };
+    let recorder = if is_plain && !is_inside { Recorder::of(inputs, numbers) } else { None };
     if recorder.is_none() {
         return (function(), None);
     }
@@ -150,9 +169,9 @@ pub fn record<T>(inputs: &[Tensor], function: impl FnOnce() -> T) -> (T, Option<
 impl Recording {
     /// The program with these results; `None` if one of them comes from elsewhere.
     pub fn finish(self, outputs: &[&Tensor]) -> Option<Program> {
-        let Recording { inputs, recorder: Recorder { numbers, mut steps, values, .. } } = self;
+        let Recording { inputs, recorder: Recorder { names, mut steps, values, .. } } = self;
         let outputs: Option<SmallVec<[u32; 2]>> =
-            outputs.iter().map(|output| numbers.get(&output.value().id()).copied()).collect();
+            outputs.iter().map(|output| names.get(&output.value().id()).copied()).collect();
         let outputs = outputs?;
         // Each value ends after its last use; one that is never used, after it is made.
         let mut is_done = vec![false; values as usize];
@@ -175,10 +194,10 @@ impl Recording {
 }
 
 impl Program {
-    /// Issues the instructions for other inputs, and returns the results; `None` if the inputs are
-    /// of other shapes or dtypes, or of several sessions.
+    /// Issues the instructions for other inputs and numbers, and returns the results; `None` if the
+    /// inputs are of other shapes or dtypes, or of several sessions.
     #[track_caller]
-    pub fn run(&self, inputs: &[Tensor]) -> Option<SmallVec<[Tensor; 2]>> {
+    pub fn run(&self, inputs: &[Tensor], numbers: &[f64]) -> Option<SmallVec<[Tensor; 2]>> {
         let mut values: SmallVec<[Option<Arc<Value>>; 16]> =
             inputs.iter().map(|input| Some(input.value())).collect();
         let session = values.first()?.as_ref()?.session.clone();
@@ -197,7 +216,10 @@ impl Program {
             let ids = step.operands.iter().map(|operand| {
                 operand.map(|&number| values[number as usize].as_ref().expect("not ended").id())
             });
-            let (ids, results) = (ids.collect(), step.results.clone());
+            let (mut ids, results): (Operands, _) = (ids.collect(), step.results.clone());
+            for &(place, which) in &step.numbers {
+                ids[place] = Operand::Scalar(Scalar::Float(numbers[which]));
+            }
             let attributes = step.attributes.clone();
             let first = session.issue(step.operation, ids, attributes, results, step.work, source);
             for (index, meta) in step.results.iter().enumerate() {

@@ -16,7 +16,7 @@ fn program_of(
     inputs: &[Tensor],
     function: impl Fn(&[Tensor]) -> Result<Tensor, ClientError>,
 ) -> Option<Program> {
-    let (result, recording) = record(inputs, || function(inputs).unwrap());
+    let (result, recording) = record(inputs, &[], || function(inputs).unwrap());
     recording?.finish(&[&result])
 }
 
@@ -31,12 +31,23 @@ fn a_program_gives_what_its_function_gives() {
     let first = [row(&session, &[1.0, 2.0]), row(&session, &[3.0, 4.0])];
     let program = program_of(&first, combined).unwrap();
     let other = [row(&session, &[5.0, -1.0]), row(&session, &[0.5, 8.0])];
-    let found = program.run(&other).unwrap();
+    let found = program.run(&other, &[]).unwrap();
     assert_eq!(numbers(&found[0]), numbers(&combined(&other).unwrap()));
     // The same tensor twice is two inputs as well.
     let same = [other[0].clone(), other[0].clone()];
-    let found = program.run(&same).unwrap();
+    let found = program.run(&same, &[]).unwrap();
     assert_eq!(numbers(&found[0]), numbers(&combined(&same).unwrap()));
+}
+
+#[test]
+fn numbers_may_be_others() {
+    let session = gt::embedded(1).unwrap();
+    let inputs = [row(&session, &[1.0, 2.0])];
+    let scaled = |number: f64| inputs[0].mul(number).unwrap().add(1.0).unwrap();
+    let (result, recording) = record(&inputs, &[0.3], || scaled(0.3));
+    let program = recording.unwrap().finish(&[&result]).unwrap();
+    let found = program.run(&inputs, &[5.0]).unwrap();
+    assert_eq!(numbers(&found[0]), [6.0, 11.0]);
 }
 
 #[test]
@@ -44,10 +55,10 @@ fn inputs_that_are_others_are_refused() {
     let session = gt::embedded(1).unwrap();
     let first = [row(&session, &[1.0, 2.0]), row(&session, &[3.0, 4.0])];
     let program = program_of(&first, combined).unwrap();
-    assert!(program.run(&[row(&session, &[1.0]), row(&session, &[2.0])]).is_none());
-    assert!(program.run(&first[..1]).is_none());
+    assert!(program.run(&[row(&session, &[1.0]), row(&session, &[2.0])], &[]).is_none());
+    assert!(program.run(&first[..1], &[]).is_none());
     let elsewhere = gt::embedded(1).unwrap();
-    assert!(program.run(&[first[0].clone(), row(&elsewhere, &[3.0, 4.0])]).is_none());
+    assert!(program.run(&[first[0].clone(), row(&elsewhere, &[3.0, 4.0])], &[]).is_none());
 }
 
 #[test]
@@ -65,6 +76,12 @@ fn what_depends_on_more_than_the_inputs_is_no_program() {
         of[0].add(&Tensor::rand(&session, of[0].shape(), gt::DType::F32)?)
     });
     assert!(draws.is_none());
+    // A count that is known already is another's for other inputs.
+    let counted = inputs[0].gt(1.5).unwrap();
+    counted.nonzero(&mut || false).unwrap();
+    let mask = [counted];
+    let (_, recording) = record(&mask, &[], || mask[0].nonzero(&mut || false).unwrap());
+    assert!(recording.is_none());
     // Where both are one, nobody can tell which is meant.
     let same = [inputs[0].clone(), inputs[0].clone()];
     assert!(program_of(&same, combined).is_none());

@@ -3,7 +3,7 @@
 use gt::Tensor;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use super::dlpack::{self, CLUSTER, CPU};
@@ -15,6 +15,9 @@ use super::side::Torch;
 use crate::session;
 use crate::tensor::PyTensor;
 
+/// Numbers that functions look at, or issue on their own.
+const SPECIAL: [f64; 5] = [-1.0, 0.0, 0.5, 1.0, 2.0];
+
 /// The arguments of a kernel, read.
 pub struct Arguments<'a, 'py> {
     kernel: &'a Kernel,
@@ -23,6 +26,8 @@ pub struct Arguments<'a, 'py> {
     kwargs: Option<&'a Bound<'py, PyDict>>,
     /// What the tensors on the cluster show, in the order of the arguments.
     pub tensors: SmallVec<[Tensor; 4]>,
+    /// The numbers that the function passes on as they are.
+    pub numbers: SmallVec<[f64; 2]>,
     pub operands: Operands<'a, 'py>,
     /// The tensors that results are written to, where these have names.
     pub outs: SmallVec<[Bound<'py, PyAny>; 2]>,
@@ -43,6 +48,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
             args,
             kwargs,
             tensors: SmallVec::new(),
+            numbers: SmallVec::new(),
             operands: Operands::of(args),
             outs: SmallVec::new(),
             key: Some(Key::new()),
@@ -73,6 +79,15 @@ impl<'a, 'py> Arguments<'a, 'py> {
                 key.list(list.len());
             }
             return list.iter().try_for_each(|item| self.take(&item));
+        }
+        if self.kernel.passes_numbers
+            && self.tensors.iter().all(|tensor| tensor.dtype().is_float())
+            && let Ok(number) = given.cast_exact::<PyFloat>()
+            && !SPECIAL.contains(&number.value())
+            && !self.numbers.contains(&number.value())
+        {
+            self.numbers.push(number.value());
+            return Ok(self.key.iter_mut().for_each(Key::number));
         }
         if let Some(key) = &mut self.key
             && !key.value(self.torch, given)?

@@ -107,11 +107,11 @@ impl Place {
         key.strided(self.dtype, &self.strided);
         let root = [root];
         if let Some(kept) = PARTS.find(&key)
-            && let Some(mut outputs) = kept.program.run(&root)
+            && let Some(mut outputs) = kept.program.run(&root, &[])
         {
             return Ok(outputs.swap_remove(0));
         }
-        let (part, recording) = program::record(&root, || self.view(&root[0]));
+        let (part, recording) = program::record(&root, &[], || self.view(&root[0]));
         let part = part?;
         if let Some(program) = recording.and_then(|recording| recording.finish(&[&part])) {
             PARTS.keep(key, Kept { program, form: Form::One });

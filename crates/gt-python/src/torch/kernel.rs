@@ -5,6 +5,7 @@
 use gt::ir::ops::{self, binary, ternary};
 use gt::ir::{Operand, Operation};
 use gt::{Scalar, Tensor, program};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -33,6 +34,8 @@ pub struct Kernel {
     rank: Option<usize>,
     /// Whether tensors of the host's may be among the operands.
     pub mixed: bool,
+    /// Whether the function passes numbers on to operations as they are.
+    pub passes_numbers: bool,
     writes: Writes,
     /// What the function has issued.
     programs: Programs,
@@ -53,7 +56,7 @@ impl Kernel {
     ///
     /// `writes` is `"first"`, or the names of the arguments that results are written to.
     #[new]
-    #[pyo3(signature = (name, function, pointwise=false, writes=None, operation=None, mixed=false, rank=None))]
+    #[pyo3(signature = (name, function, pointwise=false, writes=None, operation=None, mixed=false, rank=None, passes_numbers=false))]
     fn new(
         name: Py<PyString>,
         function: Py<PyAny>,
@@ -62,6 +65,7 @@ impl Kernel {
         operation: Option<&str>,
         mixed: bool,
         rank: Option<usize>,
+        passes_numbers: bool,
     ) -> PyResult<Kernel> {
         let operation = operation.and_then(|name| {
             let found = ops::ALL.iter().copied().find(|operation| operation.name == name)?;
@@ -80,6 +84,7 @@ impl Kernel {
             pointwise,
             rank,
             mixed,
+            passes_numbers,
             writes,
             programs: Programs::default(),
         })
@@ -104,6 +109,28 @@ impl Kernel {
 
     #[pyo3(signature = (*args, **kwargs))]
     fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.call(py, args, kwargs).map_err(|error| as_torch_raises(py, error))
+    }
+}
+
+/// Where GT raises a `ValueError`, as for shapes that do not fit, PyTorch's operators raise a
+/// `RuntimeError`.
+fn as_torch_raises(py: Python<'_>, error: PyErr) -> PyErr {
+    if !error.get_type(py).is(py.get_type::<PyValueError>()) {
+        return error;
+    }
+    let raised = PyRuntimeError::new_err(error.value(py).to_string());
+    raised.set_cause(py, Some(error));
+    raised
+}
+
+impl Kernel {
+    fn call<'py>(
         &self,
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,
@@ -175,14 +202,15 @@ impl Kernel {
             return Ok(Results::of(arguments.call(function)?));
         };
         if let Some(kept) = self.programs.find(&key)
-            && let Some(outputs) = kept.program.run(&arguments.tensors)
+            && let Some(outputs) = kept.program.run(&arguments.tensors, &arguments.numbers)
         {
             return Ok(Results::again(outputs, &kept.form));
         }
         if !self.programs.want_more() {
             return Ok(Results::of(arguments.call(function)?));
         }
-        let (result, recording) = program::record(&arguments.tensors, || arguments.call(function));
+        let (tensors, numbers) = (&arguments.tensors, &arguments.numbers);
+        let (result, recording) = program::record(tensors, numbers, || arguments.call(function));
         let results = Results::of(result?);
         if let Some(recording) = recording
             && let Some((outputs, form)) = results.outputs()

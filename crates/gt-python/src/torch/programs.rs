@@ -102,6 +102,11 @@ impl Key {
         }));
     }
 
+    /// Takes a number that may be another one.
+    pub fn number(&mut self) {
+        self.0.push(10);
+    }
+
     /// Begins a list.
     pub fn list(&mut self, length: usize) {
         self.0.extend([3, length as u64]);

@@ -28,7 +28,8 @@ def kernel(*names: str, **options: Any) -> Callable[[Callable[..., Any]], Callab
         options: `mixed`, whether operands may also be the host's, as places may be; `operation`,
             the primitive that is issued without a call of the function where nothing but operands
             is given, of which each has `rank` axes; `pointwise`, whether results lie in memory as
-            the first operand of their shape does.
+            the first operand of their shape does; `passes_numbers`, whether the function hands
+            floats other than -1, 0, 0.5, 1 and 2 to operations as they are.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -53,7 +53,12 @@ def sub(self, other, *, alpha=1):
     return gt.sub(self, other, alpha=alpha)
 
 
-@kernel("addcmul")
+@kernel("addcdiv", passes_numbers=True)
+def addcdiv(self, tensor1, tensor2, *, value=1):
+    return gt.addcdiv(self, tensor1, tensor2, value=value)
+
+
+@kernel("addcmul", passes_numbers=True)
 def addcmul(self, tensor1, tensor2, *, value=1):
     tensors = (self, tensor1, tensor2)
     if not any(of.is_floating_point() or of.is_complex() for of in tensors):
