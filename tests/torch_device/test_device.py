@@ -44,7 +44,7 @@ def test_ways_to_the_device(x):
     try:
         assert torch.nn.Linear(2, 2)(torch.randn(1, 2)).is_cluster
     finally:
-        torch.set_default_device("cpu")
+        torch.set_default_device(None)
     parameter = torch.nn.Parameter(torch.ones(2))
     parameter.data = torch.ones(2, device="cluster")
     assert parameter.is_cluster

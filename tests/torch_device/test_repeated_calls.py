@@ -48,9 +48,8 @@ def test_numbers_of_their_own(name, dtype):
     if dtype == torch.int64 and name == "addcdiv":
         pytest.skip("has no integers")
     a, b, c = (torch.arange(start, start + 4.0).to(dtype) for start in (1, 2, 3))
-    for value in (
-        (1, 2, 3, -1) if dtype == torch.int64 else (0.3, 1.0, -0.7, 0.5, 2.0, 0.31, 7, 0.0)
-    ):
+    floats = (0.3, 1.0, -0.7, 0.5, 2.0, 0.31, 7, 0.0)
+    for value in (1, 2, 3, -1) if dtype == torch.int64 else floats:
         expected = getattr(torch, name)(a, b, c, value=value)
         x, y, z = (of.to("cluster") for of in (a, b, c))
         found = getattr(torch, name)(x, y, z, value=value)
