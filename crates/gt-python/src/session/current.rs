@@ -74,8 +74,9 @@ pub fn within<T>(session: Session, function: impl FnOnce() -> T) -> T {
 /// Notes a session that a kernel computes in. A backward pass, whose threads run no code of a user's
 /// that could say in which session, goes on in the one that was noted last.
 pub fn note(session: &Session) {
-    if LATEST_NUMBER.swap(session.number(), Ordering::Relaxed) != session.number() {
+    if LATEST_NUMBER.load(Ordering::Relaxed) != session.number() {
         *latest() = Some(session.downgrade());
+        LATEST_NUMBER.store(session.number(), Ordering::Relaxed);
     }
 }
 
