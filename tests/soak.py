@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from leaks import Counts
@@ -91,7 +92,9 @@ class Soak:
         )
         for name, all_counts in self.counts.items():
             quarter = max(1, len(all_counts) // 4)
-            first, last = least(all_counts[:quarter]), least(all_counts[-quarter:])
+            # What is under way comes and goes, and caches fill: what has grown is never as little
+            # again as it was at the most.
+            first, last = of_each(max, all_counts[:quarter]), of_each(min, all_counts[-quarter:])
             print(
                 f"{name:10}"
                 f"{first.memory / MB:9.1f} to {last.memory / MB:6.1f} MB"
@@ -109,10 +112,10 @@ class Soak:
         return grown
 
 
-def least(counts: list[Counts]) -> Counts:
-    """Give the least of each that was held: what is only under way is gone at times."""
+def of_each(choose: Callable[..., int], counts: list[Counts]) -> Counts:
+    """Give the most or the least of each that was held."""
     names = Counts.__dataclass_fields__
-    return Counts(*(min(getattr(count, name) for count in counts) for name in names))
+    return Counts(*(choose(getattr(count, name) for count in counts) for name in names))
 
 
 def come_and_go(
