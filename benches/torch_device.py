@@ -20,8 +20,8 @@ WORKS = {
     "recorded": ("the same, recorded by autograd", "us", "3.5 us"),
     "mlp": ("MLP 784-256-10, batch 64: step, SGD", "ms", "1.0 x"),
     "qwen3": ("Qwen3 of transformers, tiny: step, AdamW", "ms", "1.1 x"),
-    "compiled": ("the step, its model by torch.compile: inductor, backend='gt'", "ms", "1.0 x"),
     "generate": ("the same: 16 tokens, cache, batch 1", "ms", "1.1 x"),
+    "compiled": ("the step, its model by torch.compile: inductor, backend='gt'", "ms", "1.0 x"),
 }
 SIDES = {"cpu": "cpu", "again": "cpu", "embedded": "embedded", "tcp": None}
 
