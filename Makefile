@@ -62,7 +62,7 @@ chaos-processes: build ## Train while processes are killed or stopped and connec
 	$(BIN)/python tests/chaos.py --moments $(MOMENTS) --seed $(SEED)
 
 # Programs that others train with, which the device cluster is to run.
-TRAINERS := 'transformers==5.23.*' 'accelerate==1.15.*' 'diffusers==0.42.*' 'lightning==2.6.*' 'peft==0.21.*'
+TRAINERS := 'transformers==5.23.*' 'accelerate==1.15.*' 'diffusers==0.42.*' 'lightning==2.6.*' 'pytorch-lightning==2.6.*' 'peft==0.21.*'
 
 $(VENV)/.compare: $(VENV)/.tools
 	$(BIN)/pip install --quiet 'torch==2.15.*' 'torchvision==0.29.*' $(TRAINERS) jax expecttest scipy

@@ -146,10 +146,11 @@ def test_peft(tmp_path):
     assert said.equal(wanted)
 
 
+@pytest.mark.parametrize("package", ["lightning", "pytorch_lightning"])
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
-def test_lightning(tmp_path, precision):
+def test_lightning(tmp_path, precision, package):
     """Lightning: the accelerator "cluster" trains there, in the precision that is asked for."""
-    lightning = pytest.importorskip("lightning")
+    lightning = pytest.importorskip(package)
     import gt.torch.lightning  # noqa: F401
 
     class Classifier(lightning.LightningModule):

@@ -1,5 +1,7 @@
 """Lightning on the device: after `import gt.torch.lightning`, `accelerator="cluster"` is GT.
 
+It is known by both of Lightning's names, `lightning` and `pytorch_lightning`.
+
 >>> import gt.torch.lightning
 >>> import lightning
 >>> trainer = lightning.Trainer(accelerator="cluster", devices=1)
@@ -11,31 +13,25 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import torch
 
 from gt.torch import cluster
 
-try:
-    from lightning.fabric import connector as fabric
-    from lightning.fabric import strategies as fabric_strategies
-    from lightning.fabric.accelerators import ACCELERATOR_REGISTRY
-    from lightning.fabric.plugins import precision as fabric_precision
-    from lightning.pytorch import plugins, strategies
-    from lightning.pytorch.accelerators import Accelerator, AcceleratorRegistry
-    from lightning.pytorch.trainer.connectors import accelerator_connector as trainer
-except ImportError as error:
-    raise ImportError(
-        f"gt.torch.lightning needs Lightning, which cannot be imported: {error}\n"
-        "  hint: pip install lightning"
-    ) from error
-
-__all__ = ["ClusterAccelerator"]
+#: Lightning's packages by the names that they have, for fabrics and for trainers.
+_PACKAGES = (
+    ("lightning.fabric", "lightning.pytorch"),
+    ("lightning_fabric", "pytorch_lightning"),
+)
 
 
-class ClusterAccelerator(Accelerator):
-    """What Lightning asks of a device: there is one, with any number of workers behind it."""
+class ClusterAccelerator:
+    """What Lightning asks of a device: there is one, with any number of workers behind it.
+
+    Each of the packages has a subclass that is an accelerator of its own.
+    """
 
     @staticmethod
     def name() -> str:
@@ -120,16 +116,47 @@ def _teach(connector: Any, strategy: Callable[..., Any], mixed: type) -> None:
     connector._check_and_init_precision = precision
 
 
-def _register() -> None:
-    """Teach Lightning the word "cluster", once in a process."""
-    if "cluster" in AcceleratorRegistry:
-        return
-    for registry in (ACCELERATOR_REGISTRY, AcceleratorRegistry):
-        registry.register("cluster", ClusterAccelerator, description="GT's workers")
-    _teach(
-        fabric._Connector, fabric_strategies.SingleDeviceStrategy, fabric_precision.MixedPrecision
+def _teach_package(fabric: str, trainer: str) -> None:
+    """Teach Lightning under one of its names the word "cluster".
+
+    Raises:
+        ImportError: it is not installed under this name.
+    """
+    accelerators = import_module(f"{trainer}.accelerators")
+    kind = type("ClusterAccelerator", (ClusterAccelerator, accelerators.Accelerator), {})
+    registries = (
+        import_module(f"{fabric}.accelerators").ACCELERATOR_REGISTRY,
+        accelerators.AcceleratorRegistry,
     )
-    _teach(trainer._AcceleratorConnector, strategies.SingleDeviceStrategy, plugins.MixedPrecision)
+    for registry in registries:
+        if "cluster" not in registry:
+            registry.register("cluster", kind, description="GT's workers")
+    _teach(
+        import_module(f"{fabric}.connector")._Connector,
+        import_module(f"{fabric}.strategies").SingleDeviceStrategy,
+        import_module(f"{fabric}.plugins.precision").MixedPrecision,
+    )
+    connectors = import_module(f"{trainer}.trainer.connectors.accelerator_connector")
+    _teach(
+        connectors._AcceleratorConnector,
+        import_module(f"{trainer}.strategies").SingleDeviceStrategy,
+        import_module(f"{trainer}.plugins").MixedPrecision,
+    )
+
+
+def _register() -> None:
+    """Teach all packages that are installed."""
+    missing = []
+    for names in _PACKAGES:
+        try:
+            _teach_package(*names)
+        except ImportError as error:
+            missing.append(error)
+    if len(missing) == len(_PACKAGES):
+        raise ImportError(
+            f"gt.torch.lightning needs Lightning, which cannot be imported: {missing[0]}\n"
+            "  hint: pip install lightning"
+        ) from missing[0]
 
 
 _register()
