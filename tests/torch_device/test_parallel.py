@@ -102,6 +102,29 @@ def test_a_signal_around_a_module(workers):
     assert torch.allclose(model[0].weight.grad.cpu(), other[0].weight.grad, rtol=1e-3, atol=1e-3)
 
 
+def test_a_signal_around_a_backward_pass(workers):
+    """Gradients are computed under the signal for gradients of the scope that it is called in."""
+    gt.register_config(
+        "first", gt.SignalConfig(gt.ShardConfig(workers=[0]), backward_signal="second")
+    )
+    gt.register_config("second", gt.SignalConfig(gt.ShardConfig(workers=[1])))
+    weight = torch.randn(4, 4, device="cluster", requires_grad=True)
+
+    def where(tensor):
+        placed = gt.debug.placement(device.from_torch(tensor.detach()))
+        return {worker for of in placed for worker in of.workers}
+
+    with gt.signal.context("first"):
+        x = torch.ones(2, 4, device="cluster")
+        loss = (x @ weight).pow(2)
+        assert where(loss) == {0}
+        loss.sum().backward()
+    assert 1 in where(weight.grad)
+    weight.grad = None
+    (torch.ones(2, 4, device="cluster") @ weight).pow(2).sum().backward()
+    assert where(weight.grad) == {0}
+
+
 def test_mistakes():
     """Plans that cannot be say what was given and what is expected."""
     model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())

@@ -188,6 +188,20 @@ fn check_known(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Has this thread, on which no scope is open, compute under a signal until it follows another one.
+pub fn follow(signal: u32) {
+    STACK.with_borrow_mut(|stack| {
+        let followed = stack.first().map_or(0, |open| open.scope.signal);
+        if followed == signal && stack.len() <= 1 {
+            return;
+        }
+        stack.clear();
+        if signal != 0 {
+            push(stack, Scope { signal, ..Scope::default() }, true);
+        }
+    });
+}
+
 /// Closes the innermost scope of this thread.
 ///
 /// # Errors

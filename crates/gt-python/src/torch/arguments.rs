@@ -87,7 +87,10 @@ impl<'a, 'py> Arguments<'a, 'py> {
             && !self.numbers.contains(&number.value())
         {
             self.numbers.push(number.value());
-            return Ok(self.key.iter_mut().for_each(Key::number));
+            if let Some(key) = &mut self.key {
+                key.number();
+            }
+            return Ok(());
         }
         if let Some(key) = &mut self.key
             && !key.value(self.torch, given)?

@@ -11,13 +11,14 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
+use super::caller;
 use super::dlpack::{self, CLUSTER, Code, Device, Managed, View};
 use super::programs::{Kept, Key, Programs};
 use super::results::Form;
 use super::storage::{self, Content, Storage};
 use crate::error::{IntoPython, to_python};
 use crate::tensor::PyTensor;
-use crate::{convert, dtype, session, source};
+use crate::{convert, dtype, session};
 
 /// Where a tensor's elements are.
 pub struct Place {
@@ -284,7 +285,7 @@ pub fn setup(class: &Bound<'_, PyAny>) -> PyResult<()> {
 /// The elements that a tensor of PyTorch's on the device `cluster` shows.
 #[pyfunction]
 pub fn read(tensor: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
-    source::note(tensor.py());
+    caller::note(tensor.py());
     // Of its own: what changes it in place is not to change the storage's.
     place(&dlpack::view(tensor)?)?.read(tensor.py()).map(|read| PyTensor(read.without_history()))
 }
@@ -292,7 +293,7 @@ pub fn read(tensor: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
 /// Changes the elements that a tensor of PyTorch's on the device `cluster` shows.
 #[pyfunction]
 pub fn write(tensor: &Bound<'_, PyAny>, value: &PyTensor, operation: &str) -> PyResult<()> {
-    source::note(tensor.py());
+    caller::note(tensor.py());
     session::ready(tensor.py(), &value.0)?;
     place(&dlpack::view(tensor)?)?.write(tensor.py(), &value.0, operation)
 }
@@ -300,6 +301,7 @@ pub fn write(tensor: &Bound<'_, PyAny>, value: &PyTensor, operation: &str) -> Py
 /// A tensor of PyTorch's on the device `cluster`, with a tensor's values.
 #[pyfunction]
 pub fn wrap<'py>(py: Python<'py>, value: &PyTensor) -> PyResult<Bound<'py, PyAny>> {
+    caller::note(py);
     make(py, &value.0, None)
 }
 

@@ -12,6 +12,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use super::arguments::Arguments;
+use super::caller;
 use super::dlpack::{self, CLUSTER};
 use super::exchange::{Place, make, place};
 use super::operands::Operands;
@@ -19,7 +20,7 @@ use super::programs::{Kept, Programs};
 use super::results::Results;
 use super::side::{TORCH, Torch};
 use crate::error::IntoPython;
-use crate::{convert, session, source};
+use crate::{convert, session};
 
 /// A kernel.
 #[pyclass(module = "gt._gt", frozen)]
@@ -136,7 +137,7 @@ impl Kernel {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        source::note(py);
+        caller::note(py);
         let torch = TORCH.get(py).expect("`connect` is called before any kernel");
         if let Some(operation) = self.operation
             && let Some((operation, scale)) = scaled(operation, kwargs)?

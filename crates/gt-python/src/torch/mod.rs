@@ -6,12 +6,14 @@
 //! - [`dlpack`]: how tensors pass to and from PyTorch, without a copy.
 //! - [`storage`]: storages, by address.
 //! - [`exchange`]: reading what a tensor of PyTorch's shows, writing to it, and making one.
+//! - [`caller`]: who issues what a kernel issues.
 //! - [`views`]: the operators that views are made of, by PyTorch's interface [`stable`].
 //! - [`kernel`]: functions of GT's as kernels of PyTorch's operators; [`arguments`] and [`operands`]:
 //!   what they are called with; [`results`]: what they give; [`programs`]: what they have issued, to
 //!   be issued again; [`side`]: what they need of PyTorch's.
 
 mod arguments;
+mod caller;
 mod dlpack;
 mod exchange;
 mod kernel;
