@@ -57,7 +57,7 @@ impl Kernel {
     ///
     /// `writes` is `"first"`, or the names of the arguments that results are written to.
     #[new]
-    #[expect(clippy::too_many_arguments, reason = "Python names them")]
+    #[allow(clippy::too_many_arguments, reason = "Python names them")]
     #[pyo3(signature = (name, function, pointwise=false, writes=None, operation=None, mixed=false, rank=None, passes_numbers=false))]
     fn new(
         name: Py<PyString>,
