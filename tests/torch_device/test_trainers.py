@@ -137,7 +137,8 @@ def test_peft(tmp_path):
             losses.append(loss.item())
         model.save_pretrained(str(tmp_path / device))
         again = peft.PeftModel.from_pretrained(language_model().to(device), tmp_path / device)
-        assert again(input_ids=words).logits.equal(model(input_ids=words).logits)
+        logits = again(input_ids=words).logits
+        assert torch.allclose(logits, model(input_ids=words).logits, atol=1e-5)
         merged = model.merge_and_unload()
         return losses, merged.generate(words[:, :4], max_new_tokens=6, do_sample=False).cpu()
 
