@@ -108,6 +108,7 @@ def test_a_signal_around_a_backward_pass(workers):
         "first", gt.SignalConfig(gt.ShardConfig(workers=[0]), backward_signal="second")
     )
     gt.register_config("second", gt.SignalConfig(gt.ShardConfig(workers=[1])))
+    gt.register_config("third", gt.SignalConfig(gt.ShardConfig(workers=[0])))
     weight = torch.randn(4, 4, device="cluster", requires_grad=True)
 
     def where(tensor):
@@ -121,7 +122,8 @@ def test_a_signal_around_a_backward_pass(workers):
         loss.sum().backward()
     assert 1 in where(weight.grad)
     weight.grad = None
-    (torch.ones(2, 4, device="cluster") @ weight).pow(2).sum().backward()
+    with gt.signal.context("third"):
+        (torch.ones(2, 4, device="cluster") @ weight).pow(2).sum().backward()
     assert where(weight.grad) == {0}
 
 
