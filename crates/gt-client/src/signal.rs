@@ -4,7 +4,7 @@
 //! computes; otherwise the gradients run under the signal `backward` of its configuration. A scope
 //! that says nothing of placement leaves it as the one around it says.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard};
 
@@ -188,13 +188,21 @@ fn check_known(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Has this thread, on which no scope is open, compute under a signal until it follows another one.
-pub fn follow(signal: u32) {
+/// Has this thread, on which no scope is open, compute the gradients of a scope until it follows another
+/// one.
+pub fn follow(scope: Scope) {
+    thread_local! {
+        /// What is followed, as of a version of the configurations.
+        static FOLLOWED: Cell<(Scope, u64)> = const {
+            Cell::new((Scope { signal: 0, backward: 0, compiled: 0 }, 0))
+        };
+    }
+    let now = (scope, registry::version());
+    if FOLLOWED.replace(now) == now {
+        return;
+    }
+    let signal = scope.of_gradients();
     STACK.with_borrow_mut(|stack| {
-        let followed = stack.first().map_or(0, |open| open.scope.signal);
-        if followed == signal && stack.len() <= 1 {
-            return;
-        }
         stack.clear();
         if signal != 0 {
             push(stack, Scope { signal, ..Scope::default() }, true);

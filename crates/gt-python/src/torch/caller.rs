@@ -19,7 +19,7 @@ pub fn note(py: Python<'_>) {
     if source::is_foreign() {
         let latest = LATEST.load(Ordering::Relaxed);
         let (signal, backward) = ((latest >> 32) as u32, latest as u32);
-        signal::follow(Scope { signal, backward, compiled: 0 }.of_gradients());
+        signal::follow(Scope { signal, backward, compiled: 0 });
     } else {
         let Scope { signal, backward, .. } = signal::current();
         LATEST.store(u64::from(signal) << 32 | u64::from(backward), Ordering::Relaxed);

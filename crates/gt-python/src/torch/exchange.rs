@@ -6,15 +6,15 @@ use std::sync::LazyLock;
 use gt::ir::ops::complex;
 use gt::ir::{Operand, Operation};
 use gt::tensor::strides::Strided;
-use gt::{DType, Scalar, Shape, Tensor, TensorData, program};
+use gt::{DType, Scalar, Shape, Tensor, TensorData};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use super::caller;
 use super::dlpack::{self, CLUSTER, Code, Device, Managed, View};
-use super::programs::{Kept, Key, Programs};
-use super::results::Form;
+use super::programs::{Key, Programs};
+use super::results::Results;
 use super::storage::{self, Content, Storage};
 use crate::error::{IntoPython, to_python};
 use crate::tensor::PyTensor;
@@ -107,17 +107,7 @@ impl Place {
         key.tensor(&root);
         key.strided(self.dtype, &self.strided);
         let root = [root];
-        if let Some(kept) = PARTS.find(&key)
-            && let Some(mut outputs) = kept.program.run(&root, &[])
-        {
-            return Ok(outputs.swap_remove(0));
-        }
-        let (part, recording) = program::record(&root, &[], || self.view(&root[0]));
-        let part = part?;
-        if let Some(program) = recording.and_then(|recording| recording.finish(&[&part])) {
-            PARTS.keep(key, Kept { program, form: Form::One });
-        }
-        Ok(part)
+        PARTS.results(key, &root, &[], || self.view(&root[0]).map(Results::One))?.one()
     }
 
     /// What it shows of its storage's elements, as a view of these.

@@ -4,7 +4,7 @@
 
 use gt::ir::ops::{self, binary, ternary};
 use gt::ir::{Operand, Operation};
-use gt::{Scalar, Tensor, program};
+use gt::{Scalar, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ use super::caller;
 use super::dlpack::{self, CLUSTER};
 use super::exchange::{Place, make, place};
 use super::operands::Operands;
-use super::programs::{Kept, Programs};
+use super::programs::Programs;
 use super::results::Results;
 use super::side::{TORCH, Torch};
 use crate::error::IntoPython;
@@ -192,35 +192,18 @@ pub fn is_conjugate(tensor: &Bound<'_, PyAny>, place: &Place) -> PyResult<bool> 
 }
 
 impl Kernel {
-    /// What the function gives. Where it has been called with the like, it is not called again: what
-    /// it issued then is issued for these tensors.
+    /// What the function gives.
     fn results<'py>(
         &self,
         py: Python<'py>,
         arguments: &mut Arguments<'_, 'py>,
     ) -> PyResult<Results<'py>> {
-        let function = self.function.bind(py);
-        let Some(key) = arguments.key.take() else {
-            return Ok(Results::of(arguments.call(function)?));
-        };
-        if let Some(kept) = self.programs.find(&key)
-            && let Some(outputs) = kept.program.run(&arguments.tensors, &arguments.numbers)
-        {
-            return Ok(Results::again(outputs, &kept.form));
+        let key = arguments.key.take();
+        let call = || arguments.call(self.function.bind(py)).map(Results::of);
+        match key {
+            Some(key) => self.programs.results(key, &arguments.tensors, &arguments.numbers, call),
+            None => call(),
         }
-        if !self.programs.want_more() {
-            return Ok(Results::of(arguments.call(function)?));
-        }
-        let (tensors, numbers) = (&arguments.tensors, &arguments.numbers);
-        let (result, recording) = program::record(tensors, numbers, || arguments.call(function));
-        let results = Results::of(result?);
-        if let Some(recording) = recording
-            && let Some((outputs, form)) = results.outputs()
-            && let Some(program) = recording.finish(&outputs)
-        {
-            self.programs.keep(key, Kept { program, form });
-        }
-        Ok(results)
     }
 
     /// Issues the operation at once, if all arguments are tensors on the cluster or numbers.

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use gt::program::Program;
 use gt::tensor::default_dtype::default_dtype;
 use gt::tensor::strides::Strided;
-use gt::{DType, Scalar, Tensor};
+use gt::{DType, Scalar, Tensor, program};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyString};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::results::Form;
+use super::results::{Form, Results};
 use super::side::Torch;
 use crate::convert;
 
@@ -37,30 +37,53 @@ struct Known {
 }
 
 /// A program, and what becomes of its outputs.
-pub struct Kept {
-    pub program: Program,
-    pub form: Form,
+struct Kept {
+    program: Program,
+    form: Form,
 }
 
 impl Programs {
-    /// What a call like this has issued.
-    pub fn find(&self, key: &Key) -> Option<Arc<Kept>> {
+    /// What a function of tensors and numbers gives. Where it has been called with the like, it is
+    /// not called again: what it issued then is issued for these.
+    pub fn results<'py>(
+        &self,
+        key: Key,
+        tensors: &[Tensor],
+        numbers: &[f64],
+        function: impl FnOnce() -> PyResult<Results<'py>>,
+    ) -> PyResult<Results<'py>> {
+        let (kept, wants_more) = self.find(&key);
+        if let Some(kept) = kept
+            && let Some(outputs) = kept.program.run(tensors, numbers)
+        {
+            return Ok(Results::again(outputs, &kept.form));
+        }
+        if !wants_more {
+            return function();
+        }
+        let (results, recording) = program::record(tensors, numbers, function);
+        let results = results?;
+        if let Some(recording) = recording
+            && let Some((outputs, form)) = results.outputs()
+            && let Some(program) = recording.finish(&outputs)
+        {
+            self.keep(key, Kept { program, form });
+        }
+        Ok(results)
+    }
+
+    /// What a call like this has issued, and whether it is worth it to keep more.
+    fn find(&self, key: &Key) -> (Option<Arc<Kept>>, bool) {
         let mut known = self.lock();
         let found = known.all.get(key).cloned();
         match &found {
             Some(_) => known.found = known.found.saturating_add(1),
             None => known.missed = known.missed.saturating_add(1),
         }
-        found
+        (found, known.missed < known.found.saturating_add(PATIENCE))
     }
 
-    /// Whether it is worth it to keep more.
-    pub fn want_more(&self) -> bool {
-        let known = self.lock();
-        known.missed < known.found.saturating_add(PATIENCE)
-    }
-
-    pub fn keep(&self, key: Key, kept: Kept) {
+    fn keep(&self, key: Key, kept: Kept) {
         let mut known = self.lock();
         if known.all.len() >= MOST {
             known.all.clear();

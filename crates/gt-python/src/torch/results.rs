@@ -68,18 +68,22 @@ impl<T> Item<T> {
     }
 }
 
+/// The items of a tuple or list.
+fn items_of<'py>(of: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+    match (of.cast::<PyTuple>(), of.cast::<PyList>()) {
+        (Ok(items), _) => Some(items.iter().collect()),
+        (_, Ok(items)) => Some(items.iter().collect()),
+        _ => None,
+    }
+}
+
 impl<'py> Results<'py> {
     pub fn of(result: Bound<'py, PyAny>) -> Results<'py> {
         if let Ok(tensor) = result.cast::<PyTensor>() {
             return Results::One(tensor.get().0.clone());
         }
-        let items: Vec<Bound<'py, PyAny>> =
-            match (result.cast::<PyTuple>(), result.cast::<PyList>()) {
-                (Ok(items), _) => items.iter().collect(),
-                (_, Ok(items)) => items.iter().collect(),
-                _ => return Results::Other(result),
-            };
-        match items.iter().map(Item::of).collect() {
+        let several = items_of(&result).and_then(|items| items.iter().map(Item::of).collect());
+        match several {
             Some(items) => Results::Several(items),
             None => Results::Other(result),
         }
@@ -138,12 +142,7 @@ impl<'py> Results<'py> {
                 Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
             }
             Results::Other(other) => {
-                let items: Vec<Bound<'py, PyAny>> =
-                    match (other.cast::<PyTuple>(), other.cast::<PyList>()) {
-                        (Ok(items), _) => items.iter().collect(),
-                        (_, Ok(items)) => items.iter().collect(),
-                        _ => return Ok(other),
-                    };
+                let Some(items) = items_of(&other) else { return Ok(other) };
                 let items =
                     items.into_iter().map(|item| Results::of(item).into_torch(py, operands));
                 Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
