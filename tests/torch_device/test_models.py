@@ -4,6 +4,7 @@ import copy
 import warnings
 
 import pytest
+from language_models import SMALL
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 device = pytest.importorskip("gt.torch")
@@ -13,18 +14,6 @@ transformers = pytest.importorskip("transformers")
 IDS = torch.randint(0, 100, (2, 12), generator=torch.Generator().manual_seed(0))
 IMAGES = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 SOUND = torch.randn(2, 8, 32, generator=torch.Generator().manual_seed(0))
-SMALL = {
-    "vocab_size": 100,
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 64,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-}
 ENCODER = {
     "hidden_size": 32,
     "num_hidden_layers": 2,

@@ -1,9 +1,9 @@
 """`torch.compile(..., backend="gt")` on the device "cluster"."""
 
 import io
-import warnings
 
 import pytest
+from language_models import language_model
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 device = pytest.importorskip("gt.torch")
@@ -85,21 +85,10 @@ def test_shapes_that_change():
 
 
 def test_a_transformer():
-    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("transformers")
 
     def losses(compiles):
-        torch.manual_seed(0)
-        config = transformers.LlamaConfig(
-            vocab_size=50,
-            hidden_size=16,
-            intermediate_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            num_key_value_heads=2,
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model = transformers.LlamaForCausalLM(config).to("cluster")
+        model = language_model("LlamaForCausalLM").to("cluster")
         tokens = torch.randint(0, 50, (2, 8)).to("cluster")
         module = torch.compile(model, backend="gt") if compiles else model
 

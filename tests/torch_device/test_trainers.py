@@ -3,6 +3,7 @@
 import copy
 
 import pytest
+from language_models import language_model
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 device = pytest.importorskip("gt.torch")
@@ -14,23 +15,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 WORDS = torch.randint(3, 100, (32, 12), generator=torch.Generator().manual_seed(0))
 
 
-def language_model():
+def model_of_words():
     """Make a small model of language."""
-    torch.manual_seed(0)
-    configuration = transformers.Qwen3Config(
-        vocab_size=100,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        max_position_embeddings=64,
-        pad_token_id=0,
-        bos_token_id=1,
-        eos_token_id=2,
-    )
-    return transformers.Qwen3ForCausalLM(configuration)
+    return language_model("Qwen3ForCausalLM", head_dim=8)
 
 
 @pytest.fixture
@@ -65,7 +52,7 @@ def test_trainer(tmp_path, on):
             disable_tqdm=True,
         )
         trainer = transformers.Trainer(
-            language_model(), options, train_dataset=data, eval_dataset=data[:8]
+            model_of_words(), options, train_dataset=data, eval_dataset=data[:8]
         )
         trainer.train()
         assert next(trainer.model.parameters()).device.type == device
@@ -123,7 +110,7 @@ def test_peft(tmp_path):
     def trained(device):
         torch.manual_seed(0)
         model = peft.get_peft_model(
-            language_model(), peft.LoraConfig(**options, task_type="CAUSAL_LM")
+            model_of_words(), peft.LoraConfig(**options, task_type="CAUSAL_LM")
         ).to(device)
         trainable = [of for of in model.parameters() if of.requires_grad]
         optimizer = torch.optim.AdamW(trainable, lr=1e-2)
@@ -136,7 +123,7 @@ def test_peft(tmp_path):
             optimizer.zero_grad()
             losses.append(loss.item())
         model.save_pretrained(str(tmp_path / device))
-        again = peft.PeftModel.from_pretrained(language_model().to(device), tmp_path / device)
+        again = peft.PeftModel.from_pretrained(model_of_words().to(device), tmp_path / device)
         logits = again(input_ids=words).logits
         assert torch.allclose(logits, model(input_ids=words).logits, atol=1e-5)
         merged = model.merge_and_unload()
