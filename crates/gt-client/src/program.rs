@@ -6,6 +6,7 @@
 //! value, sends data or draws random numbers leaves none.
 
 use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use gt_ir::instruction::{Operands, Results};
@@ -18,7 +19,7 @@ use crate::tensor::Tensor;
 use crate::{autocast, source, vmap};
 
 /// The most instructions of a program.
-const MOST: usize = 512;
+const MOST: usize = 8192;
 
 /// The instructions of a function. Its values are numbered: the inputs, then all results.
 #[derive(Debug)]
@@ -50,8 +51,9 @@ struct Recorder {
     names: FxHashMap<TensorId, u32>,
     /// Their count so far.
     values: u32,
-    /// The numbers that may be others.
+    /// The numbers that may be others, and which of them were seen.
     numbers: SmallVec<[f64; 2]>,
+    passed: SmallVec<[bool; 2]>,
     steps: Vec<Step>,
     /// Whether all that happened can be done again.
     is_whole: bool,
@@ -78,8 +80,7 @@ pub(crate) fn spoil() {
 }
 
 impl Recorder {
-    fn of(inputs: &[Tensor], numbers: &[f64]) -> Option<Recorder> {
-        let session = inputs.first()?.session();
+    fn of(session: &Session, inputs: &[Tensor], numbers: &[f64]) -> Option<Recorder> {
         let mut names = FxHashMap::default();
         for (number, input) in inputs.iter().enumerate() {
             if names.insert(input.value().id(), number as u32).is_some() {
@@ -88,8 +89,15 @@ impl Recorder {
             }
         }
         let values = inputs.len() as u32;
-        let numbers = SmallVec::from_slice(numbers);
-        Some(Recorder { session, names, values, numbers, steps: Vec::new(), is_whole: true })
+        Some(Recorder {
+            session: session.clone(),
+            names,
+            values,
+            numbers: SmallVec::from_slice(numbers),
+            passed: SmallVec::from_elem(false, numbers.len()),
+            steps: Vec::new(),
+            is_whole: true,
+        })
     }
 
     #[cold]
@@ -102,6 +110,7 @@ impl Recorder {
                         && let Some(which) = self.numbers.iter().position(|of| of == value)
                     {
                         numbers.push((place, which));
+                        self.passed[which] = true;
                     }
                     Operand::Scalar(*scalar)
                 }
@@ -136,34 +145,56 @@ pub struct Recording {
     recorder: Recorder,
 }
 
-/// Runs a function of some tensors and records what it issues on this thread. `numbers` are those that
-/// the function passes on to operations as they are, and issues at no other place. There is no recording
-/// without inputs, where two of them are one, inside another recording, in `vmap` or under autocast.
+/// A recording of what this thread issues, until its end. It stops when it is dropped.
+pub struct Running {
+    inputs: SmallVec<[Meta; 4]>,
+    /// It is of the thread that has begun it.
+    _thread: PhantomData<*const ()>,
+}
+
+/// Whether what this thread issues is being recorded.
+pub fn is_recording() -> bool {
+    RECORDER.with_borrow(Option::is_some)
+}
+
+/// Runs a function of some tensors and records what it issues on this thread, as between [`begin`] and
+/// [`Running::end`]. There is no recording without inputs.
 pub fn record<T>(
     inputs: &[Tensor],
     numbers: &[f64],
     function: impl FnOnce() -> T,
 ) -> (T, Option<Recording>) {
-    /// Whatever happens, later instructions are not recorded.
-    struct Stop;
-    impl Drop for Stop {
-        fn drop(&mut self) {
-            RECORDER.take();
-        }
-    }
-    let is_plain = !vmap::is_active() && autocast::autocast().is_none();
-    let is_inside = RECORDER.with_borrow(Option::is_some);
-    let recorder = if is_plain && !is_inside { Recorder::of(inputs, numbers) } else { None };
-    if recorder.is_none() {
-        return (function(), None);
-    }
-    RECORDER.set(recorder);
-    let stop = Stop;
+    let running = inputs.first().and_then(|first| begin(&first.session(), inputs, numbers));
     let result = function();
-    let recorder = RECORDER.take().filter(|recorder| recorder.is_whole);
-    drop(stop);
+    (result, running.and_then(Running::end))
+}
+
+/// Begins to record what this thread issues in a session for some tensors. `numbers` are those that are
+/// passed on to operations as they are, and are issued at no other place. There is no recording where two
+/// inputs are one, inside another recording, in `vmap` or under autocast.
+pub fn begin(session: &Session, inputs: &[Tensor], numbers: &[f64]) -> Option<Running> {
+    if vmap::is_active() || autocast::autocast().is_some() || is_recording() {
+        return None;
+    }
+    RECORDER.set(Some(Recorder::of(session, inputs, numbers)?));
     let inputs = inputs.iter().map(Tensor::meta).collect();
-    (result, recorder.map(|recorder| Recording { inputs, recorder }))
+    Some(Running { inputs, _thread: PhantomData })
+}
+
+impl Running {
+    /// What was recorded; `None` where something happened that a program could not do again.
+    pub fn end(mut self) -> Option<Recording> {
+        let inputs = std::mem::take(&mut self.inputs);
+        let recorder = RECORDER.take()?;
+        let passes_all = recorder.passed.iter().all(|&passed| passed);
+        (recorder.is_whole && passes_all).then_some(Recording { inputs, recorder })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RECORDER.take();
+    }
 }
 
 impl Recording {
@@ -194,16 +225,20 @@ impl Recording {
 }
 
 impl Program {
-    /// Issues the instructions for other inputs and numbers, and returns the results; `None` if the
-    /// inputs are of other shapes or dtypes, or of several sessions.
+    /// Issues the instructions in a session for other inputs and numbers, and returns the results;
+    /// `None` if the inputs are of other shapes or dtypes, or of another session.
     #[track_caller]
-    pub fn run(&self, inputs: &[Tensor], numbers: &[f64]) -> Option<SmallVec<[Tensor; 2]>> {
+    pub fn run(
+        &self,
+        session: &Session,
+        inputs: &[Tensor],
+        numbers: &[f64],
+    ) -> Option<SmallVec<[Tensor; 2]>> {
         let mut values: SmallVec<[Option<Arc<Value>>; 16]> =
             inputs.iter().map(|input| Some(input.value())).collect();
-        let session = values.first()?.as_ref()?.session.clone();
         let is_alike = |value: &Option<Arc<Value>>, meta: &Meta| {
             value.as_ref().is_some_and(|value| {
-                value.meta == *meta && value.session.is(&session) && value.batched.is_none()
+                value.meta == *meta && value.session.is(session) && value.batched.is_none()
             })
         };
         let are_alike = values.len() == self.inputs.len()

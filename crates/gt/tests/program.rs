@@ -31,11 +31,11 @@ fn a_program_gives_what_its_function_gives() {
     let first = [row(&session, &[1.0, 2.0]), row(&session, &[3.0, 4.0])];
     let program = program_of(&first, combined).unwrap();
     let other = [row(&session, &[5.0, -1.0]), row(&session, &[0.5, 8.0])];
-    let found = program.run(&other, &[]).unwrap();
+    let found = program.run(&session, &other, &[]).unwrap();
     assert_eq!(numbers(&found[0]), numbers(&combined(&other).unwrap()));
     // The same tensor twice is two inputs as well.
     let same = [other[0].clone(), other[0].clone()];
-    let found = program.run(&same, &[]).unwrap();
+    let found = program.run(&session, &same, &[]).unwrap();
     assert_eq!(numbers(&found[0]), numbers(&combined(&same).unwrap()));
 }
 
@@ -46,7 +46,7 @@ fn numbers_may_be_others() {
     let scaled = |number: f64| inputs[0].mul(number).unwrap().add(1.0).unwrap();
     let (result, recording) = record(&inputs, &[0.3], || scaled(0.3));
     let program = recording.unwrap().finish(&[&result]).unwrap();
-    let found = program.run(&inputs, &[5.0]).unwrap();
+    let found = program.run(&session, &inputs, &[5.0]).unwrap();
     assert_eq!(numbers(&found[0]), [6.0, 11.0]);
 }
 
@@ -55,10 +55,10 @@ fn inputs_that_are_others_are_refused() {
     let session = gt::embedded(1).unwrap();
     let first = [row(&session, &[1.0, 2.0]), row(&session, &[3.0, 4.0])];
     let program = program_of(&first, combined).unwrap();
-    assert!(program.run(&[row(&session, &[1.0]), row(&session, &[2.0])], &[]).is_none());
-    assert!(program.run(&first[..1], &[]).is_none());
+    assert!(program.run(&session, &[row(&session, &[1.0]), row(&session, &[2.0])], &[]).is_none());
+    assert!(program.run(&session, &first[..1], &[]).is_none());
     let elsewhere = gt::embedded(1).unwrap();
-    assert!(program.run(&[first[0].clone(), row(&elsewhere, &[3.0, 4.0])], &[]).is_none());
+    assert!(program.run(&session, &[first[0].clone(), row(&elsewhere, &[3.0, 4.0])], &[]).is_none());
 }
 
 #[test]

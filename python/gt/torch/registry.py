@@ -19,7 +19,7 @@ from torch._decomp import decomposition_table as _DECOMPOSITIONS
 
 import gt
 from gt._gt import primitives, torch_device
-from gt.torch import fallback, kernels
+from gt.torch import extension, fallback, kernels
 from gt.torch.kernels import KERNELS, OPTIONS, RAW, attention, memory
 
 #: Where GT keeps functions, by how PyTorch's operators begin.
@@ -41,21 +41,44 @@ _libraries: list[torch.library.Library] = []
 def register_all() -> None:
     """Register the kernels of all operators that the device has of its own."""
     kernels.load()
-    library = torch.library.Library("aten", "IMPL")
-    _libraries.append(library)
+    made = {name: kernel_of(name) for name in _operators() if name not in _IN_RUST}
+    found = {name: kernel for name, kernel in made.items() if kernel is not None}
+    if extension.connect():
+        _register_repeated(found)
+    else:
+        _register(found)
+    attention.register()
+    rest = _library("_", "IMPL")
+    rest.fallback(fallback.run, _KEY)
+
+
+def _register(found: dict[str, Callable[..., Any]]) -> None:
+    """Register kernels in Python, and those of views in Rust."""
     folder = pathlib.Path(torch.__file__).parent / "lib"
     suffix = "dylib" if sys.platform == "darwin" else "so"
     torch_device.register_views(str(folder / f"libtorch_cpu.{suffix}"))
-    for name in _operators():
-        if name in _IN_RUST:
-            continue
-        made = kernel_of(name)
-        if made is not None:
-            library.impl(name, made, _KEY)
-    attention.register()
-    rest = torch.library.Library("_", "IMPL")
-    _libraries.append(rest)
-    rest.fallback(fallback.run, _KEY)
+    aten = _library("aten", "IMPL")
+    for name, kernel in found.items():
+        aten.impl(name, kernel, _KEY)
+
+
+def _register_repeated(found: dict[str, Callable[..., Any]]) -> None:
+    """Register kernels in Python for calls that are new, and those of the extension for others."""
+    twins = _library("gt_cluster", "FRAGMENT")
+    for name, kernel in found.items():
+        twins.define(str(overload_of(name)._schema).removeprefix("aten::"))
+        twins.impl(name, kernel, _KEY)
+        packet, _, overload = name.partition(".")
+        options = OPTIONS.get(function_of(name) or kernel, {})
+        passes = bool({"operation", "passes_numbers"} & options.keys())
+        torch_device.register_repeated(packet, overload, passes)
+
+
+def _library(namespace: str, kind: Any) -> torch.library.Library:
+    """Give a library whose operators stay for as long as the process."""
+    made = torch.library.Library(namespace, kind)
+    _libraries.append(made)
+    return made
 
 
 def _operators() -> list[str]:

@@ -1,6 +1,6 @@
 //! The arguments of a call: what the tensors among them show is read, and all become GT's.
 
-use gt::Tensor;
+use gt::{Tensor, program};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple};
@@ -16,7 +16,7 @@ use crate::session;
 use crate::tensor::PyTensor;
 
 /// Numbers that functions look at, or issue on their own.
-const SPECIAL: [f64; 5] = [-1.0, 0.0, 0.5, 1.0, 2.0];
+pub const SPECIAL: [f64; 5] = [-1.0, 0.0, 0.5, 1.0, 2.0];
 
 /// The arguments of a kernel, read.
 pub struct Arguments<'a, 'py> {
@@ -51,7 +51,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
             numbers: SmallVec::new(),
             operands: Operands::of(args),
             outs: SmallVec::new(),
-            key: Some(Key::new()),
+            key: (!program::is_recording()).then(Key::new),
         };
         for given in args.iter_borrowed() {
             read.take(&given)?;

@@ -203,11 +203,7 @@ pub fn make<'py>(
         Some(order) => value.permute(order).py()?,
         None => value.clone(),
     };
-    let storage = Storage {
-        dtype: value.dtype(),
-        shape: root.shape(),
-        content: Content::Elements(root.without_history()),
-    };
+    let storage = Storage::of(root.without_history());
     let own = Strided::contiguous(root.shape());
     let mut strided = Strided { strides: own.strides, ..Strided::contiguous(shape) };
     for (to, &axis) in order.iter().flat_map(|order| order.iter().enumerate()) {

@@ -11,11 +11,13 @@
 //! - [`kernel`]: functions of GT's as kernels of PyTorch's operators; [`arguments`] and [`operands`]:
 //!   what they are called with; [`results`]: what they give; [`programs`]: what they have issued, to
 //!   be issued again; [`side`]: what they need of PyTorch's.
+//! - [`extension`]: kernels that are called without Python, where the part in C++ is built.
 
 mod arguments;
 mod caller;
 mod dlpack;
 mod exchange;
+mod extension;
 mod kernel;
 mod operands;
 mod programs;
@@ -32,6 +34,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     torch.add_class::<kernel::Kernel>()?;
     torch.add_function(wrap_pyfunction!(exchange::setup, &torch)?)?;
     torch.add_function(wrap_pyfunction!(views::register_views, &torch)?)?;
+    torch.add_function(wrap_pyfunction!(extension::connect_extension, &torch)?)?;
+    torch.add_function(wrap_pyfunction!(extension::register_repeated, &torch)?)?;
     torch.add_function(wrap_pyfunction!(exchange::read, &torch)?)?;
     torch.add_function(wrap_pyfunction!(exchange::write, &torch)?)?;
     torch.add_function(wrap_pyfunction!(exchange::wrap, &torch)?)?;

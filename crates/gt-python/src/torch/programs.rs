@@ -25,21 +25,25 @@ const PATIENCE: u32 = 64;
 #[derive(PartialEq, Eq, Hash)]
 pub struct Key(SmallVec<[u64; 24]>);
 
-/// The programs of a kernel.
-#[derive(Default)]
-pub struct Programs(Mutex<Known>);
+/// What is kept of a kernel's calls.
+pub struct Programs<K = Kept>(Mutex<Known<K>>);
 
-#[derive(Default)]
-struct Known {
-    all: FxHashMap<Key, Arc<Kept>>,
+struct Known<K> {
+    all: FxHashMap<Key, Arc<K>>,
     found: u32,
     missed: u32,
 }
 
 /// A program, and what becomes of its outputs.
-struct Kept {
+pub struct Kept {
     program: Program,
     form: Form,
+}
+
+impl<K> Default for Programs<K> {
+    fn default() -> Programs<K> {
+        Programs(Mutex::new(Known { all: FxHashMap::default(), found: 0, missed: 0 }))
+    }
 }
 
 impl Programs {
@@ -54,7 +58,8 @@ impl Programs {
     ) -> PyResult<Results<'py>> {
         let (kept, wants_more) = self.find(&key);
         if let Some(kept) = kept
-            && let Some(outputs) = kept.program.run(tensors, numbers)
+            && let Some(first) = tensors.first()
+            && let Some(outputs) = kept.program.run(&first.session(), tensors, numbers)
         {
             return Ok(Results::again(outputs, &kept.form));
         }
@@ -71,9 +76,17 @@ impl Programs {
         }
         Ok(results)
     }
+}
 
-    /// What a call like this has issued, and whether it is worth it to keep more.
-    fn find(&self, key: &Key) -> (Option<Arc<Kept>>, bool) {
+impl<K> Programs<K> {
+    /// Whether calls are so rarely alike that they need not be compared.
+    pub fn is_hopeless(&self) -> bool {
+        let known = self.lock();
+        known.all.is_empty() && known.missed >= PATIENCE
+    }
+
+    /// What is kept of a call like this, and whether it is worth it to keep more.
+    pub fn find(&self, key: &Key) -> (Option<Arc<K>>, bool) {
         let mut known = self.lock();
         let found = known.all.get(key).cloned();
         match &found {
@@ -83,7 +96,7 @@ impl Programs {
         (found, known.missed < known.found.saturating_add(PATIENCE))
     }
 
-    fn keep(&self, key: Key, kept: Kept) {
+    pub fn keep(&self, key: Key, kept: K) {
         let mut known = self.lock();
         if known.all.len() >= MOST {
             known.all.clear();
@@ -91,7 +104,7 @@ impl Programs {
         known.all.insert(key, Arc::new(kept));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, Known<K>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -128,6 +141,15 @@ impl Key {
     /// Takes a number that may be another one.
     pub fn number(&mut self) {
         self.0.push(10);
+    }
+
+    pub fn lengths(&mut self, lengths: &[i64]) {
+        self.0.extend(lengths.iter().map(|&length| length as u64));
+    }
+
+    /// Takes what is none of the others.
+    pub fn words(&mut self, words: &[u64]) {
+        self.0.extend_from_slice(words);
     }
 
     /// Begins a list.

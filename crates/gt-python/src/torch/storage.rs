@@ -52,6 +52,11 @@ fn storages() -> MutexGuard<'static, Storages> {
 }
 
 impl Storage {
+    /// One that holds a tensor's elements.
+    pub fn of(root: Tensor) -> Storage {
+        Storage { dtype: root.dtype(), shape: root.shape(), content: Content::Elements(root) }
+    }
+
     pub fn bytes(&self) -> usize {
         self.shape.numel() * self.dtype.size()
     }
@@ -61,6 +66,11 @@ impl Storage {
 pub fn place(address: usize) -> (usize, usize) {
     let plain = address & !MARK;
     (plain >> OFFSET_BITS, plain & ((1 << OFFSET_BITS) - 1))
+}
+
+/// The number of the storage at an address, if it is one of these.
+pub fn number(address: usize) -> Option<usize> {
+    (address & MARK != 0).then(|| place(address).0)
 }
 
 /// Files a storage. Returns its address; `None` if there are as many as there can be, or if it is
@@ -91,8 +101,7 @@ pub fn get(number: usize) -> Option<Storage> {
 
 /// Gives a storage other elements.
 pub fn set(number: usize, root: Tensor) {
-    let (dtype, shape) = (root.dtype(), root.shape());
-    replace(number, Storage { dtype, shape, content: Content::Elements(root) });
+    replace(number, Storage::of(root));
 }
 
 fn replace(number: usize, new: Storage) {

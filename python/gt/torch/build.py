@@ -1,0 +1,22 @@
+"""`python -m gt.torch.build` builds the optional part of gt.torch in C++."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    """Build the extension, and say where it is."""
+    from gt.torch import extension
+
+    try:
+        made = extension.build()
+    except RuntimeError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"built {made}; `import gt.torch` uses it")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
