@@ -161,9 +161,12 @@ def test_resnet():
             loss.backward()
             optimizer.step()
             found.append(loss.item())
-        return [*found, model.eval()(images).sum().item()]
+        return found, model.eval()(images).sum().item()
 
-    assert losses("cluster") == pytest.approx(losses("cpu"), abs=1e-3, rel=1e-3)
+    found, expected = losses("cluster"), losses("cpu")
+    assert found[0] == pytest.approx(expected[0], abs=1e-4)
+    # Scaled by what few images gave: the order of sums shows.
+    assert found[1] == pytest.approx(expected[1], abs=1e-2)
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])

@@ -57,7 +57,22 @@ struct Made {
 enum class Outcome : uint32_t { Done, Call, Record };
 
 using Arguments = c10::SmallVector<Argument, 12>;
-using Results = c10::SmallVector<c10::IValue, 4>;
+
+// The results of a call.
+struct Results {
+  c10::SmallVector<c10::IValue, 4> all;
+  // How many of the next tensors belong to the list that is the last one.
+  uint32_t left = 0;
+
+  void push(at::Tensor tensor) {
+    if (left > 0) {
+      --left;
+      all.back().toTensorList().push_back(std::move(tensor));
+    } else {
+      all.push_back(std::move(tensor));
+    }
+  }
+};
 
 // GT's side.
 struct Calls {
@@ -152,7 +167,7 @@ class Repeated final : public c10::OperatorKernel {
     switch (calls.begin(kernel_, given.data(), given.size(), dtype, &results)) {
       case Outcome::Done:
         torch::jit::drop(*stack, arguments_);
-        for (c10::IValue& result : results) {
+        for (c10::IValue& result : results.all) {
           stack->push_back(std::move(result));
         }
         return;
@@ -210,19 +225,28 @@ void give_tensor(Results* results, const Made* made) noexcept {
       c10::IntArrayRef(made->sizes, made->rank),
       c10::IntArrayRef(made->strides, made->rank),
       made->offset);
-  results->push_back(std::move(tensor));
+  results->push(std::move(tensor));
 }
 
 // Gives one of the arguments.
 void give_argument(Results* results, uint64_t tensor) noexcept {
   auto* impl = reinterpret_cast<c10::TensorImpl*>(tensor);
-  results->push_back(at::Tensor(
+  results->push(at::Tensor(
       c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl)));
+}
+
+void give_integer(Results* results, int64_t number) noexcept {
+  results->all.push_back(number);
+}
+
+void give_list(Results* results, uint32_t count) noexcept {
+  results->all.push_back(c10::List<at::Tensor>());
+  results->left = count;
 }
 
 // Gives a tensor that is not there.
 void give_nothing(Results* results) noexcept {
-  results->push_back(at::Tensor());
+  results->push(at::Tensor());
 }
 
 // There is one device, and it is always the current one.
@@ -268,7 +292,9 @@ extern "C" void gt_torch_connect(const Calls* from, void** give) {
   calls = *from;
   give[0] = reinterpret_cast<void*>(give_tensor);
   give[1] = reinterpret_cast<void*>(give_argument);
-  give[2] = reinterpret_cast<void*>(give_nothing);
+  give[2] = reinterpret_cast<void*>(give_integer);
+  give[3] = reinterpret_cast<void*>(give_list);
+  give[4] = reinterpret_cast<void*>(give_nothing);
   static const c10::impl::DeviceGuardImplRegistrar guard(CLUSTER, new Guard());
   libraries().emplace_back(
       torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);

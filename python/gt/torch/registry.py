@@ -35,6 +35,8 @@ _KEY = "PrivateUse1"
 _OF_VIEWS = ("as_strided_", "view_copy", "unfold_copy")
 #: Views, which are kernels without Python.
 _IN_RUST = ("as_strided", "view", "_reshape_alias")
+#: Operators of lists that hand numbers on to operations as they are.
+_PASSING_LISTS = tuple(f"_foreach_{name}" for name in ("add", "mul", "div", "addcdiv", "addcmul"))
 _libraries: list[torch.library.Library] = []
 
 
@@ -65,13 +67,27 @@ def _register(found: dict[str, Callable[..., Any]]) -> None:
 def _register_repeated(found: dict[str, Callable[..., Any]]) -> None:
     """Register kernels in Python for calls that are new, and those of the extension for others."""
     twins = _library("gt_cluster", "FRAGMENT")
-    for name, kernel in found.items():
+    for name, kernel in (found | _of_lists()).items():
         twins.define(str(overload_of(name)._schema).removeprefix("aten::"))
         twins.impl(name, kernel, _KEY)
         packet, _, overload = name.partition(".")
-        options = OPTIONS.get(function_of(name) or kernel, {})
-        passes = bool({"operation", "passes_numbers"} & options.keys())
+        passes = getattr(kernel, "passes_numbers", packet.rstrip("_") in _PASSING_LISTS)
         torch_device.register_repeated(packet, overload, passes)
+
+
+def _of_lists() -> dict[str, Callable[..., Any]]:
+    """Give kernels of the operators of lists: PyTorch's, which take one tensor after the other.
+
+    What all of them issue is kept as one.
+    """
+    names = torch._C._dispatch_get_all_op_names()
+    of_lists = [name.removeprefix("aten::") for name in names if name.startswith("aten::_foreach_")]
+    one_by_one = torch._C.DispatchKeySet(torch._C.DispatchKey.CompositeExplicitAutograd)
+    return {
+        name: functools.partial(overload_of(name).redispatch, one_by_one)
+        for name in of_lists
+        if not name.endswith("out")
+    }
 
 
 def _library(namespace: str, kind: Any) -> torch.library.Library:

@@ -1,11 +1,13 @@
 //! Tensors from Python numbers, lists, arrays and other tensors.
 
 use bytes::Bytes;
-use gt::{Tensor, TensorData};
+use gt::{Shape, Tensor, TensorData};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt};
 
+use super::filled::filled;
 use super::finish;
 use crate::tensor::PyTensor;
 use crate::{array, convert, dtype, session, source};
@@ -36,7 +38,15 @@ pub(super) fn tensor_beside(
 ) -> PyResult<PyTensor> {
     let session = session::ready_session(py, &other.0)?;
     source::note(py);
-    Ok(PyTensor(convert::tensor(&session, data, dtype::parse_optional(dtype)?)?))
+    let dtype = dtype::parse_optional(dtype)?;
+    let is_number = data.is_exact_instance_of::<PyFloat>()
+        || data.is_exact_instance_of::<PyInt>()
+        || data.is_exact_instance_of::<PyBool>();
+    if is_number {
+        // An instruction: what is repeated sends no data.
+        return Ok(PyTensor(filled(&session, Shape::SCALAR, data, dtype)?));
+    }
+    Ok(PyTensor(convert::tensor(&session, data, dtype)?))
 }
 
 /// The tensor itself, or one from numbers, nested lists or an array.

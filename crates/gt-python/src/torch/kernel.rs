@@ -109,6 +109,12 @@ impl Kernel {
         let _ = TORCH.set(py, torch);
     }
 
+    /// Whether the function passes numbers on to operations as they are.
+    #[getter(passes_numbers)]
+    fn does_pass_numbers(&self) -> bool {
+        self.passes_numbers || self.operation.is_some()
+    }
+
     #[pyo3(signature = (*args, **kwargs))]
     fn __call__<'py>(
         &self,

@@ -1,13 +1,16 @@
-"""Ranges of numbers and matrices that follow from sizes: PyTorch makes them by their `out` form."""
+"""Ranges of numbers, and matrices that follow from sizes."""
 
 from __future__ import annotations
 
 import math
 
+import torch
+
 import gt
 from gt._gt import torch_device
 from gt.torch import dtypes
 from gt.torch.kernels import kernel, memory, raw
+from gt.torch.kernels.creation import check_layout
 
 
 def _store(out, values):
@@ -18,32 +21,50 @@ def _store(out, values):
     return out
 
 
-def _steps(out, count, start, step):
-    """Store `start`, `start + step` and so on; whole numbers go on from whole ones."""
-    if out.dtype.is_floating_point or out.dtype.is_complex:
-        return _store(out, gt.arange(count, dtype=gt.float64) * step + start)
-    return _store(out, gt.arange(count, dtype=gt.int64) * int(step) + int(start))
+def _steps(dtype, count, start, step):
+    """Give `start`, `start + step` and so on; whole numbers go on from whole ones."""
+    if dtype.is_floating_point or dtype.is_complex:
+        return gt.arange(count, dtype=gt.float64) * step + start
+    return gt.arange(count, dtype=gt.int64) * int(step) + int(start)
 
 
 def _count(start, end, step):
     """Give how many steps lead from start up to but without end."""
     if step == 0 or (end - start) / step < 0:
         raise RuntimeError(f"arange: no steps of {step} lead from {start} to {end}")
-    if all(isinstance(of, int) for of in (start, end, step)):
+    if _is_whole(start, end, step):
         return -((start - end) // step)
     return math.ceil((end - start) / step)
 
 
+def _is_whole(*numbers):
+    return all(isinstance(of, int) for of in numbers)
+
+
 @raw("arange.start_out")
-def arange(start, end, step=1, *, out):
-    return _steps(out, _count(start, end, step), start, step)
+def arange_out(start, end, step=1, *, out):
+    return _store(out, _steps(out.dtype, _count(start, end, step), start, step))
+
+
+@raw("arange.start", "arange.start_step")
+def arange(start, end, step=1, *, dtype=None, layout=None, device=None, pin_memory=None):
+    check_layout(layout)
+    if dtype is None:
+        dtype = torch.int64 if _is_whole(start, end, step) else torch.get_default_dtype()
+    steps = _steps(dtype, _count(start, end, step), start, step)
+    return torch_device.wrap(steps.to(dtypes.to_gt(dtype)))
+
+
+@raw("arange")
+def arange_from_0(end, **options):
+    return arange(0, end, **options)
 
 
 @raw("range.out")
 def range_(start, end, step=1, *, out):
     if step == 0 or (end - start) / step < 0:
         raise RuntimeError(f"range: no steps of {step} lead from {start} to {end}")
-    return _steps(out, math.floor((end - start) / step) + 1, start, step)
+    return _store(out, _steps(out.dtype, math.floor((end - start) / step) + 1, start, step))
 
 
 @raw("linspace.out")

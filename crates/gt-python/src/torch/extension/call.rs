@@ -60,6 +60,11 @@ impl Call {
                 self.key.words(&[code]);
                 self.key.word(std::str::from_utf8(given.text()).ok()?);
             }
+            Kind::Tensor if given.device == HOST && given.sizes().contains(&0) => {
+                // It has no elements.
+                self.key.words(&[code | u64::from(given.dtype) << 8 | u64::from(given.count) << 16]);
+                self.key.lengths(given.sizes());
+            }
             Kind::Tensor if given.device == HOST => {
                 let number = given.host_number()?;
                 let code = code | u64::from(given.dtype) << 8 | u64::from(given.marks) << 16;
@@ -96,23 +101,19 @@ impl Call {
             && given.offset == 0
             && given.sizes().iter().map(|&size| size as usize).eq(held.shape.iter().copied())
             && is_contiguous(given);
-        let is_blank = match held.content {
-            Content::Elements(root) => {
-                if place.is_none() {
-                    self.inputs.push(root);
-                }
-                false
-            }
-            Content::Blank => true,
+        // Storages of the same elements are one input.
+        let input = match held.content {
+            Content::Elements(root) => self.input(root) as u64 + 1,
+            Content::Blank => 0,
             Content::Bytes(_) => return None,
         };
         let place = place.unwrap_or_else(|| {
             self.storages.push(number);
             self.storages.len() - 1
         });
-        let flags = u64::from(is_whole) | u64::from(is_blank) << 1;
-        let code = Kind::Tensor as u64 | u64::from(given.dtype) << 8 | flags << 16;
-        self.key.words(&[code | u64::from(given.count) << 24 | (place as u64) << 32]);
+        let code = Kind::Tensor as u64 | u64::from(given.dtype) << 8 | u64::from(is_whole) << 16;
+        let code = code | u64::from(given.count) << 24 | (place as u64) << 32;
+        self.key.words(&[code, input]);
         self.key.lengths(given.sizes());
         if !is_whole {
             self.key.lengths(given.strides());
@@ -121,6 +122,16 @@ impl Call {
             held.shape.iter().for_each(|&length| self.key.words(&[length as u64]));
         }
         Some(())
+    }
+
+    /// The place of a tensor among the inputs.
+    fn input(&mut self, tensor: Tensor) -> usize {
+        let id = tensor.id();
+        let known = self.inputs.iter().position(|of| of.id() == id);
+        known.unwrap_or_else(|| {
+            self.inputs.push(tensor);
+            self.inputs.len() - 1
+        })
     }
 }
 

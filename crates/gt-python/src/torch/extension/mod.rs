@@ -49,6 +49,8 @@ struct Results(*mut c_void);
 struct Give {
     tensor: extern "C" fn(*mut c_void, *const Made),
     argument: extern "C" fn(*mut c_void, u64),
+    integer: extern "C" fn(*mut c_void, u64),
+    list: extern "C" fn(*mut c_void, u32),
     nothing: extern "C" fn(*mut c_void),
 }
 
@@ -88,6 +90,15 @@ impl Results {
     /// Adds one of the arguments.
     fn argument(self, argument: &Argument) {
         (give().argument)(self.0, argument.value);
+    }
+
+    fn integer(self, number: u64) {
+        (give().integer)(self.0, number);
+    }
+
+    /// Adds a list of the next results.
+    fn list(self, count: u32) {
+        (give().list)(self.0, count);
     }
 
     /// Adds a tensor that is not there.

@@ -34,6 +34,10 @@ struct Effects {
 /// A result.
 enum Given {
     Nothing,
+    /// A number that follows from what the call is known by.
+    Integer(u64),
+    /// A list of as many tensors, which come next.
+    List(u32),
     /// An argument, by its place.
     Argument(usize),
     /// A new tensor over an output.
@@ -127,7 +131,7 @@ impl Effects {
                 Given::Blank(_, dtype, shape) => {
                     Storage { dtype: *dtype, shape: *shape, content: Content::Blank }
                 }
-                Given::Nothing | Given::Argument(_) => continue,
+                Given::Nothing | Given::Integer(_) | Given::List(_) | Given::Argument(_) => continue,
             };
             let Some(address) = storage::add(storage) else {
                 addresses.into_iter().for_each(storage::remove);
@@ -143,6 +147,14 @@ impl Effects {
             let (layout, bytes) = match given {
                 Given::Nothing => {
                     results.nothing();
+                    continue;
+                }
+                Given::Integer(number) => {
+                    results.integer(*number);
+                    continue;
+                }
+                Given::List(count) => {
+                    results.list(*count);
                     continue;
                 }
                 Given::Argument(place) => {
@@ -198,6 +210,8 @@ impl Pending {
             let place = |of: &Argument| of.kind == Kind::Tensor && of.value == result.value;
             match result.kind {
                 Kind::None => given.push(Given::Nothing),
+                Kind::Integer => given.push(Given::Integer(result.value)),
+                Kind::List => given.push(Given::List(result.count)),
                 Kind::Tensor => match arguments.iter().position(place) {
                     Some(place) => given.push(Given::Argument(place)),
                     None => {
@@ -236,7 +250,7 @@ fn elements(number: usize) -> Option<u64> {
 
 impl Place {
     fn of(argument: &Argument) -> Option<Place> {
-        (argument.kind == Kind::Tensor).then(|| {
+        (argument.kind == Kind::Tensor && argument.device == CLUSTER).then(|| {
             let (sizes, strides) = (argument.sizes().into(), argument.strides().into());
             Place(argument.address, argument.offset, sizes, strides)
         })
