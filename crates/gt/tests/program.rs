@@ -58,7 +58,9 @@ fn inputs_that_are_others_are_refused() {
     assert!(program.run(&session, &[row(&session, &[1.0]), row(&session, &[2.0])], &[]).is_none());
     assert!(program.run(&session, &first[..1], &[]).is_none());
     let elsewhere = gt::embedded(1).unwrap();
-    assert!(program.run(&session, &[first[0].clone(), row(&elsewhere, &[3.0, 4.0])], &[]).is_none());
+    assert!(
+        program.run(&session, &[first[0].clone(), row(&elsewhere, &[3.0, 4.0])], &[]).is_none()
+    );
 }
 
 #[test]

@@ -7,6 +7,9 @@ use gt_ir::{
 };
 use smallvec::SmallVec;
 
+/// How many steps are the first part of an iteration that is sent in parts.
+const PART: usize = 64;
+
 /// A template of the session.
 pub struct Known {
     pub number: u32,
@@ -76,6 +79,8 @@ pub struct Following {
     position: usize,
     /// How many of these were sent.
     sent: usize,
+    /// How many had matched at the last flush.
+    flushed: usize,
     /// How many of the template's frees of tensors that its steps use have matched.
     freed: usize,
     /// How many of its further frees have matched, of tensors that no step uses.
@@ -104,6 +109,7 @@ impl Following {
             number: known.number,
             position: 0,
             sent: 0,
+            flushed: 0,
             freed: 0,
             dropped: 0,
             held: Vec::new(),
@@ -237,6 +243,19 @@ impl Following {
 
     pub fn position(&self) -> usize {
         self.position
+    }
+
+    /// Whether the steps held back are a part worth sending ahead of the rest: each is as long as all
+    /// before it since the last flush, and half the least part is still to come.
+    pub fn is_part(&self, known: &Known) -> bool {
+        let steps = self.position - self.flushed;
+        steps >= PART && steps.is_power_of_two() && known.len() - self.position >= PART / 2
+    }
+
+    /// As [`Following::send`], where what was issued so far is waited for.
+    pub fn flush(&mut self, known: &Known, out: &mut Vec<ClientCommand>) {
+        self.flushed = self.position;
+        self.send(known, out);
     }
 
     /// Whether there is anything to send.

@@ -8,9 +8,10 @@
 //! - [`settings`]: when sequences become hot paths, and what is counted.
 //!
 //! A command that matches the next step of a template is not sent: one invocation at the end of the
-//! iteration stands for all its steps. When the stream leaves the template, or somebody waits for a
-//! value, the steps matched so far are sent as a part of an iteration, and ordinary commands
-//! follow. So a template changes how much is sent, never what is computed.
+//! iteration stands for all its steps. In a loop in which somebody waits for values, a long iteration
+//! is sent in a few parts, so that workers begin while the rest is issued. When the stream leaves the template, or somebody waits for a value, the
+//! steps matched so far are sent as a part of an iteration, and ordinary commands follow. So a
+//! template changes how much is sent, never what is computed.
 
 mod following;
 mod history;
@@ -41,6 +42,8 @@ const SHORTEST: u64 = 16;
 const ROUND: usize = 2048;
 /// or if at least one in this many of the loop's commands is part of no template.
 const COLD: u64 = 20;
+/// Iterations are sent in parts while somebody has waited for a value in one of this many.
+const RECENT: u64 = 16;
 
 /// Turns a stream of commands into one with invocations.
 pub struct HotPathDetector {
@@ -67,6 +70,8 @@ pub struct HotPathDetector {
     alive: i32,
     /// Whether the detector was flushed since the last token.
     flushed: bool,
+    /// How many tokens there had been when somebody waited for a value last.
+    asked: Option<u64>,
     /// No recording of a loop begins until `total` has reached this.
     quiet_until: u64,
     /// By how many tokens the next failed recording delays the one after it; doubles each time.
@@ -91,6 +96,7 @@ impl HotPathDetector {
             cold: 0,
             alive: 0,
             flushed: false,
+            asked: None,
             quiet_until: 0,
             patience: 16,
             stats: Stats { hot_threshold: settings.threshold, ..Stats::default() },
@@ -147,6 +153,9 @@ impl HotPathDetector {
             _ => {
                 // Any other command must stay behind everything issued before it.
                 self.flush(out);
+                if command.request().is_some() {
+                    self.asked = Some(self.total);
+                }
                 out.push(command);
             }
         }
@@ -156,7 +165,7 @@ impl HotPathDetector {
     pub fn flush(&mut self, out: &mut Vec<ClientCommand>) {
         self.flushed = true;
         if let Some(iteration) = &mut self.following {
-            iteration.send(known(&self.known, iteration.number), out);
+            iteration.flush(known(&self.known, iteration.number), out);
         }
     }
 
@@ -245,7 +254,13 @@ impl HotPathDetector {
         let iteration = self.following.as_mut()?;
         let known = self.known[iteration.number as usize].as_mut().expect("it is being followed");
         if iteration.step(known, command) {
-            return Some(known.tokens[iteration.position() - 1]);
+            let token = known.tokens[iteration.position() - 1];
+            let is_awaited =
+                self.asked.is_some_and(|asked| self.total - asked <= RECENT * known.len() as u64);
+            if is_awaited && iteration.is_part(known) {
+                iteration.send(known, out);
+            }
+            return Some(token);
         }
         let complete = iteration.is_complete(known);
         iteration.send(known, out);

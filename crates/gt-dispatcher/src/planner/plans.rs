@@ -24,7 +24,7 @@ use super::touches::{Span, Touches};
 use super::write::write;
 
 /// The most plans kept for a session.
-const MOST: usize = 32;
+const MOST: usize = 256;
 
 /// The planned iterations of a session.
 #[derive(Default)]

@@ -77,7 +77,8 @@ impl Argument {
     /// The number that a tensor of the host's without axes holds, as the word of a float64; `None` for
     /// other tensors and dtypes.
     pub fn host_number(&self) -> Option<f64> {
-        if self.kind != Kind::Tensor || self.device != HOST || self.count != 0 || self.address == 0 {
+        if self.kind != Kind::Tensor || self.device != HOST || self.count != 0 || self.address == 0
+        {
             return None;
         }
         macro_rules! read {
@@ -90,7 +91,9 @@ impl Argument {
         match dtype(self.dtype)? {
             DType::F64 => Some(read!(f64)),
             DType::F32 => Some(f64::from(read!(f32))),
-            DType::I64 => Some(read!(i64)).filter(|of| of.unsigned_abs() < 1 << 53).map(|of| of as f64),
+            DType::I64 => {
+                Some(read!(i64)).filter(|of| of.unsigned_abs() < 1 << 53).map(|of| of as f64)
+            }
             DType::I32 => Some(f64::from(read!(i32))),
             DType::Bool => Some(f64::from(read!(u8))),
             _ => None,

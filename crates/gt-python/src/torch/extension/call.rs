@@ -31,9 +31,10 @@ impl Call {
             numbers: SmallVec::new(),
         };
         let passes_numbers = passes_numbers
-            && arguments.iter().filter(|of| of.kind == Kind::Tensor && of.device == CLUSTER).all(
-                |of| argument::dtype(of.dtype).is_some_and(|dtype| dtype.is_float()),
-            );
+            && arguments
+                .iter()
+                .filter(|of| of.kind == Kind::Tensor && of.device == CLUSTER)
+                .all(|of| argument::dtype(of.dtype).is_some_and(|dtype| dtype.is_float()));
         call.key.words(&[u64::from(dtype)]);
         for given in arguments {
             call.take(given, passes_numbers)?;
@@ -62,7 +63,8 @@ impl Call {
             }
             Kind::Tensor if given.device == HOST && given.sizes().contains(&0) => {
                 // It has no elements.
-                self.key.words(&[code | u64::from(given.dtype) << 8 | u64::from(given.count) << 16]);
+                self.key
+                    .words(&[code | u64::from(given.dtype) << 8 | u64::from(given.count) << 16]);
                 self.key.lengths(given.sizes());
             }
             Kind::Tensor if given.device == HOST => {

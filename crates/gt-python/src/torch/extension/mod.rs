@@ -61,13 +61,7 @@ static GIVE: OnceLock<Give> = OnceLock::new();
 struct Calls {
     begin:
         unsafe extern "C" fn(*const Repeated, *const Argument, usize, u8, *mut c_void) -> Outcome,
-    finish: unsafe extern "C" fn(
-        *const Repeated,
-        *const Argument,
-        usize,
-        *const Argument,
-        usize,
-    ),
+    finish: unsafe extern "C" fn(*const Repeated, *const Argument, usize, *const Argument, usize),
     give_up: extern "C" fn(),
     remove: extern "C" fn(usize),
 }

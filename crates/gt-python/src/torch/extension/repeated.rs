@@ -131,7 +131,9 @@ impl Effects {
                 Given::Blank(_, dtype, shape) => {
                     Storage { dtype: *dtype, shape: *shape, content: Content::Blank }
                 }
-                Given::Nothing | Given::Integer(_) | Given::List(_) | Given::Argument(_) => continue,
+                Given::Nothing | Given::Integer(_) | Given::List(_) | Given::Argument(_) => {
+                    continue;
+                }
             };
             let Some(address) = storage::add(storage) else {
                 addresses.into_iter().for_each(storage::remove);
