@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::session::{Session, Value};
-use crate::tensor::Tensor;
+use crate::tensor::ValueRef;
 use crate::{autocast, source, vmap};
 
 /// The most instructions of a program.
@@ -80,7 +80,7 @@ pub(crate) fn spoil() {
 }
 
 impl Recorder {
-    fn of(session: &Session, inputs: &[Tensor], numbers: &[f64]) -> Option<Recorder> {
+    fn of(session: &Session, inputs: &[ValueRef], numbers: &[f64]) -> Option<Recorder> {
         let mut names = FxHashMap::default();
         for (number, input) in inputs.iter().enumerate() {
             if names.insert(input.value().id(), number as u32).is_some() {
@@ -160,11 +160,11 @@ pub fn is_recording() -> bool {
 /// Runs a function of some tensors and records what it issues on this thread, as between [`begin`] and
 /// [`Running::end`]. There is no recording without inputs.
 pub fn record<T>(
-    inputs: &[Tensor],
+    inputs: &[ValueRef],
     numbers: &[f64],
     function: impl FnOnce() -> T,
 ) -> (T, Option<Recording>) {
-    let running = inputs.first().and_then(|first| begin(&first.session(), inputs, numbers));
+    let running = inputs.first().and_then(|first| begin(first.session(), inputs, numbers));
     let result = function();
     (result, running.and_then(Running::end))
 }
@@ -172,12 +172,12 @@ pub fn record<T>(
 /// Begins to record what this thread issues in a session for some tensors. `numbers` are those that are
 /// passed on to operations as they are, and are issued at no other place. There is no recording where two
 /// inputs are one, inside another recording, in `vmap` or under autocast.
-pub fn begin(session: &Session, inputs: &[Tensor], numbers: &[f64]) -> Option<Running> {
+pub fn begin(session: &Session, inputs: &[ValueRef], numbers: &[f64]) -> Option<Running> {
     if vmap::is_active() || autocast::autocast().is_some() || is_recording() {
         return None;
     }
     RECORDER.set(Some(Recorder::of(session, inputs, numbers)?));
-    let inputs = inputs.iter().map(Tensor::meta).collect();
+    let inputs = inputs.iter().map(|input| *input.meta()).collect();
     Some(Running { inputs, _thread: PhantomData })
 }
 
@@ -199,7 +199,7 @@ impl Drop for Running {
 
 impl Recording {
     /// The program with these results; `None` if one of them comes from elsewhere.
-    pub fn finish(self, outputs: &[&Tensor]) -> Option<Program> {
+    pub fn finish(self, outputs: &[ValueRef]) -> Option<Program> {
         let Recording { inputs, recorder: Recorder { names, mut steps, values, .. } } = self;
         let outputs: Option<SmallVec<[u32; 2]>> =
             outputs.iter().map(|output| names.get(&output.value().id()).copied()).collect();
@@ -231,11 +231,11 @@ impl Program {
     pub fn run(
         &self,
         session: &Session,
-        inputs: &[Tensor],
+        inputs: &[ValueRef],
         numbers: &[f64],
-    ) -> Option<SmallVec<[Tensor; 2]>> {
-        let mut values: SmallVec<[Option<Arc<Value>>; 16]> =
-            inputs.iter().map(|input| Some(input.value())).collect();
+    ) -> Option<SmallVec<[ValueRef; 2]>> {
+        let mut values: SmallVec<[Option<Arc<Value>>; 8]> =
+            inputs.iter().map(|input| Some(Arc::clone(input.value()))).collect();
         let is_alike = |value: &Option<Arc<Value>>, meta: &Meta| {
             value.as_ref().is_some_and(|value| {
                 value.meta == *meta && value.session.is(session) && value.batched.is_none()
@@ -266,7 +266,7 @@ impl Program {
         }
         let output = |&number: &u32| {
             let value = values[number as usize].as_ref().expect("outputs do not end");
-            Tensor::from_parts(Arc::clone(value), None)
+            ValueRef::new(Arc::clone(value))
         };
         Some(self.outputs.iter().map(output).collect())
     }

@@ -1,7 +1,7 @@
 //! Programs: what a function issued is issued again for other tensors.
 
 use gt::program::{Program, record};
-use gt::{ClientError, Session, Tensor};
+use gt::{ClientError, Session, Tensor, ValueRef};
 
 fn row(session: &Session, numbers: &[f32]) -> Tensor {
     Tensor::from_slice(session, numbers, &[numbers.len()]).unwrap()
@@ -16,8 +16,18 @@ fn program_of(
     inputs: &[Tensor],
     function: impl Fn(&[Tensor]) -> Result<Tensor, ClientError>,
 ) -> Option<Program> {
-    let (result, recording) = record(inputs, &[], || function(inputs).unwrap());
-    recording?.finish(&[&result])
+    let (result, recording) = record(&refs(inputs), &[], || function(inputs).unwrap());
+    recording?.finish(&[result.value_ref()])
+}
+
+fn refs(tensors: &[Tensor]) -> Vec<ValueRef> {
+    tensors.iter().map(Tensor::value_ref).collect()
+}
+
+/// What a program gives for other inputs.
+fn run(program: &Program, session: &Session, inputs: &[Tensor], of: &[f64]) -> Option<Vec<f64>> {
+    let found = program.run(session, &refs(inputs), of)?;
+    Some(numbers(&found[0].tensor()))
 }
 
 fn combined(inputs: &[Tensor]) -> Result<Tensor, ClientError> {
@@ -31,12 +41,12 @@ fn a_program_gives_what_its_function_gives() {
     let first = [row(&session, &[1.0, 2.0]), row(&session, &[3.0, 4.0])];
     let program = program_of(&first, combined).unwrap();
     let other = [row(&session, &[5.0, -1.0]), row(&session, &[0.5, 8.0])];
-    let found = program.run(&session, &other, &[]).unwrap();
-    assert_eq!(numbers(&found[0]), numbers(&combined(&other).unwrap()));
+    let found = run(&program, &session, &other, &[]).unwrap();
+    assert_eq!(found, numbers(&combined(&other).unwrap()));
     // The same tensor twice is two inputs as well.
     let same = [other[0].clone(), other[0].clone()];
-    let found = program.run(&session, &same, &[]).unwrap();
-    assert_eq!(numbers(&found[0]), numbers(&combined(&same).unwrap()));
+    let found = run(&program, &session, &same, &[]).unwrap();
+    assert_eq!(found, numbers(&combined(&same).unwrap()));
 }
 
 #[test]
@@ -44,10 +54,12 @@ fn numbers_may_be_others() {
     let session = gt::embedded(1).unwrap();
     let inputs = [row(&session, &[1.0, 2.0])];
     let scaled = |number: f64| inputs[0].mul(number).unwrap().add(1.0).unwrap();
-    let (result, recording) = record(&inputs, &[0.3], || scaled(0.3));
-    let program = recording.unwrap().finish(&[&result]).unwrap();
-    let found = program.run(&session, &inputs, &[5.0]).unwrap();
-    assert_eq!(numbers(&found[0]), [6.0, 11.0]);
+    let (result, recording) = record(&refs(&inputs), &[0.3], || scaled(0.3));
+    let program = recording.unwrap().finish(&[result.value_ref()]).unwrap();
+    assert_eq!(run(&program, &session, &inputs, &[5.0]).unwrap(), [6.0, 11.0]);
+    // A number that was not passed on decides something else.
+    let (_, recording) = record(&refs(&inputs), &[0.7], || scaled(0.3));
+    assert!(recording.is_none());
 }
 
 #[test]
@@ -55,12 +67,13 @@ fn inputs_that_are_others_are_refused() {
     let session = gt::embedded(1).unwrap();
     let first = [row(&session, &[1.0, 2.0]), row(&session, &[3.0, 4.0])];
     let program = program_of(&first, combined).unwrap();
-    assert!(program.run(&session, &[row(&session, &[1.0]), row(&session, &[2.0])], &[]).is_none());
-    assert!(program.run(&session, &first[..1], &[]).is_none());
+    let shorter = [row(&session, &[1.0]), row(&session, &[2.0])];
+    assert!(run(&program, &session, &shorter, &[]).is_none());
+    assert!(run(&program, &session, &first[..1], &[]).is_none());
     let elsewhere = gt::embedded(1).unwrap();
-    assert!(
-        program.run(&session, &[first[0].clone(), row(&elsewhere, &[3.0, 4.0])], &[]).is_none()
-    );
+    let apart = [first[0].clone(), row(&elsewhere, &[3.0, 4.0])];
+    assert!(run(&program, &session, &apart, &[]).is_none());
+    assert!(run(&program, &elsewhere, &first, &[]).is_none());
 }
 
 #[test]
@@ -82,7 +95,7 @@ fn what_depends_on_more_than_the_inputs_is_no_program() {
     let counted = inputs[0].gt(1.5).unwrap();
     counted.nonzero(&mut || false).unwrap();
     let mask = [counted];
-    let (_, recording) = record(&mask, &[], || mask[0].nonzero(&mut || false).unwrap());
+    let (_, recording) = record(&refs(&mask), &[], || mask[0].nonzero(&mut || false).unwrap());
     assert!(recording.is_none());
     // Where both are one, nobody can tell which is meant.
     let same = [inputs[0].clone(), inputs[0].clone()];

@@ -7,7 +7,7 @@
 //! - [`index`]: reading and writing parts; [`elements`]: iterating.
 //! - [`assign`]: changes in place, and copies; [`view`] over [`strides`]: shared memory; [`restride`]: by strides.
 //! - [`gradient`]: what a tensor has to do with gradients.
-//! - [`fetch`]: getting values out; [`placement`]: where they are.
+//! - [`fetch`]: getting values out; [`placement`]: where they are; [`value_ref`]: references to them.
 
 pub(crate) mod apply;
 mod assign;
@@ -26,6 +26,7 @@ mod restride;
 pub mod shape;
 mod step;
 pub mod strides;
+mod value_ref;
 mod view;
 
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -34,6 +35,7 @@ use gt_ir::{DType, Meta, Shape};
 
 use crate::session::{Session, Value};
 use crate::tape::Node;
+pub use value_ref::ValueRef;
 use view::{Shared, View};
 
 /// A tensor. Cloning gives another reference to the same one, as assignment does in Python.

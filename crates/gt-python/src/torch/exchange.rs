@@ -59,7 +59,7 @@ impl Place {
         let storage = self.storage()?;
         let bytes = storage.bytes();
         let root = match storage.content {
-            Content::Elements(root) => return Ok(root),
+            Content::Elements(elements) => return Ok(elements.tensor()),
             Content::Blank => {
                 let session = session::ready_current(py)?;
                 let shape =
@@ -72,7 +72,7 @@ impl Place {
                 Tensor::from_data(&session::ready_current(py)?, held)
             }
         };
-        storage::set(self.number, root.clone());
+        storage::set(self.number, root.value_ref());
         Ok(root)
     }
 
@@ -88,7 +88,7 @@ impl Place {
     pub fn read(&self, py: Python<'_>) -> PyResult<Tensor> {
         if self.strided.shape.numel() == 0 {
             let session = match self.storage().map(|storage| storage.content) {
-                Ok(Content::Elements(root)) => root.session(),
+                Ok(Content::Elements(elements)) => elements.session().clone(),
                 _ => session::ready_current(py)?,
             };
             return Tensor::full(&session, self.strided.shape, Scalar::Int(0), self.dtype).py();
@@ -97,7 +97,7 @@ impl Place {
         if root.dtype() == self.dtype && self.strided == Strided::contiguous(root.shape()) {
             return Ok(root);
         }
-        self.part(root.without_history())
+        self.part(root)
     }
 
     /// As [`Place::view`], for reading: the way to it is found once.
@@ -151,12 +151,12 @@ impl Place {
             // All of it is replaced.
             let value = value.cast(self.dtype).py()?;
             let value = if order.is_sorted() { value } else { value.permute(&order).py()? };
-            storage::set(self.number, value.without_history());
+            storage::set(self.number, value.value_ref());
             return Ok(());
         }
-        let root = self.root(py)?.without_history();
+        let root = self.root(py)?;
         self.view(&root)?.assign(value, operation).py()?;
-        storage::set(self.number, root);
+        storage::set(self.number, root.value_ref());
         Ok(())
     }
 
@@ -203,7 +203,7 @@ pub fn make<'py>(
         Some(order) => value.permute(order).py()?,
         None => value.clone(),
     };
-    let storage = Storage::of(root.without_history());
+    let storage = Storage::of(root.value_ref());
     let own = Strided::contiguous(root.shape());
     let mut strided = Strided { strides: own.strides, ..Strided::contiguous(shape) };
     for (to, &axis) in order.iter().flat_map(|order| order.iter().enumerate()) {
@@ -272,8 +272,7 @@ pub fn setup(class: &Bound<'_, PyAny>) -> PyResult<()> {
 #[pyfunction]
 pub fn read(tensor: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     caller::note(tensor.py());
-    // Of its own: what changes it in place is not to change the storage's.
-    place(&dlpack::view(tensor)?)?.read(tensor.py()).map(|read| PyTensor(read.without_history()))
+    place(&dlpack::view(tensor)?)?.read(tensor.py()).map(PyTensor)
 }
 
 /// Changes the elements that a tensor of PyTorch's on the device `cluster` shows.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use gt::program::Program;
 use gt::tensor::default_dtype::default_dtype;
 use gt::tensor::strides::Strided;
-use gt::{DType, Scalar, Tensor, program};
+use gt::{DType, Scalar, Tensor, ValueRef, program};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt, PyString};
 use rustc_hash::FxHashMap;
@@ -57,16 +57,17 @@ impl Programs {
         function: impl FnOnce() -> PyResult<Results<'py>>,
     ) -> PyResult<Results<'py>> {
         let (kept, wants_more) = self.find(&key);
+        let inputs: SmallVec<[ValueRef; 4]> = tensors.iter().map(Tensor::value_ref).collect();
         if let Some(kept) = kept
-            && let Some(first) = tensors.first()
-            && let Some(outputs) = kept.program.run(&first.session(), tensors, numbers)
+            && let Some(first) = inputs.first()
+            && let Some(outputs) = kept.program.run(first.session(), &inputs, numbers)
         {
             return Ok(Results::again(outputs, &kept.form));
         }
         if !wants_more {
             return function();
         }
-        let (results, recording) = program::record(tensors, numbers, function);
+        let (results, recording) = program::record(&inputs, numbers, function);
         let results = results?;
         if let Some(recording) = recording
             && let Some((outputs, form)) = results.outputs()

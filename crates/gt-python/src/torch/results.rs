@@ -1,10 +1,10 @@
 //! The results of a call: they become PyTorch's, or are written to the tensors that it changes.
 
-use gt::Tensor;
+use gt::{Tensor, ValueRef};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyTuple};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::arguments::Arguments;
 use super::dlpack::{self, CLUSTER};
@@ -90,11 +90,11 @@ impl<'py> Results<'py> {
     }
 
     /// The tensors, and what they are of a program's outputs; `None` if there is anything else.
-    pub fn outputs(&self) -> Option<(SmallVec<[&Tensor; 4]>, Form)> {
+    pub fn outputs(&self) -> Option<(SmallVec<[ValueRef; 4]>, Form)> {
         match self {
-            Results::One(tensor) => Some((SmallVec::from_slice(&[tensor]), Form::One)),
+            Results::One(tensor) => Some((smallvec![tensor.value_ref()], Form::One)),
             Results::Several(items) => Some((
-                items.iter().filter_map(Item::tensor).collect(),
+                items.iter().filter_map(Item::tensor).map(Tensor::value_ref).collect(),
                 Form::Several(items.iter().map(|item| item.map(|_| ())).collect()),
             )),
             Results::Other(_) => None,
@@ -102,9 +102,9 @@ impl<'py> Results<'py> {
     }
 
     /// A program's outputs, as the function gave them.
-    pub fn again(outputs: SmallVec<[Tensor; 2]>, form: &Form) -> Results<'py> {
+    pub fn again(outputs: SmallVec<[ValueRef; 2]>, form: &Form) -> Results<'py> {
         let mut outputs = outputs.into_iter();
-        let mut next = || outputs.next().expect("as many as there were");
+        let mut next = || outputs.next().expect("as many as there were").tensor();
         match form {
             Form::One => Results::One(next()),
             Form::Several(items) => {

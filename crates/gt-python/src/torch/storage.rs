@@ -5,7 +5,8 @@
 use std::sync::{Mutex, MutexGuard};
 
 use bytes::Bytes;
-use gt::{DType, Shape, Tensor};
+use gt::ir::Meta;
+use gt::{DType, Shape, ValueRef};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -32,7 +33,7 @@ pub enum Content {
     Blank,
     /// Bytes of the host's, of whatever dtype is asked for first.
     Bytes(Bytes),
-    Elements(Tensor),
+    Elements(ValueRef),
 }
 
 #[derive(Default)]
@@ -52,9 +53,10 @@ fn storages() -> MutexGuard<'static, Storages> {
 }
 
 impl Storage {
-    /// One that holds a tensor's elements.
-    pub fn of(root: Tensor) -> Storage {
-        Storage { dtype: root.dtype(), shape: root.shape(), content: Content::Elements(root) }
+    /// One that holds these elements.
+    pub fn of(elements: ValueRef) -> Storage {
+        let &Meta { dtype, shape } = elements.meta();
+        Storage { dtype, shape, content: Content::Elements(elements) }
     }
 
     pub fn bytes(&self) -> usize {
@@ -94,14 +96,19 @@ pub fn add(storage: Storage) -> Option<usize> {
     Some(MARK | number << OFFSET_BITS)
 }
 
+/// Looks at the storage with a number.
+pub fn look<T>(number: usize, at: impl FnOnce(&Storage) -> T) -> Option<T> {
+    storages().all.get(number)?.as_ref().map(at)
+}
+
 /// The storage with a number.
 pub fn get(number: usize) -> Option<Storage> {
     storages().all.get(number).cloned().flatten()
 }
 
 /// Gives a storage other elements.
-pub fn set(number: usize, root: Tensor) {
-    replace(number, Storage::of(root));
+pub fn set(number: usize, elements: ValueRef) {
+    replace(number, Storage::of(elements));
 }
 
 fn replace(number: usize, new: Storage) {
@@ -151,8 +158,8 @@ pub fn storage_content(py: Python<'_>, address: usize) -> PyResult<Option<Py<PyA
     Ok(match storage.content {
         Content::Blank => None,
         Content::Bytes(bytes) => Some(PyBytes::new(py, &bytes).into_any().unbind()),
-        Content::Elements(root) => {
-            let row = PyTensor(root.without_history().reshape(&[-1]).py()?);
+        Content::Elements(elements) => {
+            let row = PyTensor(elements.tensor().reshape(&[-1]).py()?);
             Some(Py::new(py, row)?.into_any())
         }
     })

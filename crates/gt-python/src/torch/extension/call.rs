@@ -1,6 +1,6 @@
 //! A call: what decides which instructions it issues, and for which tensors and numbers.
 
-use gt::{Session, Tensor};
+use gt::{Session, ValueRef};
 use smallvec::SmallVec;
 
 use super::argument::{self, Argument, CLUSTER, CONJUGATE_OR_NEGATIVE, HOST, Kind, WRAPPED_NUMBER};
@@ -15,37 +15,38 @@ pub struct Call {
     /// The numbers of the storages of its tensors.
     pub storages: SmallVec<[usize; 4]>,
     /// The elements of those storages that have some.
-    pub inputs: SmallVec<[Tensor; 4]>,
+    pub inputs: SmallVec<[ValueRef; 4]>,
     /// The numbers that may be others.
     pub numbers: SmallVec<[f64; 2]>,
 }
 
 impl Call {
-    /// Reads a call; `None` where more decides what it issues than can be told. `dtype` is PyTorch's
-    /// default; `passes_numbers` says that the kernel hands numbers on to operations as they are.
-    pub fn read(arguments: &[Argument], dtype: u8, passes_numbers: bool) -> Option<Call> {
-        let mut call = Call {
+    /// Nothing was read yet.
+    pub fn new() -> Call {
+        Call {
             key: Key::new(),
             storages: SmallVec::new(),
             inputs: SmallVec::new(),
             numbers: SmallVec::new(),
-        };
+        }
+    }
+
+    /// Reads a call; `None` where more decides what it issues than can be told. `dtype` is PyTorch's
+    /// default; `passes_numbers` says that the kernel hands numbers on to operations as they are.
+    pub fn read(&mut self, arguments: &[Argument], dtype: u8, passes_numbers: bool) -> Option<()> {
         let passes_numbers = passes_numbers
             && arguments
                 .iter()
                 .filter(|of| of.kind == Kind::Tensor && of.device == CLUSTER)
                 .all(|of| argument::dtype(of.dtype).is_some_and(|dtype| dtype.is_float()));
-        call.key.words(&[u64::from(dtype)]);
-        for given in arguments {
-            call.take(given, passes_numbers)?;
-        }
-        Some(call)
+        self.key.words(&[u64::from(dtype)]);
+        arguments.iter().try_for_each(|given| self.take(given, passes_numbers))
     }
 
     /// The session that it issues in: its tensors', else the current one.
     pub fn session(&self) -> Option<Session> {
         match self.inputs.first() {
-            Some(first) => Some(first.session()),
+            Some(first) => Some(first.session().clone()),
             None => session::current().ok(),
         }
     }
@@ -97,19 +98,23 @@ impl Call {
             return None;
         }
         let number = storage::number(given.address)?;
-        let held = storage::get(number)?;
-        let place = self.storages.iter().position(|of| *of == number);
-        let is_whole = argument::number(held.dtype) == given.dtype
-            && given.offset == 0
-            && given.sizes().iter().map(|&size| size as usize).eq(held.shape.iter().copied())
-            && is_contiguous(given);
+        let sizes = || given.sizes().iter().map(|&size| size as usize);
+        // Elements of a blank storage are not defined.
+        let (root, is_whole, elements) = storage::look(number, |held| {
+            let dtype = argument::number(held.dtype);
+            let fits = given.dtype == dtype && sizes().eq(held.shape.iter().copied());
+            let is_whole = fits && given.offset == 0 && is_contiguous(given);
+            let root = if is_whole { None } else { Some((dtype, held.shape)) };
+            let elements = match &held.content {
+                Content::Elements(elements) => Some(Some(elements.clone())),
+                Content::Blank => Some(None),
+                Content::Bytes(_) => None,
+            };
+            (root, is_whole, elements)
+        })?;
         // Storages of the same elements are one input.
-        let input = match held.content {
-            Content::Elements(root) => self.input(root) as u64 + 1,
-            Content::Blank => 0,
-            Content::Bytes(_) => return None,
-        };
-        let place = place.unwrap_or_else(|| {
+        let input = elements?.map_or(0, |elements| self.input(elements) as u64 + 1);
+        let place = self.storages.iter().position(|of| *of == number).unwrap_or_else(|| {
             self.storages.push(number);
             self.storages.len() - 1
         });
@@ -117,21 +122,21 @@ impl Call {
         let code = code | u64::from(given.count) << 24 | (place as u64) << 32;
         self.key.words(&[code, input]);
         self.key.lengths(given.sizes());
-        if !is_whole {
+        if let Some((dtype, shape)) = root {
             self.key.lengths(given.strides());
-            let root = u64::from(argument::number(held.dtype)) | (held.shape.rank() as u64) << 8;
+            let root = u64::from(dtype) | (shape.rank() as u64) << 8;
             self.key.words(&[given.offset as u64, root]);
-            held.shape.iter().for_each(|&length| self.key.words(&[length as u64]));
+            shape.iter().for_each(|&length| self.key.words(&[length as u64]));
         }
         Some(())
     }
 
-    /// The place of a tensor among the inputs.
-    fn input(&mut self, tensor: Tensor) -> usize {
-        let id = tensor.id();
+    /// The place of a storage's elements among the inputs.
+    fn input(&mut self, elements: ValueRef) -> usize {
+        let id = elements.id();
         let known = self.inputs.iter().position(|of| of.id() == id);
         known.unwrap_or_else(|| {
-            self.inputs.push(tensor);
+            self.inputs.push(elements);
             self.inputs.len() - 1
         })
     }

@@ -85,9 +85,10 @@ impl Repeated {
         if self.calls.is_hopeless() {
             return Outcome::Call;
         }
-        let Some(call) = Call::read(arguments, dtype, self.passes_numbers) else {
+        let mut call = Call::new();
+        if call.read(arguments, dtype, self.passes_numbers).is_none() {
             return Outcome::Call;
-        };
+        }
         let (found, wants_more) = self.calls.find(&call.key);
         if let Some(effects) = found
             && effects.repeat(&call, arguments, results).is_some()
@@ -127,7 +128,7 @@ impl Effects {
         let mut addresses: SmallVec<[usize; 2]> = SmallVec::new();
         for given in &self.results {
             let storage = match given {
-                Given::Tensor(_, output) => Storage::of(outputs[*output].without_history()),
+                Given::Tensor(_, output) => Storage::of(outputs[*output].clone()),
                 Given::Blank(_, dtype, shape) => {
                     Storage { dtype: *dtype, shape: *shape, content: Content::Blank }
                 }
@@ -142,7 +143,7 @@ impl Effects {
             addresses.push(address);
         }
         for &(place, output) in &self.writes {
-            storage::set(call.storages[place], outputs[output].without_history());
+            storage::set(call.storages[place], outputs[output].clone());
         }
         let mut addresses = addresses.into_iter();
         for given in &self.results {
@@ -197,9 +198,9 @@ impl Pending {
         let (mut outputs, mut writes) = (Vec::new(), SmallVec::new());
         for (place, &(number, before)) in self.storages.iter().enumerate() {
             match storage::get(number)?.content {
-                Content::Elements(root) if before != Some(root.id()) => {
+                Content::Elements(elements) if before != Some(elements.id()) => {
                     writes.push((place, outputs.len()));
-                    outputs.push(root);
+                    outputs.push(elements);
                 }
                 Content::Elements(_) => {}
                 Content::Blank if before.is_none() => {}
@@ -225,8 +226,8 @@ impl Pending {
                         let layout = Layout::of(result)?;
                         let held = storage::get(number)?;
                         given.push(match held.content {
-                            Content::Elements(root) => {
-                                outputs.push(root);
+                            Content::Elements(elements) => {
+                                outputs.push(elements);
                                 Given::Tensor(layout, outputs.len() - 1)
                             }
                             Content::Blank => Given::Blank(layout, held.dtype, held.shape),
@@ -237,17 +238,17 @@ impl Pending {
                 _ => return None,
             }
         }
-        let program = recording.finish(&outputs.iter().collect::<Vec<_>>())?;
+        let program = recording.finish(&outputs)?;
         Some((self.key, Effects { program, writes, results: given }))
     }
 }
 
 /// Which elements a storage has.
 fn elements(number: usize) -> Option<u64> {
-    match storage::get(number)?.content {
-        Content::Elements(root) => Some(root.id()),
+    storage::look(number, |held| match &held.content {
+        Content::Elements(elements) => Some(elements.id()),
         Content::Blank | Content::Bytes(_) => None,
-    }
+    })?
 }
 
 impl Place {
