@@ -38,11 +38,15 @@ def compile_graph(graph: GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         # It depends on PyTorch's strides.
         return graph.forward
     expected = _outputs(graph)
-    translated = _translate(graph)
+    translated, constants = _translate(graph, expected)
+    # What a call has issued is issued again by the next one, as with any kernel.
+    kernel = torch_device.Kernel("gt::graph", translated)
 
     def run(*given: Any) -> list[Any]:
-        found = translated(*(_read(one) for one in given))
-        return [_wrap(one, like) for one, like in zip(found, expected, strict=True)]
+        if any(isinstance(of, torch.Tensor) and of.is_neg() for of in given):
+            given = tuple(_resolved(of) for of in given)
+        found = kernel(*given, *constants)
+        return [_laid_out(one, like) for one, like in zip(found, expected, strict=True)]
 
     # PyTorch hands over the inputs as a list that it gives up, or one by one.
     run._boxed_call = False  # type: ignore[attr-defined]
@@ -66,30 +70,38 @@ def _outputs(graph: GraphModule) -> list[Any]:
     return [one.meta.get("val") if isinstance(one, Node) else None for one in node.args[0]]
 
 
-def _read(given: Any) -> Any:
-    if not isinstance(given, torch.Tensor):
-        return given
-    return memory.seen(given) if given.device.type == "cluster" else memory.from_host(given)
+def _resolved(given: Any) -> Any:
+    return given.resolve_neg() if isinstance(given, torch.Tensor) else given
 
 
-def _wrap(found: Any, like: Any) -> Any:
-    """Give a result as PyTorch's, with the strides that it was traced with."""
-    if not isinstance(found, gt.Tensor):
+def _order(like: Any) -> list[int] | None:
+    """Give the axes by their order in memory, where it is another than that of the axes."""
+    if not isinstance(like, torch.Tensor) or like.is_contiguous():
+        return None
+    return sorted(range(like.ndim), key=lambda axis: -like.stride(axis))
+
+
+def _laid_out(found: Any, like: Any) -> Any:
+    """Give a result with the strides that it was traced with."""
+    if not isinstance(found, torch.Tensor) or like is None:
         return found
-    if like is not None and like.device.type == "cpu":
-        return memory.to_host(found)
-    if like is None or like.is_contiguous():
-        return torch_device.wrap(found)
-    made = torch_device.blank(list(like.shape), list(like.stride()), found.dtype)
-    torch_device.write(made, found, "torch.compile")
-    return made
+    if like.device.type == "cpu":
+        return found.cpu()
+    return found if like.is_contiguous() else found.as_strided(like.shape, like.stride())
 
 
-def _translate(graph: GraphModule) -> Callable[..., Any]:
-    """Make a function of GT's tensors with a line for each node, and none that is kept in vain."""
+def _translate(
+    graph: GraphModule, expected: list[Any]
+) -> tuple[Callable[..., Any], list[torch.Tensor]]:
+    """Make a function of GT's tensors with a line for each node, and none that is kept in vain.
+
+    Also give the graph's own tensors, which it takes after the others. Results are contiguous: their
+    axes are in the order that they are expected to have in memory.
+    """
     names: dict[Node, str] = {}
     held: dict[str, Any] = {}
     parameters: list[str] = []
+    constants: dict[str, torch.Tensor] = {}
     lines: list[str] = []
 
     def hold(value: Any) -> str:
@@ -111,18 +123,22 @@ def _translate(graph: GraphModule) -> Callable[..., Any]:
         if node.op == "placeholder":
             parameters.append(name)
         elif node.op == "get_attr":
-            names[node] = hold(_read(functools.reduce(getattr, node.target.split("."), graph)))
+            constants[name] = functools.reduce(getattr, node.target.split("."), graph)
         elif node.op == "output":
-            lines.append(f"return {written(list(node.args[0]))}")
+            for at, (one, like) in enumerate(zip(node.args[0], expected, strict=True)):
+                order = _order(like)
+                result = written(one) if order is None else f"{written(one)}.permute({order})"
+                lines.append(f"r{at} = {result}")
+            lines.append(f"return ({''.join(f'r{at}, ' for at in range(len(expected)))})")
             break
         else:
             lines.append(f"{name} = {_call(node, hold, written)}")
         done = [of for of, last in last_uses.items() if last is node and of.op != "get_attr"]
         if done:
             lines.append(f"del {', '.join(names[of] for of in done)}")
-    source = f"def run({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in lines)
+    source = f"def run({', '.join([*parameters, *constants])}):\n" + "".join(f"    {line}\n" for line in lines)
     exec(compile(source, "<gt.torch graph>", "exec"), held)
-    return held["run"]
+    return held["run"], list(constants.values())
 
 
 def _call(node: Node, hold: Callable[[Any], str], written: Callable[[Any], str]) -> str:
@@ -169,7 +185,7 @@ def _by_kernel(overload: Any, node: Node) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         wrapped = torch.utils._pytree.tree_map_only(gt.Tensor, torch_device.wrap, (args, kwargs))
         found = overload(*wrapped[0], **wrapped[1], **known)
-        return torch.utils._pytree.tree_map_only(torch.Tensor, _read, found)
+        return torch.utils._pytree.tree_map_only(torch.Tensor, memory.seen, found)
 
     return call
 

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 
 use gt::program::{self, Program, Running};
 use gt::{DType, Session, Shape};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
@@ -98,7 +99,9 @@ impl Repeated {
         if !wants_more {
             return Outcome::Call;
         }
-        match call.session().and_then(|session| Pending::begin(&session, call, arguments)) {
+        match with_lock(|_| call.session())
+            .and_then(|session| Pending::begin(&session, call, arguments))
+        {
             Some(pending) => {
                 PENDING.set(Some(pending));
                 Outcome::Record
@@ -119,7 +122,7 @@ impl Repeated {
 impl Effects {
     /// Does it again; `None`, with nothing done, where it cannot.
     fn repeat(&self, call: &Call, arguments: &[Argument], results: Results) -> Option<()> {
-        let outputs = Python::attach(|py| {
+        let outputs = with_lock(|py| {
             caller::note(py);
             let session = call.session().filter(|session| !session.is_full())?;
             session::note(&session);
@@ -240,6 +243,24 @@ impl Pending {
         }
         let program = recording.finish(&outputs)?;
         Some((self.key, Effects { program, writes, results: given }))
+    }
+}
+
+/// Runs a function with Python's lock. PyTorch lets go of it around operators, also inside functions
+/// that Python has called from here: whether this thread has it, Python alone knows.
+fn with_lock<T>(function: impl FnOnce(Python<'_>) -> T) -> T {
+    struct Release(ffi::PyGILState_STATE);
+    impl Drop for Release {
+        fn drop(&mut self) {
+            // SAFETY: the state that this thread has got from `PyGILState_Ensure`.
+            unsafe { ffi::PyGILState_Release(self.0) };
+        }
+    }
+    // SAFETY: the interpreter runs for as long as PyTorch's operators do; the lock is held until the
+    // state is released, after the function.
+    unsafe {
+        let _release = Release(ffi::PyGILState_Ensure());
+        function(Python::assume_attached())
     }
 }
 
