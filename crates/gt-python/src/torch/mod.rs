@@ -10,7 +10,8 @@
 //! - [`views`]: the operators that views are made of, by PyTorch's interface [`stable`].
 //! - [`kernel`]: functions of GT's as kernels of PyTorch's operators; [`arguments`] and [`operands`]:
 //!   what they are called with; [`results`]: what they give; [`programs`]: what they have issued, to
-//!   be issued again; [`side`]: what they need of PyTorch's.
+//!   be issued again, by the [`places`] of what comes up several times; [`side`]: what they need of
+//!   PyTorch's.
 //! - [`extension`]: kernels that are called without Python, where the part in C++ is built.
 
 mod arguments;
@@ -20,6 +21,7 @@ mod exchange;
 mod extension;
 mod kernel;
 mod operands;
+mod places;
 mod programs;
 mod results;
 mod side;

@@ -12,6 +12,7 @@ use pyo3::types::{PyFloat, PyInt, PyString};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::places::Places;
 use super::results::{Form, Results};
 use super::side::Torch;
 use crate::convert;
@@ -46,18 +47,40 @@ impl<K> Default for Programs<K> {
     }
 }
 
+/// The inputs of a program: a value that is given several times is one of them.
+#[derive(Default)]
+pub struct Inputs {
+    pub values: SmallVec<[ValueRef; 4]>,
+    ids: Places,
+}
+
+impl Inputs {
+    /// The place of a value among them.
+    pub fn take(&mut self, value: ValueRef) -> usize {
+        let (place, is_new) = self.ids.take(value.id());
+        if is_new {
+            self.values.push(value);
+        }
+        place
+    }
+}
+
 impl Programs {
     /// What a function of tensors and numbers gives. Where it has been called with the like, it is
     /// not called again: what it issued then is issued for these.
     pub fn results<'py>(
         &self,
-        key: Key,
+        mut key: Key,
         tensors: &[Tensor],
         numbers: &[f64],
         function: impl FnOnce() -> PyResult<Results<'py>>,
     ) -> PyResult<Results<'py>> {
+        let mut inputs = Inputs::default();
+        for tensor in tensors {
+            key.words(&[inputs.take(tensor.value_ref()) as u64]);
+        }
+        let inputs = inputs.values;
         let (kept, wants_more) = self.find(&key);
-        let inputs: SmallVec<[ValueRef; 4]> = tensors.iter().map(Tensor::value_ref).collect();
         if let Some(kept) = kept
             && let Some(first) = inputs.first()
             && let Some(outputs) = kept.program.run(first.session(), &inputs, numbers)

@@ -1,21 +1,22 @@
 //! A call: what decides which instructions it issues, and for which tensors and numbers.
 
-use gt::{Session, ValueRef};
+use gt::Session;
 use smallvec::SmallVec;
 
 use super::argument::{self, Argument, CLUSTER, CONJUGATE_OR_NEGATIVE, HOST, Kind, WRAPPED_NUMBER};
 use crate::session;
 use crate::torch::arguments::SPECIAL;
-use crate::torch::programs::Key;
+use crate::torch::places::Places;
+use crate::torch::programs::{Inputs, Key};
 use crate::torch::storage::{self, Content};
 
 /// A call, read.
 pub struct Call {
     pub key: Key,
     /// The numbers of the storages of its tensors.
-    pub storages: SmallVec<[usize; 4]>,
+    pub storages: Places,
     /// The elements of those storages that have some.
-    pub inputs: SmallVec<[ValueRef; 4]>,
+    pub inputs: Inputs,
     /// The numbers that may be others.
     pub numbers: SmallVec<[f64; 2]>,
 }
@@ -25,8 +26,8 @@ impl Call {
     pub fn new() -> Call {
         Call {
             key: Key::new(),
-            storages: SmallVec::new(),
-            inputs: SmallVec::new(),
+            storages: Places::default(),
+            inputs: Inputs::default(),
             numbers: SmallVec::new(),
         }
     }
@@ -45,7 +46,7 @@ impl Call {
 
     /// The session that it issues in: its tensors', else the current one.
     pub fn session(&self) -> Option<Session> {
-        match self.inputs.first() {
+        match self.inputs.values.first() {
             Some(first) => Some(first.session().clone()),
             None => session::current().ok(),
         }
@@ -113,11 +114,8 @@ impl Call {
             (root, is_whole, elements)
         })?;
         // Storages of the same elements are one input.
-        let input = elements?.map_or(0, |elements| self.input(elements) as u64 + 1);
-        let place = self.storages.iter().position(|of| *of == number).unwrap_or_else(|| {
-            self.storages.push(number);
-            self.storages.len() - 1
-        });
+        let input = elements?.map_or(0, |elements| self.inputs.take(elements) as u64 + 1);
+        let (place, _) = self.storages.take(number as u64);
         let code = Kind::Tensor as u64 | u64::from(given.dtype) << 8 | u64::from(is_whole) << 16;
         let code = code | u64::from(given.count) << 24 | (place as u64) << 32;
         self.key.words(&[code, input]);
@@ -129,16 +127,6 @@ impl Call {
             shape.iter().for_each(|&length| self.key.words(&[length as u64]));
         }
         Some(())
-    }
-
-    /// The place of a storage's elements among the inputs.
-    fn input(&mut self, elements: ValueRef) -> usize {
-        let id = elements.id();
-        let known = self.inputs.iter().position(|of| of.id() == id);
-        known.unwrap_or_else(|| {
-            self.inputs.push(elements);
-            self.inputs.len() - 1
-        })
     }
 }
 

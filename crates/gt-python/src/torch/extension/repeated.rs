@@ -126,7 +126,7 @@ impl Effects {
             caller::note(py);
             let session = call.session().filter(|session| !session.is_full())?;
             session::note(&session);
-            self.program.run(&session, &call.inputs, &call.numbers)
+            self.program.run(&session, &call.inputs.values, &call.numbers)
         })?;
         let mut addresses: SmallVec<[usize; 2]> = SmallVec::new();
         for given in &self.results {
@@ -146,7 +146,7 @@ impl Effects {
             addresses.push(address);
         }
         for &(place, output) in &self.writes {
-            storage::set(call.storages[place], outputs[output].clone());
+            storage::set(call.storages.all[place] as usize, outputs[output].clone());
         }
         let mut addresses = addresses.into_iter();
         for given in &self.results {
@@ -182,8 +182,9 @@ impl Effects {
 
 impl Pending {
     fn begin(session: &Session, call: Call, arguments: &[Argument]) -> Option<Pending> {
-        let running = program::begin(session, &call.inputs, &call.numbers)?;
-        let storages = call.storages.iter().map(|&number| (number, elements(number)));
+        let running = program::begin(session, &call.inputs.values, &call.numbers)?;
+        let storages =
+            call.storages.all.iter().map(|&number| (number as usize, elements(number as usize)));
         Some(Pending {
             running,
             storages: storages.collect(),
