@@ -76,15 +76,23 @@ COMPUTING := tests/nn tests/ops tests/optim $(addprefix tests/test_,$(addsuffix 
 	autograd_functional counted debug default_dtype examples func functional generated hotpaths \
 	programs_of_pytorch sharding_numbers signal tensor text views vmap))
 
-test-all: build $(VENV)/.compare ## Also install PyTorch and JAX and run the tests with them, GPUs' on a stand-in
+torch-extension: build $(VENV)/.compare ## Build the part of gt.torch in C++
+	@if command -v $${CXX:-c++} > /dev/null; then $(BIN)/python -m gt.torch.build; \
+	else echo "SKIPPED: the part of gt.torch in C++, as there is no C++ compiler"; fi
+
+# Those whose results depend on how operators are called.
+CALLING := $(addprefix tests/torch_device/test_,$(addsuffix .py,device mistakes numbers repeated_calls operators))
+
+test-all: torch-extension ## Also install PyTorch and JAX and run the tests with them, GPUs' on a stand-in
 	GT_TEST_ALL=1 $(BIN)/python -m pytest $(WITH_TORCH)
+	GT_TEST_ALL=1 GT_TORCH_EXTENSION=0 GT_TEST_OPERATORS=0.01 $(BIN)/python -m pytest $(CALLING)
 	GT_BACKEND=numpy $(BIN)/python -m pytest $(COMPUTING)
 	GT_BACKEND=pytorch $(BIN)/python -m pytest $(COMPUTING)
 
 coverage: build $(VENV)/.compare ## Run PyTorch's operator database on GT and write docs/coverage.md
 	$(BIN)/python tests/coverage/run.py --write docs/coverage.md
 
-torch-coverage: build $(VENV)/.compare ## Run PyTorch's tests for devices on the device cluster and write docs/coverage.md
+torch-coverage: torch-extension ## Run PyTorch's tests for devices on the device cluster and write docs/coverage.md
 	$(BIN)/python tests/torch_device/run.py --write docs/coverage.md
 
 RELEASES := 2.13 2.14 2.15
@@ -93,10 +101,11 @@ torch-releases: wheel ## Run the tests of the device cluster with each release o
 	  room=$(VENV)/torch-$$release; \
 	  $(PYTHON) -m venv $$room && $$room/bin/pip install --quiet --force-reinstall --no-deps dist/*.whl && \
 	  $$room/bin/pip install --quiet "torch==$$release.*" torchvision $(TRAINERS) numpy pytest pytest-timeout expecttest && \
+	  $$room/bin/python -m gt.torch.build && \
 	  GT_TEST_ALL=1 GT_TEST_OPERATORS=0.02 $$room/bin/python -m pytest tests/torch_device || exit 1; \
 	done
 
-bench: build $(VENV)/.compare ## Measure side by side with PyTorch and write docs/benchmarks.md
+bench: torch-extension ## Measure side by side with PyTorch and write docs/benchmarks.md
 	$(BIN)/python benches/run.py --write docs/benchmarks.md
 	$(BIN)/python benches/sharding.py --write docs/benchmarks.md
 	$(BIN)/python benches/hot.py --write docs/benchmarks.md
@@ -176,5 +185,5 @@ clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-all coverage torch-coverage torch-releases soak repeat chaos chaos-processes bench wheel gpu-tools test-gpu gpu test-aarch64 install-aarch64 lint site docs pictures \
+.PHONY: help build demo test test-all coverage torch-coverage torch-extension torch-releases soak repeat chaos chaos-processes bench wheel gpu-tools test-gpu gpu test-aarch64 install-aarch64 lint site docs pictures \
 	fuzz fuzz-decoders clean

@@ -20,6 +20,7 @@ import torch
 from gt._gt import torch_device
 
 _SOURCE = pathlib.Path(__file__).parent / "extension.cpp"
+_connected = False
 
 
 def path() -> pathlib.Path:
@@ -38,7 +39,14 @@ def connect() -> bool:
     except RuntimeError as error:
         warnings.warn(f"gt.torch goes without its extension: {error}", stacklevel=2)
         return False
+    global _connected
+    _connected = True
     return True
+
+
+def is_connected() -> bool:
+    """Whether this process uses the extension."""
+    return _connected
 
 
 def build() -> pathlib.Path:

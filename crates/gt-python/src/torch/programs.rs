@@ -19,8 +19,9 @@ use crate::convert;
 
 /// The most programs of one kernel.
 const MOST: usize = 512;
-/// How many calls may be unlike all others before a kernel stops to keep what they issued.
+/// How many calls may be unlike all others before a kernel keeps what one in [`RARELY`] issued.
 const PATIENCE: u32 = 64;
+const RARELY: u32 = 16;
 
 /// What decides which instructions a function issues, apart from the tensors' elements.
 #[derive(PartialEq, Eq, Hash)]
@@ -103,10 +104,15 @@ impl Programs {
 }
 
 impl<K> Programs<K> {
-    /// Whether calls are so rarely alike that they need not be compared.
+    /// Whether nothing could be kept of so many calls that this one need not be looked at. Now and then
+    /// one is, as they may be others by now.
     pub fn is_hopeless(&self) -> bool {
-        let known = self.lock();
-        known.all.is_empty() && known.missed >= PATIENCE
+        let mut known = self.lock();
+        if !known.all.is_empty() || known.missed < PATIENCE {
+            return false;
+        }
+        known.missed = known.missed.wrapping_add(1).max(PATIENCE);
+        known.missed % PATIENCE != 0
     }
 
     /// What is kept of a call like this, and whether it is worth it to keep more.
@@ -117,7 +123,8 @@ impl<K> Programs<K> {
             Some(_) => known.found = known.found.saturating_add(1),
             None => known.missed = known.missed.saturating_add(1),
         }
-        (found, known.missed < known.found.saturating_add(PATIENCE))
+        let wants_more = known.missed < known.found.saturating_add(PATIENCE);
+        (found, wants_more || known.missed % RARELY == 0)
     }
 
     pub fn keep(&self, key: Key, kept: K) {
