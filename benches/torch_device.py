@@ -16,23 +16,35 @@ HERE = Path(__file__).resolve().parent
 THREADS = 2
 #: name: (what it is, its unit, the goal)
 WORKS = {
-    "add": ("small addition, in a chain", "us", "1.5 us"),
-    "recorded": ("the same, recorded by autograd", "us", "3.5 us"),
+    "add": ("small addition, in a chain", "us", "1.5 us; 1.0 us with the extension"),
+    "recorded": ("the same, recorded by autograd", "us", "3.5 us; 2.0 us"),
     "mlp": ("MLP 784-256-10, batch 64: step, SGD", "ms", "1.0 x"),
     "qwen3": ("Qwen3 of transformers, tiny: step, AdamW", "ms", "1.1 x"),
     "generate": ("the same: 16 tokens, cache, batch 1", "ms", "1.1 x"),
     "compiled": ("the step, its model by torch.compile: inductor, backend='gt'", "ms", "1.0 x"),
 }
-SIDES = {"cpu": "cpu", "again": "cpu", "embedded": "embedded", "tcp": None}
+#: side: (where it runs, whether with the part in C++)
+SIDES = {
+    "cpu": ("cpu", False),
+    "again": ("cpu", False),
+    "embedded": ("embedded", False),
+    "extension": ("embedded", True),
+    "tcp": (None, True),
+}
 
 
 def measure(work: str, rounds: int) -> str:
     """Run one work on all sides; give the table's line."""
     address, processes = cluster(THREADS)
-    threads = {"OMP_NUM_THREADS": str(THREADS), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    settings = {"OMP_NUM_THREADS": str(THREADS), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
     players = {
-        name: Side(HERE / "torch_device_player.py", side or address, work, environment=threads)
-        for name, side in SIDES.items()
+        name: Side(
+            HERE / "torch_device_player.py",
+            side or address,
+            work,
+            environment={**settings, "GT_TORCH_EXTENSION": str(int(extends))},
+        )
+        for name, (side, extends) in SIDES.items()
     }
     answers = in_turn(players, rounds)
     results = {name: [json.loads(answer) for answer in found] for name, found in answers.items()}
@@ -43,7 +55,7 @@ def measure(work: str, rounds: int) -> str:
     text, unit, goal = WORKS[work]
     base = medians["cpu"]
     cells = [text, f"{base:,.2f} {unit}", f"{medians['again'] / base:.2f}"]
-    for side in ("embedded", "tcp"):
+    for side in ("embedded", "extension", "tcp"):
         cells.append(f"{medians[side]:,.2f} {unit} = **{medians[side] / base:.2f} x**")
     return f"| {' | '.join([*cells, goal])} |"
 
@@ -58,15 +70,19 @@ def main() -> None:
 
     import torch
     import transformers
+    from gt.torch import extension
 
-    columns = ["work", "PyTorch, CPU", "A/A", "`cluster`, embedded", "`cluster`, tcp", "goal"]
+    extension.build()
+    columns = ["work", "PyTorch, CPU", "A/A", "`cluster`, embedded"]
+    columns += ["with the extension", "the same, tcp", "goal (tcp: 1.3 x)"]
     lines = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
     for work in args.work:
         lines.append(measure(work, args.rounds))
         print(lines[-1], flush=True)
     part = f"""PyTorch {torch.__version__} and transformers
 {transformers.__version__}, the same program on the device `cpu` and on `cluster`: {THREADS}
-threads, medians of {args.rounds} rounds in turn. Made by
+threads, medians of {args.rounds} rounds in turn. The extension is the
+[part in C++](pytorch.md#faster-with-a-c-compiler). Made by
 `python benches/torch_device.py --write docs/benchmarks.md`.
 
 {chr(10).join(lines)}

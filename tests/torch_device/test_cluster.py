@@ -1,40 +1,26 @@
-"""PyTorch programs on a server with workers: alone, several at once, and while a worker dies."""
+"""PyTorch programs on a server with workers: several at once, and while a worker dies."""
 
+import json
+import pathlib
 import subprocess
 import sys
 
 import pytest
 from processes import cluster, embedded_only
 
-torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
+pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
+pytest.importorskip("transformers")
+pytest.importorskip("torchvision")
+from models_of_torch import NAMES  # noqa: E402
+
 pytestmark = embedded_only
-
-PROGRAM = """
-import sys
-import gt, gt.torch, torch
-if len(sys.argv) > 1:
-    gt.connect(sys.argv[1])
-torch.manual_seed(0)
-model = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.Tanh(), torch.nn.Linear(32, 4))
-inputs, labels = torch.randn(16, 8), torch.randint(0, 4, (16,))
-model, inputs, labels = model.to("cluster"), inputs.to("cluster"), labels.to("cluster")
-optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-for step in range(40):
-    optimizer.zero_grad()
-    loss = torch.nn.functional.cross_entropy(model(inputs), labels)
-    loss.backward()
-    optimizer.step()
-    if step == 20:
-        print("half", loss.item(), flush=True)
-        if len(sys.argv) > 2:
-            sys.stdin.readline()
-print(loss.item(), sum(p.double().sum().item() for p in model.parameters()))
-"""
+PROGRAMS = pathlib.Path(__file__).parent / "models_of_torch.py"
 
 
-def start(*args):
+def start(names, *options):
+    """Run programs in a process of their own."""
     return subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", PROGRAM, *args],
+        [sys.executable, PROGRAMS, *options, *names],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -42,29 +28,35 @@ def start(*args):
     )
 
 
-def finish(process, answer=""):
-    said, errors = process.communicate(answer, timeout=100)
+def finish(process):
+    """Give what the programs gave, and what else was said."""
+    said, errors = process.communicate(timeout=200)
     assert process.returncode == 0, errors
-    return said.splitlines()[-1], errors
+    return [json.loads(line) for line in said.splitlines() if line != "half"], errors
 
 
 @pytest.fixture(scope="module")
 def expected():
-    return finish(start())[0]
+    """What each program gives in a process alone."""
+    return dict(zip(NAMES, finish(start(NAMES))[0], strict=True))
 
 
 def test_several_programs_at_once(expected):
+    """Each gives, to the bit, what it gives alone."""
+    shares = NAMES[::3], NAMES[1::3], NAMES[2::3]
     with cluster(2) as (address, _):
-        programs = [start(address) for _ in range(3)]
-        assert [finish(program)[0] for program in programs] == [expected] * 3
+        running = [start(names, "--server", address) for names in shares]
+        for names, process in zip(shares, running, strict=True):
+            assert finish(process)[0] == [expected[name] for name in names]
 
 
-def test_a_worker_dies(expected):
-    """Nothing is lost, and the program sees none of it but a line."""
+@pytest.mark.parametrize("name", ["Qwen3ForCausalLM", "MixtralForCausalLM", "resnet", "lstm"])
+def test_a_worker_dies(expected, name):
+    """In the midst of a step: nothing is lost, and the program sees none of it but a line."""
     with cluster(2) as (address, processes):
-        program = start(address, "wait")
-        assert program.stdout.readline().startswith("half")
+        program = start([name], "--server", address, "--pause")
+        assert program.stdout.readline() == "half\n"
         processes[1].kill()
-        said, errors = finish(program, "\n")
-    assert said == expected
+        found, errors = finish(program)
+    assert found == [expected[name]]
     assert "worker" in errors

@@ -43,9 +43,7 @@ def compile_graph(graph: GraphModule, inputs: list[Any]) -> Callable[..., Any]:
     kernel = torch_device.Kernel("gt::graph", translated)
 
     def run(*given: Any) -> list[Any]:
-        if any(isinstance(of, torch.Tensor) and of.is_neg() for of in given):
-            given = tuple(_resolved(of) for of in given)
-        found = kernel(*given, *constants)
+        found = kernel(*map(_resolved, given), *constants)
         return [_laid_out(one, like) for one, like in zip(found, expected, strict=True)]
 
     # PyTorch hands over the inputs as a list that it gives up, or one by one.
@@ -71,7 +69,12 @@ def _outputs(graph: GraphModule) -> list[Any]:
 
 
 def _resolved(given: Any) -> Any:
-    return given.resolve_neg() if isinstance(given, torch.Tensor) else given
+    """Give an input on the cluster, without marks."""
+    if not isinstance(given, torch.Tensor):
+        return given
+    if given.device.type != "cluster":
+        return given.to("cluster")
+    return given.resolve_neg() if given.is_neg() else given
 
 
 def _order(like: Any) -> list[int] | None:
@@ -95,8 +98,7 @@ def _translate(
 ) -> tuple[Callable[..., Any], list[torch.Tensor]]:
     """Make a function of GT's tensors with a line for each node, and none that is kept in vain.
 
-    Also give the graph's own tensors, which it takes after the others. Results are contiguous: their
-    axes are in the order that they are expected to have in memory.
+    Also give the graph's own tensors, which it takes after the others.
     """
     names: dict[Node, str] = {}
     held: dict[str, Any] = {}
@@ -125,20 +127,24 @@ def _translate(
         elif node.op == "get_attr":
             constants[name] = functools.reduce(getattr, node.target.split("."), graph)
         elif node.op == "output":
-            for at, (one, like) in enumerate(zip(node.args[0], expected, strict=True)):
-                order = _order(like)
-                result = written(one) if order is None else f"{written(one)}.permute({order})"
-                lines.append(f"r{at} = {result}")
-            lines.append(f"return ({''.join(f'r{at}, ' for at in range(len(expected)))})")
+            found = zip(node.args[0], expected, strict=True)
+            lines.append(f"return ({''.join(_result(written(of), like) for of, like in found)})")
             break
         else:
             lines.append(f"{name} = {_call(node, hold, written)}")
         done = [of for of, last in last_uses.items() if last is node and of.op != "get_attr"]
         if done:
             lines.append(f"del {', '.join(names[of] for of in done)}")
-    source = f"def run({', '.join([*parameters, *constants])}):\n" + "".join(f"    {line}\n" for line in lines)
+    head = f"def run({', '.join([*parameters, *constants])}):"
+    source = "\n    ".join([head, *lines])
     exec(compile(source, "<gt.torch graph>", "exec"), held)
     return held["run"], list(constants.values())
+
+
+def _result(name: str, like: Any) -> str:
+    """Write a result, whose axes are in the order that they are expected to have in memory."""
+    order = _order(like)
+    return f"{name}, " if order is None else f"{name}.permute({order}), "
 
 
 def _call(node: Node, hold: Callable[[Any], str], written: Callable[[Any], str]) -> str:

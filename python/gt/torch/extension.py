@@ -1,7 +1,7 @@
-"""The part of gt.torch in C++, which is optional: operations take a third of the time with it.
+"""The part of gt.torch in C++, which is optional: with it, operations take about half the time.
 
-`python -m gt.torch.build` builds it for the PyTorch that is installed, and `import gt.torch` uses it
-from then on, unless `GT_TORCH_EXTENSION=0`.
+`python -m gt.torch.build` builds it for the PyTorch that is installed, and from then on
+`import gt.torch` uses it, unless `GT_TORCH_EXTENSION=0`.
 """
 
 from __future__ import annotations
