@@ -84,7 +84,9 @@ def test_without_a_compiler(tmp_path):
         timeout=100,
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("gt.torch.build needs a C++ compiler") and "hint" in done.stderr
+    assert (
+        done.stderr.startswith("gt.torch.build: a C++ compiler is needed") and "hint" in done.stderr
+    )
     failing = tmp_path / "c++"
     failing.write_text("#!/bin/sh\necho no headers >&2\nexit 3\n")
     failing.chmod(0o755)
@@ -248,3 +250,113 @@ def test_calls_need_no_python():
         sys.setprofile(None)
     assert found.equal(expected)
     assert not [of for of in called if f"{os.sep}gt{os.sep}" in of]
+
+
+def test_events_and_streams():
+    """There is one stream, and events have nothing to order: none of it is an error."""
+    first, last = torch.Event(device="cluster"), torch.Event(device="cluster")
+    first.record()
+    last.record()
+    last.synchronize()
+    stream = torch.accelerator.current_stream()
+    stream.wait_event(first)
+    stream.wait_stream(stream)
+    stream.synchronize()
+    assert first.query() and stream.query()
+
+
+@needs_extension
+def test_a_number_and_an_empty_tensor_of_the_host():
+    """They are told apart, whichever came first."""
+    x = torch.ones(1, device="cluster")
+    for _ in range(3):
+        assert (x + 0).item() == 1 and (x * 0.0).item() == 0
+    for empty in (torch.empty(0, dtype=torch.int64), torch.empty(0)):
+        with pytest.raises(RuntimeError, match="same device"):
+            x + empty
+
+
+@needs_extension
+def test_which_argument_is_given():
+    """A result that is an argument is the one that the operator writes to."""
+    add = torch.ops.aten.add.out
+    with torch.inference_mode():
+        a, one = torch.zeros(2, device="cluster"), torch.ones(2, device="cluster")
+        for _ in range(3):
+            assert add(a, one, out=a) is a
+            alias = a.detach()
+            assert add(a, one, out=alias) is alias
+
+
+def test_a_folder_that_cannot_be_read(tmp_path):
+    """The device is there all the same."""
+    code = "import torch, gt.torch; print(torch.ones(2, device='cluster').sum().item())"
+    closed = tmp_path / "file"
+    closed.write_text("no folder")
+    assert python(code, XDG_CACHE_HOME=str(closed)).stdout == "2.0\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "gt.torch.build"],
+        env={**os.environ, "XDG_CACHE_HOME": str(closed)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+
+
+@needs_extension
+def test_the_end_of_the_process():
+    """What computes at the very end is refused as anything else, and nothing crashes."""
+    code = """if True:
+        import atexit
+        def late():
+            try:
+                x.sinh()
+            except Exception as error:
+                print(type(error).__name__)
+        atexit.register(late)
+        import torch, gt.torch
+        x = torch.ones(2, device="cluster")
+        for _ in range(3):
+            y = x * 2
+    """
+    done = python(code)
+    assert done.returncode == 0, done.stderr
+    assert "INTERNAL" not in done.stderr
+
+
+@needs_extension
+def test_forks_beside_threads():
+    """A child that is forked while threads compute does not wait for what they held."""
+    code = """if True:
+        import os, sys, threading, time
+        import torch, gt.torch
+        x = torch.ones(3, device="cluster")
+        stops = False
+        def work():
+            y = x
+            while not stops:
+                y = torch.tanh(y + x)
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        [thread.start() for thread in threads]
+        hung = 0
+        for _ in range(12):
+            child = os.fork()
+            if child == 0:
+                y = x * 2
+                y = None
+                os._exit(0)
+            for _ in range(1000):
+                if os.waitpid(child, os.WNOHANG)[0]:
+                    break
+                time.sleep(0.01)
+            else:
+                hung += 1
+                os.kill(child, 9)
+                os.waitpid(child, 0)
+        stops = True
+        [thread.join() for thread in threads]
+        print(hung)
+    """
+    done = python(code)
+    assert done.stdout == "0\n", done.stderr

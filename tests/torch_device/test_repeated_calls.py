@@ -171,3 +171,36 @@ def test_views_of_inference_tensors():
         return found
 
     assert seen("cluster") == seen("cpu")
+
+
+@embedded_only
+def test_values_of_two_sessions():
+    """They are never one, even where both are the nth of their session."""
+    with gt.Session(workers=1):
+        ours = [torch.full((3,), float(i), device="cluster") for i in range(8)]
+        for _ in range(3):
+            copy = ours[2].clone()
+            assert (copy * ours[2]).tolist() == [4.0] * 3
+            assert torch.cat([ours[2], ours[2]]).tolist() == [2.0] * 6
+            torch.addcmul(ours[2], ours[2], ours[2])
+        with gt.Session(workers=1):
+            theirs = [torch.full((3,), 10.0 + i, device="cluster") for i in range(8)]
+            for one, other in zip(ours, theirs, strict=True):
+                for operation in (torch.mul, torch.add, lambda a, b: torch.cat([a, b])):
+                    with pytest.raises((RuntimeError, ValueError), match="session"):
+                        operation(one, other)
+                with pytest.raises((RuntimeError, ValueError), match="session"):
+                    torch.addcmul(one, other, other)
+
+
+def test_what_does_not_fit():
+    """Errors of shapes and ranges are PyTorch's, in the second call as in the first."""
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"size of tensor a \(0\) must match"):
+            torch.zeros(0, device="cluster").copy_(torch.ones(3, device="cluster"))
+        with pytest.raises(RuntimeError, match="unsupported range"):
+            torch.arange(0, float("nan"), device="cluster")
+        with pytest.raises(RuntimeError, match="step must be nonzero"):
+            torch.arange(0, 3, 0, device="cluster")
+        with pytest.raises(RuntimeError, match="inconsistent with step sign"):
+            torch.arange(0, 3, -1, device="cluster")

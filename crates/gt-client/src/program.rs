@@ -2,8 +2,8 @@
 //! of the same shapes and dtypes without running the function.
 //!
 //! Numbers that the function passes on as they are may be others each time. Whoever keeps a program
-//! knows what else the function looked at. A function that waits for a
-//! value, sends data or draws random numbers leaves none.
+//! knows what else the function looked at. A function that waits for a value, sends data or draws
+//! random numbers leaves none.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -83,6 +83,9 @@ impl Recorder {
     fn of(session: &Session, inputs: &[ValueRef], numbers: &[f64]) -> Option<Recorder> {
         let mut names = FxHashMap::default();
         for (number, input) in inputs.iter().enumerate() {
+            if !input.session().is(session) {
+                return None;
+            }
             if names.insert(input.value().id(), number as u32).is_some() {
                 // Which of the two is meant where both are the same, nobody can tell.
                 return None;
@@ -171,7 +174,7 @@ pub fn record<T>(
 
 /// Begins to record what this thread issues in a session for some tensors. `numbers` are those that are
 /// passed on to operations as they are, and are issued at no other place. There is no recording where two
-/// inputs are one, inside another recording, in `vmap` or under autocast.
+/// inputs are one or of another session, inside another recording, in `vmap` or under autocast.
 pub fn begin(session: &Session, inputs: &[ValueRef], numbers: &[f64]) -> Option<Running> {
     if vmap::is_active() || autocast::autocast().is_some() || is_recording() {
         return None;
@@ -225,6 +228,12 @@ impl Recording {
 }
 
 impl Program {
+    /// How many instructions it has.
+    #[allow(clippy::len_without_is_empty, reason = "nobody asks for programs without any")]
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
     /// Issues the instructions in a session for other inputs and numbers, and returns the results;
     /// `None` if the inputs are of other shapes or dtypes, or of another session.
     #[track_caller]

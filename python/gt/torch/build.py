@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 
@@ -11,8 +12,8 @@ def main() -> int:
 
     try:
         made = extension.build()
-    except RuntimeError as error:
-        print(error, file=sys.stderr)
+    except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
+        print(f"gt.torch.build: {error}", file=sys.stderr)
         return 1
     print(f"built {made}; `import gt.torch` uses it")
     return 0

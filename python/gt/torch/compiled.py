@@ -78,10 +78,14 @@ def _resolved(given: Any) -> Any:
 
 
 def _order(like: Any) -> list[int] | None:
-    """Give the axes by their order in memory, where it is another than that of the axes."""
+    """Give the axes by their order in memory, where elements lie without gaps in another order.
+
+    Results with gaps, or of which several elements are one, are contiguous instead.
+    """
     if not isinstance(like, torch.Tensor) or like.is_contiguous():
         return None
-    return sorted(range(like.ndim), key=lambda axis: -like.stride(axis))
+    order = sorted(range(like.ndim), key=lambda axis: (-like.stride(axis), -like.shape[axis]))
+    return order if like.permute(order).is_contiguous() else None
 
 
 def _laid_out(found: Any, like: Any) -> Any:
@@ -90,7 +94,7 @@ def _laid_out(found: Any, like: Any) -> Any:
         return found
     if like.device.type == "cpu":
         return found.cpu()
-    return found if like.is_contiguous() else found.as_strided(like.shape, like.stride())
+    return found if _order(like) is None else found.as_strided(like.shape, like.stride())
 
 
 def _translate(

@@ -278,6 +278,19 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   c10::DeviceIndex deviceCount() const noexcept override {
     return 1;
   }
+  // There is one stream, and events have nothing to order.
+  void record(void**, const c10::Stream&, c10::DeviceIndex, c10::EventFlag) const override {}
+  void block(void*, const c10::Stream&) const override {}
+  bool queryEvent(void*) const override {
+    return true;
+  }
+  void destroyEvent(void*, c10::DeviceIndex) const noexcept override {}
+  void synchronizeEvent(void*) const override {}
+  bool queryStream(const c10::Stream&) const override {
+    return true;
+  }
+  void synchronizeStream(const c10::Stream&) const override {}
+  void synchronizeDevice(c10::DeviceIndex) const override {}
 };
 
 std::vector<torch::Library>& libraries() {
@@ -304,10 +317,19 @@ extern "C" void gt_torch_connect(const Calls* from, void** give) {
   aten.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));
 }
 
-// Registers the kernel of an operator, `add` with the overload `Tensor`. Returns why it cannot.
-extern "C" const char* gt_torch_register(const char* name, const char* overload, const void* kernel) {
+// Registers the kernel of an operator, `add` with the overload `Tensor`, and declares its twin.
+// Returns why it cannot.
+extern "C" const char* gt_torch_register(
+    const char* name,
+    const char* overload,
+    const char* schema,
+    const void* kernel) {
   static std::string failure;
   try {
+    // It outlives Python's kernel, so that a call at the end of the process is an error as any other.
+    static auto* twins = new torch::Library(
+        torch::Library::FRAGMENT, "gt_cluster", std::nullopt, __FILE__, __LINE__);
+    twins->def(schema);
     auto twin = c10::Dispatcher::singleton().findSchemaOrThrow(
         (std::string("gt_cluster::") + name).c_str(), overload);
     auto full = *overload ? std::string(name) + "." + overload : std::string(name);

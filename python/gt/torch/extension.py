@@ -32,10 +32,17 @@ def path() -> pathlib.Path:
 
 def connect() -> bool:
     """Load the extension if it is built and wanted; whether it is there."""
-    if os.environ.get("GT_TORCH_EXTENSION") == "0" or not path().exists():
+    if os.environ.get("GT_TORCH_EXTENSION") == "0":
         return False
     try:
-        torch_device.connect_extension(str(path()))
+        made = path()
+        if not made.exists():
+            return False
+    except (OSError, RuntimeError):
+        # There is no home, or it cannot be read.
+        return False
+    try:
+        torch_device.connect_extension(str(made))
     except RuntimeError as error:
         warnings.warn(f"gt.torch goes without its extension: {error}", stacklevel=2)
         return False
@@ -58,8 +65,8 @@ def build() -> pathlib.Path:
     compiler = shutil.which(os.environ.get("CXX") or "c++")
     if compiler is None:
         raise RuntimeError(
-            "gt.torch.build needs a C++ compiler, and there is neither c++ nor $CXX\n"
-            "  hint: apt install g++; without it, gt.torch works as well, and slower"
+            "a C++ compiler is needed, and there is neither c++ nor $CXX\n"
+            "  hint: apt install g++; without it, gt.torch works as well, but slower"
         )
     made = path()
     made.parent.mkdir(parents=True, exist_ok=True)

@@ -66,16 +66,16 @@ def _register(found: dict[str, Callable[..., Any]]) -> None:
 
 def _register_repeated(found: dict[str, Callable[..., Any]]) -> None:
     """Register kernels in Python for calls that are new, and those of the extension for others."""
-    twins = _library("gt_cluster", "FRAGMENT")
-    for name, kernel in (found | _of_lists()).items():
-        twins.define(str(overload_of(name)._schema).removeprefix("aten::"))
-        twins.impl(name, kernel, _KEY)
+    twins = _library("gt_cluster", "IMPL")
+    for name, kernel in (found | _kernels_of_lists()).items():
         packet, _, overload = name.partition(".")
+        schema = str(overload_of(name)._schema).removeprefix("aten::")
         passes = getattr(kernel, "passes_numbers", packet.rstrip("_") in _PASSING_LISTS)
-        torch_device.register_repeated(packet, overload, passes)
+        torch_device.register_repeated(packet, overload, schema, passes)
+        twins.impl(name, kernel, _KEY)
 
 
-def _of_lists() -> dict[str, Callable[..., Any]]:
+def _kernels_of_lists() -> dict[str, Callable[..., Any]]:
     """Give kernels of the operators of lists: PyTorch's, which take one tensor after the other.
 
     What all of them issue is kept as one.

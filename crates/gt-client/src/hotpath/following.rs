@@ -245,8 +245,8 @@ impl Following {
         self.position
     }
 
-    /// Whether the steps held back are a part worth sending ahead of the rest: each is as long as all
-    /// before it since the last flush, and half the least part is still to come.
+    /// Whether the steps held back are sent ahead of the rest: after 64, 128, 256 and so on since the
+    /// last flush, where at least 32 are still to come.
     pub fn is_part(&self, known: &Known) -> bool {
         let steps = self.position - self.flushed;
         steps >= PART && steps.is_power_of_two() && known.len() - self.position >= PART / 2

@@ -9,9 +9,10 @@
 //!
 //! A command that matches the next step of a template is not sent: one invocation at the end of the
 //! iteration stands for all its steps. In a loop in which somebody waits for values, a long iteration
-//! is sent in a few parts, so that workers begin while the rest is issued. When the stream leaves the template, or somebody waits for a value, the
-//! steps matched so far are sent as a part of an iteration, and ordinary commands follow. So a
-//! template changes how much is sent, never what is computed.
+//! is sent in a few parts, so that workers begin while the rest is issued. When the stream leaves the
+//! template, or somebody waits for a value, the steps matched so far are sent as a part of an
+//! iteration, and ordinary commands follow. So a template changes how much is sent, never what is
+//! computed.
 
 mod following;
 mod history;

@@ -33,9 +33,9 @@ impl ValueRef {
         &self.0.session
     }
 
-    /// Its number in its session's stream.
-    pub fn id(&self) -> u64 {
-        self.0.id().0
+    /// A number that no other value has while this one lives, in whichever session.
+    pub fn identity(&self) -> u64 {
+        Arc::as_ptr(&self.0) as u64
     }
 }
 

@@ -23,7 +23,7 @@ use super::streams::Streams;
 use super::touches::{Span, Touches};
 use super::write::write;
 
-/// The most plans kept for a session.
+/// The most plans kept for a session: a loop may have some for each part in which it is sent.
 const MOST: usize = 256;
 
 /// The planned iterations of a session.
@@ -159,8 +159,8 @@ impl Planner {
     }
 
     /// Keeps the plan of an iteration, of which `lists` are the slots' commands. A whole iteration
-    /// is sent as its template at once; a part of one rarely repeats, and is sent as plain
-    /// commands.
+    /// is sent as its template at once; a part of one may not come again, and is sent as
+    /// plain commands the first time.
     pub fn keep_plan(
         &self,
         plans: &mut Plans,

@@ -39,9 +39,10 @@ pub(super) fn tensor_beside(
     let session = session::ready_session(py, &other.0)?;
     source::note(py);
     let dtype = dtype::parse_optional(dtype)?;
-    let is_number = data.is_exact_instance_of::<PyFloat>()
-        || data.is_exact_instance_of::<PyInt>()
-        || data.is_exact_instance_of::<PyBool>();
+    let is_number = dtype.is_some()
+        && (data.is_exact_instance_of::<PyFloat>()
+            || data.is_exact_instance_of::<PyInt>()
+            || data.is_exact_instance_of::<PyBool>());
     if is_number {
         // An instruction: what is repeated sends no data.
         return Ok(PyTensor(filled(&session, Shape::SCALAR, data, dtype)?));

@@ -13,6 +13,7 @@ use gt::drivers::embedded::fork::is_in_engine;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use super::lock::with_lock;
 use super::wait::detached;
 use super::{current, exit};
 
@@ -69,6 +70,33 @@ impl Drop for Changing {
     }
 }
 
+/// How many threads are in the midst of what they do without Python's lock.
+static UNLOCKED: AtomicUsize = AtomicUsize::new(0);
+
+/// While this lives, other threads' forks wait: for what PyTorch asks of GT without Python's lock,
+/// which else keeps forks away.
+pub struct Unlocked;
+
+impl Unlocked {
+    pub fn new() -> Unlocked {
+        loop {
+            UNLOCKED.fetch_add(1, Ordering::SeqCst);
+            if FORKING.load(Ordering::SeqCst) == 0 {
+                return Unlocked;
+            }
+            UNLOCKED.fetch_sub(1, Ordering::SeqCst);
+            // The forking thread needs the lock, which this one may have.
+            with_lock(|py| detached(py, || thread::sleep(PAUSE)));
+        }
+    }
+}
+
+impl Drop for Unlocked {
+    fn drop(&mut self) {
+        UNLOCKED.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Waits until no thread is starting or ending a session, but not for ever.
 pub fn wait_for_changes(limit: Duration) {
     let since = Instant::now();
@@ -88,7 +116,7 @@ fn before_fork(py: Python<'_>) {
     FORKING.fetch_add(1, Ordering::SeqCst);
     let own = usize::from(DEPTH.get() > 0);
     py.detach(|| {
-        while CHANGING.load(Ordering::SeqCst) > own {
+        while CHANGING.load(Ordering::SeqCst) > own || UNLOCKED.load(Ordering::SeqCst) > 0 {
             thread::sleep(PAUSE);
         }
         gt::drivers::embedded::fork::hold_all();
@@ -107,6 +135,7 @@ fn after_fork_in_parent(py: Python<'_>) {
 #[pyfunction]
 fn after_fork_in_child() {
     FORKING.store(0, Ordering::SeqCst);
+    UNLOCKED.store(0, Ordering::SeqCst);
     // It is this thread now.
     current::become_main_thread();
 }

@@ -6,18 +6,22 @@
 //! - [`object`]: the Python object for a session, and `with` blocks.
 //! - [`wait`]: waiting, and making room before an instruction.
 //! - [`fork`]: what happens around a fork; [`exit`]: at the end of the process.
+//! - [`lock`]: Python's lock, where PyTorch calls.
 
 mod current;
 mod default;
 pub mod exit;
 pub mod fork;
 mod handle;
+mod lock;
 mod object;
 mod wait;
 
 use pyo3::prelude::*;
 
 pub use current::{current, note, within};
+pub use fork::Unlocked;
+pub use lock::with_lock;
 pub use object::PySession;
 pub use wait::{at_exit, ready, ready_current, ready_session, waiting};
 

@@ -17,8 +17,9 @@ use super::results::{Form, Results};
 use super::side::Torch;
 use crate::convert;
 
-/// The most programs of one kernel.
+/// The most programs of one kernel, and the most instructions in all of them.
 const MOST: usize = 512;
+const MOST_STEPS: usize = 1 << 17;
 /// How many calls may be unlike all others before a kernel keeps what one in [`RARELY`] issued.
 const PATIENCE: u32 = 64;
 const RARELY: u32 = 16;
@@ -31,9 +32,19 @@ pub struct Key(SmallVec<[u64; 24]>);
 pub struct Programs<K = Kept>(Mutex<Known<K>>);
 
 struct Known<K> {
-    all: FxHashMap<Key, Arc<K>>,
+    all: FxHashMap<Key, Entry<K>>,
+    /// The instructions of all of them.
+    steps: usize,
+    clock: u64,
     found: u32,
     missed: u32,
+}
+
+struct Entry<K> {
+    kept: Arc<K>,
+    steps: usize,
+    /// When it was used last.
+    used: u64,
 }
 
 /// A program, and what becomes of its outputs.
@@ -44,7 +55,8 @@ pub struct Kept {
 
 impl<K> Default for Programs<K> {
     fn default() -> Programs<K> {
-        Programs(Mutex::new(Known { all: FxHashMap::default(), found: 0, missed: 0 }))
+        let all = FxHashMap::default();
+        Programs(Mutex::new(Known { all, steps: 0, clock: 0, found: 0, missed: 0 }))
     }
 }
 
@@ -58,7 +70,7 @@ pub struct Inputs {
 impl Inputs {
     /// The place of a value among them.
     pub fn take(&mut self, value: ValueRef) -> usize {
-        let (place, is_new) = self.ids.take(value.id());
+        let (place, is_new) = self.ids.take(value.identity());
         if is_new {
             self.values.push(value);
         }
@@ -97,7 +109,8 @@ impl Programs {
             && let Some((outputs, form)) = results.outputs()
             && let Some(program) = recording.finish(&outputs)
         {
-            self.keep(key, Kept { program, form });
+            let steps = program.len();
+            self.keep(key, Kept { program, form }, steps);
         }
         Ok(results)
     }
@@ -118,7 +131,12 @@ impl<K> Programs<K> {
     /// What is kept of a call like this, and whether it is worth it to keep more.
     pub fn find(&self, key: &Key) -> (Option<Arc<K>>, bool) {
         let mut known = self.lock();
-        let found = known.all.get(key).cloned();
+        known.clock += 1;
+        let clock = known.clock;
+        let found = known.all.get_mut(key).map(|entry| {
+            entry.used = clock;
+            Arc::clone(&entry.kept)
+        });
         match &found {
             Some(_) => known.found = known.found.saturating_add(1),
             None => known.missed = known.missed.saturating_add(1),
@@ -127,16 +145,32 @@ impl<K> Programs<K> {
         (found, wants_more || known.missed % RARELY == 0)
     }
 
-    pub fn keep(&self, key: Key, kept: K) {
+    /// Keeps what a call has issued, so many instructions.
+    pub fn keep(&self, key: Key, kept: K, steps: usize) {
         let mut known = self.lock();
-        if known.all.len() >= MOST {
-            known.all.clear();
+        if known.all.len() >= MOST || known.steps >= MOST_STEPS {
+            known.forget_half();
         }
-        known.all.insert(key, Arc::new(kept));
+        let entry = Entry { kept: Arc::new(kept), steps, used: known.clock };
+        known.steps += steps;
+        if let Some(before) = known.all.insert(key, entry) {
+            known.steps -= before.steps;
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Known<K>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K> Known<K> {
+    /// Forgets those that were not used for longest.
+    fn forget_half(&mut self) {
+        let mut times: Vec<u64> = self.all.values().map(|entry| entry.used).collect();
+        times.sort_unstable();
+        let median = times.get(times.len() / 2).copied().unwrap_or_default();
+        self.all.retain(|_, entry| entry.used >= median);
+        self.steps = self.all.values().map(|entry| entry.steps).sum();
     }
 }
 

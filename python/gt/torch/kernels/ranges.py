@@ -30,8 +30,15 @@ def _steps(dtype, count, start, step):
 
 def _count(start, end, step):
     """Give how many steps lead from start up to but without end."""
-    if step == 0 or (end - start) / step < 0:
-        raise RuntimeError(f"arange: no steps of {step} lead from {start} to {end}")
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not all(math.isfinite(of) for of in (start, end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) / step < 0:
+        raise RuntimeError(
+            f"upper bound and lower bound inconsistent with step sign: no steps of {step} lead "
+            f"from {start} to {end}"
+        )
     if _is_whole(start, end, step):
         return -((start - end) // step)
     return math.ceil((end - start) / step)
@@ -51,6 +58,8 @@ def arange(start, end, step=1, *, dtype=None, layout=None, device=None, pin_memo
     check_layout(layout)
     if dtype is None:
         dtype = torch.int64 if _is_whole(start, end, step) else torch.get_default_dtype()
+    if dtype == torch.bool:
+        raise NotImplementedError("arange has no steps of torch.bool")
     steps = _steps(dtype, _count(start, end, step), start, step)
     return torch_device.wrap(steps.to(dtypes.to_gt(dtype)))
 

@@ -1,6 +1,6 @@
 //! A call: what decides which instructions it issues, and for which tensors and numbers.
 
-use gt::Session;
+use gt::{Session, Shape};
 use smallvec::SmallVec;
 
 use super::argument::{self, Argument, CLUSTER, CONJUGATE_OR_NEGATIVE, HOST, Kind, WRAPPED_NUMBER};
@@ -10,8 +10,19 @@ use crate::torch::places::Places;
 use crate::torch::programs::{Inputs, Key};
 use crate::torch::storage::{self, Content};
 
+/// What an argument begins with in a key tells what follows, so that no two calls have one key:
+/// [`Kind`] in the first byte, then a dtype, and these marks.
+const WHOLE: u64 = 1 << 16;
+const WRAPPED: u64 = 1 << 17;
+const EMPTY: u64 = 1 << 18;
+const VARIABLE: u64 = 1 << 19;
+
+/// PyTorch's number of float64.
+const FLOAT64: u8 = 7;
+
 /// A call, read.
-pub struct Call {
+pub struct Call<'a> {
+    pub arguments: &'a [Argument],
     pub key: Key,
     /// The numbers of the storages of its tensors.
     pub storages: Places,
@@ -19,29 +30,31 @@ pub struct Call {
     pub inputs: Inputs,
     /// The numbers that may be others.
     pub numbers: SmallVec<[f64; 2]>,
+    passes_numbers: bool,
 }
 
-impl Call {
-    /// Nothing was read yet.
-    pub fn new() -> Call {
+impl<'a> Call<'a> {
+    /// Nothing was read yet. `passes_numbers` says that the kernel hands numbers on to operations as
+    /// they are, where all tensors are of floats.
+    pub fn new(arguments: &'a [Argument], passes_numbers: bool) -> Call<'a> {
+        let is_float = |of: &Argument| argument::dtype(of.dtype).is_some_and(|of| of.is_float());
+        let mut tensors =
+            arguments.iter().filter(|of| of.kind == Kind::Tensor && of.device == CLUSTER);
         Call {
+            arguments,
             key: Key::new(),
             storages: Places::default(),
             inputs: Inputs::default(),
             numbers: SmallVec::new(),
+            passes_numbers: passes_numbers && tensors.all(is_float),
         }
     }
 
     /// Reads a call; `None` where more decides what it issues than can be told. `dtype` is PyTorch's
-    /// default; `passes_numbers` says that the kernel hands numbers on to operations as they are.
-    pub fn read(&mut self, arguments: &[Argument], dtype: u8, passes_numbers: bool) -> Option<()> {
-        let passes_numbers = passes_numbers
-            && arguments
-                .iter()
-                .filter(|of| of.kind == Kind::Tensor && of.device == CLUSTER)
-                .all(|of| argument::dtype(of.dtype).is_some_and(|dtype| dtype.is_float()));
+    /// default.
+    pub fn read(&mut self, dtype: u8) -> Option<()> {
         self.key.words(&[u64::from(dtype)]);
-        arguments.iter().try_for_each(|given| self.take(given, passes_numbers))
+        self.arguments.iter().try_for_each(|given| self.take(given))
     }
 
     /// The session that it issues in: its tensors', else the current one.
@@ -52,29 +65,18 @@ impl Call {
         }
     }
 
-    fn take(&mut self, given: &Argument, passes_numbers: bool) -> Option<()> {
+    fn take(&mut self, given: &Argument) -> Option<()> {
         let code = given.kind as u64;
         match given.kind {
             Kind::None => self.key.words(&[code]),
             Kind::Integer | Kind::Boolean | Kind::Device => self.key.words(&[code, given.value]),
             Kind::List => self.key.words(&[code, u64::from(given.count)]),
-            Kind::Float => self.number(f64::from_bits(given.value), code, passes_numbers),
+            Kind::Float => self.number(f64::from_bits(given.value), code, true),
             Kind::Text => {
                 self.key.words(&[code]);
                 self.key.word(std::str::from_utf8(given.text()).ok()?);
             }
-            Kind::Tensor if given.device == HOST && given.sizes().contains(&0) => {
-                // It has no elements.
-                self.key
-                    .words(&[code | u64::from(given.dtype) << 8 | u64::from(given.count) << 16]);
-                self.key.lengths(given.sizes());
-            }
-            Kind::Tensor if given.device == HOST => {
-                let number = given.host_number()?;
-                let code = code | u64::from(given.dtype) << 8 | u64::from(given.marks) << 16;
-                let passes = passes_numbers && given.marks & WRAPPED_NUMBER != 0;
-                self.number(number, code, passes && given.dtype == 7);
-            }
+            Kind::Tensor if given.device == HOST => return self.host_tensor(given),
             Kind::Tensor => return self.tensor(given),
             Kind::Other => return None,
         }
@@ -82,7 +84,8 @@ impl Call {
     }
 
     fn number(&mut self, number: f64, code: u64, passes: bool) {
-        if !passes || SPECIAL.contains(&number) || number.is_nan() {
+        let passes = passes && self.passes_numbers && !number.is_nan();
+        if !passes || SPECIAL.contains(&number) {
             return self.key.words(&[code, number.to_bits()]);
         }
         let known = self.numbers.iter().position(|of| *of == number);
@@ -90,8 +93,21 @@ impl Call {
             self.numbers.push(number);
             self.numbers.len() - 1
         });
-        // No other word that begins an argument has this bit.
-        self.key.words(&[code | 1 << 63, which as u64]);
+        self.key.words(&[code | VARIABLE, which as u64]);
+    }
+
+    /// Takes a tensor of the host's that is a number, or has no elements.
+    fn host_tensor(&mut self, given: &Argument) -> Option<()> {
+        let code = given.kind as u64 | u64::from(given.dtype) << 8;
+        if given.sizes().contains(&0) {
+            self.key.words(&[code | EMPTY, u64::from(given.count)]);
+            self.key.lengths(given.sizes());
+            return Some(());
+        }
+        let is_wrapped = given.marks & WRAPPED_NUMBER != 0;
+        let code = if is_wrapped { code | WRAPPED } else { code };
+        self.number(given.host_number()?, code, is_wrapped && given.dtype == FLOAT64);
+        Some(())
     }
 
     fn tensor(&mut self, given: &Argument) -> Option<()> {
@@ -100,33 +116,39 @@ impl Call {
         }
         let number = storage::number(given.address)?;
         let sizes = || given.sizes().iter().map(|&size| size as usize);
-        // Elements of a blank storage are not defined.
-        let (root, is_whole, elements) = storage::look(number, |held| {
-            let dtype = argument::number(held.dtype);
-            let fits = given.dtype == dtype && sizes().eq(held.shape.iter().copied());
-            let is_whole = fits && given.offset == 0 && is_contiguous(given);
-            let root = if is_whole { None } else { Some((dtype, held.shape)) };
+        let (dtype, shape, elements) = storage::look(number, |held| {
             let elements = match &held.content {
                 Content::Elements(elements) => Some(Some(elements.clone())),
+                // They are not defined.
                 Content::Blank => Some(None),
                 Content::Bytes(_) => None,
             };
-            (root, is_whole, elements)
+            (argument::number(held.dtype), held.shape, elements)
         })?;
-        // Storages of the same elements are one input.
+        let fits = given.dtype == dtype && sizes().eq(shape.iter().copied());
+        let is_whole = fits && given.offset == 0 && is_contiguous(given);
         let input = elements?.map_or(0, |elements| self.inputs.take(elements) as u64 + 1);
-        let (place, _) = self.storages.take(number as u64);
-        let code = Kind::Tensor as u64 | u64::from(given.dtype) << 8 | u64::from(is_whole) << 16;
-        let code = code | u64::from(given.count) << 24 | (place as u64) << 32;
-        self.key.words(&[code, input]);
+        let (place, is_new) = self.storages.take(number as u64);
+        let code = given.kind as u64 | u64::from(given.dtype) << 8;
+        let code = code | if is_whole { WHOLE } else { 0 } | u64::from(given.count) << 24;
+        self.key.words(&[code, input, place as u64]);
+        if !is_new {
+            // Of those over one storage, which are one tensor.
+            let is_this = |of: &Argument| of.kind == given.kind && of.value == given.value;
+            self.key.words(&[self.arguments.iter().position(is_this)? as u64]);
+        }
         self.key.lengths(given.sizes());
-        if let Some((dtype, shape)) = root {
-            self.key.lengths(given.strides());
-            let root = u64::from(dtype) | (shape.rank() as u64) << 8;
-            self.key.words(&[given.offset as u64, root]);
-            shape.iter().for_each(|&length| self.key.words(&[length as u64]));
+        if !is_whole {
+            self.part(given, dtype, shape);
         }
         Some(())
+    }
+
+    /// Takes where a tensor's elements are in a storage of this dtype and shape.
+    fn part(&mut self, given: &Argument, dtype: u8, shape: Shape) {
+        self.key.lengths(given.strides());
+        self.key.words(&[given.offset as u64, u64::from(dtype), shape.rank() as u64]);
+        shape.iter().for_each(|&length| self.key.words(&[length as u64]));
     }
 }
 

@@ -1,21 +1,26 @@
 //! Kernels that PyTorch calls without Python, where gt.torch's extension in C++ is built.
 //!
 //! The extension describes each call by its arguments ([`argument`], [`call`]); one that is like an
-//! earlier one is done again ([`repeated`]), and any other goes to a kernel in Python.
+//! earlier one is done again ([`repeated`], [`effects`]), and any other goes to a kernel in Python.
 
 mod argument;
 mod call;
+mod effects;
+mod pending;
 mod repeated;
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use super::storage;
+use crate::session::Unlocked;
 use argument::Argument;
+use effects::Layout;
 use repeated::Repeated;
 
 /// What becomes of a call; as `Outcome` in extension.cpp.
@@ -68,7 +73,7 @@ struct Calls {
 
 impl Results {
     /// Adds a new tensor over a storage.
-    fn tensor(self, address: usize, bytes: usize, layout: &repeated::Layout) {
+    fn tensor(self, address: usize, bytes: usize, layout: &Layout) {
         let made = Made {
             address,
             bytes: bytes as u64,
@@ -116,7 +121,11 @@ unsafe extern "C" fn begin(
 ) -> Outcome {
     // SAFETY: the caller's; kernels live as long as the process.
     let (kernel, arguments) = unsafe { (&*kernel, argument::list(arguments, count)) };
-    kernel.begin(arguments, dtype, Results(results))
+    let _unlocked = Unlocked::new();
+    // Nothing has been changed yet where it panics, as changes and results come last.
+    let outcome =
+        catch_unwind(AssertUnwindSafe(|| kernel.begin(arguments, dtype, Results(results))));
+    outcome.unwrap_or(Outcome::Call)
 }
 
 /// # Safety
@@ -132,10 +141,13 @@ unsafe extern "C" fn finish(
     let (kernel, arguments, results) = unsafe {
         (&*kernel, argument::list(arguments, count), argument::list(results, results_count))
     };
-    kernel.finish(arguments, results);
+    let _unlocked = Unlocked::new();
+    // Where it panics, the call is done, and nothing is kept of it.
+    let _ = catch_unwind(AssertUnwindSafe(|| kernel.finish(arguments, results)));
 }
 
 extern "C" fn give_up() {
+    let _unlocked = Unlocked::new();
     repeated::give_up();
 }
 
@@ -157,8 +169,12 @@ unsafe fn function<F: Copy>(library: *mut c_void, name: &CStr) -> PyResult<F> {
     Ok(unsafe { mem::transmute_copy::<*mut c_void, F>(&found) })
 }
 
-type Register =
-    unsafe extern "C" fn(*const c_char, *const c_char, *const Repeated) -> *const c_char;
+type Register = unsafe extern "C" fn(
+    *const c_char,
+    *const c_char,
+    *const c_char,
+    *const Repeated,
+) -> *const c_char;
 
 static REGISTER: OnceLock<Register> = OnceLock::new();
 
@@ -189,16 +205,24 @@ pub fn connect_extension(path: &str) -> PyResult<()> {
 
 /// Makes an operator's kernel one that repeats what the kernel in Python has done for a like call.
 ///
-/// `passes_numbers` says that the kernel hands numbers on to operations as they are.
+/// `schema` declares the operator, without its namespace. That kernel is to be registered for an
+/// operator declared alike in the namespace `gt_cluster`, which this makes. `passes_numbers` says that
+/// it hands numbers on to operations as they are.
 #[pyfunction]
-pub fn register_repeated(name: &str, overload: &str, passes_numbers: bool) -> PyResult<()> {
+pub fn register_repeated(
+    name: &str,
+    overload: &str,
+    schema: &str,
+    passes_numbers: bool,
+) -> PyResult<()> {
     let register = REGISTER.get().ok_or_else(|| {
         PyRuntimeError::new_err("gt.torch: the extension is to be connected first")
     })?;
     let kernel = Box::leak(Box::new(Repeated::new(passes_numbers)));
     let (name, overload) = (CString::new(name)?, CString::new(overload)?);
-    // SAFETY: two texts, and a kernel that lives as long as the process.
-    let failure = unsafe { register(name.as_ptr(), overload.as_ptr(), kernel) };
+    let schema = CString::new(schema)?;
+    // SAFETY: three texts, and a kernel that lives as long as the process.
+    let failure = unsafe { register(name.as_ptr(), overload.as_ptr(), schema.as_ptr(), kernel) };
     if failure.is_null() {
         return Ok(());
     }
