@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.fx import GraphModule, Node
@@ -37,14 +37,14 @@ def compile_graph(graph: GraphModule, inputs: list[Any]) -> Callable[..., Any]:
     if any("as_strided" in str(node.target) for node in graph.graph.nodes):
         # It depends on PyTorch's strides.
         return graph.forward
-    expected = _outputs(graph)
-    translated, constants = _translate(graph, expected)
+    layouts = _outputs(graph)
+    translated, constants = _translate(graph, layouts)
     # What a call has issued is issued again by the next one, as with any kernel.
     kernel = torch_device.Kernel("gt::graph", translated)
 
     def run(*given: Any) -> list[Any]:
         found = kernel(*map(_resolved, given), *constants)
-        return [_laid_out(one, like) for one, like in zip(found, expected, strict=True)]
+        return [_laid_out(one, layout) for one, layout in zip(found, layouts, strict=True)]
 
     # PyTorch hands over the inputs as a list that it gives up, or one by one.
     run._boxed_call = False  # type: ignore[attr-defined]
@@ -62,10 +62,33 @@ def _is_on_cluster(values: list[Any]) -> bool:
     return all(tensor.device.type == "cluster" for tensor in tensors)
 
 
-def _outputs(graph: GraphModule) -> list[Any]:
-    """Give what is known of the graph's results."""
+class _Layout(NamedTuple):
+    """Where a result was when the graph was traced."""
+
+    #: The axes by their order in memory, where elements lie without gaps in another order than
+    #: that of the axes. Results with gaps, or of which several elements are one, are contiguous.
+    order: list[int] | None
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    on_host: bool
+
+    @classmethod
+    def of(cls, traced: Any) -> _Layout | None:
+        """Describe a tensor; None for what is none."""
+        if not isinstance(traced, torch.Tensor):
+            return None
+        shape, strides = tuple(traced.shape), traced.stride()
+        order = sorted(range(traced.ndim), key=lambda axis: (-strides[axis], -shape[axis]))
+        is_other = not traced.is_contiguous() and traced.permute(order).is_contiguous()
+        return cls(order if is_other else None, shape, strides, traced.device.type == "cpu")
+
+
+def _outputs(graph: GraphModule) -> list[_Layout | None]:
+    """Give where the graph's results were when it was traced."""
     (node,) = (node for node in graph.graph.nodes if node.op == "output")
-    return [one.meta.get("val") if isinstance(one, Node) else None for one in node.args[0]]
+    return [
+        _Layout.of(one.meta.get("val")) if isinstance(one, Node) else None for one in node.args[0]
+    ]
 
 
 def _resolved(given: Any) -> Any:
@@ -77,28 +100,17 @@ def _resolved(given: Any) -> Any:
     return given.resolve_neg() if given.is_neg() else given
 
 
-def _order(like: Any) -> list[int] | None:
-    """Give the axes by their order in memory, where elements lie without gaps in another order.
-
-    Results with gaps, or of which several elements are one, are contiguous instead.
-    """
-    if not isinstance(like, torch.Tensor) or like.is_contiguous():
-        return None
-    order = sorted(range(like.ndim), key=lambda axis: (-like.stride(axis), -like.shape[axis]))
-    return order if like.permute(order).is_contiguous() else None
-
-
-def _laid_out(found: Any, like: Any) -> Any:
-    """Give a result with the strides that it was traced with."""
-    if not isinstance(found, torch.Tensor) or like is None:
+def _laid_out(found: Any, layout: _Layout | None) -> Any:
+    """Give a result as it was traced."""
+    if not isinstance(found, torch.Tensor) or layout is None:
         return found
-    if like.device.type == "cpu":
+    if layout.on_host:
         return found.cpu()
-    return found if _order(like) is None else found.as_strided(like.shape, like.stride())
+    return found if layout.order is None else found.as_strided(layout.shape, layout.strides)
 
 
 def _translate(
-    graph: GraphModule, expected: list[Any]
+    graph: GraphModule, layouts: list[_Layout | None]
 ) -> tuple[Callable[..., Any], list[torch.Tensor]]:
     """Make a function of GT's tensors with a line for each node, and none that is kept in vain.
 
@@ -131,8 +143,8 @@ def _translate(
         elif node.op == "get_attr":
             constants[name] = functools.reduce(getattr, node.target.split("."), graph)
         elif node.op == "output":
-            found = zip(node.args[0], expected, strict=True)
-            lines.append(f"return ({''.join(_result(written(of), like) for of, like in found)})")
+            found = zip(node.args[0], layouts, strict=True)
+            lines.append(f"return ({''.join(_result(written(of), at) for of, at in found)})")
             break
         else:
             lines.append(f"{name} = {_call(node, hold, written)}")
@@ -145,10 +157,11 @@ def _translate(
     return held["run"], list(constants.values())
 
 
-def _result(name: str, like: Any) -> str:
-    """Write a result, whose axes are in the order that they are expected to have in memory."""
-    order = _order(like)
-    return f"{name}, " if order is None else f"{name}.permute({order}), "
+def _result(name: str, layout: _Layout | None) -> str:
+    """Write a result, whose axes are in their order in memory."""
+    if layout is None or layout.order is None:
+        return f"{name}, "
+    return f"{name}.permute({layout.order}), "
 
 
 def _call(node: Node, hold: Callable[[Any], str], written: Callable[[Any], str]) -> str:
