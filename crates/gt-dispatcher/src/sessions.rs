@@ -8,7 +8,7 @@ use gt_ir::message::{Hello, Message};
 use gt_ir::standing::{Standing, Usage};
 use gt_ir::{ClientCommand, SlotId, codec};
 
-use crate::dispatcher::{Awaited, Limit, Outbox, PeerId, Shortage};
+use crate::dispatcher::{Awaited, Outbox, PeerId, Shortage, Warned};
 use crate::flow::Flow;
 use crate::journal::JournalRecord;
 use crate::lineage::{Lineage, log};
@@ -50,7 +50,7 @@ pub(crate) struct Session {
     /// When it last sent something, or had something done.
     pub active: Duration,
     /// The limits that it was warned of.
-    pub warned: Vec<Limit>,
+    pub warned: Vec<Warned>,
     /// The device time that it has used, in nanoseconds.
     pub device: u64,
     /// The bytes that it holds in memory, and elsewhere, in each slot, by number.
@@ -77,7 +77,7 @@ impl Session {
     /// It sends something, or has something done.
     pub fn is_active(&mut self, now: Duration) {
         self.active = now;
-        self.warned.retain(|limit| *limit != Limit::Idle);
+        self.warned.retain(|warned| !warned.is_of_idleness());
     }
 
     /// A slot's worker says what was used.

@@ -169,10 +169,54 @@ fn idle_sessions_end_and_whoever_does_something_stays() {
     assert!(
         refusal(&out).unwrap().contains("nothing to do for 100 s, as long as all without a user")
     );
-    // A clock that jumps ends those whose time is over, and nothing else.
+    // A clock that jumps, as over a pause of the server, ends nobody without a warning.
     world.join(12, Role::Client, "", "");
-    assert!(refusal(&world.tick(seconds(1_000_000))).is_some());
+    let out = world.tick(seconds(1_000_000));
+    assert!(refusal(&out).is_none() && notice(&out).unwrap().contains("ends in 10 s"));
+    assert_eq!(world.dispatcher.next_deadline(), Some(seconds(1_000_010)));
+    assert_eq!(world.tick(seconds(1_000_009)).len(), 0);
+    assert!(refusal(&world.tick(seconds(1_000_010))).is_some());
     assert_eq!(world.dispatcher.population(), (0, 1));
+}
+
+#[test]
+fn who_is_on_too_many_workers_is_told() {
+    let mut world = World::new(2, Rules::default());
+    world.join(11, Role::Client, "ada", "");
+    world.join(12, Role::Client, "ada", "");
+    let one = Entitlement { workers: Some(1), ..Entitlement::default() };
+    let exceeded = world.dispatcher.set_rules(world.now, ada(one));
+    assert_eq!(exceeded, ["user ada is on 2 workers, and may be on 1"]);
+}
+
+#[test]
+fn a_new_policy_ends_nobody_without_a_warning() {
+    let wall = |most| ada(Entitlement { wall: Some(seconds(most)), ..Entitlement::default() });
+    let mut world = World::new(1, wall(1000));
+    world.join(11, Role::Client, "ada", "");
+    assert!(notice(&world.tick(seconds(900))).unwrap().contains("ends in 100 s"));
+    // A longer time: it is warned again before that is over.
+    world.dispatcher.set_rules(world.now, wall(2000));
+    assert_eq!(world.tick(seconds(1100)).len(), 0);
+    assert!(notice(&world.tick(seconds(1800))).unwrap().contains("ends in 3 min"));
+    // A shorter one than it has lasted: it is warned for as long as anybody is.
+    world.dispatcher.set_rules(world.now, wall(500));
+    let out = world.tick(seconds(1801));
+    assert!(notice(&out).unwrap().contains("ends in 50 s") && refusal(&out).is_none());
+    assert_eq!(world.tick(seconds(1850)).len(), 0);
+    assert!(refusal(&world.tick(seconds(1851))).is_some());
+}
+
+#[test]
+fn what_is_away_keeps_its_place_and_is_named() {
+    let one = Entitlement { sessions: Some(1), ..Entitlement::default() };
+    let mut world = World::new(1, ada(one));
+    world.join(11, Role::Client, "ada", "");
+    world.dispatcher.set_away(PeerId(11), true);
+    world.out();
+    let out = world.join(12, Role::Client, "ada", "");
+    let reason = refusal(&out).unwrap();
+    assert!(reason.contains("ada#1 (whose client is away)") && reason.contains("--grace"));
 }
 
 #[test]

@@ -133,6 +133,9 @@ def main(argv: list[str] | None = None) -> int:
         if not is_hung_up.is_set():
             return False
         is_hung_up.clear()
+        if args.policy is None:
+            print("gt server: SIGHUP, but there is no --policy to read again", flush=True)
+            return False
         print(f"gt server: reading the policy again: {args.policy}", flush=True)
         return True
 

@@ -16,7 +16,7 @@ mod revival;
 mod snapshots;
 
 pub(crate) use memory::Shortage;
-pub(crate) use quotas::Limit;
+pub(crate) use quotas::Warned;
 pub(crate) use revival::Awaited;
 pub use revival::REJOIN_WITHIN;
 

@@ -23,19 +23,41 @@ pub(crate) enum Limit {
     Idle,
 }
 
+/// A session was warned that it ends.
+#[derive(Clone, Copy)]
+pub(crate) struct Warned {
+    limit: Limit,
+    at: Duration,
+}
+
+impl Warned {
+    /// Whether the warning holds only until the session does something.
+    pub fn is_of_idleness(&self) -> bool {
+        self.limit == Limit::Idle
+    }
+}
+
 /// When a session is warned and ended, and why.
 struct End {
     limit: Limit,
     allowed: Duration,
     warn: Duration,
+    /// Not before it was warned for as long as others are.
     at: Duration,
+    is_warned: bool,
     /// Whom the limit is for.
     holder: String,
 }
 
 impl End {
+    /// How long before its end a session is warned at least.
+    fn lead(allowed: Duration) -> Duration {
+        WARNING.0.min(allowed / WARNING.1)
+    }
+
     fn warning(&self, label: &str, now: Duration) -> String {
-        let left = in_words(self.at.saturating_sub(now));
+        let end = self.at.max(now.saturating_add(End::lead(self.allowed)));
+        let left = in_words(end.saturating_sub(now));
         let (holder, allowed) = (&self.holder, in_words(self.allowed));
         match self.limit {
             Limit::Wall => format!(
@@ -100,6 +122,8 @@ impl Dispatcher {
             self.outbox.0.extend(divided.map(|division| (worker.peer, Message::Divide(division))));
         }
         for session in self.sessions.iter_mut() {
+            // What it was told of its end holds no more.
+            session.warned.clear();
             let Standing { user, team, .. } = &session.standing;
             let is_away = session.standing.is_away;
             let standing = Standing { is_away, ..self.rules.standing(user, team) };
@@ -140,6 +164,13 @@ impl Dispatcher {
                 if let Some(most) = said.sessions.filter(|most| own.len() > *most as usize) {
                     all.push(format!("{holder} has {} sessions, and may have {most}", own.len()));
                 }
+                if let Some(most) = said.workers {
+                    let is_used = |host| own.iter().any(|of| !of.slots().on(host).is_empty());
+                    let used = self.workers.iter().filter(|worker| is_used(worker.id)).count();
+                    if used > most as usize {
+                        all.push(format!("{holder} is on {used} workers, and may be on {most}"));
+                    }
+                }
                 if let Some(most) = said.memory {
                     for worker in self.workers.iter() {
                         let on = |session: &&Session| {
@@ -171,11 +202,19 @@ impl Dispatcher {
         for (holder, said) in self.rules.of(user, team) {
             let Some(most) = said.sessions else { continue };
             let own = self.sessions.iter().filter(|other| holder.has(&other.standing));
-            let labels: Vec<&str> = own.map(|session| session.label.as_str()).collect();
-            if labels.len() >= most as usize {
-                let labels = labels.join(", ");
+            let own: Vec<&Session> = own.collect();
+            if own.len() >= most as usize {
+                let label = |session: &&Session| match session.standing.is_away {
+                    true => format!("{} (whose client is away)", session.label),
+                    false => session.label.clone(),
+                };
+                let labels = own.iter().map(label).collect::<Vec<_>>().join(", ");
+                let hint = match own.iter().any(|session| session.standing.is_away) {
+                    true => ", or wait until the server gives up the one that is away (--grace)",
+                    false => "",
+                };
                 return Err(format!(
-                    "{holder} may have {most} sessions at a time, and has them: {labels}\n  hint: close one of them, or ask the operator for more"
+                    "{holder} may have {most} sessions at a time, and has them: {labels}\n  hint: close one of them{hint}, or ask the operator for more"
                 ));
             }
         }
@@ -207,12 +246,12 @@ impl Dispatcher {
         let mut over: Vec<(PeerId, String)> = Vec::new();
         for session in self.sessions.iter_mut() {
             for end in ends(&self.rules, session) {
-                if now >= end.at {
+                if end.is_warned && now >= end.at {
                     over.push((session.peer, end.reason()));
                     break;
                 }
-                if now >= end.warn && !session.warned.contains(&end.limit) {
-                    session.warned.push(end.limit);
+                if now >= end.warn && !end.is_warned {
+                    session.warned.push(Warned { limit: end.limit, at: now });
                     let text = end.warning(&session.label, now);
                     let (kind, details) = (LineKind::Send, format_args!("{text}"));
                     self.observability.write(now, kind, &session.label, "Notice", 0, details);
@@ -232,7 +271,7 @@ impl Dispatcher {
         }
         let next = |session: &Session| {
             let ends = ends(&self.rules, session);
-            let at = |end: End| if session.warned.contains(&end.limit) { end.at } else { end.warn };
+            let at = |end: End| if end.is_warned { end.at } else { end.warn };
             ends.into_iter().map(at).min()
         };
         self.sessions.iter().filter_map(next).min()
@@ -251,9 +290,11 @@ fn ends(rules: &Rules, session: &Session) -> Vec<End> {
     let mut ends = Vec::new();
     for (holder, said) in rules.of(user, team) {
         let mut add = |limit, since: Duration, allowed: Duration| {
-            let at = since.saturating_add(allowed);
-            let warn = at.saturating_sub(WARNING.0.min(allowed / WARNING.1));
-            ends.push(End { limit, allowed, warn, at, holder: holder.to_string() });
+            let (over, lead) = (since.saturating_add(allowed), End::lead(allowed));
+            let warned = session.warned.iter().find(|warned| warned.limit == limit);
+            let at = warned.map_or(over, |warned| over.max(warned.at.saturating_add(lead)));
+            let (warn, is_warned) = (over.saturating_sub(lead), warned.is_some());
+            ends.push(End { limit, allowed, warn, at, is_warned, holder: holder.to_string() });
         };
         if let Some(wall) = said.wall {
             add(Limit::Wall, session.since, wall);
