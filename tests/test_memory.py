@@ -307,3 +307,27 @@ print(sum(loaded[name].sum().item() for name in xs))
     }
     done = run_python(code, str(tmp_path / "checkpoint"), **limits)
     assert (done.returncode, done.stdout) == (0, "190.0\n475000000.0\n"), done
+
+
+@pytest.mark.parametrize("engine", ["numpy", "pytorch", "jax"])
+def test_quotas_are_exact_on_engines_in_python(tmp_path, engine):
+    """What is reshaped by a copy needs memory; views do not, where the engine makes any."""
+    pytest.importorskip(
+        {"pytorch": "torch"}.get(engine, engine), reason="make test-all installs it"
+    )
+    code = """if True:
+        x = gt.ones(3000, 5000)
+        turned = x.T
+        print(turned[0, 0].item())
+        try:
+            print(turned.reshape(-1)[0].item())
+        except gt.WorkerError as error:
+            print("refused" if "60.0 MB" in str(error) else error)
+    """
+    options = policy(tmp_path, "default: {memory: 100MB}\n")
+    with cluster(1, *options, worker_options=("--backend", engine)) as (address, _):
+        done = run_python(f"import gt, time\ngt.connect('{address}')\n{code}")
+    if engine == "jax":
+        assert "it needs 60.0 MB" in done.stderr, done
+    else:
+        assert done.stdout.splitlines() == ["1.0", "refused"], done

@@ -172,6 +172,11 @@ pub trait Engine: Send {
         self.shared_buffer(tensor).is_some_and(|of| of.id == buffer.id)
     }
 
+    /// Whether slices, permutations and expansions share their operand's memory.
+    fn makes_views(&self) -> bool {
+        true
+    }
+
     /// Whether a tensor's elements lie one after another in row-major order, so that it can be
     /// reshaped without a copy.
     fn is_contiguous(&self, _tensor: &Self::Tensor) -> bool {

@@ -312,6 +312,18 @@ class Engine:
         """
         return None
 
+    @property
+    def makes_views(self) -> bool:
+        """Whether slices, permutations and expansions share memory, as `buffer` then says."""
+        return type(self).buffer is not Engine.buffer
+
+    def is_contiguous(self, tensor: Tensor) -> bool:
+        """Whether a tensor's elements lie in row-major order, so that reshaping copies nothing.
+
+        It is asked where views are made and memory is short.
+        """
+        return True
+
     def copy(self, tensor: Tensor) -> Tensor:
         """Give a copy in memory of its own, as long as the tensor needs."""
         meta = self.describe(tensor)

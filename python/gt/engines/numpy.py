@@ -131,6 +131,10 @@ class NumPyEngine(Engine):
             tensor = tensor.base
         return tensor.__array_interface__["data"][0], tensor.nbytes
 
+    def is_contiguous(self, tensor: np.ndarray) -> bool:
+        """Whether an array is in C order."""
+        return bool(tensor.flags.c_contiguous)
+
     def copy(self, tensor: np.ndarray) -> np.ndarray:
         """Give a copy."""
         return tensor.copy()

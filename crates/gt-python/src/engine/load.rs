@@ -45,6 +45,7 @@ impl PythonEngine {
             lowers[operation.id as usize] = takes.extract()?;
         }
         let memory: Option<u64> = object.getattr("memory")?.extract()?;
+        let makes_views = object.getattr("makes_views")?.extract()?;
         let settings = Settings::new(&object)?;
         Ok(PythonEngine {
             object: Arc::new(object.unbind()),
@@ -56,6 +57,7 @@ impl PythonEngine {
             settings,
             factors,
             memory,
+            makes_views,
             tally: Arc::default(),
             collectives: None,
             draws,

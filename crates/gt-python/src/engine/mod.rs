@@ -91,6 +91,7 @@ pub struct PythonEngine {
     factors: Option<DType>,
     /// The bytes of its device's memory, if it has its own.
     memory: Option<u64>,
+    makes_views: bool,
     watch: Watch,
 }
 
@@ -292,9 +293,16 @@ impl Engine for PythonEngine {
         of.is_some_and(|of| of.id == buffer.id)
     }
 
-    fn is_contiguous(&self, _tensor: &Held) -> bool {
-        // Most are; it is not worth a call to know of the others.
-        true
+    fn makes_views(&self) -> bool {
+        self.makes_views
+    }
+
+    fn is_contiguous(&self, tensor: &Held) -> bool {
+        // One that cannot tell is taken to need memory.
+        Python::attach(|py| {
+            let said = self.object.bind(py).call_method1("is_contiguous", (&*tensor.object,));
+            said.and_then(|said| said.extract()).unwrap_or(false)
+        })
     }
 
     fn compact(&mut self, tensor: &Held) -> Result<Held, EngineError> {

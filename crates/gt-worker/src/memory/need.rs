@@ -64,6 +64,9 @@ pub(crate) fn need_of<E: Engine>(
 
 /// Whether an instruction makes a view of its operand, which needs no memory.
 fn is_view<E: Engine>(engine: &E, instruction: &Instruction, store: &Store<E::Tensor>) -> bool {
+    if !engine.makes_views() {
+        return false;
+    }
     let of = |operation: &Operation| instruction.operation.id == operation.id;
     // One with other strides than its shape's is copied.
     let is_contiguous = |id: TensorId| match store.get(id) {
@@ -94,8 +97,13 @@ fn reuses<T>(
 }
 
 /// The most bytes that steps need beside the tensors that they are given, of which some are freed
-/// by them.
-pub(crate) fn peak(steps: &[Step], given: &[(Name, Meta)], dying: &FxHashSet<Name>) -> u64 {
+/// by them. `makes_views` says that expanded tensors need no memory.
+pub(crate) fn peak(
+    steps: &[Step],
+    given: &[(Name, Meta)],
+    dying: &FxHashSet<Name>,
+    makes_views: bool,
+) -> u64 {
     let given = given.iter().filter(|(name, _)| dying.contains(name));
     let mut live: FxHashMap<Name, u64> =
         given.map(|(name, meta)| (*name, meta.bytes() as u64)).collect();
@@ -104,7 +112,7 @@ pub(crate) fn peak(steps: &[Step], given: &[(Name, Meta)], dying: &FxHashSet<Nam
     for (index, step) in steps.iter().enumerate() {
         match step {
             Step::Run(run) => {
-                let is_expanded = run.operation.id == EXPAND.id;
+                let is_expanded = makes_views && run.operation.id == EXPAND.id;
                 let bytes = if is_expanded { 0 } else { bytes_of(&run.results) };
                 let is_next = |name: Name| {
                     let rest = steps[index + 1..].iter();

@@ -134,6 +134,6 @@ impl<E: Engine> Turn<'_, E> {
         let meta = |name: &Name| Some((*name, self.lane.store.meta(bound.tensor(*name))?));
         let given: Vec<(Name, Meta)> = part.needs.iter().filter_map(meta).collect();
         let freed = part.dying.iter().chain(&part.freed).copied().collect();
-        *part.peak.insert(memory::peak(steps, &given, &freed))
+        *part.peak.insert(memory::peak(steps, &given, &freed, self.device.engine.makes_views()))
     }
 }

@@ -138,6 +138,10 @@ class PyTorchEngine(Engine):
         storage = tensor.untyped_storage()
         return storage.data_ptr(), storage.nbytes()
 
+    def is_contiguous(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor is contiguous."""
+        return tensor.is_contiguous()
+
     def copy(self, tensor: torch.Tensor) -> torch.Tensor:
         """Give a copy."""
         return tensor.clone(memory_format=torch.contiguous_format)
