@@ -53,6 +53,17 @@ impl<E: Engine> Device<E> {
         self.options.is_timed.then(|| self.engine.now())
     }
 
+    /// The nanoseconds since a time: measured, or estimated from the work that was done.
+    pub fn cost_since(&self, begin: Option<Duration>, work: u64) -> u64 {
+        match (begin, self.now()) {
+            (Some(begin), Some(now)) => now.saturating_sub(begin).as_nanos() as u64,
+            _ => {
+                let rate = u128::from(self.engine.rate().max(1));
+                (u128::from(work) * 1_000_000_000 / rate) as u64
+            }
+        }
+    }
+
     /// Runs an instruction and returns its work. Operands freed by `dying`, the commands that
     /// follow, are passed by value, so that the engine may reuse their memory.
     pub fn run(

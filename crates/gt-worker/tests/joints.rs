@@ -8,7 +8,7 @@ use common::*;
 use gt_ir::fabric::{Joint, Member, Way};
 use gt_ir::message::{Failure, Message};
 use gt_ir::{Exchange, LaneId, SlotId, SourceId, TransferId, WorkerCommand, WorkerId};
-use gt_worker::{Out, Work};
+use gt_worker::{Options, Out, Work};
 
 /// The sum of a tensor over slots 0 and 1, as a joint exchange.
 fn joint_sum(transfer: u64, input: u64, output: u64) -> WorkerCommand {
@@ -140,4 +140,28 @@ fn pending_joint_results_hold_no_other_session_up() {
     bench.tell(to, 1, 1, Ok(0));
     bench.join();
     assert_eq!(bench.value(to, 3), Ok(vec![-2.0, -4.0]));
+}
+
+/// A session pays for what its joint exchanges take of the device.
+#[test]
+fn joint_exchanges_count_as_device_time() {
+    let options = Options { is_timed: false, ..Options::default() };
+    let used = |exchanges: u64| {
+        let mut bench = Bench::new(options.clone());
+        let to = lane(1, 0);
+        let sums = (0..exchanges).map(|count| joint_sum(1 + count, 1, 2 + count));
+        let first = vec![slots(2), create(1, &[1.0; 1000])];
+        bench.work(to, first.into_iter().chain(sums).collect());
+        for count in 0..exchanges {
+            bench.tell(to, 1 + count, 1 + count, Ok(0));
+            bench.join();
+        }
+        bench.work(to, vec![fetch(1, 1)]);
+        let device = |out: &Out| match out {
+            Out::Dispatcher(Message::LaneDone { lane, usage, .. }) if *lane == to => usage.device,
+            _ => 0,
+        };
+        bench.out.iter().map(device).sum::<u64>()
+    };
+    assert!(used(3) > used(0), "{} with exchanges, {} without", used(3), used(0));
 }

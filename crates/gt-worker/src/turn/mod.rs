@@ -66,13 +66,7 @@ impl<E: Engine> Turn<'_, E> {
 
     /// How long it has taken, in nanoseconds: measured, or by an estimate.
     fn cost(&self) -> u64 {
-        match (self.begin, self.device.now()) {
-            (Some(begin), Some(now)) => now.saturating_sub(begin).as_nanos() as u64,
-            _ => {
-                let rate = u128::from(self.device.engine.rate().max(1));
-                (u128::from(self.spent) * 1_000_000_000 / rate) as u64
-            }
-        }
+        self.device.cost_since(self.begin, self.spent)
     }
 
     /// Makes one step; returns false if there is nothing to do, or the lane waits for an exchange,
