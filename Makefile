@@ -81,11 +81,11 @@ torch-extension: build $(VENV)/.compare ## Build the part of gt.torch in C++
 	else echo "SKIPPED: the part of gt.torch in C++, as there is no C++ compiler"; fi
 
 # Those whose results depend on how operators are called.
-CALLING := $(addprefix tests/torch_device/test_,$(addsuffix .py,device mistakes numbers repeated_calls operators))
+CALLING := $(addprefix tests/torch_device/test_,$(addsuffix .py,device mistakes numbers repeated_calls))
 
 test-all: torch-extension ## Also install PyTorch and JAX and run the tests with them, GPUs' on a stand-in
 	GT_TEST_ALL=1 $(BIN)/python -m pytest $(WITH_TORCH)
-	GT_TEST_ALL=1 GT_TORCH_EXTENSION=0 GT_TEST_OPERATORS=0.01 $(BIN)/python -m pytest $(CALLING)
+	GT_TEST_ALL=1 GT_TORCH_EXTENSION=0 $(BIN)/python -m pytest $(CALLING)
 	GT_BACKEND=numpy $(BIN)/python -m pytest $(COMPUTING)
 	GT_BACKEND=pytorch $(BIN)/python -m pytest $(COMPUTING)
 

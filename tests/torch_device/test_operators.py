@@ -34,7 +34,7 @@ with warnings.catch_warnings():
     )
 
 #: The share of the entries that are tested, picked by their names: all take some 20 minutes.
-_share = float(os.environ.get("GT_TEST_OPERATORS", "0.03"))
+_share = float(os.environ.get("GT_TEST_OPERATORS", "0.02"))
 ENTRIES = [entry for entry in op_db if random.Random(entry.full_name).random() < _share]
 
 

@@ -1,20 +1,60 @@
-//! Chooses the session whose batch is planned next, round-robin.
+//! Chooses the session whose batch is planned next: by turns of teams, of users in a team, and of the
+//! sessions of a user.
+
+use std::cmp::Reverse;
+
+use gt_ir::standing::{Division, Standing};
+use rustc_hash::FxHashMap;
 
 use crate::dispatcher::PeerId;
 use crate::sessions::{Session, Sessions};
 
-/// The position in the round.
+/// How many instructions a team or user that had nothing to do may catch up on.
+const QUANTUM: u64 = 4096;
+/// The scale of [`Account::used`], so that dividing by a weight loses little.
+const SCALE: u64 = 1 << 8;
+
+/// What was planned so far: for teams, for users in each, and which session of a user was served last.
 #[derive(Default)]
 pub(crate) struct Scheduler {
-    /// The session served last.
-    last: Option<PeerId>,
+    teams: Level<Level<Option<PeerId>>>,
+}
+
+/// Teams, or the users in one.
+#[derive(Default)]
+struct Level<T> {
+    members: FxHashMap<String, Member<T>>,
+    /// How far the member that was served last had come.
+    reached: u64,
+}
+
+#[derive(Default)]
+struct Member<T> {
+    /// The instructions that were planned, divided by the weight.
+    used: u64,
+    below: T,
+}
+
+impl<T: Default> Level<T> {
+    /// What a member has used. Whoever had nothing to do has no claim to what it let pass, but for a
+    /// quantum.
+    fn used(&self, name: &str) -> u64 {
+        let least = self.reached.saturating_sub(QUANTUM * SCALE);
+        self.members.get(name).map_or(least, |member| member.used.max(least))
+    }
+
+    fn charge(&mut self, name: &str, cost: u64, weight: u32) -> &mut T {
+        self.reached = self.used(name);
+        let used = self.reached.saturating_add(cost * SCALE / u64::from(weight.max(1)));
+        let member = self.members.entry(name.into()).or_default();
+        member.used = used;
+        &mut member.below
+    }
 }
 
 impl Scheduler {
-    /// The next session with a batch and room, in its lanes' windows and for values: the first after
-    /// the one served
-    /// last, wrapping around.
-    pub fn next(&mut self, sessions: &Sessions, window: u64) -> Option<PeerId> {
+    /// The next session with a batch and room, in its lanes' windows and for values.
+    pub fn next(&self, sessions: &Sessions, window: u64, division: Division) -> Option<PeerId> {
         let is_ready = |session: &&Session| {
             let home = session.catalogue.slots.home();
             !session.queue.is_empty()
@@ -23,13 +63,111 @@ impl Scheduler {
                 && session.lineage.as_ref().is_none_or(|lineage| lineage.has_room())
                 && home.is_some_and(|home| session.flow.has_room(home, window))
         };
-        let last = self.last;
-        let next = sessions
-            .iter()
-            .filter(is_ready)
-            .map(|session| session.peer)
-            .min_by_key(|peer| (last.is_some_and(|last| *peer <= last), *peer));
-        self.last = next.or(self.last);
-        next
+        let ready = sessions.iter().filter(is_ready);
+        self.choose(ready.map(|session| (session.peer, &session.standing)), division)
+    }
+
+    /// The one of these that is served next. With [`Division::Fair`], the sessions of a user are
+    /// served in turn.
+    fn choose<'a>(
+        &self,
+        ready: impl Iterator<Item = (PeerId, &'a Standing)>,
+        division: Division,
+    ) -> Option<PeerId> {
+        let rank = |(peer, standing): &(PeerId, &Standing)| {
+            let priority = match division {
+                Division::Fifo => return (Reverse(0), 0, 0, (false, *peer)),
+                Division::Priority => standing.priority,
+                Division::Fair => 0,
+            };
+            let users = self.teams.members.get(&standing.team).map(|team| &team.below);
+            let user = users.map_or(0, |users| users.used(&standing.user));
+            let last = users.and_then(|users| users.members.get(&standing.user)?.below);
+            let turn = (last.is_some_and(|last| *peer <= last), *peer);
+            (Reverse(priority), self.teams.used(&standing.team), user, turn)
+        };
+        ready.min_by_key(rank).map(|(peer, _)| peer)
+    }
+
+    /// A session's batch of this weight is planned.
+    pub fn charge(&mut self, peer: PeerId, standing: &Standing, weight: u64) {
+        let Standing { team, user, team_weight, user_weight, .. } = standing;
+        let users = self.teams.charge(team, weight.max(1), *team_weight);
+        *users.charge(user, weight.max(1), *user_weight) = Some(peer);
+    }
+
+    /// Forgets teams and users without sessions.
+    pub fn forget(&mut self, sessions: &Sessions) {
+        let standings = || sessions.iter().map(|session| &session.standing);
+        for (name, team) in &mut self.teams.members {
+            let is_there = |user: &str| standings().any(|of| of.team == *name && of.user == user);
+            team.below.members.retain(|user, _| is_there(user));
+        }
+        self.teams.members.retain(|_, team| !team.below.members.is_empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing(team: &str, user: &str, user_weight: u32) -> Standing {
+        Standing { team: team.into(), user: user.into(), user_weight, ..Standing::default() }
+    }
+
+    /// How often each of some sessions, which always have batches, is served in 1,200 turns.
+    fn served(all: &[Standing], division: Division) -> Vec<usize> {
+        let mut scheduler = Scheduler::default();
+        let mut counts = vec![0; all.len()];
+        for _ in 0..1200 {
+            let ready = all.iter().enumerate().map(|(at, of)| (PeerId(at as u64), of));
+            let peer = scheduler.choose(ready, division).unwrap();
+            scheduler.charge(peer, &all[peer.0 as usize], 10);
+            counts[peer.0 as usize] += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn users_have_equal_turns_whatever_number_of_sessions_they_have() {
+        let mut all = vec![standing("", "ada", 1); 5];
+        all.push(standing("", "eve", 1));
+        assert_eq!(served(&all, Division::Fair), [120, 120, 120, 120, 120, 600]);
+        // Those without a user are one.
+        assert_eq!(served(&vec![Standing::default(); 3], Division::Fair), [400; 3]);
+    }
+
+    #[test]
+    fn teams_come_before_users_and_weights_count() {
+        let all = [standing("a", "x", 1), standing("a", "y", 3), standing("b", "z", 1)];
+        let counts = served(&all, Division::Fair);
+        assert_eq!(counts[2], 600);
+        assert!(counts[1].abs_diff(450) < 5 && counts[0].abs_diff(150) < 5, "{counts:?}");
+    }
+
+    #[test]
+    fn the_highest_priority_and_the_first_are_served_alone() {
+        let first = Standing { priority: 1, ..Standing::default() };
+        let second = Standing { priority: 2, ..Standing::default() };
+        let all = [first, second.clone(), second];
+        assert_eq!(served(&all, Division::Priority), [0, 600, 600]);
+        assert_eq!(served(&all, Division::Fifo), [1200, 0, 0]);
+    }
+
+    #[test]
+    fn whoever_had_nothing_to_do_has_no_claim_to_what_it_let_pass() {
+        let (ada, eve) = (standing("", "ada", 1), standing("", "eve", 1));
+        let mut scheduler = Scheduler::default();
+        (0..1_000).for_each(|_| scheduler.charge(PeerId(1), &ada, 1_000));
+        let mut alone = 0;
+        loop {
+            let ready = [(PeerId(1), &ada), (PeerId(2), &eve)].into_iter();
+            if scheduler.choose(ready, Division::Fair) == Some(PeerId(1)) {
+                break;
+            }
+            scheduler.charge(PeerId(2), &eve, 1_000);
+            alone += 1;
+        }
+        assert!((3..=6).contains(&alone), "{alone}");
     }
 }

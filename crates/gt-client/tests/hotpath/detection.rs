@@ -70,3 +70,35 @@ fn a_receiver_never_holds_too_many_templates() {
     }
     assert!(issuer.finish().invocations > 12);
 }
+
+/// The parts in which a receiver gets hot iterations of so many steps; somebody waits after each of
+/// the first `waits`.
+fn parts(steps: u32, iterations: u32, waits: u32) -> usize {
+    let mut issuer = Issuer::new();
+    let mut x = issuer.create(4);
+    for iteration in 0..iterations {
+        for line in 0..steps {
+            let next = issuer.add(line, x, number(1.0));
+            issuer.free(std::mem::replace(&mut x, next));
+        }
+        if iteration < waits {
+            issuer.fetch(x);
+        }
+    }
+    issuer.finish().invocations
+}
+
+#[test]
+fn iterations_that_are_waited_for_come_in_parts() {
+    // The loop is hot from its fourth iteration on.
+    let whole = parts(300, 20, 0);
+    assert!((15..=18).contains(&whole), "{whole}");
+    // After 64, 128 and 256 steps, and the rest.
+    let waited = parts(300, 20, 20);
+    assert!((15 * 4..=18 * 4).contains(&waited), "{waited}");
+    // What is short, or has little left, is not cut.
+    assert!(parts(63, 20, 20) <= 20 && parts(90, 20, 20) <= 20);
+    // Once nobody has waited for 16 iterations, they come whole again.
+    let (then, later) = (parts(300, 30, 10), parts(300, 40, 10));
+    assert_eq!(later - then, 10);
+}

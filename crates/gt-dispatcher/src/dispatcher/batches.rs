@@ -176,13 +176,14 @@ impl Dispatcher {
         0
     }
 
-    /// Plans queued batches round-robin over sessions, as long as lanes have room.
+    /// Plans queued batches in the scheduler's order, as long as lanes have room.
     pub(super) fn pump(&mut self, now: Duration) {
         loop {
             if self.limits.lineage.is_some() {
                 self.replay(now);
             }
-            let next = self.scheduler.next(&self.sessions, self.limits.lane_window);
+            let (window, division) = (self.limits.lane_window, self.rules.division);
+            let next = self.scheduler.next(&self.sessions, window, division);
             let Some(peer) = next else { return };
             self.forward(now, peer);
         }
@@ -196,6 +197,7 @@ impl Dispatcher {
             session.flow.heed_window();
         }
         let (weight, since, number) = (batch.weight, batch.since, batch.batch);
+        self.scheduler.charge(peer, &session.standing, weight);
         session.show_slots(batch.slots);
         session.is_expanded &= !session.queue.is_empty();
         let begin = self.observability.is_on().then(|| self.observability.time(now));

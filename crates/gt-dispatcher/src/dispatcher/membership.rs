@@ -20,6 +20,7 @@ impl Dispatcher {
     /// Removes a peer whose link is gone.
     pub fn disconnect(&mut self, now: Duration, peer: PeerId, reason: &str) {
         if let Some(session) = self.sessions.remove(peer) {
+            self.scheduler.forget(&self.sessions);
             self.journal.add(|| JournalRecord::SessionEnd { session: session.number });
             let details = format_args!("reason={reason}");
             let kind = LineKind::Disconnect;
