@@ -101,6 +101,12 @@ pub fn json(model: &Model, title: &str) -> String {
             "recoveries": session.recoveries,
             "unkept": session.unkept,
             "memory_quotas": session.standing.memory.iter().map(|quota| json!({"of": quota.holder, "bytes": quota.bytes})).collect::<Vec<_>>(),
+            "weights": {
+                "team": session.standing.team_weight,
+                "user": session.standing.user_weight,
+                "session": session.standing.weight,
+            },
+            "priority": session.standing.priority,
             "user": session.standing.user,
             "team": session.standing.team,
             "entitled": session.share,

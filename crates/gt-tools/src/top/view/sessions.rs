@@ -26,8 +26,10 @@ pub(super) fn sort(sessions: &mut [&SessionStatus], model: &Model, order: Order)
 /// The names of the columns.
 pub(super) fn head(width: u16) -> Line<'static> {
     let name = name_width(width);
+    let further =
+        if is_wide(width) { format!("{:>6} {:>8} ", "may", "device") } else { String::new() };
     let text = format!(
-        "{:<name$} {:>8} {:>6} {:>13}  {}",
+        "{:<name$} {:>8} {:>6} {further}{:>13}  {}",
         "session", "rate/s", "share", "memory", "waits for"
     );
     Line::styled(cut(&text, usize::from(width)), Style::new().add_modifier(Modifier::BOLD))
@@ -40,8 +42,12 @@ pub(super) fn line(
     width: u16,
 ) -> Line<'static> {
     let (name, rates) = (name_width(width), model.rates(session));
+    // What it is entitled to beside those that are there, and what it has used so far.
+    let (may, used) = (100.0 * session.share, session.busy.as_secs_f64());
+    let further =
+        if is_wide(width) { format!("{may:>5.0}% {used:>6.1} s ") } else { String::new() };
     let text = format!(
-        "{:<name$} {:>8} {:>5.0}% {:>13}  {}",
+        "{:<name$} {:>8} {:>5.0}% {further}{:>13}  {}",
         cut(&session.name, name),
         number(rates.instructions),
         100.0 * rates.share,
@@ -51,15 +57,25 @@ pub(super) fn line(
     Line::raw(cut(&text, usize::from(width)))
 }
 
+/// Whether there is room for all columns.
+const fn is_wide(width: u16) -> bool {
+    width >= 100
+}
+
 const fn name_width(width: u16) -> usize {
     if width < 60 { 8 } else { 16 }
 }
 
-/// What a session holds in memory and, if it has any, elsewhere.
+/// What a session holds in memory and, if it has any, elsewhere; and what it may hold with the others
+/// of its quota, the least if there are several.
 fn memory(session: &SessionStatus) -> String {
-    match session.spilled {
+    let held = match session.spilled {
         0 => bytes(session.bytes),
         spilled => format!("{}+{}", bytes(session.bytes), bytes(spilled)).replace(' ', ""),
+    };
+    match session.standing.memory.iter().map(|quota| quota.bytes).min() {
+        Some(most) => format!("{held}/{}", bytes(most)).replace(' ', ""),
+        None => held,
     }
 }
 
