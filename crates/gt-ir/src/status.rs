@@ -129,6 +129,10 @@ pub enum Waits {
     Workers,
     /// The windows of its lanes are full.
     Room,
+    /// Its client, which has not read what was sent to it.
+    Reader,
+    /// Copies of its tensors, behind which what would make them again is dropped.
+    Copies,
     /// Its instructions are running.
     Work,
     /// A fetched value.
@@ -144,4 +148,6 @@ record!(enum Waits {
     3 => Work,
     4 => Value { tensor, worker, since },
     5 => Memory { worker, bytes, holder, since },
+    6 => Reader,
+    7 => Copies,
 });

@@ -241,6 +241,8 @@ fn convert_session<'py>(
         Waits::Nothing => "nothing".to_string(),
         Waits::Workers => "a worker to come".to_string(),
         Waits::Room => "room at the workers".to_string(),
+        Waits::Reader => "its client to read what was sent".to_string(),
+        Waits::Copies => "copies of its tensors".to_string(),
         Waits::Work => "its instructions to run".to_string(),
         Waits::Value { tensor, worker, since } => {
             let seconds = now.saturating_sub(*since).as_secs_f64();

@@ -47,6 +47,14 @@ fn of_one(status: &Status, session: &SessionStatus) -> String {
             grouped(session.open.saturating_sub(session.queued)),
             grouped(session.queued)
         ),
+        Waits::Reader => writeln!(
+            out,
+            "{name} waits for its own client, which has not read what was sent to it."
+        ),
+        Waits::Copies => writeln!(
+            out,
+            "{name} waits until its tensors are copied, so that they can be made again (--lineage)."
+        ),
         Waits::Work => {
             writeln!(out, "{name} has {} instructions to run.", grouped(session.open))
         }

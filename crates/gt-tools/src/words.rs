@@ -70,6 +70,8 @@ pub fn asker_waits(status: &Status) -> String {
             "no worker is connected\n  hint: python -m gt.worker --host HOST --port PORT".into()
         }
         Waits::Room => format!("the workers have enough to do; {to_run}{others}"),
+        Waits::Reader => "the client has not read what was sent to it".into(),
+        Waits::Copies => "copies of the session's tensors are written".into(),
         Waits::Work => format!("{to_run}{others}"),
         Waits::Value { worker, .. } => {
             let behind = status.workers.iter().find(|other| other.name == *worker);

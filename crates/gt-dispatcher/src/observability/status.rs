@@ -58,7 +58,7 @@ impl Cluster<'_> {
         let behind = match &waits {
             Waits::Work | Waits::Room | Waits::Value { .. } => self.behind(session),
             Waits::Memory { worker, holder, .. } => self.holders(session, worker, holder),
-            Waits::Nothing | Waits::Workers => Vec::new(),
+            Waits::Nothing | Waits::Workers | Waits::Reader | Waits::Copies => Vec::new(),
         };
         let (bytes, spilled) = session.bytes();
         SessionStatus {
@@ -132,7 +132,13 @@ impl Cluster<'_> {
             return Waits::Memory { worker, bytes, holder, since: shortage.since };
         }
         if !session.queue.is_empty() {
-            return if session.has_worker() { Waits::Room } else { Waits::Workers };
+            let has_copies = session.lineage.as_ref().is_none_or(|lineage| lineage.has_room());
+            return match session.has_worker() {
+                false => Waits::Workers,
+                true if !session.unread.has_room() => Waits::Reader,
+                true if !has_copies => Waits::Copies,
+                true => Waits::Room,
+            };
         }
         if let Some(request) = self.answers.oldest(session.peer) {
             let worker = self.workers.get(request.worker).map(|worker| worker.name.clone());

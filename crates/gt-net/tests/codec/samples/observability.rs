@@ -103,6 +103,8 @@ pub fn status() -> Status {
         Waits::Nothing,
         Waits::Workers,
         Waits::Room,
+        Waits::Reader,
+        Waits::Copies,
         Waits::Work,
         Waits::Value { tensor, worker: "w".into(), since },
         Waits::Memory { worker: "w".into(), bytes: 1 << 33, holder: "user ada".into(), since },

@@ -94,6 +94,8 @@ fn what(session: &SessionStatus, now: Duration) -> String {
         Waits::Nothing => "-".into(),
         Waits::Workers => "a worker to come".into(),
         Waits::Room => format!("room for {} instructions", number(session.queued as f64)),
+        Waits::Reader => "its client to read what was sent".into(),
+        Waits::Copies => "copies of its tensors".into(),
         Waits::Work if session.open == 1 => "1 instruction to run".into(),
         Waits::Work => format!("{} instructions to run", number(session.open as f64)),
         Waits::Value { tensor, worker, since } => {
