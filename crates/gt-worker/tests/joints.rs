@@ -147,7 +147,7 @@ fn pending_joint_results_hold_no_other_session_up() {
 fn joint_exchanges_count_as_device_time() {
     let options = Options { is_timed: false, ..Options::default() };
     let used = |exchanges: u64| {
-        let mut bench = Bench::new(options.clone());
+        let mut bench = Bench::new(options);
         let to = lane(1, 0);
         let sums = (0..exchanges).map(|count| joint_sum(1 + count, 1, 2 + count));
         let first = vec![slots(2), create(1, &[1.0; 1000])];

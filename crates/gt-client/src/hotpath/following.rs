@@ -7,6 +7,8 @@ use gt_ir::{
 };
 use smallvec::SmallVec;
 
+/// Iterations are sent in parts while somebody has waited for a value in one of this many.
+const RECENT: u64 = 16;
 /// How many steps are the first part of an iteration that is sent in parts.
 const PART: usize = 64;
 
@@ -69,6 +71,11 @@ impl Known {
 
     pub fn len(&self) -> usize {
         self.instance.template.len()
+    }
+
+    /// Whether so many tokens are no more than a few iterations.
+    pub fn is_recent(&self, tokens: u64) -> bool {
+        tokens <= RECENT * self.len() as u64
     }
 }
 

@@ -10,9 +10,8 @@
 //! A command that matches the next step of a template is not sent: one invocation at the end of the
 //! iteration stands for all its steps. In a loop in which somebody waits for values, a long iteration
 //! is sent in a few parts, so that workers begin while the rest is issued. When the stream leaves the
-//! template, or somebody waits for a value, the steps matched so far are sent as a part of an
-//! iteration, and ordinary commands follow. So a template changes how much is sent, never what is
-//! computed.
+//! template, or somebody waits for a value, the steps matched so far are sent as a part, and ordinary
+//! commands follow. So a template changes how much is sent, never what is computed.
 
 mod following;
 mod history;
@@ -43,8 +42,6 @@ const SHORTEST: u64 = 16;
 const ROUND: usize = 2048;
 /// or if at least one in this many of the loop's commands is part of no template.
 const COLD: u64 = 20;
-/// Iterations are sent in parts while somebody has waited for a value in one of this many.
-const RECENT: u64 = 16;
 
 /// Turns a stream of commands into one with invocations.
 pub struct HotPathDetector {
@@ -71,7 +68,7 @@ pub struct HotPathDetector {
     alive: i32,
     /// Whether the detector was flushed since the last token.
     flushed: bool,
-    /// How many tokens there had been when somebody waited for a value last.
+    /// The token after which somebody waited for a value last.
     asked: Option<u64>,
     /// No recording of a loop begins until `total` has reached this.
     quiet_until: u64,
@@ -256,8 +253,7 @@ impl HotPathDetector {
         let known = self.known[iteration.number as usize].as_mut().expect("it is being followed");
         if iteration.step(known, command) {
             let token = known.tokens[iteration.position() - 1];
-            let is_awaited =
-                self.asked.is_some_and(|asked| self.total - asked <= RECENT * known.len() as u64);
+            let is_awaited = self.asked.is_some_and(|asked| known.is_recent(self.total - asked));
             if is_awaited && iteration.is_part(known) {
                 iteration.send(known, out);
             }

@@ -125,7 +125,7 @@ impl<K> Programs<K> {
             return false;
         }
         known.missed = known.missed.wrapping_add(1).max(PATIENCE);
-        known.missed % PATIENCE != 0
+        !known.missed.is_multiple_of(PATIENCE)
     }
 
     /// What is kept of a call like this, and whether it is worth it to keep more.
@@ -142,7 +142,7 @@ impl<K> Programs<K> {
             None => known.missed = known.missed.saturating_add(1),
         }
         let wants_more = known.missed < known.found.saturating_add(PATIENCE);
-        (found, wants_more || known.missed % RARELY == 0)
+        (found, wants_more || known.missed.is_multiple_of(RARELY))
     }
 
     /// Keeps what a call has issued, so many instructions.
