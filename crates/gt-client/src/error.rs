@@ -77,6 +77,14 @@ pub fn failed_text(
         // Writing into a text does not fail.
         let _ = write!(text, "{begin}{name}{} {}{made}, {size:.1} MB", meta.dtype, meta.shape);
     }
+    for (index, other) in failure.others.iter().enumerate() {
+        let begin = if index == 0 { "\n  others hold " } else { ", " };
+        let name = match other.label.as_str() {
+            "" => format!("session #{}", other.session),
+            label => label.into(),
+        };
+        let _ = write!(text, "{begin}{name} {:.1} MB", (other.bytes as f64) / 1e6);
+    }
     if !failure.worker.is_empty() {
         let _ = write!(text, "\n  on worker {}", failure.worker);
     }

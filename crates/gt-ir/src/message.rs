@@ -12,7 +12,7 @@ use crate::explain::{Explanation, PlacedTensor};
 use crate::instruction::{RequestId, SourceId, TensorId};
 use crate::record;
 use crate::snapshot::{Backup, Owner, Unkept};
-use crate::standing::{Division, Holding, MemoryWait, Standing, Usage};
+use crate::standing::{Division, Holding, MemoryWait, Other, Standing, Usage};
 use crate::statistics::WorkerStats;
 use crate::status::{Report, Status};
 use crate::stored::{OnDisk, Written};
@@ -402,6 +402,8 @@ pub struct Failure {
     pub line: SourceId,
     /// The tensors that take up most memory, if there was no room.
     pub largest: Vec<Holding>,
+    /// The other sessions that hold most of the same.
+    pub others: Vec<Other>,
 }
 
 impl Failure {
@@ -413,7 +415,8 @@ impl Failure {
         line: SourceId,
     ) -> Failure {
         let (operation, reason, worker) = (operation.into(), reason.into(), worker.into());
-        Failure { operation, reason, worker, line, largest: Vec::new() }
+        let (largest, others) = (Vec::new(), Vec::new());
+        Failure { operation, reason, worker, line, largest, others }
     }
 
     /// Whether an index was out of range, which every engine says in the same words.
@@ -422,4 +425,4 @@ impl Failure {
     }
 }
 
-record!(struct Failure { operation, reason, worker, line, largest });
+record!(struct Failure { operation, reason, worker, line, largest, others });

@@ -127,6 +127,18 @@ pub struct Holding {
 
 record!(struct Holding { session, line, meta, bytes });
 
+/// What another session holds, where there is no more memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Other {
+    /// Its number at the worker, which knows no name.
+    pub session: u32,
+    /// Its name, as `ada#1`, once the dispatcher has said it.
+    pub label: String,
+    pub bytes: u64,
+}
+
+record!(struct Other { session, label, bytes });
+
 /// What a lane that needs memory waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MemoryWait {

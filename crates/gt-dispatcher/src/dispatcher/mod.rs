@@ -353,8 +353,13 @@ impl Dispatcher {
         now: Duration,
         peer: PeerId,
         request: RequestId,
-        result: Result<Content, Failure>,
+        mut result: Result<Content, Failure>,
     ) {
+        for other in result.as_mut().err().into_iter().flat_map(|failure| &mut failure.others) {
+            // Workers know sessions by the numbers of their runs.
+            let session = self.sessions.iter().find(|session| session.run == other.session);
+            other.label = session.map(|session| session.label.clone()).unwrap_or_default();
+        }
         let Some(request) = self.answers.close(request, peer) else {
             // The request was cancelled, or its client is gone: release the shared memory.
             if let Ok(Content::Shared { block, .. }) = &result {

@@ -2,10 +2,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use gt_ir::message::Failure;
-use gt_ir::standing::Holding;
+use gt_ir::standing::{Holding, Other};
 use gt_ir::{LaneId, SourceId};
 
 use crate::engine::Engine;
@@ -21,8 +20,7 @@ const NAMED: usize = 5;
 pub(crate) struct NoRoom {
     passed: Passed,
     largest: Vec<Holding>,
-    /// The other sessions that hold most of the same, each with its bytes.
-    others: Vec<(u32, u64)>,
+    others: Vec<Other>,
 }
 
 impl NoRoom {
@@ -34,17 +32,12 @@ impl NoRoom {
             "" => format!("it needs {needs}, and {held} of the worker's {allowed} are held"),
             _ => format!("it needs {needs}, and {holder} holds {held} of {allowed} on this worker"),
         };
-        for (at, (session, held)) in self.others.iter().enumerate() {
-            let begin = if at == 0 { ", of which" } else { "," };
-            // Writing into a text does not fail.
-            let _ = write!(reason, "{begin} session #{session} {}", bytes(*held));
-        }
         reason.push_str(match holder.as_str() {
             "" => "\n  hint: free tensors, spread the session over more workers, or start workers with --spill-dir",
             _ => "\n  hint: free tensors, spread the session over more workers, or ask the operator for more",
         });
-        let largest = self.largest.clone();
-        Failure { largest, ..Failure::new(operation, reason, worker, line) }
+        let (largest, others) = (self.largest.clone(), self.others.clone());
+        Failure { largest, others, ..Failure::new(operation, reason, worker, line) }
     }
 }
 
@@ -58,9 +51,10 @@ impl<E: Engine> Worker<E> {
             *sessions.entry(lane.id.session).or_default() += lane.store.bytes();
         }
         sessions.remove(&id.session);
-        let mut others: Vec<(u32, u64)> =
-            sessions.into_iter().filter(|(_, held)| *held > 0).collect();
-        others.sort_by_key(|(session, held)| (Reverse(*held), *session));
+        let sessions = sessions.into_iter().filter(|(_, held)| *held > 0);
+        let other = |(session, bytes)| Other { session, label: String::new(), bytes };
+        let mut others: Vec<Other> = sessions.map(other).collect();
+        others.sort_by_key(|other| (Reverse(other.bytes), other.session));
         others.truncate(NAMED);
         let own = self.lanes.values().filter(|lane| lane.id.session == id.session);
         NoRoom { passed: passed.clone(), largest: largest(own), others }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use gt_ir::message::{Badge, Failure, Hello, Message, Named, Process, Resume, Role, Welcome};
 use gt_ir::snapshot::{Backup, Owner, SavedValue, Unkept};
-use gt_ir::standing::{Division, Holding, MemoryQuota, MemoryWait, Standing, Usage};
+use gt_ir::standing::{Division, Holding, MemoryQuota, MemoryWait, Other, Standing, Usage};
 use gt_ir::statistics::{Compilation, WorkerStats};
 use gt_ir::stored::OnDisk;
 use gt_ir::{
@@ -27,7 +27,8 @@ use observability::{events, explanation, report, status};
 pub fn messages() -> Vec<Message> {
     let line = SourceId(2);
     let largest = vec![Holding { session: 9, line, meta: meta(), bytes: 1 << 33 }];
-    let failure = Failure { largest, ..Failure::new("add", "no", "w", line) };
+    let others = vec![Other { session: 3, label: "ada#1".into(), bytes: 1 << 20 }];
+    let failure = Failure { largest, others, ..Failure::new("add", "no", "w", line) };
     let lane = LaneId { session: 9, slot: SlotId(2) };
     let (request, transfer) = (RequestId(1), TransferId(7));
     let file = OnDisk { checksum: u32::MAX, mapped: Some(data(3)) };
