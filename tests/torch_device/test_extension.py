@@ -70,7 +70,7 @@ def test_one_that_cannot_be_loaded(tmp_path):
     found.parent.mkdir(parents=True)
     found.write_bytes(b"no library")
     code = "import torch, gt.torch; print(torch.ones(2, device='cluster').sum().item())"
-    done = python(code, XDG_CACHE_HOME=str(tmp_path))
+    done = python(code, XDG_CACHE_HOME=str(tmp_path), GT_TORCH_EXTENSION="1")
     assert done.stdout == "2.0\n"
     assert "goes without its extension" in done.stderr and str(found) in done.stderr
 
@@ -252,6 +252,7 @@ def test_calls_need_no_python():
     assert not [of for of in called if f"{os.sep}gt{os.sep}" in of]
 
 
+@needs_extension
 def test_events_and_streams():
     """There is one stream, and events have nothing to order: none of it is an error."""
     first, last = torch.Event(device="cluster"), torch.Event(device="cluster")
