@@ -28,17 +28,22 @@ def python(code, **environment):
     )
 
 
-@has_compiler
-def test_it_is_built(tmp_path):
-    """The command builds it, and the next process uses it; each number is the same without."""
-    environment = {"XDG_CACHE_HOME": str(tmp_path)}
-    built = subprocess.run(
+def build(**environment):
+    """Run the command that builds it."""
+    return subprocess.run(
         [sys.executable, "-m", "gt.torch.build"],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
         timeout=600,
     )
+
+
+@has_compiler
+def test_it_is_built(tmp_path):
+    """The command builds it, and the next process uses it; each number is the same without."""
+    environment = {"XDG_CACHE_HOME": str(tmp_path)}
+    built = build(**environment)
     assert built.returncode == 0, built.stderr
     (made,) = pathlib.Path(tmp_path, "gt").iterdir()
     assert str(made) in built.stdout
@@ -76,13 +81,7 @@ def test_one_that_cannot_be_loaded(tmp_path):
 
 
 def test_without_a_compiler(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "gt.torch.build"],
-        env={**os.environ, "CXX": "no-such-compiler", "XDG_CACHE_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
+    done = build(CXX="no-such-compiler", XDG_CACHE_HOME=str(tmp_path))
     assert done.returncode == 1
     assert (
         done.stderr.startswith("gt.torch.build: a C++ compiler is needed") and "hint" in done.stderr
@@ -90,13 +89,7 @@ def test_without_a_compiler(tmp_path):
     failing = tmp_path / "c++"
     failing.write_text("#!/bin/sh\necho no headers >&2\nexit 3\n")
     failing.chmod(0o755)
-    done = subprocess.run(
-        [sys.executable, "-m", "gt.torch.build"],
-        env={**os.environ, "CXX": str(failing), "XDG_CACHE_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
+    done = build(CXX=str(failing), XDG_CACHE_HOME=str(tmp_path))
     assert done.returncode == 1 and "no headers" in done.stderr
     assert not list(tmp_path.glob("gt/*.so"))
 
@@ -295,13 +288,7 @@ def test_a_folder_that_cannot_be_read(tmp_path):
     closed = tmp_path / "file"
     closed.write_text("no folder")
     assert python(code, XDG_CACHE_HOME=str(closed)).stdout == "2.0\n"
-    done = subprocess.run(
-        [sys.executable, "-m", "gt.torch.build"],
-        env={**os.environ, "XDG_CACHE_HOME": str(closed)},
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
+    done = build(XDG_CACHE_HOME=str(closed))
     assert done.returncode == 1 and "Traceback" not in done.stderr
 
 
@@ -328,9 +315,12 @@ def test_the_end_of_the_process():
 
 @needs_extension
 def test_forks_beside_threads():
-    """A child that is forked while threads compute does not wait for what they held."""
+    """A child that is forked while threads compute does not wait for what they held.
+
+    Nor does the parent, where Python collects tensors in the midst of what a thread does.
+    """
     code = """if True:
-        import os, sys, threading, time
+        import gc, os, sys, threading, time
         import torch, gt.torch
         x = torch.ones(3, device="cluster")
         stops = False
@@ -338,6 +328,9 @@ def test_forks_beside_threads():
             y = x
             while not stops:
                 y = torch.tanh(y + x)
+                circle = [y]
+                circle.append(circle)
+        gc.set_threshold(3)
         threads = [threading.Thread(target=work) for _ in range(3)]
         [thread.start() for thread in threads]
         hung = 0

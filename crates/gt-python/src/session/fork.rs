@@ -17,7 +17,7 @@ use super::lock::with_lock;
 use super::wait::detached;
 use super::{current, exit};
 
-/// How many threads are starting or ending a session, and how many are about to fork.
+/// How many threads are in the midst of a change, and how many are about to fork.
 static CHANGING: AtomicUsize = AtomicUsize::new(0);
 static FORKING: AtomicUsize = AtomicUsize::new(0);
 
@@ -28,7 +28,8 @@ thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// While this lives, other threads' forks wait.
+/// While this lives, other threads' forks wait: for who starts or ends a session, and for what PyTorch
+/// asks of GT without Python's lock, which else keeps forks away.
 pub struct Changing {
     /// It stays with its thread.
     _thread: PhantomData<*const ()>,
@@ -38,7 +39,7 @@ impl Changing {
     /// To open a session, which is refused at the end of the process.
     pub fn to_open(py: Python<'_>) -> PyResult<Changing> {
         exit::refuse(py)?;
-        let changing = Changing::new(py);
+        let changing = Changing::new();
         if exit::is_exiting() {
             drop(changing);
             return Err(exit::refusal(py));
@@ -46,15 +47,16 @@ impl Changing {
         Ok(changing)
     }
 
-    /// To end one.
-    pub fn new(py: Python<'_>) -> Changing {
+    /// To end one, or for anything else; a thread that has one already does not wait.
+    pub fn new() -> Changing {
         while DEPTH.get() == 0 {
             CHANGING.fetch_add(1, Ordering::SeqCst);
             if FORKING.load(Ordering::SeqCst) == 0 {
                 break;
             }
             CHANGING.fetch_sub(1, Ordering::SeqCst);
-            detached(py, || thread::sleep(PAUSE));
+            // The forking thread needs the lock, which this one may have.
+            with_lock(|py| detached(py, || thread::sleep(PAUSE)));
         }
         DEPTH.set(DEPTH.get() + 1);
         Changing { _thread: PhantomData }
@@ -70,34 +72,7 @@ impl Drop for Changing {
     }
 }
 
-/// How many threads are in the midst of what they do without Python's lock.
-static UNLOCKED: AtomicUsize = AtomicUsize::new(0);
-
-/// While this lives, other threads' forks wait: for what PyTorch asks of GT without Python's lock,
-/// which else keeps forks away.
-pub struct Unlocked;
-
-impl Unlocked {
-    pub fn new() -> Unlocked {
-        loop {
-            UNLOCKED.fetch_add(1, Ordering::SeqCst);
-            if FORKING.load(Ordering::SeqCst) == 0 {
-                return Unlocked;
-            }
-            UNLOCKED.fetch_sub(1, Ordering::SeqCst);
-            // The forking thread needs the lock, which this one may have.
-            with_lock(|py| detached(py, || thread::sleep(PAUSE)));
-        }
-    }
-}
-
-impl Drop for Unlocked {
-    fn drop(&mut self) {
-        UNLOCKED.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// Waits until no thread is starting or ending a session, but not for ever.
+/// Waits until no thread is in the midst of a change, but not for ever.
 pub fn wait_for_changes(limit: Duration) {
     let since = Instant::now();
     while CHANGING.load(Ordering::SeqCst) > 0 && since.elapsed() < limit {
@@ -113,10 +88,12 @@ fn before_fork(py: Python<'_>) {
     if is_in_engine() {
         return;
     }
-    FORKING.fetch_add(1, Ordering::SeqCst);
     let own = usize::from(DEPTH.get() > 0);
+    // Until the fork is over, this thread waits for nobody: it may be in the midst of any Python code.
+    DEPTH.set(DEPTH.get() + 1);
+    FORKING.fetch_add(1, Ordering::SeqCst);
     py.detach(|| {
-        while CHANGING.load(Ordering::SeqCst) > own || UNLOCKED.load(Ordering::SeqCst) > 0 {
+        while CHANGING.load(Ordering::SeqCst) > own {
             thread::sleep(PAUSE);
         }
         gt::drivers::embedded::fork::hold_all();
@@ -130,12 +107,17 @@ fn after_fork_in_parent(py: Python<'_>) {
     }
     py.detach(gt::drivers::embedded::fork::release_all);
     FORKING.fetch_sub(1, Ordering::SeqCst);
+    DEPTH.set(DEPTH.get() - 1);
 }
 
 #[pyfunction]
 fn after_fork_in_child() {
     FORKING.store(0, Ordering::SeqCst);
-    UNLOCKED.store(0, Ordering::SeqCst);
+    if !is_in_engine() {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+    // Other threads, which may have been about to wait for the fork, are not here.
+    CHANGING.store(usize::from(DEPTH.get() > 0), Ordering::SeqCst);
     // It is this thread now.
     current::become_main_thread();
 }

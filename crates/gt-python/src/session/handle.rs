@@ -157,7 +157,7 @@ impl Handle {
     pub fn close(&self, py: Python<'_>) {
         let session = lock(&self.session).take();
         if let Some(session) = session {
-            let _changing = Changing::new(py);
+            let _changing = Changing::new();
             detached(py, move || close(&session, self.connected_by));
         }
         reap(py);
@@ -178,7 +178,7 @@ impl Drop for Handle {
 /// Lets go of a handle. If it was the last, its session ends with its last tensor.
 pub fn release(py: Python<'_>, handle: Arc<Handle>) {
     if let Some(handle) = Arc::into_inner(handle) {
-        let _changing = Changing::new(py);
+        let _changing = Changing::new();
         detached(py, move || drop(handle));
         reap(py);
     }
@@ -189,7 +189,7 @@ fn reap(py: Python<'_>) {
     let done: Vec<Session> =
         lock(&ORPHANS).extract_if(.., |session| !session.is_shared()).collect();
     if !done.is_empty() {
-        let _changing = Changing::new(py);
+        let _changing = Changing::new();
         detached(py, move || drop(done));
     }
 }
@@ -204,7 +204,7 @@ fn close(session: &Session, connected_by: Option<u32>) {
 /// Ends all sessions of the process.
 pub fn close_all(py: Python<'_>) {
     let all = std::mem::take(&mut *lock(&ALL));
-    let _changing = Changing::new(py);
+    let _changing = Changing::new();
     detached(py, || {
         for entry in all {
             if let Some(session) = entry.session.upgrade() {

@@ -20,7 +20,7 @@ mod wait;
 use pyo3::prelude::*;
 
 pub use current::{current, note, within};
-pub use fork::Unlocked;
+pub use fork::Changing;
 pub use lock::with_lock;
 pub use object::PySession;
 pub use wait::{at_exit, ready, ready_current, ready_session, waiting};

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::error::{IntoPython, to_python};
-use crate::session::Unlocked;
+use crate::session::Changing;
 use crate::tensor::PyTensor;
 
 /// Bits of an address for the offset in a storage: 1 TiB.
@@ -125,7 +125,7 @@ fn replace(number: usize, new: Storage) {
 
 /// Takes a storage away: PyTorch holds no tensor with it any more.
 pub fn remove(address: usize) {
-    let _unlocked = Unlocked::new();
+    let _changing = Changing::new();
     let (number, _) = place(address);
     let mut storages = storages();
     let old = storages.all[number].take();

@@ -18,7 +18,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use super::storage;
-use crate::session::Unlocked;
+use crate::session::Changing;
 use argument::Argument;
 use effects::Layout;
 use repeated::Repeated;
@@ -121,7 +121,7 @@ unsafe extern "C" fn begin(
 ) -> Outcome {
     // SAFETY: the caller's; kernels live as long as the process.
     let (kernel, arguments) = unsafe { (&*kernel, argument::list(arguments, count)) };
-    let _unlocked = Unlocked::new();
+    let _changing = Changing::new();
     // Nothing has been changed yet where it panics, as changes and results come last.
     let outcome =
         catch_unwind(AssertUnwindSafe(|| kernel.begin(arguments, dtype, Results(results))));
@@ -141,13 +141,13 @@ unsafe extern "C" fn finish(
     let (kernel, arguments, results) = unsafe {
         (&*kernel, argument::list(arguments, count), argument::list(results, results_count))
     };
-    let _unlocked = Unlocked::new();
+    let _changing = Changing::new();
     // Where it panics, the call is done, and nothing is kept of it.
     let _ = catch_unwind(AssertUnwindSafe(|| kernel.finish(arguments, results)));
 }
 
 extern "C" fn give_up() {
-    let _unlocked = Unlocked::new();
+    let _changing = Changing::new();
     repeated::give_up();
 }
 
