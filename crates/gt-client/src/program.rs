@@ -229,8 +229,7 @@ impl Recording {
 
 impl Program {
     /// How many instructions it has.
-    #[allow(clippy::len_without_is_empty, reason = "nobody asks for programs without any")]
-    pub fn len(&self) -> usize {
+    pub fn instructions(&self) -> usize {
         self.steps.len()
     }
 

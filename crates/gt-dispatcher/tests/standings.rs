@@ -2,10 +2,12 @@
 
 mod common;
 
-use common::hello;
+use common::{Program, hello};
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
-use gt_ir::message::{Badge, Hello, Message, Role};
+use gt_ir::message::{Badge, Hello, LARGE_VALUE, Message, Role};
 use gt_ir::standing::Standing;
+use gt_ir::status::Waits;
+use gt_ir::{ClientCommand, RequestId};
 use std::time::Duration;
 
 /// Says hello; gives all messages that follow.
@@ -47,4 +49,39 @@ fn workers_are_told_of_users_whoever_comes_first() {
     let place = |wanted: fn(&Message) -> bool| out.iter().position(|(_, message)| wanted(message));
     let welcome = place(|message| matches!(message, Message::Welcome(_)));
     assert!(welcome < place(|message| matches!(message, Message::Admit { .. })));
+}
+
+/// What the first session waits for, as another client is told.
+fn waits(dispatcher: &mut Dispatcher) -> Waits {
+    let ask = Message::Stream(vec![ClientCommand::Status { request: RequestId(99) }]);
+    let asker = PeerId(3);
+    dispatcher.handle(Duration::ZERO, asker, Role::Client, ask);
+    let mut out = Vec::new();
+    dispatcher.take_outbox(&mut out);
+    let status = out.into_iter().find_map(|(_, message)| match message {
+        Message::Status { status, .. } => Some(*status),
+        _ => None,
+    });
+    status.expect("it is told at once").sessions.swap_remove(0).waits
+}
+
+#[test]
+fn a_client_that_does_not_read_is_what_its_session_waits_for() {
+    let limits = Limits { unread: LARGE_VALUE, ..Limits::default() };
+    let mut dispatcher = Dispatcher::new(String::new(), limits, None);
+    join(&mut dispatcher, 1, Role::Worker, None);
+    join(&mut dispatcher, 2, Role::Client, None);
+    join(&mut dispatcher, 3, Role::Client, None);
+    assert_eq!(waits(&mut dispatcher), Waits::Nothing);
+    let mut program = Program::default();
+    let large = program.ones(&[LARGE_VALUE as usize / 4]);
+    program.fetch(large);
+    let more = program.commands.len();
+    program.ones(&[1]);
+    let rest = program.commands.split_off(more);
+    for commands in [program.commands, rest] {
+        let stream = Message::Stream(commands);
+        dispatcher.handle(Duration::ZERO, PeerId(2), Role::Client, stream);
+    }
+    assert_eq!(waits(&mut dispatcher), Waits::Reader);
 }

@@ -13,7 +13,7 @@
 //! - [`stored`]: values in files that workers read and write; [`snapshot`]: those kept for recovery.
 //! - [`event`]: what happened, and when; [`status`]: snapshots of the system.
 //! - [`message`]: the messages between clients, the dispatcher, workers and watchers; [`greeting`]:
-//!   the first ones.
+//!   the first ones; [`message::Failure`]: why an operation has none of its results.
 //! - [`wire`]: the encoding of all of these; [`codec`]: messages as frames.
 //! - [`modifier`]: the trait of stream rewrites.
 //!
@@ -32,6 +32,7 @@ pub mod event;
 pub mod exchange;
 pub mod explain;
 pub mod fabric;
+mod failure;
 pub mod greeting;
 pub mod instruction;
 pub mod layout;

@@ -25,6 +25,7 @@ use crate::engine::{Engine, EngineError, Joining};
 use crate::exchange::{Lost, PieceResult};
 use crate::lane::Lane;
 use crate::work::Out;
+use crate::worker::Worker;
 
 /// The joint exchanges of a worker.
 pub(crate) struct Joints<T> {
@@ -285,4 +286,43 @@ fn gets(exchange: &Exchange, joint: &Joint, rank: usize, way: Way) -> Vec<(usize
 
 fn workers(joint: &Joint) -> Vec<WorkerId> {
     joint.members.iter().map(|member| member.worker).collect()
+}
+
+impl<E: Engine> Worker<E> {
+    /// All members of a joint exchange are ready, or it was called off.
+    pub(crate) fn resolve_joint(
+        &mut self,
+        id: LaneId,
+        transfer: TransferId,
+        sequence: u64,
+        result: Result<u64, Failure>,
+    ) {
+        let failed = self.joints.resolve(id, transfer, sequence, result);
+        let Some((part, failure)) = failed else { return };
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            self.device.finish_exchange(lane, &part.exchange, Err(Arc::new(failure)));
+            self.wake(id);
+        }
+    }
+
+    /// Runs the joint exchange that is due; the session pays for what it takes of the device.
+    pub(crate) fn run_joint(&mut self) {
+        let Some((id, turn, epoch)) = self.joints.take_due() else { return };
+        self.device.events.turn_to(id.session);
+        let input = turn.exchange.input;
+        let input = input.and_then(|input| self.lanes.get(&id)?.store.meta(input));
+        let bytes = turn.exchange.output.map_or(0, |(_, meta)| meta.bytes() as u64);
+        let begin = self.device.now();
+        let (exchange, made) = self.device.join_members(&mut self.joints, turn, epoch, input);
+        let cost = self.device.cost_since(begin, bytes);
+        if self.ready.is_shared() {
+            self.ready.charge(id.session, cost.max(1));
+        }
+        // The session may have ended: then the result is dropped.
+        if let Some(lane) = self.lanes.get_mut(&id) {
+            lane.untold += cost;
+            self.device.finish_exchange(lane, &exchange, made);
+            self.wake(id);
+        }
+    }
 }

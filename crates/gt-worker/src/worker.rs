@@ -1,7 +1,6 @@
 //! The worker's state machine: lanes take turns on one device, by a policy.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::{Failure, Message};
@@ -30,7 +29,7 @@ const ENDED: usize = 1 << 10;
 pub struct Worker<E: Engine> {
     pub(crate) device: Device<E>,
     pub(crate) lanes: BTreeMap<LaneId, Lane<E::Tensor>>,
-    joints: Joints<E::Tensor>,
+    pub(crate) joints: Joints<E::Tensor>,
     lost: Lost,
     pub(crate) vault: Vault,
     /// The lanes that may have something to do.
@@ -210,22 +209,6 @@ impl<E: Engine> Worker<E> {
         sessions.into_iter().for_each(|session| self.end_session(session));
     }
 
-    /// All members of a joint exchange are ready, or it was called off.
-    fn resolve_joint(
-        &mut self,
-        id: LaneId,
-        transfer: gt_ir::TransferId,
-        sequence: u64,
-        result: Result<u64, Failure>,
-    ) {
-        let failed = self.joints.resolve(id, transfer, sequence, result);
-        let Some((part, failure)) = failed else { return };
-        if let Some(lane) = self.lanes.get_mut(&id) {
-            self.device.finish_exchange(lane, &part.exchange, Err(Arc::new(failure)));
-            self.wake(id);
-        }
-    }
-
     /// Runs a lane's turn.
     fn turn(&mut self, id: LaneId, out: &mut Vec<Out>) -> TurnEnd {
         let (limit, capacity) = self.limits.of_lane(&self.lanes, &self.device.held, id);
@@ -355,23 +338,7 @@ impl<E: Engine> Work for Worker<E> {
     }
 
     fn join(&mut self, out: &mut Vec<Out>) {
-        let Some((id, turn, epoch)) = self.joints.take_due() else { return };
-        self.device.events.turn_to(id.session);
-        let input = turn.exchange.input;
-        let input = input.and_then(|input| self.lanes.get(&id)?.store.meta(input));
-        let bytes = turn.exchange.output.map_or(0, |(_, meta)| meta.bytes() as u64);
-        let begin = self.device.now();
-        let (exchange, made) = self.device.join_members(&mut self.joints, turn, epoch, input);
-        let cost = self.device.cost_since(begin, bytes);
-        if self.ready.is_shared() {
-            self.ready.charge(id.session, cost.max(1));
-        }
-        // The session may have ended: then the result is dropped.
-        if let Some(lane) = self.lanes.get_mut(&id) {
-            lane.untold += cost;
-            self.device.finish_exchange(lane, &exchange, made);
-            self.wake(id);
-        }
+        self.run_joint();
         self.pause(out);
     }
 

@@ -109,7 +109,7 @@ impl Programs {
             && let Some((outputs, form)) = results.outputs()
             && let Some(program) = recording.finish(&outputs)
         {
-            let steps = program.len();
+            let steps = program.instructions();
             self.keep(key, Kept { program, form }, steps);
         }
         Ok(results)

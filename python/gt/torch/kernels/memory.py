@@ -101,27 +101,16 @@ def copy_(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> 
         raise RuntimeError(f"copy_: from {src.device} to the cluster; copy to the CPU first")
     if values.dtype != dtypes.to_gt(self.dtype):
         values = values.to(dtypes.to_gt(self.dtype))
-    if values.shape != tuple(self.shape):
-        values = values.expand(_fitting(tuple(self.shape), values.shape))
+    if src.shape != self.shape:
+        if torch._C._infer_size(self.shape, src.shape) != self.shape:
+            raise RuntimeError(
+                f"output with shape {list(self.shape)} doesn't match the broadcast shape "
+                f"{list(src.shape)}"
+            )
+        values = values.expand(tuple(self.shape))
     values = values.conj() if self.is_conj() else values
     torch_device.write(self, -values if self.is_neg() else values, "copy_")
     return self
-
-
-def _fitting(shape: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
-    """Check that a tensor of another shape can be expanded to a shape, as PyTorch does."""
-    pairs = list(zip(reversed(shape), reversed(other), strict=False))
-    for back, (length, given) in enumerate(pairs, 1):
-        if given not in (1, length):
-            raise RuntimeError(
-                f"The size of tensor a ({length}) must match the size of tensor b ({given}) at "
-                f"non-singleton dimension {len(shape) - back}"
-            )
-    if any(of != 1 for of in other[: max(len(other) - len(shape), 0)]):
-        raise RuntimeError(
-            f"output with shape {list(shape)} doesn't match the broadcast shape {list(other)}"
-        )
-    return shape
 
 
 def _is_row_of_bytes(tensor: torch.Tensor) -> bool:

@@ -65,7 +65,7 @@ impl Repeated {
         if let Some(pending) = PENDING.take()
             && let Some((key, effects)) = pending.end(arguments, results)
         {
-            let steps = effects.program.len();
+            let steps = effects.program.instructions();
             self.calls.keep(key, effects, steps);
         }
     }
