@@ -6,6 +6,7 @@ inputs that lie where they lay. It counts what it is asked for.
 
 from collections import Counter
 from contextlib import contextmanager, nullcontext
+from time import perf_counter
 from types import SimpleNamespace
 
 import torch
@@ -19,6 +20,16 @@ TOTAL = 16 << 30
 class Event:
     def __init__(self, counts: Counter):
         self._counts = counts
+
+    def record(self, stream):
+        assert isinstance(stream, Stream)
+        self._time = perf_counter()
+
+    def query(self) -> bool:
+        return True
+
+    def elapsed_time(self, end: "Event") -> float:
+        return 1e3 * (end._time - self._time)
 
     def synchronize(self):
         self._counts["waits"] += 1
@@ -52,6 +63,11 @@ class FakeCUDA:
 
     def Stream(self, device):  # noqa: N802
         return Stream(self.counts)
+
+    def Event(self, enable_timing):  # noqa: N802
+        assert enable_timing
+        self.counts["timers"] += 1
+        return Event(self.counts)
 
     def CUDAGraph(self):  # noqa: N802
         return SimpleNamespace(replay=None)

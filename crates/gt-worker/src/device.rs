@@ -3,7 +3,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use gt_ir::instruction::Operands;
 use gt_ir::message::Failure;
@@ -45,22 +44,6 @@ impl<E: Engine> Device<E> {
             held: Held::default(),
             programs: Programs::default(),
             events: Emitter::new(),
-        }
-    }
-
-    /// The engine's time, if turns are measured.
-    pub fn now(&self) -> Option<Duration> {
-        self.options.is_timed.then(|| self.engine.now())
-    }
-
-    /// The nanoseconds since a time: measured, or estimated from the work that was done.
-    pub fn cost_since(&self, begin: Option<Duration>, work: u64) -> u64 {
-        match (begin, self.now()) {
-            (Some(begin), Some(now)) => now.saturating_sub(begin).as_nanos() as u64,
-            _ => {
-                let rate = u128::from(self.engine.rate().max(1));
-                (u128::from(work) * 1_000_000_000 / rate) as u64
-            }
         }
     }
 

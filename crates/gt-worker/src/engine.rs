@@ -202,6 +202,24 @@ pub trait Engine: Send {
         None
     }
 
+    /// Whether operations return before the device has done them. Then only the device can tell how
+    /// long they take: [`Engine::begin_turn`] and [`Engine::end_turn`] are called around each turn.
+    fn runs_ahead(&self) -> bool {
+        false
+    }
+
+    /// A turn begins.
+    fn begin_turn(&mut self) {}
+
+    /// It is over: all of its operations have been asked for.
+    fn end_turn(&mut self) {}
+
+    /// The nanoseconds that the device took for each turn that it has done since the last call, in
+    /// their order; waits until at most `under_way` turns are not done.
+    fn turns_done(&mut self, _under_way: usize) -> Vec<u64> {
+        Vec::new()
+    }
+
     /// Releases memory cached for reuse; called when a session ends.
     fn release_memory(&mut self) {}
 

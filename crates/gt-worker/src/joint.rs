@@ -312,12 +312,10 @@ impl<E: Engine> Worker<E> {
         let input = turn.exchange.input;
         let input = input.and_then(|input| self.lanes.get(&id)?.store.meta(input));
         let bytes = turn.exchange.output.map_or(0, |(_, meta)| meta.bytes() as u64);
-        let begin = self.device.now();
+        let measure = self.device.begin_measure();
         let (exchange, made) = self.device.join_members(&mut self.joints, turn, epoch, input);
-        let cost = self.device.cost_since(begin, bytes);
-        if self.ready.is_shared() {
-            self.ready.charge(id.session, cost.max(1));
-        }
+        let cost = self.device.cost(measure, bytes);
+        self.end_measure(id, measure, cost);
         // The session may have ended: then the result is dropped.
         if let Some(lane) = self.lanes.get_mut(&id) {
             lane.untold += cost;

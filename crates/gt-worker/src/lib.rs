@@ -9,6 +9,7 @@
 //!   [`programs`] caches prepared plans by their [`key`], [`simplify`]ed and [`checked`] within
 //!   the bounds of [`check`];
 //!   [`events`] records how the time is spent.
+//! - [`ahead`]: turns that the device has not done yet.
 //! - [`vault`]: snapshots of lanes, from which they are made again.
 //! - [`joint`]: exchanges carried out by the engines' collectives.
 //! - [`plan`]: a sequence of operations for an engine; [`listing`]: plans as text; [`composite`]:
@@ -16,6 +17,7 @@
 //!
 //! A worker knows neither clients nor sharding, only lanes, tensors and operations.
 
+mod ahead;
 pub mod check;
 pub mod checked;
 pub mod composite;

@@ -8,6 +8,7 @@ use gt_ir::snapshot::Owner;
 use gt_ir::statistics::WorkerStats;
 use gt_ir::{Content, Joint, LaneId, Piece, RequestId, TensorId, WorkerCommand, WorkerId};
 
+use crate::ahead::Ahead;
 use crate::device::Device;
 use crate::engine::Engine;
 use crate::exchange::Lost;
@@ -15,7 +16,7 @@ use crate::joint::Joints;
 use crate::lane::Lane;
 use crate::memory::{Limits, Need, Shortages};
 use crate::ready::Ready;
-use crate::turn::{TURN_WORK, Turn};
+use crate::turn::Turn;
 use crate::vault::Vault;
 use crate::work::{FileJob, Options, Out, Work};
 
@@ -36,6 +37,7 @@ pub struct Worker<E: Engine> {
     pub(crate) ready: Ready,
     pub(crate) limits: Limits,
     pub(crate) shortages: Shortages,
+    pub(crate) ahead: Ahead,
     /// How many turns there were.
     turns: u64,
     ended: VecDeque<u32>,
@@ -70,6 +72,7 @@ impl<E: Engine> Worker<E> {
             ready: Ready::default(),
             limits: Limits::default(),
             shortages: Shortages::default(),
+            ahead: Ahead::default(),
             turns: 0,
             ended: VecDeque::new(),
             oldest: 0,
@@ -220,7 +223,9 @@ impl<E: Engine> Worker<E> {
         device.events.turn_to(id.session);
         let (others_wait, is_shared) = (ready.has_next(), ready.is_shared());
         let patience = if others_wait { Duration::ZERO } else { PATIENCE };
-        let begin = device.now();
+        let (work, measure) = (device.turn_work(), device.begin_measure());
+        // What has been asked of a device cannot be taken back if somebody comes.
+        let is_short = others_wait || is_shared && device.engine.runs_ahead();
         let mut turn = Turn {
             device,
             lane,
@@ -229,7 +234,7 @@ impl<E: Engine> Worker<E> {
             vault,
             out,
             spent: 0,
-            begin,
+            measure,
             told: 0,
             patience,
             compiles: false,
@@ -242,7 +247,7 @@ impl<E: Engine> Worker<E> {
                     end = if turn.compiles { TurnEnd::Compiling } else { TurnEnd::Idle };
                     return;
                 }
-                if turn.spent > TURN_WORK && (others_wait || turn.is_long()) {
+                if turn.spent > work && (is_short || turn.is_long()) {
                     return;
                 }
             }
@@ -251,9 +256,7 @@ impl<E: Engine> Worker<E> {
             end = TurnEnd::Short(need, turn.needs_next());
         }
         let cost = turn.end();
-        if is_shared {
-            ready.charge(id.session, cost.max(1));
-        }
+        self.end_measure(id, measure, cost);
         end
     }
 
@@ -315,6 +318,7 @@ impl<E: Engine> Work for Worker<E> {
     }
 
     fn step(&mut self, out: &mut Vec<Out>) -> bool {
+        self.catch_up();
         let Some(id) = self.ready.next() else { return false };
         match self.turn(id, out) {
             TurnEnd::Compiling => self.ready.set_aside(id),
@@ -368,6 +372,7 @@ impl<E: Engine> Work for Worker<E> {
     }
 
     fn report(&mut self, out: &mut Vec<Out>) {
+        self.tell_usage(out);
         self.device.send_events(true, out);
     }
 

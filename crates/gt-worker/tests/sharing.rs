@@ -6,7 +6,7 @@ use common::*;
 use gt_ir::message::Message;
 use gt_ir::ops;
 use gt_ir::standing::Standing;
-use gt_worker::Work;
+use gt_worker::{Out, Work};
 
 /// Queues so many operations on a vector of this length in a session.
 fn queue(
@@ -116,4 +116,42 @@ fn a_session_that_other_workers_wait_for_is_next() {
     assert!(bench.worker.step(&mut bench.out));
     let [own, others] = counts(&bench.computed());
     assert!(own > 0 && others == 0, "{own} and {others}");
+}
+
+/// A device that computes after it was asked: sessions pay for what it took, not for the asking, and
+/// little is asked of it ahead.
+#[test]
+fn turns_of_a_device_cost_what_it_says() {
+    let mut bench = Bench::default();
+    *bench.device.lock().unwrap() = Some(DeviceClock::default());
+    queue(&mut bench, 1, &ops::unary::NEG, (20_000, 1));
+    queue(&mut bench, 2, &ops::unary::SQRT, (1_000, 100));
+    let mut computed = Vec::new();
+    while counts(&computed)[0] < 20_000 {
+        assert!(bench.worker.step(&mut bench.out));
+        computed.extend(bench.computed());
+    }
+    let [_, long] = counts(&computed);
+    assert!((128..=512).contains(&long), "{long}");
+    assert_eq!(bench.device.lock().unwrap().as_ref().unwrap().most, 1);
+}
+
+/// An idle worker tells of the device time of turns that have ended since it told last.
+#[test]
+fn device_time_that_is_known_late_is_told() {
+    let mut bench = Bench::default();
+    *bench.device.lock().unwrap() = Some(DeviceClock::default());
+    queue(&mut bench, 1, &ops::unary::NEG, (100, 10));
+    bench.run();
+    let told = |bench: &Bench| -> u64 {
+        let usage = bench.out.iter().filter_map(|out| match out {
+            Out::Dispatcher(Message::LaneDone { usage, .. }) => Some(usage.device),
+            _ => None,
+        });
+        usage.sum()
+    };
+    assert_eq!(told(&bench), 0);
+    bench.device.lock().unwrap().as_mut().unwrap().is_done = true;
+    bench.worker.report(&mut bench.out);
+    assert_eq!(told(&bench), 100_000_000);
 }

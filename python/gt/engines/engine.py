@@ -163,6 +163,9 @@ class Engine:
     #: Whether it makes random numbers where its tensors are, by `draw`. Those of other engines are
     #: made by the native one, and come in by `create`.
     draws = False
+    #: Whether operations return before its device has done them. Then only the device can tell how
+    #: long they take, and `turns_done` says so: sessions that share it pay for that time.
+    runs_ahead = False
     #: What computes an operation, by its name.
     lowerings: Mapping[str, Function] = {}
 
@@ -311,6 +314,19 @@ class Engine:
         memory of its own. What a session holds is counted by it: a view keeps all of its memory.
         """
         return None
+
+    def begin_turn(self) -> None:
+        """Note that a turn begins, if the engine runs ahead."""
+
+    def end_turn(self) -> None:
+        """Note that all operations of a turn have been asked for."""
+
+    def turns_done(self, under_way: int) -> list[int]:
+        """Give the nanoseconds that the device took for each turn it has done since the last call.
+
+        Waits until at most `under_way` turns are not done.
+        """
+        return []
 
     @property
     def makes_views(self) -> bool:

@@ -46,6 +46,7 @@ impl PythonEngine {
         }
         let memory: Option<u64> = object.getattr("memory")?.extract()?;
         let makes_views = object.getattr("makes_views")?.extract()?;
+        let runs_ahead = object.getattr("runs_ahead")?.extract()?;
         let settings = Settings::new(&object)?;
         Ok(PythonEngine {
             object: Arc::new(object.unbind()),
@@ -58,6 +59,7 @@ impl PythonEngine {
             factors,
             memory,
             makes_views,
+            runs_ahead,
             tally: Arc::default(),
             collectives: None,
             draws,

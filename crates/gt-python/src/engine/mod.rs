@@ -3,7 +3,7 @@
 //! - [`choice`]: which engines a session has that was not told.
 //! - [`load`]: an engine made by its name.
 //! - [`functions`]: what computes single operations, found by one look-up.
-//! - [`values`]: tensors' values on their way in and out.
+//! - [`values`]: tensors' values on their way in and out; [`draws`]: random numbers.
 //! - [`program`]: a plan made ready, and its compilation; [`compiler`]: the thread that compiles;
 //!   [`tally`]: its statistics; [`convert`]: operations and plans as Python objects.
 //! - [`collectives`]: what an engine does together with those of other workers.
@@ -14,6 +14,7 @@ mod choice;
 mod collectives;
 mod compiler;
 mod convert;
+mod draws;
 mod functions;
 mod load;
 pub mod native;
@@ -28,9 +29,8 @@ use std::time::{Duration, Instant};
 
 use gt::NativeEngine;
 use gt::ir::instruction::Operands;
-use gt::ir::operation::{Body, Family, ints};
+use gt::ir::operation::{Body, Family};
 use gt::ir::ops::custom;
-use gt::ir::ops::random::{RAND, RANDINT, RANDN};
 use gt::ir::statistics::Compilation;
 use gt::ir::{Attributes, DType, Fabric, Meta, Operand, Operation, Scalar, TensorData, WorkerId};
 use gt::worker::check::Mismatch;
@@ -92,6 +92,7 @@ pub struct PythonEngine {
     /// The bytes of its device's memory, if it has its own.
     memory: Option<u64>,
     makes_views: bool,
+    runs_ahead: bool,
     watch: Watch,
 }
 
@@ -105,10 +106,6 @@ impl PythonEngine {
     /// Since when it is at work.
     pub fn watch(&self) -> Watch {
         self.watch.clone()
-    }
-
-    fn is_random(operation: &Operation) -> bool {
-        [RAND.id, RANDN.id, RANDINT.id].contains(&operation.id)
     }
 }
 
@@ -322,9 +319,28 @@ impl Engine for PythonEngine {
         self.memory
     }
 
+    fn runs_ahead(&self) -> bool {
+        self.runs_ahead
+    }
+
+    fn begin_turn(&mut self) {
+        self.tell("begin_turn");
+    }
+
+    fn end_turn(&mut self) {
+        self.tell("end_turn");
+    }
+
+    fn turns_done(&mut self, under_way: usize) -> Vec<u64> {
+        let _at_work = self.watch.begin();
+        Python::attach(|py| {
+            let done = self.object.bind(py).call_method1("turns_done", (under_way,));
+            done.and_then(|done| done.extract()).unwrap_or_default()
+        })
+    }
+
     fn release_memory(&mut self) {
-        // What goes wrong with that is of no consequence.
-        Python::attach(|py| drop(self.object.bind(py).call_method0("release_memory")));
+        self.tell("release_memory");
     }
 
     fn now(&self) -> Duration {
@@ -352,6 +368,11 @@ impl Engine for PythonEngine {
 }
 
 impl PythonEngine {
+    /// Calls a method that gives nothing; what goes wrong with it is of no consequence.
+    fn tell(&self, method: &str) {
+        Python::attach(|py| drop(self.object.bind(py).call_method0(method)));
+    }
+
     /// The memory that a tensor is in, as the engine says.
     fn buffer(&self, py: Python<'_>, tensor: &Held) -> Option<SharedBuffer> {
         // An engine that cannot say is taken to give each tensor its own.
@@ -385,38 +406,5 @@ impl PythonEngine {
             self.held(made, meta, program.maker(value))
         });
         held.collect()
-    }
-
-    /// Makes random numbers: the same ones on every engine.
-    fn draw(
-        &mut self,
-        operation: &'static Operation,
-        numbers: &[Scalar],
-        attributes: &Attributes,
-        output: Meta,
-    ) -> Result<Held, EngineError> {
-        if !self.draws {
-            let numbers = numbers.iter().map(|&number| Operand::Scalar(number)).collect();
-            let native = &mut self.native;
-            // Python's lock may be held for several operations: this one needs none.
-            let data = Python::attach(|py| {
-                py.detach(|| {
-                    let made = native.run(operation, numbers, attributes, output)?;
-                    native.read(&made)
-                })
-            })?;
-            return self.create(data);
-        }
-        let _at_work = self.watch.begin();
-        Python::attach(|py| {
-            let numbers = numbers.iter().map(|number| convert::number(py, *number));
-            let numbers = PyTuple::new(py, numbers.collect::<Vec<_>>())?;
-            let part = PyTuple::new(py, ints(attributes, 2))?;
-            let meta = self.classes.to_meta(py, &output)?;
-            let made = (operation.name, numbers, meta, part);
-            let object = Arc::new(self.object.bind(py).call_method1("draw", made)?.unbind());
-            Ok(Held::new(object, output))
-        })
-        .map_err(explain)
     }
 }

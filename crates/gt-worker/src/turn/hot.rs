@@ -4,7 +4,7 @@ use gt_ir::message::Message;
 use gt_ir::template::{Name, Step, Values};
 use gt_ir::{Meta, Template, WorkerCommand};
 
-use super::{TURN_WORK, Turn};
+use super::Turn;
 use crate::engine::Engine;
 use crate::iterate::{AtHand, PartRun};
 use crate::iteration::{Bound, Iteration, Running, Steps, TemplatePart};
@@ -61,7 +61,7 @@ impl<E: Engine> Turn<'_, E> {
                 };
                 // The planner cuts parts at a quantum: one part ends the turn if another lane is
                 // ready.
-                self.spent = self.spent.max(TURN_WORK) + 1;
+                self.spent = self.spent.max(self.device.turn_work()) + 1;
                 let fits =
                     !is_away && self.lane.has_room(self.peak(&running.template, bound, part));
                 let run = match fits {

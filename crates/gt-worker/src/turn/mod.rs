@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use gt_ir::WorkerCommand;
 use gt_ir::message::Message;
-use gt_ir::standing::Usage;
 use gt_ir::statistics::WorkerStats;
 
+use crate::ahead::Measure;
 use crate::device::Device;
 use crate::engine::Engine;
 use crate::exchange::Lost;
@@ -24,10 +24,8 @@ use crate::memory::{self, Need};
 use crate::vault::Vault;
 use crate::work::{FileJob, Out};
 
-/// The work ([`gt_ir::Operation::work`]) after which a turn ends if another lane is ready.
-pub(crate) const TURN_WORK: u64 = 1 << 20;
-/// The time, in nanoseconds, after which a turn ends if no other lane is ready: one may be soon.
-const LONG: u64 = 10_000_000;
+/// The time after which a turn ends if no other lane is ready: one may be soon.
+const LONG: Duration = Duration::from_millis(10);
 
 /// A lane's turn.
 pub(crate) struct Turn<'a, E: Engine> {
@@ -39,8 +37,7 @@ pub(crate) struct Turn<'a, E: Engine> {
     pub out: &'a mut Vec<Out>,
     /// The work done in this turn, by an estimate.
     pub spent: u64,
-    /// When it began, if turns are measured.
-    pub begin: Option<Duration>,
+    pub measure: Measure,
     /// How much of its device time the dispatcher knows of, in nanoseconds.
     pub told: u64,
     /// How long to wait for a compiler.
@@ -54,7 +51,11 @@ pub(crate) struct Turn<'a, E: Engine> {
 impl<E: Engine> Turn<'_, E> {
     /// Whether it has taken so long that the worker looks at its messages.
     pub fn is_long(&self) -> bool {
-        self.cost() > LONG
+        let taken = match self.measure {
+            Measure::Device(begin) => self.device.engine.now().saturating_sub(begin),
+            _ => Duration::from_nanos(self.cost()),
+        };
+        taken > LONG
     }
 
     /// Ends it; returns how long it has taken, in nanoseconds.
@@ -64,9 +65,9 @@ impl<E: Engine> Turn<'_, E> {
         cost
     }
 
-    /// How long it has taken, in nanoseconds: measured, or by an estimate.
+    /// How long it has taken, in nanoseconds; 0 if the device says so later.
     fn cost(&self) -> u64 {
-        self.device.cost_since(self.begin, self.spent)
+        self.device.cost(self.measure, self.spent)
     }
 
     /// Makes one step; returns false if there is nothing to do, or the lane waits for an exchange,
@@ -141,7 +142,7 @@ impl<E: Engine> Turn<'_, E> {
                 };
                 let is_skipped = |at: usize| skipped.contains(&(place + at));
                 // Run as one program: a whole turn where another lane waits.
-                self.spent = self.spent.max(TURN_WORK) + 1;
+                self.spent = self.spent.max(self.device.turn_work()) + 1;
                 let (lane, patience) = (&mut *self.lane, self.patience);
                 let done = self.device.run_batch(lane, &commands[place..], is_skipped, patience);
                 self.compiles = done == 0;
@@ -218,10 +219,8 @@ impl<E: Engine> Turn<'_, E> {
         let skipped = std::mem::take(&mut self.lane.queue.skipped);
         self.device.stats.operations_skipped += skipped;
         let cost = self.cost();
-        let device = std::mem::take(&mut self.lane.untold) + cost.saturating_sub(self.told);
+        let usage = self.lane.usage(cost.saturating_sub(self.told));
         self.told = cost;
-        let (bytes, spilled) = (self.lane.store.bytes(), self.lane.store.spilled());
-        let usage = Usage { device, bytes, spilled };
         let lane = self.lane.id;
         self.out.push(Out::Dispatcher(Message::LaneDone { lane, weight, usage }));
     }

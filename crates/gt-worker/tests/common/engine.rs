@@ -1,5 +1,6 @@
 //! A minimal engine: vectors of numbers, and a few operations on them.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,6 +20,19 @@ pub struct Vectors {
     compiler: Arc<Compiler>,
     /// The time that its operations have taken: 100 us for each element.
     time: Duration,
+    device: Arc<Mutex<Option<DeviceClock>>>,
+}
+
+/// A device that does turns when it is waited for.
+#[derive(Default)]
+pub struct DeviceClock {
+    begin: Duration,
+    /// The times of turns that are not done.
+    under_way: VecDeque<Duration>,
+    /// The most that there were when a turn began.
+    pub most: usize,
+    /// Whether it is done with all.
+    pub is_done: bool,
 }
 
 /// The compiler of [`Vectors`]: by default there is none.
@@ -37,8 +51,12 @@ const LOWERED: [&str; 9] =
     ["add", "mul", "neg", "log", "sqrt", "full", "slice", "slice_assign", "cat"];
 
 impl Vectors {
-    pub fn new(computed: Arc<Mutex<Vec<&'static str>>>, compiler: Arc<Compiler>) -> Vectors {
-        Vectors { computed, compiler, time: Duration::ZERO }
+    pub fn new(
+        computed: Arc<Mutex<Vec<&'static str>>>,
+        compiler: Arc<Compiler>,
+        device: Arc<Mutex<Option<DeviceClock>>>,
+    ) -> Vectors {
+        Vectors { computed, compiler, time: Duration::ZERO, device }
     }
 }
 
@@ -151,8 +169,34 @@ impl Engine for Vectors {
 
     fn judge(&mut self, _program: &mut Self::Program, _wrong: Option<&str>) {}
 
+    /// With a device, asking takes no time.
     fn now(&self) -> Duration {
-        self.time
+        if self.runs_ahead() { Duration::ZERO } else { self.time }
+    }
+
+    fn runs_ahead(&self) -> bool {
+        self.device.lock().unwrap().is_some()
+    }
+
+    fn begin_turn(&mut self) {
+        let mut device = self.device.lock().unwrap();
+        let device = device.as_mut().unwrap();
+        device.begin = self.time;
+        device.most = device.most.max(device.under_way.len());
+    }
+
+    fn end_turn(&mut self) {
+        let mut device = self.device.lock().unwrap();
+        let device = device.as_mut().unwrap();
+        device.under_way.push_back(self.time - device.begin);
+    }
+
+    fn turns_done(&mut self, under_way: usize) -> Vec<u64> {
+        let mut device = self.device.lock().unwrap();
+        let device = device.as_mut().unwrap();
+        let left = if device.is_done { 0 } else { under_way };
+        let done = device.under_way.len().saturating_sub(left);
+        device.under_way.drain(..done).map(|turn| turn.as_nanos() as u64).collect()
     }
 
     /// As if all members had contributed the same.

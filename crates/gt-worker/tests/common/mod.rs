@@ -15,13 +15,14 @@ use gt_ir::{
 use gt_worker::{Options, Out, Work, Worker};
 
 pub use commands::*;
-pub use engine::{Compiler, Vectors};
+pub use engine::{Compiler, DeviceClock, Vectors};
 
 /// A worker, its messages, and its engine's operations.
 pub struct Bench {
     pub worker: Worker<Vectors>,
     pub out: Vec<Out>,
     pub compiler: Arc<Compiler>,
+    pub device: Arc<Mutex<Option<DeviceClock>>>,
     computed: Arc<Mutex<Vec<&'static str>>>,
 }
 
@@ -40,9 +41,11 @@ impl Bench {
     pub fn new(options: Options) -> Bench {
         let computed: Arc<Mutex<Vec<&'static str>>> = Arc::default();
         let compiler: Arc<Compiler> = Arc::default();
-        let engine = Vectors::new(Arc::clone(&computed), Arc::clone(&compiler));
+        let device: Arc<Mutex<Option<DeviceClock>>> = Arc::default();
+        let engine =
+            Vectors::new(Arc::clone(&computed), Arc::clone(&compiler), Arc::clone(&device));
         let worker = Worker::new("w".into(), engine).with_options(options);
-        Bench { worker, out: Vec::new(), compiler, computed }
+        Bench { worker, out: Vec::new(), compiler, device, computed }
     }
 
     /// Delivers a message; nothing is computed.

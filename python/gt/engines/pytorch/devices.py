@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from gt.engines.gpus import DeviceError, first_line
+from gt.engines.pytorch.turns import Turns
 
 #: How many bytes are pinned at a time, and how many such pieces are on their way at once. A piece
 #: takes the bus about a millisecond, far longer than Python takes to begin the next.
@@ -163,6 +164,10 @@ class GPU(Processor):
     def memory(self) -> int | None:
         """Give how much memory the GPU has."""
         return self.cuda.mem_get_info(self.torch)[1]
+
+    def turns(self) -> Turns:
+        """Give what measures how long the GPU takes."""
+        return Turns(lambda: self.cuda.Event(enable_timing=True), lambda: self._computing)
 
     def release_memory(self) -> None:
         """Give the GPU's memory back that PyTorch keeps."""

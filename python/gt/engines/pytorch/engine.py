@@ -67,6 +67,9 @@ class PyTorchEngine(Engine):
         if is_gpu:
             self.rate = 1_000_000_000_000
             self.memory = self.hardware.memory()
+            self.runs_ahead = True
+            turns = self.hardware.turns()
+            self.begin_turn, self.end_turn, self.turns_done = turns.begin, turns.end, turns.done
         #: Whether an operation itself finds values that it fails for, and says so at once.
         self.finds_errors = self.device.type == "cpu" and not is_gpu
 

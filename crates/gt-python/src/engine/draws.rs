@@ -1,0 +1,52 @@
+//! Random numbers: the same ones on every engine.
+
+use std::sync::Arc;
+
+use gt::ir::operation::ints;
+use gt::ir::ops::random::{RAND, RANDINT, RANDN};
+use gt::ir::{Attributes, Meta, Operand, Operation, Scalar};
+use gt::worker::{Engine, EngineError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::{Held, PythonEngine, convert, explain};
+
+impl PythonEngine {
+    /// Whether an operation makes random numbers.
+    pub(super) fn is_random(operation: &Operation) -> bool {
+        [RAND.id, RANDN.id, RANDINT.id].contains(&operation.id)
+    }
+
+    /// Makes random numbers, by the engine or else by the native one.
+    pub(super) fn draw(
+        &mut self,
+        operation: &'static Operation,
+        numbers: &[Scalar],
+        attributes: &Attributes,
+        output: Meta,
+    ) -> Result<Held, EngineError> {
+        if !self.draws {
+            let numbers = numbers.iter().map(|&number| Operand::Scalar(number)).collect();
+            let native = &mut self.native;
+            // Python's lock may be held for several operations: this one needs none.
+            let data = Python::attach(|py| {
+                py.detach(|| {
+                    let made = native.run(operation, numbers, attributes, output)?;
+                    native.read(&made)
+                })
+            })?;
+            return self.create(data);
+        }
+        let _at_work = self.watch.begin();
+        Python::attach(|py| {
+            let numbers = numbers.iter().map(|number| convert::number(py, *number));
+            let numbers = PyTuple::new(py, numbers.collect::<Vec<_>>())?;
+            let part = PyTuple::new(py, ints(attributes, 2))?;
+            let meta = self.classes.to_meta(py, &output)?;
+            let made = (operation.name, numbers, meta, part);
+            let object = Arc::new(self.object.bind(py).call_method1("draw", made)?.unbind());
+            Ok(Held::new(object, output))
+        })
+        .map_err(explain)
+    }
+}

@@ -1,0 +1,46 @@
+"""How long the GPU takes for a worker's turns: two events around each, read once they are past."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+
+class Turns:
+    """Measures turns in a stream of the GPU's.
+
+    `event` makes an event that keeps the time, `stream` gives the stream of kernels.
+    """
+
+    def __init__(self, event: Callable[[], Any], stream: Callable[[], Any]):
+        self._event = event
+        self._stream = stream
+        self._spare: list[Any] = []
+        self._begun: Any = None
+        self._under_way: deque[tuple[Any, Any]] = deque()
+
+    def begin(self) -> None:
+        """Note where a turn begins."""
+        self._begun = self._record()
+
+    def end(self) -> None:
+        """Note where it ends."""
+        self._under_way.append((self._begun, self._record()))
+
+    def done(self, under_way: int) -> list[int]:
+        """Give the nanoseconds of turns that are past; wait until at most so many are not."""
+        taken = []
+        while self._under_way:
+            begun, ended = self._under_way[0]
+            if len(self._under_way) > under_way:
+                ended.synchronize()
+            elif not ended.query():
+                break
+            self._under_way.popleft()
+            taken.append(int(begun.elapsed_time(ended) * 1e6))
+            self._spare += begun, ended
+        return taken
+
+    def _record(self) -> Any:
+        event = self._spare.pop() if self._spare else self._event()
+        event.record(self._stream())
+        return event
