@@ -68,6 +68,33 @@ def test_shares_and_sessions_are_as_the_file_says(tmp_path, keys):
             assert "('ada#5', '', 0.75)" in shown.stdout, shown
 
 
+def test_users_have_what_all_their_sessions_have(tmp_path, keys, monkeypatch):
+    """Also those that have ended; and the log says it of each."""
+    options, of_user = keys
+    text = "users: {ada: {share: 3, memory: 1GB}}\n"
+    log = tmp_path / "log"
+    monkeypatch.setenv("GT_INSTRUCTION_LOG", str(log))
+    work = "a = gt.rand(500, 500)\nprint((a @ a).sum().item() > 0)\n"
+    show = work + (
+        "user, = [user for user in gt.status().users if user['user']]\n"
+        "print(user['user'], user['team'], user['sessions'], user['weights'], user['share'],\n"
+        "    user['memory_quotas'], user['device_seconds'] > 0, user['bytes'] >= 1_000_000)\n"
+        "print(user['device_seconds'])\n"
+    )
+    with cluster(1, *options, *policy(tmp_path, text), worker_options=options) as (address, _):
+        monkeypatch.delenv("GT_INSTRUCTION_LOG")
+        seconds = []
+        for _ in range(2):
+            shown = client(address, show, GT_KEY=of_user("ada", "vision"))
+            head, line, used = shown.stdout.splitlines()
+            assert head == "True", shown
+            assert line == "ada vision 1 (1, 3) 1.0 [('user ada', 1000000000)] True True", shown
+            seconds.append(float(used))
+        assert seconds[1] > seconds[0]
+    told = [line for line in log.read_text().splitlines() if "DISCONNECT" in line]
+    assert re.search(r"user=ada team=vision device=\d+\.\d{3}s bytes=\d+ spilled=0 reason=", told[0])
+
+
 def test_idle_sessions_are_warned_and_end(tmp_path):
     options = policy(tmp_path, "default: {idle: 3s}\n")
     with cluster(1, *options) as (address, _):

@@ -6,7 +6,7 @@ from gt import _gt
 class Status:
     """A dispatcher at one moment, with its workers and sessions; prints as a table.
 
-    `workers` and `sessions` are lists of dicts; what is not known at the moment is None. Of a
+    `workers`, `sessions` and `users` are lists of dicts; what is not known at the moment is None. Of a
     session, `share` is the part of a worker's time that it is entitled to while all sessions have
     work, between 0 and 1; `device_seconds` is the time that it has used, `bytes` what it holds in
     the memory of all workers, and `spilled_bytes` what was written away as there was no room.
@@ -15,6 +15,9 @@ class Status:
     `memory_quotas` says how many bytes its holders may have on each worker, and `behind` names the
     sessions because of whom it waits: with work on the same workers, those that have used most
     first; or with memory there, those with most first.
+    A user has the same of all sessions together, `sessions` says how many; `device_seconds` counts
+    those that have ended since the dispatcher began, too. All who have no key of their own are one
+    user, whose name is empty.
     """
 
     def __init__(self, told: dict):
@@ -23,6 +26,7 @@ class Status:
         self.seconds: float = told["seconds"]
         self.workers: list[dict] = told["workers"]
         self.sessions: list[dict] = told["sessions"]
+        self.users: list[dict] = told["users"]
 
     def _tables(self) -> list[tuple[list[str], list[list[str]]]]:
         workers = [
@@ -50,7 +54,20 @@ class Status:
             ]
             for session in self.sessions
         ]
-        return [
+        users = [
+            [
+                user["user"] or "-",
+                user["team"] or "-",
+                str(user["sessions"]),
+                str(user["weights"][1]),
+                f"{100 * user['share']:.0f} %",
+                f"{user['device_seconds']:.1f} s",
+                _memory(user),
+                _quota(user["memory_quotas"]),
+            ]
+            for user in self.users
+        ]
+        tables = [
             (["worker", "engine", "state", "queue", "tensors", "memory"], workers),
             (
                 [
@@ -67,6 +84,10 @@ class Status:
                 sessions,
             ),
         ]
+        if any(user["user"] for user in self.users):
+            head = ["user", "team", "sessions", "weight", "share", "time", "memory", "quota"]
+            tables.append((head, users))
+        return tables
 
     def __repr__(self) -> str:
         lines = [f"{self.at}, up {self.seconds:.0f} s"]

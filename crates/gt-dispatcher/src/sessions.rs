@@ -211,6 +211,8 @@ impl Session {
 pub(crate) struct Sessions {
     by_peer: BTreeMap<PeerId, Session>,
     last: u32,
+    /// The device time that sessions which have ended have used, in nanoseconds, by team and user.
+    past: BTreeMap<(String, String), u64>,
 }
 
 impl Sessions {
@@ -255,7 +257,15 @@ impl Sessions {
     }
 
     pub fn remove(&mut self, peer: PeerId) -> Option<Session> {
-        self.by_peer.remove(&peer)
+        let session = self.by_peer.remove(&peer)?;
+        let Standing { team, user, .. } = &session.standing;
+        *self.past.entry((team.clone(), user.clone())).or_default() += session.device;
+        Some(session)
+    }
+
+    /// The device time that a user's sessions which have ended have used, by team and user.
+    pub fn past(&self) -> &BTreeMap<(String, String), u64> {
+        &self.past
     }
 
     pub fn get(&self, peer: PeerId) -> Option<&Session> {

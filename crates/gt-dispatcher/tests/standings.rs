@@ -5,9 +5,9 @@ mod common;
 use common::{Program, hello};
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_ir::message::{Badge, Hello, LARGE_VALUE, Message, Role};
-use gt_ir::standing::Standing;
-use gt_ir::status::Waits;
-use gt_ir::{ClientCommand, RequestId};
+use gt_ir::standing::{Standing, Usage};
+use gt_ir::status::{Status, Waits};
+use gt_ir::{ClientCommand, LaneId, RequestId, SlotId};
 use std::time::Duration;
 
 /// Says hello; gives all messages that follow.
@@ -51,8 +51,48 @@ fn workers_are_told_of_users_whoever_comes_first() {
     assert!(welcome < place(|message| matches!(message, Message::Admit { .. })));
 }
 
+/// Users are told of with all of their sessions, also with those that have ended.
+#[test]
+fn users_have_what_their_sessions_have() {
+    let mut dispatcher = Dispatcher::new(String::new(), Limits::default(), None);
+    join(&mut dispatcher, 1, Role::Worker, None);
+    let badge = || Badge { user: "ada".into(), team: "vision".into(), proof: [0; 32] };
+    for peer in [4, 5] {
+        join(&mut dispatcher, peer, Role::Client, Some(badge()));
+    }
+    join(&mut dispatcher, 3, Role::Client, None);
+    for (session, device) in [(1, 3_000), (2, 500), (3, 20)] {
+        let lane = LaneId { session, slot: SlotId(0) };
+        let usage = Usage { device, bytes: 100 * u64::from(session), spilled: 7 };
+        let done = Message::LaneDone { lane, weight: 0, usage };
+        dispatcher.handle(Duration::ZERO, PeerId(1), Role::Worker, done);
+    }
+    let told = |dispatcher: &mut Dispatcher| {
+        let users = status(dispatcher).users.into_iter();
+        let told = users.map(|user| {
+            let name = format!("{}/{}", user.standing.team, user.standing.user);
+            (name, user.sessions, user.share, user.busy.as_nanos(), user.bytes, user.spilled)
+        });
+        told.collect::<Vec<_>>()
+    };
+    let nobody = ("/".to_string(), 1, 0.5, 20, 300, 7);
+    let ada = |sessions, share, bytes, spilled| {
+        ("vision/ada".to_string(), sessions, share, 3_500, bytes, spilled)
+    };
+    assert_eq!(told(&mut dispatcher), [nobody.clone(), ada(2, 0.5, 300, 14)]);
+    dispatcher.disconnect(Duration::ZERO, PeerId(4), "it left");
+    assert_eq!(told(&mut dispatcher), [nobody, ada(1, 0.5, 200, 7)]);
+    dispatcher.disconnect(Duration::ZERO, PeerId(5), "it left");
+    assert_eq!(told(&mut dispatcher)[1], ada(0, 0.0, 0, 0));
+}
+
 /// What the first session waits for, as another client is told.
 fn waits(dispatcher: &mut Dispatcher) -> Waits {
+    status(dispatcher).sessions.swap_remove(0).waits
+}
+
+/// The status, as the client of peer 3 is told.
+fn status(dispatcher: &mut Dispatcher) -> Status {
     let ask = Message::Stream(vec![ClientCommand::Status { request: RequestId(99) }]);
     let asker = PeerId(3);
     dispatcher.handle(Duration::ZERO, asker, Role::Client, ask);
@@ -62,7 +102,7 @@ fn waits(dispatcher: &mut Dispatcher) -> Waits {
         Message::Status { status, .. } => Some(*status),
         _ => None,
     });
-    status.expect("it is told at once").sessions.swap_remove(0).waits
+    status.expect("it is told at once")
 }
 
 #[test]

@@ -20,11 +20,13 @@ pub struct Status {
     /// In the order of their arrival.
     pub workers: Vec<WorkerStatus>,
     pub sessions: Vec<SessionStatus>,
+    /// By their teams and names; those without a key of their own are one, without a name.
+    pub users: Vec<UserStatus>,
     /// Events dropped because a queue was full.
     pub dropped: u64,
 }
 
-record!(struct Status { now, asker, workers, sessions, dropped });
+record!(struct Status { now, asker, workers, sessions, users, dropped });
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkerStatus {
@@ -119,6 +121,24 @@ record!(struct SessionStatus {
     number, name, standing, share, since, instructions, open, queued, bytes, spilled, busy,
     recoveries, unkept, waits, behind,
 });
+
+/// A user, with all sessions.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct UserStatus {
+    /// What each of the sessions is entitled to.
+    pub standing: Standing,
+    pub sessions: u32,
+    /// Their part of a worker's time if all sessions have work, between 0 and 1.
+    pub share: f64,
+    /// The bytes that they hold in the memory of all workers.
+    pub bytes: u64,
+    /// The bytes that were written away as there was no room.
+    pub spilled: u64,
+    /// The device time that they and those that have ended have used since the dispatcher started.
+    pub busy: Duration,
+}
+
+record!(struct UserStatus { standing, sessions, share, bytes, spilled, busy });
 
 /// What a session waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]

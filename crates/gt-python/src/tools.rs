@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use gt::ClientError;
 use gt::ir::standing::Standing;
-use gt::ir::status::{SessionStatus, Status, Waits, WorkerStatus};
+use gt::ir::status::{SessionStatus, Status, UserStatus, Waits, WorkerStatus};
 use gt_tools::ToolError;
 use gt_tools::find::Target;
 use gt_tools::top::Options;
@@ -189,7 +189,30 @@ fn convert<'py>(py: Python<'py>, status: &Status) -> PyResult<Bound<'py, PyDict>
     let sessions = status.sessions.iter();
     let sessions = sessions.map(|session| convert_session(py, session, status.now));
     dict.set_item("sessions", PyList::new(py, sessions.collect::<PyResult<Vec<_>>>()?)?)?;
+    let users = status.users.iter().map(|user| convert_user(py, user));
+    dict.set_item("users", PyList::new(py, users.collect::<PyResult<Vec<_>>>()?)?)?;
     Ok(dict)
+}
+
+fn convert_user<'py>(py: Python<'py>, user: &UserStatus) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    set_standing(&dict, &user.standing)?;
+    dict.set_item("sessions", user.sessions)?;
+    dict.set_item("share", user.share)?;
+    dict.set_item("device_seconds", user.busy.as_secs_f64())?;
+    dict.set_item("bytes", user.bytes)?;
+    dict.set_item("spilled_bytes", user.spilled)?;
+    Ok(dict)
+}
+
+fn set_standing(dict: &Bound<'_, PyDict>, standing: &Standing) -> PyResult<()> {
+    let Standing { user, team, team_weight, user_weight, priority, memory, .. } = standing;
+    dict.set_item("user", user)?;
+    dict.set_item("team", team)?;
+    dict.set_item("weights", (team_weight, user_weight))?;
+    dict.set_item("priority", priority)?;
+    let quotas = memory.iter().map(|quota| (&quota.holder, quota.bytes));
+    dict.set_item("memory_quotas", quotas.collect::<Vec<_>>())
 }
 
 fn convert_worker<'py>(
@@ -227,13 +250,7 @@ fn convert_session<'py>(
     dict.set_item("spilled_bytes", session.spilled)?;
     dict.set_item("recoveries", session.recoveries)?;
     dict.set_item("unkept", &session.unkept)?;
-    let Standing { user, team, team_weight, user_weight, priority, memory, .. } = &session.standing;
-    dict.set_item("weights", (team_weight, user_weight))?;
-    dict.set_item("priority", priority)?;
-    let quotas = memory.iter().map(|quota| (&quota.holder, quota.bytes));
-    dict.set_item("memory_quotas", quotas.collect::<Vec<_>>())?;
-    dict.set_item("user", user)?;
-    dict.set_item("team", team)?;
+    set_standing(&dict, &session.standing)?;
     dict.set_item("share", session.share)?;
     dict.set_item("device_seconds", session.busy.as_secs_f64())?;
     dict.set_item("behind", &session.behind)?;

@@ -16,13 +16,25 @@ use crate::observability::log::{LineKind, word};
 use crate::unread::Unread;
 use crate::workers::WorkerState;
 
+/// ` user=ada team=vision`, of whoever has a key of their own.
+fn of_user(standing: &Standing) -> String {
+    let Standing { user, team, .. } = standing;
+    if user.is_empty() { String::new() } else { format!(" user={user} team={team}") }
+}
+
 impl Dispatcher {
     /// Removes a peer whose link is gone.
     pub fn disconnect(&mut self, now: Duration, peer: PeerId, reason: &str) {
         if let Some(session) = self.sessions.remove(peer) {
             self.scheduler.forget(&self.sessions);
             self.journal.add(|| JournalRecord::SessionEnd { session: session.number });
-            let details = format_args!("reason={reason}");
+            let (used, (held, away)) = (Duration::from_nanos(session.device), session.bytes());
+            let details = format_args!(
+                "session={}{} device={:.3}s bytes={held} spilled={away} reason={reason}",
+                session.number,
+                of_user(&session.standing),
+                used.as_secs_f64()
+            );
             let kind = LineKind::Disconnect;
             self.observability.write(now, kind, &session.label, "Link", 0, details);
             let slots = &session.catalogue.slots;
@@ -140,17 +152,17 @@ impl Dispatcher {
             slots.set_home(slots.on(worker).first().copied());
         }
         let (label, number) = (&session.label, session.number);
-        let Standing { user, team, .. } = &session.standing;
-        match user.as_str() {
-            "" => {
-                let details = format_args!("session={number}");
-                self.observability.write(now, LineKind::Connect, label, "Link", 0, details);
-            }
-            _ => {
-                let details = format_args!("session={number} user={user} team={team}");
-                self.observability.write(now, LineKind::Connect, label, "Link", 0, details);
-            }
-        }
+        let (of, standing) = (of_user(&session.standing), &session.standing);
+        let quotas = standing.memory.iter();
+        let quotas: String = quotas
+            .map(|quota| format!(" quota={}:{}", quota.holder.replace(' ', ":"), quota.bytes))
+            .collect();
+        let weights = match of.as_str() {
+            "" => String::new(),
+            _ => format!(" weights={}/{}", standing.team_weight, standing.user_weight),
+        };
+        let details = format_args!("session={number}{of}{weights}{quotas}");
+        self.observability.write(now, LineKind::Connect, label, "Link", 0, details);
         for worker in self.workers.iter() {
             self.outbox.0.extend(session.admission().map(|message| (worker.peer, message)));
         }

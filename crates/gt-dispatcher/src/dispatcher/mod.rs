@@ -388,8 +388,9 @@ impl Dispatcher {
 
     /// Answers a status request.
     fn answer_status(&mut self, now: Duration, peer: PeerId, request: RequestId) {
-        let Dispatcher { sessions, workers, answers, observability, .. } = self;
-        let status = Cluster { sessions, workers, answers, observability }.status(now, peer);
+        let Dispatcher { sessions, workers, answers, observability, rules, .. } = self;
+        let cluster = Cluster { sessions, workers, answers, observability, rules };
+        let status = cluster.status(now, peer);
         self.outbox.push(peer, Message::Status { request, status: Box::new(status) });
     }
 }

@@ -1,13 +1,16 @@
 //! Snapshots of the dispatcher, its workers and its sessions.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gt_ir::WorkerId;
-use gt_ir::status::{SessionStatus, Status, Waits, WorkerStatus};
+use gt_ir::standing::Standing;
+use gt_ir::status::{SessionStatus, Status, UserStatus, Waits, WorkerStatus};
 
 use super::Observability;
 use crate::answers::Answers;
 use crate::dispatcher::PeerId;
+use crate::rules::Rules;
 use crate::sessions::{Session, Sessions};
 use crate::workers::Workers;
 
@@ -17,6 +20,7 @@ pub(crate) struct Cluster<'a> {
     pub workers: &'a Workers,
     pub answers: &'a Answers,
     pub observability: &'a Observability,
+    pub rules: &'a Rules,
 }
 
 impl Cluster<'_> {
@@ -40,8 +44,32 @@ impl Cluster<'_> {
             asker: self.sessions.get(asker).map(|session| session.number),
             workers: workers.collect(),
             sessions: self.sessions.iter().map(|session| self.session(session)).collect(),
+            users: self.users(),
             dropped: self.observability.dropped,
         }
+    }
+
+    /// All users that have, or had, sessions.
+    fn users(&self) -> Vec<UserStatus> {
+        let mut users: BTreeMap<(&str, &str), UserStatus> = BTreeMap::new();
+        for ((team, user), device) in self.sessions.past() {
+            let standing = self.rules.standing(user, team);
+            let busy = Duration::from_nanos(*device);
+            let status = UserStatus { standing, busy, ..UserStatus::default() };
+            users.insert((team, user), status);
+        }
+        for session in self.sessions.iter() {
+            let Standing { team, user, .. } = &session.standing;
+            let (bytes, spilled) = session.bytes();
+            let status = users.entry((team, user)).or_default();
+            status.standing = Standing { is_away: false, ..session.standing.clone() };
+            status.sessions += 1;
+            status.share += self.sessions.share(session);
+            status.bytes += bytes;
+            status.spilled += spilled;
+            status.busy += Duration::from_nanos(session.device);
+        }
+        users.into_values().collect()
     }
 
     /// How many batches, of all sessions, have parts in flight to a worker.

@@ -53,6 +53,8 @@ pub struct Keys {
     /// How many workers are scrolled over.
     pub scrolled: usize,
     pub has_help: bool,
+    /// Users are shown, not their sessions.
+    pub shows_users: bool,
 }
 
 impl Keys {
@@ -89,6 +91,7 @@ impl Keys {
             KeyCode::Tab => return Action::Next,
             KeyCode::Char('p' | ' ') => self.is_paused = !self.is_paused,
             KeyCode::Char('s') => self.order = self.order.next(),
+            KeyCode::Char('u') => self.shows_users = !self.shows_users,
             KeyCode::Char('/') => self.is_typing = true,
             KeyCode::Char('h' | '?') => self.has_help = !self.has_help,
             KeyCode::Down | KeyCode::Char('j') => self.scrolled += 1,

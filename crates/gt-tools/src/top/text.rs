@@ -3,11 +3,12 @@
 use std::fmt::Write;
 
 use gt_ir::event::Activity;
+use gt_ir::standing::Standing;
 use serde_json::{Map, Value, json};
 
 use super::model::Model;
-use super::view::waits;
-use crate::words::{UNKNOWN, bytes, held, number};
+use super::view::{users, waits};
+use crate::words::{UNKNOWN, bytes, duration, held, number};
 
 /// One moment, for people.
 pub fn plain(model: &Model, title: &str) -> String {
@@ -56,7 +57,29 @@ pub fn plain(model: &Model, title: &str) -> String {
             waits(session, status.now)
         );
     }
+    for user in &status.users {
+        let of = match user.standing.team.as_str() {
+            "" => String::new(),
+            team => format!(" of team {team}"),
+        };
+        let _ = writeln!(
+            out,
+            "user {}{of}: {} session{}, entitled to {:.0} %, {} of device time, {}, quotas {}",
+            users::name(user),
+            user.sessions,
+            if user.sessions == 1 { "" } else { "s" },
+            100.0 * user.share,
+            duration(user.busy.as_secs_f64()),
+            users::memory(user),
+            users::quotas(user)
+        );
+    }
     out
+}
+
+fn quotas(standing: &Standing) -> Vec<Value> {
+    let quotas = standing.memory.iter();
+    quotas.map(|quota| json!({"of": quota.holder, "bytes": quota.bytes})).collect()
 }
 
 /// One moment, for programs.
@@ -100,7 +123,7 @@ pub fn json(model: &Model, title: &str) -> String {
             "spilled_bytes": session.spilled,
             "recoveries": session.recoveries,
             "unkept": session.unkept,
-            "memory_quotas": session.standing.memory.iter().map(|quota| json!({"of": quota.holder, "bytes": quota.bytes})).collect::<Vec<_>>(),
+            "memory_quotas": quotas(&session.standing),
             "weights": {
                 "team": session.standing.team_weight,
                 "user": session.standing.user_weight,
@@ -115,12 +138,27 @@ pub fn json(model: &Model, title: &str) -> String {
             "waits_for": waits(session, status.now),
         })
     });
+    let users = status.users.iter().map(|user| {
+        json!({
+            "user": user.standing.user,
+            "team": user.standing.team,
+            "sessions": user.sessions,
+            "weights": { "team": user.standing.team_weight, "user": user.standing.user_weight },
+            "priority": user.standing.priority,
+            "entitled": user.share,
+            "device_seconds": user.busy.as_secs_f64(),
+            "bytes": user.bytes,
+            "spilled_bytes": user.spilled,
+            "memory_quotas": quotas(&user.standing),
+        })
+    });
     let all = json!({
         "dispatcher": title,
         "seconds": status.now.as_secs_f64(),
         "dropped": status.dropped,
         "workers": workers.collect::<Vec<_>>(),
         "sessions": sessions.collect::<Vec<_>>(),
+        "users": users.collect::<Vec<_>>(),
     });
     format!("{all:#}\n")
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gt_ir::event::{Activity, Event, EventKind, Mix, Track, What};
 use gt_ir::exchange::Collective;
 use gt_ir::explain::{Explanation, PlacedTensor, PlannedMove, PlannedStep};
-use gt_ir::status::{Report, SessionStatus, Status, Waits, WorkerStatus};
+use gt_ir::status::{Report, SessionStatus, Status, UserStatus, Waits, WorkerStatus};
 use gt_ir::{SlotId, SourceId, TensorId, TransferId, WorkerId, ops};
 
 use super::meta;
@@ -126,6 +126,14 @@ pub fn status() -> Status {
             })
             .into(),
         sessions: (1..).zip(waits).map(|(number, waits)| session(number, waits)).collect(),
+        users: vec![UserStatus {
+            standing: super::standing(),
+            sessions: 2,
+            share: 0.5,
+            bytes: 1 << 34,
+            spilled: 1 << 33,
+            busy: Duration::from_secs(70),
+        }],
         dropped: 5,
     }
 }

@@ -1,8 +1,10 @@
 //! The screen: a header, the tables of workers and sessions, and a footer.
 //!
-//! - [`workers`]: a worker's line with the bar of its time; [`sessions`]: a session's line.
+//! - [`workers`]: a worker's line with the bar of its time; [`sessions`]: a session's line;
+//!   [`users`]: a user's.
 
 mod sessions;
+pub(super) mod users;
 mod workers;
 
 use std::time::Duration;
@@ -94,7 +96,7 @@ fn footer(keys: &Keys) -> Line<'static> {
     let filter =
         if keys.filter.is_empty() { String::new() } else { format!("  filter '{}'", keys.filter) };
     let text = format!(
-        "q quit  space pause  s sort by {}  / filter  tab next  ? help{filter}",
+        "q quit  space pause  s sort by {}  u users  / filter  tab next  ? help{filter}",
         keys.order.name()
     );
     Line::styled(text, dim)
@@ -109,6 +111,7 @@ fn help() -> Vec<Line<'static>> {
         "q, Esc, Ctrl-C   leave",
         "space, p         pause: the screen stands still, the cluster does not",
         "s                sort sessions by share, rate, memory, name",
+        "u                users, with all of their sessions, or each session",
         "/                show only names that contain what is typed",
         "Tab              the next dispatcher on this machine",
         "arrows, j, k     scroll the workers",
@@ -138,10 +141,16 @@ fn draw_body(frame: &mut Frame, area: Rect, shown: &Shown, status: &Status) {
     }
     lines.push(workers::legend(upper.width));
     frame.render_widget(Paragraph::new(lines), upper);
-    let mut lines = vec![sessions::head(lower.width)];
     let room = usize::from(lower.height).saturating_sub(1);
-    for session in sessions.iter().take(room) {
-        lines.push(sessions::line(session, shown.model, status.now, lower.width));
+    let mut lines = Vec::new();
+    if shown.keys.shows_users {
+        lines.push(users::head(lower.width));
+        let named = status.users.iter().filter(|user| has_name(users::name(user)));
+        lines.extend(named.take(room).map(|user| users::line(user, lower.width)));
+    } else {
+        lines.push(sessions::head(lower.width));
+        let of = |session| sessions::line(session, shown.model, status.now, lower.width);
+        lines.extend(sessions.into_iter().take(room).map(of));
     }
     frame.render_widget(Paragraph::new(lines), lower);
 }
@@ -160,8 +169,8 @@ fn age(time: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use gt_ir::event::Activity;
-    use gt_ir::standing::Standing;
-    use gt_ir::status::{Report, Waits};
+    use gt_ir::standing::{MemoryQuota, Standing};
+    use gt_ir::status::{Report, UserStatus, Waits};
     use gt_ir::{TensorId, WorkerId};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
@@ -208,11 +217,24 @@ mod tests {
             waits,
             behind: vec!["eve#9".into()],
         };
+        let nobody = UserStatus {
+            sessions: 2,
+            share: 1.0,
+            bytes: 4 << 30,
+            busy: Duration::from_millis(2 * busy),
+            ..UserStatus::default()
+        };
+        let quota = MemoryQuota { holder: "team vision".into(), bytes: 1 << 30 };
+        let (user, team) = ("ada".into(), "vision".into());
+        let memory = vec![quota];
+        let standing = Standing { user, team, user_weight: 3, memory, ..Standing::default() };
+        let ada = UserStatus { standing, busy: Duration::from_secs(5000), ..UserStatus::default() };
         Status {
             asker: None,
             now,
             workers: (0..3).map(worker).collect(),
             sessions: vec![session(1, Waits::Room), session(2, value)],
+            users: vec![nobody, ada],
             dropped: 0,
         }
     }
@@ -254,6 +276,8 @@ mod tests {
         check("lost", &screen(80, 12, &keys, Some("the connection was lost")));
         let typing = Keys { is_typing: true, filter: "gpu1".into(), ..Keys::default() };
         check("filtered", &screen(80, 12, &typing, None));
+        let users = Keys { shows_users: true, ..Keys::default() };
+        check("users", &screen(110, 12, &users, None));
         check("help", &screen(80, 16, &Keys { has_help: true, ..Keys::default() }, None));
     }
 
