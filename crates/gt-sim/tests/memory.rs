@@ -47,13 +47,13 @@ fn a_client_over_its_quota_for_an_hour_leaves_others_unchanged() {
     kept.fetch().unwrap();
     let (mut beside, mut questions, mut failed) = (Duration::ZERO, 0u32, 0u32);
     while world.lock().unwrap().now() < HOUR {
-        // Two more than there is room for; the failure of one is asked for.
-        let more = [vector(&ada, 100), vector(&ada, 100)];
+        // Far more than there is room for, in a flood; the failure of one is asked for.
+        let more: Vec<Tensor> = (0..20).map(|_| vector(&ada, 100)).collect();
         for _ in 0..2 {
             beside += ask(&world, &eve);
             questions += 1;
         }
-        let error = more[1].fetch().unwrap_err().to_string();
+        let error = more[19].fetch().unwrap_err().to_string();
         assert!(error.contains("user ada holds 800 bytes of 1.0 KB"), "{error}");
         failed += 1;
     }
