@@ -49,7 +49,7 @@ fn a_client_over_its_quota_for_an_hour_leaves_others_unchanged() {
     while world.lock().unwrap().now() < HOUR {
         // Far more than there is room for, in a flood; the failure of one is asked for.
         let more: Vec<Tensor> = (0..20).map(|_| vector(&ada, 100)).collect();
-        for _ in 0..2 {
+        for _ in 0..20 {
             beside += ask(&world, &eve);
             questions += 1;
         }
@@ -57,7 +57,7 @@ fn a_client_over_its_quota_for_an_hour_leaves_others_unchanged() {
         assert!(error.contains("user ada holds 800 bytes of 1.0 KB"), "{error}");
         failed += 1;
     }
-    assert!(failed > 5_000 && questions > 10_000, "{failed} and {questions}");
+    assert!(failed > 500 && questions > 10_000, "{failed} and {questions}");
     let (alone, beside) = (alone.as_secs_f64() / 1e3, beside.as_secs_f64() / f64::from(questions));
     assert!((beside / alone - 1.0).abs() < 0.01, "{beside} beside, {alone} alone");
 }
