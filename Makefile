@@ -58,8 +58,9 @@ chaos: ## Run simulated schedules with faults, from FIRST on, COUNT of them
 
 MOMENTS ?= 1000
 SEED ?= 0
-chaos-processes: build ## Train while processes are killed or stopped and connections cut, at MOMENTS made of SEED
-	$(BIN)/python tests/chaos.py --moments $(MOMENTS) --seed $(SEED)
+WORKERS ?= 2
+chaos-processes: build ## Train on WORKERS while processes are killed or stopped and connections cut, at MOMENTS made of SEED
+	$(BIN)/python tests/chaos.py --moments $(MOMENTS) --seed $(SEED) --workers $(WORKERS)
 
 # Programs that others train with, which the device cluster is to run.
 TRAINERS := 'transformers==5.23.*' 'accelerate==1.15.*' 'diffusers==0.42.*' 'lightning==2.6.*' 'pytorch-lightning==2.6.*' 'peft==0.21.*'

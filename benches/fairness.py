@@ -154,6 +154,14 @@ MIXES = {
 }
 
 
+#: Sessions on both of two workers.
+SHARDED = {
+    "2 clients, each on both workers": [("flood", "sharded")] * 2,
+    "4 clients, each on both workers": [("flood", "sharded")] * 4,
+    "one on both workers, one on each": [("flood", "sharded"), *[("flood", "p512")] * 2],
+}
+
+
 def main() -> None:
     """Measure and print, or write."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -196,6 +204,11 @@ def main() -> None:
             "10 clients on 2 workers: Jain's index", f"{jain([done for done, _, _ in all_ten]):.3f}"
         )
         row("their work, over that of 2 clients", f"{throughput(all_ten) / two:.3f}")
+        for what, wanted in SHARDED.items():
+            with clients(address, *wanted) as players:
+                got = shares(players, given.seconds, given.rounds)
+            parts = ", ".join(f"{share:.2f}" for share in got)
+            row(f"{what}: work done, of that alone", parts)
     if given.write:
         command = "`.venv/bin/python benches/fairness.py --write docs/benchmarks.md`"
         write_part(given.write, HEADING, [f"By {command}.", "", *lines, ""])

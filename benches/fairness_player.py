@@ -58,7 +58,24 @@ def cold_chain(length: int):
     return work
 
 
+def sharded(rows: int, width: int):
+    """Give a work: a step over rows on two workers, which both need what the other has added up."""
+    gt.register_config("rows", gt.SignalConfig(gt.ShardConfig(axis=0, workers=[0, 1])))
+    with gt.signal.context("rows"):
+        x = gt.rand(rows, width)
+    mean = gt.zeros(width)
+
+    def work() -> gt.Tensor:
+        nonlocal mean
+        with gt.signal.context("rows"):
+            mean = (x * x + mean).sum(0) / rows
+        return mean
+
+    return work
+
+
 WORKS = {
+    "sharded": lambda: sharded(2000, 500),
     "p128": lambda: product(128),
     "p256": lambda: product(256),
     "p512": lambda: product(512),

@@ -1,6 +1,7 @@
-"""Train while workers and the server are killed, stopped or cut off, at moments made of a seed.
+"""Train while workers, the server and the program are killed, stopped or cut off, at moments made
+of a seed.
 
-    python tests/chaos.py --moments 1000 --seed 0
+    python tests/chaos.py --moments 1000 --seed 0 --workers 3
 
 Each program must end with the parameters of an undisturbed run, bit for bit; nothing may stand
 still for longer than `LONGEST`; and afterwards nothing may be left. One worker is lost at a time:
@@ -23,7 +24,6 @@ from training import GPT, SHARDED, TRAINING, Training, start_server, start_worke
 
 #: How long a program may stand still, in seconds: a silent worker is given up after 8 at most.
 LONGEST = 10
-WORKERS = 2
 INSECURE = "gt.connect(sys.argv[1], insecure=True)"
 
 
@@ -37,6 +37,11 @@ def over_a_proxy(code: str) -> str:
     return code.replace("step % 100 == 0", "step % 10 == 0")
 
 
+#: What may happen: a worker is killed, stopped, or joins; the server is killed, or stopped for a
+#: while; the program's connection is cut, or says nothing; the program is stopped for a while.
+KINDS = "kill kill cut cut silence join stop server server pause doze".split()
+
+
 class Chaos:
     """A server, workers, and what happens to them."""
 
@@ -45,24 +50,29 @@ class Chaos:
     ) -> None:
         self.chance, self.address, self.proxy, self.state = chance, address, proxy, state
         self.server, *self.workers = processes
+        self.count = len(self.workers)
         self.processes = processes
         self.stopped: list[subprocess.Popen] = []
         self.started = 0
         self.quiet_until = 0.0
 
-    def happen(self) -> str:
-        """Let something happen; say what."""
-        what = self.chance.choice(
-            ["kill", "kill", "cut", "cut", "join", "stop", "server", "server", "pause"]
-        )
+    def happen(self, program: subprocess.Popen) -> str:
+        """Let something happen to a program, or to what it needs; say what."""
+        what = self.chance.choice(KINDS)
         if self.stopped and what in ("server", "pause", "stop"):
             what = "kill"
         if what == "cut":
             self.proxy.cut()
-        elif what == "pause":
-            self.server.send_signal(signal.SIGSTOP)
+        elif what == "silence":
+            # With luck it is longer than a link may say nothing.
+            self.proxy.hold()
+            time.sleep(0.5 + 6.5 * self.chance.random())
+            self.proxy.let_go()
+        elif what in ("pause", "doze"):
+            sleeper = self.server if what == "pause" else program
+            sleeper.send_signal(signal.SIGSTOP)
             time.sleep(2)
-            self.server.send_signal(signal.SIGCONT)
+            sleeper.send_signal(signal.SIGCONT)
         elif what == "server":
             self._end(self.server)
             self.server = start_server(self.address, self.state, "--insecure")
@@ -91,7 +101,7 @@ class Chaos:
         self.quiet_until = 0.0
         while self.stopped:
             self._end(self.stopped.pop())
-        while len(self.workers) > WORKERS:
+        while len(self.workers) > self.count:
             self._end(self._victim())
 
     def _victim(self) -> subprocess.Popen:
@@ -134,20 +144,20 @@ def children() -> set[str]:
     return {child for task in tasks for child in (task / "children").read_text().split()}
 
 
-def campaign(seed: int, moments: int) -> str:
+def campaign(seed: int, moments: int, workers: int = 2) -> str:
     """Run programs until so many things have happened; give an account.
 
     Raises:
         AssertionError: Something did not hold; it names the seed.
     """
     chance = random.Random(seed)
-    expected = {name: undisturbed(code, WORKERS, steps) for name, (code, steps) in PROGRAMS.items()}
+    expected = {name: undisturbed(code, workers, steps) for name, (code, steps) in PROGRAMS.items()}
     happened: list[str] = []
     longest = 0.0
     others = children()
     with (
         tempfile.TemporaryDirectory() as state,
-        cluster(WORKERS, "--insecure", "--state", state, worker_options=["--insecure"]) as (
+        cluster(workers, "--insecure", "--state", state, worker_options=["--insecure"]) as (
             address,
             processes,
         ),
@@ -164,7 +174,7 @@ def campaign(seed: int, moments: int) -> str:
                 while training.process.poll() is None:
                     time.sleep(0.2 + 1.5 * chance.random())
                     if training.process.poll() is None and not chaos.is_waiting():
-                        happened.append(chaos.happen())
+                        happened.append(chaos.happen(training.process))
                 where = (f"seed {seed}", name, happened[-6:], training.errors[-4:])
                 assert training.end() == expected[name], where
                 longest = max(longest, training.longest_gap())
@@ -185,15 +195,17 @@ def campaign(seed: int, moments: int) -> str:
         proxy.close()
     assert children() == others, (f"seed {seed}", "processes are left")
     kinds = ", ".join(f"{happened.count(kind)} x {kind}" for kind in sorted(set(happened)))
-    return f"{len(happened)} moments ({kinds}); the longest pause {longest:.2f} s"
+    account = f"{workers} workers, {len(happened)} moments ({kinds})"
+    return f"{account}; the longest pause {longest:.2f} s"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--moments", type=int, default=100)
+    parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
-    print(campaign(args.seed, args.moments))
+    print(campaign(args.seed, args.moments, args.workers))
 
 
 if __name__ == "__main__":

@@ -92,7 +92,8 @@ def test_users_have_what_all_their_sessions_have(tmp_path, keys, monkeypatch):
             seconds.append(float(used))
         assert seconds[1] > seconds[0]
     told = [line for line in log.read_text().splitlines() if "DISCONNECT" in line]
-    assert re.search(r"user=ada team=vision device=\d+\.\d{3}s bytes=\d+ spilled=0 reason=", told[0])
+    wanted = r"user=ada team=vision device=\d+\.\d{3}s bytes=\d+ spilled=0 reason="
+    assert re.search(wanted, told[0])
 
 
 def test_idle_sessions_are_warned_and_end(tmp_path):

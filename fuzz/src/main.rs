@@ -5,7 +5,7 @@
 //! - A client sends what the bytes come to, as commands whose fields were changed, to a dispatcher
 //!   with workers and a healthy client, which must not notice: see [`gt_sim::hostile`]. The tests of
 //!   gt-sim do the same for the bytes of some hundred seeds.
-//! - Records of a journal are read or refused.
+//! - A journal is read up to its damage, and its sessions go on or not: see [`gt_sim::journal`].
 //!
 //! `make fuzz` runs it for a minute on the corpus in `crates/gt-net/tests/corpus`.
 
@@ -25,11 +25,8 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(message) = gt_net::codec::decode(&frames) {
         gt_net::codec::decode(&gt_net::codec::encode(&message)).expect("it was a message");
     }
-    if let Ok(record) = gt_dispatcher::JournalRecord::decode(&frames) {
-        let again = gt_dispatcher::JournalRecord::decode(&record.encode());
-        gt_dispatcher::History::default().add(again.expect("it was a record"));
-    }
     let _ = gt_journal::segment::read(&frames[0], 0);
+    gt_sim::journal::replay(data);
     if std::env::var_os("GT_FUZZ_DECODERS").is_none() {
         gt_sim::hostile::attack(data);
     }

@@ -196,6 +196,12 @@ impl Policy for Fair {
         Some(index)
     }
 
+    fn keeps(&self, session: u32, ready: &[u32]) -> bool {
+        let first = ready.iter().copied().min_by_key(|session| self.rank(*session));
+        self.sessions.contains_key(&session)
+            && first.is_none_or(|first| !self.is_ahead(session, first))
+    }
+
     fn charge(&mut self, session: u32, cost: u64) {
         let Some(path) = self.sessions.get(&session).copied() else { return };
         for node in path {

@@ -35,6 +35,12 @@ pub trait Policy: Send {
     /// `None` if it is empty.
     fn next(&mut self, ready: &[u32]) -> Option<usize>;
 
+    /// Whether a session that waits for others would be served before all that are `ready`, if it
+    /// were: the device is kept for it for a moment.
+    fn keeps(&self, _session: u32, _ready: &[u32]) -> bool {
+        false
+    }
+
     /// A session has used the device for `cost` nanoseconds.
     fn charge(&mut self, session: u32, cost: u64);
 }

@@ -40,6 +40,14 @@ impl Policy for Priority {
         self.fair.next(&sessions).map(|index| first[index])
     }
 
+    fn keeps(&self, session: u32, ready: &[u32]) -> bool {
+        let priority = |session: &u32| self.priorities.get(session).copied().unwrap_or(0);
+        let own = priority(&session);
+        let equals: Vec<u32> =
+            ready.iter().copied().filter(|other| priority(other) == own).collect();
+        ready.iter().all(|other| priority(other) <= own) && self.fair.keeps(session, &equals)
+    }
+
     fn charge(&mut self, session: u32, cost: u64) {
         self.fair.charge(session, cost);
     }

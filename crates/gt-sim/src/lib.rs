@@ -10,7 +10,7 @@
 //! - [`driver`]: runs a real client session in a world.
 //! - [`fabric`]: engines with collectives.
 //! - [`chaos`]: random worlds, and the invariants that hold in all of them.
-//! - [`hostile`]: fuzzing with an [`honest`] stream, [`mutate`]d.
+//! - [`hostile`]: fuzzing with an [`honest`] stream, [`mutate`]d; [`journal`]: of what a server goes on from.
 
 mod accounts;
 mod chance;
@@ -21,6 +21,7 @@ pub mod fabric;
 pub mod faults;
 mod honest;
 pub mod hostile;
+pub mod journal;
 mod links;
 mod meetings;
 mod mutate;

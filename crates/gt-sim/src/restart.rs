@@ -86,6 +86,11 @@ impl World {
         self.kept = Some(Box::new(Kept { limits, records, durable, clients, joining }));
     }
 
+    /// What its journal says.
+    pub fn journal(&self) -> &[JournalRecord] {
+        self.kept.as_ref().map_or(&[], |kept| &kept.records)
+    }
+
     /// The hello of a peer, by which it is known again.
     pub(crate) fn known(&self, peer: PeerId, mut hello: Message) -> Message {
         if let (Message::Hello(hello), Some(_)) = (&mut hello, &self.kept) {

@@ -90,7 +90,7 @@ impl<E: Engine> Worker<E> {
             });
             self.ahead.0.push_back(id);
         } else if self.ready.is_shared() {
-            self.ready.charge(id.session, cost.max(1));
+            self.ready.charge_turn(id.session, cost.max(1));
         }
     }
 
@@ -114,7 +114,7 @@ impl<E: Engine> Worker<E> {
         for cost in done.unwrap_or_default() {
             let Some(id) = self.ahead.0.pop_front() else { return };
             if self.ready.is_shared() {
-                self.ready.charge(id.session, cost.max(1));
+                self.ready.charge_turn(id.session, cost.max(1));
             }
             if let Some(lane) = self.lanes.get_mut(&id) {
                 lane.untold += cost;

@@ -72,6 +72,11 @@ impl<T> Exchanges<T> {
         self.begun.is_none_or(|last| transfer > last)
     }
 
+    /// Whether exchanges wait for pieces.
+    pub fn are_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// Whether an exchange has begun and completed: a piece for it comes too late.
     fn is_over(&self, transfer: TransferId) -> bool {
         !self.open.contains_key(&transfer) && self.begun.is_some_and(|last| transfer <= last)

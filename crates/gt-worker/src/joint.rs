@@ -91,6 +91,11 @@ impl<T> Joints<T> {
         }
     }
 
+    /// Whether a lane waits for the other members of an exchange.
+    pub fn has(&self, lane: LaneId) -> bool {
+        self.announced.keys().any(|(of, _)| *of == lane)
+    }
+
     /// How many exchanges are announced or due.
     pub fn len(&self) -> usize {
         self.announced.len() + self.due.len()

@@ -9,7 +9,8 @@
 //!   [`programs`] caches prepared plans by their [`key`], [`simplify`]ed and [`checked`] within
 //!   the bounds of [`check`];
 //!   [`events`] records how the time is spent.
-//! - [`ahead`]: turns that the device has not done yet.
+//! - [`ahead`]: turns that the device has not done yet; [`gang`]: sessions on several workers.
+//! - [`ending`]: what is dropped when sessions end.
 //! - [`vault`]: snapshots of lanes, from which they are made again.
 //! - [`joint`]: exchanges carried out by the engines' collectives.
 //! - [`plan`]: a sequence of operations for an engine; [`listing`]: plans as text; [`composite`]:
@@ -22,9 +23,11 @@ pub mod check;
 pub mod checked;
 pub mod composite;
 mod device;
+mod ending;
 pub mod engine;
 mod events;
 mod exchange;
+mod gang;
 mod iterate;
 mod iteration;
 mod joint;

@@ -1,6 +1,7 @@
 //! The lanes that may have something to do, and which of them is next.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use gt_ir::LaneId;
 use gt_ir::standing::{Division, Standing};
@@ -19,6 +20,8 @@ pub(crate) struct Ready {
     /// The lanes that wait for a compiler: they are asked again after the turn of another.
     aside: Vec<LaneId>,
     count: usize,
+    /// The nanoseconds of each session's longest turn lately.
+    turns: FxHashMap<u32, u64>,
 }
 
 impl Default for Ready {
@@ -30,6 +33,7 @@ impl Default for Ready {
             lanes: Vec::new(),
             aside: Vec::new(),
             count: 0,
+            turns: FxHashMap::default(),
         }
     }
 }
@@ -62,6 +66,7 @@ impl Ready {
         }
         self.aside.retain(|lane| lane.session != session);
         self.known.remove(&session);
+        self.turns.remove(&session);
         self.policy.retire(session);
     }
 
@@ -93,6 +98,16 @@ impl Ready {
     /// The number of lanes that may have something to do.
     pub fn len(&self) -> usize {
         self.count + self.aside.len()
+    }
+
+    /// Whether a session has lanes that are ready.
+    pub fn has(&self, session: u32) -> bool {
+        self.sessions.contains(&session)
+    }
+
+    /// Whether a session would be next if it were ready, before others that are.
+    pub fn keeps(&self, session: u32) -> bool {
+        self.count > 0 && !self.has(session) && self.policy.keeps(session, &self.sessions)
     }
 
     /// Whether a lane is ready that does not wait for a compiler.
@@ -165,6 +180,19 @@ impl Ready {
         if self.is_shared() {
             self.policy.urge(session);
         }
+    }
+
+    /// A turn of a session has taken so many nanoseconds.
+    pub fn charge_turn(&mut self, session: u32, cost: u64) {
+        let longest = self.turns.entry(session).or_default();
+        *longest = cost.max(*longest - *longest / 16);
+        self.charge(session, cost);
+    }
+
+    /// The longest turn lately of the sessions that are ready.
+    pub fn longest_turn(&self) -> Duration {
+        let turns = self.sessions.iter().filter_map(|session| self.turns.get(session));
+        Duration::from_nanos(turns.copied().max().unwrap_or(0))
     }
 
     /// A session has used the device for so many nanoseconds.

@@ -106,6 +106,10 @@ pub trait Work: Send {
     /// Runs a turn of one lane; returns false if no lane was ready.
     fn step(&mut self, out: &mut Vec<Out>) -> bool;
 
+    /// Whether the device is kept for a session whose next message from another worker is awaited:
+    /// a step does nothing for now.
+    fn is_holding(&self) -> bool;
+
     /// The next joint exchange, all members of which are ready. The driver must first send
     /// everything in `out`, as other members may wait for it, and then call [`Work::join`].
     fn due(&self) -> Option<&Joint>;

@@ -12,6 +12,7 @@ use crate::ahead::Ahead;
 use crate::device::Device;
 use crate::engine::Engine;
 use crate::exchange::Lost;
+use crate::gang::Hold;
 use crate::joint::Joints;
 use crate::lane::Lane;
 use crate::memory::{Limits, Need, Shortages};
@@ -22,9 +23,6 @@ use crate::work::{FileJob, Options, Out, Work};
 
 /// The most commands in a turn.
 const TURN: usize = 128;
-/// How many ended sessions are remembered, as late pieces for them may arrive.
-const ENDED: usize = 1 << 10;
-
 /// Runs the commands of many lanes on an engine. An operation that fails, or panics, fails its
 /// output and all that depend on it; the worker goes on.
 pub struct Worker<E: Engine> {
@@ -38,11 +36,12 @@ pub struct Worker<E: Engine> {
     pub(crate) limits: Limits,
     pub(crate) shortages: Shortages,
     pub(crate) ahead: Ahead,
+    pub(crate) hold: Option<Hold>,
     /// How many turns there were.
     turns: u64,
-    ended: VecDeque<u32>,
+    pub(crate) ended: VecDeque<u32>,
     /// Lanes of sessions before this one were those of a dispatcher that is gone.
-    oldest: u32,
+    pub(crate) oldest: u32,
 }
 
 /// How long a turn waits for a compiler if no other lane is ready.
@@ -50,8 +49,10 @@ const PATIENCE: Duration = Duration::from_millis(1);
 
 /// Why a lane's turn ends.
 enum TurnEnd {
-    /// The queue is empty, or the lane waits for an exchange.
+    /// The queue is empty, or the lane waits for something.
     Idle,
+    /// The lane waits for an exchange.
+    Exchanging,
     /// The lane waits for a compiler: it has another turn when others have had theirs.
     Compiling,
     /// The turn's limits are reached: it has another turn.
@@ -73,6 +74,7 @@ impl<E: Engine> Worker<E> {
             limits: Limits::default(),
             shortages: Shortages::default(),
             ahead: Ahead::default(),
+            hold: None,
             turns: 0,
             ended: VecDeque::new(),
             oldest: 0,
@@ -89,19 +91,6 @@ impl<E: Engine> Worker<E> {
     /// A lane, made on first use.
     fn lane(&mut self, id: LaneId) -> &mut Lane<E::Tensor> {
         self.lanes.entry(id).or_insert_with(|| Lane::new(id))
-    }
-
-    /// Whether what comes for a session is late.
-    fn has_ended(&self, session: u32) -> bool {
-        session < self.oldest || self.ended.contains(&session)
-    }
-
-    /// Makes a lane ready.
-    pub(crate) fn wake(&mut self, id: LaneId) {
-        // One that waits for memory is woken when there is some.
-        if self.lanes.get(&id).is_some_and(|lane| !lane.memory.waits) {
-            self.ready.wake(id);
-        }
     }
 
     fn accept(&mut self, id: LaneId, commands: Vec<WorkerCommand>) {
@@ -149,10 +138,10 @@ impl<E: Engine> Worker<E> {
             self.device.emit_piece(&piece);
         }
         let id = piece.to;
-        let lane = self.lanes.entry(id).or_insert_with(|| Lane::new(id));
-        if lane.exchanges.is_ahead_of(piece.transfer) {
-            self.ready.urge(id.session);
+        if self.lane(id).exchanges.is_ahead_of(piece.transfer) {
+            self.urge(id.session);
         }
+        let Some(lane) = self.lanes.get_mut(&id) else { return };
         if self.device.take_piece(lane, piece) {
             self.wake(id);
         }
@@ -184,34 +173,6 @@ impl<E: Engine> Worker<E> {
         });
     }
 
-    fn end_session(&mut self, session: u32) {
-        let of_session: Vec<LaneId> =
-            self.lanes.keys().copied().filter(|id| id.session == session).collect();
-        for id in of_session {
-            if let Some(mut lane) = self.lanes.remove(&id) {
-                lane.memory.end_grant(&mut self.device.held);
-                lane.store.clear(&mut self.device.held);
-                self.device.stats.hot_sequences -= lane.templates.len() as u64;
-            }
-        }
-        self.ready.retire(session);
-        self.limits.retire(session);
-        self.shortages.retire(session);
-        self.joints.end_session(session);
-        self.device.engine.release_memory();
-        self.ended.push_back(session);
-        if self.ended.len() > ENDED {
-            self.ended.pop_front();
-        }
-    }
-
-    fn end_sessions_before(&mut self, oldest: u32) {
-        let mut sessions: Vec<u32> = self.lanes.keys().map(|lane| lane.session).collect();
-        sessions.dedup();
-        sessions.retain(|session| *session < oldest);
-        sessions.into_iter().for_each(|session| self.end_session(session));
-    }
-
     /// Runs a lane's turn.
     fn turn(&mut self, id: LaneId, out: &mut Vec<Out>) -> TurnEnd {
         let (limit, capacity) = self.limits.of_lane(&self.lanes, &self.device.held, id);
@@ -238,6 +199,7 @@ impl<E: Engine> Worker<E> {
             told: 0,
             patience,
             compiles: false,
+            is_pending: false,
             short: None,
         };
         let mut end = TurnEnd::Over;
@@ -254,6 +216,9 @@ impl<E: Engine> Worker<E> {
         });
         if let Some(need) = turn.short {
             end = TurnEnd::Short(need, turn.needs_next());
+        }
+        if turn.is_pending && (turn.lane.exchanges.are_open() || turn.joints.has(id)) {
+            end = TurnEnd::Exchanging;
         }
         let cost = turn.end();
         self.end_measure(id, measure, cost);
@@ -291,7 +256,7 @@ impl<E: Engine> Work for Worker<E> {
                 self.wake(lane);
             }
             Message::Shelved { owner, tensor, result } => self.shelved(owner, tensor, result),
-            Message::Awaited { lane } => self.ready.urge(lane.session),
+            Message::Awaited { lane } => self.urge(lane.session),
             Message::MemoryTimeout { lane, number, has_waited } => {
                 self.memory_timeout(lane, number, has_waited, out);
             }
@@ -319,6 +284,9 @@ impl<E: Engine> Work for Worker<E> {
 
     fn step(&mut self, out: &mut Vec<Out>) -> bool {
         self.catch_up();
+        if self.is_held() {
+            return true;
+        }
         let Some(id) = self.ready.next() else { return false };
         match self.turn(id, out) {
             TurnEnd::Compiling => self.ready.set_aside(id),
@@ -327,6 +295,10 @@ impl<E: Engine> Work for Worker<E> {
                 self.ready.again(id);
             }
             TurnEnd::Idle => self.ready.take_back(),
+            TurnEnd::Exchanging => {
+                self.ready.take_back();
+                self.hold(id);
+            }
             TurnEnd::Short(need, pinned) => {
                 self.ready.take_back();
                 self.find_room(id, need, pinned, out);
@@ -335,6 +307,10 @@ impl<E: Engine> Work for Worker<E> {
         self.end_shortages(out);
         self.pause(out);
         true
+    }
+
+    fn is_holding(&self) -> bool {
+        self.hold.is_some()
     }
 
     fn due(&self) -> Option<&Joint> {

@@ -50,7 +50,7 @@ impl<E: Engine> Turn<'_, E> {
         if let Some(part) = known.parts.get_mut(running.part) {
             let bound = &running.bound;
             let (waits_for_others, is_away) = self.absent(part, bound);
-            waits = waits_for_others;
+            (waits, self.is_pending) = (waits_for_others, waits_for_others);
             if !waits {
                 let at_hand = AtHand {
                     template: &running.template,

@@ -44,6 +44,8 @@ pub(crate) struct Turn<'a, E: Engine> {
     pub patience: Duration,
     /// Whether the lane waits for one.
     pub compiles: bool,
+    /// Whether the lane waits for a tensor that is not there.
+    pub is_pending: bool,
     /// What the next command needs, if there is no room for it.
     pub short: Option<Need>,
 }
@@ -95,7 +97,8 @@ impl<E: Engine> Turn<'_, E> {
             }
         }
         let is_absent = self.lane.store.has_absent();
-        if is_absent && self.is_pending() || self.waits_for_snapshot() {
+        self.is_pending = is_absent && self.is_pending();
+        if self.is_pending || self.waits_for_snapshot() {
             return false;
         }
         if self.lane.memory.gives_up.is_none() && self.is_short() {

@@ -68,6 +68,7 @@ impl Server {
         let (id, missed, is_renewed) = match self.peers.resume(link.clone(), hello, given) {
             Ok(resumed) => resumed,
             Err(Refused { reason, ended }) => {
+                let Some(reason) = reason else { return Ok(()) };
                 ended.into_iter().for_each(|peer| self.forget(peer, &reason));
                 return self.turn_away(&link, reason, "");
             }

@@ -1,11 +1,12 @@
 //! The server: a dispatcher that listens on an address.
 //!
 //! - [`greet`]: peers are welcomed, go on, or are turned away. [`post`]: what is sent.
-//! - [`peers`]: who is connected, and the clients that come back.
+//! - [`peers`]: who is connected, and the clients that come back; [`guesses`]: wrong tokens.
 //! - [`journal`]: what it goes on from when it is started again; [`shelf`]: values on its disk.
 //! - [`policy`]: the operator's policy file; [`options`]: its others.
 
 mod greet;
+mod guesses;
 mod journal;
 mod options;
 mod peers;

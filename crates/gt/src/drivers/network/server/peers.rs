@@ -10,9 +10,7 @@ use gt_net::resume::{self, Incoming, Outgoing};
 use gt_net::server::LinkId;
 use rustc_hash::FxHashMap;
 
-/// After so many wrong tokens within [`GUESSES_FOR`], none is looked at.
-const GUESSES: u32 = 20;
-const GUESSES_FOR: Duration = Duration::from_secs(10);
+use super::guesses::Guesses;
 
 /// All peers of a server.
 #[derive(Default)]
@@ -24,8 +22,7 @@ pub(super) struct Peers {
     away: usize,
     /// The tokens of sessions that could not go on when the server was started again, and why.
     ended: Vec<(u128, String)>,
-    /// Wrong tokens, and since when they are counted.
-    guesses: Option<(u32, Instant)>,
+    guesses: Guesses,
 }
 
 /// A peer.
@@ -56,7 +53,8 @@ pub(super) struct Client {
 
 /// Why a client may not go on.
 pub(super) struct Refused {
-    pub reason: String,
+    /// Why; nothing if it is not to be answered.
+    pub reason: Option<String>,
     /// The session that ends with this.
     pub ended: Option<PeerId>,
 }
@@ -193,6 +191,10 @@ impl Peers {
                 .is_some_and(|client| given.is_by(client.token) && client.user == user(hello))
         };
         let refuse = |reason| Err(Refused { reason, ended: None });
+        if self.guesses.are_many(&user(hello)) {
+            // A client of the same user that is who it says tries again.
+            return refuse(None);
+        }
         let mut found = None;
         for (id, peer) in &self.peers {
             if is_it(peer) {
@@ -207,20 +209,11 @@ impl Peers {
                 }
             }
             if let Some(reason) = ended {
-                return refuse(format!("the session could not go on: {reason}"));
+                return refuse(Some(format!("the session could not go on: {reason}")));
             }
-            if let Some((count, since)) = self.guesses
-                && count >= GUESSES
-                && since.elapsed() < GUESSES_FOR
-            {
-                return refuse(
-                    "too many sessions were asked for by wrong tokens: wait 10 s".into(),
-                );
-            }
-            let (count, since) = self.guesses.unwrap_or((0, Instant::now()));
-            let is_old = since.elapsed() > GUESSES_FOR;
-            self.guesses = Some(if is_old { (1, Instant::now()) } else { (count + 1, since) });
-            return refuse("the session has ended, or the server was started anew".into());
+            self.guesses.add(user(hello));
+            let reason = "the session has ended, or the server was started anew";
+            return refuse(Some(reason.into()));
         };
         let peer = self.peers.get_mut(&id).expect("it was found");
         let client = peer.client.as_mut().expect("it was found by it");
@@ -233,14 +226,14 @@ impl Peers {
                     "the session cannot go on: the server's journal was damaged, and has the client's first {received} messages of {} that it had kept",
                     given.recorded
                 );
-                return Err(Refused { reason, ended: Some(id) });
+                return Err(Refused { reason: Some(reason), ended: Some(id) });
             }
             client.outgoing.begin_at(given.received);
             // What was acknowledged and is not in the journal is not needed any more.
             client.incoming = Incoming::begin_at(received.max(given.acknowledged));
         }
         if !client.outgoing.acknowledge(given.received) {
-            let reason = "the session cannot go on: messages of it are lost".into();
+            let reason = Some("the session cannot go on: messages of it are lost".into());
             return Err(Refused { reason, ended: Some(id) });
         }
         match peer.link.replace(link.clone()) {
@@ -272,5 +265,69 @@ impl Peers {
         let mut gone: Vec<_> = gone.collect();
         gone.sort_unstable();
         gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gt_ir::message::Badge;
+
+    use super::*;
+
+    fn hello(user: &str) -> Hello {
+        let badge = Badge { user: user.into(), team: String::new(), proof: [0; 32] };
+        let badge = (!user.is_empty()).then(|| Box::new(badge));
+        Hello { badge, ..Hello::new(Role::Client, user) }
+    }
+
+    fn link(number: u8) -> LinkId {
+        LinkId::from(vec![number])
+    }
+
+    /// A client that has lost its connection; gives its token.
+    fn lost(peers: &mut Peers, number: u8, user: &str) -> u128 {
+        let mut said = hello(user);
+        peers.add(link(number), None, &mut said);
+        assert!(peers.disconnect(&link(number)).is_none(), "it may come back");
+        said.resume.expect("it is told by what it goes on").token
+    }
+
+    fn resume(peers: &mut Peers, user: &str, token: u128) -> Result<PeerId, Option<String>> {
+        let resumed = peers.resume(link(200), &hello(user), &Resume::new(token));
+        resumed.map(|(id, ..)| id).map_err(|refused| {
+            assert!(refused.ended.is_none());
+            refused.reason
+        })
+    }
+
+    #[test]
+    fn a_session_goes_on_by_its_token_and_for_its_user_alone() {
+        let mut peers = Peers::default();
+        let (ada, nobody) = (lost(&mut peers, 1, "ada"), lost(&mut peers, 2, ""));
+        assert_ne!(ada, nobody);
+        for (user, token) in [("eve", ada), ("", ada), ("ada", nobody), ("eve", nobody), ("ada", 0)]
+        {
+            let refused = resume(&mut peers, user, token).unwrap_err();
+            assert!(refused.is_some_and(|reason| reason.contains("the session has ended")));
+        }
+        // One bit is another.
+        for bit in 0..64 {
+            assert!(resume(&mut peers, "ada", ada ^ 1 << (2 * bit)).is_err());
+        }
+        assert!(resume(&mut peers, "ada", ada).is_ok() && resume(&mut peers, "", nobody).is_ok());
+    }
+
+    #[test]
+    fn who_guesses_finds_no_session_even_by_the_right_token_and_others_do() {
+        let mut peers = Peers::default();
+        let (ada, eve) = (lost(&mut peers, 1, "ada"), lost(&mut peers, 2, "eve"));
+        for guess in 0..Guesses::MOST {
+            assert!(resume(&mut peers, "eve", u128::from(guess)).is_err_and(|why| why.is_some()));
+        }
+        assert_eq!(resume(&mut peers, "eve", 7), Err(None), "there is no answer");
+        assert_eq!(resume(&mut peers, "eve", eve), Err(None), "not even to the right one");
+        assert!(resume(&mut peers, "ada", ada).is_ok());
+        peers.guesses.forget();
+        assert!(resume(&mut peers, "eve", eve).is_ok(), "it was only told to wait");
     }
 }

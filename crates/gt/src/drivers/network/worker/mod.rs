@@ -48,6 +48,9 @@ pub struct WorkerOptions {
 /// The longest wait, after which `stop` is asked.
 const SLICE: Duration = Duration::from_millis(100);
 
+/// The longest wait while the device is kept for a session that waits for another worker.
+const HOLD_SLICE: Duration = Duration::from_millis(1);
+
 /// The longest wait while files are read or written.
 const FILE_SLICE: Duration = Duration::from_millis(1);
 
@@ -153,7 +156,11 @@ impl WorkerProcess {
             }
             // Messages are handled between any two turns: pieces may end a lane's wait.
             let wait = if self.files.is_busy() { FILE_SLICE } else { SLICE };
-            self.take_in(if is_busy { Duration::ZERO } else { wait })?;
+            self.take_in(match is_busy {
+                true if self.core.is_holding() => HOLD_SLICE,
+                true => Duration::ZERO,
+                false => wait,
+            })?;
             self.end_jobs()?;
             is_busy = self.work()?;
             if !is_busy {

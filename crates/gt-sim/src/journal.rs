@@ -1,0 +1,148 @@
+//! Fuzzing: journals that are damaged, or say what no dispatcher has written.
+//!
+//! Bytes, from a file or a fuzzer, are records: of each its length (two bytes), how much of its end
+//! is data (one byte), and its contents. They are written as a segment, which must be read as it
+//! was written; with a byte changed or its end cut off, up to the damage. A dispatcher then takes up
+//! the sessions that the records make, and must take them or say why not.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use gt_dispatcher::{Dispatcher, History, JournalRecord, Limits, LineageLimits, PeerId};
+use gt_ir::message::{Hello, Message, Resume, Role};
+use gt_journal::segment::{read, write_header, write_record};
+
+use crate::chance::Chance;
+
+/// What the records of these segments are said to mean.
+const SCHEMA: u64 = 0x6774;
+/// The length of a segment's header.
+const HEADER: usize = 24;
+/// The peers of workers begin here.
+const WORKERS: u64 = 1000;
+
+/// Has a journal read that these bytes make. Returns how many of its sessions go on.
+///
+/// # Panics
+/// It is not read as it should be.
+pub fn replay(bytes: &[u8]) -> usize {
+    let records = records(bytes);
+    let mut segment = Vec::new();
+    write_header(SCHEMA, &mut segment).expect("memory takes all");
+    let mut ends = vec![segment.len()];
+    for record in &records {
+        write_record(record, &mut segment).expect("memory takes all");
+        ends.push(segment.len());
+    }
+    check_damage(&segment, &records, &ends, &mut Chance::new(sum(bytes)));
+    let whole = read(&Bytes::from(segment), SCHEMA).expect("it was just written");
+    assert!(whole.damage.is_none() && whole.records == records, "it is as it was written");
+    take_up(&whole.records)
+}
+
+/// The bytes that [`replay`] takes for these records.
+pub fn bytes_of(records: &[JournalRecord]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for record in records {
+        let frames = record.encode();
+        let (head, data) = frames.split_first().expect("each has a head");
+        let data: Vec<u8> = data.concat();
+        let length = u16::try_from(head.len() + data.len()).expect("it is small");
+        let cut = u8::try_from(data.len()).expect("its data is small");
+        bytes.extend(length.to_le_bytes());
+        bytes.push(cut);
+        bytes.extend_from_slice(head);
+        bytes.extend(data);
+    }
+    bytes
+}
+
+fn records(mut bytes: &[u8]) -> Vec<Vec<Bytes>> {
+    let mut records = Vec::new();
+    while let [low, high, cut, rest @ ..] = bytes {
+        let length = usize::from(u16::from_le_bytes([*low, *high])).min(rest.len());
+        let (contents, others) = rest.split_at(length);
+        let (head, data) = contents.split_at(length - usize::from(*cut).min(length));
+        let mut frames = vec![Bytes::copy_from_slice(head)];
+        if !data.is_empty() {
+            frames.push(Bytes::copy_from_slice(data));
+        }
+        records.push(frames);
+        bytes = others;
+    }
+    records
+}
+
+fn sum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)))
+}
+
+/// A segment that is damaged somewhere has all records up to there.
+fn check_damage(segment: &[u8], records: &[Vec<Bytes>], ends: &[usize], chance: &mut Chance) {
+    let place = chance.below(segment.len() as u64) as usize;
+    let before = ends.iter().filter(|end| **end <= place).count();
+    let mut changed = segment.to_vec();
+    changed[place] ^= 1 << chance.below(8);
+    for (damaged, is_cut) in [(changed, false), (segment[..place].to_vec(), true)] {
+        let found = match read(&Bytes::from(damaged), SCHEMA) {
+            Ok(found) => found,
+            Err(_) => {
+                assert!(place < HEADER, "the header is whole");
+                continue;
+            }
+        };
+        assert!(place >= HEADER, "the header is damaged");
+        let kept = before - 1;
+        assert_eq!(found.records, records[..kept], "all before the damage, and nothing else");
+        // A cut between two records is none.
+        assert_eq!(found.damage.is_some(), !is_cut || ends[kept] != place);
+    }
+}
+
+/// A dispatcher takes up what records say, and goes on with it; returns how many sessions go on.
+fn take_up(records: &[Vec<Bytes>]) -> usize {
+    let mut history = History::default();
+    for frames in records {
+        // What is no record ends a journal.
+        let Ok(record) = JournalRecord::decode(frames) else { break };
+        let again = JournalRecord::decode(&record.encode());
+        history.add(again.expect("it was a record"));
+    }
+    let lineage = Some(LineageLimits::default());
+    let limits = Limits { lineage, ..Limits::default() };
+    let mut dispatcher = Dispatcher::new(String::new(), limits, None);
+    let tokens = tokens(records);
+    dispatcher.expect_workers(Duration::ZERO, &mut history);
+    let mut taken = Vec::new();
+    for (peer, session) in (1..).map(PeerId).zip(history.take_sessions()) {
+        if dispatcher.take_up(Duration::ZERO, peer, session).is_ok() {
+            taken.push(peer);
+        }
+    }
+    for (peer, (name, token)) in (WORKERS..).map(PeerId).zip(tokens) {
+        let resume = Some(Box::new(Resume::new(token)));
+        let hello = Hello { resume, ..Hello::new(Role::Worker, &name) };
+        dispatcher.handle(Duration::ZERO, peer, Role::Worker, Message::Hello(hello));
+    }
+    for peer in &taken {
+        dispatcher.returned(Duration::ZERO, *peer, &Resume::default());
+    }
+    let mut out = Vec::new();
+    for seconds in 0..20 {
+        dispatcher.tick(Duration::from_secs(seconds));
+        dispatcher.take_outbox(&mut out);
+    }
+    taken.len()
+}
+
+/// The workers of a journal, by their tokens.
+fn tokens(records: &[Vec<Bytes>]) -> Vec<(String, u128)> {
+    let records = records.iter().map_while(|frames| JournalRecord::decode(frames).ok());
+    let workers = records.filter_map(|record| match record {
+        JournalRecord::Worker { token, name, .. } => Some((token, name)),
+        _ => None,
+    });
+    let workers: BTreeMap<u128, String> = workers.collect();
+    workers.into_iter().map(|(token, name)| (name, token)).collect()
+}
