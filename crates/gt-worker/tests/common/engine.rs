@@ -1,7 +1,7 @@
 //! A minimal engine: vectors of numbers, and a few operations on them.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -35,13 +35,15 @@ pub struct DeviceClock {
     pub is_done: bool,
 }
 
-/// The compiler of [`Vectors`]: by default there is none.
+/// The compiler of [`Vectors`], by default there is none, and the time.
 #[derive(Default)]
 pub struct Compiler {
     /// How often a lane runs a plan before it is compiled.
     pub warmup: AtomicU32,
     /// Whether it is still at work.
     pub is_busy: AtomicBool,
+    /// The microseconds that have passed while nothing was computed.
+    pub idle: AtomicU64,
 }
 
 /// A shared vector.
@@ -171,7 +173,8 @@ impl Engine for Vectors {
 
     /// With a device, asking takes no time.
     fn now(&self) -> Duration {
-        if self.runs_ahead() { Duration::ZERO } else { self.time }
+        let idle = Duration::from_micros(self.compiler.idle.load(Ordering::Relaxed));
+        if self.runs_ahead() { idle } else { self.time + idle }
     }
 
     fn runs_ahead(&self) -> bool {

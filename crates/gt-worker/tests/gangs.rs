@@ -1,0 +1,106 @@
+//! Sessions on several workers: the device is kept for one that waits for a piece.
+
+mod common;
+
+use std::sync::atomic::Ordering;
+
+use common::*;
+use gt_ir::message::Message;
+use gt_ir::{Content, LaneId, Piece, SlotId, TransferId, WorkerId, ops};
+use gt_worker::Work;
+
+/// A session that adds up with slot 1, again and again, and one with long operations beside it.
+fn beside_long_turns(sharded: u32) -> (Bench, LaneId) {
+    let mut bench = Bench::default();
+    let (to, other) = (lane(sharded, 0), lane(5, 0));
+    bench.queue(other, vec![create(0, &[1.0; 100])]);
+    let long = |name| run(instruction(&ops::unary::SQRT, name, 100, &[tensor(0)]));
+    bench.queue(other, (1..1000).map(long).collect());
+    bench.queue(to, vec![slots(2), create(1, &[1.0, 2.0])]);
+    // It is known how long these take once they have had a turn beside others.
+    (0..2).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    assert!(count(&bench, "sqrt") > 100);
+    let steps = (1..10).flat_map(|step| {
+        let (sum, next) = (100 + step, 1 + step);
+        [exchange(sum_with(step, 1, step, sum)), neg(next, sum)]
+    });
+    bench.queue(to, steps.collect());
+    assert!(bench.worker.step(&mut bench.out));
+    (bench, to)
+}
+
+/// Slot 1 sends its piece of a step.
+fn send(bench: &mut Bench, to: LaneId, step: u64) {
+    let result = Ok(Content::Data(data(&[1.0, 1.0])));
+    let piece = Piece { transfer: TransferId(step), from: SlotId(1), to, result };
+    bench.hand(Message::Piece { sender: WorkerId(1), piece });
+}
+
+fn count(bench: &Bench, name: &str) -> usize {
+    bench.computed().iter().filter(|computed| **computed == name).count()
+}
+
+#[test]
+fn the_device_is_kept_for_a_session_until_its_piece_comes() {
+    let (mut bench, to) = beside_long_turns(1);
+    for step in 1..5 {
+        for _ in 0..3 {
+            assert!(bench.worker.step(&mut bench.out) && bench.worker.is_holding());
+        }
+        assert_eq!(count(&bench, "sqrt"), 0, "nobody else is served");
+        send(&mut bench, to, step);
+        assert!(bench.worker.step(&mut bench.out));
+        assert_eq!(count(&bench, "neg"), 1, "it goes on at once");
+    }
+}
+
+/// It pays for that, and only as long as it is next.
+#[test]
+fn the_device_is_kept_for_no_longer_than_a_turn_of_others() {
+    let (mut bench, to) = beside_long_turns(1);
+    // Their turns take 128 times 10 ms.
+    bench.compiler.idle.fetch_add(1_000_000, Ordering::Relaxed);
+    assert!(bench.worker.step(&mut bench.out) && bench.worker.is_holding());
+    bench.compiler.idle.fetch_add(2_000_000, Ordering::Relaxed);
+    assert!(bench.worker.step(&mut bench.out) && !bench.worker.is_holding());
+    assert_eq!(count(&bench, "sqrt"), 128);
+    // It has used up its time by keeping the device: others are next for as long.
+    send(&mut bench, to, 1);
+    assert!(bench.worker.step(&mut bench.out));
+    assert_eq!(count(&bench, "sqrt"), 128);
+    while count(&bench, "neg") == 0 {
+        assert!(bench.worker.step(&mut bench.out), "it is served again");
+    }
+}
+
+/// Of two sessions that workers are kept for, the first has the right of way everywhere.
+#[test]
+fn a_session_with_a_lower_number_has_the_right_of_way() {
+    for (number, is_kept) in [(2, false), (4, true)] {
+        let (mut bench, _) = beside_long_turns(3);
+        let urged = lane(number, 0);
+        bench.queue(urged, vec![slots(2), create(1, &[1.0, 2.0]), neg(2, 1)]);
+        assert!(bench.worker.step(&mut bench.out) && bench.worker.is_holding());
+        send(&mut bench, urged, 1);
+        assert!(bench.worker.step(&mut bench.out));
+        assert_eq!(bench.worker.is_holding(), is_kept, "session {number}");
+        assert_eq!(count(&bench, "neg"), usize::from(!is_kept));
+    }
+}
+
+/// Others whose turns are short have them meanwhile: the device is not idle.
+#[test]
+fn the_device_is_not_kept_from_short_turns() {
+    let mut bench = Bench::default();
+    let (to, other) = (lane(1, 0), lane(5, 0));
+    bench.queue(to, vec![slots(2)]);
+    bench.queue(other, vec![create(0, &[1.0, 2.0]), neg(1, 0)]);
+    (0..2).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    bench.queue(other, vec![neg(2, 0)]);
+    bench.queue(to, vec![create(1, &[1.0, 2.0]), exchange(sum_with(1, 1, 1, 2)), neg(3, 2)]);
+    bench.computed();
+    while bench.worker.step(&mut bench.out) {
+            assert!(!bench.worker.is_holding());
+    }
+    assert_eq!(count(&bench, "neg"), 1, "the other's");
+}
