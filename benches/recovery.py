@@ -140,6 +140,25 @@ def cuts(count: int) -> list[float]:
     return gaps
 
 
+def silences(count: int, seconds: float) -> list[float]:
+    """Let a client's connection say nothing for so long; give how long each time it took after."""
+    gaps = []
+    options = ["--insecure"]
+    with cluster(1, *options, worker_options=[*WORKER, *options]) as (address, _):
+        proxy = Proxy(int(address.rsplit(":", 1)[1]))
+        steps = Steps(f"127.0.0.1:{proxy.port}", "mlp")
+        for _ in range(count):
+            time.sleep(1)
+            proxy.hold()
+            time.sleep(seconds)
+            at = time.time()
+            proxy.let_go()
+            gaps.append(steps.gap_after(at))
+        steps.stop()
+        proxy.close()
+    return gaps
+
+
 def restarts(count: int, sessions: int, workers: int) -> list[float]:
     """Kill the server, start it again; give how long each time the slowest session stood still."""
     gaps = []
@@ -162,7 +181,7 @@ def restarts(count: int, sessions: int, workers: int) -> list[float]:
 
 
 def growth(steps: int) -> str:
-    """Give how much memory grows in so many steps of a small loop, beyond the first tenth."""
+    """Give how much memory grows in so many steps of a small loop, after its first minute."""
     names = ["client", "server", "worker"]
     with (
         tempfile.TemporaryDirectory() as state,
@@ -170,12 +189,14 @@ def growth(steps: int) -> str:
     ):
         side = Side(PLAYER, address, "loop")
         pids = [side.process.pid, *(process.pid for process in processes)]
-        sizes = []
-        for _ in range(10):
-            side.ask(f"run {steps // 10}")
-            sizes.append([resident(pid) for pid in pids])
+        begin = time.monotonic()
+        while time.monotonic() - begin < 60:
+            side.ask(f"run {steps // 20}")
+        first = [resident(pid) for pid in pids]
+        side.ask(f"run {steps}")
+        last = [resident(pid) for pid in pids]
         side.stop()
-    grown = [after - before for before, after in zip(sizes[0], sizes[-1], strict=True)]
+    grown = [after - before for before, after in zip(first, last, strict=True)]
     each = ", ".join(
         f"{name} {size / 2**20:+.1f} MB" for name, size in zip(names, grown, strict=True)
     )
@@ -206,6 +227,8 @@ def main() -> None:
             kills(max(3, args.kills // 10), "large", 6),
         ),
         ("a client's connection is cut (MLP)", cuts(args.kills)),
+        ("it says nothing for 3 s: beyond these", silences(max(3, args.kills // 5), 3)),
+        ("it says nothing for 15 s: beyond these", silences(max(3, args.kills // 6), 15)),
         (
             "the server is killed and started again: 10 sessions (MLP) on 4 workers, the slowest",
             restarts(max(3, args.kills // 3), 10, 4),
@@ -216,7 +239,7 @@ def main() -> None:
         lines.append(f"| {name} | {median * 1e3:.0f} ms | {worst * 1e3:.0f} ms | {len(gaps)} |")
         print(lines[-1], flush=True)
     print(grown := growth(args.steps), flush=True)
-    lines += ["", f"Memory beyond the first tenth of {grown}."]
+    lines += ["", f"After a minute, memory grows in {grown}."]
     command = [
         "cargo",
         "run",
