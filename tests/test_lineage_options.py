@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import subprocess
+import sys
 
 import pytest
 from processes import cluster, embedded_only, one_engine_only, run_python, unsharded_only
@@ -105,3 +107,33 @@ def test_the_same_engine_goes_on_with_the_same_bits(engine):
         victim.kill()
         victim.communicate()
         assert training.end() == expected
+
+
+TOLD = """
+import sys
+import gt
+gt.connect(sys.argv[1])
+x = gt.ones(1000)
+x.sum().item()
+print("ready", flush=True)
+sys.stdin.readline()
+print((x * 2).sum().item(), gt.status().sessions[0]["recoveries"], flush=True)
+"""
+
+
+def test_a_recovery_is_counted_and_logged(tmp_path, monkeypatch):
+    log = tmp_path / "log"
+    monkeypatch.setenv("GT_INSTRUCTION_LOG", str(log))
+    with cluster(2) as (address, processes):
+        monkeypatch.delenv("GT_INSTRUCTION_LOG")
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        with subprocess.Popen([sys.executable, "-c", TOLD, address], text=True, **pipes) as program:
+            assert program.stdout.readline() == "ready\n"
+            victim = processes.pop(1)
+            victim.kill()
+            victim.communicate()
+            out, errors = program.communicate("go\n", timeout=30)
+    assert out == "2000.0 1\n", errors
+    assert errors.count("are made again") == 1, errors
+    told = [line for line in log.read_text().splitlines() if "Recovery" in line]
+    assert len(told) == 1 and "WORKER_RECV" in told[0], told
