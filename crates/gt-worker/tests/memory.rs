@@ -247,6 +247,23 @@ fn a_session_over_its_share_makes_room_for_one_that_is_not() {
     assert_eq!(serve(&mut bench, &mut disk, false), 0, "the small one's are where they were");
 }
 
+/// A session whose client is away makes room for all others, however little it has.
+#[test]
+fn who_is_away_makes_room_first() {
+    for is_away in [false, true] {
+        let mut bench = Bench::new(spilling(4 * VECTOR));
+        let (large, small, mut disk) = (lane(1, 0), lane(2, 0), Vec::new());
+        let standing = Standing { is_away, ..Standing::default() };
+        bench.hand(Message::Admit { session: 2, standing });
+        bench.work(small, vec![vector(7)]);
+        bench.work(large, vec![vector(1), vector(2), vector(3)]);
+        bench.work(large, vec![vector(4)]);
+        serve(&mut bench, &mut disk, false);
+        let first = if is_away { 7.0 } else { 1.0 };
+        assert_eq!(disk.iter().map(|(_, data)| data.element(0).as_f64()).next(), Some(first));
+    }
+}
+
 #[test]
 fn a_full_disk_fails_what_there_is_no_room_for_and_loses_nothing() {
     let mut bench = Bench::new(spilling(2 * VECTOR));
