@@ -21,11 +21,22 @@ use crate::worker::Worker;
 /// something to do while the next is asked for.
 const SHARED: usize = 1;
 /// The same if there is one session.
-const ALONE: usize = 64;
+const ALONE: usize = 8;
 
-/// The lanes whose turns the device has not done yet, in order.
+/// The lanes whose turns the device has not done yet, in order; `None` for those that are gone.
 #[derive(Default)]
-pub(crate) struct Ahead(VecDeque<LaneId>);
+pub(crate) struct Ahead(VecDeque<Option<LaneId>>);
+
+impl Ahead {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The lanes are gone, and others may have their names.
+    pub fn forget(&mut self) {
+        self.0.iter_mut().for_each(|id| *id = None);
+    }
+}
 
 /// How a turn, or a joint exchange, is measured.
 #[derive(Clone, Copy)]
@@ -55,6 +66,12 @@ impl<E: Engine> Device<E> {
         }
     }
 
+    /// Ends what is measured by the device; returns whether that can be.
+    pub fn end_turn(&mut self, measure: Measure) -> bool {
+        matches!(measure, Measure::Device(_))
+            && self.guarded(|engine| Ok(engine.end_turn())).unwrap_or(false)
+    }
+
     /// The nanoseconds that it has taken so far; 0 if the device says so later.
     pub fn cost(&self, measure: Measure, work: u64) -> u64 {
         match measure {
@@ -81,43 +98,41 @@ impl<E: Engine> Device<E> {
 const TURN_WORK: u64 = 1 << 20;
 
 impl<E: Engine> Worker<E> {
-    /// A lane's turn, or its joint exchange, is over, and has taken `cost` nanoseconds.
-    pub(crate) fn end_measure(&mut self, id: LaneId, measure: Measure, cost: u64) {
-        if let Measure::Device(_) = measure {
-            let _ = self.device.guarded(|engine| {
-                engine.end_turn();
-                Ok(())
-            });
-            self.ahead.0.push_back(id);
-        } else if self.ready.is_shared() {
-            self.ready.charge_turn(id.session, cost.max(1));
-        }
+    /// The device will say what a lane's turn, or its joint exchange, has taken.
+    pub(crate) fn await_cost(&mut self, id: LaneId) {
+        self.ahead.0.push_back(Some(id));
     }
 
     /// Waits until so little is under way on the device that another turn may begin.
-    pub(crate) fn catch_up(&mut self) {
-        let limit = match (self.ready.has_next(), self.ready.is_shared()) {
+    pub(crate) fn catch_up(&mut self, out: &mut Vec<Out>) {
+        let begins = self.ready.has_next() && self.hold.is_none();
+        let limit = match (begins, self.ready.is_shared()) {
             (false, _) => usize::MAX,
             (true, true) => SHARED,
             (true, false) => ALONE,
         };
-        self.charge_turns(limit);
+        self.charge_turns(limit, out);
     }
 
     /// Charges sessions for the turns that the device has done; waits until at most `under_way` are
-    /// left.
-    fn charge_turns(&mut self, under_way: usize) {
+    /// left. The dispatcher is told at once of those of lanes that have nothing to do: their sessions
+    /// may end.
+    fn charge_turns(&mut self, under_way: usize, out: &mut Vec<Out>) {
         if self.ahead.0.is_empty() {
             return;
         }
         let done = self.device.guarded(|engine| Ok(engine.turns_done(under_way)));
         for cost in done.unwrap_or_default() {
             let Some(id) = self.ahead.0.pop_front() else { return };
+            let Some(id) = id else { continue };
             if self.ready.is_shared() {
                 self.ready.charge_turn(id.session, cost.max(1));
             }
             if let Some(lane) = self.lanes.get_mut(&id) {
                 lane.untold += cost;
+                if lane.queue.is_empty() && lane.running.is_none() {
+                    lane.tell_usage(out);
+                }
             }
         }
         // A device that fails says nothing any more.
@@ -128,15 +143,19 @@ impl<E: Engine> Worker<E> {
 
     /// Tells the dispatcher of the device time that it does not know of, as the worker is idle.
     pub(crate) fn tell_usage(&mut self, out: &mut Vec<Out>) {
-        self.charge_turns(usize::MAX);
+        self.charge_turns(usize::MAX, out);
         for lane in self.lanes.values_mut().filter(|lane| lane.untold > 0) {
-            let usage = lane.usage(0);
-            out.push(Out::Dispatcher(Message::LaneDone { lane: lane.id, weight: 0, usage }));
+            lane.tell_usage(out);
         }
     }
 }
 
 impl<T> Lane<T> {
+    fn tell_usage(&mut self, out: &mut Vec<Out>) {
+        let usage = self.usage(0);
+        out.push(Out::Dispatcher(Message::LaneDone { lane: self.id, weight: 0, usage }));
+    }
+
     /// What it has used and holds, with `more` nanoseconds of device time, for the dispatcher.
     pub fn usage(&mut self, more: u64) -> Usage {
         let device = std::mem::take(&mut self.untold) + more;

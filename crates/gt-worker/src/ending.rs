@@ -14,14 +14,6 @@ impl<E: Engine> Worker<E> {
         session < self.oldest || self.ended.contains(&session)
     }
 
-    /// Makes a lane ready.
-    pub(crate) fn wake(&mut self, id: LaneId) {
-        // One that waits for memory is woken when there is some.
-        if self.lanes.get(&id).is_some_and(|lane| !lane.memory.waits) {
-            self.ready.wake(id);
-        }
-    }
-
     pub(crate) fn end_session(&mut self, session: u32) {
         let of_session: Vec<LaneId> =
             self.lanes.keys().copied().filter(|id| id.session == session).collect();

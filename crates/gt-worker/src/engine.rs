@@ -211,11 +211,14 @@ pub trait Engine: Send {
     /// A turn begins.
     fn begin_turn(&mut self) {}
 
-    /// It is over: all of its operations have been asked for.
-    fn end_turn(&mut self) {}
+    /// It is over: all of its operations have been asked for. Returns whether the device will say how
+    /// long it took.
+    fn end_turn(&mut self) -> bool {
+        false
+    }
 
-    /// The nanoseconds that the device took for each turn that it has done since the last call, in
-    /// their order; waits until at most `under_way` turns are not done.
+    /// The nanoseconds that the device took for each such turn that it has done since the last call,
+    /// in their order; waits until at most `under_way` turns are not done.
     fn turns_done(&mut self, _under_way: usize) -> Vec<u64> {
         Vec::new()
     }

@@ -5,6 +5,7 @@
 //! form. A waiting lane does not hold up other lanes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use gt_ir::exchange::{Receive, Sender};
 use gt_ir::instruction::{Attribute, Operands};
@@ -47,6 +48,8 @@ pub(crate) struct Exchanges<T> {
     early: FxHashMap<TransferId, Vec<Piece>>,
     /// The last exchange that has begun; they begin in the order of their transfers.
     begun: Option<TransferId>,
+    /// How long the device was kept for the pieces that are awaited.
+    pub kept: Duration,
 }
 
 struct PendingExchange<T> {
@@ -57,7 +60,8 @@ struct PendingExchange<T> {
 
 impl<T> Default for Exchanges<T> {
     fn default() -> Self {
-        Exchanges { open: FxHashMap::default(), early: FxHashMap::default(), begun: None }
+        let (open, early) = (FxHashMap::default(), FxHashMap::default());
+        Exchanges { open, early, begun: None, kept: Duration::ZERO }
     }
 }
 

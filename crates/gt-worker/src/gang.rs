@@ -18,59 +18,81 @@ use std::time::Duration;
 use gt_ir::LaneId;
 
 use crate::engine::Engine;
+use crate::lane::Lane;
 use crate::worker::Worker;
 
 /// Others' turns that are shorter than this may come in between: about what a piece takes from worker
 /// to worker.
 const SHORT: Duration = Duration::from_micros(500);
 
+/// The device is never kept for longer: something else is wrong.
+const MOST: Duration = Duration::from_millis(100);
+
 /// A lane that the device is kept for.
 pub(crate) struct Hold {
     lane: LaneId,
-    begin: Duration,
     /// Up to this time it is paid for.
     paid: Duration,
+}
+
+impl Hold {
+    pub fn is_for(&self, session: u32) -> bool {
+        self.lane.session == session
+    }
 }
 
 impl<E: Engine> Worker<E> {
     /// A lane waits for pieces: keeps the device for it if others are ready, but its session is next.
     pub(crate) fn hold(&mut self, lane: LaneId) {
         let is_long = self.ready.longest_turn() > SHORT;
-        if self.device.options.is_timed && is_long && self.ready.keeps(lane.session) {
-            let now = self.device.engine.now();
-            self.hold = Some(Hold { lane, begin: now, paid: now });
+        if self.device.options.is_timed && is_long && self.may_hold(lane) {
+            self.hold = Some(Hold { lane, paid: self.device.engine.now() });
         }
+    }
+
+    fn may_hold(&self, id: LaneId) -> bool {
+        // The sender may have begun such a turn just before the session's piece came there.
+        let patience = (SHORT + 2 * self.ready.longest_turn()).min(MOST);
+        let is_early = |lane: &Lane<E::Tensor>| lane.exchanges.kept <= patience;
+        self.lanes.get(&id).is_some_and(is_early) && self.ready.keeps(id.session)
     }
 
     /// Whether the device is kept for a lane that still waits.
     pub(crate) fn is_held(&mut self) -> bool {
         self.pay_for_hold();
-        let Some(hold) = &self.hold else { return false };
-        // The sender may have begun such a turn just before the session's piece came there.
-        let patience = SHORT + 2 * self.ready.longest_turn();
-        let is_late = hold.paid.saturating_sub(hold.begin) > patience;
-        if is_late || !self.ready.keeps(hold.lane.session) {
+        if self.hold.as_ref().is_some_and(|hold| !self.may_hold(hold.lane)) {
             self.hold = None;
         }
         self.hold.is_some()
     }
 
+    /// The device is kept no longer.
+    pub(crate) fn end_hold(&mut self) {
+        self.pay_for_hold();
+        self.hold = None;
+    }
+
     fn pay_for_hold(&mut self) {
         let Some(hold) = &mut self.hold else { return };
         let now = self.device.engine.now();
-        let cost = now.saturating_sub(hold.paid).as_nanos() as u64;
+        let cost = now.saturating_sub(hold.paid);
         hold.paid = now;
-        self.ready.charge(hold.lane.session, cost);
+        // A device that is at work is not kept.
+        if !self.ahead.is_empty() {
+            return;
+        }
+        let nanoseconds = cost.as_nanos() as u64;
+        self.ready.charge(hold.lane.session, nanoseconds);
         if let Some(lane) = self.lanes.get_mut(&hold.lane) {
-            lane.untold += cost;
+            lane.untold += nanoseconds;
+            lane.exchanges.kept += cost;
         }
     }
 
     /// Other workers wait for a session.
     pub(crate) fn urge(&mut self, session: u32) {
         if self.hold.as_ref().is_some_and(|hold| session < hold.lane.session) {
-            self.pay_for_hold();
-            self.hold = None;
+            self.end_hold();
         }
         self.ready.urge(session);
     }

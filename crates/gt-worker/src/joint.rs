@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gt_ir::exchange::Sender;
 use gt_ir::fabric::Way;
@@ -313,6 +314,7 @@ impl<E: Engine> Worker<E> {
     /// Runs the joint exchange that is due; the session pays for what it takes of the device.
     pub(crate) fn run_joint(&mut self) {
         let Some((id, turn, epoch)) = self.joints.take_due() else { return };
+        self.end_hold();
         self.device.events.turn_to(id.session);
         let input = turn.exchange.input;
         let input = input.and_then(|input| self.lanes.get(&id)?.store.meta(input));
@@ -320,10 +322,15 @@ impl<E: Engine> Worker<E> {
         let measure = self.device.begin_measure();
         let (exchange, made) = self.device.join_members(&mut self.joints, turn, epoch, input);
         let cost = self.device.cost(measure, bytes);
-        self.end_measure(id, measure, cost);
+        if self.device.end_turn(measure) {
+            self.await_cost(id);
+        } else if self.ready.is_shared() {
+            self.ready.charge(id.session, cost.max(1));
+        }
         // The session may have ended: then the result is dropped.
         if let Some(lane) = self.lanes.get_mut(&id) {
             lane.untold += cost;
+            lane.exchanges.kept = Duration::ZERO;
             self.device.finish_exchange(lane, &exchange, made);
             self.wake(id);
         }

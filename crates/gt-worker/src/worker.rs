@@ -8,7 +8,7 @@ use gt_ir::snapshot::Owner;
 use gt_ir::statistics::WorkerStats;
 use gt_ir::{Content, Joint, LaneId, Piece, RequestId, TensorId, WorkerCommand, WorkerId};
 
-use crate::ahead::Ahead;
+use crate::ahead::{Ahead, Measure};
 use crate::device::Device;
 use crate::engine::Engine;
 use crate::exchange::Lost;
@@ -93,6 +93,17 @@ impl<E: Engine> Worker<E> {
         self.lanes.entry(id).or_insert_with(|| Lane::new(id))
     }
 
+    /// Makes a lane ready.
+    pub(crate) fn wake(&mut self, id: LaneId) {
+        if self.hold.as_ref().is_some_and(|hold| hold.is_for(id.session)) {
+            self.end_hold();
+        }
+        // One that waits for memory is woken when there is some.
+        if self.lanes.get(&id).is_some_and(|lane| !lane.memory.waits) {
+            self.ready.wake(id);
+        }
+    }
+
     fn accept(&mut self, id: LaneId, commands: Vec<WorkerCommand>) {
         if self.has_ended(id.session) {
             return;
@@ -143,6 +154,7 @@ impl<E: Engine> Worker<E> {
         }
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         if self.device.take_piece(lane, piece) {
+            lane.exchanges.kept = Duration::ZERO;
             self.wake(id);
         }
     }
@@ -184,7 +196,7 @@ impl<E: Engine> Worker<E> {
         device.events.turn_to(id.session);
         let (others_wait, is_shared) = (ready.has_next(), ready.is_shared());
         let patience = if others_wait { Duration::ZERO } else { PATIENCE };
-        let (work, measure) = (device.turn_work(), device.begin_measure());
+        let work = device.turn_work();
         // What has been asked of a device cannot be taken back if somebody comes.
         let is_short = others_wait || is_shared && device.engine.runs_ahead();
         let mut turn = Turn {
@@ -195,24 +207,26 @@ impl<E: Engine> Worker<E> {
             vault,
             out,
             spent: 0,
-            measure,
+            measure: Measure::Estimate,
             told: 0,
             patience,
             compiles: false,
             is_pending: false,
             short: None,
         };
-        let mut end = TurnEnd::Over;
+        let (mut end, mut is_told_later) = (TurnEnd::Over, false);
         E::hold(&mut || {
+            turn.measure = turn.device.begin_measure();
             for _ in 0..TURN {
                 if !turn.next() {
                     end = if turn.compiles { TurnEnd::Compiling } else { TurnEnd::Idle };
-                    return;
+                    break;
                 }
                 if turn.spent > work && (is_short || turn.is_long()) {
-                    return;
+                    break;
                 }
             }
+            is_told_later = turn.device.end_turn(turn.measure);
         });
         if let Some(need) = turn.short {
             end = TurnEnd::Short(need, turn.needs_next());
@@ -221,7 +235,11 @@ impl<E: Engine> Worker<E> {
             end = TurnEnd::Exchanging;
         }
         let cost = turn.end();
-        self.end_measure(id, measure, cost);
+        if is_told_later {
+            self.await_cost(id);
+        } else if is_shared {
+            ready.charge_turn(id.session, cost.max(1));
+        }
         end
     }
 
@@ -283,7 +301,7 @@ impl<E: Engine> Work for Worker<E> {
     }
 
     fn step(&mut self, out: &mut Vec<Out>) -> bool {
-        self.catch_up();
+        self.catch_up(out);
         if self.is_held() {
             return true;
         }
@@ -355,6 +373,8 @@ impl<E: Engine> Work for Worker<E> {
     fn renew(&mut self, keeps_snapshots: bool, out: &mut Vec<Out>) {
         self.end_sessions_before(u32::MAX);
         self.ready.forget();
+        self.ahead.forget();
+        self.hold = None;
         self.vault.renew();
         // Ids may be given again.
         self.lost = Lost::default();

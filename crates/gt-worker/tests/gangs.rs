@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use common::*;
 use gt_ir::message::Message;
 use gt_ir::{Content, LaneId, Piece, SlotId, TransferId, WorkerId, ops};
-use gt_worker::Work;
+use gt_worker::{Out, Work};
 
 /// A session that adds up with slot 1, again and again, and one with long operations beside it.
 fn beside_long_turns(sharded: u32) -> (Bench, LaneId) {
@@ -54,23 +54,22 @@ fn the_device_is_kept_for_a_session_until_its_piece_comes() {
     }
 }
 
-/// It pays for that, and only as long as it is next.
+/// Not for a piece that does not come.
 #[test]
-fn the_device_is_kept_for_no_longer_than_a_turn_of_others() {
+fn the_device_is_kept_for_a_moment_only() {
     let (mut bench, to) = beside_long_turns(1);
-    // Their turns take 128 times 10 ms.
-    bench.compiler.idle.fetch_add(1_000_000, Ordering::Relaxed);
+    // Their turns take a second, of which a tenth is waited for.
+    bench.compiler.idle.fetch_add(90_000, Ordering::Relaxed);
     assert!(bench.worker.step(&mut bench.out) && bench.worker.is_holding());
-    bench.compiler.idle.fetch_add(2_000_000, Ordering::Relaxed);
+    // More commands of the session do not begin the time anew.
+    bench.queue(to, vec![neg(50, 1)]);
+    assert!(bench.worker.step(&mut bench.out) && bench.worker.is_holding());
+    bench.compiler.idle.fetch_add(20_000, Ordering::Relaxed);
     assert!(bench.worker.step(&mut bench.out) && !bench.worker.is_holding());
     assert_eq!(count(&bench, "sqrt"), 128);
-    // It has used up its time by keeping the device: others are next for as long.
     send(&mut bench, to, 1);
     assert!(bench.worker.step(&mut bench.out));
-    assert_eq!(count(&bench, "sqrt"), 128);
-    while count(&bench, "neg") == 0 {
-        assert!(bench.worker.step(&mut bench.out), "it is served again");
-    }
+    assert_eq!(count(&bench, "neg"), 1, "it is served again");
 }
 
 /// Of two sessions that workers are kept for, the first has the right of way everywhere.
@@ -88,6 +87,29 @@ fn a_session_with_a_lower_number_has_the_right_of_way() {
     }
 }
 
+/// The session pays for that time, once.
+#[test]
+fn the_time_that_the_device_is_kept_is_paid_for() {
+    let used = |waits: bool| {
+        let (mut bench, to) = beside_long_turns(1);
+        if waits {
+            assert!(bench.worker.step(&mut bench.out) && bench.worker.is_holding());
+            bench.compiler.idle.fetch_add(1_000, Ordering::Relaxed);
+        }
+        send(&mut bench, to, 1);
+        assert!(!bench.worker.is_holding(), "it is there");
+        bench.out.clear();
+        bench.worker.report(&mut bench.out);
+        bench.out.iter().fold(0, |sum, out| match out {
+            Out::Dispatcher(Message::LaneDone { lane, usage, .. }) if *lane == to => {
+                sum + usage.device
+            }
+            _ => sum,
+        })
+    };
+    assert_eq!(used(true) - used(false), 1_000_000, "the device was kept for a millisecond");
+}
+
 /// Others whose turns are short have them meanwhile: the device is not idle.
 #[test]
 fn the_device_is_not_kept_from_short_turns() {
@@ -96,11 +118,13 @@ fn the_device_is_not_kept_from_short_turns() {
     bench.queue(to, vec![slots(2)]);
     bench.queue(other, vec![create(0, &[1.0, 2.0]), neg(1, 0)]);
     (0..2).for_each(|_| assert!(bench.worker.step(&mut bench.out)));
+    // What came first of it is served first, and it is ready when the other waits.
     bench.queue(other, vec![neg(2, 0)]);
+    send(&mut bench, to, 7);
     bench.queue(to, vec![create(1, &[1.0, 2.0]), exchange(sum_with(1, 1, 1, 2)), neg(3, 2)]);
     bench.computed();
     while bench.worker.step(&mut bench.out) {
-            assert!(!bench.worker.is_holding());
+        assert!(!bench.worker.is_holding());
     }
     assert_eq!(count(&bench, "neg"), 1, "the other's");
 }

@@ -327,8 +327,8 @@ impl Engine for PythonEngine {
         self.tell("begin_turn");
     }
 
-    fn end_turn(&mut self) {
-        self.tell("end_turn");
+    fn end_turn(&mut self) -> bool {
+        self.tell("end_turn")
     }
 
     fn turns_done(&mut self, under_way: usize) -> Vec<u64> {
@@ -368,9 +368,10 @@ impl Engine for PythonEngine {
 }
 
 impl PythonEngine {
-    /// Calls a method that gives nothing; what goes wrong with it is of no consequence.
-    fn tell(&self, method: &str) {
-        Python::attach(|py| drop(self.object.bind(py).call_method0(method)));
+    /// Calls a method that gives nothing; returns whether it could be.
+    fn tell(&self, method: &str) -> bool {
+        let _at_work = self.watch.begin();
+        Python::attach(|py| self.object.bind(py).call_method0(method).is_ok())
     }
 
     /// The memory that a tensor is in, as the engine says.

@@ -188,10 +188,11 @@ impl Engine for Vectors {
         device.most = device.most.max(device.under_way.len());
     }
 
-    fn end_turn(&mut self) {
+    fn end_turn(&mut self) -> bool {
         let mut device = self.device.lock().unwrap();
         let device = device.as_mut().unwrap();
         device.under_way.push_back(self.time - device.begin);
+        true
     }
 
     fn turns_done(&mut self, under_way: usize) -> Vec<u64> {

@@ -35,8 +35,8 @@ class Turns:
                 ended.synchronize()
             elif not ended.query():
                 break
-            self._under_way.popleft()
             taken.append(int(begun.elapsed_time(ended) * 1e6))
+            self._under_way.popleft()
             self._spare += begun, ended
         return taken
 

@@ -4,26 +4,36 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-/// After so many wrong tokens of a user within [`WINDOW`], none of that user's is looked at until it
-/// is over: the right one is not found either. Enough for many clients of a server that was started
-/// without its state, and 2^128 are far more.
+/// After so many wrong tokens of a user within [`WINDOW`], no wrong one is answered until it is over,
+/// and no right one of a user with a key of their own. Enough for many clients of a server that was
+/// started without its state, and 2^128 are far more.
 const MOST: u32 = 100;
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// The wrong tokens of users: those of one cost no other user anything.
+/// The wrong tokens of users: those of one cost no other user anything, and those of all who have no
+/// key of their own cost nobody a session.
 #[derive(Default)]
 pub(super) struct Guesses(FxHashMap<String, (u32, Instant)>);
 
 impl Guesses {
-    /// Whether a user has to wait.
-    pub fn are_many(&mut self, user: &str) -> bool {
-        self.0.retain(|_, (_, since)| since.elapsed() < WINDOW);
-        self.0.get(user).is_some_and(|(count, _)| *count >= MOST)
+    /// Whether even the right token of a user is not looked at.
+    pub fn lock(&self, user: &str) -> bool {
+        !user.is_empty() && self.are_many(user)
     }
 
-    /// A user has asked for a session that is not there.
-    pub fn add(&mut self, user: String) {
+    /// A user has asked for a session that is not there. Returns whether that is answered.
+    pub fn add(&mut self, user: String) -> bool {
+        self.0.retain(|_, (_, since)| since.elapsed() < WINDOW);
+        if self.are_many(&user) {
+            return false;
+        }
         self.0.entry(user).or_insert((0, Instant::now())).0 += 1;
+        true
+    }
+
+    fn are_many(&self, user: &str) -> bool {
+        let of_user = self.0.get(user).filter(|(_, since)| since.elapsed() < WINDOW);
+        of_user.is_some_and(|(count, _)| *count >= MOST)
     }
 
     /// The time passes.

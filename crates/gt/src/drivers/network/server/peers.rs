@@ -191,7 +191,7 @@ impl Peers {
                 .is_some_and(|client| given.is_by(client.token) && client.user == user(hello))
         };
         let refuse = |reason| Err(Refused { reason, ended: None });
-        if self.guesses.are_many(&user(hello)) {
+        if self.guesses.lock(&user(hello)) {
             // A client of the same user that is who it says tries again.
             return refuse(None);
         }
@@ -211,9 +211,8 @@ impl Peers {
             if let Some(reason) = ended {
                 return refuse(Some(format!("the session could not go on: {reason}")));
             }
-            self.guesses.add(user(hello));
             let reason = "the session has ended, or the server was started anew";
-            return refuse(Some(reason.into()));
+            return refuse(self.guesses.add(user(hello)).then(|| reason.into()));
         };
         let peer = self.peers.get_mut(&id).expect("it was found");
         let client = peer.client.as_mut().expect("it was found by it");
@@ -329,5 +328,16 @@ mod tests {
         assert!(resume(&mut peers, "ada", ada).is_ok());
         peers.guesses.forget();
         assert!(resume(&mut peers, "eve", eve).is_ok(), "it was only told to wait");
+    }
+
+    #[test]
+    fn guesses_without_a_key_cost_nobody_a_session() {
+        let mut peers = Peers::default();
+        let nobody = lost(&mut peers, 1, "");
+        for guess in 0..Guesses::MOST {
+            assert!(resume(&mut peers, "", u128::from(guess)).is_err_and(|why| why.is_some()));
+        }
+        assert_eq!(resume(&mut peers, "", 7), Err(None), "there is no answer");
+        assert!(resume(&mut peers, "", nobody).is_ok());
     }
 }
