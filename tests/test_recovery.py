@@ -33,6 +33,18 @@ def test_training_goes_on_with_the_same_numbers_when_workers_are_killed(code, wo
     assert notices or workers > 1, "the only worker was killed"
 
 
+def test_a_program_gives_the_same_bits_after_workers_were_replaced():
+    """On three workers, so that it shows in which order sums are taken."""
+    expected = undisturbed(SHARDED, 3, 200)
+    with cluster(3) as (address, processes):
+        for number in range(2):
+            victim = processes.pop(1)
+            victim.kill()
+            victim.communicate()
+            processes.append(start_worker(address, f"new{number}"))
+            assert Training(SHARDED, address, 200).end() == expected
+
+
 def test_a_stopped_worker_is_given_up_and_costs_nothing():
     steps = 600
     expected = undisturbed(TRAINING, 1, steps)

@@ -233,7 +233,7 @@ impl Workers {
     /// Assigns a session's home to that of some workers with the fewest, the first of equals.
     pub fn assign(&mut self, among: &[Host]) -> Option<WorkerId> {
         let workers = self.workers.iter_mut().filter(|worker| among.contains(&worker.host()));
-        let worker = workers.min_by_key(|worker| worker.sessions)?;
+        let worker = workers.min_by_key(|worker| (worker.sessions, worker.number))?;
         worker.sessions += 1;
         Some(worker.id)
     }

@@ -234,7 +234,8 @@ impl Dispatcher {
             allowed.sort_by_key(|worker| (!is_used(worker.id), worker.sessions, worker.id));
             allowed.truncate(most as usize);
         }
-        allowed.sort_by_key(|worker| worker.id);
+        // A session that begins after a worker was replaced is cut as one that began before.
+        allowed.sort_by_key(|worker| worker.number);
         allowed.into_iter().map(|worker| worker.host()).collect()
     }
 

@@ -82,6 +82,21 @@ pub fn cost(from: &Layout, to: &Layout, meta: Meta) -> Option<u64> {
     Some(stages(from, to, meta)?.iter().map(Stage::price).sum())
 }
 
+/// As [`cost`], but of a tensor that one slot has as if it were cut evenly: along which axis it is cut
+/// is not to depend on what is left over, nor on which slot has it.
+pub fn even_cost(from: &Layout, to: &Layout, meta: Meta) -> Option<u64> {
+    if from.mesh.size() > 1 || from == to || from.is_partial() || to.is_partial() {
+        return cost(from, to, meta);
+    }
+    let cuts = to.placements.iter().zip(&to.mesh.dims);
+    let parts: usize = cuts
+        .map(|(placement, slots)| if placement.shard_axis().is_some() { *slots } else { 1 })
+        .product();
+    let is_there = to.mesh.rank_of(from.mesh.slots[0]).is_some();
+    let others = to.mesh.size() - usize::from(is_there);
+    Some((meta.bytes() * others / parts) as u64)
+}
+
 /// A lower bound on the cost of combining a layout's partial values later, into `wanted` if given.
 pub fn cost_of_combining(layout: &Layout, wanted: Option<&Layout>, meta: Meta) -> u64 {
     if !layout.is_partial() {

@@ -12,7 +12,7 @@ use gt_ir::sharding::{Reduction, Rule, Run, Runs};
 use gt_ir::{Meta, Operation};
 use smallvec::SmallVec;
 
-use super::moves::{cost, cost_of_combining};
+use super::moves::{cost, cost_of_combining, even_cost};
 
 /// An operand's meta and the layouts of its copies.
 pub struct OperandLayouts<'a> {
@@ -136,7 +136,7 @@ impl Candidates<'_, '_> {
                 .layouts
                 .iter()
                 .filter_map(|from| {
-                    cost(from, &layout, known.meta).map(|bytes| (bytes, **from != layout))
+                    even_cost(from, &layout, known.meta).map(|bytes| (bytes, **from != layout))
                 })
                 .min()?;
             bytes += cheapest.0;

@@ -94,9 +94,9 @@ fn footer(keys: &Keys) -> Line<'static> {
         return Line::raw(format!("filter: {}_   (Enter keeps it, Esc clears it)", keys.filter));
     }
     let filter =
-        if keys.filter.is_empty() { String::new() } else { format!("  filter '{}'", keys.filter) };
+        if keys.filter.is_empty() { String::new() } else { format!("filter '{}'  ", keys.filter) };
     let text = format!(
-        "q quit  space pause  s sort by {}  u users  / filter  tab next  ? help{filter}",
+        "{filter}q quit  space pause  s sort by {}  u users  / filter  tab next  ? help",
         keys.order.name()
     );
     Line::styled(text, dim)
