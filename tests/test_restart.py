@@ -194,13 +194,13 @@ def test_a_journal_is_used_up_to_its_damage(damage, tmp_path):
 def test_a_session_whose_records_are_damaged_is_told_so_and_others_go_on(tmp_path):
     with cluster(1, "--state", str(tmp_path)) as (address, processes):
         session = Session(address)
-        for _ in range(100):
+        for _ in range(400):
             # So much is acknowledged: its client does not send it again.
             answer = session.step()
         kill(processes.pop(0))
         segment = only_segment(tmp_path)
         flipped = bytearray(segment.read_bytes())
-        flipped[len(flipped) // 3] ^= 16
+        flipped[len(flipped) // 4] ^= 16
         segment.write_bytes(flipped)
         processes.insert(0, start_server(address, tmp_path))
         other = Session(address)
