@@ -5,6 +5,7 @@ docs/benchmarks.md.
 """
 
 import argparse
+import random
 import statistics
 import subprocess
 import sys
@@ -113,7 +114,8 @@ def kills(count: int, work: str, pause: float) -> list[float]:
     gaps = []
     with training(2, work) as (steps, address, processes):
         for number in range(count):
-            time.sleep(pause)
+            # At any time between two snapshots.
+            time.sleep(pause * (0.5 + random.random()))
             victim = processes.pop(1)
             at = time.time()
             victim.kill()
@@ -224,7 +226,7 @@ def main() -> None:
         ),
         (
             "the same with 1 GB of tensors, all of which change",
-            kills(max(3, args.kills // 10), "large", 6),
+            kills(max(3, args.kills // 5), "large", 6),
         ),
         ("a client's connection is cut (MLP)", cuts(args.kills)),
         ("it says nothing for 3 s: beyond these", silences(max(3, args.kills // 5), 3)),
