@@ -24,7 +24,7 @@ assert made("copies", lambda: gt.ones(8, 4)) == [("Replicate", [1, 3])]
 assert made("grid", lambda: gt.ones(8, 4)) == [("Shard(1) x Shard(0)", all_four)]
 assert made("rows", lambda: gt.tensor(3.0)) == [("Replicate", all_four)]
 assert placement(gt.ones(3)) == [("Replicate", [0])]
-# The scope says along which axis, also where less would move along another, as nine rows are uneven.
+# The scope says along which axis, also where less would move along another: nine rows are uneven.
 x = gt.rand(9, 5)
 assert made("rows", lambda: x * 1) == [("Shard(0)", all_four)]
 x = gt.signal.tensor(gt.arange(10), name="rows")

@@ -51,6 +51,10 @@ class Processor:
         """Give how much memory the device has, if it is not the host's."""
         return None
 
+    def turns(self) -> Turns | None:
+        """Give what measures how long the device takes, if it works behind the host."""
+        return None
+
     def release_memory(self) -> None:
         """Give memory back that is kept for reuse."""
 

@@ -67,9 +67,9 @@ class PyTorchEngine(Engine):
         if is_gpu:
             self.rate = 1_000_000_000_000
             self.memory = self.hardware.memory()
-            self.runs_ahead = True
-            turns = self.hardware.turns()
-            self.begin_turn, self.end_turn, self.turns_done = turns.begin, turns.end, turns.done
+        #: What measures the worker's turns, if the device works them off later.
+        self._turns = self.hardware.turns()
+        self.runs_ahead = self._turns is not None
         #: Whether an operation itself finds values that it fails for, and says so at once.
         self.finds_errors = self.device.type == "cpu" and not is_gpu
 
@@ -148,6 +148,20 @@ class PyTorchEngine(Engine):
     def copy(self, tensor: torch.Tensor) -> torch.Tensor:
         """Give a copy."""
         return tensor.clone(memory_format=torch.contiguous_format)
+
+    def begin_turn(self) -> None:
+        """Note where a turn begins in the GPU's stream."""
+        if self._turns:
+            self._turns.begin()
+
+    def end_turn(self) -> None:
+        """Note where it ends."""
+        if self._turns:
+            self._turns.end()
+
+    def turns_done(self, under_way: int) -> list[int]:
+        """Give the nanoseconds of turns that are past; wait until at most so many are not."""
+        return self._turns.done(under_way) if self._turns else []
 
     def release_memory(self) -> None:
         """Give the GPU's memory back that PyTorch keeps."""
