@@ -125,8 +125,8 @@ def kills(count: int, work: str, pause: float) -> list[float]:
     return gaps
 
 
-def cuts(count: int) -> list[float]:
-    """Cut a client's connection; give how long each time it stood still."""
+def cuts(count: int, silence: float = 0) -> list[float]:
+    """Cut a client's connection, or let it say nothing for so long; give how long it took after."""
     gaps = []
     options = ["--insecure"]
     with cluster(1, *options, worker_options=[*WORKER, *options]) as (address, _):
@@ -134,27 +134,11 @@ def cuts(count: int) -> list[float]:
         steps = Steps(f"127.0.0.1:{proxy.port}", "mlp")
         for _ in range(count):
             time.sleep(0.5)
+            if silence:
+                proxy.hold()
+                time.sleep(silence)
             at = time.time()
-            proxy.cut()
-            gaps.append(steps.gap_after(at))
-        steps.stop()
-        proxy.close()
-    return gaps
-
-
-def silences(count: int, seconds: float) -> list[float]:
-    """Let a client's connection say nothing for so long; give how long each time it took after."""
-    gaps = []
-    options = ["--insecure"]
-    with cluster(1, *options, worker_options=[*WORKER, *options]) as (address, _):
-        proxy = Proxy(int(address.rsplit(":", 1)[1]))
-        steps = Steps(f"127.0.0.1:{proxy.port}", "mlp")
-        for _ in range(count):
-            time.sleep(1)
-            proxy.hold()
-            time.sleep(seconds)
-            at = time.time()
-            proxy.let_go()
+            (proxy.let_go if silence else proxy.cut)()
             gaps.append(steps.gap_after(at))
         steps.stop()
         proxy.close()
@@ -229,8 +213,8 @@ def main() -> None:
             kills(max(3, args.kills // 5), "large", 6),
         ),
         ("a client's connection is cut (MLP)", cuts(args.kills)),
-        ("it says nothing for 3 s: beyond these", silences(max(3, args.kills // 5), 3)),
-        ("it says nothing for 15 s: beyond these", silences(max(3, args.kills // 6), 15)),
+        ("it says nothing for 3 s: beyond these", cuts(max(3, args.kills // 5), 3)),
+        ("it says nothing for 15 s: beyond these", cuts(max(3, args.kills // 6), 15)),
         (
             "the server is killed and started again: 10 sessions (MLP) on 4 workers, the slowest",
             restarts(max(3, args.kills // 3), 10, 4),

@@ -198,7 +198,9 @@ impl Policy for Fair {
 
     fn keeps(&self, session: u32, ready: &[u32]) -> bool {
         let first = ready.iter().copied().min_by_key(|session| self.rank(*session));
+        let goes_before = |other: &u32| *other < session && ready.contains(other);
         self.sessions.contains_key(&session)
+            && !self.urged.iter().any(goes_before)
             && first.is_none_or(|first| !self.is_ahead(session, first))
     }
 

@@ -36,7 +36,8 @@ pub trait Policy: Send {
     fn next(&mut self, ready: &[u32]) -> Option<usize>;
 
     /// Whether a session that waits for others would be served before all that are `ready`, if it
-    /// were: the device is kept for it for a moment.
+    /// were: the device is kept for it for a moment. Not if others wait for one of these that has the
+    /// right of way, as its number is lower.
     fn keeps(&self, _session: u32, _ready: &[u32]) -> bool {
         false
     }

@@ -17,8 +17,6 @@ use crate::chance::Chance;
 
 /// What the records of these segments are said to mean.
 const SCHEMA: u64 = 0x6774;
-/// The length of a segment's header.
-const HEADER: usize = 24;
 /// The peers of workers begin here.
 const WORKERS: u64 = 1000;
 
@@ -88,11 +86,11 @@ fn check_damage(segment: &[u8], records: &[Vec<Bytes>], ends: &[usize], chance: 
         let found = match read(&Bytes::from(damaged), SCHEMA) {
             Ok(found) => found,
             Err(_) => {
-                assert!(place < HEADER, "the header is whole");
+                assert!(before == 0, "the header is whole");
                 continue;
             }
         };
-        assert!(place >= HEADER, "the header is damaged");
+        assert!(before > 0, "the header is damaged");
         let kept = before - 1;
         assert_eq!(found.records, records[..kept], "all before the damage, and nothing else");
         // A cut between two records is none.
@@ -102,17 +100,19 @@ fn check_damage(segment: &[u8], records: &[Vec<Bytes>], ends: &[usize], chance: 
 
 /// A dispatcher takes up what records say, and goes on with it; returns how many sessions go on.
 fn take_up(records: &[Vec<Bytes>]) -> usize {
-    let mut history = History::default();
+    let (mut history, mut workers) = (History::default(), BTreeMap::new());
     for frames in records {
         // What is no record ends a journal.
         let Ok(record) = JournalRecord::decode(frames) else { break };
         let again = JournalRecord::decode(&record.encode());
         history.add(again.expect("it was a record"));
+        if let JournalRecord::Worker { token, name, .. } = record {
+            workers.insert(token, name);
+        }
     }
     let lineage = Some(LineageLimits::default());
     let limits = Limits { lineage, ..Limits::default() };
     let mut dispatcher = Dispatcher::new(String::new(), limits, None);
-    let tokens = tokens(records);
     dispatcher.expect_workers(Duration::ZERO, &mut history);
     let mut taken = Vec::new();
     for (peer, session) in (1..).map(PeerId).zip(history.take_sessions()) {
@@ -120,7 +120,7 @@ fn take_up(records: &[Vec<Bytes>]) -> usize {
             taken.push(peer);
         }
     }
-    for (peer, (name, token)) in (WORKERS..).map(PeerId).zip(tokens) {
+    for (peer, (token, name)) in (WORKERS..).map(PeerId).zip(workers) {
         let resume = Some(Box::new(Resume::new(token)));
         let hello = Hello { resume, ..Hello::new(Role::Worker, &name) };
         dispatcher.handle(Duration::ZERO, peer, Role::Worker, Message::Hello(hello));
@@ -134,15 +134,4 @@ fn take_up(records: &[Vec<Bytes>]) -> usize {
         dispatcher.take_outbox(&mut out);
     }
     taken.len()
-}
-
-/// The workers of a journal, by their tokens.
-fn tokens(records: &[Vec<Bytes>]) -> Vec<(String, u128)> {
-    let records = records.iter().map_while(|frames| JournalRecord::decode(frames).ok());
-    let workers = records.filter_map(|record| match record {
-        JournalRecord::Worker { token, name, .. } => Some((token, name)),
-        _ => None,
-    });
-    let workers: BTreeMap<u128, String> = workers.collect();
-    workers.into_iter().map(|(token, name)| (name, token)).collect()
 }

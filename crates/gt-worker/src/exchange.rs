@@ -21,25 +21,11 @@ use smallvec::smallvec;
 use crate::device::Device;
 use crate::engine::{Engine, EngineError};
 use crate::lane::Lane;
+use crate::lost::Lost;
 use crate::store::Stored;
 use crate::work::Out;
 
 pub(crate) type PieceResult<T> = Result<T, Arc<Failure>>;
-
-/// The lost workers, with their names.
-#[derive(Default)]
-pub(crate) struct Lost(Vec<(WorkerId, String)>);
-
-impl Lost {
-    pub fn add(&mut self, worker: WorkerId, name: &str) {
-        self.0.push((worker, name.to_string()));
-    }
-
-    /// The name of a lost worker; `None` if it is not lost.
-    pub fn name(&self, worker: WorkerId) -> Option<&str> {
-        self.0.iter().find(|(lost, _)| *lost == worker).map(|(_, name)| name.as_str())
-    }
-}
 
 /// The exchanges of a lane that wait for pieces.
 pub(crate) struct Exchanges<T> {

@@ -23,8 +23,9 @@ use rustc_hash::FxHashMap;
 
 use crate::device::Device;
 use crate::engine::{Engine, EngineError, Joining};
-use crate::exchange::{Lost, PieceResult};
+use crate::exchange::PieceResult;
 use crate::lane::Lane;
+use crate::lost::Lost;
 use crate::work::Out;
 use crate::worker::Worker;
 

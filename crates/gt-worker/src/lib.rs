@@ -10,7 +10,7 @@
 //!   the bounds of [`check`];
 //!   [`events`] records how the time is spent.
 //! - [`ahead`]: turns that the device has not done yet; [`gang`]: sessions on several workers.
-//! - [`ending`]: what is dropped when sessions end.
+//! - [`ending`]: what is dropped when sessions end; [`lost`]: the workers that are gone.
 //! - [`vault`]: snapshots of lanes, from which they are made again.
 //! - [`joint`]: exchanges carried out by the engines' collectives.
 //! - [`plan`]: a sequence of operations for an engine; [`listing`]: plans as text; [`composite`]:
@@ -34,6 +34,7 @@ mod joint;
 mod key;
 mod lane;
 mod listing;
+mod lost;
 mod memory;
 pub mod plan;
 mod programs;

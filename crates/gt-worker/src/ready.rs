@@ -22,8 +22,6 @@ pub(crate) struct Ready {
     count: usize,
     /// The nanoseconds of each session's longest turn lately.
     turns: FxHashMap<u32, u64>,
-    /// The sessions that other workers wait for, until they are served.
-    urged: Vec<u32>,
 }
 
 impl Default for Ready {
@@ -36,7 +34,6 @@ impl Default for Ready {
             aside: Vec::new(),
             count: 0,
             turns: FxHashMap::default(),
-            urged: Vec::new(),
         }
     }
 }
@@ -70,7 +67,6 @@ impl Ready {
         self.aside.retain(|lane| lane.session != session);
         self.known.remove(&session);
         self.turns.remove(&session);
-        self.urged.retain(|other| *other != session);
         self.policy.retire(session);
     }
 
@@ -109,14 +105,9 @@ impl Ready {
         self.sessions.contains(&session)
     }
 
-    /// Whether a session would be next if it were ready, before others that are; and none of these is
-    /// waited for elsewhere and has the right of way, as its number is lower.
+    /// Whether others are ready, and the device is kept from them for a session that is not.
     pub fn keeps(&self, session: u32) -> bool {
-        let goes_before = |other: &u32| *other < session && self.has(*other);
-        self.count > 0
-            && !self.has(session)
-            && !self.urged.iter().any(goes_before)
-            && self.policy.keeps(session, &self.sessions)
+        self.count > 0 && !self.has(session) && self.policy.keeps(session, &self.sessions)
     }
 
     /// Whether a lane is ready that does not wait for a compiler.
@@ -176,7 +167,6 @@ impl Ready {
             _ => self.policy.next(&self.sessions)?,
         };
         let lane = self.lanes[place].pop_front()?;
-        self.urged.retain(|other| *other != lane.session);
         self.count -= 1;
         if self.lanes[place].is_empty() {
             self.sessions.swap_remove(place);
@@ -189,9 +179,6 @@ impl Ready {
     pub fn urge(&mut self, session: u32) {
         if self.is_shared() {
             self.policy.urge(session);
-            if !self.urged.contains(&session) {
-                self.urged.push(session);
-            }
         }
     }
 

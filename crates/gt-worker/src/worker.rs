@@ -11,10 +11,10 @@ use gt_ir::{Content, Joint, LaneId, Piece, RequestId, TensorId, WorkerCommand, W
 use crate::ahead::{Ahead, Measure};
 use crate::device::Device;
 use crate::engine::Engine;
-use crate::exchange::Lost;
 use crate::gang::Hold;
 use crate::joint::Joints;
 use crate::lane::Lane;
+use crate::lost::Lost;
 use crate::memory::{Limits, Need, Shortages};
 use crate::ready::Ready;
 use crate::turn::Turn;
