@@ -52,7 +52,6 @@ mod rows;
 mod samplers;
 mod scatter;
 mod shape;
-pub mod simd;
 mod small;
 mod softmax;
 mod special;
@@ -81,6 +80,7 @@ pub use crate::program::Program;
 use crate::table::Lowering;
 pub use crate::tensor::Tensor;
 use crate::threads::Threads;
+pub use gt_simd as simd;
 
 /// Told of a plan made ready: the plan, what came of it, and how long that took.
 type Listener = Box<dyn Fn(&gt_worker::plan::Plan, &Program, Duration) + Send>;

@@ -3,10 +3,10 @@
 use bytemuck::Pod;
 use gt_ir::Meta;
 use gt_ir::instruction::Operands;
+use gt_linalg::Unsolved;
 use gt_worker::EngineError;
 use num_complex::Complex;
 
-use super::{Scalar, Unsolved};
 use crate::element::{self, Element};
 use crate::table::tensor;
 use crate::tensor::Tensor;
@@ -14,7 +14,7 @@ use crate::threads::Threads;
 use crate::uninit::Uninit;
 
 /// A number of matrices, and the element type that tensors hold it as.
-pub trait Number: Scalar<Real: Pod> + Pod {
+pub trait Number: gt_linalg::Number<Real: Pod> + Pod {
     type Element: Element;
     type RealElement: Element;
     type ComplexElement: Element;

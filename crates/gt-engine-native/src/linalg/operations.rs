@@ -1,15 +1,13 @@
 //! The factorizations as operations.
 
 use bytemuck::Pod;
-use faer::traits::ComplexField;
-use faer::traits::ext::ComplexFieldExt;
 use gt_ir::instruction::Operands;
 use gt_ir::operation::bool;
 use gt_ir::{Attributes, DType, Meta};
+use gt_linalg::Vectors;
 use gt_worker::EngineError;
 use num_complex::Complex;
 
-use super::Vectors;
 use super::batch::{Batch, Made, Number, each, each_solved, nth, numbers, operand, operations};
 use crate::tensor::Tensor;
 use crate::threads::Threads;
@@ -37,7 +35,7 @@ fn cholesky_of<T: Number>(
     let parts = factor.parts::<T::Element, T>(count).into_iter().zip(info.parts::<i32, i32>(count));
     each(threads, parts.collect(), |index, (factor, info)| {
         factor.copy_from_slice(nth(numbers::<T>(&a), index, n * n));
-        info[0] = super::cholesky(factor, n).map_or_else(|order| order as i32, |()| 0);
+        info[0] = T::cholesky(factor, n).map_or_else(|order| order as i32, |()| 0);
     });
     Ok(vec![factor.finish(), info.finish()])
 }
@@ -56,7 +54,7 @@ fn lu_of<T: Number>(
     let parts = parts.zip(pivots.parts::<i32, i32>(count)).zip(info.parts::<i32, i32>(count));
     each(threads, parts.collect(), |index, ((packed, pivots), info)| {
         packed.copy_from_slice(nth(numbers::<T>(&a), index, rows * columns));
-        info[0] = super::lu(packed, rows, columns, pivots) as i32;
+        info[0] = T::lu(packed, rows, columns, pivots) as i32;
     });
     Ok(vec![packed.finish(), pivots.finish(), info.finish()])
 }
@@ -74,7 +72,7 @@ fn geqrf_of<T: Number>(
     let parts = parts.zip(tau.parts::<T::Element, T>(count));
     each(threads, parts.collect(), |index, (packed, tau)| {
         packed.copy_from_slice(nth(numbers::<T>(&a), index, rows * columns));
-        super::qr(packed, rows, columns, tau);
+        T::qr(packed, rows, columns, tau);
     });
     Ok(vec![packed.finish(), tau.finish()])
 }
@@ -93,15 +91,15 @@ fn qr_of<T: Number>(
     let parts = q.parts::<T::Element, T>(count).into_iter().zip(r.parts::<T::Element, T>(count));
     each(threads, parts.collect(), |index, (q, r)| {
         let mut packed = nth(numbers::<T>(&a), index, rows * columns).to_vec();
-        let mut tau = vec![T::zero(); least];
-        super::qr(&mut packed, rows, columns, &mut tau);
+        let mut tau = vec![T::ZERO; least];
+        T::qr(&mut packed, rows, columns, &mut tau);
         // Reflections are in the first columns alone.
         let vectors: Vec<T> = packed
             .chunks(columns.max(1))
             .flat_map(|row| &row[..least.min(row.len())])
             .copied()
             .collect();
-        super::householder_product(&vectors, rows, least, &tau, q, width);
+        T::householder_product(&vectors, rows, least, &tau, q, width);
         for (row, (to, from)) in
             r.chunks_mut(columns.max(1)).zip(packed.chunks(columns.max(1))).enumerate()
         {
@@ -128,7 +126,7 @@ fn svd_of<T: Number>(
     let parts = parts.zip(vh.parts::<T::Element, T>(count));
     each_solved("svd", threads, parts.collect(), |index, ((u, values), vh)| {
         let a = nth(numbers::<T>(&a), index, rows * columns);
-        super::svd(a, rows, columns, values, Some(Vectors { u, vh, full }))
+        T::svd(a, rows, columns, values, Some(Vectors { u, vh, full }))
     })?;
     Ok(vec![u.finish(), values.finish(), vh.finish()])
 }
@@ -145,7 +143,7 @@ fn eigh_of<T: Number>(
     let parts = values.parts::<T::RealElement, T::Real>(count).into_iter();
     let parts = parts.zip(vectors.parts::<T::Element, T>(count));
     each_solved("eigh", threads, parts.collect(), |index, (values, vectors)| {
-        super::eigh(nth(numbers::<T>(&a), index, n * n), n, false, values, Some(vectors))
+        T::eigh(nth(numbers::<T>(&a), index, n * n), n, false, values, Some(vectors))
     })?;
     Ok(vec![values.finish(), vectors.finish()])
 }
@@ -157,7 +155,7 @@ fn eig_of<T: Number>(
     outputs: &[Meta],
 ) -> Result<Vec<Tensor>, EngineError>
 where
-    Complex<<T as ComplexField>::Real>: Pod,
+    Complex<<T as gt_linalg::Number>::Real>: Pod,
 {
     let a = operand(&mut operands, 0)?;
     let Batch { count, rows: n, .. } = Batch::of(&a);
@@ -165,7 +163,7 @@ where
     let parts = values.parts::<T::ComplexElement, Complex<T::Real>>(count).into_iter();
     let parts = parts.zip(vectors.parts::<T::ComplexElement, Complex<T::Real>>(count));
     each_solved("eig", threads, parts.collect(), |index, (values, vectors)| {
-        super::eig(nth(numbers::<T>(&a), index, n * n), n, values, Some(vectors))
+        T::eig(nth(numbers::<T>(&a), index, n * n), n, values, Some(vectors))
     })?;
     Ok(vec![values.finish(), vectors.finish()])
 }
@@ -185,7 +183,7 @@ fn ldl_of<T: Number>(
     let parts = parts.zip(pivots.parts::<i32, i32>(count)).zip(info.parts::<i32, i32>(count));
     each(threads, parts.collect(), |index, ((packed, pivots), info)| {
         packed.copy_from_slice(nth(numbers::<T>(&a), index, n * n));
-        info[0] = super::ldl(packed, n, hermitian, pivots) as i32;
+        info[0] = T::ldl(packed, n, hermitian, pivots) as i32;
     });
     Ok(vec![packed.finish(), pivots.finish(), info.finish()])
 }

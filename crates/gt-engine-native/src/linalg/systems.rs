@@ -3,10 +3,10 @@
 use gt_ir::instruction::Operands;
 use gt_ir::operation::bool;
 use gt_ir::{Attributes, DType, Meta};
+use gt_linalg::Triangle;
 use gt_worker::EngineError;
 use num_complex::Complex;
 
-use super::Triangle;
 use super::batch::{Batch, Made, Number, each, nth, numbers, operand, operations};
 use crate::tensor::Tensor;
 use crate::threads::Threads;
@@ -54,7 +54,7 @@ fn solve_of<T: Number>(
     each(threads, parts.collect(), |index, (x, info)| {
         let mut packed = nth(numbers::<T>(&a), index, n * n).to_vec();
         let mut pivots = vec![0; n];
-        info[0] = super::lu(&mut packed, n, n, &mut pivots) as i32;
+        info[0] = T::lu(&mut packed, n, n, &mut pivots) as i32;
         x.copy_from_slice(nth(numbers::<T>(&b), index, n * columns));
         for (row, &pivot) in pivots.iter().enumerate() {
             let other = pivot as usize - 1;
@@ -62,8 +62,8 @@ fn solve_of<T: Number>(
                 (0..columns).for_each(|at| x.swap(row * columns + at, other * columns + at));
             }
         }
-        super::solve_triangular(&packed, lower, x, n, columns, true);
-        super::solve_triangular(&packed, upper, x, n, columns, true);
+        T::solve_triangular(&packed, lower, x, n, columns, true);
+        T::solve_triangular(&packed, upper, x, n, columns, true);
     });
     Ok(vec![x.finish(), info.finish()])
 }
@@ -81,7 +81,7 @@ fn triangular_of<T: Number>(
     let mut x = Made::new(outputs[0])?;
     each(threads, x.parts::<T::Element, T>(count), |index, x| {
         x.copy_from_slice(nth(numbers::<T>(&b), index, n * columns));
-        super::solve_triangular(nth(numbers::<T>(&a), index, n * n), triangle, x, n, columns, true);
+        T::solve_triangular(nth(numbers::<T>(&a), index, n * n), triangle, x, n, columns, true);
     });
     Ok(vec![x.finish()])
 }
@@ -101,7 +101,7 @@ fn ldl_solve_of<T: Number>(
         x.copy_from_slice(nth(numbers::<T>(&b), index, n * columns));
         let packed = nth(numbers::<T>(&packed), index, n * n);
         let pivots = nth(pivots.as_slice::<i32>(), index, n);
-        super::ldl_solve(packed, n, hermitian, pivots, x);
+        T::ldl_solve(packed, n, hermitian, pivots, x);
     });
     Ok(vec![x.finish()])
 }

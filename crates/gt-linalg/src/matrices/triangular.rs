@@ -66,7 +66,7 @@ mod tests {
     use num_complex::Complex;
 
     use super::*;
-    use crate::linalg::check::{Sample, assert_near, product, random, transpose};
+    use crate::matrices::check::{Sample, assert_near, product, random, transpose};
 
     /// The matrix that the triangle stands for.
     fn whole<T: Sample>(a: &[T], n: usize, triangle: Triangle) -> Vec<T> {

@@ -131,10 +131,10 @@ mod tests {
     use num_complex::Complex;
 
     use super::*;
-    use crate::linalg::check::{
+    use crate::matrices::check::{
         Sample, adjoint, assert_near, assert_orthonormal, of_rank, product, random,
     };
-    use crate::linalg::scalar::of_real;
+    use crate::matrices::scalar::of_real;
 
     fn check<T: Sample>(a: &[T], rows: usize, columns: usize) -> Vec<T::Real> {
         let count = rows.min(columns);
@@ -171,7 +171,7 @@ mod tests {
             }
         }
         let n = 130;
-        check::<T>(&crate::linalg::check::identity(n), n, n);
+        check::<T>(&crate::matrices::check::identity(n), n, n);
         check::<T>(&vec![T::zero(); n * n], n, n);
         check::<T>(&vec![T::one(); n * n], n, n);
         // Values over many orders of magnitude, and pairs of equal ones.

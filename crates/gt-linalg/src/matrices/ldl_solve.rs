@@ -128,8 +128,8 @@ mod tests {
     use num_complex::Complex;
 
     use super::*;
-    use crate::linalg::check::{Sample, assert_near, product, random};
-    use crate::linalg::ldl;
+    use crate::matrices::check::{Sample, assert_near, product, random};
+    use crate::matrices::ldl;
 
     fn check<T: Sample>(n: usize, hermitian: bool) {
         let mut a = random::<T>(n, n, 3);

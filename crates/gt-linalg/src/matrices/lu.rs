@@ -113,7 +113,7 @@ mod tests {
     use num_complex::Complex;
 
     use super::*;
-    use crate::linalg::check::{Sample, assert_near, of_rank, product, random};
+    use crate::matrices::check::{Sample, assert_near, of_rank, product, random};
 
     /// The product of the factors, its rows exchanged back.
     fn rebuilt<T: Sample>(packed: &[T], rows: usize, columns: usize, pivots: &[i32]) -> Vec<T> {

@@ -1,7 +1,7 @@
-//! Plans of discrete Fourier transforms of rows, by rustfft and realfft.
+//! Discrete Fourier transforms of rows, by rustfft and realfft.
 //!
-//! [`Plans`] plans a transform, once for each length, direction and type; the plan it gives can be
-//! run on several threads, each with rows of its own. No transform divides by the length.
+//! [`Plans`] plans a transform, once for each length, direction and type; the plan it returns can
+//! be run on several threads, each with rows of its own. No transform divides by the length.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
@@ -13,6 +13,46 @@ use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
 
 /// Plans that are kept: a plan takes about as much memory as a row.
 const KEPT: usize = 64;
+
+/// A float that rows consist of, with the compiled planners of its transforms.
+pub trait Float: FftNum {
+    /// Plans the transform of `n` complex numbers.
+    fn plan_complex(n: usize, direction: FftDirection) -> Arc<dyn Fft<Self>>;
+
+    /// Plans the transform of `n` real numbers.
+    fn plan_real_to_complex(n: usize) -> Arc<dyn RealToComplex<Self>>;
+
+    /// Plans the inverse transform to `n` real numbers.
+    fn plan_complex_to_real(n: usize) -> Arc<dyn ComplexToReal<Self>>;
+
+    /// Multiplies each number by `factor`, which is rounded to the type first.
+    fn scale(row: &mut [Self], factor: f64);
+}
+
+macro_rules! floats {
+    ($($float:ty),*) => { $(
+        impl Float for $float {
+            fn plan_complex(n: usize, direction: FftDirection) -> Arc<dyn Fft<Self>> {
+                FftPlanner::new().plan_fft(n, direction)
+            }
+
+            fn plan_real_to_complex(n: usize) -> Arc<dyn RealToComplex<Self>> {
+                RealFftPlanner::new().plan_fft_forward(n)
+            }
+
+            fn plan_complex_to_real(n: usize) -> Arc<dyn ComplexToReal<Self>> {
+                RealFftPlanner::new().plan_fft_inverse(n)
+            }
+
+            fn scale(row: &mut [Self], factor: f64) {
+                let factor = factor as $float;
+                row.iter_mut().for_each(|x| *x *= factor);
+            }
+        }
+    )* };
+}
+
+floats!(f32, f64);
 
 /// The transforms planned so far.
 #[derive(Default)]
@@ -35,22 +75,22 @@ impl Plans {
 
     /// The transform of `n` complex numbers to as many, with exp(-2 pi i j k / n) or, if `inverse`,
     /// with exp(2 pi i j k / n).
-    pub fn complex<T: FftNum>(&mut self, n: usize, inverse: bool) -> ComplexPlan<T> {
+    pub fn complex<T: Float>(&mut self, n: usize, inverse: bool) -> ComplexPlan<T> {
         self.plan(Kind::Complex { inverse }, n, || {
             let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
-            ComplexPlan(FftPlanner::new().plan_fft(n, direction))
+            ComplexPlan(T::plan_complex(n, direction))
         })
     }
 
     /// The transform of `n` real numbers to the first n / 2 + 1 complex ones; the others are the
     /// conjugates of these.
-    pub fn real_to_complex<T: FftNum>(&mut self, n: usize) -> FromRealPlan<T> {
-        self.plan(Kind::FromReal, n, || FromRealPlan(RealFftPlanner::new().plan_fft_forward(n)))
+    pub fn real_to_complex<T: Float>(&mut self, n: usize) -> FromRealPlan<T> {
+        self.plan(Kind::FromReal, n, || FromRealPlan(T::plan_real_to_complex(n)))
     }
 
     /// The inverse transform of n / 2 + 1 complex numbers to `n` real ones.
-    pub fn complex_to_real<T: FftNum>(&mut self, n: usize) -> ToRealPlan<T> {
-        self.plan(Kind::ToReal, n, || ToRealPlan(RealFftPlanner::new().plan_fft_inverse(n)))
+    pub fn complex_to_real<T: Float>(&mut self, n: usize) -> ToRealPlan<T> {
+        self.plan(Kind::ToReal, n, || ToRealPlan(T::plan_complex_to_real(n)))
     }
 
     fn plan<P: Clone + Send + 'static>(&mut self, kind: Kind, n: usize, new: impl Fn() -> P) -> P {
@@ -67,7 +107,7 @@ impl Plans {
 #[derive(Clone)]
 pub struct ComplexPlan<T>(Arc<dyn Fft<T>>);
 
-impl<T: FftNum> ComplexPlan<T> {
+impl<T: Float> ComplexPlan<T> {
     /// Writes the transform of each row.
     ///
     /// # Panics
@@ -86,7 +126,7 @@ impl<T: FftNum> ComplexPlan<T> {
 #[derive(Clone)]
 pub struct FromRealPlan<T>(Arc<dyn RealToComplex<T>>);
 
-impl<T: FftNum> FromRealPlan<T> {
+impl<T: Float> FromRealPlan<T> {
     /// Writes the transform of each row.
     ///
     /// # Panics
@@ -106,7 +146,7 @@ impl<T: FftNum> FromRealPlan<T> {
 #[derive(Clone)]
 pub struct ToRealPlan<T>(Arc<dyn ComplexToReal<T>>);
 
-impl<T: FftNum> ToRealPlan<T> {
+impl<T: Float> ToRealPlan<T> {
     /// Writes the transform of each row. The first number counts as real, and so does the last
     /// where `n` is even.
     ///

@@ -3,10 +3,10 @@
 use faer::linalg::matmul::matmul;
 use faer::traits::ext::ComplexFieldExt;
 use faer::{Accum, Mat, MatMut, MatRef, Par};
+use gt_simd::vectorized;
 
 use super::layout::{scale, subtract};
 use super::scalar::{Scalar, least_exact, norm, of_real};
-use crate::simd::vectorized;
 
 /// Makes the reflector whose H^H takes `x` to a multiple of the first unit vector, as LAPACK's
 /// larfg: that multiple, which is real, takes the place of `x[0]`, and v, whose first element is a

@@ -73,7 +73,7 @@ mod tests {
     use num_complex::Complex;
 
     use super::*;
-    use crate::linalg::check::{
+    use crate::matrices::check::{
         Sample, adjoint, assert_near, assert_orthonormal, identity, of_rank, product,
     };
 

@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 
 use faer::MatMut;
 use faer::traits::ext::ComplexFieldExt;
+use gt_simd::vectorized;
 
 use super::scalar::{Real, Scalar};
-use crate::simd::vectorized;
 
 /// Elements of a square that are turned together: their cache lines stay near.
 const SQUARE: usize = 16;

@@ -47,7 +47,7 @@ mod tests {
     use num_complex::Complex;
 
     use super::*;
-    use crate::linalg::check::{Sample, adjoint, assert_near, identity, product, random};
+    use crate::matrices::check::{Sample, adjoint, assert_near, identity, product, random};
 
     fn check<T: Sample>(n: usize) {
         let a = random::<T>(n, n, 3);

@@ -218,7 +218,7 @@ fn make_real<R: Real>(vector: &mut [Complex<R>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linalg::check::{Sample, assert_near, identity, of_rank, product, random};
+    use crate::matrices::check::{Sample, assert_near, identity, of_rank, product, random};
 
     /// Looks at a x = x diag(values), with the columns of x of length 1.
     fn check<T: Sample>(a: &[T], n: usize) -> Vec<Complex<T::Real>> {

@@ -1,17 +1,14 @@
 //! Discrete Fourier transforms along an axis: rows of complex or real numbers, on several threads.
 
-mod plans;
-
 use std::sync::{Mutex, PoisonError};
 
 use bytemuck::Pod;
 use gt_ir::instruction::Operands;
 use gt_ir::operation::{bool, float, int};
 use gt_ir::{Attributes, DType, Meta};
+use gt_linalg::fourier::{Float, Plans};
 use gt_worker::EngineError;
-use rustfft::FftNum;
 
-use self::plans::Plans;
 use crate::element::{Complex, Element};
 use crate::lines::Lines;
 use crate::table::tensor;
@@ -23,7 +20,7 @@ use crate::uninit::zeroed;
 const PIECE: usize = 1 << 14;
 
 /// A float whose complex numbers are element types.
-trait Part: Element + FftNum + Pod {
+trait Part: Element + Float + Pod {
     type Number: Element;
 }
 
@@ -65,10 +62,9 @@ fn transform<A: Element, B: Element>(
     lines.back(threads, unsafe { out.finish() }, output.dtype)
 }
 
-fn scale<T: FftNum>(out: &mut [T], scale: f64) {
-    if scale != 1.0 {
-        let scale = T::from_f64(scale).expect("floats hold every float64, rounded");
-        out.iter_mut().for_each(|x| *x = *x * scale);
+fn scale<T: Float>(out: &mut [T], factor: f64) {
+    if factor != 1.0 {
+        T::scale(out, factor);
     }
 }
 

@@ -16,7 +16,8 @@ pub enum Level {
 
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
-/// The best level of this machine.
+/// Return the best level of this machine.
+#[inline]
 pub fn level() -> Level {
     match LEVEL.load(Ordering::Relaxed) {
         1 => Level::Base,
