@@ -1,9 +1,11 @@
 //! Draws timelines.
 //!
 //! - [`layout`]: what is drawn where; what is too narrow to be seen is drawn together.
-//! - [`svg`]: the drawing as SVG; [`png`]: as pixels.
+//! - [`draw`]: the drawing, on a [`canvas`]: [`svg`] is text, [`png`] pixels.
 //! - [`perfetto`]: the events for https://ui.perfetto.dev and chrome://tracing.
 
+mod canvas;
+mod draw;
 mod layout;
 mod perfetto;
 mod png;
@@ -116,10 +118,18 @@ pub fn visualize(
     let made = if is_plain { beside(output) } else { output.clone() };
     let mut file = BufWriter::new(File::create(&made).map_err(&failed)?);
     let title = log.file_name().map(|name| name.to_string_lossy().into_owned());
-    let draw = || svg::draw(&layout::lay_out(&timeline, size), &title.unwrap_or_default());
+    let title = title.unwrap_or_default();
     let written = match format {
-        Format::Svg => file.write_all(draw().as_bytes()),
-        Format::Png => png::render(&draw(), size).and_then(|png| file.write_all(&png)),
+        Format::Svg => {
+            let layout = layout::lay_out(&timeline, size);
+            let mut svg = svg::Svg::new(layout.width, layout.height, &title);
+            draw::draw(&mut svg, &layout, &title);
+            file.write_all(svg.finish().as_bytes())
+        }
+        Format::Png => png::Png::new(size).and_then(|mut png| {
+            draw::draw(&mut png, &layout::lay_out(&timeline, size), &title);
+            file.write_all(&png.finish()?)
+        }),
         Format::Perfetto => perfetto::write(&timeline, &mut file),
     };
     let written = written.and_then(|()| file.flush());
