@@ -1,4 +1,4 @@
-//! The methods that follow from the operations' declarations, written by `build.rs`.
+//! The methods that follow from the operations' declarations, written by `tests/methods.rs`.
 
 use gt_ir::instruction::Attribute;
 use gt_ir::{Error, Operand, Operation};
@@ -8,11 +8,11 @@ use super::Tensor;
 use super::elementwise::Value;
 use crate::error::Result;
 
-include!(concat!(env!("OUT_DIR"), "/methods.rs"));
+include!("generated.rs");
 
 #[inline]
 fn by_id(id: u16) -> &'static Operation {
-    Operation::from_id(id).expect("the build script names operations of this instruction set")
+    Operation::from_id(id).expect("the methods name operations of this instruction set")
 }
 
 /// The place of a word among those that a parameter takes.

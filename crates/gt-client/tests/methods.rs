@@ -1,5 +1,5 @@
-//! Writes the methods of `Tensor` that follow from the operations' declarations: one for each
-//! operation that users find as a method.
+//! The methods of `Tensor` that follow from the operations' declarations, one for each operation that users find as a
+//! method. They stand in `src/tensor/generated.rs`; `GT_WRITE_METHODS=1` writes it anew.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -7,15 +7,18 @@ use std::path::Path;
 use gt_ir::operation::{AttributeKind, Kind, Parameter, face};
 use gt_ir::{Operation, ops};
 
-fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
+#[test]
+fn methods_follow_from_the_operations() {
     let mut code = String::from("impl Tensor {\n");
-    for operation in ops::ALL.iter().filter(|operation| operation.face & face::METHOD != 0) {
-        code += &method(operation);
-    }
+    let methods = ops::ALL.iter().filter(|operation| operation.face & face::METHOD != 0);
+    code += &methods.map(|operation| method(operation)).collect::<Vec<_>>().join("\n");
     code += "}\n";
-    let folder = std::env::var("OUT_DIR").expect("cargo sets it for build scripts");
-    std::fs::write(Path::new(&folder).join("methods.rs"), code).expect("the folder is writable");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tensor/generated.rs");
+    if std::env::var_os("GT_WRITE_METHODS").is_some() {
+        std::fs::write(&path, &code).expect("the folder can be written");
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == code, "{} is stale; GT_WRITE_METHODS=1 writes it anew", path.display());
 }
 
 /// The method of an operation: its first operand is the tensor itself.
@@ -49,7 +52,7 @@ fn method(operation: &Operation) -> String {
         "{documentation}    #[track_caller]\n    \
          pub fn {name}{generic}(&self{takes}) -> Result<Tensor> {{\n        \
          let operands = [{operands}];\n        \
-         Tensor::apply(&self.session(), by_id({id}), &operands, smallvec![{attributes}])\n    }}\n\n",
+         Tensor::apply(&self.session(), by_id({id}), &operands, smallvec![{attributes}])\n    }}\n",
         name = operation.name,
         operands = operands.join(", "),
         id = operation.id,
