@@ -1,0 +1,176 @@
+"""The parts that the tests consist of, and which suites run again in another form, and why.
+
+Every test runs once, in this process's own session and on the engine that is found. Some run again: on a server,
+with everything sharded over three workers, and on each engine. Each form repeats the suites in which something can
+differ there, and leaves out those in which nothing can: the reasons stand beside the lists.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = sys.executable
+
+#: Tests that measure time, memory or processors of the whole machine: they run alone, after the others.
+ALONE = [
+    "tests/test_isolation.py",
+    "tests/test_lifecycle.py",
+    "tests/test_policy.py",
+    "tests/test_soak.py",
+    "tests/engines/test_collectives.py",
+]
+
+#: What a server may change: everything that crosses a link (data of every dtype, errors, waits, sessions, signals, hot
+#: paths, recovery) and programs as users write them. Left out: suites that begin servers of their own, which run so
+#: already; those of one process (text, types, loaders, files' formats); and operations one by one, since a stream of
+#: instructions is the same in both forms and each operation's encoding is tested in gt-ir.
+ON_SERVER = [
+    "tests/test_amp.py",
+    "tests/test_arrays.py",
+    "tests/test_autograd.py",
+    "tests/test_autograd_function.py",
+    "tests/test_bits.py",
+    "tests/test_counted.py",
+    "tests/test_default_dtype.py",
+    "tests/test_errors.py",
+    "tests/test_hotpaths.py",
+    "tests/test_hotpaths_disturbed.py",
+    "tests/test_programs_of_pytorch.py",
+    "tests/test_signal.py",
+    "tests/test_status.py",
+    "tests/test_tensor.py",
+    "tests/test_views.py",
+    "tests/checkpoint",
+    "tests/formats/test_files.py",
+    "tests/models/test_techniques.py",
+    "tests/nn/test_nn.py",
+    "tests/optim",
+    "tests/ops/test_creation.py",
+    "tests/ops/test_random.py",
+]
+
+#: What sharding may change: the numbers of every operation and of its gradient, with uneven shards, and what is built
+#: of them. Left out: composites and modules that consist of such operations and are compared with PyTorch once
+#: (their instructions are those of tests/ops), servers, tools, files and loaders.
+SHARDED = [
+    "tests/test_arrays.py",
+    "tests/test_autograd.py",
+    "tests/test_autograd_function.py",
+    "tests/test_counted.py",
+    "tests/test_errors.py",
+    "tests/test_func.py",
+    "tests/test_hotpaths.py",
+    "tests/test_programs_of_pytorch.py",
+    "tests/test_tensor.py",
+    "tests/test_views.py",
+    "tests/test_vmap.py",
+    "tests/checkpoint/test_checkpoints.py",
+    "tests/nn",
+    "tests/ops",
+    "tests/optim",
+]
+
+#: What an engine may change: the numbers of each operation, and how plans of several are run. Left out: everything that
+#: is decided before an engine is asked (text, signals, sessions, sharding, the client's composites).
+ON_ENGINES = [
+    "tests/test_arrays.py",
+    "tests/test_autograd.py",
+    "tests/test_counted.py",
+    "tests/test_hotpaths.py",
+    "tests/test_programs_of_pytorch.py",
+    "tests/test_tensor.py",
+    "tests/nn/test_layers.py",
+    "tests/ops",
+    "tests/optim",
+]
+
+#: Suites in which PyTorch takes part, and those of the device of PyTorch's.
+WITH_TORCH = [
+    "tests/coverage",
+    "tests/data",
+    "tests/distributions",
+    "tests/engines",
+    "tests/formats",
+    "tests/gpu",
+    "tests/models",
+    "tests/nn",
+    "tests/ops",
+    "tests/optim",
+    "tests/torch_device",
+]
+
+#: Suites whose results depend on whether operators are called from C++ or from Python.
+CALLING = [
+    f"tests/torch_device/test_{name}.py"
+    for name in ("device", "mistakes", "numbers", "repeated_calls")
+]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One command of a group of tests."""
+
+    name: str
+    command: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def pytest(*arguments: str, processes: int = 2) -> list[str]:
+    """Return the command that runs tests, divided between processes."""
+    divided = ["-n", str(processes), "--dist", "worksteal"] if processes > 1 else []
+    return [PYTHON, "-m", "pytest", "-q", *divided, *arguments]
+
+
+def naming_torch() -> list[str]:
+    """Return the files of tests that name PyTorch, outside the folders that run with it anyway."""
+    return sorted(
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").glob("test_*.py")
+        if "torch" in path.read_text()
+    )
+
+
+def without(paths: list[str]) -> list[str]:
+    """Return the options that leave tests out."""
+    return [f"--ignore={path}" for path in paths]
+
+
+#: The Rust tests compile the cores with overflow checks and debug assertions; libraries are those of the build.
+CARGO = ["cargo", "test", "--release", "--config", "tools/checked.toml"]
+
+
+def groups() -> dict[str, list[Part]]:
+    """Return the parts of each group, in the order in which they run."""
+    with_torch = [*WITH_TORCH, *naming_torch()]
+    all_of_torch = {"GT_TEST_ALL": "1"}
+    return {
+        "test": [
+            Part("rust", [*CARGO, "--workspace", "--exclude", "gt-python"]),
+            Part("rust threads", [*CARGO, "-p", "gt", "--features", "model", "--test", "handover"]),
+            Part("python", pytest("tests", *without(ALONE))),
+            Part("python alone", pytest(*ALONE, processes=1)),
+            Part("server", pytest(*ON_SERVER), {"GT_TEST_SERVER": "local"}),
+            Part("sharded", pytest(*SHARDED), {"GT_TEST_SHARDED": "1"}),
+        ],
+        "test-all": [
+            Part("pytorch", pytest(*with_torch, *without(ALONE)), all_of_torch),
+            Part(
+                "pytorch without C++",
+                pytest(*CALLING),
+                {**all_of_torch, "GT_TORCH_EXTENSION": "0"},
+            ),
+            Part("engine numpy", pytest(*ON_ENGINES), {"GT_BACKEND": "numpy"}),
+            Part("engine pytorch", pytest(*ON_ENGINES), {"GT_BACKEND": "pytorch"}),
+        ],
+    }
+
+
+def environment(part: Part) -> dict[str, str]:
+    """Return the variables that a part runs with."""
+    # Two processes of tests on two processors: libraries that start a thread for each would have four.
+    threads = {"OMP_NUM_THREADS": "1"} if "-n" in part.command else {}
+    return {**os.environ, **threads, **part.environment}
