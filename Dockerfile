@@ -18,7 +18,7 @@ RUN python3 -m venv /opt/tools \
 
 WORKDIR /source
 COPY . .
-# `gt --version` tells it; the build has no git to ask.
+# The commit that `gt --version` prints: there is no repository here that could be asked.
 ARG COMMIT=""
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/source/target \

@@ -27,7 +27,7 @@ def text(path: str) -> str:
     return (ROOT / path).read_text(encoding="utf-8")
 
 
-def only(pattern: str, path: str) -> str:
+def only(pattern: str, path: str):
     """Return the one match of a pattern in a file."""
     found = re.findall(pattern, text(path), re.MULTILINE)
     assert len(found) == 1, (pattern, path, found)
@@ -168,6 +168,16 @@ def test_only_tags_are_published_after_everything_was_built_and_tried():
     assert all(jobs[name]["needs"] == "version" for name in ("linux", "macos", "sdist"))
     uses = [step["uses"].split("@")[0] for step in publish["steps"]]
     assert uses[-2:] == ["actions/attest-build-provenance", "pypa/gh-action-pypi-publish"]
+
+
+def test_wheels_are_tried_with_the_supported_versions_of_python():
+    jobs = parsed(ROOT / ".github" / "workflows" / "wheels.yml")["jobs"]
+    (setup,) = (step for step in jobs["try"]["steps"] if "setup-python" in step.get("uses", ""))
+    minors = sorted(
+        int(version.split(".")[1]) for version in setup["with"]["python-version"].split()
+    )
+    first, last = only(r"^\| Python \| [\d.]+ \| 3\.(\d+) to 3\.(\d+) \|", "docs/support.md")
+    assert minors == list(range(int(first), int(last) + 1))
 
 
 def test_the_tests_that_workflows_name_exist():

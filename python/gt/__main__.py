@@ -19,8 +19,8 @@ commands:
   key           make a key for servers, or one for a role or a user of such a key
   version       say the version
 
-`gt COMMAND --help` tells more. `gt --version` tells the version with the commit, the engines and
-the features of this installation; a bug report begins with it.
+`gt COMMAND --help` tells more. `gt --version` prints version, commit, engines and features: a bug
+report begins with it.
 """
 
 
