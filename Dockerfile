@@ -42,7 +42,7 @@ RUN pip install --no-cache-dir --no-compile --root-user-action=ignore --prefix=/
 FROM python:3.13-slim-bookworm
 
 LABEL org.opencontainers.image.title="GT" \
-      org.opencontainers.image.description="A tensor framework for shared clusters: server, worker and client" \
+      org.opencontainers.image.description="Tensors on shared clusters: server, worker and client" \
       org.opencontainers.image.licenses="MIT"
 
 # The number stays the same, so that files on volumes keep their owner.

@@ -25,7 +25,7 @@ _GIT_LIMIT = 2.0
 #: The engines that need a package, and the package.
 _PACKAGES = {"numpy": "numpy", "pytorch": "torch", "jax": "jax"}
 
-#: Those features of a processor that kernels are chosen by, as /proc/cpuinfo names them.
+#: The features of processors that kernels use, as /proc/cpuinfo names them.
 _PROCESSOR_FEATURES = (
     *("avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl"),
     *("asimd", "asimdhp", "asimddp", "bf16", "sve"),
