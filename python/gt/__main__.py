@@ -19,7 +19,8 @@ commands:
   key           make a key for servers, or one for a role or a user of such a key
   version       say the version
 
-`gt COMMAND --help` tells more.
+`gt COMMAND --help` tells more. `gt --version` prints version, commit, engines and features: a bug
+report begins with it.
 """
 
 
@@ -56,8 +57,13 @@ def main(argv: list[str] | None = None) -> int:
         return convert(rest)
     if command == "key":
         return _key(rest)
-    if command in ("version", "--version"):
+    if command == "version":
         print(gt.__version__)
+        return 0
+    if command in ("-V", "--version"):
+        from gt._version import report
+
+        print(report())
         return 0
     if command in ("-h", "--help", "help"):
         print(_USAGE, end="")

@@ -26,17 +26,28 @@ def look() -> tuple[int, str]:
 
     Where there plainly is no GPU, PyTorch is not imported to find out.
     """
-    if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
-        return 0, ""
-    devices = sorted(name for name in os.listdir("/dev") if name.startswith("nvidia"))
-    if not devices and not any(map(os.path.exists, _DRIVERS)):
+    if not has_traces():
         return 0, ""
     count, why = _count()
     # What a driver leaves besides devices is also where a container has none of its host's GPUs.
-    named = [name for name in devices if re.fullmatch(r"nvidia\d+", name)]
+    named = [name for name in _devices() if re.fullmatch(r"nvidia\d+", name)]
     if count or not named:
         return count, ""
     return 0, f"there is a GPU (/dev/{named[0]}), but {why}"
+
+
+def has_traces() -> bool:
+    """Return whether there may be a GPU, without importing PyTorch.
+
+    That is so where a driver has left its traces and CUDA_VISIBLE_DEVICES does not hide all GPUs.
+    """
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
+        return False
+    return bool(_devices()) or any(map(os.path.exists, _DRIVERS))
+
+
+def _devices() -> list[str]:
+    return sorted(name for name in os.listdir("/dev") if name.startswith("nvidia"))
 
 
 def _count() -> tuple[int, str]:
