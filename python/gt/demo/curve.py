@@ -1,5 +1,6 @@
 """The drawing of loss curves in a terminal."""
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -70,7 +71,9 @@ def draw(
     marks = zip(characters.marks, curves, strict=False)
     legend = [*marks, (characters.both, " and ".join(curves))]
     drawn = {mark for row in grid for mark in row}
-    lines += [f"{' ' * (margin + 2)}{mark} {name}" for mark, name in legend if mark in drawn]
+    for mark, name in legend:
+        if mark in drawn:
+            lines += textwrap.wrap(f"{mark} {name}", width, subsequent_indent="  ")
     return lines
 
 

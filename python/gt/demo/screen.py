@@ -46,6 +46,19 @@ class Screen:
         for line in textwrap.wrap(text, self.width, subsequent_indent="   "):
             self.write(f"\x1b[1m{line}\x1b[0m" if self._is_bold else line)
 
+    def table(self, rows: list[tuple[str, str]], indent: int = 3) -> None:
+        """Write commands beside what they are for, or below it where lines are too short."""
+        space = " " * indent
+        left = max(len(command) for command, _ in rows)
+        if indent + left + 2 + max(len(text) for _, text in rows) <= self.width:
+            for command, text in rows:
+                self.write(f"{space}{command:<{left}}  {text}")
+            return
+        for command, text in rows:
+            self.say(f"{text}:", indent)
+            # Not broken, so that it can be copied.
+            self.write(f"{space}  {command}")
+
     def write(self, line: str = "") -> None:
         """Write a line as it is."""
         print(line, file=self._stream, flush=True)
