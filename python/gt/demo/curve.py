@@ -49,14 +49,14 @@ def draw(
     columns = max(width - margin - 2, 2)
 
     at = np.linspace(0, epochs - 1, columns)
-    span = np.log(highest / lowest) or 1.0
+    span = np.log(highest / lowest)
     grid = [[" "] * columns for _ in range(height)]
     for curve, known, mark in zip(table, good, characters.marks, strict=False):
         if not known.any():
             continue
         places = np.flatnonzero(known)
-        values = np.interp(at, places, np.log(curve[known] / lowest)) / span
-        rows = np.rint((1 - values) * (height - 1)).astype(int)
+        below = np.interp(at, places, np.log(highest / curve[known])) / (span or 1.0)
+        rows = np.rint(below * (height - 1)).astype(int)
         for column, row in enumerate(rows):
             is_free = grid[row][column] == " "
             grid[row][column] = mark if is_free else characters.both
@@ -66,8 +66,10 @@ def draw(
         axis = characters.tick if label else characters.axis
         lines.append(f"{label:>{margin}} {axis}{''.join(row)}".rstrip())
     lines.append(" " * (margin + 1) + characters.corner + characters.line * columns)
-    last = f"epoch {epochs}"
-    lines.append(" " * (margin + 2) + "1" + last.rjust(columns - 1))
+    epoch_axis = "epoch 1"
+    if epochs > 1:
+        epoch_axis += str(epochs).rjust(columns - len(epoch_axis))
+    lines.append(" " * (margin + 2) + epoch_axis)
     marks = zip(characters.marks, curves, strict=False)
     legend = [*marks, (characters.both, " and ".join(curves))]
     drawn = {mark for row in grid for mark in row}
@@ -80,7 +82,7 @@ def draw(
 def _labels(lowest: float, highest: float, height: int) -> list[str]:
     """Return the label of each row, from the top: the highest, a middle and the lowest loss."""
     labels = [""] * height
-    for row in {0, (height - 1) // 2, height - 1}:
+    for row in {0, (height - 1) // 2, height - 1} if lowest < highest else {0}:
         value = highest * (lowest / highest) ** (row / max(height - 1, 1))
         labels[row] = f"{value:.2g}"
     return labels
