@@ -84,7 +84,10 @@ def _run(args: argparse.Namespace, screen: Screen) -> int:
     if not args.no_server:
         screen.heading(f"2. On a server with {_counted(args.workers)}")
         results["on the server"] = _on_server(args, screen)
-        screen.say(_where(args.workers))
+        screen.say(
+            "The same program ran in another process; only the session differs. A session uses one "
+            "worker, and signals spread it over several."
+        )
 
     screen.heading("The training loss")
     curves = {name: result.losses for name, result in results.items()}
@@ -103,15 +106,6 @@ def _run(args: argparse.Namespace, screen: Screen) -> int:
     screen.write()
     screen.say(f"{time.monotonic() - began:.1f} s in all", indent=0)
     return 1 if problems else 0
-
-
-def _where(workers: int) -> str:
-    if workers == 1:
-        return "The same program ran on the worker; only its session was another."
-    return (
-        "The same program ran on one of the workers; only its session was another. The others were "
-        "free for other programs, and signals spread a program over several."
-    )
 
 
 def _embedded(args: argparse.Namespace, screen: Screen) -> Result:

@@ -79,7 +79,7 @@ class _Process:
     def wait_until_ready(self) -> None:
         """Wait until the process announces that it is ready."""
         end = time.monotonic() + START_SECONDS
-        told = []
+        told: list[str] = []
         while True:
             try:
                 line = self._lines.get(timeout=max(end - time.monotonic(), 0))
