@@ -76,7 +76,7 @@ def test_it_saves_what_it_measured_only_if_asked(tmp_path):
 def test_a_low_accuracy_is_a_failure():
     done = run_gt("demo", "--epochs", "1", "--no-server")
     assert done.returncode == 1
-    assert "the accuracy in this process is 8" in done.stderr
+    assert "the accuracy in this process is " in done.stderr
     assert "expected 97% or more" in done.stderr
 
 

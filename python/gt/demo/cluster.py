@@ -64,6 +64,7 @@ class _Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            errors="replace",
             start_new_session=True,
         )
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()

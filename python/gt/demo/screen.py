@@ -67,19 +67,20 @@ class Screen:
         """Draw the progress bar over the line that the cursor is in; only in a terminal."""
         if not self._is_terminal:
             return
-        before, after = "   ", f" {done}/{total} {note}"
-        # The last column stays free: some terminals begin a new line once it is written.
-        room = self.width - 1 - len(before) - len(after)
+        before, after = "   ", f" {done:>{len(str(total))}}/{total} {note}"
+        # The last columns stay free, for the `^C` that a terminal writes.
+        columns = self.width - 4
+        room = columns - len(before) - len(after)
         full = max(room, 0) * done // total
         bar = self._full * full + self._empty * (room - full)
-        self._draw(f"{before}{bar}{after}")
+        self._draw(f"{before}{bar}{after}", columns)
 
     def clear_bar(self) -> None:
         """Clear the line of the progress bar."""
         if self._is_terminal:
-            self._draw("")
+            # Some terminals begin a new line once the last column is written.
+            self._draw("", self.width - 1)
             print(end="\r", file=self._stream, flush=True)
 
-    def _draw(self, line: str) -> None:
-        room = self.width - 1
-        print(f"\r{line[:room]:<{room}}", end="", file=self._stream, flush=True)
+    def _draw(self, line: str, columns: int) -> None:
+        print(f"\r{line[:columns]:<{columns}}", end="", file=self._stream, flush=True)
