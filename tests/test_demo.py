@@ -1,6 +1,7 @@
 """`gt demo` as a process of its own, its drawing and its digits."""
 
 import hashlib
+import io
 import json
 import os
 import pty
@@ -18,7 +19,10 @@ import numpy as np
 import pytest
 from gt.__main__ import _COMMANDS
 from gt.__main__ import main as run_command
+from gt.demo.__main__ import _check
 from gt.demo.curve import ASCII, draw
+from gt.demo.screen import Screen
+from gt.demo.train import Result
 from processes import (
     HEED_CTRL_C,
     embedded_only,
@@ -78,6 +82,15 @@ def test_a_low_accuracy_is_a_failure():
     assert done.returncode == 1
     assert "the accuracy in this process is " in done.stderr
     assert "expected 97% or more" in done.stderr
+
+
+def test_curves_that_differ_are_a_failure():
+    screen = Screen(io.StringIO())
+    for losses in ([1.0, 0.5 + 2e-6], [1.0, float("nan")], [float("nan"), 0.5]):
+        results = {"here": Result(0.98, [1.0, 0.5]), "there": Result(0.98, losses)}
+        assert "the loss curves differ" in _check(results, screen)[0]
+    results = {"here": Result(0.98, [1.0]), "there": Result(float("nan"), [1.0 + 1e-7])}
+    assert "the accuracy there is nan" in _check(results, screen)[0]
 
 
 def test_a_server_that_cannot_start_is_a_failure():
