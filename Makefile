@@ -28,7 +28,7 @@ $(STAMP): $(VENV)/.tools $(RUST_SOURCES)
 build: $(STAMP) ## Set up the virtual environment and build GT into it
 
 demo: build ## Train on handwritten digits, embedded and on a server with two workers
-	$(BIN)/python examples/demo_digits.py
+	$(BIN)/python -m gt demo
 
 test: build ## Run all tests that need neither a GPU nor PyTorch
 	cargo test --workspace --exclude gt-python --quiet

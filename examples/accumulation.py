@@ -10,7 +10,7 @@ import argparse
 
 import gt
 from gt import nn
-from train_digits import load
+from gt.demo import load_digits
 
 BATCH, MICRO = 128, 32
 
@@ -45,7 +45,7 @@ def main(argv=None):
     parser.add_argument("--epochs", type=int, default=5)
     epochs = parser.parse_args(argv).epochs
     gt.manual_seed(0)
-    images, labels, _, _ = map(gt.from_numpy, load())
+    images, labels, _, _ = map(gt.from_numpy, load_digits())
 
     whole, parts = (nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)) for _ in "ab")
     parts.load_state_dict(whole.state_dict())

@@ -11,8 +11,8 @@ import argparse
 
 import gt
 from gt import nn
+from gt.demo import load_digits
 from gt.nn import functional as F
-from train_digits import load
 
 LABELLED = 60
 
@@ -60,7 +60,7 @@ def main(argv=None):
     parser.add_argument("--temperature", type=float, default=4.0)
     args = parser.parse_args(argv)
     gt.manual_seed(0)
-    images, labels, test_images, test_labels = map(gt.from_numpy, load())
+    images, labels, test_images, test_labels = map(gt.from_numpy, load_digits())
 
     def by_label(scores, rows):
         return F.cross_entropy(scores, labels[rows])

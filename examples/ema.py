@@ -10,8 +10,8 @@ import argparse
 
 import gt
 from gt import nn
+from gt.demo import load_digits
 from gt.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
-from train_digits import load
 
 
 def accuracy(model, images, labels):
@@ -33,7 +33,7 @@ def main(argv=None):
     parser.add_argument("--decay", type=float, default=0.98)
     args = parser.parse_args(argv)
     gt.manual_seed(0)
-    images, labels, test_images, test_labels = map(gt.from_numpy, load())
+    images, labels, test_images, test_labels = map(gt.from_numpy, load_digits())
 
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
     averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(args.decay))

@@ -11,7 +11,7 @@ import argparse
 
 import gt
 from gt import nn
-from train_digits import load
+from gt.demo import load_digits
 
 
 class Reader(nn.Module):
@@ -88,7 +88,7 @@ def main(argv=None):
     parser.add_argument("--epochs", type=int, default=10)
     epochs = parser.parse_args(argv).epochs
     gt.manual_seed(0)
-    images, labels, test_images, test_labels = load()
+    images, labels, test_images, test_labels = load_digits()
     old, new, test = labels < 5, labels >= 5, test_labels >= 5
 
     model = Reader()

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import gt
 import numpy as np
-from train_digits import load
+from gt.demo import load_digits
 
 #: Gives the scope of a signal, or of none.
 Scope = Callable[[str], AbstractContextManager]
@@ -17,7 +17,7 @@ Scope = Callable[[str], AbstractContextManager]
 
 def digits(count: int) -> tuple[gt.Tensor, gt.Tensor]:
     """Give images and labels of the first `count` training digits."""
-    images, labels, _, _ = load()
+    images, labels, _, _ = load_digits()
     return gt.from_numpy(images[:count]), gt.from_numpy(labels[:count])
 
 

@@ -11,7 +11,7 @@ import argparse
 
 import gt
 from gt import nn
-from train_digits import load
+from gt.demo import load_digits
 
 
 class Block(nn.Module):
@@ -71,7 +71,7 @@ def main(argv=None):
     parser.add_argument("--epochs", type=int, default=10)
     epochs = parser.parse_args(argv).epochs
     gt.manual_seed(0)
-    images, labels, test_images, test_labels = map(gt.from_numpy, load())
+    images, labels, test_images, test_labels = map(gt.from_numpy, load_digits())
     model = make_model()
     train(model, images, labels, epochs)
     threes = test_images[test_labels == 3]

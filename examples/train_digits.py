@@ -1,4 +1,4 @@
-"""Train a small network on real handwritten digits: the UCI digits that come with scikit-learn.
+"""Train a small network on real handwritten digits, which come with GT.
 
 python examples/train_digits.py                            # in this process
 python examples/train_digits.py --connect localhost:12345  # on a server's workers
@@ -10,7 +10,7 @@ import json
 import gt
 import numpy as np
 from gt import nn
-from sklearn.datasets import load_digits
+from gt.demo import load_digits
 from tqdm import tqdm
 
 
@@ -27,16 +27,6 @@ class Network(nn.Module):
         return self.output(self.hidden(pixels).relu())
 
 
-def load():
-    """Give training and test images and labels as arrays; one image in five is for testing."""
-    digits = load_digits()
-    images = (digits.data / 16).astype("float32")
-    labels = digits.target.astype("int64")
-    order = np.random.default_rng(0).permutation(len(images))
-    test, train = order[: len(order) // 5], order[len(order) // 5 :]
-    return images[train], labels[train], images[test], labels[test]
-
-
 def main(argv=None):
     """Train; give the test accuracy and the loss of each epoch."""
     parser = argparse.ArgumentParser(description="Train on handwritten digits.")
@@ -49,7 +39,7 @@ def main(argv=None):
         gt.connect(args.connect)
     gt.manual_seed(0)
 
-    train_images, train_labels, test_images, test_labels = load()
+    train_images, train_labels, test_images, test_labels = load_digits()
     images, labels = gt.from_numpy(train_images), gt.from_numpy(train_labels)
     model = Network()
     optimizer = gt.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)

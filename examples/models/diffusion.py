@@ -13,7 +13,7 @@ import math
 import gt
 import numpy as np
 from gt import nn
-from sklearn.datasets import load_digits
+from gt.demo import load_digits
 
 
 class Schedule:
@@ -161,7 +161,7 @@ def main(steps=300, diffusion_steps=100, kind="cosine", workers=1):
     if workers > 1:
         gt.gpu_workers(workers)
     gt.manual_seed(0)
-    images = (load_digits().images / 8 - 1).astype("float32")[:, None]
+    images = load_digits(test=0)[0].reshape(-1, 1, 8, 8) * 2 - 1
     schedule = Schedule(diffusion_steps, kind)
     with gt.signal.context("copied"):
         model = UNet()

@@ -13,7 +13,7 @@ import time
 import gt
 import numpy as np
 from gt import nn
-from sklearn.datasets import load_digits
+from gt.demo import load_digits
 
 
 class BasicBlock(nn.Module):
@@ -83,13 +83,15 @@ def resnet18(**options):
 
 
 def load():
-    """Give images (n, 3, 32, 32) and labels for training, then the same for testing."""
-    digits = load_digits()
-    images = (digits.images / 8 - 1).astype("float32")
-    images = images.repeat(4, axis=1).repeat(4, axis=2)[:, None].repeat(3, axis=1)
-    order = np.random.default_rng(0).permutation(len(images))
-    test, train = order[:256], order[256:]
-    return images[train], digits.target[train], images[test], digits.target[test]
+    """Return images (n, 3, 32, 32) and labels for training, then the same for testing."""
+    images, labels, test_images, test_labels = load_digits(test=256)
+    return enlarged(images), labels, enlarged(test_images), test_labels
+
+
+def enlarged(images):
+    """Return images (n, 64) from 0 to 1 as images (n, 3, 32, 32) from -1 to 1."""
+    images = images.reshape(-1, 1, 8, 8) * 2 - 1
+    return images.repeat(4, axis=2).repeat(4, axis=3).repeat(3, axis=1)
 
 
 def train(model, optimizer, schedule, images, labels, batch_size):

@@ -13,7 +13,7 @@ import argparse
 import gt
 import numpy as np
 from gt import nn
-from sklearn.datasets import load_digits
+from gt.demo import load_digits
 
 
 class Perceptron(nn.Sequential):
@@ -67,10 +67,9 @@ class VariationalAutoencoder(nn.Module):
 
 
 def load():
-    """Give images (n, 64) for training and for testing."""
-    images = (load_digits().data / 16).astype("float32")
-    order = np.random.default_rng(0).permutation(len(images))
-    return images[order[256:]], images[order[:256]]
+    """Return images (n, 64) for training and for testing."""
+    images, _, test_images, _ = load_digits(test=256)
+    return images, test_images
 
 
 def train(model, optimizer, images, batch_size):

@@ -14,7 +14,7 @@ from collections import OrderedDict
 import gt
 import numpy as np
 from gt import nn
-from sklearn.datasets import load_digits
+from gt.demo import load_digits
 
 
 def feed_forward_layer(inputs, outputs):
@@ -126,12 +126,14 @@ def vit_b_16(**options):
 
 
 def load():
-    """Give images (n, 3, 8, 8) and labels for training, then the same for testing."""
-    digits = load_digits()
-    images = (digits.images / 8 - 1).astype("float32")[:, None].repeat(3, axis=1)
-    order = np.random.default_rng(0).permutation(len(images))
-    test, train = order[:256], order[256:]
-    return images[train], digits.target[train], images[test], digits.target[test]
+    """Return images (n, 3, 8, 8) and labels for training, then the same for testing."""
+    images, labels, test_images, test_labels = load_digits(test=256)
+    return in_color(images), labels, in_color(test_images), test_labels
+
+
+def in_color(images):
+    """Return images (n, 64) from 0 to 1 as images (n, 3, 8, 8) from -1 to 1."""
+    return (images.reshape(-1, 1, 8, 8) * 2 - 1).repeat(3, axis=1)
 
 
 def train(model, optimizer, schedule, images, labels, batch_size):

@@ -220,6 +220,7 @@ __all__ = [
     "data",
     "debug",
     "default_generator",
+    "demo",
     "device",
     "disconnect",
     "distributed",
@@ -317,10 +318,10 @@ def __dir__():
 
 
 #: Modules that are imported when they are first used: NumPy, which some need, takes its time.
-_LATER = ("client", "data", "distributions", "errors", "signals", "utils")
+_LATER = ("client", "data", "demo", "distributions", "errors", "signals", "utils")
 
 if _TYPE_CHECKING:
-    from gt import client, data, distributions, errors, signals, utils  # noqa: F401
+    from gt import client, data, demo, distributions, errors, signals, utils  # noqa: F401
 
 
 def __getattr__(name: str):

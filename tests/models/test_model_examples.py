@@ -45,7 +45,7 @@ def test_vae_runs(capsys):
 
 @pytest.mark.parametrize("kind", ["cosine", "linear"])
 def test_diffusion_runs(kind, capsys):
-    found, by_chance = diffusion.main(steps=15, diffusion_steps=4, kind=kind)
+    found, by_chance = diffusion.main(steps=25, diffusion_steps=12, kind=kind)
     assert found < by_chance
     assert f"{kind} schedule" in capsys.readouterr().out
 

@@ -26,7 +26,7 @@ impl Module for Network {
 
 /// Images of 64 pixels from 0 to 1, and their digits.
 fn load() -> (Vec<f32>, Vec<i64>) {
-    let text = include_str!("../../../examples/digits.csv");
+    let text = include_str!("../../../python/gt/demo/digits.csv");
     let (mut images, mut labels) = (Vec::new(), Vec::new());
     for line in text.lines() {
         let numbers: Vec<i64> =

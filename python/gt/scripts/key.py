@@ -1,0 +1,39 @@
+"""`gt key`: make a key for a cluster, a role or a user."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from gt import _gt
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print a new key; return the exit status."""
+    parser = argparse.ArgumentParser(prog="gt key", description="Make a key.")
+    parser.add_argument("--role", choices=("client", "worker", "watcher"), help="limit it")
+    parser.add_argument("--user", help="make it a client's key that says who the user is")
+    parser.add_argument("--team", default="", help="the user's team")
+    parser.add_argument("--of-file", help="the file with the cluster key it is for; - for stdin")
+    parser.add_argument("--of", help="the cluster key itself, which others may see in `ps`")
+    args = parser.parse_args(argv)
+    if args.role and not (args.of or args.of_file):
+        parser.error("--role needs --of-file FILE: a role's key belongs to a cluster key")
+    if args.user is not None and not (args.of or args.of_file):
+        parser.error("--user needs --of-file FILE: a user's key belongs to a cluster key")
+    if args.user is not None and args.role not in (None, "client"):
+        parser.error(f"--user makes a client's key, --role {args.role} is another's")
+    if args.team and args.user is None:
+        parser.error("--team needs --user: a team is told of a user")
+    try:
+        cluster = args.of
+        if args.of_file:
+            cluster = sys.stdin.read() if args.of_file == "-" else Path(args.of_file).read_text()
+        print(_gt.make_key(args.role, cluster, args.user, args.team))
+    except (ConnectionError, OSError, ValueError) as error:
+        print(f"gt key: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
