@@ -129,6 +129,8 @@ mod tests {
         token.expect("it came as a block")
     }
 
+    // Other systems have no reusable blocks.
+    #[cfg(target_os = "linux")]
     #[test]
     fn what_comes_again_is_passed_in_blocks_that_are_used_again() {
         let mut blocks = Blocks::default();
@@ -157,7 +159,9 @@ mod tests {
             let token = received(shared, sent);
             blocks.release(token);
         }
-        assert_eq!(blocks.kept.len(), 4);
+        // Of the five, the first has a length that was new.
+        let kept = if cfg!(target_os = "linux") { 4 } else { 0 };
+        assert_eq!(blocks.kept.len(), kept);
     }
 
     #[test]
