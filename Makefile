@@ -182,9 +182,12 @@ fuzz fuzz-decoders:
 	mkdir -p fuzz/found && fuzz/target/x86_64-unknown-linux-gnu/release/gt-fuzz \
 		$(LIMIT) -max_len=4096 fuzz/found crates/gt-net/tests/corpus
 
+check-targets: ## Type-check the crates for macOS and Windows, where their standard library can be had
+	$(PYTHON) tests/check_targets.py
+
 clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
 .PHONY: help build demo test test-all coverage torch-coverage torch-extension torch-releases soak repeat chaos chaos-processes bench wheel gpu-tools test-gpu gpu test-aarch64 install-aarch64 lint site docs pictures \
-	fuzz fuzz-decoders clean
+	fuzz fuzz-decoders check-targets clean

@@ -179,6 +179,7 @@ mod tests {
 
     #[test]
     fn no_block_is_used_again() {
+        tidy();
         let mut owned = OwnedBlock::reusable(&[1; 100]).unwrap();
         assert_eq!(owned.room(), None);
         assert!(owned.rewrite(&[2; 100]).is_err());

@@ -7,17 +7,20 @@
 //! - [`memfd`]: on Linux, anonymous files that are sealed and mapped.
 //! - [`files`]: on other Unix systems, files in the user's runtime folder that are read.
 
-#[cfg(any(test, not(target_os = "linux")))]
+#[cfg(any(test, not(target_os = "linux"), feature = "portable"))]
 mod files;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod memfd;
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), feature = "portable"))]
 pub use files::{OwnedBlock, machine_token, map, tidy};
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 pub use memfd::{OwnedBlock, machine_token, map, tidy};
 
 use crate::error::NetError;
+
+/// Whether blocks are used again, for data whose length recurs.
+pub const ARE_REUSABLE: bool = cfg!(all(target_os = "linux", not(feature = "portable")));
 
 /// Keeps the values aligned for any dtype and vector.
 const HEADER: usize = 64;

@@ -3,14 +3,14 @@
 //! - [`eventfd`]: on Linux, one descriptor with a counter.
 //! - [`pipe`]: on other Unix systems.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod eventfd;
-#[cfg(any(test, not(target_os = "linux")))]
+#[cfg(any(test, not(target_os = "linux"), feature = "portable"))]
 mod pipe;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 pub use eventfd::Wake;
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), feature = "portable"))]
 pub use pipe::Wake;
 
 impl Default for Wake {

@@ -3,14 +3,14 @@
 //! - [`linux`]: from /proc, control groups and Linux's clock.
 //! - [`posix`]: by what other Unix systems have, too.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod linux;
-#[cfg(any(test, not(target_os = "linux")))]
+#[cfg(any(test, not(target_os = "linux"), feature = "portable"))]
 mod posix;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 pub use linux::{arguments, memory, uptime};
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), feature = "portable"))]
 pub use posix::{arguments, memory, uptime};
 
 use std::time::Duration;

@@ -4,14 +4,14 @@
 //! - [`polled`]: on other Unix systems `accept` does not end so: the thread waits for the socket and
 //!   for a wakeup.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod linux;
-#[cfg(any(test, not(target_os = "linux")))]
+#[cfg(any(test, not(target_os = "linux"), feature = "portable"))]
 mod polled;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 pub use linux::Listener;
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), feature = "portable"))]
 pub use polled::Listener;
 
 #[cfg(test)]
