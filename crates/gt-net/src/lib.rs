@@ -11,8 +11,8 @@
 //! - [`shm`]: tensor data in shared memory, between processes of one user on one machine.
 //!
 //! What each system does in its own way has a folder with a file for Linux and one for others:
-//! [`shm`], [`process`], [`wake`]; [`local`] has both in `connect`. The feature `portable` chooses the
-//! others' ways of [`shm`] and [`wake`] on Linux, too.
+//! [`shm`], [`process`], [`wake`]; [`local`] has both in `connect`. The feature `portable` chooses
+//! the others' ways of [`shm`] and [`wake`] on Linux, too.
 //!
 //! This crate moves messages, and does not interpret them.
 

@@ -74,7 +74,7 @@ impl LocalLink {
             bytes.extend_from_slice(&(frame.len() as u32).to_le_bytes());
             bytes.extend_from_slice(frame);
         }
-        let sent = self.stream.set_write_timeout(Some(limit));
+        let sent = unless_closed(self.stream.set_write_timeout(Some(limit)));
         sent.and_then(|()| self.stream.write_all(&bytes)).map_err(|error| self.lost(&error))
     }
 
@@ -128,7 +128,7 @@ impl LocalLink {
             if left.is_zero() {
                 return Err(ErrorKind::TimedOut.into());
             }
-            self.stream.set_read_timeout(Some(left))?;
+            unless_closed(self.stream.set_read_timeout(Some(left)))?;
             match (&self.stream).read(&mut bytes[filled..]) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(count) => filled += count,
@@ -137,5 +137,36 @@ impl LocalLink {
             }
         }
         Ok(true)
+    }
+}
+
+/// The result of setting a timeout. macOS takes none for a socket whose peer has closed it, but then
+/// nothing waits: what has arrived is read, and then the end.
+fn unless_closed(set: std::io::Result<()>) -> std::io::Result<()> {
+    set.or_else(|error| match error.kind() {
+        ErrorKind::InvalidInput => Ok(()),
+        _ => Err(error),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_before_the_end_is_received() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let [mut ours, mut theirs] =
+            [ours, theirs].map(|stream| LocalLink::new(stream, "the peer".into()));
+        let limit = Duration::from_secs(5);
+        assert!(ours.receive(Duration::from_millis(5)).unwrap().is_none());
+        theirs.send(&Message::Release { token: 7 }, limit).unwrap();
+        drop(theirs);
+        assert!(matches!(ours.receive(limit), Ok(Some(Message::Release { token: 7 }))));
+        for ended in
+            [ours.receive(limit).err(), ours.send(&Message::Release { token: 7 }, limit).err()]
+        {
+            assert!(ended.unwrap().to_string().contains("it has ended"));
+        }
     }
 }

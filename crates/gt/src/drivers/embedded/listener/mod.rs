@@ -1,8 +1,8 @@
 //! A Unix socket that a thread listens on until another thread stops it.
 //!
 //! - [`linux`]: a listening socket that is shut down ends its `accept`.
-//! - [`polled`]: on other Unix systems `accept` does not end so: the thread waits for the socket and
-//!   for a wakeup.
+//! - [`polled`]: on other Unix systems `accept` does not end so: the thread waits for the socket
+//!   and for a wakeup.
 
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod linux;

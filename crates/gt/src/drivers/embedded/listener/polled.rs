@@ -64,8 +64,8 @@ impl Listener {
     /// # Safety
     /// Nothing uses or drops the listener afterwards.
     pub unsafe fn close(&self) {
-        // SAFETY: the descriptor is open, and by the caller's promise used no more. The wakeup's stay
-        // open, which harms nobody.
+        // SAFETY: the descriptor is open, and by the caller's promise used no more. Those of the
+        // wakeup stay open.
         unsafe { libc::close(self.socket.as_raw_fd()) };
     }
 }
