@@ -4,91 +4,75 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Formatting and the like need no PyTorch; `test-all` and `bench` do.
 STAMP := $(VENV)/.installed
-RUST_SOURCES := $(shell find crates third_party -name '*.rs' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock pyproject.toml
+RUST_SOURCES := $(shell find crates third_party -name '*.rs' -o -name '*.c' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock pyproject.toml
+# Cargo's profile: `make build PROFILE=edit` compiles a change again in seconds, into slower code.
+PROFILE ?= release
 
 .DEFAULT_GOAL := help
 
-help: ## Say what each target does
+help: ## Print what each target does
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(VENV)/bin/python:
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --upgrade pip
-
-$(VENV)/.tools: $(VENV)/bin/python pyproject.toml
-	$(BIN)/pip install --quiet 'maturin>=1.9,<2' 'numpy>=1.24' 'pytest>=8' pytest-timeout scikit-learn matplotlib tqdm ruff mypy
+$(STAMP): $(RUST_SOURCES) tools/build.py tools/check.py
+	@$(PYTHON) tools/check.py
+	@$(PYTHON) tools/build.py --profile $(PROFILE)
 	@touch $@
 
-$(STAMP): $(VENV)/.tools $(RUST_SOURCES)
-	. $(BIN)/activate && maturin develop --release --quiet
+$(VENV)/.tools:
+	@$(PYTHON) tools/check.py
+	@$(PYTHON) tools/build.py --tools
+
+$(VENV)/.tests: $(VENV)/.tools pyproject.toml
+	@echo "  tools for tests"
+	@$(BIN)/pip install --quiet --disable-pip-version-check 'pytest>=8' pytest-timeout pytest-xdist matplotlib ruff mypy
 	@touch $@
 
 build: $(STAMP) ## Set up the virtual environment and build GT into it
 
-demo: build ## Train on handwritten digits, embedded and on a server with two workers
-	$(BIN)/python -m gt demo
+demo: build ## Train on handwritten digits, in this process and on a server with two workers
+	@$(BIN)/python -m gt demo
 
-test: build ## Run all tests that need neither a GPU nor PyTorch
-	cargo test --workspace --exclude gt-python --quiet
-	cargo test -p gt --features model --test handover --quiet
-	$(BIN)/python -m pytest tests
-	GT_TEST_SERVER=local $(BIN)/python -m pytest tests
-	GT_TEST_SHARDED=1 $(BIN)/python -m pytest tests
+test: build $(VENV)/.tests ## Run all tests that need neither a GPU nor PyTorch; PART= runs one part of them
+	$(BIN)/python tools/test.py test $(if $(PART),--only "$(PART)")
 
 HOURS ?= 1
-soak: build ## Use a cluster for HOURS, and count everything that could grow
+soak: build $(VENV)/.tests ## Use a cluster for HOURS, and count everything that could grow
 	$(BIN)/python tests/soak.py --hours $(HOURS)
 
-repeat: build ## Run the suite 100 times, embedded, on a server and cut over workers in turn
+repeat: build $(VENV)/.tests ## Run the suite 100 times, embedded, on a server and cut over workers in turn
 	for round in $$(seq 34); do \
 	  $(BIN)/python -m pytest -q tests || exit 1; \
 	  GT_TEST_SERVER=local $(BIN)/python -m pytest -q tests || exit 1; \
 	  GT_TEST_SHARDED=1 $(BIN)/python -m pytest -q tests || exit 1; \
 	done
 
+# With overflow checks and debug assertions in the cores; libraries are those of the build.
+CHECKED := --release --config tools/checked.toml
 FIRST ?= 0
 COUNT ?= 100000
-# Linked in a minute, and as fast.
-chaos: export CARGO_PROFILE_RELEASE_LTO := off
-chaos: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS := 16
 chaos: ## Run simulated schedules with faults, from FIRST on, COUNT of them
-	cargo run --release --quiet -p gt-sim --example chaos -- $(FIRST) $(COUNT) $$(nproc)
+	cargo run $(CHECKED) --quiet -p gt-sim --example chaos -- $(FIRST) $(COUNT) $$(nproc)
 
 MOMENTS ?= 1000
 SEED ?= 0
 WORKERS ?= 2
-chaos-processes: build ## Train on WORKERS while processes are killed or stopped and connections cut, at MOMENTS made of SEED
+chaos-processes: build $(VENV)/.tests ## Train on WORKERS while processes are killed or stopped and connections cut, at MOMENTS made of SEED
 	$(BIN)/python tests/chaos.py --moments $(MOMENTS) --seed $(SEED) --workers $(WORKERS)
 
 # Programs that others train with, which the device cluster is to run.
 TRAINERS := 'transformers==5.23.*' 'accelerate==1.15.*' 'diffusers==0.42.*' 'lightning==2.6.*' 'pytorch-lightning==2.6.*' 'peft==0.21.*'
 
-$(VENV)/.compare: $(VENV)/.tools
+$(VENV)/.compare: $(VENV)/.tests
 	$(BIN)/pip install --quiet 'torch==2.15.*' 'torchvision==0.29.*' $(TRAINERS) jax expecttest scipy
 	@touch $@
-
-# Those that PyTorch or JAX takes part in; all others are what `make test` runs.
-WITH_TORCH := tests/torch_device tests/coverage tests/data tests/distributions tests/engines tests/formats tests/gpu tests/models tests/nn \
-	tests/ops tests/optim $(shell grep -l torch tests/test_*.py)
-# Those whose results come from an engine, rather than from servers and tools.
-COMPUTING := tests/nn tests/ops tests/optim $(addprefix tests/test_,$(addsuffix .py,arrays autograd autograd_function \
-	autograd_functional counted debug default_dtype examples func functional generated hotpaths \
-	programs_of_pytorch sharding_numbers signal tensor text views vmap))
 
 torch-extension: build $(VENV)/.compare ## Build the part of gt.torch in C++
 	@if command -v $${CXX:-c++} > /dev/null; then $(BIN)/python -m gt.torch.build; \
 	else echo "SKIPPED: the part of gt.torch in C++, as there is no C++ compiler"; fi
 
-# Those whose results depend on how operators are called.
-CALLING := $(addprefix tests/torch_device/test_,$(addsuffix .py,device mistakes numbers repeated_calls))
-
 test-all: torch-extension ## Also install PyTorch and JAX and run the tests with them, GPUs' on a stand-in
-	GT_TEST_ALL=1 $(BIN)/python -m pytest $(WITH_TORCH)
-	GT_TEST_ALL=1 GT_TORCH_EXTENSION=0 $(BIN)/python -m pytest $(CALLING)
-	GT_BACKEND=numpy $(BIN)/python -m pytest $(COMPUTING)
-	GT_BACKEND=pytorch $(BIN)/python -m pytest $(COMPUTING)
+	$(BIN)/python tools/test.py test-all $(if $(PART),--only "$(PART)")
 
 coverage: build $(VENV)/.compare ## Run PyTorch's operator database on GT and write docs/coverage.md
 	$(BIN)/python tests/coverage/run.py --write docs/coverage.md
@@ -119,8 +103,15 @@ bench: torch-extension ## Measure side by side with PyTorch and write docs/bench
 	$(BIN)/python benches/models.py --write docs/benchmarks.md
 	$(BIN)/python benches/torch_device.py --write docs/benchmarks.md
 
-wheel: $(VENV)/.tools $(RUST_SOURCES) ## Build a wheel into dist/, which GPU machines take as it is
-	. $(BIN)/activate && maturin build --release --quiet --out dist
+ARCH ?= x86_64
+wheel: $(VENV)/.tools ## Build a wheel into dist/ that fits every Linux with glibc 2.28; ARCH=aarch64 cross-compiles
+	@$(BIN)/python tools/wheel.py --arch $(ARCH)
+
+test-wheel: ## Install the wheel in dist/ into empty environments of every Python there is, and try it
+	@$(PYTHON) tools/try_wheel.py
+
+build-report: ## Measure builds and tests in a fresh clone and write docs/building.md
+	@$(PYTHON) tools/build_report.py --write docs/building.md
 
 gpu-tools: ## Install into PYTHON what the tests and benchmarks for GPUs need
 	$(PYTHON) -m pip install --quiet torch 'numpy>=1.24' 'pytest>=8'
@@ -153,14 +144,14 @@ $(VENV)/.release: $(VENV)/.tools
 check-release: build $(VENV)/.release ## Check workflow files, Dockerfile and compose file
 	GT_TEST_RELEASE=1 $(BIN)/python -m pytest tests/test_release.py
 
-lint: build ## Check formatting, warnings and types
+lint: build $(VENV)/.tests ## Check formatting, warnings and types
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	$(BIN)/ruff check python tests examples benches docs simple_launch.py
-	$(BIN)/ruff format --check python tests examples benches docs simple_launch.py
+	cargo clippy --release --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff check python tests examples benches docs tools simple_launch.py
+	$(BIN)/ruff format --check python tests examples benches docs tools simple_launch.py
 	$(BIN)/mypy
 
-$(VENV)/.site: $(VENV)/.tools
+$(VENV)/.site: $(VENV)/.tests
 	$(BIN)/pip install --quiet 'mkdocs>=1.6,<2' 'mkdocs-material>=9.5' 'mkdocstrings[python]>=1.0' rich
 	@touch $@
 
@@ -190,9 +181,13 @@ fuzz fuzz-decoders:
 	mkdir -p fuzz/found && fuzz/target/x86_64-unknown-linux-gnu/release/gt-fuzz \
 		$(LIMIT) -max_len=4096 fuzz/found crates/gt-net/tests/corpus
 
+check-targets: ## Type-check the crates for macOS and Windows, where their standard library can be had
+	$(PYTHON) tests/check_targets.py
+
 clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test test-all coverage torch-coverage torch-extension torch-releases soak repeat chaos chaos-processes bench wheel gpu-tools test-gpu gpu test-aarch64 install-aarch64 lint check-release site docs pictures \
-	fuzz fuzz-decoders clean
+.PHONY: help build demo test soak repeat chaos chaos-processes torch-extension test-all coverage torch- \
+	coverage torch-releases bench wheel test-wheel build-report gpu-tools test-gpu gpu test-aarch64 install- \
+	aarch64 check-release lint site docs pictures fuzz fuzz-decoders check-targets clean

@@ -17,6 +17,9 @@ unsharded_only = pytest.mark.skipif(
 
 embedded_only = pytest.mark.skipif(bool(SERVER), reason="about embedded sessions alone")
 
+#: Looks at processes by /proc.
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+
 one_engine_only = pytest.mark.skipif(
     bool(os.environ.get("GT_BACKEND")), reason="the same with every engine"
 )

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import HEED_CTRL_C, embedded_only
+from processes import HEED_CTRL_C, embedded_only, linux_only
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = embedded_only
@@ -77,6 +77,7 @@ def test_simple_launch():
     assert "2 worker(s)" in out and "test passed" in out
 
 
+@linux_only
 @pytest.mark.parametrize(
     ("ending", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)], ids=["Ctrl-C", "kill"]
 )

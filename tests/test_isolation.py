@@ -10,7 +10,7 @@ from pathlib import Path
 
 import gt
 import pytest
-from processes import cluster, embedded_only
+from processes import cluster, embedded_only, linux_only
 
 pytestmark = embedded_only
 
@@ -72,6 +72,7 @@ def questions(count: int) -> float:
     return sorted(times)[count // 2]
 
 
+@linux_only
 def test_a_client_that_reads_nothing_holds_bounded_memory_and_slows_nobody():
     with cluster(1) as (address, (server, worker)), started(READS_NOTHING, address) as reader:
         before = [memory(process) for process in (server, worker)]

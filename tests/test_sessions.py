@@ -5,6 +5,7 @@ import gc
 import gt
 import numpy as np
 import pytest
+from processes import linux_only
 
 
 def test_a_block_has_a_session_of_its_own():
@@ -68,6 +69,7 @@ def test_a_session_that_is_closed_inside_its_block_says_so():
     assert gt.ones(1).item() == 1
 
 
+@linux_only
 def test_a_closed_session_holds_no_memory():
     def memory() -> int:
         with open("/proc/self/statm") as file:

@@ -6,12 +6,18 @@
 //! - [`local`]: messages over a Unix socket; [`registry`]: the dispatchers on this machine.
 //! - [`address`]: server addresses; [`lock`]: one server per address; [`probe`]: what else listens.
 //! - [`wake`]: wakes a thread that waits on a socket.
-//! - [`resume`]: links that outlive their connections; [`process`]: who is still there.
+//! - [`resume`]: links that outlive their connections; [`process`]: who is still there; [`boot`]:
+//!   which boot of which machine this is.
 //! - [`shm`]: tensor data in shared memory, between processes of one user on one machine.
+//!
+//! What each system does in its own way has a folder with a file for Linux and one for others:
+//! [`shm`], [`process`], [`wake`]; [`local`] has both in `connect`. The feature `portable` chooses
+//! the others' ways of [`shm`] and [`wake`] on Linux, too.
 //!
 //! This crate moves messages, and does not interpret them.
 
 pub mod address;
+mod boot;
 pub mod dealer;
 pub mod error;
 mod gatekeeper;

@@ -1,8 +1,7 @@
 //! A lock file per address, so that a user runs one server at a time on it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -43,8 +42,12 @@ impl AddressLock {
                 .truncate(false)
                 .open(&path)
                 .map_err(error)?;
-            // SAFETY: the descriptor is open as long as `file` lives; the call changes no memory.
-            if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+            let is_held = match file.try_lock() {
+                Ok(()) => false,
+                Err(TryLockError::WouldBlock) => true,
+                Err(TryLockError::Error(reason)) => return Err(error(reason)),
+            };
+            if is_held {
                 if Instant::now() < until {
                     thread::sleep(LOOKING / 10);
                     continue;

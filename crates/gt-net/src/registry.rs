@@ -2,13 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::NetError;
 use crate::keyring::runtime_folder;
-use crate::local::connect;
+use crate::local::{REFUSES_WHEN_FULL, connect};
+use crate::process;
 
 /// A running dispatcher.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,9 +54,7 @@ pub fn running() -> Result<Vec<Found>, NetError> {
 /// The address and process in a server's lock file, if the lock is held.
 fn server(path: &Path) -> Option<(String, u32)> {
     let file = File::open(path).ok()?;
-    // SAFETY: the descriptor is open as long as `file` lives; the call changes no memory.
-    let is_free = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_SH | libc::LOCK_NB) } == 0;
-    if is_free {
+    if file.try_lock_shared().is_ok() {
         return None;
     }
     let text = fs::read_to_string(path).ok()?;
@@ -64,16 +62,20 @@ fn server(path: &Path) -> Option<(String, u32)> {
     Some((address.to_string(), process.parse().ok()?))
 }
 
-/// A program whose socket accepts connections; a dead program's socket is removed. The process id
-/// is no evidence, as it may have been reused, or belong to another container.
-fn program(process: u32, socket: &Path) -> Option<(u32, PathBuf)> {
+/// A program whose socket accepts connections; a dead program's socket is removed. That a process
+/// with its number exists is no evidence, as the number may have been reused, or belong to another
+/// container.
+fn program(number: u32, socket: &Path) -> Option<(u32, PathBuf)> {
     match connect(socket, Duration::ZERO) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-            let _ = fs::remove_file(socket);
+            // A stopped program, whose queue is full, keeps its socket.
+            if !(REFUSES_WHEN_FULL && process::exists(number)) {
+                let _ = fs::remove_file(socket);
+            }
             None
         }
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         // A full accept queue also proves that the program runs.
-        _ => Some((process, socket.to_path_buf())),
+        _ => Some((number, socket.to_path_buf())),
     }
 }

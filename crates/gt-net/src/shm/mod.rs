@@ -1,44 +1,29 @@
 //! Tensor data in shared memory, between processes of one user on one machine.
 //!
-//! A block is an anonymous file (memfd) that its owner keeps open until the receiver has it; the
-//! receiver opens it through the owner's entry in /proc. It begins with a header: a random token
-//! and the length. Nothing is left behind when either process dies.
+//! The sender makes a block and describes it in a message; the receiver opens it by the
+//! description, of which nothing is trusted unchecked. A block begins with a [`Header`]: a random
+//! token and the length.
 //!
-//! A `&[u8]` must not refer to memory that another process may write. So there are two kinds:
-//!
-//! - Most blocks are written once and *sealed*: the kernel then prevents writing and shortening.
-//!   The receiver checks the seals and maps the block without a copy.
-//! - Allocation is expensive (page faults), so data whose length recurs goes in a *reusable* block:
-//!   sealed against shortening only, mapped by both ends, and accessed as atomic [`words`]. The
-//!   receiver copies the values into its own memory.
-//!
-//! [`owned`]: the owner's side; [`received`]: the receiver's; [`kept`]: the receiver's caches.
+//! - [`memfd`]: on Linux, anonymous files that are sealed and mapped.
+//! - [`files`]: on other Unix systems, files in the user's runtime folder that are read.
 
-mod kept;
-mod owned;
-mod received;
-mod words;
+#[cfg(any(test, not(target_os = "linux"), feature = "portable"))]
+mod files;
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+mod memfd;
 
-use std::fs::File;
-use std::io;
-use std::os::fd::AsRawFd;
-
-pub use kept::tidy;
-pub use owned::OwnedBlock;
-pub use received::map;
+#[cfg(any(not(target_os = "linux"), feature = "portable"))]
+pub use files::{OwnedBlock, machine_token, map, tidy};
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+pub use memfd::{OwnedBlock, machine_token, map, tidy};
 
 use crate::error::NetError;
 
+/// Whether blocks are used again, for data whose length recurs.
+pub const ARE_REUSABLE: bool = cfg!(all(target_os = "linux", not(feature = "portable")));
+
 /// Keeps the values aligned for any dtype and vector.
 const HEADER: usize = 64;
-const NAME: &std::ffi::CStr = c"gt-block";
-/// The beginning of such a file's link in /proc.
-const LINK: &str = "/memfd:gt-block";
-
-/// The seals of all blocks: the length is fixed.
-const LENGTH_SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-/// The seals of sealed blocks: the contents are fixed, too.
-const ALL_SEALS: i32 = LENGTH_SEALS | libc::F_SEAL_WRITE;
 
 fn error(text: impl std::fmt::Display) -> NetError {
     NetError::SharedMemory(text.to_string())
@@ -66,38 +51,3 @@ impl Header {
         bytes
     }
 }
-
-/// A file's seals.
-fn seals(file: &File) -> Result<i32, NetError> {
-    // SAFETY: the descriptor is open; the call only reads the file's seals.
-    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) } {
-        seals @ 0.. => Ok(seals),
-        _ => Err(error(io::Error::last_os_error())),
-    }
-}
-
-/// Whether a file cannot be shortened, which would make accesses to its mapping fault.
-fn keeps_length(seals: i32) -> bool {
-    seals & libc::F_SEAL_SHRINK != 0
-}
-
-/// Whether a file can be neither shortened nor written.
-fn is_final(seals: i32) -> bool {
-    keeps_length(seals) && seals & libc::F_SEAL_WRITE != 0
-}
-
-/// Equal for two processes exactly if each can map the other's blocks: same boot, PID namespace
-/// and user.
-pub fn machine_token() -> String {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let space = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    // SAFETY: this call only reads the process's user id.
-    let user = unsafe { libc::geteuid() };
-    if boot.is_empty() || space.as_os_str().is_empty() {
-        return String::new();
-    }
-    format!("{}/{}/{user}", boot.trim(), space.display())
-}
-
-#[cfg(test)]
-mod tests;

@@ -7,6 +7,7 @@ use gt_store::spill::SpillFolder;
 use gt_worker::Engine;
 
 use super::files::Folders;
+use super::system;
 use crate::environment;
 
 /// The memory that a worker may use.
@@ -31,11 +32,11 @@ impl MemoryOptions {
 
     /// The options of a worker on an engine.
     pub fn set<E: Engine>(self, options: gt_worker::Options, engine: &E) -> gt_worker::Options {
-        let most = engine.memory().or_else(host_memory).map(|all| all / 10 * 9);
+        let most = engine.memory().or_else(system::memory).map(|all| all / 10 * 9);
         let memory = self.memory.or(most);
         let spill = self.spill.or(memory).filter(|_| self.has_spill_dir).unwrap_or(0);
         // A quarter of the host's memory is for the tensors of a device that has its own.
-        let host_memory = host_memory().map_or(0, |all| all / 4);
+        let host_memory = system::memory().map_or(0, |all| all / 4);
         gt_worker::Options { memory, spill, host_memory, ..options }
     }
 }
@@ -73,14 +74,4 @@ pub fn spill_folder(parent: Option<&Path>) -> Option<SpillFolder> {
             None
         }
     }
-}
-
-/// The bytes of memory that this process may use: the machine's, or those of its control group.
-fn host_memory() -> Option<u64> {
-    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let total = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let total = total.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024;
-    let files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    let limit = |file| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
-    Some(files.into_iter().filter_map(limit).fold(total, u64::min))
 }

@@ -3,6 +3,7 @@
 //! - [`embedded`]: all cores in one process; [`network`]: one process each.
 //! - [`files`]: work on files beside a worker's turns; [`memory`]: how much a worker may use.
 //! - [`watch`]: a watcher of either, from another process.
+//! - [`system`]: what they ask the operating system.
 
 mod answers;
 pub mod embedded;
@@ -12,6 +13,7 @@ mod log;
 pub mod memory;
 pub mod network;
 mod sharding;
+mod system;
 pub mod watch;
 
 use gt_engine_native::NativeEngine;

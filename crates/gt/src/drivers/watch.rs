@@ -14,6 +14,8 @@ use gt_net::registry::Found;
 use gt_net::{NetError, codec};
 use rustc_hash::FxHashMap;
 
+use super::system;
+
 /// How long a dispatcher may take to answer.
 const LIMIT: Duration = Duration::from_secs(5);
 
@@ -158,12 +160,11 @@ fn name() -> String {
     format!("watcher-{}", std::process::id())
 }
 
-/// The program that a process runs, from `/proc`.
+/// The program that a process runs, in parentheses; empty where the system does not say.
 fn program(process: u32) -> String {
-    let line = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-    let words = line.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    let words = system::arguments(process).unwrap_or_default();
     // The script is more telling than the interpreter.
-    let said = words.skip(1).find(|word| !word.starts_with('-') && !word.is_empty());
+    let said = words.into_iter().skip(1).find(|word| !word.starts_with('-') && !word.is_empty());
     said.map_or_else(String::new, |word| {
         let last = word.lines().next().unwrap_or_default().rsplit('/').next();
         format!("({})", last.unwrap_or_default().chars().take(40).collect::<String>())

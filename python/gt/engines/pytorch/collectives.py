@@ -11,6 +11,7 @@ import os
 import re
 import socket
 import struct
+import sys
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -22,8 +23,8 @@ from gt.engines.collectives import Collectives, Group, Settings
 from gt.engines.engine import Meta
 from gt.engines.pytorch.values import DTYPES
 
-#: Linux's request for an interface's address.
-_SIOCGIFADDR = 0x8915
+#: The request for an interface's address, of macOS and of Linux.
+_SIOCGIFADDR = 0xC020_6921 if sys.platform == "darwin" else 0x8915
 _EXACT = frozenset({"int32", "int64", "float32", "float64"})
 _BYTES = torch.uint8
 

@@ -1,9 +1,8 @@
 //! The endpoint for watchers in other processes: a Unix socket that only this user can open.
 
 use std::fs;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -14,6 +13,7 @@ use gt_ir::message::Message;
 use gt_net::NetError;
 use gt_net::local::{LocalLink, socket_path};
 
+use super::listener::Listener;
 use super::runtime::Runtime;
 
 /// How long a watcher may be silent.
@@ -28,7 +28,7 @@ pub struct Endpoint {
     path: PathBuf,
     /// The socket file's inode, as another session of this process may have replaced the file.
     inode: u64,
-    listener: Arc<UnixListener>,
+    listener: Arc<Listener>,
     has_ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -39,7 +39,7 @@ impl Endpoint {
         let path = socket_path(std::process::id()).ok()?;
         // A stale file of an earlier process with this id, or of an earlier session of this one.
         let _ = fs::remove_file(&path);
-        let listener = Arc::new(UnixListener::bind(&path).ok()?);
+        let listener = Arc::new(Listener::bind(&path).ok()?);
         let inode = fs::symlink_metadata(&path).ok()?.ino();
         let has_ended = Arc::new(AtomicBool::new(false));
         let mut endpoint = Endpoint {
@@ -58,7 +58,7 @@ impl Endpoint {
                     if has_ended.load(Ordering::SeqCst) {
                         break;
                     }
-                    let Ok((stream, _)) = accepted else {
+                    let Ok(stream) = accepted else {
                         // Perhaps out of file descriptors: retry later.
                         thread::sleep(AGAIN);
                         continue;
@@ -78,7 +78,7 @@ impl Endpoint {
     pub fn forget(self) {
         // SAFETY: the listener's thread, which shares the descriptor, does not exist in this
         // process, and nothing else uses it.
-        unsafe { libc::close(self.listener.as_raw_fd()) };
+        unsafe { self.listener.close() };
         std::mem::forget(self);
     }
 }
@@ -86,8 +86,7 @@ impl Endpoint {
 impl Drop for Endpoint {
     fn drop(&mut self) {
         self.has_ended.store(true, Ordering::SeqCst);
-        // SAFETY: the listener is open while `self` lives. Its thread's `accept` fails after this.
-        unsafe { libc::shutdown(self.listener.as_raw_fd(), libc::SHUT_RDWR) };
+        self.listener.stop();
         // The thread ends at once, and never drops a session itself, so joining cannot deadlock.
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

@@ -5,7 +5,8 @@
 //! - [`runtime`]: the cores, the routing of messages between them, and the lock order.
 //! - [`client`]: the session's commands in flight; [`threads`]: the workers' threads.
 //! - [`handover`]: the primitives by which threads hand over work.
-//! - [`watching`]: watchers in other processes; [`endpoint`]: the socket they connect to.
+//! - [`watching`]: watchers in other processes; [`endpoint`] over [`listener`]: the socket they
+//!   connect to.
 //! - [`filing`]: files that its workers read and write.
 //! - [`fork`], [`forks`]: fork safety.
 //!
@@ -19,6 +20,7 @@ mod filing;
 pub mod fork;
 mod forks;
 pub mod handover;
+mod listener;
 mod runtime;
 mod threads;
 mod watching;

@@ -33,6 +33,7 @@ use self::peers::Peers;
 use self::shelf::Shelf;
 use crate::drivers::log::{log_from_environment, log_to_file};
 use crate::drivers::sharding::shard_from_environment;
+use crate::drivers::system::uptime;
 pub use options::{Ask, End, ServerOptions};
 
 /// A server that stands still for so long may lose its peers, and finds that out within so long.
@@ -367,15 +368,6 @@ impl Server {
             self.dispatcher.disconnect(self.started.elapsed(), peer, reason);
         }
     }
-}
-
-/// The time since the machine was started, also while it was suspended.
-fn uptime() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes the time into what it is given, which lives through the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut time) };
-    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
 }
 
 fn open_log(options: &ServerOptions) -> Result<Option<Log>, NetError> {

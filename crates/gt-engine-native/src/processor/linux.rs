@@ -1,7 +1,4 @@
-//! Which processor a thread runs on.
-//!
-//! Who wakes a thread may get it onto his own processor, where the two then take turns instead of
-//! working side by side: in virtual machines an idle processor can look taken to the kernel.
+//! The processor of a thread, from Linux's scheduler.
 
 use std::mem::{MaybeUninit, size_of};
 

@@ -1,13 +1,16 @@
 //! Messages over a Unix socket, between an embedded session and its watchers.
+//!
+//! [`connect`]: connecting to a socket without waiting for a stopped process.
 
-use std::io::{Error, ErrorKind, Read, Write};
-use std::os::fd::FromRawFd;
-use std::os::unix::ffi::OsStrExt;
+mod connect;
+
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+pub use connect::{REFUSES_WHEN_FULL, connect};
 use gt_ir::message::Message;
 
 use crate::codec::{self, MAX_FRAMES};
@@ -32,47 +35,6 @@ pub struct LocalLink {
 /// There is no folder that only this user can access.
 pub fn socket_path(process: u32) -> Result<PathBuf, NetError> {
     Ok(runtime_folder()?.join(format!("embedded-{process}.sock")))
-}
-
-/// Connects to a Unix socket with a timeout, as the accept queue of a stopped process fills up.
-///
-/// # Errors
-/// Nothing listens there, or the queue stays full for `limit`.
-pub fn connect(path: &Path, limit: Duration) -> std::io::Result<UnixStream> {
-    let name = path.as_os_str().as_bytes();
-    // SAFETY: all zero bytes are a valid `sockaddr_un`.
-    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
-    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    // The last byte is the terminator.
-    if name.len() >= address.sun_path.len() {
-        return Err(ErrorKind::InvalidFilename.into());
-    }
-    for (to, from) in address.sun_path.iter_mut().zip(name) {
-        *to = *from as libc::c_char;
-    }
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: the call takes no pointers.
-    let descriptor = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
-    if descriptor < 0 {
-        return Err(Error::last_os_error());
-    }
-    // SAFETY: the descriptor is an open socket that nothing else owns.
-    let stream = unsafe { UnixStream::from_raw_fd(descriptor) };
-    let until = Instant::now() + limit;
-    loop {
-        let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-        // SAFETY: the address is live during the call, and has this size.
-        let status = unsafe { libc::connect(descriptor, (&raw const address).cast(), size) };
-        if status == 0 {
-            stream.set_nonblocking(false)?;
-            return Ok(stream);
-        }
-        match Error::last_os_error() {
-            error if error.kind() != ErrorKind::WouldBlock => return Err(error),
-            _ if Instant::now() >= until => return Err(ErrorKind::TimedOut.into()),
-            _ => std::thread::sleep(Duration::from_millis(10)),
-        }
-    }
 }
 
 impl LocalLink {
@@ -112,7 +74,7 @@ impl LocalLink {
             bytes.extend_from_slice(&(frame.len() as u32).to_le_bytes());
             bytes.extend_from_slice(frame);
         }
-        let sent = self.stream.set_write_timeout(Some(limit));
+        let sent = unless_closed(self.stream.set_write_timeout(Some(limit)));
         sent.and_then(|()| self.stream.write_all(&bytes)).map_err(|error| self.lost(&error))
     }
 
@@ -166,7 +128,7 @@ impl LocalLink {
             if left.is_zero() {
                 return Err(ErrorKind::TimedOut.into());
             }
-            self.stream.set_read_timeout(Some(left))?;
+            unless_closed(self.stream.set_read_timeout(Some(left)))?;
             match (&self.stream).read(&mut bytes[filled..]) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(count) => filled += count,
@@ -175,5 +137,36 @@ impl LocalLink {
             }
         }
         Ok(true)
+    }
+}
+
+/// The result of setting a timeout. macOS takes none for a socket whose peer has closed it, but then
+/// nothing waits: what has arrived is read, and then the end.
+fn unless_closed(set: std::io::Result<()>) -> std::io::Result<()> {
+    set.or_else(|error| match error.kind() {
+        ErrorKind::InvalidInput => Ok(()),
+        _ => Err(error),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_before_the_end_is_received() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let [mut ours, mut theirs] =
+            [ours, theirs].map(|stream| LocalLink::new(stream, "the peer".into()));
+        let limit = Duration::from_secs(5);
+        assert!(ours.receive(Duration::from_millis(5)).unwrap().is_none());
+        theirs.send(&Message::Release { token: 7 }, limit).unwrap();
+        drop(theirs);
+        assert!(matches!(ours.receive(limit), Ok(Some(Message::Release { token: 7 }))));
+        for ended in
+            [ours.receive(limit).err(), ours.send(&Message::Release { token: 7 }, limit).err()]
+        {
+            assert!(ended.unwrap().to_string().contains("it has ended"));
+        }
     }
 }

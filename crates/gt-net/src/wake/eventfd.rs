@@ -1,4 +1,4 @@
-//! Wakes a thread that waits on a socket, by an eventfd.
+//! A wakeup by an event descriptor.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -35,11 +35,5 @@ impl Wake {
 
     pub fn fd(&self) -> RawFd {
         self.fd.as_raw_fd()
-    }
-}
-
-impl Default for Wake {
-    fn default() -> Wake {
-        Wake::new()
     }
 }

@@ -1,0 +1,21 @@
+//! Systems that do not say on which processor a thread runs, such as macOS.
+
+/// Negative: the system does not say.
+pub fn current() -> i32 {
+    -1
+}
+
+/// Leaves the thread where it is: the system has no affinity to set.
+pub fn step_aside() {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_processor_is_named() {
+        assert!(current() < 0);
+        step_aside();
+        assert!(current() < 0);
+    }
+}

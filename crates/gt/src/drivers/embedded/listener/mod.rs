@@ -1,0 +1,86 @@
+//! A Unix socket that a thread listens on until another thread stops it.
+//!
+//! - [`linux`]: a listening socket that is shut down ends its `accept`.
+//! - [`polled`]: on other Unix systems `accept` does not end so: the thread waits for the socket
+//!   and for a wakeup.
+
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+mod linux;
+#[cfg(any(test, not(target_os = "linux"), feature = "portable"))]
+mod polled;
+
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+pub use linux::Listener;
+#[cfg(any(not(target_os = "linux"), feature = "portable"))]
+pub use polled::Listener;
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A way of listening, whose `accept` gives `None` once it is stopped.
+    trait Listens: Sized + Send + Sync {
+        fn bind(path: &PathBuf) -> std::io::Result<Self>;
+        fn accept(&self) -> std::io::Result<UnixStream>;
+        fn stop(&self);
+    }
+
+    macro_rules! listens {
+        ($of:ty) => {
+            impl Listens for $of {
+                fn bind(path: &PathBuf) -> std::io::Result<Self> {
+                    <$of>::bind(path)
+                }
+                fn accept(&self) -> std::io::Result<UnixStream> {
+                    self.accept()
+                }
+                fn stop(&self) {
+                    self.stop();
+                }
+            }
+        };
+    }
+    listens!(Listener);
+    listens!(polled::Listener);
+
+    fn check<L: Listens>(name: &str) {
+        let path = std::env::temp_dir().join(format!("gt-{name}-{}.sock", std::process::id()));
+        let listener = L::bind(&path).unwrap();
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                for _ in 0..2 {
+                    let mut stream = listener.accept().unwrap();
+                    let mut text = [0; 2];
+                    // It waits, although nothing has been sent yet.
+                    stream.read_exact(&mut text).unwrap();
+                    stream.write_all(&text).unwrap();
+                }
+                listener.accept().map(drop)
+            });
+            for text in [b"ab", b"cd"] {
+                let mut stream = UnixStream::connect(&path).unwrap();
+                std::thread::sleep(Duration::from_millis(5));
+                stream.write_all(text).unwrap();
+                let mut answer = [0; 2];
+                stream.read_exact(&mut answer).unwrap();
+                assert_eq!(&answer, text);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+            listener.stop();
+            assert!(thread.join().unwrap().is_err(), "a thread in accept returns");
+        });
+        assert!(listener.accept().is_err(), "it has been stopped for good");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_listens_can_be_stopped() {
+        check::<Listener>("listener");
+        check::<polled::Listener>("polled");
+    }
+}
