@@ -21,7 +21,8 @@ def test_the_stubs_fit_the_module():
 
 
 def test_every_dependency_has_a_line():
-    manifests = ["Cargo.toml", "fuzz/Cargo.toml", "third_party/zmq-sys/Cargo.toml"]
+    manifests = ["Cargo.toml", "fuzz/Cargo.toml"]
+    manifests += [f"third_party/{name}/Cargo.toml" for name in ("libsodium-sys", "zmq-sys")]
     names = set()
     for manifest in [*map(ROOT.joinpath, manifests), *ROOT.glob("crates/*/Cargo.toml")]:
         for section in re.split(r"^\[", manifest.read_text(), flags=re.MULTILINE):
@@ -31,7 +32,7 @@ def test_every_dependency_has_a_line():
     names -= {path.name for path in (ROOT / "crates").iterdir()}
 
     project = (ROOT / "pyproject.toml").read_text().split("[project.scripts]")[0]
-    lists = r"^(?:requires|dependencies|examples|test|docs|release|compare) = \[(.*)\]$"
+    lists = r"^(?:requires|dependencies|examples|test|docs|release|wheel|compare) = \[(.*)\]$"
     for entries in re.findall(lists, project, flags=re.MULTILINE):
         names |= set(re.findall(r'"([\w-]+)', entries))
 

@@ -7,6 +7,7 @@ half as long again as `budgets.txt` allows fails the group.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import subprocess
@@ -111,7 +112,7 @@ def main() -> int:
         names = ", ".join(part.name for part in table[args.group])
         parser.error(f"there is no part {args.only}, expected some of: {names}")
     REPORTS.mkdir(parents=True, exist_ok=True)
-    took, tests = [], []
+    took, tests, rows = [], [], []
     for part in parts:
         print(f"== {part.name}", flush=True)
         began = time.monotonic()
@@ -119,8 +120,10 @@ def main() -> int:
         status, found = run(part)
         took.append((part.name, time.monotonic() - began, status))
         tests += found
+        rows.append({"name": part.name, "seconds": took[-1][1], "tests": len(found)})
         if status:
             break
+    (REPORTS / f"{args.group}.json").write_text(json.dumps(rows))
     is_kept = report(args.group, took, tests)
     if took[-1][2]:
         return 1

@@ -27,9 +27,6 @@ LARGEST = 15_000_000
 ALLOWED = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2", "librt.so.1"}
 ALLOWED |= {"ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 
-#: Files with licences of what is inside, beside GT's own.
-TOOLS = ["ziglang==0.17.*", "cargo-zigbuild>=0.20", "pyelftools>=0.31", "wheel>=0.45"]
-
 
 class Unfit(Exception):
     """A wheel that would not work elsewhere: why, and what to do."""
@@ -45,6 +42,12 @@ def run(*command: str, **options) -> str:
     if done.returncode:
         raise Unfit(f"{command[0]} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
     return done.stdout
+
+
+def tools() -> list[str]:
+    """Return the packages that building a wheel needs: the extra `wheel` in pyproject.toml."""
+    listed = re.search(r"(?m)^wheel = \[(.*)\]$", (ROOT / "pyproject.toml").read_text())[1]
+    return re.findall(r'"([^"]+)"', listed)
 
 
 def check_flags() -> None:
@@ -163,7 +166,7 @@ def main() -> int:
     args = parser.parse_args()
     try:
         check_flags()
-        run(sys.executable, "-m", "pip", "install", "--quiet", *TOOLS)
+        run(sys.executable, "-m", "pip", "install", "--quiet", *tools())
         write_commit()
         made = compile_wheel(f"{args.arch}-unknown-linux-gnu", args.profile)
         wheel = finish(made, args.arch)

@@ -1,0 +1,144 @@
+"""Measure builds, tests and wheels in a fresh clone and write `docs/building.md`: `make build-report` runs this.
+
+Each row is one run on this machine, which should be idle: a build is too long to repeat. Wall time comes from a clock,
+processor time from what the kernel counted for the processes that ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MARK = "<!-- {name}: make build-report -->"
+
+#: A file of each crate whose change is measured, and the most seconds that `make build PROFILE=edit` may take.
+CHANGES = [
+    ("gt-dispatcher", "crates/gt-dispatcher/src/scheduler.rs", 30),
+    ("gt-client", "crates/gt-client/src/tape/mod.rs", 30),
+    ("gt-worker", "crates/gt-worker/src/queue.rs", 60),
+    ("gt-engine-native", "crates/gt-engine-native/src/binary.rs", 60),
+    ("gt-python", "crates/gt-python/src/lib.rs", 60),
+    ("gt-ir", "crates/gt-ir/src/liveness.rs", 120),
+]
+
+
+def timed(command: str, folder: Path) -> tuple[float, float]:
+    """Run a command; return its seconds and its processor seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.monotonic()
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("GT_", "CARGO_", "VIRTUAL_ENV", "MAKE"))}
+    done = subprocess.run(["bash", "-c", command], cwd=folder, env=clean, stdin=subprocess.DEVNULL)
+    seconds = time.monotonic() - began
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        sys.exit(f"'{command}' failed")
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds, used
+
+
+def machine() -> str:
+    """Return the machine in words."""
+    model = "unknown processor"
+    try:
+        model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[1]
+    except (OSError, TypeError):
+        pass
+    rust = subprocess.run(["rustc", "--version"], capture_output=True, text=True).stdout.split()[1]
+    system = f"{platform.system()} {platform.release().split('-')[0]}"
+    return f"{os.cpu_count()} cores, {model}, {system}, Rust {rust}, Python {platform.python_version()}"
+
+
+def minutes(seconds: float) -> str:
+    """Write a time."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
+
+
+def builds(clone: Path) -> list[str]:
+    """Measure `make demo` from nothing, and builds after a change."""
+    rows = ["| what | time | processor time | goal |", "| --- | --- | --- | --- |"]
+
+    def add(what: str, measured: tuple[float, float], goal: str) -> None:
+        seconds, used = measured
+        rows.append(f"| {what} | {minutes(seconds)} | {minutes(used)} | {goal} |")
+        print(rows[-1], flush=True)
+
+    add("`make demo` in a fresh clone", timed("make demo", clone), "4.5 min, 7.5 min")
+    add("`make demo` again", timed("make demo", clone), "20 s")
+    timed("make build PROFILE=edit", clone)
+    touch = clone / "crates/gt-python/src/lib.rs"
+    touch.write_text(touch.read_text() + "\n")
+    add("`make build PROFILE=edit`, all crates, the first time", timed("make build PROFILE=edit", clone), "")
+    for crate, name, goal in CHANGES:
+        path = clone / name
+        text = path.read_text()
+        path.write_text(text + f"\n#[allow(dead_code)]\nfn changed_for_a_measurement() -> u32 {{\n    {len(text)}\n}}\n")
+        add(f"`make build PROFILE=edit` after a change in {crate}", timed("make build PROFILE=edit", clone), f"{goal} s")
+    return rows
+
+
+def tests(clone: Path) -> list[str]:
+    """Measure the parts of `make test`."""
+    rows = ["| part | time | tests |", "| --- | --- | --- |"]
+    seconds, _ = timed("make test", clone)
+    found = json.loads((clone / "target/test-reports/test.json").read_text())
+    rows += [f"| {part['name']} | {minutes(part['seconds'])} | {part['tests']:,} |" for part in found]
+    rows.append(f"| `make test` in all (goal: 10 min) | {minutes(seconds)} | |")
+    return rows
+
+
+def wheels(clone: Path) -> list[str]:
+    """Measure the wheel."""
+    seconds, used = timed("make wheel", clone)
+    (wheel,) = (clone / "dist").glob("*x86_64.whl")
+    size = wheel.stat().st_size / 1e6
+    return [
+        "| wheel | size | time | processor time |",
+        "| --- | --- | --- | --- |",
+        f"| `{wheel.name}` | {size:.1f} MB | {minutes(seconds)} | {minutes(used)} |",
+    ]
+
+
+def replace(page: str, name: str, rows: list[str], form: str = MARK) -> str:
+    """Return the page with another table behind a mark."""
+    mark = form.format(name=name)
+    head, found, rest = page.partition(mark)
+    if not found:
+        sys.exit(f"docs/building.md has no mark '{mark}'")
+    rest = re.sub(r"\A\n+(\|.*\n)*", "", rest)
+    return f"{head}{mark}\n\n" + "\n".join(rows) + f"\n{'' if rest.startswith(chr(10)) else chr(10)}{rest}"
+
+
+SECTIONS = {"builds": builds, "tests": tests, "wheels": wheels}
+
+
+def main() -> int:
+    """Measure; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables into this page")
+    parser.add_argument("--only", choices=SECTIONS, action="append", help="measure this alone")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        clone = Path(folder) / "gt"
+        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+        for name in args.only or SECTIONS:
+            rows = SECTIONS[name](clone)
+            print("\n".join(rows), flush=True)
+            if args.write:
+                page = replace(args.write.read_text(), name, rows)
+                page = re.sub(r"(?m)^Machine: .*$", f"Machine: {machine()}.", page)
+                args.write.write_text(page)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,162 @@
+"""Install the wheel in `dist/` into empty environments and try it as a new user would: `make test-wheel` runs this.
+
+Every Python from 3.10 on that the machine has is tried, with the oldest NumPy that has a wheel for it, with NumPy 1.26 where
+there is one, and with the newest. Programs run with no compiler in their path, no checkout and, where the system allows
+a network of its own for them, no network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: Releases of NumPy that are tried: 1.26, the first 2 and the newest; a Python takes those that have a wheel for it.
+NUMPY = ["numpy==1.26.*", "numpy==2.0.*", "numpy"]
+
+#: Asks a server with a worker, found by its address, and says what a product is.
+CLIENT = """
+import sys, gt, numpy
+gt.connect(sys.argv[1])
+x = gt.from_numpy(numpy.ones((3, 4), dtype="float32"))
+assert (x @ x.T).numpy().tolist() == [[4.0] * 3] * 3
+print(gt.status())
+"""
+
+
+class Failed(Exception):
+    """A step that did not work: what it printed."""
+
+
+def pythons() -> list[Path]:
+    """Return the Pythons from 3.10 on that are found, one for each release."""
+    found: dict[tuple[int, int], Path] = {}
+    places = [Path(folder) for folder in os.environ["PATH"].split(os.pathsep)]
+    places += Path.home().glob(".pyenv/versions/*/bin")
+    for folder in places:
+        for minor in range(10, 20):
+            path = folder / f"python3.{minor}"
+            if path.exists() and (3, minor) not in found:
+                probe = "import ensurepip, sys, venv; print(*sys.version_info[:2])"
+                done = subprocess.run([path, "-c", probe], capture_output=True, text=True)
+                if done.stdout.split() == ["3", str(minor)]:
+                    found[3, minor] = path
+    return [found[version] for version in sorted(found)]
+
+
+def isolated() -> list[str]:
+    """Return the command that takes the network away from a program, or none."""
+    command = ["unshare", "--net", "--map-root-user"]
+    script = "ip link set lo up"
+    if shutil.which("unshare") and shutil.which("ip"):
+        if subprocess.run([*command, "sh", "-c", script], capture_output=True).returncode == 0:
+            return [*command, "sh", "-c", f'{script}; exec "$@"', "-"]
+    return []
+
+
+def run(*command: str | Path, room: Path, timeout: float = 120, **environment: str) -> str:
+    """Run a program in an empty folder with a path of its own. Return what it prints.
+
+    Raises:
+        Failed: It fails, or takes too long.
+    """
+    home = room / "home"
+    home.mkdir(exist_ok=True)
+    # The environment's own programs alone: no compiler, no make, no git.
+    clean = {"PATH": str(room / "venv" / "bin"), "HOME": str(home), "LANG": "C.UTF-8"}
+    try:
+        done = subprocess.run(
+            [*map(str, command)],
+            cwd=home,
+            env={**clean, **environment},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Failed(f"{command} did not end within {timeout:.0f} s: {error.stdout}") from None
+    if done.returncode:
+        raise Failed(f"{command} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def try_cluster(room: Path, prefix: list[str], system: dict[str, str]) -> None:
+    """Start a server and a worker, compute, and look with `gt top`."""
+    program = (
+        "import subprocess, sys, time, json\n"
+        "port = sys.argv[1]\n"
+        "gt = [sys.executable, '-m', 'gt']\n"
+        "server = subprocess.Popen([*gt, 'server', '-p', port])\n"
+        "worker = subprocess.Popen([*gt, 'worker', '-p', port, '--host', 'localhost'])\n"
+        "try:\n"
+        "    client = [sys.executable, 'client.py', f'localhost:{port}']\n"
+        "    subprocess.run(client, check=True, timeout=60)\n"
+        "    seen = subprocess.run([*gt, 'top', f'localhost:{port}', '--once', '--json'],\n"
+        "                          check=True, timeout=60, capture_output=True, text=True)\n"
+        "    assert len(json.loads(seen.stdout)['workers']) == 1, seen.stdout\n"
+        "finally:\n"
+        "    for process in (worker, server):\n"
+        "        process.terminate()\n"
+        "        process.wait(timeout=20)\n"
+    )
+    (room / "home" / "client.py").write_text(CLIENT)
+    (room / "home" / "cluster.py").write_text(program)
+    run(*prefix, room / "venv" / "bin" / "python", "cluster.py", "17923", room=room, **system)
+
+
+def try_wheel(python: Path, wheel: Path, numpy: str, prefix: list[str]) -> str | None:
+    """Try a wheel with a Python and a NumPy. Return the NumPy's version, or None where it has no wheel."""
+    with tempfile.TemporaryDirectory(prefix="gt wheel ") as folder:
+        room = Path(folder)
+        subprocess.run([python, "-m", "venv", room / "venv"], check=True)
+        pip = [room / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet"]
+        pip += ["--disable-pip-version-check", "--only-binary=:all:"]
+        done = subprocess.run([*pip, numpy, wheel], capture_output=True, text=True)
+        if done.returncode:
+            if "No matching distribution" in done.stderr and "numpy" in done.stderr:
+                return None
+            raise Failed(done.stderr)
+        bin_ = room / "venv" / "bin"
+        version = run(bin_ / "python", "-c", "import numpy; print(numpy.__version__)", room=room)
+        run(bin_ / "gt", "--version", room=room)
+        # Paths that begin with a program of the system need its full path.
+        tools = [shutil.which(prefix[0]) or "", *prefix[1:]] if prefix else []
+        system = {"PATH": f"{bin_}:/usr/sbin:/usr/bin:/sbin:/bin"} if tools else {}
+        run(*tools, bin_ / "gt", "demo", room=room, **system)
+        try_cluster(room, tools, system)
+        return version.strip()
+
+
+def main() -> int:
+    """Try the wheel; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--python", type=Path, action="append", help="try this Python alone")
+    args = parser.parse_args()
+    wheels = sorted((ROOT / "dist").glob(f"*{platform.machine()}.whl"))
+    if not wheels:
+        print(f"there is no wheel for {platform.machine()} in dist/: make wheel", file=sys.stderr)
+        return 1
+    wheel = max(wheels, key=lambda path: path.stat().st_mtime)
+    prefix = isolated()
+    print(f"{wheel.name}, {'without' if prefix else 'WITH (unshare is missing)'} a network")
+    for python in args.python or pythons():
+        for numpy in NUMPY:
+            try:
+                version = try_wheel(python, wheel, numpy, prefix)
+            except Failed as error:
+                print(f"{python.name}, {numpy}: FAILED\n{error}", file=sys.stderr)
+                return 1
+            found = f"numpy {version}: works" if version else f"{numpy}: no wheel for this Python"
+            print(f"  {python.name}, {found}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
