@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 #: The crates that have no system's business in them.
-CORES = ["gt-ir", "gt-client", "gt-dispatcher", "gt-policy", "gt-worker"]
+CORES = ["gt-ir", "gt-client", "gt-dispatcher", "gt-policy", "gt-worker", "gt-engine-native"]
 
 #: What is checked for each target; an empty list stands for all crates.
 TARGETS: dict[str, list[str]] = {
