@@ -2,8 +2,8 @@
 
 A target's standard library comes from rustup (`rustup target add TARGET`), or is compiled from its
 source, which a toolchain has as `rust-src` (`rustup component add rust-src`; on Debian the packages
-`rustc-web` and `rust-web-src`, whose compiler is /usr/bin/rustc). Where there is neither, the target
-is skipped, which is said loudly.
+`rustc-web` and `rust-web-src`, whose compiler is /usr/bin/rustc). Where there is neither, the
+target is skipped, which is said loudly.
 
 No C is compiled: cargo takes the build scripts of libzmq and libsodium for done. Nothing is linked.
 """
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 #: The crates that have no system's business in them.
-CORES = ["gt-ir", "gt-client", "gt-dispatcher", "gt-policy", "gt-worker"]
+CORES = ["gt-ir", "gt-client", "gt-dispatcher", "gt-policy", "gt-worker", "gt-engine-native"]
 
 #: What is checked for each target; an empty list stands for all crates.
 TARGETS: dict[str, list[str]] = {
@@ -52,12 +52,12 @@ def find(target: str) -> tuple[str, bool] | None:
 def check(target: str, crates: list[str], compiler: str, compiles_std: bool) -> bool:
     """Run cargo check for a target."""
     command = ["cargo", "check", "--quiet", "--target", target, "--keep-going"]
-    command += ["--target-dir", str(ROOT / "target" / "check-targets")]
     # Nothing is run: optimizing macros and build scripts takes longer than they do.
     command += ["--config", 'profile.dev.package."*".opt-level=0']
     for library in LIBRARIES:
         command += ["--config", f'target.{target}.{library}.rustc-link-lib=["{library}"]']
     environment = {**os.environ, "RUSTC": compiler, "PYO3_NO_PYTHON": "1"}
+    environment.setdefault("CARGO_TARGET_DIR", str(ROOT / "target" / "check-targets"))
     if compiles_std:
         command += ["-Z", "build-std=std,panic_abort"]
         environment["RUSTC_BOOTSTRAP"] = "1"

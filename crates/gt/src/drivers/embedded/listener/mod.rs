@@ -16,51 +16,31 @@ pub use polled::Listener;
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
+    use std::io::{self, Read, Write};
     use std::os::unix::net::UnixStream;
-    use std::path::PathBuf;
+    use std::path::Path;
     use std::time::Duration;
 
     use super::*;
 
-    /// A way of listening, whose `accept` gives `None` once it is stopped.
-    trait Listens: Sized + Send + Sync {
-        fn bind(path: &PathBuf) -> std::io::Result<Self>;
-        fn accept(&self) -> std::io::Result<UnixStream>;
-        fn stop(&self);
-    }
-
-    macro_rules! listens {
-        ($of:ty) => {
-            impl Listens for $of {
-                fn bind(path: &PathBuf) -> std::io::Result<Self> {
-                    <$of>::bind(path)
-                }
-                fn accept(&self) -> std::io::Result<UnixStream> {
-                    self.accept()
-                }
-                fn stop(&self) {
-                    self.stop();
-                }
-            }
-        };
-    }
-    listens!(Listener);
-    listens!(polled::Listener);
-
-    fn check<L: Listens>(name: &str) {
+    fn check<L: Sync>(
+        name: &str,
+        bind: fn(&Path) -> io::Result<L>,
+        accept: fn(&L) -> io::Result<UnixStream>,
+        stop: fn(&L),
+    ) {
         let path = std::env::temp_dir().join(format!("gt-{name}-{}.sock", std::process::id()));
-        let listener = L::bind(&path).unwrap();
+        let listener = bind(&path).unwrap();
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 for _ in 0..2 {
-                    let mut stream = listener.accept().unwrap();
+                    let mut stream = accept(&listener).unwrap();
                     let mut text = [0; 2];
                     // It waits, although nothing has been sent yet.
                     stream.read_exact(&mut text).unwrap();
                     stream.write_all(&text).unwrap();
                 }
-                listener.accept().map(drop)
+                accept(&listener).map(drop)
             });
             for text in [b"ab", b"cd"] {
                 let mut stream = UnixStream::connect(&path).unwrap();
@@ -71,16 +51,16 @@ mod tests {
                 assert_eq!(&answer, text);
             }
             std::thread::sleep(Duration::from_millis(20));
-            listener.stop();
+            stop(&listener);
             assert!(thread.join().unwrap().is_err(), "a thread in accept returns");
         });
-        assert!(listener.accept().is_err(), "it has been stopped for good");
+        assert!(accept(&listener).is_err(), "it has been stopped for good");
         std::fs::remove_file(&path).unwrap();
     }
 
     #[test]
     fn a_thread_that_listens_can_be_stopped() {
-        check::<Listener>("listener");
-        check::<polled::Listener>("polled");
+        check("listener", Listener::bind, Listener::accept, Listener::stop);
+        check("polled", polled::Listener::bind, polled::Listener::accept, polled::Listener::stop);
     }
 }
