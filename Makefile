@@ -14,14 +14,14 @@ PROFILE ?= release
 help: ## Print what each target does
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): $(RUST_SOURCES) tools/build.py tools/check.py
-	@$(PYTHON) tools/check.py
-	@$(PYTHON) tools/build.py --profile $(PROFILE)
+$(STAMP): $(RUST_SOURCES) tools/build_package.py tools/preflight.py
+	@$(PYTHON) tools/preflight.py
+	@$(PYTHON) tools/build_package.py --profile $(PROFILE)
 	@touch $@
 
 $(VENV)/.tools:
-	@$(PYTHON) tools/check.py
-	@$(PYTHON) tools/build.py --tools
+	@$(PYTHON) tools/preflight.py
+	@$(PYTHON) tools/build_package.py --tools
 
 $(VENV)/.tests: $(VENV)/.tools pyproject.toml
 	@echo "  tools for tests"
@@ -34,7 +34,7 @@ demo: build ## Train on handwritten digits, in this process and on a server with
 	@$(BIN)/python -m gt demo
 
 test: build $(VENV)/.tests ## Run all tests that need neither a GPU nor PyTorch; PART= runs one part of them
-	$(BIN)/python tools/test.py test $(if $(PART),--only "$(PART)")
+	$(BIN)/python tools/run_tests.py test $(if $(PART),--only "$(PART)")
 
 HOURS ?= 1
 soak: build $(VENV)/.tests ## Use a cluster for HOURS, and count everything that could grow
@@ -72,7 +72,7 @@ torch-extension: build $(VENV)/.compare ## Build the part of gt.torch in C++
 	else echo "SKIPPED: the part of gt.torch in C++, as there is no C++ compiler"; fi
 
 test-all: torch-extension ## Also install PyTorch and JAX and run the tests with them, GPUs' on a stand-in
-	$(BIN)/python tools/test.py test-all $(if $(PART),--only "$(PART)")
+	$(BIN)/python tools/run_tests.py test-all $(if $(PART),--only "$(PART)")
 
 coverage: build $(VENV)/.compare ## Run PyTorch's operator database on GT and write docs/coverage.md
 	$(BIN)/python tests/coverage/run.py --write docs/coverage.md
@@ -105,7 +105,7 @@ bench: torch-extension ## Measure side by side with PyTorch and write docs/bench
 
 ARCH ?= x86_64
 wheel: $(VENV)/.tools ## Build a wheel into dist/ that fits every Linux with glibc 2.28; ARCH=aarch64 cross-compiles
-	@$(BIN)/python tools/wheel.py --arch $(ARCH)
+	@$(BIN)/python tools/build_wheel.py --arch $(ARCH)
 
 test-wheel: ## Install the wheel in dist/ into empty environments of every Python there is, and try it
 	@$(PYTHON) tools/try_wheel.py

@@ -72,6 +72,16 @@ class Stage:
         print(f"{start}  {self.title}: {result or 'done'}, {seconds:.1f} s", flush=True)
 
 
+def take(raw: bytes, stage: Stage, lines: deque) -> None:
+    """Show a line as progress if it is that, else keep it."""
+    line = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", raw.decode(errors="replace")).strip()
+    if found := PROGRESS.search(line):
+        done, total, names = found.groups()
+        stage.show(f"{done} of {total} crates ({names or 'linking'})")
+    elif line:
+        lines.append(line)
+
+
 def follow(stage: Stage, command: list[str], environment: dict[str, str]) -> deque:
     """Run a program and show its progress. Return its last lines.
 
@@ -87,13 +97,9 @@ def follow(stage: Stage, command: list[str], environment: dict[str, str]) -> deq
         # Progress ends with a carriage return, everything else with a newline.
         while chunk := process.stdout.read1(1 << 16):
             *whole, rest = re.split(rb"[\r\n]", rest + chunk)
-            for line in (part.decode(errors="replace").strip() for part in whole):
-                line = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", line)
-                if found := PROGRESS.search(line):
-                    done, total, names = found.groups()
-                    stage.show(f"{done} of {total} crates ({names or 'linking'})")
-                elif line:
-                    lines.append(line)
+            for line in whole:
+                take(line, stage, lines)
+        take(rest, stage, lines)
     if process.returncode:
         raise Failed(f"{command[0]} {command[1]} failed", lines)
     return lines
@@ -155,7 +161,7 @@ def compile_library(profile: str) -> None:
         "PIP_QUIET": "2",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
-    command = [str(BIN / "maturin"), "develop", "--quiet", "--profile", profile]
+    command = [str(BIN / "maturin"), "develop", "--profile", profile]
     try:
         follow(stage, command, environment)
     except Failed as error:

@@ -1,0 +1,171 @@
+"""The tools behind `make build` and `make test`: what is missing is one line, before minutes were spent."""
+
+import errno
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import build_package as build
+import build_wheel as wheel
+import preflight as check
+import pytest
+import run_tests as runner
+import suites
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def program(folder: Path, name: str, text: str) -> None:
+    """Put a program into a folder that stands for the PATH."""
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def missing(function, *words: str) -> None:
+    """A check fails with one line that has these words."""
+    with pytest.raises(check.Missing) as found:
+        function()
+    assert "\n" not in str(found.value), found.value
+    assert all(word in str(found.value) for word in words), found.value
+
+
+def test_this_machine_has_what_a_build_needs():
+    done = subprocess.run([sys.executable, ROOT / "tools/preflight.py"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_all_that_is_missing_is_printed_with_what_to_do(tmp_path):
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools/preflight.py"],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    lines = done.stderr.splitlines()
+    assert done.returncode == 1 and len(lines) == 2, done.stderr
+    assert lines[0].startswith("cannot build: there is no cargo: install Rust")
+    assert lines[1] == "cannot build: there is no C compiler (cc, gcc, clang): apt install build-essential"
+
+
+def test_an_old_rust(tmp_path, monkeypatch):
+    program(tmp_path, "cargo", "echo 'cargo 1.95.0 (f2d3ce0bd 2026-03-21)'")
+    program(tmp_path, "rustc", "echo 'rustc 1.63.0 (4b91a6ea7 2022-08-08)'")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    missing(check.check_rust, "rustc 1.63.0", "too old", "1.90 or newer", "rustup update")
+
+
+def test_an_old_python(monkeypatch):
+    monkeypatch.setattr(sys, "version_info", (3, 8, 18))
+    missing(check.check_python, "Python 3.8 runs", "3.10 or newer", "PYTHON=python3.10 make build")
+
+
+def test_an_old_c_library(monkeypatch):
+    monkeypatch.setattr(os, "confstr", lambda name: "glibc 2.17")
+    missing(check.check_system, "glibc is 2.17", "2.28 or newer")
+    monkeypatch.setattr(os, "confstr", lambda name: None)
+    missing(check.check_system, "no GNU C library")
+
+
+def test_no_compiler_or_an_old_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    missing(check.check_compiler, "no C++ compiler (no-such-compiler)", "build-essential")
+    program(tmp_path, "old-compiler", "exit 1")
+    monkeypatch.setenv("CXX", str(tmp_path / "old-compiler"))
+    missing(check.check_compiler, "old-compiler", "GCC 8 or Clang 7")
+
+
+def test_a_full_disk_and_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
+    monkeypatch.setenv("CARGO_TARGET_DIR", str(tmp_path))
+    usage = shutil.disk_usage(tmp_path)._replace(free=2_000_000_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    missing(check.check_folder, str(tmp_path), "2.0 GB left", "3.0 GB", "CARGO_TARGET_DIR")
+
+    def refuse(**_):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    missing(check.check_folder, str(ROOT), "cannot be written (Read-only file system)")
+
+
+def test_another_package_of_the_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(check, "ROOT", str(tmp_path))
+    check.check_environment()
+    other = tmp_path / ".venv/lib/python3.11/site-packages/gt"
+    other.mkdir(parents=True)
+    missing(check.check_environment, str(other), "another package called gt", "pip uninstall gt")
+
+
+def test_a_second_build_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    with build.lock():
+        with pytest.raises(build.Failed, match=f"process {os.getpid()} builds in this checkout"):
+            build.lock()
+    build.lock().close()
+
+
+def test_why_nothing_was_downloaded(monkeypatch):
+    for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    lines = ["Caused by:", "[6] Could not resolve hostname (Could not resolve host: example.org)"]
+    assert "there is no network, or it wants a proxy" in build.download_advice("crates", lines)
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    assert "through HTTPS_PROXY=http://proxy:3128" in build.download_advice("crates", lines)
+    other = build.download_advice("crates", ["the lock file needs to be updated"])
+    assert other == "crates could not be downloaded: the reason stands above"
+
+
+def test_a_stage_shows_progress_and_what_failed(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(build, "PACE", 0)
+    program(tmp_path, "cargo", r"printf 'Building [==>  ] 3/12: gt-ir, faer\rerror: no'; exit 3")
+    with pytest.raises(build.Failed) as failed:
+        build.follow(build.Stage("compile"), [str(tmp_path / "cargo"), "build"], dict(os.environ))
+    assert "compile: 3 of 12 crates (gt-ir, faer), 0 s" in capsys.readouterr().out
+    # What stands behind the last end of a line counts, too.
+    assert failed.value.lines == ["error: no"]
+
+
+def test_flags_for_one_processor_make_no_wheel(monkeypatch):
+    wheel.check_flags()
+    monkeypatch.setenv("RUSTFLAGS", "-C target-cpu=native")
+    with pytest.raises(wheel.Unfit, match="RUSTFLAGS=-C target-cpu=native"):
+        wheel.check_flags()
+
+
+def test_suites_exist_and_every_part_has_a_budget():
+    budgets = runner.budgets()
+    for parts in suites.groups().values():
+        for part in parts:
+            assert part.name in budgets
+            for word in part.command:
+                path = word.removeprefix("--ignore=")
+                assert not path.startswith("tests/") or (ROOT / path).exists(), path
+
+
+def test_a_part_that_takes_half_as_long_again_fails(capsys):
+    budget = runner.budgets()["server"]
+    assert runner.report("test", [("server", 1.4 * budget, 0)], [])
+    assert not runner.report("test", [("server", 1.6 * budget, 0)], [(2.5, "server: slow")])
+    printed = capsys.readouterr().out
+    assert "EXCEEDED by more than half" in printed and "2.50 s  server: slow" in printed
+
+
+def test_the_lock_is_freed_with_its_process(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    code = f"import sys; sys.path.insert(0, {str(ROOT / 'tools')!r}); import build_package as build, pathlib\n"
+    code += f"build.ROOT = pathlib.Path({str(tmp_path)!r}); held = build.lock(); print('held', flush=True)\n"
+    code += "sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(build.Failed, match=f"process {process.pid} builds"):
+            build.lock()
+        process.kill()
+        process.wait(timeout=10)
+        with build.lock() as file:
+            fcntl.flock(file, fcntl.LOCK_UN)
