@@ -142,7 +142,7 @@ def fetch_sources() -> None:
     stage = Stage("sources of the libraries")
     environment = {"CARGO_NET_RETRY": "1", "CARGO_HTTP_TIMEOUT": "20", **os.environ}
     try:
-        follow(stage, ["cargo", "fetch", "--locked"], environment)
+        follow(stage, ["cargo", "fetch"], environment)
     except Failed as error:
         raise Failed(download_advice("crates", error.lines), error.lines) from None
     stage.done()
