@@ -31,7 +31,8 @@ NAMED = {"six elementwise operations of 10^6": elementwise, "attention, 8 x 256 
 NAMED |= {
     name: run
     for name, run in works("gt").items()
-    if name.split()[0] in ("svd", "eigh", "solve", "cholesky", "qr", "lu", "fft", "rfft", "inv", "sort")
+    if name.split()[0]
+    in ("svd", "eigh", "solve", "cholesky", "qr", "lu", "fft", "rfft", "inv", "sort")
 }
 
 for run in NAMED.values():

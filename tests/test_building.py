@@ -35,7 +35,9 @@ def missing(function, *words: str) -> None:
 
 
 def test_this_machine_has_what_a_build_needs():
-    done = subprocess.run([sys.executable, ROOT / "tools/preflight.py"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools/preflight.py"], capture_output=True, text=True
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -49,7 +51,10 @@ def test_all_that_is_missing_is_printed_with_what_to_do(tmp_path):
     lines = done.stderr.splitlines()
     assert done.returncode == 1 and len(lines) == 2, done.stderr
     assert lines[0].startswith("cannot build: there is no cargo: install Rust")
-    assert lines[1] == "cannot build: there is no C compiler (cc, gcc, clang): apt install build-essential"
+    assert (
+        lines[1]
+        == "cannot build: there is no C compiler (cc, gcc, clang): apt install build-essential"
+    )
 
 
 def test_an_old_rust(tmp_path, monkeypatch):

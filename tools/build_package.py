@@ -184,6 +184,7 @@ def lock():
     except OSError:
         file.seek(0)
         who = file.read().strip() or "another process"
+        file.close()
         raise Failed(f"{who} builds in this checkout: wait until it is done") from None
     file.truncate(0)
     file.write(f"process {os.getpid()}")
@@ -195,7 +196,9 @@ def main() -> int:
     """Build; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--profile", default="release", help="cargo's profile (default: release)")
-    parser.add_argument("--tools", action="store_true", help="the environment alone, no compilation")
+    parser.add_argument(
+        "--tools", action="store_true", help="the environment alone, no compilation"
+    )
     args = parser.parse_args()
     try:
         held = lock()

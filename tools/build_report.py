@@ -36,7 +36,11 @@ def timed(command: str, folder: Path) -> tuple[float, float]:
     """Run a command; return its seconds and its processor seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.monotonic()
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("GT_", "CARGO_", "VIRTUAL_ENV", "MAKE"))}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("GT_", "CARGO_", "VIRTUAL_ENV", "MAKE"))
+    }
     done = subprocess.run(["bash", "-c", command], cwd=folder, env=clean, stdin=subprocess.DEVNULL)
     seconds = time.monotonic() - began
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -77,12 +81,23 @@ def builds(clone: Path) -> list[str]:
     timed("make build PROFILE=edit", clone)
     touch = clone / "crates/gt-python/src/lib.rs"
     touch.write_text(touch.read_text() + "\n")
-    add("`make build PROFILE=edit`, all crates, the first time", timed("make build PROFILE=edit", clone), "")
+    add(
+        "`make build PROFILE=edit`, all crates, the first time",
+        timed("make build PROFILE=edit", clone),
+        "",
+    )
     for crate, name, goal in CHANGES:
         path = clone / name
         text = path.read_text()
-        path.write_text(text + f"\n#[allow(dead_code)]\nfn changed_for_a_measurement() -> u32 {{\n    {len(text)}\n}}\n")
-        add(f"`make build PROFILE=edit` after a change in {crate}", timed("make build PROFILE=edit", clone), f"{goal} s")
+        path.write_text(
+            text
+            + f"\n#[allow(dead_code)]\nfn changed_for_a_measurement() -> u32 {{\n    {len(text)}\n}}\n"
+        )
+        add(
+            f"`make build PROFILE=edit` after a change in {crate}",
+            timed("make build PROFILE=edit", clone),
+            f"{goal} s",
+        )
     return rows
 
 
@@ -91,7 +106,9 @@ def tests(clone: Path) -> list[str]:
     rows = ["| part | time | tests |", "| --- | --- | --- |"]
     seconds, _ = timed("make test", clone)
     found = json.loads((clone / "target/test-reports/test.json").read_text())
-    rows += [f"| {part['name']} | {minutes(part['seconds'])} | {part['tests']:,} |" for part in found]
+    rows += [
+        f"| {part['name']} | {minutes(part['seconds'])} | {part['tests']:,} |" for part in found
+    ]
     rows.append(f"| `make test` in all (goal: 10 min) | {minutes(seconds)} | |")
     return rows
 
@@ -115,7 +132,11 @@ def replace(page: str, name: str, rows: list[str], form: str = MARK) -> str:
     if not found:
         sys.exit(f"docs/building.md has no mark '{mark}'")
     rest = re.sub(r"\A\n+(\|.*\n)*", "", rest)
-    return f"{head}{mark}\n\n" + "\n".join(rows) + f"\n{'' if rest.startswith(chr(10)) else chr(10)}{rest}"
+    return (
+        f"{head}{mark}\n\n"
+        + "\n".join(rows)
+        + f"\n{'' if rest.startswith(chr(10)) else chr(10)}{rest}"
+    )
 
 
 SECTIONS = {"builds": builds, "tests": tests, "wheels": wheels}

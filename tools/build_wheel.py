@@ -107,10 +107,14 @@ def check_module(module: Path) -> None:
             raise Unfit(f"the module asks for {', '.join(sorted(others))}, which systems may lack")
         section = elf.get_section_by_name(".gnu.version_r")
         names = [entry.name for _, entries in section.iter_versions() for entry in entries]
-    versions = [tuple(map(int, name[6:].split("."))) for name in names if re.match(r"GLIBC_\d", name)]
+    versions = [
+        tuple(map(int, name[6:].split("."))) for name in names if re.match(r"GLIBC_\d", name)
+    ]
     newest = max(versions, default=GLIBC)
     if newest > GLIBC:
-        raise Unfit(f"the module asks for glibc {'.'.join(map(str, newest))}, expected 2.28 at most")
+        raise Unfit(
+            f"the module asks for glibc {'.'.join(map(str, newest))}, expected 2.28 at most"
+        )
 
 
 def check_processor(wheel: Path) -> str:
@@ -129,7 +133,9 @@ def check_processor(wheel: Path) -> str:
     packages = run(sys.executable, "-c", "import numpy; print(numpy.__path__[0] + '/..')").strip()
     environment["PYTHONPATH"] += os.pathsep + packages
     try:
-        printed = run(emulator, "-cpu", "Nehalem", python, "-c", program, env=environment, timeout=300)
+        printed = run(
+            emulator, "-cpu", "Nehalem", python, "-c", program, env=environment, timeout=300
+        )
     except (Unfit, subprocess.TimeoutExpired) as error:
         raise Unfit(f"the wheel cannot be imported on x86-64-v2: {error}") from None
     if printed.strip() != "12.0":
@@ -149,12 +155,16 @@ def finish(made: Path, arch: str) -> Path:
     licences = {path.name for path in folder.glob("*.dist-info/licenses/**/*") if path.is_file()}
     sboms = list(folder.glob("*.dist-info/sboms/*.json"))
     if len(licences) < 2 or not sboms:
-        raise Unfit(f"the wheel has licences {sorted(licences)} and {len(sboms)} SBOMs: more are expected")
+        raise Unfit(
+            f"the wheel has licences {sorted(licences)} and {len(sboms)} SBOMs: more are expected"
+        )
     output.mkdir(exist_ok=True)
     printed = run(sys.executable, "-m", "wheel", "pack", str(folder), "--dest-dir", str(output))
     wheel = output / re.search(r"([\w.+-]+\.whl)", printed)[1]
     if wheel.stat().st_size > LARGEST:
-        raise Unfit(f"{wheel.name} has {wheel.stat().st_size:,} bytes, expected {LARGEST:,} at most")
+        raise Unfit(
+            f"{wheel.name} has {wheel.stat().st_size:,} bytes, expected {LARGEST:,} at most"
+        )
     return wheel
 
 

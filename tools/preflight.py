@@ -90,7 +90,8 @@ def check_rust():
             )
         if version(found) < oldest:
             raise Missing(
-                "%s is too old, %s or newer is needed: rustup update" % (found.strip(), dotted(oldest))
+                "%s is too old, %s or newer is needed: rustup update"
+                % (found.strip(), dotted(oldest))
             )
 
 
@@ -124,9 +125,13 @@ def check_system():
     try:
         name, number = os.confstr("CS_GNU_LIBC_VERSION").split()
     except (ValueError, AttributeError, OSError):
-        raise Missing("this system has no GNU C library: GT builds with glibc %s or newer" % dotted(GLIBC))
+        raise Missing(
+            "this system has no GNU C library: GT builds with glibc %s or newer" % dotted(GLIBC)
+        )
     if version(number) < GLIBC:
-        raise Missing("glibc is %s, %s or newer is needed: use a newer system" % (number, dotted(GLIBC)))
+        raise Missing(
+            "glibc is %s, %s or newer is needed: use a newer system" % (number, dotted(GLIBC))
+        )
 
 
 def check_folder():

@@ -48,7 +48,9 @@ def run_cargo(part: Part) -> tuple[int, list[tuple[float, str]]]:
     name, found, kept = "", [], []
     with process:
         for line in process.stdout:
-            if running := re.match(r"\s+(?:Running (?:unittests )?(\S+) \(.*?([\w-]+)-\w+\)|Doc-tests (\S+))", line):
+            if running := re.match(
+                r"\s+(?:Running (?:unittests )?(\S+) \(.*?([\w-]+)-\w+\)|Doc-tests (\S+))", line
+            ):
                 name = f"{running[2]} {running[1]}" if running[1] else f"{running[3]} documentation"
                 kept = []
             elif result := re.match(r"test result: (\w+)\. (.*) finished in ([\d.]+)s", line):
@@ -57,7 +59,9 @@ def run_cargo(part: Part) -> tuple[int, list[tuple[float, str]]]:
                     print(f"  {name}: {result[1]}. {result[2]} {result[3]} s", flush=True)
                 if result[1] != "ok":
                     print("".join(kept), flush=True)
-            elif not re.match(r"test .* ok$|\s+(Compiling|Finished|Downloaded|Fresh|Blocking)", line):
+            elif not re.match(
+                r"test .* ok$|\s+(Compiling|Finished|Downloaded|Fresh|Blocking)", line
+            ):
                 kept.append(line)
                 if line.startswith(("error", "warning")):
                     print(line, end="", flush=True)

@@ -15,12 +15,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 
-#: Tests that measure time, memory or processors of the whole machine: they run alone, after the others.
+#: Tests that measure time, memory or processors of the whole machine, or what happens within half a second: they run
+#: alone, after the others.
 ALONE = [
     "tests/test_isolation.py",
     "tests/test_lifecycle.py",
     "tests/test_policy.py",
     "tests/test_soak.py",
+    "tests/test_trace.py",
     "tests/engines/test_collectives.py",
 ]
 
@@ -139,8 +141,10 @@ def without(paths: list[str]) -> list[str]:
     return [f"--ignore={path}" for path in paths]
 
 
-#: The Rust tests compile the cores with overflow checks and debug assertions; libraries are those of the build.
-CARGO = ["cargo", "test", "--release", "--config", "tools/checked.toml"]
+#: Rust tests link with what the build compiled. The simulation alone compiles the cores again, with overflow checks and
+#: debug assertions: it is what reaches their corners.
+CARGO = ["cargo", "test", "--release"]
+CHECKED = ["--config", "tools/checked.toml"]
 
 
 def groups() -> dict[str, list[Part]]:
@@ -149,7 +153,8 @@ def groups() -> dict[str, list[Part]]:
     all_of_torch = {"GT_TEST_ALL": "1"}
     return {
         "test": [
-            Part("rust", [*CARGO, "--workspace", "--exclude", "gt-python"]),
+            Part("rust", [*CARGO, "--workspace", "--exclude", "gt-python", "--exclude", "gt-sim"]),
+            Part("simulation", [*CARGO, *CHECKED, "-p", "gt-sim"]),
             Part("rust threads", [*CARGO, "-p", "gt", "--features", "model", "--test", "handover"]),
             Part("python", pytest("tests", *without(ALONE))),
             Part("python alone", pytest(*ALONE, processes=1)),
