@@ -1,7 +1,8 @@
-"""Measure the build of `make build` beside the wheel's, in one run, and write the table "Speed" of docs/building.md.
+"""Measure what `make build` builds beside a wheel, and write a table of docs/building.md.
 
-Rounds alternate between the sides, each in processes of its own; the table has medians, and the build against itself (A/A),
-which is the noise. The wheel is the newest of `dist/`, or `--wheel`; any other one can be compared as well.
+Rounds alternate between the sides, each in processes of its own; the table has medians, and the
+build against itself (A/A), which is the noise. The wheel is the newest of `dist/`, or `--wheel`;
+any other one can be compared as well.
 """
 
 from __future__ import annotations

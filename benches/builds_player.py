@@ -1,7 +1,9 @@
-"""One side of the benchmark of builds; see builds.py. Reads a name a line and answers with its median time.
+"""One side of the benchmark of builds; see builds.py.
 
-`names` answers with what there is: elementwise operations, and the works of operations_works.py that are computed by
-libraries (matrices, Fourier transforms).
+Reads the name of a work from each line and answers with its median time.
+
+`names` answers with what there is: elementwise operations, and the works of operations_works.py
+that are computed by libraries (matrices, Fourier transforms).
 """
 
 import json

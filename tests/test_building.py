@@ -1,4 +1,4 @@
-"""The tools behind `make build` and `make test`: what is missing is one line, before minutes were spent."""
+"""The tools behind `make build` and `make test`: what is missing is one line, at once."""
 
 import errno
 import fcntl
@@ -161,11 +161,18 @@ def test_a_part_that_takes_half_as_long_again_fails(capsys):
 
 def test_the_lock_is_freed_with_its_process(tmp_path, monkeypatch):
     monkeypatch.setattr(build, "ROOT", tmp_path)
-    code = f"import sys; sys.path.insert(0, {str(ROOT / 'tools')!r}); import build_package as build, pathlib\n"
-    code += f"build.ROOT = pathlib.Path({str(tmp_path)!r}); held = build.lock(); print('held', flush=True)\n"
-    code += "sys.stdin.read()"
+    code = (
+        "import pathlib, sys\n"
+        "sys.path.insert(0, sys.argv[1])\n"
+        "import build_package as build\n"
+        "build.ROOT = pathlib.Path(sys.argv[2])\n"
+        "held = build.lock()\n"
+        "print('held', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", code, str(ROOT / "tools"), str(tmp_path)]
     with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout.readline() == "held\n"
         with pytest.raises(build.Failed, match=f"process {process.pid} builds"):

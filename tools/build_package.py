@@ -1,7 +1,7 @@
 """Build GT into the virtual environment `.venv`: `make build` runs this.
 
-One line a stage; a stage that takes long shows how far it is. Where a stage fails, the end of what its program printed
-follows, behind one line that says what to do.
+One line a stage; a stage that takes long shows how far it is. Where a stage fails, the end of what
+its program printed follows, behind one line that says what to do.
 """
 
 import argparse
@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 BIN = VENV / "bin"
 
-#: What is installed to build and to run; tests and examples have lists of their own in pyproject.toml.
+#: What is installed to build and to run; tests and examples have lists of their own in
+#: pyproject.toml.
 TOOLS = ["maturin>=1.9,<2", "numpy>=1.24", "tqdm"]
 
 #: Seconds between two lines of progress where there is no terminal.
@@ -29,8 +30,9 @@ PROGRESS = re.compile(r"Building \[[=> ]*\] (\d+)/(\d+)(?:: (.*))?")
 
 #: What a program that finds no network prints, and what a proxy that does not let it through.
 NO_NETWORK = re.compile(
-    r"(?i)could not resolve|dns error|name resolution|network is unreachable|connection refused|timed? ?out"
-    r"|failed to connect|newconnectionerror|proxyerror|couldn't connect|no route to host|spurious network"
+    r"(?i)could not resolve|dns error|name resolution|network is unreachable|connection refused"
+    r"|timed? ?out|failed to connect|newconnectionerror|proxyerror|couldn't connect"
+    r"|no route to host|spurious network"
     r"|failed to download|could not find a version"
 )
 
@@ -170,7 +172,7 @@ def compile_library(profile: str) -> None:
         if "No space left on device" in lines:
             advice = "the disk is full: make room, or set CARGO_TARGET_DIR to another disk"
         elif "signal: 9" in lines:
-            advice = "a compiler was killed, which needs 2 GB of free memory: CARGO_BUILD_JOBS=1 make build"
+            advice = "a compiler was killed: 2 GB of memory are needed, or CARGO_BUILD_JOBS=1"
         raise Failed(advice, error.lines) from None
     stage.done()
 

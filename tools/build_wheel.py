@@ -1,7 +1,8 @@
-"""Build a wheel that fits every Linux with glibc 2.28 or newer into `dist/`: `make wheel` runs this.
+"""Build a wheel that fits every Linux with glibc 2.28 into `dist/`: `make wheel` runs this.
 
-Zig's compiler and linker stand in for the system's, so that the C library's symbols are those of 2.28 and the C++ library
-is inside; the same builds for another processor (`ARCH=aarch64`). Debug information goes into a file of its own.
+Zig's compiler and linker stand in for the system's, so that the C library's symbols are those of
+2.28 and the C++ library is inside; the same builds for another processor (`ARCH=aarch64`). Debug
+information goes into a file of its own.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def compile_wheel(target: str, profile: str) -> Path:
 
 
 def split_debug(module: Path, debug: Path) -> None:
-    """Move a module's debug information into a file of its own, which debuggers find by its name."""
+    """Move a module's debug information into a file of its own, which its name leads to."""
     objcopy = [sys.executable, "-m", "ziglang", "objcopy"]
     if shutil.which("objcopy") and "x86-64" in run("file", "-b", str(module)).lower():
         objcopy = ["objcopy"]

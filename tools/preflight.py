@@ -1,6 +1,7 @@
 """Checks, in a second, that GT can be built here: what is missing costs one line and not minutes.
 
-Written so that any Python 3 can read it, since a Python that is too old is one of the things it finds.
+Written so that any Python 3 can read it, since a Python that is too old is one of the things it
+finds.
 """
 
 import glob

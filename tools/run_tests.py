@@ -1,7 +1,7 @@
 """Run a group of tests, part after part: `make test` and `make test-all` run this.
 
-At the end it prints how long each part took and which 20 tests were slowest. In CI (where `CI` is set) a part that takes
-half as long again as `budgets.txt` allows fails the group.
+At the end it prints how long each part took and which 20 tests were slowest. In CI (where `CI` is
+set) a part that takes half as long again as `budgets.txt` allows fails the group.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ SLOWEST = 20
 
 #: How far a part may exceed its budget in CI.
 TOLERANCE = 1.5
+
+
+#: What cargo prints before it runs a program of tests.
+PROGRAM = re.compile(r"\s+(?:Running (?:unittests )?(\S+) \(.*?([\w-]+)-\w+\)|Doc-tests (\S+))")
 
 
 def budgets() -> dict[str, float]:
@@ -48,9 +52,7 @@ def run_cargo(part: Part) -> tuple[int, list[tuple[float, str]]]:
     name, found, kept = "", [], []
     with process:
         for line in process.stdout:
-            if running := re.match(
-                r"\s+(?:Running (?:unittests )?(\S+) \(.*?([\w-]+)-\w+\)|Doc-tests (\S+))", line
-            ):
+            if running := PROGRAM.match(line):
                 name = f"{running[2]} {running[1]}" if running[1] else f"{running[3]} documentation"
                 kept = []
             elif result := re.match(r"test result: (\w+)\. (.*) finished in ([\d.]+)s", line):

@@ -1,8 +1,9 @@
 """The parts that the tests consist of, and which suites run again in another form, and why.
 
-Every test runs once, in this process's own session and on the engine that is found. Some run again: on a server,
-with everything sharded over three workers, and on each engine. Each form repeats the suites in which something can
-differ there, and leaves out those in which nothing can: the reasons stand beside the lists.
+Every test runs once, in this process's own session and on the engine that is found. Some run
+again: on a server, with everything sharded over three workers, and on each engine. Each form
+repeats the suites in which something can differ there, and leaves out those in which nothing can:
+the reasons stand beside the lists.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 
-#: Tests that measure time, memory or processors of the whole machine, or what happens within half a second: they run
-#: alone, after the others.
+#: Tests that measure time, memory or processors of the whole machine, or what happens within half
+#: a second: they run alone, after the others.
 ALONE = [
     "tests/test_isolation.py",
     "tests/test_lifecycle.py",
@@ -26,10 +27,11 @@ ALONE = [
     "tests/engines/test_collectives.py",
 ]
 
-#: What a server may change: everything that crosses a link (data of every dtype, errors, waits, sessions, signals, hot
-#: paths, recovery) and programs as users write them. Left out: suites that begin servers of their own, which run so
-#: already; those of one process (text, types, loaders, files' formats); and operations one by one, since a stream of
-#: instructions is the same in both forms and each operation's encoding is tested in gt-ir.
+#: What a server may change: everything that crosses a link (data of every dtype, errors, waits,
+#: sessions, signals, hot paths, recovery) and programs as users write them. Left out: suites that
+#: begin servers of their own, which run so already; those of one process (text, types, loaders,
+#: files' formats); and operations one by one, since a stream of instructions is the same in both
+#: forms and each operation's encoding is tested in gt-ir.
 ON_SERVER = [
     "tests/test_amp.py",
     "tests/test_arrays.py",
@@ -55,9 +57,10 @@ ON_SERVER = [
     "tests/ops/test_random.py",
 ]
 
-#: What sharding may change: the numbers of every operation and of its gradient, with uneven shards, and what is built
-#: of them. Left out: composites and modules that consist of such operations and are compared with PyTorch once
-#: (their instructions are those of tests/ops), servers, tools, files and loaders.
+#: What sharding may change: the numbers of every operation and of its gradient, with uneven
+#: shards, and what is built of them. Left out: composites and modules that consist of such
+#: operations and are compared with PyTorch once (their instructions are those of tests/ops),
+#: servers, tools, files and loaders.
 SHARDED = [
     "tests/test_arrays.py",
     "tests/test_autograd.py",
@@ -76,8 +79,9 @@ SHARDED = [
     "tests/optim",
 ]
 
-#: What an engine may change: the numbers of each operation, and how plans of several are run. Left out: everything that
-#: is decided before an engine is asked (text, signals, sessions, sharding, the client's composites).
+#: What an engine may change: the numbers of each operation, and how plans of several are run. Left
+#: out: everything that is decided before an engine is asked (text, signals, sessions, sharding,
+#: the client's composites).
 ON_ENGINES = [
     "tests/test_arrays.py",
     "tests/test_autograd.py",
@@ -141,8 +145,8 @@ def without(paths: list[str]) -> list[str]:
     return [f"--ignore={path}" for path in paths]
 
 
-#: Rust tests link with what the build compiled. The simulation alone compiles the cores again, with overflow checks and
-#: debug assertions: it is what reaches their corners.
+#: Rust tests link with what the build compiled. The simulation alone compiles the cores again,
+#: with overflow checks and debug assertions: it is what reaches their corners.
 CARGO = ["cargo", "test", "--release"]
 CHECKED = ["--config", "tools/checked.toml"]
 
@@ -176,6 +180,7 @@ def groups() -> dict[str, list[Part]]:
 
 def environment(part: Part) -> dict[str, str]:
     """Return the variables that a part runs with."""
-    # Two processes of tests on two processors: libraries that start a thread for each would have four.
+    # Two processes of tests on two processors: libraries that start a thread for each would have
+    # four.
     threads = {"OMP_NUM_THREADS": "1"} if "-n" in part.command else {}
     return {**os.environ, **threads, **part.environment}

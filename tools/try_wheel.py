@@ -1,8 +1,8 @@
-"""Install the wheel in `dist/` into empty environments and try it as a new user would: `make test-wheel` runs this.
+"""Install the wheel in `dist/` into empty environments and try it: `make test-wheel` runs this.
 
-Every Python from 3.10 on that the machine has is tried, with the oldest NumPy that has a wheel for it, with NumPy 1.26 where
-there is one, and with the newest. Programs run with no compiler in their path, no checkout and, where the system allows
-a network of its own for them, no network.
+Every Python from 3.10 on that the machine has is tried, with the oldest NumPy that has a wheel for
+it, with NumPy 1.26 where there is one, and with the newest. Programs run with no compiler in their
+path, no checkout and, where the system allows a network of its own for them, no network.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: Releases of NumPy that are tried: 1.26, the first 2 and the newest; a Python takes those that have a wheel for it.
+#: Releases of NumPy that are tried: 1.26, the first 2 and the newest; a Python takes those that
+#: have a wheel for it.
 NUMPY = ["numpy==1.26.*", "numpy==2.0.*", "numpy"]
 
 #: Asks a server with a worker, found by its address, and says what a product is.
@@ -112,7 +113,7 @@ def try_cluster(room: Path, prefix: list[str], system: dict[str, str]) -> None:
 
 
 def try_wheel(python: Path, wheel: Path, numpy: str, prefix: list[str]) -> str | None:
-    """Try a wheel with a Python and a NumPy. Return the NumPy's version, or None where it has no wheel."""
+    """Try a wheel. Return NumPy's version, or None where NumPy has none for this Python."""
     with tempfile.TemporaryDirectory(prefix="gt wheel ") as folder:
         room = Path(folder)
         subprocess.run([python, "-m", "venv", room / "venv"], check=True)
