@@ -1,4 +1,4 @@
-"""Measure builds, tests and wheels in a fresh clone and write docs/building.md: `make build-report`.
+"""Measure builds, tests and wheels in a fresh clone and write docs/building.md.
 
 Each row is one run on this machine, which should be idle: a build is too long to repeat. Wall time
 comes from a clock, processor time from what the kernel counted for the processes that ended.
@@ -91,8 +91,7 @@ def builds(clone: Path) -> list[str]:
         path = clone / name
         text = path.read_text()
         path.write_text(
-            text
-            + f"\n#[allow(dead_code)]\nfn changed_for_a_measurement() -> u32 {{\n    {len(text)}\n}}\n"
+            text + f"\n#[allow(dead_code)]\nfn changed() -> u32 {{\n    {len(text)}\n}}\n"
         )
         add(
             f"`make build PROFILE=edit` after a change in {crate}",

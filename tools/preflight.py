@@ -68,7 +68,8 @@ def check_python():
     oldest = wanted("pyproject.toml", r'requires-python = ">=([\d.]+)"')
     if sys.version_info[:2] < oldest:
         raise Missing(
-            "Python %s runs as '%s', %s or newer is needed: name one, as in PYTHON=python%s make build"
+            "Python %s runs as '%s', %s or newer is needed: name one, as in "
+            "PYTHON=python%s make build"
             % (dotted(sys.version_info[:2]), sys.executable, dotted(oldest), dotted(oldest))
         )
     # Debian has both in a package of its own.
@@ -86,8 +87,8 @@ def check_rust():
         found = run(name, "--version")
         if found is None:
             raise Missing(
-                "there is no %s: install Rust %s or newer (https://rustup.rs), or source ~/.cargo/env"
-                % (name, dotted(oldest))
+                "there is no %s: install Rust %s or newer (https://rustup.rs), or source "
+                "~/.cargo/env" % (name, dotted(oldest))
             )
         if version(found) < oldest:
             raise Missing(

@@ -40,7 +40,7 @@ def budgets() -> dict[str, float]:
 
 
 def run_cargo(part: Part) -> tuple[int, list[tuple[float, str]]]:
-    """Run Rust tests with a line for each program. Return the exit status and the programs' seconds."""
+    """Run Rust tests with a line for each program. Return the exit status and their seconds."""
     process = subprocess.Popen(
         part.command,
         cwd=ROOT,

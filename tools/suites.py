@@ -148,6 +148,8 @@ def without(paths: list[str]) -> list[str]:
 #: Rust tests link with what the build compiled. The simulation alone compiles the cores again,
 #: with overflow checks and debug assertions: it is what reaches their corners.
 CARGO = ["cargo", "test", "--release"]
+#: The hand-over of work between threads, under a model checker that stands in for the system's threads.
+THREADS = ["-p", "gt", "-p", "gt-python", "--features", "gt/model", "--test", "handover"]
 CHECKED = ["--config", "tools/checked.toml"]
 
 
@@ -157,9 +159,9 @@ def groups() -> dict[str, list[Part]]:
     all_of_torch = {"GT_TEST_ALL": "1"}
     return {
         "test": [
-            Part("rust", [*CARGO, "--workspace", "--exclude", "gt-python", "--exclude", "gt-sim"]),
-            Part("simulation", [*CARGO, *CHECKED, "-p", "gt-sim"]),
-            Part("rust threads", [*CARGO, "-p", "gt", "--features", "model", "--test", "handover"]),
+            Part("rust", [*CARGO, "--workspace", "--exclude", "gt-sim"]),
+            Part("simulation", [*CARGO, *CHECKED, "-p", "gt-sim", "-p", "gt-python"]),
+            Part("rust threads", [*CARGO, *THREADS]),
             Part("python", pytest("tests", *without(ALONE))),
             Part("python alone", pytest(*ALONE, processes=1)),
             Part("server", pytest(*ON_SERVER), {"GT_TEST_SERVER": "local"}),
