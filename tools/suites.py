@@ -145,11 +145,13 @@ def without(paths: list[str]) -> list[str]:
     return [f"--ignore={path}" for path in paths]
 
 
-#: Rust tests link with what the build compiled. The simulation alone compiles the cores again,
-#: with overflow checks and debug assertions: it is what reaches their corners.
+#: Rust tests link with what the build compiled. gt-python has no tests of its own; where it is named,
+#: features of libraries are those of the build, or all of them would be compiled again.
 CARGO = ["cargo", "test", "--release"]
-#: The hand-over of work between threads, under a model checker that stands in for the system's threads.
+#: The hand-over of work between threads, under a model checker in place of the system's threads.
 THREADS = ["-p", "gt", "-p", "gt-python", "--features", "gt/model", "--test", "handover"]
+#: The simulation alone compiles the cores again, with overflow checks and debug assertions: it is
+#: what reaches their corners.
 CHECKED = ["--config", "tools/checked.toml"]
 
 
