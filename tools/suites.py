@@ -145,7 +145,7 @@ def without(paths: list[str]) -> list[str]:
     return [f"--ignore={path}" for path in paths]
 
 
-#: Rust tests link with what the build compiled. gt-python has no tests of its own; where it is named,
+#: Rust tests link with what the build compiled. gt-python has no tests; where it is named,
 #: features of libraries are those of the build, or all of them would be compiled again.
 CARGO = ["cargo", "test", "--release"]
 #: The hand-over of work between threads, under a model checker in place of the system's threads.

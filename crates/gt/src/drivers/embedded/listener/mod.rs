@@ -7,6 +7,8 @@
 #[cfg(all(target_os = "linux", not(feature = "portable")))]
 mod linux;
 #[cfg(any(test, not(target_os = "linux"), feature = "portable"))]
+// On Linux its tests alone use it, and they end with their process.
+#[cfg_attr(all(target_os = "linux", not(feature = "portable")), allow(dead_code))]
 mod polled;
 
 #[cfg(all(target_os = "linux", not(feature = "portable")))]

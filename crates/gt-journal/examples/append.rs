@@ -1,6 +1,6 @@
 //! Measures how many instructions a second a journal takes, in records of batches.
 //!
-//! `cargo run --release -p gt-journal --example throughput`
+//! `cargo run --release -p gt-journal --example append`
 
 use std::time::{Duration, Instant};
 
