@@ -52,7 +52,8 @@ CHECKED := --release --config tools/checked.toml
 FIRST ?= 0
 COUNT ?= 100000
 chaos: ## Run simulated schedules with faults, from FIRST on, COUNT of them
-	cargo run $(CHECKED) --quiet -p gt-sim -p gt-python --example chaos -- $(FIRST) $(COUNT) $$(nproc)
+	cargo build $(CHECKED) --quiet -p gt-sim -p gt-python --example chaos
+	$${CARGO_TARGET_DIR:-target}/release/examples/chaos $(FIRST) $(COUNT) $$(nproc)
 
 MOMENTS ?= 1000
 SEED ?= 0
