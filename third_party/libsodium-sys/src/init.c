@@ -10,6 +10,7 @@
 #include "private/mutex.h"
 #include "randombytes.h"
 #include "runtime.h"
+#include "utils.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int initialized;
