@@ -73,8 +73,6 @@ def compile_wheel(target: str, profile: str) -> Path:
     folder = ROOT / "target" / "wheels" / target
     shutil.rmtree(folder, ignore_errors=True)
     environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
-    # zig's C++ library is linked in; ccs that look for one by name find it there.
-    environment["CARGO_PROFILE_DIST_STRIP"] = "none"
     command = [str(BIN / "maturin"), "build", "--profile", profile, "--zig", "--target", target]
     command += ["--compatibility", COMPATIBILITY, "--out", str(folder)]
     done = subprocess.run(command, cwd=ROOT, env=environment)

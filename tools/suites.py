@@ -158,6 +158,7 @@ CHECKED = ["--config", "tools/checked.toml"]
 def groups() -> dict[str, list[Part]]:
     """Return the parts of each group, in the order in which they run."""
     with_torch = [*WITH_TORCH, *naming_torch()]
+    alone_with_torch = [path for path in ALONE if path.startswith(tuple(with_torch))]
     all_of_torch = {"GT_TEST_ALL": "1"}
     return {
         "test": [
@@ -171,6 +172,7 @@ def groups() -> dict[str, list[Part]]:
         ],
         "test-all": [
             Part("pytorch", pytest(*with_torch, *without(ALONE)), all_of_torch),
+            Part("pytorch alone", pytest(*alone_with_torch, processes=1), all_of_torch),
             Part(
                 "pytorch without C++",
                 pytest(*CALLING),
