@@ -136,4 +136,4 @@ def test_a_session_ends_with_its_server():
 
 def test_a_campaign_of_kills_stops_and_cuts():
     """A small part of `make chaos-processes`."""
-    print(campaign(seed=int(os.environ.get("GT_TEST_SEED", "0")), moments=10))
+    print(campaign(seed=int(os.environ.get("GT_TEST_SEED", "0")), moments=4))

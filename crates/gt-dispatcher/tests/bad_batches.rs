@@ -1,10 +1,8 @@
 //! Fuzz test: batches of random commands neither crash the dispatcher nor affect another session.
 //! `crates/gt-sim/tests/hostile.rs` mutates valid streams instead, with workers that compute.
 
-mod common;
-
-use common::pair::Pair;
-use common::{Repeated, fetch};
+use crate::common::pair::Pair;
+use crate::common::{Repeated, fetch};
 use gt_ir::operation::SampleOperand;
 use gt_ir::philox::Stream;
 use gt_ir::signal::Shard;

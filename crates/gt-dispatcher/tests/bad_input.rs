@@ -1,10 +1,8 @@
 //! Commands that no GT client sends: the session gets an error, and is ended where its stream
 //! cannot be trusted any more. Other sessions are not affected.
 
-mod common;
-
-use common::pair::Pair;
-use common::*;
+use crate::common::pair::Pair;
+use crate::common::*;
 use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::template::IterationPart;
 use gt_ir::{

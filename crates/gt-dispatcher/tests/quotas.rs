@@ -1,10 +1,8 @@
 //! The operator's policy: sessions, workers, wall and idle time of users and teams.
 
-mod common;
-
 use std::time::Duration;
 
-use common::hello;
+use crate::common::hello;
 use gt_dispatcher::rules::{Entitlement, Rules};
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_ir::message::{Badge, Hello, Message, Role};

@@ -1,10 +1,8 @@
 //! Rewrites that need more than a program: several batches, a modifier, or another configuration.
 //! Their streams are in `streams/`, too.
 
-mod common;
-
-use common::Program;
-use common::golden::Golden;
+use crate::common::Program;
+use crate::common::golden::Golden;
 use gt_dispatcher::Limits;
 use gt_ir::modifier::Modifier;
 use gt_ir::signal::Shard;

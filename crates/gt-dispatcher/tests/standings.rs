@@ -1,8 +1,6 @@
 //! What workers are told of the users whose sessions they serve.
 
-mod common;
-
-use common::{Program, hello};
+use crate::common::{Program, hello};
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_ir::message::{Badge, Hello, LARGE_VALUE, Message, Role};
 use gt_ir::standing::{Standing, Usage};

@@ -1,10 +1,8 @@
 //! Golden tests: the instruction log of a client's program, compared with the files in
 //! `streams/`. `GT_WRITE_STREAMS=1` rewrites them.
 
-mod common;
-
-use common::golden::Golden;
-use common::{Program, all_of};
+use crate::common::golden::Golden;
+use crate::common::{Program, all_of};
 use gt_dispatcher::Limits;
 use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::{Attribute, DType, Fabric, Operand, Scalar, Shape, TensorData, TensorId, ops};

@@ -28,11 +28,18 @@ impl Threads {
     /// # Panics
     /// One of the calls panics, on whichever thread: the panic goes on here, once no other call
     /// is under way. Calls that have not begun by then are left out.
+    #[inline]
     pub fn for_each(&mut self, pieces: usize, body: impl Fn(usize) + Sync) {
+        self.run(pieces, &body);
+    }
+
+    /// As [`Threads::for_each`], and compiled once: kernels make hundreds of bodies.
+    fn run(&mut self, pieces: usize, body: &(dyn Fn(usize) + Sync)) {
         if self.count.min(pieces) < 2 {
-            return (0..pieces).for_each(body);
+            (0..pieces).for_each(body);
+        } else {
+            self.crew.get_or_insert_with(|| Crew::new(self.count - 1)).run(pieces, body);
         }
-        self.crew.get_or_insert_with(|| Crew::new(self.count - 1)).run(pieces, &body);
     }
 
     /// Calls `body` once for each part of `step` items, the last of which may be shorter, with the

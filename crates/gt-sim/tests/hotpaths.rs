@@ -1,7 +1,5 @@
 //! Loops on many workers: the same numbers with templates and without, and a message for each iteration.
 
-mod common;
-
 use gt_client::config::{SignalConfig, registry};
 use gt_client::hotpath::Settings;
 use gt_client::{Tensor, no_grad, source};
@@ -9,7 +7,7 @@ use gt_ir::SourceId;
 use gt_ir::signal::Shard;
 use gt_sim::{Traffic, driver};
 
-use common::{FAST, Shared, WILD, randn, world};
+use crate::common::{FAST, Shared, WILD, randn, world};
 
 const HOT: Settings = Settings { enabled: true, threshold: 3, compile: false };
 const COLD: Settings = Settings { enabled: false, ..HOT };
@@ -21,7 +19,7 @@ fn register(name: &str, axis: Option<i64>) {
 
 fn within<T>(scope: Option<&str>, body: impl FnOnce() -> T) -> T {
     match scope {
-        Some(scope) => common::within(scope, body),
+        Some(scope) => crate::common::within(scope, body),
         None => body(),
     }
 }

@@ -1,8 +1,6 @@
 //! Exchanges that engines carry out together: the same numbers as in pieces, errors for all
 //! members alike, and nobody who waits forever.
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 
 use gt_client::config::{SignalConfig, registry};
@@ -14,7 +12,7 @@ use gt_ir::{DType, WorkerId};
 use gt_sim::fabric::Hub;
 use gt_sim::{Delays, World, driver};
 
-use common::{FAST, Shared, WILD, randn, within, world};
+use crate::common::{FAST, Shared, WILD, randn, within, world};
 
 /// A world whose engines join each other, and where they do.
 fn joining(seed: u64, workers: usize, delays: Delays) -> (Shared, Arc<Hub>) {

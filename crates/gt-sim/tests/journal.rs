@@ -1,13 +1,11 @@
 //! Journals that are damaged, or say what no dispatcher has written: see [`gt_sim::journal`], which
 //! `fuzz/` calls, too.
 
-mod common;
-
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{FAST, randn};
+use crate::common::{FAST, randn};
 use gt_dispatcher::{Limits, LineageLimits};
 use gt_ir::philox::Stream;
 use gt_sim::journal::{bytes_of, replay};

@@ -1,15 +1,13 @@
 //! What goes between workers: as many bytes as the best known way needs, in an order that cannot
 //! lock, and errors instead of waiting when a worker dies.
 
-mod common;
-
 use gt_client::config::{SignalConfig, registry};
 use gt_client::{Session, Tensor, no_grad};
 use gt_dispatcher::PeerId;
 use gt_ir::signal::{MeshAxis, Shard};
 use gt_sim::driver;
 
-use common::{FAST, Shared, WILD, randn, within, world};
+use crate::common::{FAST, Shared, WILD, randn, within, world};
 
 fn register(name: &str, shard: Shard) {
     registry::register(name, SignalConfig { shard: Some(shard), ..SignalConfig::default() });

@@ -4,10 +4,6 @@
 //! loop is run until it is a *hot path*, and at each station this test looks at what is there. It is
 //! made to be read from top to bottom.
 
-mod common;
-#[path = "common/parts.rs"]
-mod parts;
-
 use std::sync::Arc;
 
 use gt_client::config::{SignalConfig, registry};
@@ -19,7 +15,7 @@ use gt_ir::wire::Record;
 use gt_ir::{Bindings, ClientCommand};
 use gt_worker::Work;
 
-use parts::{Line, start};
+use crate::common::parts::{Line, start};
 
 /// A line of the log: who it is about and what happens, without when and how many bytes.
 fn plain(line: &str) -> String {
@@ -35,7 +31,7 @@ fn a_training_step_goes_through_all_crates() {
     let shard = Some(Shard::row(None, Some(0)));
     registry::register("walk rows", SignalConfig { shard, ..SignalConfig::default() });
     let data = |numbers: [f32; 4]| {
-        common::within("walk rows", || Tensor::from_slice(&session, &numbers, &[4]).unwrap())
+        crate::common::within("walk rows", || Tensor::from_slice(&session, &numbers, &[4]).unwrap())
     };
     let (x, y) = (data([1.0, 2.0, 3.0, 4.0]), data([3.0, 6.0, 9.0, 12.0]));
     let mut w = Tensor::from_slice(&session, &[0.0f32], &[1]).unwrap();

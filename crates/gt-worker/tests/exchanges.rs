@@ -1,8 +1,6 @@
 //! Exchanges: tensors assembled from pieces of other slots.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use gt_ir::message::{Failure, Message};
 use gt_ir::{LaneId, Piece, SlotId, SourceId, TransferId, WorkerId};
 use gt_worker::Out;

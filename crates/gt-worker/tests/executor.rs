@@ -1,8 +1,6 @@
 //! A lane runs its commands in order; a failed command fails what depends on it, and nothing else.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use gt_ir::{DType, Meta, Shape, ops};
 use gt_worker::Options;
 

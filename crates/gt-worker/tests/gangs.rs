@@ -1,10 +1,8 @@
 //! Sessions on several workers: the device is kept for one that waits for a piece.
 
-mod common;
-
 use std::sync::atomic::Ordering;
 
-use common::*;
+use crate::common::*;
 use gt_ir::message::Message;
 use gt_ir::{Content, LaneId, Piece, SlotId, TransferId, WorkerId, ops};
 use gt_worker::{Out, Work};

@@ -1,14 +1,12 @@
 //! Templates: defined once in a lane, and run again with other tensors and numbers.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use gt_ir::{Definition, Invocation};
 
 /// `x * number + the previous iteration's result`; two names per iteration.
 fn accumulate(number: u32) -> Definition {
     let ops = [&gt_ir::ops::binary::MUL, &gt_ir::ops::binary::ADD];
-    let scaled = instruction(ops[0], 20, 2, &[tensor(1), common::number(10.0)]);
+    let scaled = instruction(ops[0], 20, 2, &[tensor(1), crate::common::number(10.0)]);
     let sum = instruction(ops[1], 21, 2, &[tensor(20), tensor(19)]);
     template(number, 20, 2, &[Of::Run(scaled), Of::Run(sum), Of::Free(20)])
 }

@@ -1,10 +1,8 @@
 //! Joint exchanges.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use gt_ir::fabric::{Joint, Member, Way};
 use gt_ir::message::{Failure, Message};
 use gt_ir::{Exchange, LaneId, SlotId, SourceId, TransferId, WorkerCommand, WorkerId};

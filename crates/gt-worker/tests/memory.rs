@@ -1,8 +1,6 @@
 //! What a lane may hold, and what happens where there is no room.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use gt_ir::message::{Failure, Message};
 use gt_ir::standing::{MemoryQuota, MemoryWait, Standing};
 use gt_ir::stored::OnDisk;

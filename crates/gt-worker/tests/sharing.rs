@@ -1,8 +1,6 @@
 //! How a worker divides its device between sessions.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use gt_ir::message::Message;
 use gt_ir::ops;
 use gt_ir::standing::Standing;

@@ -1,8 +1,6 @@
 //! Unwanted work is skipped.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use gt_ir::message::Message;
 use gt_ir::{RequestId, WorkerCommand};
 

@@ -1,10 +1,8 @@
 //! Compiled code is taken after a number of runs, whenever the compiler is done.
 
-mod common;
-
 use std::sync::atomic::Ordering;
 
-use common::*;
+use crate::common::*;
 use gt_worker::Work;
 
 /// A lane with `x` and a template that negates it, which is invoked `count` times.

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 import warnings
-from importlib import import_module, metadata
+from importlib import import_module
 from importlib.util import find_spec
 
 #: The oldest PyTorch that has all that the engine asks of it.
@@ -73,6 +73,8 @@ def _count() -> tuple[int, str]:
 
 def too_old() -> str:
     """Say that PyTorch is too old, if it is."""
+    from importlib import metadata  # a quarter of what `import gt` would cost
+
     try:
         version = metadata.version("torch")
     except metadata.PackageNotFoundError:

@@ -1,6 +1,6 @@
 //! What becomes hot and when, and how many templates a receiver holds.
 
-use crate::issuer::{Issuer, number};
+use crate::hotpath::issuer::{Issuer, number};
 
 #[test]
 fn a_compiled_region_is_hot_from_its_second_time_on() {

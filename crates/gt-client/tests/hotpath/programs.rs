@@ -5,7 +5,7 @@ use gt_ir::ops::{slice, unary};
 use proptest::prelude::*;
 use smallvec::smallvec;
 
-use crate::issuer::{Issuer, number, tensor};
+use crate::hotpath::issuer::{Issuer, number, tensor};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]

@@ -4,7 +4,7 @@ use gt_ir::ops::{counted, reduce};
 use gt_ir::{Attribute, DType, Meta, Shape};
 use smallvec::smallvec;
 
-use crate::issuer::{Issuer, number, tensor};
+use crate::hotpath::issuer::{Issuer, number, tensor};
 
 /// A round of a loop: steps, a mask's count, steps on what it picks, their sum, and steps again.
 fn round(issuer: &mut Issuer, x: u64, count: usize) {
@@ -65,7 +65,7 @@ fn counts_that_change_now_and_then_and_sections_that_end_early() {
     for number in 0..60 {
         round(&mut issuer, x, [3, 3, 3, 5, 3, 1][number % 6]);
         if number % 11 == 10 {
-            let y = issuer.add(99, x, crate::issuer::number(1.0));
+            let y = issuer.add(99, x, crate::hotpath::issuer::number(1.0));
             issuer.free(y);
         }
     }

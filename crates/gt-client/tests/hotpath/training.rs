@@ -1,6 +1,6 @@
 //! How much of a training loop is sent by invocations.
 
-use crate::issuer::{Issuer, Receiver, number, tensor};
+use crate::hotpath::issuer::{Issuer, Receiver, number, tensor};
 
 /// A training step: it replaces the parameters, and returns the loss.
 fn training_step(issuer: &mut Issuer, parameters: &mut [u64], data: u64, rate: f64) -> u64 {

@@ -1,8 +1,6 @@
 //! Fixtures of the dispatcher's tests: a client's program, and a dispatcher with workers that
 //! complete everything at once.
 
-#![allow(dead_code, reason = "each test file uses some of it")]
-
 pub mod golden;
 pub mod pair;
 

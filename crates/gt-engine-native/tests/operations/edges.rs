@@ -4,7 +4,7 @@ use gt_engine_native::NativeEngine;
 use gt_ir::{Attribute, DType, Operand, Operation, Scalar, TensorData, ops};
 use gt_worker::Engine;
 
-use crate::machine::{Machine, shape};
+use crate::operations::machine::{Machine, shape};
 
 fn data(dtype: DType, dims: &[usize], values: &[f64]) -> TensorData {
     let mut bytes = Vec::new();

@@ -4,8 +4,8 @@
 use gt_ir::operation::Sample;
 use gt_ir::{Attribute, DType, Meta, Operand, Operation, TensorData, ops};
 
-use crate::machine::{Layout, Machine, shape};
-use crate::{check, compute, draw, reference};
+use crate::operations::machine::{Layout, Machine, shape};
+use crate::operations::{check, compute, draw, reference};
 
 type Case = (&'static Operation, Vec<Operand<TensorData>>, Vec<Attribute>);
 

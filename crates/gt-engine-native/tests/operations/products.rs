@@ -4,8 +4,8 @@
 use gt_ir::operation::Sample;
 use gt_ir::{DType, Meta, Operand, ops};
 
-use crate::machine::{Layout, Machine, shape};
-use crate::{check, compute, draw, reference};
+use crate::operations::machine::{Layout, Machine, shape};
+use crate::operations::{check, compute, draw, reference};
 
 /// Rows, depth and columns.
 const SHAPES: [[usize; 3]; 14] = [

@@ -7,7 +7,7 @@ use gt_worker::engine::launch_plainly;
 use gt_worker::plan::{Given, Input, Plan};
 use gt_worker::simplify::simplify;
 
-use crate::random::Dice;
+use crate::programs::random::Dice;
 
 /// Runs a plan step by step and as workers do, twice as a program with other numbers: the same bits.
 pub fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Result<(), String> {

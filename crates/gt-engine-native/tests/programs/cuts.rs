@@ -7,9 +7,9 @@ use gt_worker::engine::launch_plainly;
 use gt_worker::plan::{Given, Input, Plan, Step};
 use gt_worker::simplify::simplify;
 
-use crate::compare::{data, same};
-use crate::count;
-use crate::random::{Dice, random_plan};
+use crate::programs::compare::{data, same};
+use crate::programs::count;
+use crate::programs::random::{Dice, random_plan};
 
 type Tensor = <NativeEngine as Engine>::Tensor;
 

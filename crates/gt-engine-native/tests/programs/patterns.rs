@@ -6,8 +6,8 @@ use gt_ir::{Attribute, Attributes, DType, Meta, Operand, Operation, Scalar, Shap
 use gt_worker::plan::{Input, Plan, Source};
 use smallvec::smallvec;
 
-use crate::compare::compare;
-use crate::random::Dice;
+use crate::programs::compare::compare;
+use crate::programs::random::Dice;
 
 /// As in the gradient of a weight: matrices transposed, multiplied and summed over the batch.
 #[test]

@@ -79,12 +79,27 @@ unsafe extern "C" fn entry<const ID: u16, const FORM: u8>(
     count: ffi::Py_ssize_t,
     names: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let form = [Form::Function, Form::Method, Form::InPlace][FORM as usize];
+    let form = const { [Form::Function, Form::Method, Form::InPlace][FORM as usize] };
+    // SAFETY: Python's call is passed on as it is.
+    unsafe { enter(this, arguments, count, names, (ID, form)) }
+}
+
+/// What all entries do. Compiled once, as there are hundreds of them.
+///
+/// # Safety
+/// As for [`entry`].
+unsafe fn enter(
+    this: *mut ffi::PyObject,
+    arguments: *const *mut ffi::PyObject,
+    count: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+    (id, form): (u16, Form),
+) -> *mut ffi::PyObject {
     Python::attach(|py| {
         let run = || {
             // SAFETY: Python's protocol: `count` positional arguments, then one for each name;
             // `this` is the tensor of a method; all are borrowed for the call.
-            unsafe { run(py, ID, form, this, arguments, count as usize, names) }
+            unsafe { run(py, id, form, this, arguments, count as usize, names) }
         };
         let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
             Err(PyRuntimeError::new_err("an operation panicked; please report this with its call"))

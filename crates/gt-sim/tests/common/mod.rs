@@ -1,6 +1,6 @@
 //! What the tests of simulated worlds share.
 
-#![allow(dead_code, reason = "each test file uses some of it")]
+pub mod parts;
 
 use std::sync::{Arc, Mutex};
 

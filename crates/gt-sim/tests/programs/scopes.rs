@@ -3,7 +3,7 @@
 use gt_client::config::{SignalConfig, registry};
 use gt_ir::signal::{MeshAxis, Shard};
 
-use crate::chance::Chance;
+use crate::programs::chance::Chance;
 
 /// The number of scopes, with that of none.
 pub const SCOPES: usize = 9;

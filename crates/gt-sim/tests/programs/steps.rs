@@ -3,14 +3,14 @@
 use gt_client::{Session, Tensor, no_grad, signal};
 use gt_ir::{Attributes, DType, Operand, Operation, Shape, TensorData};
 
-use crate::scopes::scope_name;
+use crate::programs::scopes::scope_name;
 
 /// One line of a program. Tensors are named by the step that made them.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub name: usize,
     pub action: Action,
-    /// The scope it runs in: a number below [`crate::scopes::SCOPES`], 0 for none.
+    /// The scope it runs in: a number below [`crate::programs::scopes::SCOPES`], 0 for none.
     pub scope: usize,
 }
 

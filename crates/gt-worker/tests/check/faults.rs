@@ -10,9 +10,9 @@ use gt_worker::checked::{Checks, Verdict, launch};
 use gt_worker::plan::{Given, Input, Plan};
 use smallvec::{SmallVec, smallvec};
 
-use crate::engine::{Cell, Fault, Faulty, changed};
-use crate::honest::values;
-use crate::random::Dice;
+use crate::check::engine::{Cell, Fault, Faulty, changed};
+use crate::check::honest::values;
+use crate::check::random::Dice;
 
 /// Lengths around those of vectors.
 const LENGTHS: [usize; 5] = [1, 7, 15, 17, 33];

@@ -7,7 +7,7 @@ use gt_worker::check::{allowed, difference};
 use gt_worker::engine::launch_plainly;
 use gt_worker::plan::{Given, Input, Plan};
 
-use crate::random::{Dice, random_plan};
+use crate::check::random::{Dice, random_plan};
 
 /// The dtype that a value is widened to.
 fn wider(dtype: DType) -> DType {

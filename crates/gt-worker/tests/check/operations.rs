@@ -9,8 +9,8 @@ use gt_worker::check::{allowed, difference};
 use gt_worker::plan::{Given, Input, Plan};
 use smallvec::smallvec;
 
-use crate::honest::{cast, found, given, run, widened};
-use crate::random::Dice;
+use crate::check::honest::{cast, found, given, run, widened};
+use crate::check::random::Dice;
 
 /// Operations whose bounds are estimated for all elements at once, or say nothing.
 const ESTIMATED: &[&str] =

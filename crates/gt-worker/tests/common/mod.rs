@@ -1,7 +1,5 @@
 //! Fixtures of the worker's tests: a small engine, and a worker whose messages are recorded.
 
-#![allow(dead_code, unused_imports, reason = "each test file uses some of it")]
-
 mod commands;
 mod engine;
 

@@ -5,8 +5,8 @@ use gt_ir::{Attribute, Attributes, DType, Operation, Scalar, Shape};
 use smallvec::smallvec;
 
 use super::{Known, Writer};
-use crate::chance::Chance;
-use crate::steps::Action;
+use crate::programs::chance::Chance;
+use crate::programs::steps::Action;
 
 impl Writer {
     /// Operands that are likely to fit; each with the number that stands in its place, if any.

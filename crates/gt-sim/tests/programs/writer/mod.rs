@@ -4,9 +4,9 @@ mod arguments;
 
 use gt_ir::{DType, Operand, Shape, ops};
 
-use crate::chance::Chance;
-use crate::scopes::{SCOPES, is_regular};
-use crate::steps::{Action, Step};
+use crate::programs::chance::Chance;
+use crate::programs::scopes::{SCOPES, is_regular};
+use crate::programs::steps::{Action, Step};
 
 /// The program of a seed.
 pub fn program(seed: u64) -> Vec<Step> {

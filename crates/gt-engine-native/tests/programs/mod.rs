@@ -10,8 +10,8 @@ mod random;
 
 use gt_engine_native::NativeEngine;
 
-use crate::compare::compare;
-use crate::random::{Dice, random_plan};
+use crate::programs::compare::compare;
+use crate::programs::random::{Dice, random_plan};
 
 /// How many plans are tried.
 fn count() -> u64 {

@@ -20,9 +20,9 @@ use gt_ir::TensorData;
 use gt_sim::{Delays, World, driver};
 use gt_worker::Options;
 
-use crate::scopes::register_scopes;
-use crate::steps::{Step, run};
-use crate::writer::program;
+use crate::programs::scopes::register_scopes;
+use crate::programs::steps::{Step, run};
+use crate::programs::writer::program;
 
 #[test]
 fn random_programs_give_the_same_on_any_placement() {

@@ -1,0 +1,10 @@
+//! The dispatcher seen from outside: one program, which is linked once.
+
+mod bad_batches;
+mod bad_input;
+mod common;
+mod quotas;
+mod rewrites;
+mod standings;
+mod streams;
+mod watching;

@@ -1,0 +1,14 @@
+//! Simulated clusters: one program, which is linked once.
+
+mod chaos;
+mod cluster;
+mod common;
+mod hostile;
+mod hotpaths;
+mod joint;
+mod journal;
+mod memory;
+mod movement;
+mod programs;
+mod sharding;
+mod walk;
