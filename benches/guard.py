@@ -1,0 +1,151 @@
+"""Count the machine instructions of loops, and compare them with those on record.
+
+    make speed-guard                       count; fail where a loop is 1.5 % above its record
+    make speed-guard RECORD=1              count, and record what became less
+    make speed-guard RECORD=1 REASON=...   record what became more, too, with what it bought
+
+A count is that of one round of a loop: by thread (`client` is Python's), and by crate. Waiting in
+a loop of its own for another thread counts as well, so that counts of several threads differ by a
+little from run to run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from callgrind import command, profile
+
+HERE = Path(__file__).resolve().parent
+RECORD = HERE / "guard.json"
+
+#: How far a loop may be above its record.
+TOLERANCE = 0.015
+
+#: A program of loops: what it computes on, its variables, and its loops. Hot paths are looked for
+#: but where `GT_AUTO_COMPILE` is 0.
+COLD = {"GT_AUTO_COMPILE": "0"}
+PROGRAMS = {
+    "": (
+        "embedded",
+        {},
+        ("addition_1000", "round_trip", "sum_item", "item", "fetch_4_mb", "upload"),
+    ),
+    "training": ("embedded", {}, ("training_20", "training_item", "backward", "layers")),
+    "generation": ("embedded", {}, ("generation",)),
+    "sharded": ("embedded", {}, ("sharded_slices",)),
+    "cold": ("embedded", COLD, ("addition_1000", "training_20")),
+    "device": ("torch", {}, ("device_addition_1000", "device_sum_item", "device_upload")),
+}
+
+
+def count(side: str, variables: dict[str, str], loop: str) -> dict:
+    """Return what a round of a loop executes: in all, by thread and by crate."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GT_")}
+    environment = {**clean, **variables, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        program = [sys.executable, str(HERE / "guard_player.py"), side, loop]
+        done = subprocess.run(
+            # On one processor the engine has one thread.
+            ["taskset", "-c", "0", *command(folder), *program],
+            env=environment,
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        executed = profile(folder)
+    rounds = int(done.stdout.split()[-1])
+    threads, crates = Counter(), Counter()
+    for (thread, crate), instructions in executed.items():
+        threads["client" if thread == 1 else "others"] += instructions / rounds
+        crates[crate] += instructions / rounds
+    total = sum(threads.values())
+    return {
+        "total": round(total),
+        "threads": {name: round(of) for name, of in threads.most_common()},
+        "crates": {name: round(of) for name, of in crates.most_common() if of > 0.005 * total},
+    }
+
+
+def measure(only: list[str], known: dict[str, dict]) -> dict[str, dict]:
+    """Count all programs' loops, or those named, and print them beside their records."""
+    found = {}
+    for program, (side, variables, loops) in PROGRAMS.items():
+        for loop in loops:
+            name = f"{loop} ({program})" if variables else loop
+            if only and name not in only:
+                continue
+            if side == "torch" and importlib.util.find_spec("torch") is None:
+                print(f"SKIPPED: {name}: PyTorch is not installed", flush=True)
+                continue
+            found[name] = count(side, variables, loop)
+            compare(name, found[name], known.get(name))
+    return found
+
+
+def is_kept(counts: dict, record: dict | None) -> bool:
+    """Return whether a loop's count is within the tolerance of its record."""
+    return record is not None and counts["total"] <= (1 + TOLERANCE) * record["total"]
+
+
+def compare(name: str, counts: dict, record: dict | None) -> None:
+    """Print a loop's count beside its record, and where there is more of it."""
+    if record is None:
+        print(f"{name:24} {counts['total']:12,}  no record", flush=True)
+        return
+    share = 100 * (counts["total"] / record["total"] - 1)
+    mark = "" if is_kept(counts, record) else "  MORE"
+    print(f"{name:24} {counts['total']:12,}  {share:+6.2f} %{mark}", flush=True)
+    for kind in ("threads", "crates") if mark else ():
+        for part in {**record[kind], **counts[kind]}:
+            more = counts[kind].get(part, 0) - record[kind].get(part, 0)
+            if more > 0.002 * record["total"]:
+                print(f"    {part:20} {more:+12,}", flush=True)
+
+
+def record(found: dict[str, dict], known: dict[str, dict], reason: str | None) -> None:
+    """Write lower counts, and with a reason higher ones, into the file."""
+    for name, counts in found.items():
+        before = known.get(name)
+        if before is None or counts["total"] < before["total"]:
+            kept = (before or {}).get("reasons", [])
+        elif reason:
+            line = f"{before['total']:,} to {counts['total']:,}: {reason}"
+            kept = [*before.get("reasons", []), line]
+        else:
+            continue
+        known[name] = {**counts, **({"reasons": kept} if kept else {})}
+    RECORD.write_text(json.dumps(known, indent=1) + "\n")
+
+
+def main() -> int:
+    """Count, compare and record; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", action="append", default=[], metavar="LOOP")
+    parser.add_argument("--record", action="store_true", help="write what became less")
+    parser.add_argument("--reason", help="why more is right, and what it bought: record it, too")
+    args = parser.parse_args()
+    known = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    found = measure(args.only, known)
+    if args.record:
+        record(found, known, args.reason)
+        return 0
+    kept = [is_kept(counts, known.get(name)) for name, counts in found.items()]
+    if not all(kept):
+        print(
+            "\nmore instructions than on record: make them fewer, or record them with what they "
+            "buy:\n  make speed-guard RECORD=1 REASON='...'"
+        )
+    return 0 if all(kept) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
