@@ -16,8 +16,10 @@ help: ## Print what each target does
 
 $(STAMP): $(RUST_SOURCES) tools/build_package.py tools/preflight.py
 	@$(PYTHON) tools/preflight.py
+	@touch $(VENV).begun
 	@$(PYTHON) tools/build_package.py --profile $(PROFILE)
-	@touch $@
+	@# What is edited during the build is newer than it.
+	@mv $(VENV).begun $@
 
 $(VENV)/.tools:
 	@$(PYTHON) tools/preflight.py
@@ -103,6 +105,11 @@ bench: torch-extension ## Measure side by side with PyTorch and write docs/bench
 	$(BIN)/python benches/products.py --write docs/benchmarks.md
 	$(BIN)/python benches/models.py --write docs/benchmarks.md
 	$(BIN)/python benches/torch_device.py --write docs/benchmarks.md
+
+speed-guard: build ## Count the machine instructions of loops; more than on record is an error (RECORD=1 REASON=why)
+	@if command -v valgrind > /dev/null; \
+	then $(BIN)/python benches/guard.py $(if $(RECORD),--record) $(if $(REASON),--reason "$(REASON)"); \
+	else echo "SKIPPED: valgrind is missing, which counts instructions (apt-get install valgrind)"; fi
 
 ARCH ?= x86_64
 wheel: $(VENV)/.tools ## Build a wheel into dist/ that fits every Linux with glibc 2.28; ARCH=aarch64 cross-compiles
@@ -190,5 +197,5 @@ clean: ## Remove what was built
 	rm -rf $(VENV)
 
 .PHONY: help build demo test soak repeat chaos chaos-processes torch-extension test-all coverage torch- \
-	coverage torch-releases bench wheel test-wheel build-report gpu-tools test-gpu gpu test-aarch64 install- \
+	coverage torch-releases bench speed-guard wheel test-wheel build-report gpu-tools test-gpu gpu test-aarch64 install- \
 	aarch64 check-release lint site docs pictures fuzz fuzz-decoders check-targets clean

@@ -29,7 +29,13 @@ _REQUEST = bytes.fromhex(
 )
 
 #: Objects of the profile that are no crates, by a part of their names.
-_OBJECTS = {"python": "python", "libc": "libc", "libm": "libc", "ld-linux": "libc", "torch": "torch"}
+_OBJECTS = {
+    "python": "python",
+    "libc": "libc",
+    "libm": "libc",
+    "ld-linux": "libc",
+    "torch": "torch",
+}
 
 
 @contextmanager
@@ -92,6 +98,8 @@ def _crate(object_name: str, function: str) -> str:
     file = Path(object_name).name
     if "_gt" not in file:
         return next((name for part, name in _OBJECTS.items() if part in file), "other")
-    path = re.match(r"[<&*\[(]*(?:(?:mut|dyn|const|unsafe|as|impl) )*([a-z_][a-z_0-9]*)::", function)
+    path = re.match(
+        r"[<&*\[(]*(?:(?:mut|dyn|const|unsafe|as|impl) )*([a-z_][a-z_0-9]*)::", function
+    )
     name = path[1] if path else "C"
     return "std" if name in ("core", "alloc", "std", "hashbrown", "smallvec") else name

@@ -18,9 +18,8 @@ SIDE, NAME = sys.argv[1:]
 import gt  # noqa: E402
 
 if SIDE == "torch":
-    import torch
-
     import gt.torch  # noqa: F401  (the device)
+    import torch
 elif SIDE != "embedded":
     gt.connect(SIDE)
 else:

@@ -10,6 +10,7 @@ import re
 import sys
 
 from gt import _gt
+from gt.ops.registry import COMPOSITES, DIRECT
 from stub_types import FUNCTION_RESULTS, PARAMETERS, RESULTS, SETTABLE
 
 #: The declarations of primitives, by name.
@@ -232,6 +233,12 @@ def class_stub(kind: type) -> list[str]:
             lines += define(name, signature(member), result, member, "    ")
         elif name.startswith("__"):
             lines.append(operator(kind, name))
+        elif kind is _gt.Tensor and name in DIRECT:
+            # A primitive's method that its composite describes.
+            of = COMPOSITES[f"gt.{name}"]
+            first = next(iter(inspect.signature(of).parameters))
+            parameters = signature(of).replace(f"({first}: Tensor", "(self", 1)
+            lines += define(name, parameters, "Tensor", member, "    ")
         else:
             lines += define(name, signature(member, "self"), result_of(kind, name), member, "    ")
     return [*lines, ""]

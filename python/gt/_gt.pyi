@@ -43,6 +43,7 @@ __all__ = [
     "complex64",
     "complex128",
     "primitives",
+    "direct_method",
     "faces",
     "native",
     "tensor",
@@ -97,6 +98,8 @@ __all__ = [
     "is_grad_enabled",
     "set_grad_enabled",
     "set_autocast",
+    "is_autocast",
+    "has_halves",
     "RemovableHandle",
     "record_function",
     "snapshot",
@@ -1000,7 +1003,7 @@ class Tensor:
         >>> gt.cummin(gt.tensor([3.0, 1.0, 2.0]), 0).values
         tensor([3., 1., 1.], dtype=float32)
         """
-    def cumprod(input: Tensor, dim: _int, *, dtype: _DTypeLike | None = None) -> Tensor:
+    def cumprod(self, dim: _int, *, dtype: _DTypeLike | None = None) -> Tensor:
         """Multiply all values up to each along an axis; int64 for bool and integers.
 
         >>> gt.cumprod(gt.tensor([1.0, 2.0, 3.0]), dim=0)
@@ -1012,7 +1015,7 @@ class Tensor:
         >>> gt.cumprod(gt.tensor([1.0, 2.0, 3.0]), dim=0)
         tensor([1., 2., 6.], dtype=float32)
         """
-    def cumsum(input: Tensor, dim: _int, *, dtype: _DTypeLike | None = None) -> Tensor:
+    def cumsum(self, dim: _int, *, dtype: _DTypeLike | None = None) -> Tensor:
         """Sum all values up to each along an axis; int64 for bool and integers.
 
         >>> gt.cumsum(gt.tensor([1.0, 2.0, 3.0]), dim=0)
@@ -2204,7 +2207,7 @@ class Tensor:
         Args:
             other: a tensor or a number
         """
-    def mean(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
+    def mean(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
         """Average the values over axes, or over all.
 
         >>> gt.mean(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
@@ -2607,7 +2610,7 @@ class Tensor:
         >>> gt.prelu(gt.tensor([-2.0]), gt.tensor([0.5]))
         tensor([-1.], dtype=float32)
         """
-    def prod(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
+    def prod(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
         """Multiply the values over axes, or over all; int64 for bool and integers.
 
         >>> gt.prod(gt.tensor([2.0, 3.0]))
@@ -3140,7 +3143,7 @@ class Tensor:
         >>> gt.sub(gt.tensor([1.0, 2.0]), 1)
         tensor([0., 1.], dtype=float32)
         """
-    def sum(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
+    def sum(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
         """Add up the values over axes, or over all; int64 for bool and integers.
 
         Args:
@@ -3556,6 +3559,10 @@ def default_dtype() -> dtype:
     """The dtype of new tensors of floats."""
 def depends(result: Tensor, on: Sequence[Tensor]) -> list[_bool]:
     """For each of `on`, whether it, or what made it, is part of how a tensor came to be."""
+def direct_method(name: str, composite: Callable[..., Any], text: str) -> Any:
+    """The method of a composite that does what the primitive of its name does, and more where it is
+    asked for more. Its text is the composite's.
+    """
 def disconnect() -> None:
     """Ends this thread's session: its tensors are gone, and a new tensor is an error.
 
@@ -3609,8 +3616,12 @@ def gpu_workers(count: _int) -> None:
     """
 def grad(outputs: Sequence[Tensor], gradients: Sequence[Tensor | None], inputs: Sequence[Tensor], retain_graph: _bool | None, create_graph: _bool) -> list[Tensor | None]:
     """The gradients of `outputs` together with respect to `inputs`; None for one that none depends on."""
+def has_halves(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _bool:
+    """Whether there is a tensor of 16-bit floats among the arguments of a call."""
 def in_vmap() -> _bool:
     """Whether this thread is inside a `vmap`."""
+def is_autocast() -> _bool:
+    """Whether autocast is on, on this thread."""
 def is_batched(tensor: Tensor) -> _bool:
     """Whether a tensor is mapped over by a `vmap`, so that it has no values of its own."""
 def is_grad_enabled() -> _bool:

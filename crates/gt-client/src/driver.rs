@@ -3,7 +3,7 @@
 use std::sync::Weak;
 
 use gt_ir::message::Message;
-use gt_ir::{ClientCommand, RequestId};
+use gt_ir::{ClientCommand, RequestId, TensorData, TensorId};
 
 use crate::error::Result;
 
@@ -52,6 +52,22 @@ pub trait Driver: Send + Sync {
     /// Takes the commands of `batch` in order, leaving it empty. Never waits. `work` estimates
     /// what they cost to run: the bytes they read and write, or as many that take as long.
     fn submit(&self, batch: &mut Vec<ClientCommand>, work: u64);
+
+    /// As [`Driver::submit`], for a thread that reads a value next ([`Driver::read`]).
+    fn submit_to_read(&self, batch: &mut Vec<ClientCommand>, work: u64) {
+        self.submit(batch, work);
+    }
+
+    /// The value of a tensor, if it can be had without a request: where it is in this process, and
+    /// what is submitted takes less time than to hand it to another thread.
+    fn read(&self, _tensor: TensorId) -> Option<TensorData> {
+        None
+    }
+
+    /// Whether it can ever give a value by [`Driver::read`].
+    fn can_read(&self) -> bool {
+        false
+    }
 
     /// Whether the window is used up: then the next instruction should wait.
     fn is_full(&self) -> bool;

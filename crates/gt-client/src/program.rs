@@ -264,7 +264,8 @@ impl Program {
                 ids[place] = Operand::Scalar(Scalar::Float(numbers[which]));
             }
             let attributes = step.attributes.clone();
-            let first = session.issue(step.operation, ids, attributes, results, step.work, source);
+            let first =
+                session.issue(step.operation, ids, attributes, results, &[], step.work, source);
             for (index, meta) in step.results.iter().enumerate() {
                 values.push(Some(session.value(first.after(index as u64), *meta, source)));
             }

@@ -46,7 +46,10 @@ impl<T: Default> Level<T> {
     fn charge(&mut self, name: &str, cost: u64, weight: u32) -> &mut T {
         self.reached = self.used(name);
         let used = self.reached.saturating_add(cost * SCALE / u64::from(weight.max(1)));
-        let member = self.members.entry(name.into()).or_default();
+        if !self.members.contains_key(name) {
+            self.members.insert(name.into(), Member::default());
+        }
+        let member = self.members.get_mut(name).expect("it is there");
         member.used = used;
         &mut member.below
     }
@@ -86,7 +89,11 @@ impl Scheduler {
             let turn = (last.is_some_and(|last| *peer <= last), *peer);
             (Reverse(priority), self.teams.used(&standing.team), user, turn)
         };
-        ready.min_by_key(rank).map(|(peer, _)| peer)
+        let mut ready = ready;
+        let first = ready.next()?;
+        // Most often there is one, which has nobody to be compared with.
+        let Some(second) = ready.next() else { return Some(first.0) };
+        [first, second].into_iter().chain(ready).min_by_key(rank).map(|(peer, _)| peer)
     }
 
     /// A session's batch of this weight is planned.

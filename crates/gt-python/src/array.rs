@@ -114,8 +114,11 @@ const THREADS: usize = 8;
 
 /// The same bytes in memory of their own.
 pub fn copied(values: &[u8]) -> Vec<u8> {
+    if values.len() < LARGE {
+        return values.to_vec();
+    }
     let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS);
-    if values.len() < LARGE || threads == 1 {
+    if threads == 1 {
         return values.to_vec();
     }
     let mut copy = vec![0; values.len()];

@@ -3,7 +3,7 @@
 
 use gt::tape::{self, BackwardCall, BackwardOptions, Function, Hook};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::error::{IntoPython, from_python};
 use crate::tensor::PyTensor;
@@ -26,6 +26,24 @@ fn set_grad_enabled(enabled: bool) -> bool {
 fn set_autocast(dtype: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     gt::autocast::set_autocast(dtype::parse_optional(dtype)?);
     Ok(())
+}
+
+/// Whether autocast is on, on this thread.
+#[pyfunction]
+fn is_autocast() -> bool {
+    gt::autocast::autocast().is_some()
+}
+
+/// Whether there is a tensor of 16-bit floats among the arguments of a call.
+#[pyfunction]
+fn has_halves(args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> bool {
+    let is_half = |given: &Bound<'_, PyAny>| {
+        given.cast::<PyTensor>().is_ok_and(|tensor| {
+            let dtype = tensor.get().0.dtype();
+            dtype.is_float() && dtype.size() == 2
+        })
+    };
+    args.iter().any(|given| is_half(&given)) || kwargs.iter().any(|(_, given)| is_half(&given))
 }
 
 type Tensors<'py> = Vec<PyRef<'py, PyTensor>>;
@@ -189,6 +207,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(is_grad_enabled, module)?)?;
     module.add_function(wrap_pyfunction!(set_grad_enabled, module)?)?;
     module.add_function(wrap_pyfunction!(set_autocast, module)?)?;
+    module.add_function(wrap_pyfunction!(is_autocast, module)?)?;
+    module.add_function(wrap_pyfunction!(has_halves, module)?)?;
     module.add_class::<RemovableHandle>()?;
     module.add_function(wrap_pyfunction!(record_function, module)?)?;
     module.add_function(wrap_pyfunction!(snapshot, module)?)?;

@@ -101,6 +101,16 @@ pub fn axis(axis: Option<i64>, dim: Option<i64>, default: Option<i64>) -> PyResu
     }
 }
 
+/// Whether an object is a list, tuple or number of Python's own: what it lacks need not be looked for,
+/// which takes longer than to read it.
+fn is_builtin(given: &Bound<'_, PyAny>) -> bool {
+    given.is_exact_instance_of::<PyList>()
+        || given.is_exact_instance_of::<PyTuple>()
+        || given.is_exact_instance_of::<PyFloat>()
+        || given.is_exact_instance_of::<PyInt>()
+        || given.is_exact_instance_of::<PyBool>()
+}
+
 /// A tensor from a tensor, number, nested list or array.
 pub fn tensor(
     session: &Session,
@@ -111,7 +121,9 @@ pub fn tensor(
         let detached = tensor.get().0.without_history();
         return dtype.map_or(Ok(detached.clone()), |dtype| detached.cast(dtype).py());
     }
-    if given.hasattr("__array__")? || given.hasattr("__array_interface__")? {
+    if !is_builtin(given)
+        && (given.hasattr("__array__")? || given.hasattr("__array_interface__")?)
+    {
         return Ok(Tensor::from_data(session, array::from_array(given, dtype)?));
     }
     Ok(Tensor::from_data(session, from_list(given, dtype)?))
@@ -222,7 +234,7 @@ impl Flattened {
             let (rank, max) = (depth, MAX_RANK);
             return Err(to_python(gt::ir::Error::RankTooHigh { rank, max }.into()));
         }
-        if item.hasattr("tolist")? {
+        if !is_builtin(item) && item.hasattr("tolist")? {
             return self.add(&item.call_method0("tolist")?, depth);
         }
         if !is_list(item) && !item.is_instance_of::<PyRange>() {

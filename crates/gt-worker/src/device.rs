@@ -277,6 +277,14 @@ impl<E: Engine> Device<E> {
         part.blocks.iter().map(value).collect()
     }
 
+    /// A tensor's values, if they are in the device's memory and can be read.
+    pub fn read(&mut self, lane: &Lane<E::Tensor>, id: TensorId) -> Option<gt_ir::TensorData> {
+        match lane.store.get(id) {
+            Some(Stored::Ready { tensor, .. }) => self.guarded(|engine| engine.read(tensor)).ok(),
+            _ => None,
+        }
+    }
+
     /// Reads a tensor's values.
     pub fn fetch(&mut self, lane: &Lane<E::Tensor>, id: TensorId) -> Result<Content, Failure> {
         match lane.store.get(id) {

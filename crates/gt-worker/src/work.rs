@@ -117,6 +117,9 @@ pub trait Work: Send {
     /// Carries out the joint exchange that is due; blocks until all members take part.
     fn join(&mut self, out: &mut Vec<Out>);
 
+    /// A tensor's value, if it is computed and in memory, and nothing is waited for to read it.
+    fn read(&mut self, lane: LaneId, tensor: TensorId) -> Option<TensorData>;
+
     fn stats(&self) -> WorkerStats;
 
     /// Describes state that has outlived its session, for tests; `None` if there is none.

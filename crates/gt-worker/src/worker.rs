@@ -6,7 +6,9 @@ use std::time::Duration;
 use gt_ir::message::{Failure, Message};
 use gt_ir::snapshot::Owner;
 use gt_ir::statistics::WorkerStats;
-use gt_ir::{Content, Joint, LaneId, Piece, RequestId, TensorId, WorkerCommand, WorkerId};
+use gt_ir::{
+    Content, Joint, LaneId, Piece, RequestId, TensorData, TensorId, WorkerCommand, WorkerId,
+};
 
 use crate::ahead::{Ahead, Measure};
 use crate::device::Device;
@@ -338,6 +340,17 @@ impl<E: Engine> Work for Worker<E> {
     fn join(&mut self, out: &mut Vec<Out>) {
         self.run_joint();
         self.pause(out);
+    }
+
+    fn read(&mut self, lane: LaneId, tensor: TensorId) -> Option<TensorData> {
+        let Worker { device, lanes, .. } = self;
+        if device.engine.runs_ahead() {
+            return None;
+        }
+        let lane = lanes.get(&lane)?;
+        let mut found = None;
+        E::hold(&mut || found = device.read(lane, tensor));
+        found
     }
 
     fn stats(&self) -> WorkerStats {

@@ -19,7 +19,7 @@ def _in(dtype: DType | None, compute: Callable[..., Tensor], input: Tensor, *giv
     return compute(input._cast(dtype), *given)._cast(dtype)
 
 
-@operation
+@operation(direct=True)
 def sum(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -37,7 +37,7 @@ def sum(
     return _in(dtype, primitives.sum, input, dim, keepdim)
 
 
-@operation
+@operation(direct=True)
 def mean(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -49,7 +49,7 @@ def mean(
     return _in(dtype, primitives.mean, input, dim, keepdim)
 
 
-@operation
+@operation(direct=True)
 def prod(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -61,7 +61,7 @@ def prod(
     return _in(dtype, primitives.prod, input, dim, keepdim)
 
 
-@operation(in_place=True)
+@operation(in_place=True, direct=True)
 def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     """Sum all values up to each along an axis; int64 for bool and integers.
 
@@ -71,7 +71,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     return _in(dtype, primitives.cumsum, input, dim)
 
 
-@operation(in_place=True)
+@operation(in_place=True, direct=True)
 def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
     """Multiply all values up to each along an axis; int64 for bool and integers.
 

@@ -16,12 +16,15 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from gt import _autocast
-from gt._gt import Tensor
+from gt._gt import Tensor, direct_method, is_autocast
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: Every composite by its qualified name, as `gt.log2` or `gt.linalg.norm`.
 COMPOSITES: dict[str, Callable[..., Any]] = {}
+
+#: The names of those whose method is the primitive's, with what they add to it.
+DIRECT: set[str] = set()
 
 #: What NumPy, or an early version of a loss, calls a parameter that PyTorch calls otherwise; and
 #: what Python has as a keyword.
@@ -62,6 +65,7 @@ def operation(
     namespace: str = "gt",
     method: bool = True,
     in_place: bool = False,
+    direct: bool = False,
     aliases: tuple[str, ...] = (),
 ) -> Any:
     """Make a function an operation.
@@ -71,17 +75,24 @@ def operation(
         namespace: the module that users find it in.
         method: whether `Tensor` has it as a method.
         in_place: whether `Tensor` also has a method with `_` after its name that stores the result.
+        direct: whether it is the primitive of its name, unless it is given what that does not take.
+            Then the method calls the primitive itself.
         aliases: other names for the same.
     """
     if function is None:
         return functools.partial(
-            operation, namespace=namespace, method=method, in_place=in_place, aliases=aliases
+            operation,
+            namespace=namespace,
+            method=method,
+            in_place=in_place,
+            direct=direct,
+            aliases=aliases,
         )
     checked = _checked(function, f"{namespace}.{function.__name__}")
     for name in (function.__name__, *aliases):
         COMPOSITES[f"{namespace}.{name}"] = checked
         if method:
-            setattr(Tensor, name, checked)
+            setattr(Tensor, name, _direct(checked) if direct else checked)
         if in_place:
             setattr(Tensor, f"{name}_", _in_place(checked, f"{name}_"))
     return checked
@@ -107,7 +118,7 @@ def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     @functools.wraps(function)
     def operation(*args: Any, **kwargs: Any) -> Any:
         try:
-            if _autocast.state.lower is not None:
+            if is_autocast():
                 return _autocast.call(name, function, args, kwargs)
             return function(*args, **kwargs)
         except (TypeError, AttributeError) as error:
@@ -165,6 +176,16 @@ def plain(signature: inspect.Signature) -> str:
     parameters = [of.replace(annotation=of.empty) for of in signature.parameters.values()]
     bare = signature.replace(parameters=parameters, return_annotation=signature.empty)
     return str(bare)
+
+
+def _direct(function: Callable[..., Any]) -> Any:
+    """Give a method that calls the primitive of a function's name, or else the function."""
+    signature = inspect.signature(function)
+    _, *others = signature.parameters.values()
+    own = plain(signature.replace(parameters=others)).removeprefix("(")
+    DIRECT.add(function.__name__)
+    text = f"{function.__name__}($self, /, {own}\n--\n\n{inspect.getdoc(function)}"
+    return direct_method(function.__name__, function, text)
 
 
 def _in_place(function: Callable[..., Any], name: str) -> Callable[..., Tensor]:

@@ -180,7 +180,7 @@ class Optimizer:
             if grad is None:
                 continue
             grad = -grad if maximize else grad
-            if parameter.is_complex():
+            if parameter.dtype.is_complex:
                 self._update_parts(parameter, grad, state[parameter], group)
             else:
                 update(parameter, grad, state[parameter], group)

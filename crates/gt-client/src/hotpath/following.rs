@@ -2,8 +2,8 @@
 
 use gt_ir::template::{Argument, IterationPart, Name, RunStep, Step, Values, varying_numbers};
 use gt_ir::{
-    ClientCommand, Definition, Instance, Instruction, Invocation, Operand, Scalar, TensorId,
-    TransferId,
+    Attributes, ClientCommand, Definition, Instance, Instruction, Invocation, Meta, Operand,
+    Operation, Scalar, SourceId, TensorId, TransferId,
 };
 use smallvec::SmallVec;
 
@@ -12,11 +12,30 @@ const RECENT: u64 = 16;
 /// How many steps are the first part of an iteration that is sent in parts.
 const PART: usize = 64;
 
+/// An instruction before its results are inferred.
+pub struct Issue<'a> {
+    pub operation: &'static Operation,
+    pub output: TensorId,
+    pub operands: &'a [Operand<TensorId>],
+    pub attributes: &'a Attributes,
+    pub source: SourceId,
+    pub signal: u32,
+}
+
+/// What a step's results were inferred from.
+struct Inferred {
+    inputs: SmallVec<[Operand<Meta>; 2]>,
+    /// Its cost, as [`Driver::submit`](crate::Driver::submit) takes it.
+    work: u64,
+}
+
 /// A template of the session.
 pub struct Known {
     pub number: u32,
     pub instance: Instance,
     pub tokens: Vec<u64>,
+    /// By step, once one was matched.
+    inferred: Vec<Option<Box<Inferred>>>,
     /// How many slots for outside tensors, and for numbers, are bound before each step.
     slots_before: Vec<(u32, u32)>,
     /// How many slots for outside tensors its steps bind.
@@ -55,10 +74,12 @@ impl Known {
         let is_used = |name: &&Name| !matches!(name, Name::Outside(slot) if *slot >= slots);
         let used_frees = instance.template.frees.iter().take_while(is_used).count();
         let (broken, odd) = (0, 0);
+        let inferred = (0..tokens.len()).map(|_| None).collect();
         Known {
             number,
             instance,
             tokens,
+            inferred,
             slots_before,
             slots,
             used_frees,
@@ -143,9 +164,10 @@ impl Following {
         let fits = match (template.steps.get(self.position), command) {
             (Some(Step::Run(step)), ClientCommand::Run(instruction)) => {
                 let known = slots_before[self.position];
+                let varying = || varying_numbers(instruction.operation, &instruction.attributes);
                 bindings.tensor(step.output) == instruction.output
                     && alike(step, instruction)
-                    && self.bind(bindings, known, step, instruction)
+                    && self.bind(bindings, known, step, &instruction.operands, varying())
             }
             (Some(Step::Data { output, meta }), ClientCommand::Create(create)) => {
                 bindings.tensor(*output) == create.output && *meta == create.content.meta()
@@ -156,20 +178,82 @@ impl Following {
         fits
     }
 
-    /// Binds the slots of a step to an instruction's operands and numbers; false if the template
-    /// does not allow these operands.
+    /// Notes what the results of the step matched last were inferred from.
+    #[inline]
+    pub fn note(&self, known: &mut Known, inputs: &[Operand<Meta>], work: u64) {
+        if let Some(at) = self.position.checked_sub(1)
+            && known.inferred[at].is_none()
+        {
+            known.inferred[at] = Some(Box::new(Inferred { inputs: inputs.into(), work }));
+        }
+    }
+
+    /// As [`Following::step`], for an instruction whose results need not be inferred: it is all that
+    /// the step was before, up to the numbers. Neither the first nor the last step of an iteration.
+    /// Returns the result, and the cost.
+    #[inline]
+    pub fn step_again(
+        &mut self,
+        known: &mut Known,
+        issue: &Issue,
+        inputs: impl Iterator<Item = Option<Meta>>,
+    ) -> Option<(Meta, u64)> {
+        let Known { instance, slots_before, inferred, .. } = known;
+        let Instance { template, bindings, .. } = instance;
+        let at = self.position;
+        if at == 0 || at + 1 >= template.len() {
+            return None;
+        }
+        let (Step::Run(step), Some(inferred)) = (&template.steps[at], &inferred[at]) else {
+            return None;
+        };
+        let is_same = step.operation.id == issue.operation.id
+            && step.source == issue.source
+            && step.signal == issue.signal
+            && step.varying.is_none()
+            && step.results.len() == 1
+            && step.operands.len() == issue.operands.len()
+            && step.attributes == *issue.attributes
+            && bindings.tensor(step.output) == issue.output
+            && inferred.inputs.iter().zip(inputs).all(|(known, given)| match (known, given) {
+                (Operand::Tensor(known), Some(given)) => *known == given,
+                (Operand::Scalar(_), None) => true,
+                _ => false,
+            });
+        // What is inferred may depend on a number's value.
+        let is_same_number =
+            |(argument, operand): (&Argument, &Operand<TensorId>)| match (argument, operand) {
+                (Argument::Number(slot), Operand::Scalar(scalar)) => {
+                    scalar.same_bits(bindings.number(*slot))
+                }
+                _ => true,
+            };
+        if !is_same || !step.operands.iter().zip(issue.operands).all(is_same_number) {
+            return None;
+        }
+        let (meta, work) = (step.results[0], inferred.work);
+        if !self.bind(bindings, slots_before[at], step, issue.operands, &[]) {
+            return None;
+        }
+        self.position += 1;
+        Some((meta, work))
+    }
+
+    /// Binds the slots of a step to an instruction's operands and varying numbers; false if the
+    /// template does not allow these operands.
     #[inline]
     fn bind(
         &mut self,
         bindings: &mut gt_ir::Bindings,
         (known, first_number): (u32, u32),
         step: &RunStep,
-        instruction: &Instruction,
+        operands: &[Operand<TensorId>],
+        varying: &[i64],
     ) -> bool {
         let base = bindings.bases()[0];
         // Slots are numbered by first use, so this step's new ones are consecutive.
         let mut new: SmallVec<[TensorId; 3]> = SmallVec::new();
-        for (argument, operand) in step.operands.iter().zip(&instruction.operands) {
+        for (argument, operand) in step.operands.iter().zip(operands) {
             let fits = match (argument, operand) {
                 (Argument::Tensor(Name::Outside(slot)), Operand::Tensor(id)) if *slot >= known => {
                     match new.get((slot - known) as usize) {
@@ -197,8 +281,7 @@ impl Following {
                 bindings.bind_tensor(slot, id);
             }
         }
-        let scalars = instruction.operands.iter().filter_map(Operand::scalar);
-        let varying = varying_numbers(instruction.operation, &instruction.attributes);
+        let scalars = operands.iter().filter_map(Operand::scalar);
         let values = scalars.chain(varying.iter().map(|&value| Scalar::Int(value)));
         for (slot, value) in (first_number..).zip(values) {
             if !value.same_bits(bindings.number(slot)) {
@@ -257,6 +340,12 @@ impl Following {
     pub fn is_part(&self, known: &Known) -> bool {
         let steps = self.position - self.flushed;
         steps >= PART && steps.is_power_of_two() && known.len() - self.position >= PART / 2
+    }
+
+    /// Whether the next step may be the last of a part.
+    pub fn ends_part(&self) -> bool {
+        let steps = self.position + 1 - self.flushed;
+        steps >= PART && steps.is_power_of_two()
     }
 
     /// As [`Following::send`], where what was issued so far is waited for.

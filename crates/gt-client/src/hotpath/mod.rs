@@ -21,9 +21,10 @@ mod settings;
 mod token;
 
 use gt_ir::template::{MAX_ALL_STEPS, MAX_STEPS, MAX_TEMPLATES};
-use gt_ir::{ClientCommand, TensorId};
+use gt_ir::{ClientCommand, Meta, Operand, TensorId};
 use rustc_hash::FxHashMap;
 
+pub use following::Issue;
 use following::{Following, Known};
 use history::History;
 use recording::{Recording, Round};
@@ -35,6 +36,8 @@ pub use settings::{Settings, Stats};
 const BROKEN: u32 = 4;
 /// or this many in a row that free other tensors than it says.
 const ODD: u32 = 4;
+/// Where values are waited for after fewer commands than this, no template is followed.
+const TALK: u64 = 4;
 /// The least number of steps of a loop's template: of a shorter loop it takes several rounds.
 const SHORTEST: u64 = 16;
 /// While a template is followed, a longer loop around it replaces it if the loop has at most this
@@ -70,6 +73,8 @@ pub struct HotPathDetector {
     flushed: bool,
     /// The token after which somebody waited for a value last.
     asked: Option<u64>,
+    /// How many tokens there were between the last two waits.
+    between: u64,
     /// No recording of a loop begins until `total` has reached this.
     quiet_until: u64,
     /// By how many tokens the next failed recording delays the one after it; doubles each time.
@@ -95,6 +100,7 @@ impl HotPathDetector {
             alive: 0,
             flushed: false,
             asked: None,
+            between: u64::MAX,
             quiet_until: 0,
             patience: 16,
             stats: Stats { hot_threshold: settings.threshold, ..Stats::default() },
@@ -152,11 +158,51 @@ impl HotPathDetector {
                 // Any other command must stay behind everything issued before it.
                 self.flush(out);
                 if command.request().is_some() {
-                    self.asked = Some(self.total);
+                    self.is_asked();
                 }
                 out.push(command);
             }
         }
+    }
+
+    /// Notes what the results of the command processed last were inferred from, if it has matched a
+    /// step.
+    #[inline]
+    pub fn note(&mut self, inputs: &[Operand<Meta>], work: u64) {
+        if let Some(iteration) = &mut self.following {
+            let known = self.known[iteration.number as usize].as_mut();
+            iteration.note(known.expect("it is being followed"), inputs, work);
+        }
+    }
+
+    /// Takes an instruction that goes on with the iteration as it did before, inside of it: nothing
+    /// is inferred, and no command is made. Returns its result and its cost; `None` where it is to
+    /// be processed as a command.
+    #[inline]
+    pub fn repeat(
+        &mut self,
+        issue: &Issue,
+        region: u32,
+        inputs: impl Iterator<Item = Option<Meta>>,
+    ) -> Option<(Meta, u64)> {
+        let iteration = self.following.as_mut()?;
+        let is_plain = region == self.region
+            && (region == 0 || self.in_region)
+            && self.recording.is_none()
+            && !issue.operation.counted
+            && self.sections.are_out();
+        if !is_plain || iteration.ends_part() {
+            return None;
+        }
+        let known = self.known[iteration.number as usize].as_mut().expect("it is being followed");
+        let made = iteration.step_again(known, issue, inputs)?;
+        let token = known.tokens[iteration.position() - 1];
+        let weight = 2 * self.alive + i32::from(!std::mem::take(&mut self.flushed));
+        self.history.push(token, weight, self.cold);
+        self.total += 1;
+        self.alive += 1;
+        self.look_for_period();
+        Some(made)
     }
 
     /// Sends what is held back.
@@ -165,6 +211,25 @@ impl HotPathDetector {
         if let Some(iteration) = &mut self.following {
             iteration.flush(known(&self.known, iteration.number), out);
         }
+    }
+
+    /// Notes that somebody waits for a value.
+    pub fn is_asked(&mut self) {
+        let since = self.total - self.asked.unwrap_or(0);
+        // Several values that are asked for in a row are one wait.
+        if since > 0 {
+            self.between = since;
+        }
+        self.asked = Some(self.total);
+    }
+
+    /// Whether each few commands are waited for: a part of an iteration costs more than they do. In a
+    /// scope that is to be compiled that is not asked.
+    #[inline]
+    fn is_talkative(&self) -> bool {
+        self.region == 0
+            && self.between < TALK
+            && self.asked.is_some_and(|asked| self.total - asked < TALK)
     }
 
     /// Whether anything is held back.
@@ -249,6 +314,7 @@ impl HotPathDetector {
     /// Matches a command against the iteration in progress, or against the first step of the next
     /// one. Returns the step's token if it matches; otherwise no template is followed any more.
     fn follow(&mut self, command: &ClientCommand, out: &mut Vec<ClientCommand>) -> Option<u64> {
+        let is_talkative = self.is_talkative();
         let iteration = self.following.as_mut()?;
         let known = self.known[iteration.number as usize].as_mut().expect("it is being followed");
         if iteration.step(known, command) {
@@ -267,6 +333,7 @@ impl HotPathDetector {
             let is_usual = known.of_section || iteration.is_usual(known);
             known.odd = if is_usual { 0 } else { known.odd + 1 };
             if known.odd < ODD
+                && !is_talkative
                 && let Some(next) = Following::begin(known, command)
             {
                 self.following = Some(next);
@@ -286,7 +353,7 @@ impl HotPathDetector {
 
     /// Begins an iteration of a template whose first step matches the command, if there is one.
     fn start(&mut self, token: u64, command: &ClientCommand) -> bool {
-        if self.starts.is_empty() || self.following.is_some() {
+        if self.starts.is_empty() || self.following.is_some() || self.is_talkative() {
             return false;
         }
         let Some(numbers) = self.starts.get(&token) else { return false };
@@ -307,7 +374,7 @@ impl HotPathDetector {
         // The recorded round is the last of the `threshold` rounds; the first one sets the period.
         let rounds = u64::from(self.settings.threshold).max(FEWEST) - 2;
         let Some(period) = self.history.period(rounds, SHORTEST) else { return };
-        if self.total < self.quiet_until || period > MAX_STEPS {
+        if self.total < self.quiet_until || period > MAX_STEPS || self.is_talkative() {
             return;
         }
         if let Some(iteration) = &self.following {

@@ -103,6 +103,12 @@ impl Sections {
         (length >= SHORTEST).then_some(length)
     }
 
+    /// Whether the stream is in no section.
+    #[inline]
+    pub fn are_out(&self) -> bool {
+        self.current.is_none()
+    }
+
     /// Forgets that a tensor is of varying shape.
     #[inline]
     pub fn free(&mut self, id: TensorId) {

@@ -136,5 +136,5 @@ fn issue(
     let work = operation.work(&metas, meta);
     let operands = Operands::from_iter([Operand::Tensor(of.id())]);
     let results = Results::from_buf([meta]);
-    Ok((of.session.issue(operation, operands, attributes, results, work, source), meta))
+    Ok((of.session.issue(operation, operands, attributes, results, &[], work, source), meta))
 }

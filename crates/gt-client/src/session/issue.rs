@@ -4,10 +4,12 @@ use std::sync::{Arc, OnceLock};
 
 use gt_ir::instruction::{Operands, Results};
 use gt_ir::{
-    Attributes, ClientCommand, Content, Create, Instruction, Meta, Operation, SourceId, TensorId,
+    Attributes, ClientCommand, Content, Create, Instruction, Meta, Operand, Operation, SourceId,
+    TensorId,
 };
 
 use super::{Element, Session};
+use crate::hotpath::Issue;
 use crate::program;
 use crate::signal::{self, Scope};
 use crate::vmap::Batched;
@@ -43,6 +45,12 @@ impl Value {
         }
     }
 
+    /// Its number in the stream, if it has one.
+    #[inline]
+    pub(crate) fn issued(&self) -> Option<TensorId> {
+        self.id.get().copied()
+    }
+
     /// Whether it, or what it is an element of, was there before a tensor.
     pub(crate) fn is_older_than(&self, tensor: TensorId) -> bool {
         self.id.get().is_none_or(|&id| id < tensor)
@@ -61,14 +69,42 @@ impl Drop for Value {
 }
 
 impl Session {
+    /// Takes an instruction that repeats one of a hot path: its result is known, and no command is
+    /// made. Returns the result's id and meta; `None` where it is to be issued.
+    #[inline]
+    pub(crate) fn repeat(
+        &self,
+        operation: &'static Operation,
+        operands: &[Operand<TensorId>],
+        attributes: &Attributes,
+        inputs: impl Iterator<Item = Option<Meta>>,
+        source: SourceId,
+    ) -> Option<(TensorId, Meta)> {
+        let Scope { signal, compiled: region, .. } = signal::current();
+        // A signal's configuration may be another by now.
+        if signal != 0 || program::is_recording() {
+            return None;
+        }
+        let output = TensorId(0);
+        let issue = Issue { operation, output, operands, attributes, source, signal };
+        let mut stream = self.0.lock();
+        if stream.closed {
+            return None;
+        }
+        stream.repeat(issue, region, inputs)
+    }
+
     /// Appends an instruction with these results, and returns the id of the first. `work` estimates
-    /// its cost, as [`Driver::submit`](crate::Driver::submit) takes it.
+    /// its cost, as [`Driver::submit`](crate::Driver::submit) takes it. `inputs` are what the results
+    /// were inferred from, where there is one.
+    #[expect(clippy::too_many_arguments, reason = "an instruction has as many parts")]
     pub(crate) fn issue(
         &self,
         operation: &'static Operation,
         operands: Operands,
         attributes: Attributes,
         results: Results,
+        inputs: &[Operand<Meta>],
         work: u64,
         source: SourceId,
     ) -> TensorId {
@@ -82,6 +118,9 @@ impl Session {
             Instruction { operation, output, results, operands, attributes, source, signal };
         program::take(self, &instruction, work);
         self.0.append(&mut stream, ClientCommand::Run(instruction), region, work);
+        if !inputs.is_empty() {
+            stream.detector.note(inputs, work);
+        }
         output
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use gt_ir::message::Message;
-use gt_ir::{ClientCommand, RequestId};
+use gt_ir::{ClientCommand, RequestId, TensorData, TensorId};
 
 use super::stream::Stream;
 use crate::config::registry;
@@ -78,6 +78,28 @@ impl Inner {
         stream.weight = 0;
         let work = std::mem::take(&mut stream.work);
         self.driver.submit(&mut stream.batch, work);
+    }
+
+    /// The value of a tensor, if the driver has it, or has it once it has done what waits here.
+    pub(super) fn read(&self, tensor: TensorId) -> Option<TensorData> {
+        if !self.driver.can_read() {
+            return None;
+        }
+        let mut stream = self.lock();
+        if stream.closed {
+            return None;
+        }
+        // The driver works with no lock of the session held.
+        if stream.holds(tensor) {
+            stream.flush_to_read();
+            stream.weight = 0;
+            let work = std::mem::take(&mut stream.work);
+            if !stream.batch.is_empty() {
+                self.driver.submit_to_read(&mut stream.batch, work);
+            }
+        }
+        drop(stream);
+        self.driver.read(tensor)
     }
 
     /// Sends a signal's name and configuration, unless the dispatcher has this version of them.

@@ -1,9 +1,9 @@
 //! The commands of a session that its driver has not taken yet.
 
-use gt_ir::{ClientCommand, RequestId, TensorId};
+use gt_ir::{ClientCommand, Meta, RequestId, TensorId};
 use rustc_hash::FxHashMap;
 
-use crate::hotpath::{self, HotPathDetector};
+use crate::hotpath::{self, HotPathDetector, Issue};
 
 /// A session's stream: commands enter the hot path detector, and leave it into the batch.
 pub(super) struct Stream {
@@ -15,6 +15,8 @@ pub(super) struct Stream {
     pub(super) weight: usize,
     /// The cost of running the batch, as [`Driver::submit`](crate::Driver::submit) takes it.
     pub(super) work: u64,
+    /// Tensors before this one were made by commands that the driver has been handed.
+    submitted: u64,
     /// The cost of the commands that the detector holds back.
     held_work: u64,
     /// `next_tensor` at the outbox's last flush: whether anything was issued since.
@@ -35,6 +37,7 @@ impl Stream {
             batch: Vec::new(),
             weight: 0,
             work: 0,
+            submitted: 0,
             held_work: 0,
             next_tensor_at_flush: 0,
             signals: FxHashMap::default(),
@@ -54,6 +57,8 @@ impl Stream {
     pub(super) fn new_request(&mut self) -> RequestId {
         let id = RequestId(self.next_request);
         self.next_request += 1;
+        // What asks is handed over with all that was issued before it.
+        self.submitted = self.next_tensor;
         id
     }
 
@@ -68,11 +73,39 @@ impl Stream {
         }
     }
 
+    /// Takes an instruction that repeats one of a hot path, inside of an iteration. Returns the id and
+    /// the meta of its result; `None` where it is to be issued as a command.
+    #[inline]
+    pub(super) fn repeat(
+        &mut self,
+        mut issue: Issue,
+        region: u32,
+        inputs: impl Iterator<Item = Option<Meta>>,
+    ) -> Option<(TensorId, Meta)> {
+        issue.output = TensorId(self.next_tensor);
+        let (meta, work) = self.detector.repeat(&issue, region, inputs)?;
+        self.next_tensor += 1;
+        self.held_work += work;
+        Some((issue.output, meta))
+    }
+
     /// Moves what the detector holds back into the batch.
     pub(super) fn flush(&mut self) {
         let before = self.batch.len();
         self.detector.flush(&mut self.batch);
         self.count(before);
+    }
+
+    /// Whether the driver has not been handed all commands up to the one that made a tensor.
+    pub(super) fn holds(&self, tensor: TensorId) -> bool {
+        tensor.0 >= self.submitted
+    }
+
+    /// As [`Stream::flush`], for a thread that waits for a value.
+    pub(super) fn flush_to_read(&mut self) {
+        self.flush();
+        self.detector.is_asked();
+        self.submitted = self.next_tensor;
     }
 
     /// As [`Stream::flush`], but only if nothing was issued since the last call, and no iteration

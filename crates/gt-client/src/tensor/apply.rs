@@ -7,7 +7,7 @@ use gt_ir::batching::Batching;
 use gt_ir::instruction::{Operands, Results};
 use gt_ir::operation::Gradient;
 use gt_ir::ops::ternary::WHERE;
-use gt_ir::{Attribute, Attributes, DType, Meta, Operand, Operation};
+use gt_ir::{Attribute, Attributes, DType, Meta, Operand, Operation, SourceId, TensorId};
 use smallvec::SmallVec;
 
 use super::Tensor;
@@ -169,6 +169,9 @@ impl Call {
         attributes: Attributes,
     ) -> Result<Tensor> {
         let source = source::current();
+        if let Some((id, meta)) = self.repeat(session, operation, &attributes, source) {
+            return Ok(self.made(session, operation, attributes, (id, meta), source));
+        }
         let (mut metas, mut ids) = self.named(session, operation)?;
         let mut meta = operation.check(&metas, &attributes)?;
         let default = default_dtype();
@@ -184,11 +187,53 @@ impl Call {
         let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
         let work = operation.work(&metas, meta);
         let results = Results::from_buf([meta]);
-        let id = session.issue(operation, ids, attributes, results, work, source);
+        let id = session.issue(operation, ids, attributes, results, &metas, work, source);
+        Ok(self.made(session, operation, kept, (id, meta), source))
+    }
+
+    /// Takes an instruction that repeats one of a hot path, where nothing is special about it.
+    #[inline]
+    fn repeat(
+        &self,
+        session: &Session,
+        operation: &'static Operation,
+        attributes: &Attributes,
+        source: SourceId,
+    ) -> Option<(TensorId, Meta)> {
+        if default_dtype() != DType::F32 || self.is_in_vmap(operation) {
+            return None;
+        }
+        let mut ids = Operands::new();
+        for operand in &self.operands {
+            ids.push(match operand {
+                Operand::Tensor((value, _)) if value.session.is(session) => {
+                    Operand::Tensor(value.issued()?)
+                }
+                Operand::Tensor(_) => return None,
+                Operand::Scalar(scalar) => Operand::Scalar(*scalar),
+            });
+        }
+        let inputs =
+            self.operands.iter().map(|operand| operand.tensor().map(|(value, _)| value.meta));
+        session.repeat(operation, &ids, attributes, inputs, source)
+    }
+
+    /// The tensor that an instruction makes, on the tape where a gradient is wanted.
+    #[inline]
+    fn made(
+        &self,
+        session: &Session,
+        operation: &'static Operation,
+        attributes: Attributes,
+        (id, meta): (TensorId, Meta),
+        source: SourceId,
+    ) -> Tensor {
         let value = session.value(id, meta, source);
-        let node = wants_grad
-            .then(|| Node::record(operation, kept, &self.operands, std::slice::from_ref(&value)));
-        Ok(Tensor::from_parts(value, node))
+        let wants_grad = self.wants_grad && meta.dtype.has_gradients();
+        let node = wants_grad.then(|| {
+            Node::record(operation, attributes, &self.operands, std::slice::from_ref(&value))
+        });
+        Tensor::from_parts(value, node)
     }
 
     /// As [`Call::issue`], for an operation with several results.
@@ -208,7 +253,7 @@ impl Call {
         let wants_grad = self.wants_grad && results.iter().any(|meta| meta.dtype.has_gradients());
         let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
         let work = results.iter().map(|meta| operation.work(&metas, *meta)).sum();
-        let first = session.issue(operation, ids, attributes, results.clone(), work, source);
+        let first = session.issue(operation, ids, attributes, results.clone(), &[], work, source);
         let values = results
             .iter()
             .enumerate()

@@ -13,9 +13,19 @@ impl Tensor {
     /// # Errors
     /// The operation that made it failed; the connection was lost; interrupted.
     pub fn fetch_with(&self, interrupt: Interrupt) -> Result<TensorData> {
-        match self.known() {
+        match self.at_hand() {
             Some(data) => Ok(data),
             None => self.ask()?.wait(interrupt),
+        }
+    }
+
+    /// The values, if they can be had without a request.
+    pub fn at_hand(&self) -> Option<TensorData> {
+        let value = self.value();
+        match value.element.get() {
+            Some(_) => self.known(),
+            None if value.batched.is_none() => value.session.read(&value),
+            None => None,
         }
     }
 

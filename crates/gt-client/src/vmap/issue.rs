@@ -119,7 +119,7 @@ fn send(
     let results = operation.results(metas, &attributes).expect("checked by the caller");
     let ids = operands.iter().map(|operand| operand.map(|value| value.id())).collect();
     let work = results.iter().map(|meta| operation.work(metas, *meta)).sum();
-    let first = session.issue(operation, ids, attributes, results.clone(), work, source);
+    let first = session.issue(operation, ids, attributes, results.clone(), &[], work, source);
     let values = results.iter().enumerate();
     values.map(|(index, meta)| session.value(first.after(index as u64), *meta, source)).collect()
 }

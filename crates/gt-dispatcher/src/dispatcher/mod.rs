@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gt_ir::message::{Failure, Message, Role};
-use gt_ir::{ClientCommand, Content, LaneId, RequestId, SlotId};
+use gt_ir::{ClientCommand, Content, LaneId, RequestId, SlotId, TensorId};
 
 use crate::answers::Answers;
 use crate::joints::Joints;
@@ -330,6 +330,19 @@ impl Dispatcher {
     }
 
     /// Whether a lane is on the worker of a link: messages about it from others are ignored.
+    /// Where a client's tensor is or will be computed as a whole: the worker, the lane, and its name
+    /// there. `None` where somebody is to see that it is read, or it failed.
+    pub fn place_of(&self, client: PeerId, tensor: TensorId) -> Option<(PeerId, LaneId, TensorId)> {
+        let session = self.sessions.get(client)?;
+        if self.observability.log.is_some() || session.lineage.is_some() {
+            return None;
+        }
+        let (slot, name) = session.catalogue.whole(tensor)?;
+        let host = session.catalogue.slots.host(slot)?;
+        let worker = self.workers.by_id(host)?.peer;
+        Some((worker, LaneId { session: session.run, slot }, name))
+    }
+
     fn is_on(&self, lane: LaneId, peer: PeerId) -> bool {
         let Some(session) = self.sessions.running(lane.session) else { return false };
         let host = session.catalogue.slots.host(lane.slot);

@@ -36,6 +36,10 @@ const FLOATS: &[DType] = &[DType::F32, DType::F64];
 /// The shape after reducing the axes in attribute 0.
 fn reduced_shape(call: &Call, may_be_empty: bool) -> Result<(Meta, Shape)> {
     let meta = call.tensor(0)?;
+    // As `x.sum()`: nothing is left.
+    if call.ints(0).is_empty() && !call.bool(1) && (may_be_empty || meta.shape.numel() > 0) {
+        return Ok((meta, Shape::SCALAR));
+    }
     let gone = axes(call.ints(0), meta.shape.rank(), call.operation)?;
     if !may_be_empty && gone.iter().any(|&axis| meta.shape[axis] == 0) {
         return Err(Error::EmptyReduction { operation: call.operation, shape: meta.shape });

@@ -5,12 +5,14 @@
 
 use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 
-use gt::ir::Operation;
-use pyo3::exceptions::PyRuntimeError;
+use gt::autocast::autocast;
+use gt::ir::{Operation, ops};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use super::document::document;
@@ -62,7 +64,7 @@ macro_rules! all_rows {
 }
 
 /// The C functions by form, then by the operation's id.
-static ENTRIES: [[[Entry; 16]; ROWS]; 3] = [all_rows!(0), all_rows!(1), all_rows!(2)];
+static ENTRIES: [[[Entry; 16]; ROWS]; 4] = [all_rows!(0), all_rows!(1), all_rows!(2), all_rows!(3)];
 
 fn entry_of(operation: &Operation, form: Form) -> Entry {
     let id = usize::from(operation.id);
@@ -79,7 +81,7 @@ unsafe extern "C" fn entry<const ID: u16, const FORM: u8>(
     count: ffi::Py_ssize_t,
     names: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let form = const { [Form::Function, Form::Method, Form::InPlace][FORM as usize] };
+    let form = const { [Form::Function, Form::Method, Form::InPlace, Form::Direct][FORM as usize] };
     // SAFETY: Python's call is passed on as it is.
     unsafe { enter(this, arguments, count, names, (ID, form)) }
 }
@@ -145,7 +147,52 @@ unsafe fn run<'py>(
             named.push((name.extract()?, value));
         }
     }
-    super::call(py, operation, form, &Given { positional: &positional, named: &named })
+    let given = Given { positional: &positional, named: &named };
+    match form {
+        Form::Direct => direct(py, operation, &given),
+        form => super::call(py, operation, form, &given),
+    }
+}
+
+/// The functions in terms of others that have a primitive's name, by its id: what they add to it is
+/// computed by them, and its mistakes are told by them.
+static COMPOSITES: [OnceLock<Py<PyAny>>; 16 * ROWS] = [const { OnceLock::new() }; 16 * ROWS];
+
+/// Calls a primitive, or its composite where the primitive does not take what is given.
+fn direct<'py>(
+    py: Python<'py>,
+    operation: &'static Operation,
+    given: &Given<'_, 'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    // Under autocast the composite decides for all that it consists of.
+    if autocast().is_none() {
+        match super::call(py, operation, Form::Method, given) {
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => {}
+            result => return result,
+        }
+    }
+    let composite = COMPOSITES[usize::from(operation.id)].get().expect("set with its method");
+    let named = PyDict::new(py);
+    for (name, value) in given.named {
+        named.set_item(name, value)?;
+    }
+    composite.bind(py).call(PyTuple::new(py, given.positional)?, Some(&named))
+}
+
+/// The method of a composite that does what the primitive of its name does, and more where it is
+/// asked for more. Its text is the composite's.
+#[pyfunction]
+pub fn direct_method<'py>(
+    py: Python<'py>,
+    name: &str,
+    composite: Py<PyAny>,
+    text: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let operation = ops::ALL.iter().copied().find(|operation| operation.name == name);
+    let operation = operation
+        .ok_or_else(|| PyRuntimeError::new_err(format!("there is no primitive '{name}'")))?;
+    let _ = COMPOSITES[usize::from(operation.id)].set(composite);
+    describe(py, definition(operation, name, Form::Direct, text)?)
 }
 
 /// The description of a C function; it lives as long as the process, as Python requires.
@@ -153,8 +200,9 @@ fn definition(
     operation: &'static Operation,
     name: &str,
     form: Form,
+    text: &str,
 ) -> PyResult<*mut ffi::PyMethodDef> {
-    let documentation = CString::new(document(operation, name, form))?;
+    let documentation = CString::new(text)?;
     let definition = ffi::PyMethodDef {
         ml_name: CString::new(name)?.into_raw(),
         ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: entry_of(operation, form) },
@@ -169,7 +217,8 @@ pub fn function<'py>(
     py: Python<'py>,
     operation: &'static Operation,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let definition = definition(operation, operation.name, Form::Function)?;
+    let text = document(operation, operation.name, Form::Function);
+    let definition = definition(operation, operation.name, Form::Function, &text)?;
     // SAFETY: the definition is valid and is never freed; a function needs no object to be bound to.
     unsafe {
         let function =
@@ -185,7 +234,12 @@ pub fn method<'py>(
     name: &str,
     form: Form,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let definition = definition(operation, name, form)?;
+    let text = document(operation, name, form);
+    describe(py, definition(operation, name, form, &text)?)
+}
+
+/// A method of the class `Tensor`.
+fn describe(py: Python<'_>, definition: *mut ffi::PyMethodDef) -> PyResult<Bound<'_, PyAny>> {
     let class = py.get_type::<PyTensor>();
     // SAFETY: the definition is valid and is never freed; Python checks that a method is called on
     // an object of this class.

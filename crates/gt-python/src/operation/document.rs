@@ -58,7 +58,7 @@ pub fn signature(operation: &Operation, form: Form) -> String {
     let names: Vec<_> = operation.parameters.iter().map(parameter).collect();
     match form {
         Form::Function => format!("gt.{}({})", operation.name, names.join(", ")),
-        Form::Method => format!("x.{}({})", operation.name, names[1..].join(", ")),
+        Form::Method | Form::Direct => format!("x.{}({})", operation.name, names[1..].join(", ")),
         Form::InPlace => format!("x.{}_({})", operation.name, names[1..].join(", ")),
     }
 }

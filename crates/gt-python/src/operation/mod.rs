@@ -26,6 +26,8 @@ pub enum Form {
     Function,
     Method,
     InPlace,
+    /// The method of a composite that has the primitive's name.
+    Direct,
 }
 
 /// What a call passes: positional arguments, and the names and values of the others.
@@ -83,6 +85,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         }
     }
     module.add_submodule(&primitives)?;
+    module.add_function(wrap_pyfunction!(callable::direct_method, module)?)?;
     module.add("faces", faces(py)?)
 }
 

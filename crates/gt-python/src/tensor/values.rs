@@ -36,7 +36,7 @@ impl Question {
 impl PyTensor {
     /// Asks for the values, to wait for them later.
     pub fn question(&self, py: Python<'_>) -> PyResult<Question> {
-        if let Some(data) = self.0.known() {
+        if let Some(data) = self.0.at_hand() {
             return Ok(Question::Known(data));
         }
         source::note(py);
@@ -69,7 +69,9 @@ impl PyTensor {
                 shape.numel()
             )));
         }
-        self.0.check_has_values(&format!(".{what}()")).py()?;
+        if self.0.is_batched() {
+            self.0.check_has_values(&format!(".{what}()")).py()?;
+        }
         self.fetch(py)
     }
 }

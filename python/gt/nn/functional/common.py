@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from gt._gt import Tensor, dtype, tensor_beside
+from gt._gt import Tensor, dtype, has_halves, tensor_beside
 from gt.ops.registry import COMPOSITES, function
 
 #: The namespace of all functions here.
@@ -45,13 +45,13 @@ def in_float32(of: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(of)
     def widened(*args: Any, **kwargs: Any) -> Any:
+        if not has_halves(args, kwargs):
+            return of(*args, **kwargs)
         dtypes = {
             value.dtype
             for value in (*args, *kwargs.values())
             if isinstance(value, Tensor) and value.dtype.is_floating_point
         }
-        if not any(dtype.itemsize == 2 for dtype in dtypes):
-            return of(*args, **kwargs)
         result = of(*map(_widened, args), **{k: _widened(v) for k, v in kwargs.items()})
         return _cast(result, dtypes.pop()) if len(dtypes) == 1 else result
 

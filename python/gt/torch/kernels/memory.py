@@ -19,6 +19,11 @@ _aten = torch.ops.aten
 _ON_HOST = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 
 
+#: The one device of the cluster, by the name that it has before ours is known. Devices are compared
+#: as a whole: PyTorch writes the type of one anew each time that it is asked for.
+_CLUSTER = torch.device("privateuseone", 0)
+
+
 def from_host(tensor: torch.Tensor) -> gt.Tensor:
     """Bring a tensor of the host's to the cluster."""
     dtype = dtypes.to_gt(tensor.dtype)
@@ -70,8 +75,7 @@ def _to_copy(
 ) -> torch.Tensor:
     """Copy a tensor, into another dtype or onto another device."""
     check_layout(layout)
-    target = device or self.device
-    stays = self.device.type == "cluster" == target.type
+    stays = self.device == _CLUSTER and (device is None or device.type == "cluster")
     if stays and dtype is not None and memory_format in (None, torch.preserve_format):
         return _in_dtype(self.resolve_conj().resolve_neg(), dtype)
     made = torch.empty_like(
@@ -85,16 +89,16 @@ def copy_(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> 
     """Copy the elements of one tensor into another, within the cluster or across."""
     if not self.numel() and self.shape == src.shape:
         return self
-    if self.device.type != "cluster":
+    if self.device != _CLUSTER:
         return self.copy_(to_host(seen(src)))
-    if src.device.type == "cluster":
+    if src.device == _CLUSTER:
         values = seen(src)
-    elif src.device.type == "cpu" and _is_row_of_bytes(self) and src.dtype == torch.uint8:
+    elif src.is_cpu and _is_row_of_bytes(self) and src.dtype == torch.uint8:
         # They may be another dtype's, as when a storage is read from a file.
         host = src.expand(self.shape).contiguous()
         torch_device.fill_storage(self.data_ptr(), host.numpy().tobytes())
         return self
-    elif src.device.type == "cpu":
+    elif src.is_cpu:
         # Cast on the side with fewer bytes to send.
         values = from_host(src if src.dtype in dtypes.BY_TORCH else src.to(self.dtype))
     else:

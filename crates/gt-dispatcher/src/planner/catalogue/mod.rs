@@ -208,6 +208,13 @@ impl Catalogue {
         }
     }
 
+    /// A slot that has a tensor as a whole, and its name there.
+    pub fn whole(&self, id: TensorId) -> Option<(SlotId, TensorId)> {
+        let Some(TensorState::Placed(placed)) = self.tensors.get(&id) else { return None };
+        let copy = placed.copies.iter().find(|copy| copy.layout.is_replicated())?;
+        Some((copy.layout.mesh.slots[0], copy.id))
+    }
+
     /// The failure of a tensor that is known to have failed.
     pub fn failure(&self, id: TensorId) -> Option<Arc<Failure>> {
         match self.tensors.get(&id) {

@@ -8,13 +8,16 @@ use gt_client::driver::{Driver, Interrupt, Outbox};
 use gt_client::{ClientError, Result};
 use gt_ir::message::Message;
 use gt_ir::modifier::Modifier;
-use gt_ir::{ClientCommand, RequestId};
+use gt_ir::{ClientCommand, RequestId, TensorData, TensorId};
 
 use super::runtime::Runtime;
 use crate::drivers::MakeWorker;
 
 /// A waiting thread does up to this much work itself: waking another takes as long.
 const OWN_WORK: u64 = 256 << 10;
+
+/// So many turns are taken for a value that is read.
+const READ_TURNS: u32 = 64;
 
 /// The interval at which a waiting thread checks for the user's interrupt.
 const SLICE: Duration = Duration::from_millis(50);
@@ -87,16 +90,19 @@ impl EmbeddedDriver {
         }
     }
 
+    /// The threads do the remaining work. Unparking one needlessly costs as much as a small operation.
+    fn leave_rest(&self) {
+        if self.runtime.client.is_at_work() && self.runtime.has_any_work() {
+            self.runtime.wake();
+        }
+    }
+
     /// Works, then waits, until the answer is there.
     fn answer(&self, request: RequestId, interrupt: &mut Interrupt) -> Result<Message> {
         if self.runtime.client.work() <= OWN_WORK
             && let Some(answer) = self.work_for(request, interrupt)?
         {
-            // The threads do the remaining work. Unparking one needlessly costs as much as a small
-            // operation.
-            if self.runtime.client.is_at_work() && self.runtime.has_any_work() {
-                self.runtime.wake();
-            }
+            self.leave_rest();
             return Ok(answer);
         }
         self.runtime.wake();
@@ -162,6 +168,32 @@ impl Driver for EmbeddedDriver {
         if !asks {
             self.runtime.wake();
         }
+    }
+
+    fn submit_to_read(&self, batch: &mut Vec<ClientCommand>, work: u64) {
+        self.runtime.submit(batch, work);
+    }
+
+    fn can_read(&self) -> bool {
+        true
+    }
+
+    fn read(&self, tensor: TensorId) -> Option<TensorData> {
+        if self.runtime.client.work() > OWN_WORK {
+            return None;
+        }
+        for _ in 0..READ_TURNS {
+            // The caller may have Python's lock, which a fork that has begun may wait for.
+            let _call = self.runtime.try_enter()?;
+            if let Some(found) = self.runtime.read(tensor) {
+                self.leave_rest();
+                return Some(found);
+            }
+            if !(self.runtime.dispatch() | self.runtime.step_all()) {
+                return None;
+            }
+        }
+        None
     }
 
     fn is_full(&self) -> bool {

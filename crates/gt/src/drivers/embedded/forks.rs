@@ -65,6 +65,19 @@ impl ForkGuard {
         self.enter_unless(&self.is_closed)
     }
 
+    /// As [`ForkGuard::enter`], for a thread that must not wait; `None` while a fork is in progress.
+    pub fn try_enter(&self) -> Option<InFlightCall<'_>> {
+        if DEPTH.get() > 0 {
+            return Some(InFlightCall { guard: None, _inside: stay_inside() });
+        }
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        if !self.is_closed.load(Ordering::SeqCst) {
+            return Some(InFlightCall { guard: Some(self), _inside: stay_inside() });
+        }
+        self.calls.fetch_sub(1, Ordering::SeqCst);
+        None
+    }
+
     fn enter_unless(&self, is_closed: &AtomicBool) -> InFlightCall<'_> {
         if DEPTH.get() > 0 {
             return InFlightCall { guard: None, _inside: stay_inside() };

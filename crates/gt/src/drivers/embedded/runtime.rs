@@ -13,7 +13,7 @@ use gt_client::driver::Outbox;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_ir::message::{Hello, Message, Role};
 use gt_ir::modifier::Modifier;
-use gt_ir::{ClientCommand, WorkerId};
+use gt_ir::{ClientCommand, TensorData, TensorId, WorkerId};
 use gt_worker::{Out, Work};
 
 use super::client::ClientEnd;
@@ -123,6 +123,11 @@ impl Runtime {
         self.forks.enter()
     }
 
+    /// As [`Runtime::enter`], for a thread that has Python's lock.
+    pub fn try_enter(&self) -> Option<InFlightCall<'_>> {
+        self.forks.try_enter()
+    }
+
     /// Takes commands of the session.
     pub fn submit(self: &Arc<Runtime>, batch: &mut Vec<ClientCommand>, work: u64) {
         let _call = self.forks.enter_briefly();
@@ -140,6 +145,17 @@ impl Runtime {
         });
         let stream = (CLIENT, Message::Stream(sent));
         self.dispatcher.put_all(issued.into_iter().chain([stream]));
+    }
+
+    /// The value of a tensor that is computed, unless another thread is at work.
+    pub fn read(&self, tensor: TensorId) -> Option<TensorData> {
+        if self.watching.is_observed() || self.threads.is_closing() {
+            return None;
+        }
+        let place = self.dispatcher.try_state(|dispatcher| dispatcher.place_of(CLIENT, tensor));
+        let (peer, lane, name) = place.flatten()?;
+        let worker = &self.workers[self.index(peer)];
+        worker.core.try_state(|core| core.work.read(lane, name)).flatten()
     }
 
     /// Unparks a thread to work on submitted commands; starts the threads the first time.
@@ -209,6 +225,11 @@ impl Runtime {
         }
     }
 
+    /// The index of a worker by its link.
+    fn index(&self, peer: PeerId) -> usize {
+        (peer.0 - CLIENT.0 - 1) as usize
+    }
+
     fn route(&self, peer: PeerId, message: Message) {
         match (self.role(peer), message) {
             (_, Message::Observe { on, .. }) => {
@@ -217,7 +238,7 @@ impl Runtime {
                 }
             }
             (Role::Client, message) => self.client.receive(message),
-            (Role::Worker, message) => self.tell_worker((peer.0 - CLIENT.0 - 1) as usize, message),
+            (Role::Worker, message) => self.tell_worker(self.index(peer), message),
             (Role::Watcher, message) => self.watching.send(peer, message),
         }
     }
