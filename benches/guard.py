@@ -26,8 +26,14 @@ from callgrind import command, profile
 HERE = Path(__file__).resolve().parent
 RECORD = HERE / "guard.json"
 
+#: The interpreter's own instructions are counted, too, and differ between its versions.
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
 #: How far a loop may be above its record.
 TOLERANCE = 0.015
+
+#: How often a loop above its record is counted again.
+AGAIN = 2
 
 #: A program of loops: what it computes on, its variables, and its loops. Hot paths are looked for
 #: but where `GT_AUTO_COMPILE` is 0.
@@ -75,6 +81,16 @@ def count(side: str, variables: dict[str, str], loop: str) -> dict:
     }
 
 
+def least(side: str, variables: dict[str, str], loop: str, record: dict | None) -> dict:
+    """Count a loop; again where it is above its record, as threads take turns in many ways."""
+    counts = count(side, variables, loop)
+    for _ in range(AGAIN):
+        if record is None or is_kept(counts, record):
+            break
+        counts = min(counts, count(side, variables, loop), key=lambda one: one["total"])
+    return counts
+
+
 def measure(only: list[str], known: dict[str, dict]) -> dict[str, dict]:
     """Count all programs' loops, or those named, and print them beside their records."""
     found = {}
@@ -86,7 +102,7 @@ def measure(only: list[str], known: dict[str, dict]) -> dict[str, dict]:
             if side == "torch" and importlib.util.find_spec("torch") is None:
                 print(f"SKIPPED: {name}: PyTorch is not installed", flush=True)
                 continue
-            found[name] = count(side, variables, loop)
+            found[name] = least(side, variables, loop, known.get(name))
             compare(name, found[name], known.get(name))
     return found
 
@@ -115,15 +131,13 @@ def record(found: dict[str, dict], known: dict[str, dict], reason: str | None) -
     """Write lower counts, and with a reason higher ones, into the file."""
     for name, counts in found.items():
         before = known.get(name)
-        if before is None or counts["total"] < before["total"]:
-            kept = (before or {}).get("reasons", [])
-        elif reason:
-            line = f"{before['total']:,} to {counts['total']:,}: {reason}"
-            kept = [*before.get("reasons", []), line]
-        else:
-            continue
+        kept = (before or {}).get("reasons", [])
+        if before is not None and counts["total"] >= before["total"]:
+            if not reason:
+                continue
+            kept = [*kept, f"{before['total']:,} to {counts['total']:,}: {reason}"]
         known[name] = {**counts, **({"reasons": kept} if kept else {})}
-    RECORD.write_text(json.dumps(known, indent=1) + "\n")
+    RECORD.write_text(json.dumps({"python": PYTHON, "loops": known}, indent=1) + "\n")
 
 
 def main() -> int:
@@ -133,7 +147,11 @@ def main() -> int:
     parser.add_argument("--record", action="store_true", help="write what became less")
     parser.add_argument("--reason", help="why more is right, and what it bought: record it, too")
     args = parser.parse_args()
-    known = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    file = json.loads(RECORD.read_text()) if RECORD.exists() else {"python": PYTHON, "loops": {}}
+    if file["python"] != PYTHON:
+        print(f"SKIPPED: counts are on record for Python {file['python']}, this is {PYTHON}")
+        return 0
+    known = file["loops"]
     found = measure(args.only, known)
     if args.record:
         record(found, known, args.reason)

@@ -1,29 +1,39 @@
-"""The loops whose machine instructions are counted; runs under valgrind, see guard.py.
+"""The loops whose machine instructions are counted (guard.py), and timed (reference.py).
 
-usage: guard_player.py embedded|torch|HOST:PORT LOOP
+usage: guard_player.py embedded|torch|pytorch|HOST:PORT [LOOP]
 
 Each loop runs often enough to be as it is in a long program (hot where it becomes hot), then a
-number of rounds is counted.
+number of rounds is counted. Without a loop, each line of the input names one, and is answered with
+the median microseconds of a round, or with nothing where this version cannot run it.
+
+`torch` is PyTorch's device of GT's, `pytorch` is PyTorch itself.
 """
 
 from __future__ import annotations
 
+import statistics
 import sys
+import time
 from collections.abc import Callable
 
 from callgrind import counted
 
-SIDE, NAME = sys.argv[1:]
+SIDE, NAME = sys.argv[1], (sys.argv[2:] or [""])[0]
 
-import gt  # noqa: E402
+if SIDE == "pytorch":
+    import torch as gt
+
+    gt.set_num_threads(1)
+else:
+    import gt
 
 if SIDE == "torch":
-    import gt.torch  # noqa: F401  (the device)
+    import gt.torch
     import torch
-elif SIDE != "embedded":
-    gt.connect(SIDE)
-else:
+elif SIDE == "embedded":
     gt.gpu_workers(2 if NAME == "sharded_slices" else 1)
+elif SIDE != "pytorch":
+    gt.connect(SIDE)
 
 #: A loop: what runs, how often before it is counted, and how often while it is.
 Loop = tuple[Callable[[], object], int, int]
@@ -249,6 +259,26 @@ def device_upload():
     return run
 
 
+def play() -> None:
+    """Take the time of loops, as asked for."""
+    ready: dict[str, Loop] = {}
+    print("ready", flush=True)
+    for line in sys.stdin:
+        name, times = line.strip(), []
+        run, before, rounds = ready.get(name) or LOOPS[name]()
+        try:
+            for _ in range(0 if name in ready else 3 * before):
+                run()
+            for _ in range(max(rounds, 10)):
+                begin = time.perf_counter()
+                run()
+                times.append(time.perf_counter() - begin)
+        except (AttributeError, RuntimeError, TypeError):
+            pass
+        ready[name] = run, before, rounds
+        print(statistics.median(times) * 1e6 if times else "", flush=True)
+
+
 def main() -> None:
     """Run a loop, have it counted, and say how many rounds that were."""
     run, before, rounds = LOOPS[NAME]()
@@ -261,4 +291,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main() if NAME else play()

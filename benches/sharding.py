@@ -46,7 +46,7 @@ class Player:
         self.process.wait(timeout=30)
 
 
-def cluster(workers: int) -> tuple[str, list[subprocess.Popen]]:
+def cluster(workers: int, python: str = sys.executable) -> tuple[str, list[subprocess.Popen]]:
     """Start a server and workers of one thread; give the address and the processes."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -54,7 +54,7 @@ def cluster(workers: int) -> tuple[str, list[subprocess.Popen]]:
     processes = []
     for command in [["gt.server"], *[["gt.worker", "--threads", "1"]] * workers]:
         process = subprocess.Popen(
-            [sys.executable, "-m", *command, "-p", port], stdout=subprocess.PIPE, text=True
+            [python, "-m", *command, "-p", port], stdout=subprocess.PIPE, text=True
         )
         process.stdout.readline()
         processes.insert(0, process)

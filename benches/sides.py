@@ -10,9 +10,15 @@ from pathlib import Path
 class Side:
     """A process that says `ready`, reads the name of a work a line, and answers with a line."""
 
-    def __init__(self, script: str, *arguments: str, environment: dict[str, str] | None = None):
+    def __init__(
+        self,
+        script: str,
+        *arguments: str,
+        environment: dict[str, str] | None = None,
+        python: str = sys.executable,
+    ):
         self.process = subprocess.Popen(
-            [sys.executable, Path(script).resolve(), *arguments],
+            [python, Path(script).resolve(), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
