@@ -4,10 +4,10 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
 RUST_SOURCES := $(shell find crates third_party -name '*.rs' -o -name '*.c' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock pyproject.toml
 # Cargo's profile: `make build PROFILE=edit` compiles a change again in seconds, into slower code.
 PROFILE ?= release
+STAMP := $(VENV)/.installed-$(PROFILE)
 
 .DEFAULT_GOAL := help
 
@@ -15,11 +15,8 @@ help: ## Print what each target does
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): $(RUST_SOURCES) tools/build_package.py tools/preflight.py
-	@$(PYTHON) tools/preflight.py
-	@touch $(VENV).begun
+	@$(PYTHON) tools/preflight.py $(PROFILE)
 	@$(PYTHON) tools/build_package.py --profile $(PROFILE)
-	@# What is edited during the build is newer than it.
-	@mv $(VENV).begun $@
 
 $(VENV)/.tools:
 	@$(PYTHON) tools/preflight.py
@@ -113,6 +110,7 @@ speed-guard: build ## Count the machine instructions of loops; more than on reco
 
 ARCH ?= x86_64
 wheel: $(VENV)/.tools ## Build a wheel into dist/ that fits every Linux with glibc 2.28; ARCH=aarch64 cross-compiles
+	@$(PYTHON) tools/preflight.py dist
 	@$(BIN)/python tools/build_wheel.py --arch $(ARCH)
 
 test-wheel: ## Install the wheel in dist/ into empty environments of every Python there is, and try it
@@ -196,6 +194,6 @@ clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test soak repeat chaos chaos-processes torch-extension test-all coverage torch- \
-	coverage torch-releases bench speed-guard wheel test-wheel build-report gpu-tools test-gpu gpu test-aarch64 install- \
-	aarch64 check-release lint site docs pictures fuzz fuzz-decoders check-targets clean
+.PHONY: help build demo test soak repeat chaos chaos-processes torch-extension test-all coverage torch-coverage \
+	torch-releases bench speed-guard wheel test-wheel build-report gpu-tools test-gpu gpu test-aarch64 \
+	install-aarch64 check-release lint site docs pictures fuzz fuzz-decoders check-targets clean

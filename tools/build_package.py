@@ -172,7 +172,7 @@ def compile_library(profile: str) -> None:
         if "No space left on device" in lines:
             advice = "the disk is full: make room, or set CARGO_TARGET_DIR to another disk"
         elif "signal: 9" in lines:
-            advice = "a compiler was killed: 2 GB of memory are needed, or CARGO_BUILD_JOBS=1"
+            advice = "a compiler was killed: 3 GB of free memory are needed, or CARGO_BUILD_JOBS=1"
         raise Failed(advice, error.lines) from None
     stage.done()
 
@@ -194,6 +194,15 @@ def lock():
     return file
 
 
+def stamp(profile: str, began: float) -> None:
+    """Tell make which profile is installed. What was edited since the build began is newer."""
+    for other in VENV.glob(".installed-*"):
+        other.unlink()
+    path = VENV / f".installed-{profile}"
+    path.touch()
+    os.utime(path, (began, began))
+
+
 def main() -> int:
     """Build; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -204,10 +213,12 @@ def main() -> int:
     args = parser.parse_args()
     try:
         held = lock()
+        began = time.time()
         make_environment()
         if not args.tools:
             fetch_sources()
             compile_library(args.profile)
+            stamp(args.profile, began)
         held.close()
     except Failed as error:
         print(file=sys.stdout, flush=True)

@@ -12,6 +12,7 @@ import os
 import platform
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,12 @@ def timed(command: str, folder: Path) -> tuple[float, float]:
         for name, value in os.environ.items()
         if not name.startswith(("GT_", "CARGO_", "VIRTUAL_ENV", "MAKE"))
     }
+    # Everything is downloaded, from where the settings of cargo and pip say.
+    cache = folder.parent
+    (cache / "cargo").mkdir(exist_ok=True)
+    for settings in (Path.home() / ".cargo").glob("config*"):
+        shutil.copy(settings, cache / "cargo")
+    clean |= {"CARGO_HOME": str(cache / "cargo"), "PIP_CACHE_DIR": str(cache / "pip")}
     done = subprocess.run(["bash", "-c", command], cwd=folder, env=clean, stdin=subprocess.DEVNULL)
     seconds = time.monotonic() - began
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -148,7 +155,8 @@ def main() -> int:
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables into this page")
     parser.add_argument("--only", choices=SECTIONS, action="append", help="measure this alone")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    # Blanks in the name of the folder must not matter.
+    with tempfile.TemporaryDirectory(prefix="gt report ") as folder:
         clone = Path(folder) / "gt"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
         for name in args.only or SECTIONS:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -70,6 +71,9 @@ def write_commit() -> None:
 
 def compile_wheel(target: str, profile: str) -> Path:
     """Compile; return the path of maturin's wheel, whose module still has its debug information."""
+    libraries = Path(run("rustc", "--print", "target-libdir", "--target", target).strip())
+    if not libraries.is_dir():
+        raise Unfit(f"Rust's libraries for {target} are missing: rustup target add {target}")
     folder = ROOT / "target" / "wheels" / target
     shutil.rmtree(folder, ignore_errors=True)
     environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
@@ -82,10 +86,10 @@ def compile_wheel(target: str, profile: str) -> Path:
     return wheel
 
 
-def split_debug(module: Path, debug: Path) -> None:
+def split_debug(module: Path, debug: Path, arch: str) -> None:
     """Move a module's debug information into a file of its own, which its name leads to."""
     objcopy = [sys.executable, "-m", "ziglang", "objcopy"]
-    if shutil.which("objcopy") and "x86-64" in run("file", "-b", str(module)).lower():
+    if shutil.which("objcopy") and arch == platform.machine():
         objcopy = ["objcopy"]
     debug.parent.mkdir(parents=True, exist_ok=True)
     run(*objcopy, "--only-keep-debug", str(module), str(debug))
@@ -119,6 +123,10 @@ def check_module(module: Path) -> None:
 def check_processor(wheel: Path) -> str:
     """Import the wheel on an emulated processor of x86-64-v2. Return what was found."""
     emulator = shutil.which("qemu-x86_64") or shutil.which("qemu-x86_64-static")
+    if emulator is None and os.environ.get("CI"):
+        raise Unfit(
+            "there is no qemu-x86_64, in which the wheel is imported: apt install qemu-user"
+        )
     if emulator is None:
         return "SKIPPED: no qemu-x86_64 (apt install qemu-user): not imported on x86-64-v2"
     room = ROOT / "target" / "wheels" / "x86-64-v2"
@@ -149,7 +157,7 @@ def finish(made: Path, arch: str) -> Path:
     (folder,) = room.iterdir()
     (module,) = folder.glob("gt/_gt*.so")
     output = ROOT / "dist"
-    split_debug(module, output / "debug" / f"_gt.{arch}.so.debug")
+    split_debug(module, output / "debug" / f"_gt.{arch}.so.debug", arch)
     check_module(module)
     licences = {path.name for path in folder.glob("*.dist-info/licenses/**/*") if path.is_file()}
     sboms = list(folder.glob("*.dist-info/sboms/*.json"))

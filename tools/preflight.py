@@ -138,17 +138,19 @@ def check_system():
 
 def check_folder():
     """The checkout can be written, and the disk has room."""
+    profile = sys.argv[1] if len(sys.argv) > 1 else "release"
     target = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
     for folder in (ROOT, target):
         if os.path.isdir(folder):
             try:
                 tempfile.TemporaryFile(dir=folder).close()
             except OSError as error:
-                raise Missing(
-                    "%s cannot be written (%s): clone it to a folder that is yours, or set "
-                    "CARGO_TARGET_DIR" % (folder, error.strerror)
-                )
-    is_first = not glob.glob(os.path.join(target, "release", "deps", "libgt_ir-*.rlib"))
+                advice = "clone it to a folder that is yours"
+                if folder == target:
+                    advice = "remove it, or set CARGO_TARGET_DIR to another folder"
+                raise Missing("%s cannot be written (%s): %s" % (folder, error.strerror, advice))
+    found = os.path.join(target, "**", profile, "deps", "libgt_ir-*.rlib")
+    is_first = not glob.glob(found, recursive=True)
     needed = DISK_FIRST if is_first else DISK_LATER
     place = target if os.path.isdir(target) else ROOT
     free = shutil.disk_usage(place).free
@@ -162,6 +164,8 @@ def check_folder():
 def check_environment():
     """No other package is called gt in the virtual environment."""
     for folder in glob.glob(os.path.join(ROOT, ".venv", "lib", "python*", "site-packages", "gt")):
+        if glob.glob(os.path.join(os.path.dirname(folder), "gt_tensor-*.dist-info")):
+            continue
         raise Missing(
             "%s is another package called gt: .venv/bin/pip uninstall gt, or remove .venv" % folder
         )

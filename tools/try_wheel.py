@@ -1,8 +1,8 @@
 """Install the wheel in `dist/` into empty environments and try it: `make test-wheel` runs this.
 
-Every Python from 3.10 on that the machine has is tried, with the oldest NumPy that has a wheel for
-it, with NumPy 1.26 where there is one, and with the newest. Programs run with no compiler in their
-path, no checkout and, where the system allows a network of its own for them, no network.
+Every Python from 3.10 on that the machine has is tried with NumPy 1.26, the first NumPy 2 and the
+newest, as far as these have a wheel for it. Programs run with no compiler in their path, no
+checkout and, where the system allows a network of its own for them, no network.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def isolated() -> list[str]:
     script = "ip link set lo up"
     if shutil.which("unshare") and shutil.which("ip"):
         if subprocess.run([*command, "sh", "-c", script], capture_output=True).returncode == 0:
-            return [*command, "sh", "-c", f'{script}; exec "$@"', "-"]
+            # The path is the environment's own again once the programs of the system have run.
+            return [*command, "sh", "-c", f'{script}; PATH=$OWN_PATH; exec "$@"', "-"]
     return []
 
 
@@ -134,7 +135,8 @@ def try_wheel(python: Path, wheel: Path, numpy: str, prefix: list[str]) -> str |
         run(bin_ / "gt", "--version", room=room)
         # Paths that begin with a program of the system need its full path.
         tools = [shutil.which(prefix[0]) or "", *prefix[1:]] if prefix else []
-        system = {"PATH": f"{bin_}:/usr/sbin:/usr/bin:/sbin:/bin"} if tools else {}
+        path = f"{bin_}:/usr/sbin:/usr/bin:/sbin:/bin"
+        system = {"PATH": path, "OWN_PATH": str(bin_)} if tools else {}
         run(*tools, bin_ / "gt", "demo", room=room, **system)
         try_cluster(room, tools, system)
         return version.strip()
