@@ -117,6 +117,9 @@ pub trait Work: Send {
     /// Carries out the joint exchange that is due; blocks until all members take part.
     fn join(&mut self, out: &mut Vec<Out>);
 
+    /// Whether values can be read between turns: not from an engine that runs ahead, as a device does.
+    fn can_read(&self) -> bool;
+
     /// A tensor's value, if it is computed and in memory, and nothing is waited for to read it.
     fn read(&mut self, lane: LaneId, tensor: TensorId) -> Option<TensorData>;
 

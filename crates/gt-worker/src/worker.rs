@@ -342,11 +342,12 @@ impl<E: Engine> Work for Worker<E> {
         self.pause(out);
     }
 
+    fn can_read(&self) -> bool {
+        !self.device.engine.runs_ahead()
+    }
+
     fn read(&mut self, lane: LaneId, tensor: TensorId) -> Option<TensorData> {
         let Worker { device, lanes, .. } = self;
-        if device.engine.runs_ahead() {
-            return None;
-        }
         let lane = lanes.get(&lane)?;
         let mut found = None;
         E::hold(&mut || found = device.read(lane, tensor));

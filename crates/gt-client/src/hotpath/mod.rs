@@ -73,7 +73,7 @@ pub struct HotPathDetector {
     flushed: bool,
     /// The token after which somebody waited for a value last.
     asked: Option<u64>,
-    /// How many tokens there were between the last two waits.
+    /// How many tokens there were between waits: the most, where each wait halves those before it.
     between: u64,
     /// No recording of a loop begins until `total` has reached this.
     quiet_until: u64,
@@ -100,7 +100,7 @@ impl HotPathDetector {
             alive: 0,
             flushed: false,
             asked: None,
-            between: u64::MAX,
+            between: 16 * TALK,
             quiet_until: 0,
             patience: 16,
             stats: Stats { hot_threshold: settings.threshold, ..Stats::default() },
@@ -218,7 +218,7 @@ impl HotPathDetector {
         let since = self.total - self.asked.unwrap_or(0);
         // Several values that are asked for in a row are one wait.
         if since > 0 {
-            self.between = since;
+            self.between = since.max(self.between / 2);
         }
         self.asked = Some(self.total);
     }
@@ -281,6 +281,7 @@ impl HotPathDetector {
         if let Some(length) = run
             && self.recording.is_none()
             && !is_hot
+            && !self.is_talkative()
         {
             self.recording = Some(Recording::of_section(length));
         }

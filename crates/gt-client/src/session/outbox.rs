@@ -89,15 +89,16 @@ impl Inner {
         if stream.closed {
             return None;
         }
-        // The driver works with no lock of the session held.
-        if stream.holds(tensor) {
-            stream.flush_to_read();
+        // A request does the same to the stream: which way a value comes must make no difference to
+        // hot paths.
+        let is_held = stream.holds(tensor) || stream.detector.is_pending();
+        stream.flush_to_read();
+        if is_held && !stream.batch.is_empty() {
             stream.weight = 0;
             let work = std::mem::take(&mut stream.work);
-            if !stream.batch.is_empty() {
-                self.driver.submit_to_read(&mut stream.batch, work);
-            }
+            self.driver.submit_to_read(&mut stream.batch, work);
         }
+        // The driver works with no lock of the session held.
         drop(stream);
         self.driver.read(tensor)
     }

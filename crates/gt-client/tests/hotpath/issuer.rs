@@ -1,6 +1,6 @@
 //! Issues commands as a session does, and checks what a receiver makes of them.
 
-use gt_client::hotpath::{HotPathDetector, Settings};
+use gt_client::hotpath::{HotPathDetector, Issue, Settings};
 use gt_ir::ops::binary;
 use gt_ir::template::{MAX_ALL_STEPS, MAX_TEMPLATES, expand};
 use gt_ir::{
@@ -51,6 +51,8 @@ pub struct Issuer {
     out: Vec<ClientCommand>,
     pub alive: FxHashMap<u64, Meta>,
     pub region: u32,
+    /// How many instructions repeated those of an iteration before, and were no commands.
+    pub repeated: usize,
 }
 
 impl Issuer {
@@ -63,6 +65,7 @@ impl Issuer {
             out: Vec::new(),
             alive: FxHashMap::default(),
             region: 0,
+            repeated: 0,
         }
     }
 
@@ -81,12 +84,29 @@ impl Issuer {
     ) -> u64 {
         let output = TensorId(self.next);
         self.next += 1;
-        let operands = operands.iter().copied().collect();
+        let inputs: Vec<Operand<Meta>> =
+            operands.iter().map(|operand| operand.map(|id| self.alive[&id.0])).collect();
+        let metas = inputs.iter().map(|input| input.tensor().copied());
         let source = SourceId(line);
+        let issue =
+            Issue { operation, output, operands, attributes: &attributes, source, signal: 0 };
+        let repeated = self.detector.repeat(&issue, self.region, metas);
         let (results, signal) = (smallvec![meta], 0);
+        let operands = operands.iter().copied().collect();
         let instruction =
             Instruction { operation, output, results, operands, attributes, source, signal };
-        self.send(ClientCommand::Run(instruction));
+        let command = ClientCommand::Run(instruction);
+        match repeated {
+            Some((made, _)) => {
+                assert_eq!(made, meta, "what was inferred before");
+                self.issued.push(command);
+                self.repeated += 1;
+            }
+            None => {
+                self.send(command);
+                self.detector.note(&inputs, 1);
+            }
+        }
         self.alive.insert(output.0, meta);
         output.0
     }

@@ -105,3 +105,45 @@ fn steps_of_another_kind_now_and_then_leave_it_hot() {
     assert!(share > 0.85, "{share}");
     issuer.finish();
 }
+
+#[test]
+fn metrics_after_the_loss_leave_it_hot() {
+    let (share, receiver) = share_of_hot(60, |issuer, _, loss| {
+        issuer.fetch(loss);
+        let a = issuer.add(70, loss, number(1.0));
+        let b = issuer.add(71, a, number(2.0));
+        issuer.fetch(b);
+        [a, b].into_iter().for_each(|id| issuer.free(id));
+    });
+    assert!(share > 0.95, "{share}");
+    assert!(receiver.templates.len() <= 4, "{} templates", receiver.templates.len());
+}
+
+#[test]
+fn what_is_waited_for_after_two_commands_follows_no_template() {
+    let mut issuer = Issuer::new();
+    let x = issuer.create(8);
+    for _ in 0..200 {
+        let a = issuer.add(1, x, number(1.0));
+        let b = issuer.add(2, a, number(2.0));
+        issuer.fetch(b);
+        [a, b].into_iter().for_each(|id| issuer.free(id));
+    }
+    let stats = issuer.detector.get_stats();
+    assert!(stats.hot_instructions < 40, "{stats:?}");
+    issuer.finish();
+}
+
+#[test]
+fn most_instructions_of_a_training_loop_repeat_those_of_the_step_before() {
+    let mut issuer = Issuer::new();
+    let data = issuer.create(8);
+    let mut parameters: Vec<u64> = (0..4).map(|_| issuer.create(8)).collect();
+    for _ in 0..40 {
+        let loss = training_step(&mut issuer, &mut parameters, data, 0.1);
+        issuer.free(loss);
+    }
+    let all = issuer.detector.get_stats().total_instructions as usize;
+    assert!(issuer.repeated > all / 2, "{} of {all}", issuer.repeated);
+    issuer.finish();
+}

@@ -329,12 +329,11 @@ impl Dispatcher {
         own.chain(self.next_end()).chain(self.next_shortage()).min()
     }
 
-    /// Whether a lane is on the worker of a link: messages about it from others are ignored.
     /// Where a client's tensor is or will be computed as a whole: the worker, the lane, and its name
-    /// there. `None` where somebody is to see that it is read, or it failed.
+    /// there. `None` where what is read is part of a lineage, or the tensor failed.
     pub fn place_of(&self, client: PeerId, tensor: TensorId) -> Option<(PeerId, LaneId, TensorId)> {
         let session = self.sessions.get(client)?;
-        if self.observability.log.is_some() || session.lineage.is_some() {
+        if session.lineage.is_some() {
             return None;
         }
         let (slot, name) = session.catalogue.whole(tensor)?;
@@ -343,6 +342,7 @@ impl Dispatcher {
         Some((worker, LaneId { session: session.run, slot }, name))
     }
 
+    /// Whether a lane is on the worker of a link: messages about it from others are ignored.
     fn is_on(&self, lane: LaneId, peer: PeerId) -> bool {
         let Some(session) = self.sessions.running(lane.session) else { return false };
         let host = session.catalogue.slots.host(lane.slot);

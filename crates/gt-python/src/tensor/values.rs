@@ -1,8 +1,8 @@
 //! What a tensor is, and its values.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use gt::{Asked, Session, TensorData};
+use gt::{Asked, Session, Shape, TensorData};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyTuple, PyType};
@@ -90,6 +90,31 @@ fn size_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     Ok(size.bind(py))
 }
 
+/// The sizes that were asked for lately, each at the place that its lengths give: they do not change,
+/// and to make one takes twenty times as long as to find it. Locked with Python's lock only.
+static SIZES: Mutex<[Option<(Shape, Py<PyTuple>)>; 64]> = Mutex::new([const { None }; 64]);
+
+/// A shape as Python has it.
+fn size<'py>(py: Python<'py>, shape: &Shape) -> PyResult<Bound<'py, PyTuple>> {
+    let dims = shape.dims();
+    let place = dims.iter().fold(dims.len(), |sum, dim| sum.wrapping_mul(31).wrapping_add(*dim));
+    let mut sizes = SIZES.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = &mut sizes[place % 64];
+    if let Some((of, size)) = known
+        && of == shape
+    {
+        return Ok(size.bind(py).clone());
+    }
+    // Python code may run, which may ask for a shape.
+    drop(sizes);
+    let size = size_type(py)?.call1((PyTuple::new(py, dims)?,))?.cast_into::<PyTuple>()?;
+    let mut sizes = SIZES.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = sizes[place % 64].replace((*shape, size.clone().unbind()));
+    drop(sizes);
+    drop(before);
+    Ok(size)
+}
+
 #[pymethods]
 impl PyTensor {
     /// As old PyTorch programs make tensors: of values, or of lengths of axes. A subclass makes its
@@ -112,8 +137,7 @@ impl PyTensor {
     /// The length of each axis.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let dims = PyTuple::new(py, self.0.shape().dims())?;
-        size_type(py)?.call1((dims,))?.cast_into().map_err(Into::into)
+        size(py, &self.0.shape())
     }
 
     /// The shape, or the length of one axis.

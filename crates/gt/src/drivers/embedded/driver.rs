@@ -175,7 +175,7 @@ impl Driver for EmbeddedDriver {
     }
 
     fn can_read(&self) -> bool {
-        true
+        self.runtime.can_read()
     }
 
     fn read(&self, tensor: TensorId) -> Option<TensorData> {

@@ -42,6 +42,8 @@ pub struct Runtime {
     forks: ForkGuard,
     watching: Watching,
     filing: Filing,
+    /// Whether values are ever read without a request.
+    reads: bool,
 }
 
 /// A worker's core, its inbox and its thread.
@@ -68,8 +70,10 @@ impl Runtime {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = (cores / workers).max(1);
         let started = Instant::now();
-        let mut dispatcher =
-            Dispatcher::new(String::new(), Limits::default(), log_from_environment());
+        let log = log_from_environment();
+        // A log has each value that is read.
+        let mut reads = log.is_none();
+        let mut dispatcher = Dispatcher::new(String::new(), Limits::default(), log);
         shard_from_environment(&mut dispatcher);
         modifiers.into_iter().for_each(|modifier| dispatcher.pipeline().push(modifier));
         dispatcher.set_clock(Box::new(move || started.elapsed()));
@@ -77,6 +81,7 @@ impl Runtime {
         for number in 0..workers {
             let name = format!("auto_worker_{number}");
             let work = make(name.clone(), threads);
+            reads &= work.can_read();
             let hello = hello(Role::Worker, name, work.rate());
             dispatcher.handle(Duration::ZERO, worker_peer(number), Role::Worker, hello);
             ends.push(WorkerEnd {
@@ -98,6 +103,7 @@ impl Runtime {
             forks: ForkGuard::default(),
             watching: Watching::default(),
             filing: Filing::default(),
+            reads,
         });
         // With a log, `Observe` messages are already in the outbox.
         out.into_iter().for_each(|(peer, message)| runtime.route(peer, message));
@@ -147,11 +153,13 @@ impl Runtime {
         self.dispatcher.put_all(issued.into_iter().chain([stream]));
     }
 
+    /// Whether values can be read without a request, which nobody is to see.
+    pub fn can_read(&self) -> bool {
+        self.reads && !self.watching.is_observed() && !self.threads.is_closing()
+    }
+
     /// The value of a tensor that is computed, unless another thread is at work.
     pub fn read(&self, tensor: TensorId) -> Option<TensorData> {
-        if self.watching.is_observed() || self.threads.is_closing() {
-            return None;
-        }
         let place = self.dispatcher.try_state(|dispatcher| dispatcher.place_of(CLIENT, tensor));
         let (peer, lane, name) = place.flatten()?;
         let worker = &self.workers[self.index(peer)];
