@@ -50,7 +50,7 @@ def loop(before: int, rounds: int) -> Callable:
     return register
 
 
-@loop(3, 10)
+@loop(12, 10)
 def addition_1000():
     """Add a thousand times, then fetch the sum."""
     x, one = gt.zeros(8), gt.ones(8)
@@ -138,7 +138,7 @@ class Perceptron:
         return loss
 
 
-@loop(5, 5)
+@loop(12, 5)
 def training_20():
     """Train for twenty steps, then fetch the loss."""
     network = Perceptron()
@@ -224,7 +224,7 @@ def layers():
     return run
 
 
-@loop(3, 10)
+@loop(12, 10)
 def device_addition_1000():
     """Add a thousand times on PyTorch's device, then fetch the sum."""
     x, one = torch.zeros(8, device="cluster"), torch.ones(8, device="cluster")

@@ -1,8 +1,9 @@
 //! The line of the user's program that runs now, for errors that come later.
 
 use std::cell::{Cell, RefCell};
+use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 use gt::source;
 use pyo3::ffi;
@@ -36,6 +37,56 @@ thread_local! {
     static KNOWN: RefCell<FxHashMap<usize, (Py<PyAny>, Code)>> = RefCell::default();
 }
 
+/// Functions of CPython that are in no stable interface, and faster than the attributes that are.
+struct Frames {
+    /// A new reference to who called a frame, or null.
+    back: Option<unsafe extern "C" fn(*mut ffi::PyFrameObject) -> *mut ffi::PyFrameObject>,
+    /// Where a frame is.
+    last: Option<unsafe extern "C" fn(*mut ffi::PyFrameObject) -> c_int>,
+}
+
+/// The functions that this interpreter has.
+fn frames() -> &'static Frames {
+    static FRAMES: OnceLock<Frames> = OnceLock::new();
+    FRAMES.get_or_init(|| {
+        let found = |name: &CStr| {
+            // SAFETY: the name ends with a zero byte; the process and its libraries are searched.
+            unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
+        };
+        // SAFETY: these are the types of CPython's functions of these names, in all versions that
+        // have them; a null pointer is `None`.
+        unsafe {
+            Frames {
+                back: std::mem::transmute::<*mut c_void, _>(found(c"PyFrame_GetBack")),
+                last: std::mem::transmute::<*mut c_void, _>(found(c"PyFrame_GetLasti")),
+            }
+        }
+    })
+}
+
+/// Who called a frame, if that is known.
+fn caller<'py>(frame: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let Some(back) = frames().back else {
+        let back = frame.getattr(intern!(frame.py(), "f_back")).ok()?;
+        return (!back.is_none()).then_some(back);
+    };
+    // SAFETY: `frame` is a frame object; the result is a new reference, or null without an error.
+    unsafe {
+        let back = back(frame.as_ptr().cast()).cast::<ffi::PyObject>();
+        Bound::from_owned_ptr_or_opt(frame.py(), back)
+    }
+}
+
+/// Where a frame is, in its code; -1 if that is not known.
+fn place(frame: &Bound<'_, PyAny>) -> i64 {
+    if let Some(last) = frames().last {
+        // SAFETY: `frame` is a frame object.
+        return i64::from(unsafe { last(frame.as_ptr().cast()) });
+    }
+    let place = frame.getattr(last_instruction(frame.py()));
+    place.and_then(|place| place.extract()).unwrap_or(-1)
+}
+
 /// Tells the client which line issues the instructions that follow on this thread. A thread that runs
 /// no line of a user's, as those of PyTorch's backward passes, works for the line noted last.
 pub fn note(py: Python<'_>) {
@@ -66,10 +117,7 @@ fn find(py: Python<'_>) -> Option<gt::ir::SourceId> {
         if let Some(source) = lookup(&frame) {
             return Some(source);
         }
-        match frame.getattr(intern!(py, "f_back")) {
-            Ok(back) if !back.is_none() => frame = back,
-            _ => return None,
-        }
+        frame = caller(&frame)?;
     }
     None
 }
@@ -97,12 +145,7 @@ fn lookup(frame: &Bound<'_, PyAny>) -> Option<gt::ir::SourceId> {
     }
     // The line itself is found by reading the code object's table from its start: too slow to do
     // each time.
-    let at = frame.getattr(last_instruction(frame.py())).ok()?;
-    // SAFETY: `at` is an object; what is no number gives -1 and an error, which is cleared.
-    let at = unsafe { ffi::PyLong_AsLongLong(at.as_ptr()) };
-    if at < 0 {
-        PyErr::take(frame.py());
-    }
+    let at = place(frame);
     if (last_key, last_at) == (key, at) {
         return Some(last_source);
     }
@@ -136,6 +179,7 @@ fn add_package_folder(folder: String) {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    frames();
     // Its first use lets go of Python's lock: a fork at that moment leaves a child without an end.
     last_instruction(module.py());
     module.add_function(wrap_pyfunction!(add_package_folder, module)?)
