@@ -37,12 +37,15 @@ thread_local! {
     static KNOWN: RefCell<FxHashMap<usize, (Py<PyAny>, Code)>> = RefCell::default();
 }
 
+/// Gives a new reference to who called a frame, or null.
+type Back = unsafe extern "C" fn(*mut ffi::PyFrameObject) -> *mut ffi::PyFrameObject;
+/// Gives where a frame is.
+type Last = unsafe extern "C" fn(*mut ffi::PyFrameObject) -> c_int;
+
 /// Functions of CPython that are in no stable interface, and faster than the attributes that are.
 struct Frames {
-    /// A new reference to who called a frame, or null.
-    back: Option<unsafe extern "C" fn(*mut ffi::PyFrameObject) -> *mut ffi::PyFrameObject>,
-    /// Where a frame is.
-    last: Option<unsafe extern "C" fn(*mut ffi::PyFrameObject) -> c_int>,
+    back: Option<Back>,
+    last: Option<Last>,
 }
 
 /// The functions that this interpreter has.
@@ -57,8 +60,8 @@ fn frames() -> &'static Frames {
         // have them; a null pointer is `None`.
         unsafe {
             Frames {
-                back: std::mem::transmute::<*mut c_void, _>(found(c"PyFrame_GetBack")),
-                last: std::mem::transmute::<*mut c_void, _>(found(c"PyFrame_GetLasti")),
+                back: std::mem::transmute::<*mut c_void, Option<Back>>(found(c"PyFrame_GetBack")),
+                last: std::mem::transmute::<*mut c_void, Option<Last>>(found(c"PyFrame_GetLasti")),
             }
         }
     })
