@@ -100,6 +100,8 @@ __all__ = [
     "set_autocast",
     "is_autocast",
     "has_halves",
+    "forget_gradients",
+    "add_scaled_gradients",
     "RemovableHandle",
     "record_function",
     "snapshot",
@@ -3510,6 +3512,10 @@ class Tensor:
 
 def add_package_folder(folder: str) -> None:
     """Names a folder whose lines are not the user's."""
+def add_scaled_gradients(parameters: list[Any], factor: _float) -> _bool:
+    """Adds gradient * factor in place to each parameter that has a gradient, in one instruction each.
+    Returns false, and changes none, where one of them is complex.
+    """
 def after_fork_in_child() -> None: ...
 def after_fork_in_parent() -> None: ...
 def arange(start: _TensorLike, end: _Number | None = None, step: _TensorLike | None = None, dtype: _DTypeLike | None = None) -> Tensor:
@@ -3589,6 +3595,8 @@ def eye(n: _int, m: _int | None = None, dtype: _DTypeLike | None = None) -> Tens
     """Ones on the diagonal of n x m, zeros elsewhere."""
 def file_checksum(path: str | PathLike[str], offset: _int, length: _int) -> _int:
     """The CRC-32 of a range of a file."""
+def forget_gradients(parameters: list[Any]) -> None:
+    """Forgets the gradients of all parameters."""
 def from_bytes(values: Any, dtype: _DTypeLike | None, shape: _int | Sequence[_int]) -> Tensor:
     """A tensor of values as they lie in memory: the bytes of its elements, little-endian, in order."""
 def from_numpy(array: Any, requires_grad: _bool = False) -> Tensor:

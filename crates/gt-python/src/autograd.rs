@@ -3,7 +3,7 @@
 
 use gt::tape::{self, BackwardCall, BackwardOptions, Function, Hook};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::error::{IntoPython, from_python};
 use crate::tensor::PyTensor;
@@ -44,6 +44,41 @@ fn has_halves(args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> bool {
         })
     };
     args.iter().any(|given| is_half(&given)) || kwargs.iter().any(|(_, given)| is_half(&given))
+}
+
+/// Forgets the gradients of all parameters.
+#[pyfunction]
+fn forget_gradients(parameters: &Bound<'_, PyList>) -> PyResult<()> {
+    for parameter in parameters {
+        parameter.cast::<PyTensor>()?.get().0.set_grad(None).py()?;
+    }
+    Ok(())
+}
+
+/// Adds gradient * factor in place to each parameter that has a gradient, in one instruction each.
+/// Returns false, and changes none, where one of them is complex.
+#[pyfunction]
+fn add_scaled_gradients(parameters: &Bound<'_, PyList>, factor: f64) -> PyResult<bool> {
+    let py = parameters.py();
+    let mut pairs = Vec::with_capacity(parameters.len());
+    for parameter in parameters {
+        let parameter = parameter.cast_into::<PyTensor>()?;
+        let this = &parameter.get().0;
+        if this.dtype().is_complex() {
+            return Ok(false);
+        }
+        if let Some(gradient) = this.grad() {
+            pairs.push((parameter.clone(), gradient));
+        }
+    }
+    source::note(py);
+    for (parameter, gradient) in pairs {
+        let this = &parameter.get().0;
+        session::ready(py, this)?;
+        let moved = this.mul_add(&gradient, factor).py()?;
+        this.assign(&moved, "add_scaled_").py()?;
+    }
+    Ok(true)
 }
 
 type Tensors<'py> = Vec<PyRef<'py, PyTensor>>;
@@ -209,6 +244,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(set_autocast, module)?)?;
     module.add_function(wrap_pyfunction!(is_autocast, module)?)?;
     module.add_function(wrap_pyfunction!(has_halves, module)?)?;
+    module.add_function(wrap_pyfunction!(forget_gradients, module)?)?;
+    module.add_function(wrap_pyfunction!(add_scaled_gradients, module)?)?;
     module.add_class::<RemovableHandle>()?;
     module.add_function(wrap_pyfunction!(record_function, module)?)?;
     module.add_function(wrap_pyfunction!(snapshot, module)?)?;

@@ -54,7 +54,10 @@ class Module(Tree, States, Compilable):
 
     def __getattr__(self, name: str) -> Any:
         attributes = self.__dict__
-        for table in ("_parameters", "_buffers", "_modules"):
+        parameters = attributes.get("_parameters")
+        if parameters is not None and name in parameters:
+            return parameters[name]
+        for table in ("_buffers", "_modules"):
             values = attributes.get(table)
             if values is not None and name in values:
                 return values[name]

@@ -198,6 +198,9 @@ class Optimizer:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget all gradients, or set them to zero."""
         for group in self.param_groups:
+            if set_to_none:
+                _gt.forget_gradients(group["params"])
+                continue
             for parameter in group["params"]:
                 forget_grad(parameter, set_to_none)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gt._gt import Tensor, primitives
+from gt._gt import Tensor, add_scaled_gradients, primitives
 from gt.optim.optimizer import Group, Optimizer, Parameters, decayed
 
 
@@ -45,6 +45,17 @@ class SGD(Optimizer):
         super()._check(group)
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise ValueError("nesterov needs a momentum above 0 and no dampening")
+
+    def _update_group(self, group: Group) -> None:
+        rate = group["lr"]
+        is_plain = not (group["momentum"] or group["weight_decay"] or group["maximize"])
+        if (
+            is_plain
+            and not isinstance(rate, Tensor)
+            and add_scaled_gradients(group["params"], -rate)
+        ):
+            return
+        super()._update_group(group)
 
     def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
         momentum, dampening = group["momentum"], group["dampening"]
