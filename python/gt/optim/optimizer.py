@@ -199,7 +199,7 @@ class Optimizer:
         """Forget all gradients, or set them to zero."""
         for group in self.param_groups:
             if set_to_none:
-                _gt.forget_gradients(group["params"])
+                _gt.forget_gradients(list(group["params"]))
                 continue
             for parameter in group["params"]:
                 forget_grad(parameter, set_to_none)

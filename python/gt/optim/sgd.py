@@ -48,14 +48,14 @@ class SGD(Optimizer):
 
     def _update_group(self, group: Group) -> None:
         rate = group["lr"]
-        is_plain = not (group["momentum"] or group["weight_decay"] or group["maximize"])
-        if (
-            is_plain
-            and not isinstance(rate, Tensor)
-            and add_scaled_gradients(group["params"], -rate)
-        ):
-            return
-        super()._update_group(group)
+        is_plain = not (
+            group["momentum"]
+            or group["weight_decay"]
+            or group["maximize"]
+            or isinstance(rate, Tensor)
+        )
+        if not (is_plain and add_scaled_gradients(list(group["params"]), -rate)):
+            super()._update_group(group)
 
     def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
         momentum, dampening = group["momentum"], group["dampening"]
