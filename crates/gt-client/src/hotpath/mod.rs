@@ -5,6 +5,7 @@
 //! - [`recording`]: one round of a loop, from which its template is made.
 //! - [`sections`]: the parts of a loop in which shapes depend on data.
 //! - [`following`]: matching the stream against a template, one iteration at a time.
+//! - [`waits`]: when somebody waited for a value.
 //! - [`settings`]: when sequences become hot paths, and what is counted.
 //!
 //! A command that matches the next step of a template is not sent: one invocation at the end of the
@@ -19,6 +20,7 @@ mod recording;
 mod sections;
 mod settings;
 mod token;
+mod waits;
 
 use gt_ir::template::{MAX_ALL_STEPS, MAX_STEPS, MAX_TEMPLATES};
 use gt_ir::{ClientCommand, Meta, Operand, TensorId};
@@ -31,13 +33,12 @@ use recording::{Recording, Round};
 use sections::Sections;
 use settings::FEWEST;
 pub use settings::{Settings, Stats};
+use waits::Waits;
 
 /// A template is forgotten after this many incomplete iterations in a row,
 const BROKEN: u32 = 4;
 /// or this many in a row that free other tensors than it says.
 const ODD: u32 = 4;
-/// Where values are waited for after fewer commands than this, no template is followed.
-const TALK: u64 = 4;
 /// The least number of steps of a loop's template: of a shorter loop it takes several rounds.
 const SHORTEST: u64 = 16;
 /// While a template is followed, a longer loop around it replaces it if the loop has at most this
@@ -71,10 +72,7 @@ pub struct HotPathDetector {
     alive: i32,
     /// Whether the detector was flushed since the last token.
     flushed: bool,
-    /// The token after which somebody waited for a value last.
-    asked: Option<u64>,
-    /// How many tokens there were between waits: the most, where each wait halves those before it.
-    between: u64,
+    waits: Waits,
     /// No recording of a loop begins until `total` has reached this.
     quiet_until: u64,
     /// By how many tokens the next failed recording delays the one after it; doubles each time.
@@ -99,8 +97,7 @@ impl HotPathDetector {
             cold: 0,
             alive: 0,
             flushed: false,
-            asked: None,
-            between: 16 * TALK,
+            waits: Waits::default(),
             quiet_until: 0,
             patience: 16,
             stats: Stats { hot_threshold: settings.threshold, ..Stats::default() },
@@ -158,7 +155,7 @@ impl HotPathDetector {
                 // Any other command must stay behind everything issued before it.
                 self.flush(out);
                 if command.request().is_some() {
-                    self.is_asked();
+                    self.waits.note(self.total);
                 }
                 out.push(command);
             }
@@ -197,10 +194,7 @@ impl HotPathDetector {
         let known = self.known[iteration.number as usize].as_mut().expect("it is being followed");
         let made = iteration.step_again(known, issue, inputs)?;
         let token = known.tokens[iteration.position() - 1];
-        let weight = 2 * self.alive + i32::from(!std::mem::take(&mut self.flushed));
-        self.history.push(token, weight, self.cold);
-        self.total += 1;
-        self.alive += 1;
+        self.advance(token);
         self.look_for_period();
         Some(made)
     }
@@ -214,22 +208,15 @@ impl HotPathDetector {
     }
 
     /// Notes that somebody waits for a value.
-    pub fn is_asked(&mut self) {
-        let since = self.total - self.asked.unwrap_or(0);
-        // Several values that are asked for in a row are one wait.
-        if since > 0 {
-            self.between = since.max(self.between / 2);
-        }
-        self.asked = Some(self.total);
+    pub fn note_wait(&mut self) {
+        self.waits.note(self.total);
     }
 
     /// Whether each few commands are waited for: a part of an iteration costs more than they do. In a
     /// scope that is to be compiled that is not asked.
     #[inline]
     fn is_talkative(&self) -> bool {
-        self.region == 0
-            && self.between < TALK
-            && self.asked.is_some_and(|asked| self.total - asked < TALK)
+        self.region == 0 && self.waits.are_close(self.total)
     }
 
     /// Whether anything is held back.
@@ -265,11 +252,7 @@ impl HotPathDetector {
         let token = token.unwrap_or_else(|| {
             token::token(command, self.oldest).expect("it makes a tensor, and so has a token")
         });
-        // The best step to begin a round with: the fewest tensors alive, just after a flush.
-        let weight = 2 * self.alive + i32::from(!std::mem::take(&mut self.flushed));
-        self.history.push(token, weight, self.cold);
-        self.total += 1;
-        self.alive += 1;
+        self.advance(token);
         if self.recording.as_ref().is_some_and(Recording::is_complete) {
             self.learn(out);
         }
@@ -303,6 +286,16 @@ impl HotPathDetector {
         !is_hot || matches!(command, ClientCommand::Create(_))
     }
 
+    /// Counts a token that makes a tensor.
+    #[inline]
+    fn advance(&mut self, token: u64) {
+        // The best step to begin a round with: the fewest tensors alive, just after a flush.
+        let weight = 2 * self.alive + i32::from(!std::mem::take(&mut self.flushed));
+        self.history.push(token, weight, self.cold);
+        self.total += 1;
+        self.alive += 1;
+    }
+
     /// Ends a region, after which region `next` follows: its recording becomes a template.
     fn leave_region(&mut self, next: u32, out: &mut Vec<ClientCommand>) {
         if self.recording.as_ref().is_some_and(Recording::is_region) {
@@ -320,7 +313,8 @@ impl HotPathDetector {
         let known = self.known[iteration.number as usize].as_mut().expect("it is being followed");
         if iteration.step(known, command) {
             let token = known.tokens[iteration.position() - 1];
-            let is_awaited = self.asked.is_some_and(|asked| known.is_recent(self.total - asked));
+            let is_awaited =
+                self.waits.since(self.total).is_some_and(|since| known.is_recent(since));
             if is_awaited && iteration.is_part(known) {
                 iteration.send(known, out);
             }

@@ -75,8 +75,7 @@ impl Inner {
 
     /// Hands the batch to the driver.
     pub(super) fn submit(&self, stream: &mut Stream) {
-        stream.weight = 0;
-        let work = std::mem::take(&mut stream.work);
+        let work = stream.take_work();
         self.driver.submit(&mut stream.batch, work);
     }
 
@@ -94,8 +93,7 @@ impl Inner {
         let is_held = stream.holds(tensor) || stream.detector.is_pending();
         stream.flush_to_read();
         if is_held && !stream.batch.is_empty() {
-            stream.weight = 0;
-            let work = std::mem::take(&mut stream.work);
+            let work = stream.take_work();
             self.driver.submit_to_read(&mut stream.batch, work);
         }
         // The driver works with no lock of the session held.

@@ -89,6 +89,12 @@ impl Stream {
         Some((issue.output, meta))
     }
 
+    /// The cost of the batch, which is handed over now.
+    pub(super) fn take_work(&mut self) -> u64 {
+        self.weight = 0;
+        std::mem::take(&mut self.work)
+    }
+
     /// Moves what the detector holds back into the batch.
     pub(super) fn flush(&mut self) {
         let before = self.batch.len();
@@ -104,7 +110,7 @@ impl Stream {
     /// As [`Stream::flush`], for a thread that waits for a value.
     pub(super) fn flush_to_read(&mut self) {
         self.flush();
-        self.detector.is_asked();
+        self.detector.note_wait();
         self.submitted = self.next_tensor;
     }
 

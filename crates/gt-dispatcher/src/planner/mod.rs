@@ -214,11 +214,10 @@ impl Planner {
         line: SourceId,
         fetch: impl FnOnce(SlotId, TensorId) -> WorkerCommand,
     ) {
-        let placed = catalogue.placed(id);
-        if let Some(copy) = placed.copies.iter().find(|copy| copy.layout.is_replicated()) {
-            let slot = copy.layout.mesh.slots[0];
-            return streams.push(slot, fetch(slot, copy.id));
+        if let Some((slot, name)) = catalogue.whole(id) {
+            return streams.push(slot, fetch(slot, name));
         }
+        let placed = catalogue.placed(id);
         let slot = placed.copies[0].layout.mesh.slots[0];
         let layout = Layout::replicated(&self.meshes.single(slot));
         let copy: TensorCopy = self.copy_in(catalogue, streams, id, &layout, line, Reason::Fetched);

@@ -67,11 +67,15 @@ impl ForkGuard {
 
     /// As [`ForkGuard::enter`], for a thread that must not wait; `None` while a fork is in progress.
     pub fn try_enter(&self) -> Option<InFlightCall<'_>> {
+        self.try_enter_unless(&self.is_closed)
+    }
+
+    fn try_enter_unless(&self, is_closed: &AtomicBool) -> Option<InFlightCall<'_>> {
         if DEPTH.get() > 0 {
             return Some(InFlightCall { guard: None, _inside: stay_inside() });
         }
         self.calls.fetch_add(1, Ordering::SeqCst);
-        if !self.is_closed.load(Ordering::SeqCst) {
+        if !is_closed.load(Ordering::SeqCst) {
             return Some(InFlightCall { guard: Some(self), _inside: stay_inside() });
         }
         self.calls.fetch_sub(1, Ordering::SeqCst);
@@ -79,15 +83,10 @@ impl ForkGuard {
     }
 
     fn enter_unless(&self, is_closed: &AtomicBool) -> InFlightCall<'_> {
-        if DEPTH.get() > 0 {
-            return InFlightCall { guard: None, _inside: stay_inside() };
-        }
         loop {
-            self.calls.fetch_add(1, Ordering::SeqCst);
-            if !is_closed.load(Ordering::SeqCst) {
-                return InFlightCall { guard: Some(self), _inside: stay_inside() };
+            if let Some(call) = self.try_enter_unless(is_closed) {
+                return call;
             }
-            self.calls.fetch_sub(1, Ordering::SeqCst);
             thread::sleep(A_MOMENT);
         }
     }
