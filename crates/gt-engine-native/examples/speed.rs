@@ -1,4 +1,5 @@
-//! How long operations take, in microseconds, on as many threads as the first argument says.
+//! How long operations take, in microseconds, on as many threads as the first argument says; with a
+//! second one, those whose names have it in them.
 //! `speed.py` beside it does the same with PyTorch; run them in turns and compare.
 
 use std::time::Instant;
@@ -12,6 +13,9 @@ use gt_worker::Engine;
 
 /// The median over 15 rounds of `work`'s time, in microseconds.
 fn time(name: &str, mut work: impl FnMut()) {
+    if !std::env::args().nth(2).is_none_or(|only| name.contains(&only)) {
+        return;
+    }
     let start = Instant::now();
     let mut calls = 0;
     while start.elapsed().as_millis() < 30 {
@@ -75,6 +79,7 @@ fn main() {
     };
     let (logits, tall) = (f32(&[64, 10]), f32(&[1000, 784]));
     let batch = f32(&[32, 64, 64]);
+    let layers = [f32(&[2048, 1024]), f32(&[1024])];
     let squares = [("matmul 8", 8), ("matmul 16", 16), ("matmul 24", 24), ("matmul 32", 32)];
     let squares = squares.map(|(name, n)| (name, f32(&[n, n])));
     let odd = [f32(&[7, 13]), f32(&[13, 5]), f32(&[33, 65]), f32(&[1, 64]), f32(&[64, 64])];
@@ -131,6 +136,19 @@ fn main() {
     run("cast f64 1M", &ops::unary::CAST, &[million], &[Attribute::DType(DType::F64)]);
     run("log_softmax 64x10", &ops::nn::LOG_SOFTMAX, &[logits], &[Attribute::Int(1)]);
     run("softmax 1000x784", &ops::nn::SOFTMAX, std::slice::from_ref(&tall), &[Attribute::Int(1)]);
+    let (rows, scale) = (&layers[0], &layers[1]);
+    let (pair, along) = ([rows.clone(), rows.clone()], [Attribute::Int(1)]);
+    run("softmax 2048x1024", &ops::nn::SOFTMAX, &pair[..1], &along);
+    run("softmax_backward 2048x1024", &ops::gradients::SOFTMAX_BACKWARD, &pair, &along);
+    run("log_softmax_backward 2048x1024", &ops::gradients::LOG_SOFTMAX_BACKWARD, &pair, &along);
+    let (normal, stats) =
+        (&ops::normalization::LAYER_NORM, [Attribute::Int(1), Attribute::Float(1e-5)]);
+    run("layer_norm 2048x1024", normal, &[rows.clone(), scale.clone(), scale.clone()], &stats);
+    let backward = &ops::normalization::LAYER_NORM_BACKWARD;
+    run("layer_norm_backward", backward, &[rows.clone(), rows.clone(), scale.clone()], &stats);
+    let of_weight = &ops::normalization::LAYER_NORM_WEIGHT_BACKWARD;
+    run("layer_norm_weight_backward", of_weight, &pair, &stats);
+    run("sum axis 0 2048x1024", &ops::reduce::SUM, &pair[..1], &reduce(&[0]));
     let key = [1, 2].map(|n| Operand::Scalar(Scalar::Int(n)));
     let size = [Attribute::dims(&[1_000_000]), Attribute::DType(DType::F32), Attribute::dims(&[])];
     run("rand 1M", &ops::random::RAND, &key, &size);

@@ -27,18 +27,24 @@ const ROWS: usize = 64;
 trait Real: Float {
     /// A value of this type.
     fn of(value: f64) -> Self;
-    fn mean(row: &[Self]) -> f64;
+    /// The mean of what `value` makes of each element of some rows of one length.
+    fn mean<const N: usize>(rows: [&[Self]; N], value: impl Fn([Self; N]) -> Self + Copy) -> f64;
 }
 
 macro_rules! real {
     ($($type:ty)*) => { $(
         impl Real for $type {
+            #[inline(always)]
             fn of(value: f64) -> $type {
                 value as $type
             }
 
-            fn mean(row: &[$type]) -> f64 {
-                fold::row::<$type, Sum>(row) / row.len() as f64
+            #[inline(always)]
+            fn mean<const N: usize>(
+                rows: [&[$type]; N],
+                value: impl Fn([$type; N]) -> $type + Copy,
+            ) -> f64 {
+                fold::row_of::<$type, Sum, N>(rows, value) / rows[0].len() as f64
             }
         }
     )* };
@@ -46,33 +52,23 @@ macro_rules! real {
 
 real!(f32 f64);
 
-/// Where the statistics of a row are worked out.
-struct Scratch<T> {
-    normal: Vec<T>,
-    scaled: Vec<T>,
-    product: Vec<T>,
+/// The statistics of a row.
+#[derive(Clone, Copy)]
+struct Statistics<T> {
+    mean: T,
+    /// 1 / sqrt(var + eps)
+    scale: f64,
 }
 
-impl<T: Real> Scratch<T> {
-    fn new(length: usize) -> Scratch<T> {
-        let [normal, scaled, product] = [(); 3].map(|()| vec![T::ZERO; length]);
-        Scratch { normal, scaled, product }
-    }
-
-    /// Leaves `x - mean` in `normal`; gives `1 / sqrt(var + eps)`.
-    fn center(&mut self, x: &[T], eps: f64) -> f64 {
-        let mean = T::of(T::mean(x));
-        let Scratch { normal, product, .. } = self;
-        vectorized(
-            #[inline(always)]
-            || {
-                for ((normal, square), x) in normal.iter_mut().zip(&mut *product).zip(x) {
-                    *normal = x.minus(mean);
-                    *square = normal.times(*normal);
-                }
-            },
-        );
-        1.0 / (T::mean(&self.product) + eps).sqrt()
+impl<T: Real> Statistics<T> {
+    #[inline(always)]
+    fn new(x: &[T], eps: f64) -> Statistics<T> {
+        let mean = T::of(T::mean([x], |[x]| x));
+        let var = T::mean([x], |[x]| {
+            let centered = x.minus(mean);
+            centered.times(centered)
+        });
+        Statistics { mean, scale: 1.0 / (var + eps).sqrt() }
     }
 }
 
@@ -108,16 +104,15 @@ fn normalize<T: Real>(
 ) {
     let x = x.as_slice::<T>();
     let (weight, bias) = (weight.values::<T>(length), bias.values::<T>(length));
-    for_each_row(threads, out.slots::<T>(), length, |row, out, scratch| {
-        let scale = T::of(scratch.center(&x[row * length..][..length], eps));
-        let normal = scratch.normal.iter();
+    for_each_row(threads, out.slots::<T>(), length, |row, out| {
+        let x = &x[row * length..][..length];
         vectorized(
             #[inline(always)]
             || {
-                for (((out, normal), weight), bias) in
-                    out.iter_mut().zip(normal).zip(&weight).zip(&bias)
-                {
-                    out.write(normal.times(scale).times(*weight).plus(*bias));
+                let Statistics { mean, scale } = Statistics::new(x, eps);
+                let scale = T::of(scale);
+                for (((out, x), weight), bias) in out.iter_mut().zip(x).zip(&weight).zip(&bias) {
+                    out.write(x.minus(mean).times(scale).times(*weight).plus(*bias));
                 }
             },
         );
@@ -156,30 +151,22 @@ fn project<T: Real>(
 ) {
     let (grad, x, weight) = (grad.as_slice::<T>(), x.as_slice::<T>(), weight.values::<T>(length));
     assert!(grad.len() == x.len(), "a gradient for each element");
-    for_each_row(threads, out.slots::<T>(), length, |row, out, scratch| {
-        let scale = scratch.center(&x[row * length..][..length], eps);
-        let grad = &grad[row * length..][..length];
-        let Scratch { normal, scaled, product } = scratch;
+    for_each_row(threads, out.slots::<T>(), length, |row, out| {
+        let (x, grad) = (&x[row * length..][..length], &grad[row * length..][..length]);
         vectorized(
             #[inline(always)]
             || {
-                let scaled = scaled.iter_mut().zip(grad).zip(&weight);
-                for ((product, normal), ((scaled, grad), weight)) in
-                    product.iter_mut().zip(&*normal).zip(scaled)
-                {
-                    *scaled = grad.times(*weight);
-                    *product = scaled.times(*normal);
-                }
-            },
-        );
-        let (mean, scale_of_rest) = (T::of(T::mean(scaled)), T::of(scale));
-        let share = T::of(T::mean(product) * scale * scale);
-        vectorized(
-            #[inline(always)]
-            || {
-                for ((out, normal), scaled) in out.iter_mut().zip(&*normal).zip(&*scaled) {
-                    let rest = scaled.minus(mean).minus(normal.times(share));
-                    out.write(rest.times(scale_of_rest));
+                let Statistics { mean, scale } = Statistics::new(x, eps);
+                let product = T::mean([grad, &weight, x], |[grad, weight, x]| {
+                    grad.times(weight).times(x.minus(mean))
+                });
+                let share = T::of(product * scale * scale);
+                let scale = T::of(scale);
+                let middle = T::of(T::mean([grad, &weight], |[grad, weight]| grad.times(weight)));
+                for (((out, x), grad), weight) in out.iter_mut().zip(x).zip(grad).zip(&weight) {
+                    let along = x.minus(mean).times(share);
+                    let rest = grad.times(*weight).minus(middle).minus(along);
+                    out.write(rest.times(scale));
                 }
             },
         );
@@ -219,18 +206,17 @@ where
     let piece = ROWS * length;
     let mut sums = vec![T::ZERO; x.len().div_ceil(piece) * length];
     threads.for_each_part(&mut sums, length, |index, sums| {
-        let mut scratch = Scratch::new(length);
         let end = x.len().min((index + 1) * piece);
         let rows = index * piece..end;
         let grads = grad[rows.clone()].chunks_exact(length);
         for (x, grad) in x[rows].chunks_exact(length).zip(grads) {
-            let scale = T::of(scratch.center(x, eps));
-            let normal = scratch.normal.iter();
             vectorized(
                 #[inline(always)]
                 || {
-                    for ((sum, normal), grad) in sums.iter_mut().zip(normal).zip(grad) {
-                        *sum = sum.plus(grad.times(normal.times(scale)));
+                    let Statistics { mean, scale } = Statistics::new(x, eps);
+                    let scale = T::of(scale);
+                    for ((sum, x), grad) in sums.iter_mut().zip(x).zip(grad) {
+                        *sum = sum.plus(grad.times(x.minus(mean).times(scale)));
                     }
                 },
             );
@@ -240,21 +226,20 @@ where
     fold::columns::<T, Sum>(&sums, pieces, out);
 }
 
-/// Calls `body` with the number of each row, its place, and room for its statistics.
+/// Calls `body` with the number of each row and its place.
 fn for_each_row<T: Real>(
     threads: &mut Threads,
     out: &mut [MaybeUninit<T>],
     length: usize,
-    body: impl Fn(usize, &mut [MaybeUninit<T>], &mut Scratch<T>) + Sync,
+    body: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync,
 ) {
     if out.is_empty() {
         return;
     }
     let rows = (PIECE / length).max(1);
     let part = |piece: usize, out: &mut [MaybeUninit<T>]| {
-        let mut scratch = Scratch::new(length);
         for (index, out) in out.chunks_exact_mut(length).enumerate() {
-            body(piece * rows + index, out, &mut scratch);
+            body(piece * rows + index, out);
         }
     };
     if out.len() < 4 * PIECE {

@@ -3,8 +3,8 @@
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{
     attention as at, bessel as be, binary as b, compare, complex as co, convolution as cv, counted,
-    create as c, fourier as fo, index as i, matmul as m, nn, normalization as no, pooling as po,
-    random as ra, reduce as r,
+    create as c, fourier as fo, gradients, index as i, matmul as m, nn, normalization as no,
+    pooling as po, random as ra, reduce as r,
 };
 use gt_ir::ops::{
     cumulative as cu, linalg as la, order as o, parts as p, scatter as sc, special as sp,
@@ -278,6 +278,8 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     // nn
     (&nn::SOFTMAX, By(softmax::softmax)),
     (&nn::LOG_SOFTMAX, By(softmax::log_softmax)),
+    (&gradients::SOFTMAX_BACKWARD, By(softmax::softmax_backward)),
+    (&gradients::LOG_SOFTMAX_BACKWARD, By(softmax::log_softmax_backward)),
     (&nn::GELU, By(unary::gelu)),
     (&nn::SILU, Function(unary::with_complex::<complex::Silu>(unary::floats::<unary::Silu>()))),
     (&nn::SOFTPLUS, Function(unary::floats::<unary::Softplus>())),

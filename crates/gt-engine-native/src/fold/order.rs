@@ -35,6 +35,50 @@ pub fn row<T: Number, F: Fold<T>>(x: &[T]) -> F::Total {
     x.chunks(PIECE).fold(F::START_TOTAL, |total, x| F::merge(total, piece::<T, F>(x)))
 }
 
+/// Folds what `value` makes of each element of some runs of one length, as [`row`] folds a run of these
+/// values.
+#[inline(always)]
+pub fn row_of<T: Number, F: Fold<T>, const N: usize>(
+    runs: [&[T]; N],
+    value: impl Fn([T; N]) -> T + Copy,
+) -> F::Total {
+    let length = runs[0].len();
+    let part = |from: usize, to: usize| runs.map(|run| &run[from..to.min(length)]);
+    let mut total = F::START_TOTAL;
+    for piece in (0..length).step_by(PIECE) {
+        let mut folded = F::START_TOTAL;
+        for block in (piece..length.min(piece + PIECE)).step_by(BLOCK) {
+            let block = part(block, block + BLOCK);
+            folded = F::total(folded, block_of_values(block, value, F::START, F::push));
+        }
+        total = F::merge(total, folded);
+    }
+    total
+}
+
+/// Folds at most [`BLOCK`] values.
+#[inline(always)]
+fn block_of_values<T: Number, const N: usize>(
+    runs: [&[T]; N],
+    value: impl Fn([T; N]) -> T + Copy,
+    start: T,
+    push: impl Fn(T, T) -> T,
+) -> T {
+    let count = runs[0].len() / LANES;
+    let chunks = runs.map(|run| &run.as_chunks::<LANES>().0[..count]);
+    let rest = runs.map(|run| &run[count * LANES..]);
+    let mut folded = start;
+    if count > 0 {
+        let mut lanes = [start; LANES];
+        push_chunks(&mut lanes, chunks, value, &push);
+        folded = fold_lanes(lanes, &push);
+    }
+    for index in 0..rest[0].len() {
+        folded = push(folded, value(rest.map(|rest| rest[index])));
+    }
+    folded
+}
+
 /// Folds one run, over threads.
 pub fn row_with<T: Number, F: Fold<T>>(threads: &mut Threads, x: &[T]) -> F::Total {
     let mut totals = vec![F::START_TOTAL; x.len().div_ceil(PIECE)];
@@ -70,9 +114,9 @@ fn piece<T: Number, F: Fold<T>>(x: &[T]) -> F::Total {
 #[inline(always)]
 pub fn block_of_row<T: Number, F: Fold<T>>(block: &[T]) -> T {
     if F::LOOKS_FOR_NAN && !has_nan(block) {
-        return block_by::<T, F>(block, F::push_number);
+        return block_of_values([block], |[x]| x, F::START, F::push_number);
     }
-    block_by::<T, F>(block, F::push)
+    block_of_values([block], |[x]| x, F::START, F::push)
 }
 
 #[inline(always)]
@@ -80,28 +124,32 @@ fn has_nan<T: Number>(x: &[T]) -> bool {
     x.iter().fold(false, |any, x| any | x.is_nan())
 }
 
+/// Folds chunks into the lanes, four at a time, as the lanes are read and written once each time.
 #[inline(always)]
-fn block_by<T: Number, F: Fold<T>>(block: &[T], push: impl Fn(T, T) -> T + Copy) -> T {
-    let (chunks, rest) = block.as_chunks::<LANES>();
-    let mut folded = F::START;
-    if !chunks.is_empty() {
-        let mut lanes = [F::START; LANES];
-        push_chunks(&mut lanes, chunks, push);
-        folded = fold_lanes(lanes, push);
-    }
-    rest.iter().fold(folded, |folded, x| push(folded, *x))
-}
-
-#[inline(always)]
-fn push_chunks<T: Number>(lanes: &mut [T; LANES], x: &[[T; LANES]], push: impl Fn(T, T) -> T) {
-    // On the stack they stay in registers.
-    let mut own = *lanes;
-    for chunk in x {
-        for (lane, x) in own.iter_mut().zip(chunk) {
-            *lane = push(*lane, *x);
+fn push_chunks<T: Number, const N: usize>(
+    lanes: &mut [T; LANES],
+    chunks: [&[[T; LANES]]; N],
+    value: impl Fn([T; N]) -> T + Copy,
+    push: impl Fn(T, T) -> T,
+) {
+    let count = chunks[0].len();
+    let (fours, ones) = (count / 4, count % 4);
+    let four = chunks.map(|chunks| &chunks.as_chunks::<4>().0[..fours]);
+    let one = chunks.map(|chunks| &chunks[fours * 4..][..ones]);
+    for index in 0..fours {
+        let four = four.map(|four| &four[index]);
+        for (lane, folded) in lanes.iter_mut().enumerate() {
+            for chunk in 0..4 {
+                *folded = push(*folded, value(four.map(|four| four[chunk][lane])));
+            }
         }
     }
-    *lanes = own;
+    for index in 0..ones {
+        let one = one.map(|one| &one[index]);
+        for (lane, folded) in lanes.iter_mut().enumerate() {
+            *folded = push(*folded, value(one.map(|one| one[lane])));
+        }
+    }
 }
 
 #[inline(always)]
@@ -159,9 +207,9 @@ impl<T: Number> Block<T> {
     #[inline(always)]
     fn push_chunks<F: Fold<T>>(&mut self, x: &[[T; LANES]]) {
         if F::LOOKS_FOR_NAN && !self.has_nan {
-            push_chunks(&mut self.lanes, x, F::push_number);
+            push_chunks(&mut self.lanes, [x], |[x]| x, F::push_number);
         } else {
-            push_chunks(&mut self.lanes, x, F::push);
+            push_chunks(&mut self.lanes, [x], |[x]| x, F::push);
         }
     }
 
@@ -342,6 +390,16 @@ mod tests {
                     assert_eq!(found.map(f32::to_bits), expected.map(f32::to_bits));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn values_are_folded_as_a_run_of_them() {
+        for count in [0, 1, 63, 64, 1000, 4096, 5000, 70_000] {
+            let (x, y) = (numbers(count), numbers(count + 1));
+            let products: Vec<f32> = x.iter().zip(&y[1..]).map(|(x, y)| x * y).collect();
+            let found = row_of::<f32, Sum, 2>([&x, &y[1..]], |[x, y]| x * y);
+            assert_eq!(found.to_bits(), row::<f32, Sum>(&products).to_bits());
         }
     }
 

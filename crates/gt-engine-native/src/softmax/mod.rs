@@ -1,23 +1,23 @@
-//! softmax and log_softmax in one go, row by row.
+//! softmax and log_softmax in one go, row by row; in [`backward`] their gradients.
+
+mod backward;
 
 use std::mem::MaybeUninit;
 
 use gt_ir::instruction::Operands;
-use gt_ir::operation::int;
-use gt_ir::shape::axis;
 use gt_ir::{Attributes, DType, Meta};
 use gt_worker::EngineError;
-use smallvec::SmallVec;
 
-use crate::cast;
+pub use backward::{log_softmax_backward, softmax_backward};
+
 use crate::element::compute_dtype;
 use crate::fold::{self, Fold, Largest, Sum};
+use crate::lines::Lines;
 use crate::math::Float;
 use crate::simd::vectorized;
 use crate::table::tensor;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
-use crate::uninit::Uninit;
 
 /// Elements whose exponentials are taken together: short rows share a block.
 const BLOCK: usize = 1024;
@@ -48,51 +48,45 @@ fn along_axis<const LOG: bool>(
     attributes: &Attributes,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
-    let rank = output.shape.rank();
-    let along = axis(int(attributes, 0), rank, "softmax")
-        .map_err(|error| EngineError::Other(error.to_string()))?;
     let dtype = compute_dtype(output.dtype);
-    let x = tensor(&mut operands, 0)?;
-    let mut x = cast::to(threads, x, dtype)?;
-    // The axis goes to the end and, as a view, back.
-    let mut order: SmallVec<[usize; 8]> = (0..rank).collect();
-    if rank > 0 && along + 1 < rank {
-        order.swap(along, rank - 1);
-        x = x.permute(&order);
+    let x = Lines::new(threads, tensor(&mut operands, 0)?, attributes, dtype)?;
+    let mut out = x.results(dtype, x.length())?;
+    match dtype {
+        DType::F64 => write::<f64, LOG>(threads, &x, out.slots()),
+        _ => write::<f32, LOG>(threads, &x, out.slots()),
     }
-    let x = x.contiguous_with(threads)?;
-    let mut out = Uninit::new(x.meta())?;
-    let length = x.shape().dims().last().copied().unwrap_or(1);
-    if x.numel() > 0 {
-        match dtype {
-            DType::F64 => split::<f64, LOG>(threads, &x, &mut out, length),
-            _ => split::<f32, LOG>(threads, &x, &mut out, length),
-        }
-    }
-    // SAFETY: `split` has written every element.
-    let out = unsafe { out.finish() };
-    cast::to(threads, out.permute(&order), output.dtype)
+    // SAFETY: `write` has written every element.
+    x.back(threads, unsafe { out.finish() }, output.dtype)
 }
 
-fn split<T: Float, const LOG: bool>(
-    threads: &mut Threads,
-    x: &Tensor,
-    out: &mut Uninit,
-    length: usize,
-) where
+fn write<T: Float, const LOG: bool>(threads: &mut Threads, x: &Lines, out: &mut [MaybeUninit<T>])
+where
     Sum: Fold<T>,
 {
-    let values = x.as_slice::<T>();
+    let (x, length) = (x.rows::<T>(), x.length());
+    for_each_block(threads, out, length, |first, out| {
+        rows::<T, LOG>(&x[first..][..out.len()], out, length);
+    });
+}
+
+/// Calls `body` with each block of whole rows and the number of its first element.
+fn for_each_block<T: Float>(
+    threads: &mut Threads,
+    out: &mut [MaybeUninit<T>],
+    length: usize,
+    body: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync,
+) {
+    if out.is_empty() {
+        return;
+    }
     let step = (PIECE / length).max(1) * length;
+    let block = (BLOCK / length).max(1) * length;
     let part = |piece: usize, out: &mut [MaybeUninit<T>]| {
-        let group = (BLOCK / length).max(1) * length;
-        let values = values[piece * step..][..out.len()].chunks(group);
-        for (x, out) in values.zip(out.chunks_mut(group)) {
-            rows::<T, LOG>(x, out, length);
+        for (index, out) in out.chunks_mut(block).enumerate() {
+            body(piece * step + index * block, out);
         }
     };
-    let out = out.slots::<T>();
-    if values.len().div_ceil(step) < 4 {
+    if out.len().div_ceil(step) < 4 {
         out.chunks_mut(step).enumerate().for_each(|(piece, out)| part(piece, out));
     } else {
         threads.for_each_part(out, step, part);
