@@ -80,6 +80,12 @@ fn main() {
     let (logits, tall) = (f32(&[64, 10]), f32(&[1000, 784]));
     let batch = f32(&[32, 64, 64]);
     let layers = [f32(&[2048, 1024]), f32(&[1024])];
+    let places = {
+        let shape = Shape::new(&[1_000_000]).unwrap();
+        let bytes = (0..1_000_000i64).flat_map(|i| (i * 7919 % 1_000_000).to_le_bytes());
+        let data = TensorData::new(DType::I64, shape, bytes.collect::<Vec<u8>>().into());
+        Operand::Tensor(NativeEngine::new(1).create(data.unwrap()).unwrap())
+    };
     let squares = [("matmul 8", 8), ("matmul 16", 16), ("matmul 24", 24), ("matmul 32", 32)];
     let squares = squares.map(|(name, n)| (name, f32(&[n, n])));
     let odd = [f32(&[7, 13]), f32(&[13, 5]), f32(&[33, 65]), f32(&[1, 64]), f32(&[64, 64])];
@@ -131,6 +137,8 @@ fn main() {
     run("erf 200k", &ops::unary::ERF, std::slice::from_ref(&flat), &[]);
     run("gelu 200k", &ops::nn::GELU, std::slice::from_ref(&flat), &[Attribute::Int(0)]);
     run("sqrt 200k", &ops::unary::SQRT, std::slice::from_ref(&positive), &[]);
+    let scattered = [million.clone(), places, million.clone()];
+    run("scatter_add 1M", &ops::index::SCATTER_ADD, &scattered, &[Attribute::Int(0)]);
     run("add 1M", &ops::binary::ADD, &[million.clone(), million.clone()], &[]);
     run("sum 1M", &ops::reduce::SUM, std::slice::from_ref(&million), &reduce(&[]));
     run("cast f64 1M", &ops::unary::CAST, &[million], &[Attribute::DType(DType::F64)]);

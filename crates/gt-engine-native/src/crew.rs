@@ -16,6 +16,9 @@ use crate::processor;
 /// step of a small network takes. Sleeping sooner, it often wakes on the processor of the caller.
 const LOOKS: u32 = 6000;
 
+/// After so many looks, some 15 microseconds, a helper checks whether it is in another thread's way.
+const CHECK: u32 = 300;
+
 /// How often the caller looks whether helpers have left before it sleeps: some 20 microseconds.
 const SHORT: u32 = 400;
 
@@ -183,18 +186,29 @@ impl Board {
             } else if looks < LOOKS {
                 looks += 1;
                 std::hint::spin_loop();
+                if looks % CHECK == 0 {
+                    self.leave_to_caller();
+                    // Whoever wants to work goes first.
+                    std::thread::yield_now();
+                }
             } else {
                 sleeps.store(true, Ordering::SeqCst);
                 // A job put up before the line above is seen here, one after it wakes us.
                 if !self.is_open(done) && !self.quits.load(Ordering::SeqCst) {
                     std::thread::park();
                 }
-                if processor::current() == self.caller.load(Ordering::Relaxed) {
-                    processor::step_aside();
-                }
+                self.leave_to_caller();
                 sleeps.store(false, Ordering::SeqCst);
                 looks = 0;
             }
+        }
+    }
+
+    /// Leaves the processor of the caller, on which a helper only takes time from it: one that looks
+    /// for jobs there would never find one open.
+    fn leave_to_caller(&self) {
+        if processor::current() == self.caller.load(Ordering::Relaxed) {
+            processor::step_aside();
         }
     }
 

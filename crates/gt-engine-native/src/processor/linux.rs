@@ -1,11 +1,19 @@
-//! The processor of a thread, from Linux's scheduler.
+//! The processor of a thread, from Linux's scheduler, and huge pages.
 
 use std::mem::{MaybeUninit, size_of};
+use std::ptr::NonNull;
 
 /// The processor that this thread runs on.
 pub fn current() -> i32 {
     // SAFETY: the call reads the thread's own state.
     unsafe { libc::sched_getcpu() }
+}
+
+/// Asks for huge pages under memory whose values do not matter yet.
+pub fn use_huge_pages(memory: NonNull<u8>, bytes: usize) {
+    // SAFETY: the advice changes no values, and is refused where it does not fit. If it is, pages
+    // stay small.
+    unsafe { libc::madvise(memory.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
 }
 
 /// Moves this thread to another processor, if it may use one; it may come back later.
