@@ -24,8 +24,8 @@ const PIECE: usize = 1 << 14;
 pub struct Lines {
     tensor: Tensor,
     length: usize,
-    /// How the axes stand; its own inverse.
-    order: SmallVec<[usize; 8]>,
+    /// How the axes stand, if not as they were; its own inverse.
+    order: Option<SmallVec<[usize; 8]>>,
 }
 
 impl Lines {
@@ -38,11 +38,16 @@ impl Lines {
         let rank = x.shape().rank();
         let along = axis(int(attributes, 0), rank, "along")
             .map_err(|error| EngineError::Other(error.to_string()))?;
-        let mut order: SmallVec<[usize; 8]> = (0..rank).collect();
-        if rank > 0 {
+        let mut x = cast::to(threads, x, dtype)?;
+        let order = (along + 1 < rank).then(|| {
+            let mut order: SmallVec<[usize; 8]> = (0..rank).collect();
             order.swap(along, rank - 1);
+            order
+        });
+        if let Some(order) = &order {
+            x = x.permute(order);
         }
-        let x = cast::to(threads, x, dtype)?.permute(&order).contiguous_with(threads)?;
+        let x = x.contiguous_with(threads)?;
         let length = x.shape().dims().last().copied().unwrap_or(1);
         Ok(Lines { tensor: x, length, order })
     }
@@ -74,7 +79,11 @@ impl Lines {
         out: Tensor,
         dtype: DType,
     ) -> Result<Tensor, EngineError> {
-        cast::to(threads, out.permute(&self.order), dtype)
+        let out = match &self.order {
+            Some(order) => out.permute(order),
+            None => out,
+        };
+        cast::to(threads, out, dtype)
     }
 
     /// Calls `line` with each line and its slots for values and places.

@@ -66,14 +66,15 @@ fn block_of_values<T: Number, const N: usize>(
 ) -> T {
     let count = runs[0].len() / LANES;
     let chunks = runs.map(|run| &run.as_chunks::<LANES>().0[..count]);
-    let rest = runs.map(|run| &run[count * LANES..]);
+    let length = runs[0].len();
+    let rest = runs.map(|run| &run[count * LANES..length]);
     let mut folded = start;
     if count > 0 {
         let mut lanes = [start; LANES];
         push_chunks(&mut lanes, chunks, value, &push);
         folded = fold_lanes(lanes, &push);
     }
-    for index in 0..rest[0].len() {
+    for index in 0..length - count * LANES {
         folded = push(folded, value(rest.map(|rest| rest[index])));
     }
     folded
