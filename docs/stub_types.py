@@ -125,6 +125,9 @@ PARAMETERS = {
     "operands": "Sequence[Any]",
     "other": LIKE,
     "arange_beside.other": "Tensor",
+    "element_of.operation": "str",
+    "element_of.given": "Any",
+    "element_of.dtype": "_DTypeLike",
     "tensor_beside.other": "Tensor",
     "output": "Tensor",
     "rank": "_int",
@@ -335,6 +338,7 @@ RESULTS = {
     "entries": "list[tuple[str, str, tuple[_int, ...]]]",
     "metadata": "dict[str, str]",
     "tolist": "Any",
+    "element_of": "Any",
 }
 #: Functions that give a tensor are listed by name: a function in neither list is a mistake.
 TENSOR_FUNCTIONS = (

@@ -181,7 +181,7 @@ def test_limits_of_dtypes_fit():
     for dtype in ("uint8", "int8", "int16", "int32", "int64"):
         limits = np.iinfo(dtype)
         assert gt.tensor([limits.min, limits.max], dtype=dtype).tolist() == [limits.min, limits.max]
-    assert gt.tensor([255.9, -0.9], dtype="uint8").tolist() == [255, 0]
+    assert gt.tensor([255.9, -1], dtype="uint8").tolist() == [255, 255]
 
 
 @pytest.mark.parametrize(

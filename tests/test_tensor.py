@@ -19,7 +19,8 @@ def test_creation_and_default_dtypes():
     assert gt.zeros(2, 3).shape == gt.zeros((2, 3)).shape == (2, 3)
     assert gt.tensor(np.zeros((2, 2))[::-1].T).tolist() == [[0, 0], [0, 0]]
     assert gt.tensor([1, 2], requires_grad=True).requires_grad
-    assert gt.tensor([1, 2], dtype=gt.int64, requires_grad=True).dtype == gt.float32
+    with pytest.raises(TypeError, match="int64 does not fit, expected a float dtype"):
+        gt.tensor([1, 2], dtype=gt.int64, requires_grad=True)
     assert gt.ones_like(gt.zeros(2, dtype=gt.int32)).dtype == gt.int32
     assert gt.tensor(np.array([1, 2], dtype=">f4")).tolist() == [1, 2]
 

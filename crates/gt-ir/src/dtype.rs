@@ -129,6 +129,19 @@ impl DType {
         DType::ALL.get(code as usize).copied()
     }
 
+    /// The smallest and the largest integer of the dtype; `None` for floats and complex numbers.
+    pub const fn range(self) -> Option<(i64, i64)> {
+        match self {
+            DType::Bool => Some((0, 1)),
+            DType::U8 => Some((0, u8::MAX as i64)),
+            DType::I8 => Some((i8::MIN as i64, i8::MAX as i64)),
+            DType::I16 => Some((i16::MIN as i64, i16::MAX as i64)),
+            DType::I32 => Some((i32::MIN as i64, i32::MAX as i64)),
+            DType::I64 => Some((i64::MIN, i64::MAX)),
+            _ => None,
+        }
+    }
+
     /// The dtype that two tensors of these dtypes promote to (PyTorch's `torch.promote_types`).
     pub fn promote(self, other: DType) -> DType {
         use DType::*;

@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use crate::dtype::DType;
+use crate::scalar::Scalar;
 use crate::shape::Shape;
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -47,6 +48,11 @@ pub enum Error {
 
     #[error("{operation}: index {index} is out of range for axis {axis} of length {length}")]
     BadIndex { operation: &'static str, index: i64, axis: usize, length: usize },
+
+    #[error(
+        "{operation}: {number} cannot be stored as {dtype}\n  hint: use a number that {dtype} holds, or a tensor of another dtype"
+    )]
+    NumberRange { operation: &'static str, number: Scalar, dtype: DType },
 
     #[error("index: {given} indices are too many for a tensor of {} axes, shape {shape}", .shape.rank())]
     TooManyIndices { given: usize, shape: Shape },

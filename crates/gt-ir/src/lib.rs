@@ -39,6 +39,7 @@ pub mod layout;
 pub mod liveness;
 pub mod message;
 pub mod modifier;
+pub mod number;
 pub mod operation;
 pub mod ops;
 pub mod philox;

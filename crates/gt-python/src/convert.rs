@@ -1,6 +1,7 @@
 //! Python numbers, lists, axes and shapes as the client's values.
 
 use bytes::Bytes;
+use gt::ir::number;
 use gt::ir::shape::MAX_RANK;
 use gt::tensor::default_dtype::default_dtype;
 use gt::{DType, Scalar, Session, Shape, Tensor, TensorData};
@@ -154,7 +155,7 @@ fn from_list(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorD
     let mut bytes = Vec::with_capacity(list.values.len() * dtype.size());
     if list.imaginary.is_empty() {
         for value in list.values {
-            check_fits(value, dtype)?;
+            check_whole(value, dtype)?;
             TensorData::encode(dtype, value, &mut bytes);
         }
     } else {
@@ -179,33 +180,14 @@ fn check_exact(value: Scalar, dtype: DType) -> PyResult<()> {
     )))
 }
 
-/// An error if a number is not within a dtype's range.
-pub fn check_fits(value: Scalar, dtype: DType) -> PyResult<()> {
-    if fits(value, dtype) {
+/// An error if a number is beyond a dtype's integers; floats take all numbers.
+fn check_whole(value: Scalar, dtype: DType) -> PyResult<()> {
+    if dtype.range().is_none() || number::fits(value, dtype) {
         return Ok(());
     }
     Err(PyValueError::new_err(format!(
         "{value} cannot be stored as {dtype}\n  hint: give a dtype that holds it, or no dtype"
     )))
-}
-
-/// Whether a number is within an integer dtype's range; other dtypes take all numbers.
-fn fits(value: Scalar, dtype: DType) -> bool {
-    let (low, high) = match dtype {
-        DType::U8 => (0, i64::from(u8::MAX)),
-        DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
-        DType::I16 => (i64::from(i16::MIN), i64::from(i16::MAX)),
-        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
-        DType::I64 => (i64::MIN, i64::MAX),
-        _ => return true,
-    };
-    match value {
-        Scalar::Bool(_) => true,
-        Scalar::Int(value) => (low..=high).contains(&value),
-        // Fractions are cut off. The upper limit of int64 is rounded up to 2^63, which is too
-        // much, as not a number is.
-        Scalar::Float(value) => value.trunc() >= low as f64 && value.trunc() < high as f64 + 1.0,
-    }
 }
 
 #[derive(Default)]

@@ -28,6 +28,7 @@ mod export;
 mod files;
 mod network;
 mod notice;
+mod number;
 mod operation;
 mod session;
 mod signal;
@@ -56,6 +57,7 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     config::register(module)?;
     debug::register(module)?;
     source::register(module)?;
+    crate::number::register(module)?;
     tools::register(module)?;
     files::register(module)?;
     torch::register(module)?;

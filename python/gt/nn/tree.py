@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from gt._gt import Tensor
-from gt.nn.parameter import is_parameter
 
 if TYPE_CHECKING:
     from gt.nn.module import Module
@@ -79,27 +78,12 @@ class Tree:
                 listed.append(name)
             elif parameter is not None:
                 yield name, self._parameters, name
-        for name, value in self._containers():
-            yield from _places_in(name, value, is_parameter)
         for name in listed:
             yield name, self._parameters, name
-
-    def _containers(self) -> Iterator[tuple[str, Any]]:
-        """Yield attributes that are lists, tuples or dicts, where tensors and modules may be."""
-        for name, value in self.__dict__.items():
-            if isinstance(value, (list, tuple, dict)) and name not in _TABLES:
-                yield name, value
 
     def _all_children(self) -> Iterator[tuple[str, Any]]:
         """Yield the modules this one is made of; None where a module has been taken away."""
         yield from self._modules.items()
-        from gt.nn.module import Module
-
-        for name, value in self._containers():
-            for key, holder, place in _places_in(
-                name, value, lambda item: isinstance(item, Module)
-            ):
-                yield key, holder[place]
 
     def children(self) -> Iterator[Module]:
         """Yield the modules this one is made of."""
@@ -271,22 +255,3 @@ class Tree:
                 return holder, key
         kind = kind or "parameter or buffer"
         raise AttributeError(f"{type(self).__name__} has no {kind} '{target}'")
-
-
-#: What a module keeps of its own accord.
-_TABLES = frozenset(
-    """_parameters _buffers _modules _forward_pre_hooks _forward_hooks _backward_pre_hooks
-    _backward_hooks _state_dict_pre_hooks _state_dict_hooks _load_state_dict_pre_hooks
-    _load_state_dict_post_hooks""".split()
-)
-
-
-def _places_in(name: str, value: Any, wanted: Callable) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the places of what is wanted in nested lists, tuples and dicts."""
-    keys: Iterable = range(len(value)) if isinstance(value, (list, tuple)) else value
-    for key in keys:
-        item = value[key]
-        if wanted(item):
-            yield f"{name}.{key}", value, key
-        elif isinstance(item, (list, tuple, dict)):
-            yield from _places_in(f"{name}.{key}", item, wanted)

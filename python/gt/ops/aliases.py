@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gt._gt import Tensor, faces
 from gt.ops.registry import COMPOSITES
 
@@ -81,3 +83,20 @@ def _reversed(tensor: Tensor) -> Tensor:
 
 
 Tensor.__reversed__ = _reversed
+
+
+def _contains(self: Tensor, element: Any) -> bool:
+    """Return whether any value of the tensor is `element`, a number or a tensor."""
+    if not isinstance(element, (Tensor, int, float, complex)):
+        kind = type(element).__name__
+        raise RuntimeError(f"in: a tensor contains numbers and tensors, not objects of type {kind}")
+    return bool((self == element).any())
+
+
+def _round(self: Tensor, ndigits: int | None = None) -> Tensor:
+    """Return the values rounded, halves to even: what `round(x, 2)` gives."""
+    return self.round(decimals=ndigits or 0)
+
+
+Tensor.__contains__ = _contains
+Tensor.__round__ = _round

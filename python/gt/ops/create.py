@@ -26,7 +26,8 @@ _OPTIONS = inspect.signature(
 def creation(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Let a function that makes a tensor take what PyTorch's take.
 
-    `layout`, `device` and `pin_memory` change nothing; `requires_grad` turns integers into float32.
+    `layout`, `device` and `pin_memory` change nothing; `requires_grad` turns integers into float32,
+    unless their dtype was given.
     """
     own = inspect.signature(make)
     lengths_one_by_one = any(of.kind is of.VAR_POSITIONAL for of in own.parameters.values())
@@ -46,7 +47,10 @@ def creation(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
         if lengths_one_by_one and "size" in kwargs:
             args = (*args, kwargs.pop("size"))
         made = make(*args, **kwargs)
-        return _with_gradients(made) if requires_grad else made
+        if not requires_grad:
+            return made
+        # A dtype that was given stays, which is an error for integers.
+        return made.requires_grad_() if kwargs.get("dtype") else _with_gradients(made)
 
     options = [of for name, of in _OPTIONS.items() if name not in own.parameters]
     signature = own.replace(parameters=[*own.parameters.values(), *options])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import gt
-from gt._gt import Tensor, primitives
+from gt._gt import Tensor, element_of, primitives
 from gt.ops.annotations import Number
 from gt.ops.flat import flat
 from gt.ops.precision import common_dtype
@@ -19,11 +19,21 @@ def add(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) ->
     >>> gt.add(gt.tensor([1.0, 2.0]), gt.tensor([10.0, 20.0]), alpha=2)
     tensor([21., 42.], dtype=float32)
     """
-    return primitives.add(input, _scaled(other, alpha))
+    return primitives.add(input, _scaled("add", input, other, alpha))
 
 
-def _scaled(other: Tensor | Number, alpha: Number) -> Tensor | Number:
-    return other if isinstance(alpha, int) and alpha == 1 else other * alpha
+def _scaled(
+    name: str, input: Tensor | Number, other: Tensor | Number, alpha: Number
+) -> Tensor | Number:
+    if isinstance(alpha, int) and alpha == 1:
+        return other
+    dtypes = [operand.dtype for operand in (input, other) if isinstance(operand, Tensor)]
+    is_whole = not any(dtype.is_floating_point or dtype.is_complex for dtype in dtypes)
+    if is_whole and not isinstance(alpha, int):
+        raise TypeError(f"{name}: alpha must be an int for tensors of {dtypes[0]}, not {alpha}")
+    if all(dtype == gt.bool for dtype in dtypes) and isinstance(other, Tensor):
+        return other & bool(alpha)
+    return other * alpha
 
 
 @operation(in_place=True, aliases=("subtract",))
@@ -33,7 +43,7 @@ def sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) ->
     >>> gt.sub(gt.tensor([1.0, 2.0]), 1)
     tensor([0., 1.], dtype=float32)
     """
-    return primitives.sub(input, _scaled(other, alpha))
+    return primitives.sub(input, _scaled("sub", input, other, alpha))
 
 
 @operation(in_place=True, aliases=("divide",))
@@ -101,6 +111,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
     >>> gt.masked_fill(gt.tensor([1.0, 2.0]), gt.tensor([True, False]), 0)
     tensor([0., 2.], dtype=float32)
     """
+    value = element_of("masked_fill", value, input.dtype)
     return primitives.where(mask, value, input)._cast(input.dtype)
 
 
@@ -121,18 +132,11 @@ def clamp(
     if isinstance(min, Tensor) or isinstance(max, Tensor):
         above = input if min is None else primitives.maximum(input, min)
         return above if max is None else primitives.minimum(above, max)
-    low, high = _range(input.dtype)
+    if input.is_floating_point() or isinstance(min, float) or isinstance(max, float):
+        low, high = float("-inf"), float("inf")
+    else:
+        low, high = -(2**63), 2**63 - 1
     return primitives.clamp(input, low if min is None else min, high if max is None else max)
-
-
-def _range(dtype: Any) -> tuple[Number, Number]:
-    """Give the numbers that nothing of a dtype is beyond."""
-    if dtype.is_floating_point:
-        return float("-inf"), float("inf")
-    if dtype == gt.bool:
-        return False, True
-    bits = 8 * dtype.itemsize
-    return (0, 2**bits - 1) if dtype == gt.uint8 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 @operation(in_place=True)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import gt
-from gt._gt import Tensor, arange_beside, primitives
+from gt._gt import Tensor, arange_beside, element_of, primitives
 from gt.ops.annotations import Number
 from gt.ops.index import _within
 from gt.ops.registry import function, operation
@@ -62,7 +62,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | Number) -
     """
     need_index("index_fill", index)
     if not isinstance(value, Tensor):
-        value = filled(input, (), value)
+        value = filled(input, (), element_of("index_fill", value, input.dtype))
     need_axes("index_fill", value, 0, 0)
     at, whole = axis_of("index_fill", dim, input.ndim), input.reshape(input.shape or 1)
     place = primitives.wrap_index(index.ravel(), whole.shape[at])

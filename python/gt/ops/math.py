@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import gt
-from gt._gt import Tensor, primitives
+from gt._gt import Tensor, primitives, tensor_beside
 from gt.ops.annotations import Number
 from gt.ops.precision import in_floats
 from gt.ops.registry import function, operation
@@ -87,6 +87,9 @@ def xlogy(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     >>> gt.xlogy(gt.tensor([0.0, 2.0]), gt.tensor([0.0, 1.0]))
     tensor([0., 0.], dtype=float32)
     """
+    if not isinstance(other, Tensor):
+        dtype = input.dtype if input.is_floating_point() else gt.get_default_dtype()
+        other = tensor_beside(input, other, dtype=dtype)
     without_log = primitives.logical_or(primitives.le(other, 0), primitives.eq(other, math.inf))
     nothing = primitives.logical_and(primitives.eq(input, 0), without_log)
     return primitives.mul(input, primitives.log(primitives.where(nothing, 1, other)))

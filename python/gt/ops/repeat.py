@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import gt
-from gt._gt import Tensor, primitives
+from gt._gt import Tensor, element_of, primitives
 from gt.ops.annotations import Number, Size
 from gt.ops.registry import function, operation
 from gt.ops.sizes import axis_of, filled, ints, method, need_axes, need_index, one_by_one
@@ -138,4 +138,4 @@ def constant_pad_nd(input: Tensor, pad: Size, value: Number = 0) -> Tensor:
     kept = [n + min(a, 0) + min(b, 0) for a, n, b in zip(before, input.shape, after, strict=True)]
     inside = primitives.slice(input, first, kept, steps)
     start = [max(a, 0) for a in before]
-    return primitives.slice_assign(filled(input, size, value), inside, start, kept, steps)
+    return primitives.slice_assign(filled(input, size, element_of("pad", value, input.dtype)), inside, start, kept, steps)

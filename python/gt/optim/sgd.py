@@ -15,7 +15,7 @@ class SGD(Optimizer):
     def __init__(
         self,
         params: Parameters,
-        lr: float | Tensor = 0.01,
+        lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
         weight_decay: float = 0,

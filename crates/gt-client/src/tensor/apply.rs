@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use gt_ir::batching::Batching;
 use gt_ir::instruction::{Operands, Results};
+use gt_ir::number::Numbers;
 use gt_ir::operation::Gradient;
 use gt_ir::ops::ternary::WHERE;
-use gt_ir::{Attribute, Attributes, DType, Meta, Operand, Operation, SourceId, TensorId};
+use gt_ir::{Attribute, Attributes, DType, Meta, Operand, Operation, Shape, SourceId, TensorId};
 use smallvec::SmallVec;
 
 use super::Tensor;
@@ -169,6 +170,7 @@ impl Call {
         attributes: Attributes,
     ) -> Result<Tensor> {
         let source = source::current();
+        self.convert_numbers(operation)?;
         if let Some((id, meta)) = self.repeat(session, operation, &attributes, source) {
             return Ok(self.made(session, operation, attributes, (id, meta), source));
         }
@@ -176,7 +178,7 @@ impl Call {
         let mut meta = operation.check(&metas, &attributes)?;
         let default = default_dtype();
         if meta.dtype == DType::F32 && default != DType::F32 {
-            self.cast_integers(operation, &attributes, default)?;
+            self.cast_integers(session, operation, &attributes, default)?;
             (metas, ids) = self.named(session, operation)?;
             meta = operation.check(&metas, &attributes)?;
         }
@@ -189,6 +191,23 @@ impl Call {
         let results = Results::from_buf([meta]);
         let id = session.issue(operation, ids, attributes, results, &metas, work, source);
         Ok(self.made(session, operation, kept, (id, meta), source))
+    }
+
+    /// Has numbers take part as the operation's rule for the dtype says.
+    #[inline]
+    fn convert_numbers(&mut self, operation: &Operation) -> Result<()> {
+        if matches!(operation.numbers, Numbers::Converted) {
+            return Ok(());
+        }
+        let mut metas: SmallVec<[Operand<Meta>; 3]> =
+            self.operands.iter().map(|operand| operand.map(|(value, _)| value.meta)).collect();
+        operation.numbers.convert(operation.name, &mut metas)?;
+        for (operand, meta) in self.operands.iter_mut().zip(metas) {
+            if let Operand::Scalar(number) = meta {
+                *operand = Operand::Scalar(number);
+            }
+        }
+        Ok(())
     }
 
     /// Takes an instruction that repeats one of a hot path, where nothing is special about it.
@@ -239,12 +258,13 @@ impl Call {
     /// As [`Call::issue`], for an operation with several results.
     #[track_caller]
     fn issue_several(
-        self,
+        mut self,
         session: &Session,
         operation: &'static Operation,
         attributes: Attributes,
     ) -> Result<Vec<Tensor>> {
         let source = source::current();
+        self.convert_numbers(operation)?;
         if self.is_in_vmap(operation) {
             return self.issue_batched(session, operation, attributes);
         }
@@ -318,6 +338,7 @@ impl Call {
     #[cold]
     fn cast_integers(
         &mut self,
+        session: &Session,
         operation: &'static Operation,
         attributes: &Attributes,
         default: DType,
@@ -334,6 +355,12 @@ impl Call {
             if let Operand::Tensor((value, _)) = operand {
                 *value = Tensor::from_parts(Arc::clone(value), None).cast(default)?.value();
             }
+        }
+        // Where there are numbers alone, one of them brings the dtype.
+        let are_numbers = self.operands[first..].iter().all(|operand| operand.tensor().is_none());
+        if let (true, Some(Operand::Scalar(number))) = (are_numbers, self.operands.get(first)) {
+            let made = Tensor::full(session, Shape::SCALAR, *number, default)?;
+            self.operands[first] = Operand::Tensor((made.value(), None));
         }
         Ok(())
     }

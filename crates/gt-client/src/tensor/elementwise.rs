@@ -55,20 +55,24 @@ impl Tensor {
     /// Neither limit given.
     #[track_caller]
     pub fn clamp<'a>(&'a self, low: Option<Value<'a>>, high: Option<Value<'a>>) -> Result<Tensor> {
-        let is_float = self.dtype().is_float();
+        let whole = |given: &Option<Value<'a>>| match given.as_ref().map(|value| &value.0) {
+            Some(Operand::Tensor(limit)) => limit.dtype().range().is_some(),
+            Some(Operand::Scalar(limit)) => !matches!(limit, Scalar::Float(_)),
+            None => true,
+        };
+        let all_whole = self.dtype().range().is_some() && whole(&low) && whole(&high);
         let limit = |given: Option<Value<'a>>, float: f64, whole: i64| match given {
             Some(value) => value.0,
-            None if is_float => Operand::Scalar(Scalar::Float(float)),
-            None => Operand::Scalar(Scalar::Int(whole)),
+            None if all_whole => Operand::Scalar(Scalar::Int(whole)),
+            None => Operand::Scalar(Scalar::Float(float)),
         };
         if low.is_none() && high.is_none() {
             return Err(ClientError::usage("clamp: give min, max or both"));
         }
-        let (smallest, largest) = whole_range(self.dtype());
         let operands = [
             Operand::Tensor(self),
-            limit(low, f64::NEG_INFINITY, smallest),
-            limit(high, f64::INFINITY, largest),
+            limit(low, f64::NEG_INFINITY, i64::MIN),
+            limit(high, f64::INFINITY, i64::MAX),
         ];
         Tensor::apply(&self.session(), &ternary::CLAMP, &operands, smallvec![])
     }
@@ -89,17 +93,5 @@ impl Tensor {
         right: Value,
     ) -> Result<Tensor> {
         Tensor::apply(session, operation, &[left.0, right.0], smallvec![])
-    }
-}
-
-/// The smallest and largest value of an integer dtype.
-fn whole_range(dtype: DType) -> (i64, i64) {
-    match dtype {
-        DType::Bool => (0, 1),
-        DType::U8 => (0, i64::from(u8::MAX)),
-        DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
-        DType::I16 => (i64::from(i16::MIN), i64::from(i16::MAX)),
-        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
-        _ => (i64::MIN, i64::MAX),
     }
 }

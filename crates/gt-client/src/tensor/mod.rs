@@ -20,6 +20,7 @@ mod gradient;
 pub mod index;
 pub mod matmul;
 mod methods;
+mod overlap;
 mod placement;
 pub mod reduce;
 mod restride;

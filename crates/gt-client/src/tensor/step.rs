@@ -42,6 +42,11 @@ pub(super) fn is_view(operation: &Operation) -> bool {
 }
 
 impl Step {
+    /// Whether elements of the view may be one element of the tensor.
+    pub fn repeats(&self) -> bool {
+        matches!(self, Step::Operation { operation, .. } if operation.id == shape::EXPAND.id)
+    }
+
     /// Takes the view.
     pub fn take(&self, before: &Tensor) -> Result<Tensor> {
         match self {

@@ -38,7 +38,7 @@ impl Strided {
     }
 
     /// An error if several elements are one in memory, as those of an expanded axis are.
-    pub(super) fn check_writable(&self, operation: &str) -> Result<()> {
+    pub(crate) fn check_writable(&self, operation: &str) -> Result<()> {
         if !self.overlaps() {
             return Ok(());
         }
@@ -50,7 +50,7 @@ impl Strided {
 
     /// Whether several elements are one in memory: an axis that takes shorter steps than the axes
     /// with shorter steps than its own reach.
-    fn overlaps(&self) -> bool {
+    pub(crate) fn overlaps(&self) -> bool {
         let axes = (0..self.shape.rank()).filter(|&axis| self.shape[axis] > 1);
         let mut axes: SmallVec<[(i64, i64); MAX_RANK]> =
             axes.map(|axis| (self.strides[axis], self.shape[axis] as i64 - 1)).collect();

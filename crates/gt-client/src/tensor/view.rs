@@ -15,6 +15,7 @@ use gt_ir::ops::complex;
 use gt_ir::{Attributes, Operation, Shape};
 use smallvec::SmallVec;
 
+use super::overlap;
 use super::step::Step;
 use super::strides::Strided;
 use super::{State, Tensor};
@@ -269,16 +270,15 @@ impl Tensor {
     pub(super) fn write_through(&self, changed: &Tensor, operation: &str) -> Result<bool> {
         let view = self.lock().view.clone();
         let Some(view) = view else { return Ok(false) };
-        view.strided.check_writable(operation)?;
+        overlap::check(&view.strided, operation)?;
         let Some(root) = view.shared.root() else { return Ok(false) };
         let bare = view.bare || self.bare;
         let root = if bare { root.data() } else { root };
-        let path = view.path(&root)?;
-        let mut changed = changed.clone();
-        for (index, step) in view.steps.iter().enumerate().rev() {
-            let before = if index == 0 { &root } else { &path[index - 1] };
-            changed = step.undo(before, &changed)?;
-        }
+        let changed = if view.steps.iter().any(Step::repeats) {
+            overlap::write(&root, &view.strided, changed)?
+        } else {
+            view.undo(&root, changed)?
+        };
         if view.shared.is_alive() {
             root.replace(&changed, operation)?;
         } else {
@@ -292,6 +292,17 @@ impl Tensor {
 impl View {
     pub fn is_stale(&self) -> bool {
         self.seen != self.shared.version()
+    }
+
+    /// The root such that the steps from there give `changed`.
+    fn undo(&self, root: &Tensor, changed: &Tensor) -> Result<Tensor> {
+        let path = self.path(root)?;
+        let mut changed = changed.clone();
+        for (index, step) in self.steps.iter().enumerate().rev() {
+            let before = if index == 0 { root } else { &path[index - 1] };
+            changed = step.undo(before, &changed)?;
+        }
+        Ok(changed)
     }
 
     /// The values after each step from the root.

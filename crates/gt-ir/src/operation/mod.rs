@@ -8,6 +8,7 @@ mod parameter;
 use crate::batching::Batching;
 use crate::error::{Error, Result};
 use crate::instruction::{Attribute, Attributes, Operand, Results};
+use crate::number::Numbers;
 use crate::ops;
 use crate::scalar::Scalar;
 use crate::sharding::{self, Localize, Sharding};
@@ -155,6 +156,8 @@ pub struct Operation {
     /// Whether its body hands numbers on without a look at them, so that they may differ from run
     /// to run of one expansion.
     pub open_numbers: bool,
+    /// What becomes of numbers that the dtype cannot hold.
+    pub numbers: Numbers,
     /// Along which axes it may be sharded.
     pub sharding: Sharding,
     /// Derives a part's attributes, if they differ from those of the whole.
@@ -188,6 +191,7 @@ impl Operation {
             saves: 0,
             body: Body::Primitive,
             open_numbers: false,
+            numbers: Numbers::Converted,
             sharding: sharding::whole,
             localize: None,
             batching: Batching::Each,

@@ -6,6 +6,7 @@ use crate::batching::Batching;
 use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
 use crate::instruction::Operand;
+use crate::number::Numbers;
 use crate::operation::Gradient::Each;
 use crate::operation::{
     Call, Complex, FIRST, Family, Graph, Meta, OUTPUT, Operation, SECOND, Saved, Var, face, takes,
@@ -138,6 +139,7 @@ pub static REMAINDER: Operation = Operation {
     id: 40,
     name: "remainder",
     doc: "a - b * floor(a / b): the sign is b's",
+    numbers: Numbers::Rounded,
     infer: no_bool,
     gradient: Each(&[
         |_, s| s.grad,
@@ -156,6 +158,7 @@ pub static POW: Operation = Operation {
     id: 41,
     name: "pow",
     doc: "a to the b",
+    numbers: Numbers::Exponent,
     complex: Complex::Holomorphic,
     infer: no_bool,
     gradient: Each(&[pow_base, pow_exponent]),

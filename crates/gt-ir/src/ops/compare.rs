@@ -4,6 +4,7 @@ use super::infer::elementwise_bool;
 use super::sample::binary;
 use crate::batching::Batching;
 use crate::dtype::DType;
+use crate::number::Numbers;
 use crate::operation::{Complex, Family, Operation, face, takes};
 use crate::sharding;
 
@@ -28,6 +29,7 @@ const COMPARE: Operation = Operation {
         binary(&dtypes, (0.0, 4.0), (0.0, 4.0))
     },
     batching: Batching::Broadcast,
+    numbers: Numbers::Rounded,
     ..Operation::base()
 };
 

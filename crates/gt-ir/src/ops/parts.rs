@@ -5,6 +5,7 @@ use super::infer::{elementwise, elementwise_bool, number};
 use super::sample::{binary, sample, tensor, unary};
 use super::unary::UNARY;
 use crate::dtype::DType;
+use crate::number::Numbers;
 use crate::operation::Gradient::Each;
 use crate::operation::{Call, FIRST, Graph, Meta, OUTPUT, Operation, SECOND, Saved, Var, face};
 
@@ -36,6 +37,7 @@ pub static FMOD: Operation = Operation {
     id: 128,
     name: "fmod",
     doc: "what is left of input divided by other, with the sign of input",
+    numbers: Numbers::Rounded,
     infer: no_bool,
     gradient: Each(&[
         |_, s| s.grad,

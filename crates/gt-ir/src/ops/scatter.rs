@@ -2,11 +2,13 @@
 
 use super::binary::{DIV, MUL};
 use super::index::{check_pointwise, mismatch, same_dtype, the_axis};
+use super::infer::promote;
 use super::sample::{number, sample, tensor};
 use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::instruction::Attribute;
+use crate::number::Numbers;
 use crate::operation::Gradient::Each;
 use crate::operation::{
     Call, Complex, Default, FIRST, Family, Graph, Meta, NO_GRADIENT, OUTPUT, Operation, SECOND,
@@ -73,6 +75,7 @@ pub static SCATTER: Operation = Operation {
     name: "scatter",
     doc: "values (or one number) put at an index along an axis: `x[index[i][j]][j] = src[i][j]` for dim 0; of equal indices the last counts",
     complex: Complex::OwnRule,
+    numbers: Numbers::Stored(|operands| promote(&operands[..1])),
     parameters: &[
         takes::tensor("input"),
         takes::dim("dim"),

@@ -1,10 +1,11 @@
 //! Elementwise operations on three operands.
 
 use super::infer::{broadcast, elementwise, promote};
-use super::sample::{number, sample, tensor};
+use super::sample::{number as given, sample, tensor};
 use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::error::Error;
+use crate::number::{self, Numbers};
 use crate::operation::Gradient::Each;
 use crate::operation::{
     Complex, FIRST, Family, Meta, NO_GRADIENT, Operation, SECOND, THIRD, takes,
@@ -23,6 +24,7 @@ pub static WHERE: Operation = Operation {
     id: 60,
     name: "where",
     doc: "a where the condition holds, b elsewhere",
+    numbers: Numbers::Stored(|operands| number::at_least_f32(promote(&operands[1..]))),
     complex: Complex::OwnRule,
     infer: |call| {
         if let Some(meta) = call.operands[0].tensor()
@@ -50,9 +52,9 @@ pub static WHERE: Operation = Operation {
                 &[],
             ));
         }
-        samples.push(sample(&[condition(&[3, 1]), value(DType::F32, &[4]), number(0.0)], &[]));
-        samples.push(sample(&[condition(&[3]), number(1), value(DType::F32, &[2, 1])], &[]));
-        samples.push(sample(&[condition(&[0]), value(DType::F32, &[1]), number(2.0)], &[]));
+        samples.push(sample(&[condition(&[3, 1]), value(DType::F32, &[4]), given(0.0)], &[]));
+        samples.push(sample(&[condition(&[3]), given(1), value(DType::F32, &[2, 1])], &[]));
+        samples.push(sample(&[condition(&[0]), value(DType::F32, &[1]), given(2.0)], &[]));
         samples
     },
     ..TERNARY
@@ -62,6 +64,7 @@ pub static CLAMP: Operation = Operation {
     id: 61,
     name: "clamp",
     doc: "x, no less than low and no more than high",
+    numbers: Numbers::Limits,
     infer: elementwise,
     gradient: Each(&[
         |g, s| {
@@ -84,7 +87,7 @@ pub static CLAMP: Operation = Operation {
     samples: || {
         let mut samples = Vec::new();
         for dtype in [DType::F32, DType::F64, DType::F16, DType::I64] {
-            samples.push(sample(&[tensor(dtype, &[3, 4], -4.0, 4.0), number(-1), number(2)], &[]));
+            samples.push(sample(&[tensor(dtype, &[3, 4], -4.0, 4.0), given(-1), given(2)], &[]));
         }
         let x = tensor(DType::F32, &[3, 4], -4.0, 4.0);
         samples.push(sample(
@@ -113,10 +116,10 @@ pub static MUL_ADD: Operation = Operation {
         let x = |dtype, dims: &[usize]| tensor(dtype, dims, 0.0, 3.0);
         let mut samples = Vec::new();
         for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64] {
-            samples.push(sample(&[x(dtype, &[3, 5]), x(dtype, &[3, 5]), number(2)], &[]));
+            samples.push(sample(&[x(dtype, &[3, 5]), x(dtype, &[3, 5]), given(2)], &[]));
             samples.push(sample(&[x(dtype, &[3, 5]), x(dtype, &[5]), x(dtype, &[3, 1])], &[]));
         }
-        samples.push(sample(&[x(DType::F32, &[40]), x(DType::F32, &[40]), number(-0.5)], &[]));
+        samples.push(sample(&[x(DType::F32, &[40]), x(DType::F32, &[40]), given(-0.5)], &[]));
         samples
     },
     ..TERNARY

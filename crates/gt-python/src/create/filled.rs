@@ -9,6 +9,7 @@ use pyo3::types::{PyComplex, PyTuple};
 
 use super::{finish, number};
 use crate::error::IntoPython;
+use crate::number::element;
 use crate::tensor::PyTensor;
 use crate::{convert, dtype, session, source};
 
@@ -77,13 +78,16 @@ pub(crate) fn filled(
     value: &Bound<'_, PyAny>,
     dtype: Option<DType>,
 ) -> PyResult<Tensor> {
+    let value = match dtype {
+        Some(dtype) => &element("full", value, dtype)?,
+        None => value,
+    };
     if value.is_instance_of::<PyComplex>() {
         let dims: Vec<i64> = shape.iter().map(|&dim| dim as i64).collect();
         return convert::tensor(session, value, dtype)?.expand(&dims).py();
     }
     let value = number(value, "fill_value")?;
     let dtype = dtype.unwrap_or_else(|| dtype_of(value));
-    convert::check_fits(value, dtype)?;
     Tensor::full(session, shape, value, dtype).py()
 }
 

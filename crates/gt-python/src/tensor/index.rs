@@ -9,6 +9,7 @@ use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
 use super::{PyTensor, Value};
 use crate::error::IntoPython;
+use crate::number::element;
 use crate::{convert, session, source};
 
 /// As PyTorch, which still takes them.
@@ -101,7 +102,7 @@ impl PyTensor {
         session::ready(py, &self.0)?;
         source::note(py);
         let entries = entries(self, key)?;
-        let value = Value::parse(&self.0, value)?;
+        let value = Value::parse(&self.0, &element("setitem", value, self.0.dtype())?)?;
         let tensor = match &value {
             Value::Tensor(tensor) => Some(tensor.get().0.clone()),
             Value::Made(tensor) => Some(tensor.clone()),
@@ -111,15 +112,14 @@ impl PyTensor {
             Value::Scalar(scalar) => Some(scalar),
             _ => None,
         };
-        let whole = session::waiting(py, &self.0.session(), |interrupt| {
+        session::waiting(py, &self.0.session(), |interrupt| {
             let value = match (&tensor, scalar) {
                 (Some(tensor), _) => elementwise::Value::from(tensor),
                 (None, Some(scalar)) => elementwise::Value::from(scalar),
                 (None, None) => unreachable!("a value is a tensor or a number"),
             };
-            self.0.with_index(&entries, value, interrupt)
-        })?;
-        self.0.assign(&whole, "setitem").py()
+            self.0.set_index(&entries, value, interrupt)
+        })
     }
 
     fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {

@@ -66,6 +66,18 @@ impl<'py> Value<'py> {
         )))
     }
 
+    /// Whether an object is a tensor, a number or an array: Python asks other objects themselves what
+    /// it is to be compared with a tensor.
+    pub fn is_operand(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let is_number = given.is_instance_of::<pyo3::types::PyFloat>()
+            || given.is_instance_of::<pyo3::types::PyInt>()
+            || given.is_instance_of::<PyComplex>();
+        Ok(is_number
+            || given.cast::<PyTensor>().is_ok()
+            || given.is_instance_of::<pyo3::types::PyList>()
+            || given.hasattr("__array__")?)
+    }
+
     pub fn operand(&self) -> Operand<&Tensor> {
         match self {
             Value::Tensor(tensor) => Operand::Tensor(&tensor.get().0),

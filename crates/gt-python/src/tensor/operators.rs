@@ -156,7 +156,7 @@ impl PyTensor {
             CompareOp::Gt => &compare::GT,
             CompareOp::Ge => &compare::GE,
         };
-        if other.is_none() || other.is_instance_of::<pyo3::types::PyString>() {
+        if !Value::is_operand(other)? {
             return Ok(py.NotImplemented());
         }
         let result = apply(py, operation, self, other, false)?;

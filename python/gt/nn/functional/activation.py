@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gt
-from gt._gt import Tensor, primitives, rand_like
+from gt._gt import Tensor, element_of, primitives, rand_like
 from gt.nn.functional.common import NN, also_in_place, given, need_floats, wide
 from gt.ops.registry import function
 
@@ -110,6 +110,9 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     >>> gt.nn.functional.threshold(gt.tensor([0.5, 2.0]), 1, 20)
     tensor([20.,  2.], dtype=float32)
     """
+    threshold, value = (
+        element_of("threshold", number, input.dtype) for number in (threshold, value)
+    )
     return given(input, gt.where(input <= threshold, value, input), inplace, "threshold_")
 
 

@@ -12,7 +12,7 @@ mod resolve;
 
 use gt_ir::instruction::Attribute;
 use gt_ir::ops::{index as ops, slice};
-use gt_ir::{DType, Error, Operand, Shape};
+use gt_ir::{DType, Error, Operand, Shape, number};
 use smallvec::{SmallVec, smallvec};
 
 use super::Tensor;
@@ -82,6 +82,10 @@ impl Tensor {
         value: Value,
         interrupt: Interrupt,
     ) -> Result<Tensor> {
+        let value = match value.0 {
+            Operand::Scalar(scalar) => number::element("setitem", scalar, self.dtype())?.into(),
+            Operand::Tensor(_) => value,
+        };
         if let Some(mask) = leading_mask(entries) {
             return self.with_masked_rows(mask, value, interrupt);
         }
@@ -125,6 +129,20 @@ impl Tensor {
         };
         let operands = [Operand::Tensor(self), Operand::Tensor(&new_part)];
         Tensor::apply(&self.session(), &slice::SLICE_ASSIGN, &operands, attributes)
+    }
+
+    /// Replaces the part that an index expression names by `value`, in place.
+    ///
+    /// # Errors
+    /// Several elements of the part are one in memory, and the value is not one number.
+    #[track_caller]
+    pub fn set_index(&self, entries: &[Index], value: Value, interrupt: Interrupt) -> Result<()> {
+        let is_region = !entries.iter().any(|entry| matches!(entry, Index::Tensor(_)));
+        if is_region && value.0.tensor().is_some() && self.strided().overlaps() {
+            self.index(entries, interrupt)?.strided().check_writable("setitem")?;
+        }
+        let whole = self.with_index(entries, value, interrupt)?;
+        self.assign(&whole, "setitem")
     }
 
     /// The first index tensor without axes in an index expression: it takes its axis away, as a

@@ -1,0 +1,202 @@
+//! A number that meets a dtype: one rule for each use, as PyTorch has them.
+
+use half::{bf16, f16};
+
+use crate::call::Meta;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::instruction::Operand;
+use crate::ops::infer::promote;
+use crate::scalar::Scalar;
+
+/// What an operation does with numbers among its operands, where the dtype that it computes in cannot
+/// hold them.
+#[derive(Clone, Copy)]
+pub enum Numbers {
+    /// They are converted as they come: arithmetic, in which integers wrap.
+    Converted,
+    /// They are rounded to the dtype first: a number is equal to the 16-bit float it rounds to.
+    Rounded,
+    /// The same, and the dtype must hold a number that is operand 1.
+    Exponent,
+    /// Operands 1 and 2 are the lower and the upper limit: one beyond the dtype's range limits nothing,
+    /// and one that leaves no value in the range is an error.
+    Limits,
+    /// They become elements of the result, whose dtype the function tells: it must hold them.
+    Stored(fn(&[Operand<Meta>]) -> DType),
+}
+
+impl Numbers {
+    /// Replaces the numbers among operands by those that the operation is to compute with.
+    ///
+    /// # Errors
+    /// A number that the dtype cannot hold, where it must.
+    pub fn convert(self, operation: &'static str, operands: &mut [Operand<Meta>]) -> Result<()> {
+        if !operands.iter().any(|operand| matches!(operand, Operand::Scalar(_))) {
+            return Ok(());
+        }
+        let dtype = match self {
+            Numbers::Converted => return Ok(()),
+            Numbers::Rounded | Numbers::Exponent | Numbers::Limits => promote(operands),
+            Numbers::Stored(dtype) => dtype(operands),
+        };
+        for (index, operand) in operands.iter_mut().enumerate() {
+            let Operand::Scalar(number) = operand else { continue };
+            *number = match self {
+                Numbers::Rounded => rounded(*number, dtype),
+                Numbers::Exponent => {
+                    if index == 1 {
+                        check(operation, *number, dtype)?;
+                    }
+                    rounded(*number, dtype)
+                }
+                Numbers::Limits if index > 0 => limit(operation, *number, dtype, index == 1)?,
+                Numbers::Stored(_) => {
+                    check(operation, *number, dtype)?;
+                    *number
+                }
+                _ => *number,
+            };
+        }
+        Ok(())
+    }
+}
+
+/// Whether a dtype holds a number: an integer its whole part, where uint8 takes negative ones down to
+/// -255 as their complement; a float all but finite numbers beyond its largest.
+pub fn fits(number: Scalar, dtype: DType) -> bool {
+    let Some((low, high)) = dtype.range() else {
+        let largest = largest(dtype.to_real());
+        let value = number.as_f64();
+        return !value.is_finite() || value.abs() <= largest;
+    };
+    match number {
+        Scalar::Bool(_) => true,
+        _ if dtype == DType::Bool => true,
+        Scalar::Int(value) if dtype == DType::U8 => (-high..=high).contains(&value),
+        Scalar::Int(value) => (low..=high).contains(&value),
+        // The upper limit of int64 is rounded up to 2^63, which is too much, as not a number is.
+        Scalar::Float(value) => value >= low as f64 && value.trunc() < high as f64 + 1.0,
+    }
+}
+
+/// An error if a dtype does not hold a number that is to become an element.
+///
+/// # Errors
+/// [`Error::NumberRange`].
+pub fn check(operation: &'static str, number: Scalar, dtype: DType) -> Result<()> {
+    if fits(number, dtype) {
+        return Ok(());
+    }
+    Err(Error::NumberRange { operation, number, dtype })
+}
+
+/// A number as an element of the dtype, so that it raises no other dtype.
+///
+/// # Errors
+/// As [`check`].
+pub fn element(operation: &'static str, number: Scalar, dtype: DType) -> Result<Scalar> {
+    check(operation, number, dtype)?;
+    Ok(match dtype {
+        DType::Bool => Scalar::Bool(number.as_bool()),
+        dtype if dtype.range().is_some() => Scalar::Int(number.as_i64()),
+        _ => Scalar::Float(number.as_f64()),
+    })
+}
+
+/// A dtype, or float32 in place of 16-bit floats: numbers beyond these become infinite where PyTorch
+/// converts them by way of a tensor.
+pub fn at_least_f32(dtype: DType) -> DType {
+    if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
+}
+
+/// The largest finite value of a float dtype.
+fn largest(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => f16::MAX.to_f64(),
+        DType::BF16 => bf16::MAX.to_f64(),
+        DType::F32 => f64::from(f32::MAX),
+        _ => f64::MAX,
+    }
+}
+
+/// A number as a 16-bit float holds it; other dtypes convert numbers as they compute.
+fn rounded(number: Scalar, dtype: DType) -> Scalar {
+    match dtype {
+        DType::F16 => Scalar::Float(f16::from_f64(number.as_f64()).to_f64()),
+        DType::BF16 => Scalar::Float(bf16::from_f64(number.as_f64()).to_f64()),
+        _ => number,
+    }
+}
+
+fn limit(operation: &'static str, number: Scalar, dtype: DType, is_low: bool) -> Result<Scalar> {
+    let (Some((low, high)), Scalar::Int(value)) = (dtype.range(), number) else {
+        check(operation, number, dtype)?;
+        return Ok(number);
+    };
+    let leaves_none = if is_low { value > high } else { value < low };
+    if leaves_none {
+        return Err(Error::NumberRange { operation, number, dtype });
+    }
+    Ok(Scalar::Int(value.clamp(low, high)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::Shape;
+
+    #[test]
+    fn what_fits() {
+        for (number, dtype, expected) in [
+            (Scalar::Int(-1), DType::U8, true),
+            (Scalar::Int(-256), DType::U8, false),
+            (Scalar::Int(256), DType::U8, false),
+            (Scalar::Float(-0.5), DType::U8, false),
+            (Scalar::Float(255.9), DType::U8, true),
+            (Scalar::Int(128), DType::I8, false),
+            (Scalar::Float(f64::NAN), DType::I64, false),
+            (Scalar::Float(9.3e18), DType::I64, false),
+            (Scalar::Int(i64::MAX), DType::I64, true),
+            (Scalar::Int(300), DType::Bool, true),
+            (Scalar::Float(65_504.0), DType::F16, true),
+            (Scalar::Float(65_519.0), DType::F16, false),
+            (Scalar::Float(f64::INFINITY), DType::F16, true),
+            (Scalar::Float(1e39), DType::F32, false),
+            (Scalar::Float(1e39), DType::C64, false),
+            (Scalar::Float(1e39), DType::C128, true),
+        ] {
+            assert_eq!(fits(number, dtype), expected, "{number} {dtype}");
+        }
+    }
+
+    fn converted(numbers: Numbers, dtype: DType, given: &[Scalar]) -> Result<Vec<Scalar>> {
+        let meta = Meta::new(dtype, Shape::new(&[2]).unwrap());
+        let mut operands = vec![Operand::Tensor(meta)];
+        operands.extend(given.iter().map(|number| Operand::Scalar(*number)));
+        numbers.convert("test", &mut operands)?;
+        let found = operands[1..].iter().map(|operand| match operand {
+            Operand::Scalar(number) => *number,
+            Operand::Tensor(_) => unreachable!(),
+        });
+        Ok(found.collect())
+    }
+
+    #[test]
+    fn limits_saturate_and_leave_something() {
+        let limits = |low, high| {
+            converted(Numbers::Limits, DType::I8, &[Scalar::Int(low), Scalar::Int(high)])
+        };
+        assert_eq!(limits(-1000, 1000).unwrap(), [Scalar::Int(-128), Scalar::Int(127)]);
+        assert!(limits(128, 1000).is_err());
+        assert!(limits(-1000, -129).is_err());
+    }
+
+    #[test]
+    fn numbers_are_rounded_where_they_are_compared() {
+        let found = converted(Numbers::Rounded, DType::BF16, &[Scalar::Float(1.0001)]);
+        assert_eq!(found.unwrap(), [Scalar::Float(1.0)]);
+        let found = converted(Numbers::Rounded, DType::F32, &[Scalar::Float(1.0001)]);
+        assert_eq!(found.unwrap(), [Scalar::Float(1.0001)]);
+    }
+}

@@ -1,0 +1,181 @@
+"""NumPy's functions of tensors, with NumPy's arguments: `np.mean(x, axis=0, keepdims=True)`.
+
+What is listed here is computed by GT and gives a tensor, or fills `out`. Any other function takes
+the way it would take for an object that NumPy does not know: by a method of the same name, or by
+the values as an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gt
+from gt._gt import Tensor, parse_dtype
+
+#: How many things a function may be asked that only NumPy does: these get the values as an array.
+_NUMPY_ONLY = ("initial", "where")
+
+
+def _as_dtype(tensor: Tensor, dtype: Any) -> Tensor:
+    import numpy as np
+
+    return tensor if dtype is None else tensor.to(parse_dtype(np.dtype(dtype).name))
+
+
+def _floats(tensor: Tensor) -> Tensor:
+    """Return numbers as NumPy averages them: integers and bools as float64."""
+    is_whole = not (tensor.is_floating_point() or tensor.is_complex())
+    return tensor.double() if is_whole else tensor
+
+
+def _over(axis: Any, tensor: Tensor) -> Any:
+    return tuple(range(tensor.ndim)) if axis is None else axis
+
+
+def _sum(x: Tensor, axis: Any, keepdims: bool, ddof: float) -> Tensor:
+    return x.sum(axis, keepdim=keepdims)
+
+
+def _mean(x: Tensor, axis: Any, keepdims: bool, ddof: float) -> Tensor:
+    return _floats(x).mean(axis, keepdim=keepdims)
+
+
+def _max(x: Tensor, axis: Any, keepdims: bool, ddof: float) -> Tensor:
+    return x.amax(_over(axis, x), keepdim=keepdims)
+
+
+def _min(x: Tensor, axis: Any, keepdims: bool, ddof: float) -> Tensor:
+    return x.amin(_over(axis, x), keepdim=keepdims)
+
+
+def _var(x: Tensor, axis: Any, keepdims: bool, ddof: float) -> Tensor:
+    return _floats(x).var(axis, correction=ddof, keepdim=keepdims)
+
+
+def _std(x: Tensor, axis: Any, keepdims: bool, ddof: float) -> Tensor:
+    return _floats(x).std(axis, correction=ddof, keepdim=keepdims)
+
+
+def _any(x: Tensor, axis: Any, keepdims: bool, ddof: float) -> Tensor:
+    return x.bool().any(_over(axis, x), keepdim=keepdims)
+
+
+def _all(x: Tensor, axis: Any, keepdims: bool, ddof: float) -> Tensor:
+    return x.bool().all(_over(axis, x), keepdim=keepdims)
+
+
+def _prod(x: Tensor, axis: Any, keepdims: bool, ddof: float) -> Tensor:
+    axes = _over(axis, x)
+    for one in sorted((a % x.ndim for a in ((axes,) if isinstance(axes, int) else axes)))[::-1]:
+        x = x.prod(one, keepdim=keepdims)
+    return x
+
+
+#: Functions that fold axes, by NumPy's names.
+_FOLDS: dict[str, Callable[[Tensor, Any, bool, float], Tensor]] = {
+    "sum": _sum,
+    "mean": _mean,
+    "max": _max,
+    "amax": _max,
+    "min": _min,
+    "amin": _min,
+    "var": _var,
+    "std": _std,
+    "any": _any,
+    "all": _all,
+    "prod": _prod,
+}
+
+
+def _fold(name: str) -> Callable[..., Any]:
+    def folded(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, correction=None):
+        result = _FOLDS[name](
+            _as_dtype(a, dtype), axis, keepdims, ddof if correction is None else correction
+        )
+        return _into(out, result)
+
+    def extreme(a, axis=None, out=None, keepdims=False):
+        return folded(a, axis, None, out, keepdims=keepdims)
+
+    return folded if name in ("sum", "mean", "prod", "var", "std") else extreme
+
+
+def _cumulative(name: str) -> Callable[..., Any]:
+    def along(a, axis=None, dtype=None, out=None):
+        x = _as_dtype(a, dtype)
+        x, axis = (x.ravel(), 0) if axis is None else (x, axis)
+        return _into(out, getattr(x, name)(axis))
+
+    return along
+
+
+def _place(name: str) -> Callable[..., Any]:
+    def place(a, axis=None, out=None, *, keepdims=False):
+        return _into(out, getattr(a, name)(axis, keepdim=keepdims))
+
+    return place
+
+
+def _clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None):
+    low, high = a_min if min is None else min, a_max if max is None else max
+    result = a if low is None and high is None else gt.clamp(a, low, high)
+    return _into(out, result)
+
+
+def _round(a, decimals=0, out=None):
+    return _into(out, a.round(decimals=decimals) if a.is_floating_point() else a.clone())
+
+
+def _size(a, axis=None):
+    return a.numel() if axis is None else a.shape[axis]
+
+
+def _flip(m, axis=None):
+    return m.flip(_over(axis, m))
+
+
+def _into(out: Any, result: Tensor) -> Any:
+    """Return the result, or `out` with its values."""
+    if out is None:
+        return result
+    if isinstance(out, Tensor):
+        return out.copy_(result)
+    import numpy as np
+
+    np.copyto(out, np.asarray(result), casting="same_kind")
+    return out
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{name: _fold(name) for name in _FOLDS},
+    "cumsum": _cumulative("cumsum"),
+    "cumprod": _cumulative("cumprod"),
+    "argmax": _place("argmax"),
+    "argmin": _place("argmin"),
+    "clip": _clip,
+    "flip": _flip,
+    "round": _round,
+    "size": _size,
+    "around": _round,
+}
+
+
+def _as_array(value: Any) -> Any:
+    import numpy as np
+
+    return np.asarray(value) if isinstance(value, Tensor) else value
+
+
+def _array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """Compute one of NumPy's functions (NEP 18)."""
+    own = _FUNCTIONS.get(function.__name__) if function.__module__ == "numpy" else None
+    if own is not None and args and isinstance(args[0], Tensor):
+        if not any(name in kwargs for name in _NUMPY_ONLY):
+            return own(*args, **kwargs)
+        args = tuple(_as_array(arg) for arg in args)
+        kwargs = {name: _as_array(value) for name, value in kwargs.items()}
+    return function._implementation(*args, **kwargs)
+
+
+Tensor.__array_function__ = _array_function
