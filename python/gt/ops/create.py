@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from operator import index
@@ -238,11 +239,26 @@ def linspace(
     tensor([0. , 0.5, 1. ], dtype=float32)
     """
     wanted = _gt.default_dtype() if dtype is None else parse_dtype(dtype)
+    if isinstance(start, complex) or isinstance(end, complex):
+        wanted = _complex_dtype("linspace", start, end, dtype)
+        first, last = complex(start), complex(end)
+        real = linspace(first.real, last.real, steps, dtype=gt.float64)
+        imaginary = linspace(first.imag, last.imag, steps, dtype=gt.float64)
+        return gt.complex(real, imaginary)._cast(wanted)
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
         if wanted.itemsize > 2 and wanted.is_floating_point:
             return _gt.linspace(start, end, steps, dtype=wanted)
     total, parts = _evenly(start, end, steps, wanted)
     return gt.div(total, parts, rounding_mode="trunc" if _is_whole(wanted) else None)._cast(wanted)
+
+
+def _complex_dtype(name: str, start: Any, end: Any, dtype: DType | None) -> DType:
+    """Return the dtype of numbers between complex limits."""
+    wanted = gt.complex64 if gt.get_default_dtype() == gt.float32 else gt.complex128
+    wanted = wanted if dtype is None else parse_dtype(dtype)
+    if not wanted.is_complex:
+        raise TypeError(f"{name}: {start} to {end} are complex, but dtype is {wanted.name}")
+    return wanted
 
 
 def _evenly(
@@ -282,6 +298,10 @@ def logspace(
     tensor([  1.,  10., 100.], dtype=float32)
     """
     wanted = _gt.default_dtype() if dtype is None else parse_dtype(dtype)
+    if isinstance(start, complex) or isinstance(end, complex):
+        wanted = _complex_dtype("logspace", start, end, dtype)
+        exponents = linspace(start, end, steps, dtype=gt.complex128)
+        return gt.exp(exponents * math.log(base))._cast(wanted)
     # As in PyTorch, the exponent of a single number is not rounded.
     total, parts = _evenly(start, end, steps, gt.float64 if steps == 1 else wanted)
     return primitives.pow(float(base), total._cast(gt.float64) / parts)._cast(wanted)

@@ -9,7 +9,15 @@ import gt
 from gt._gt import Tensor, primitives
 from gt.ops.annotations import DType
 from gt.ops.create import beside
-from gt.ops.random import Source, decided, exponential, gaussian, integers, uniform
+from gt.ops.random import (
+    Source,
+    check_drawn,
+    decided,
+    exponential,
+    gaussian,
+    integers,
+    uniform,
+)
 from gt.ops.sizes import method
 
 
@@ -28,7 +36,12 @@ def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Source
             # As many digits as the dtype has: more would be rounded up to the limit.
             digits = 1 / gt.finfo(self.dtype).eps * 2
             drawn = (drawn * digits).floor() / digits
-        return drawn * (to - from_) + start
+        found = drawn * (to - from_) + start
+        if self.dtype.is_complex or from_ == to:
+            return found
+        # The sum may be rounded up to the limit, too.
+        found = found._cast(self.dtype)
+        return gt.where(found >= to, from_, found)
 
     return _fill("uniform_", self, uniform, generator, between, with_complex=True)
 
@@ -122,6 +135,7 @@ def random_(
     """
     if to is None:
         from_, to = 0, from_ or _most(self)
+    check_drawn("random_", from_, to, self.dtype)
     with beside(self):
         drawn = integers(from_, to, self.shape, gt.int64, generator)
     return self._assign(drawn._cast(self.dtype), "random_")

@@ -7,6 +7,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor
 from gt.ops.registry import function, operation
+from gt.ops.sizes import filled, method
 
 _NAMES = """abs_ acos_ acosh_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_
 atanh_ ceil_ conj_physical_ cos_ cosh_ deg2rad_ erf_ erfc_ exp2_ exp_ expm1_ fix_ floor_ frac_ i0_
@@ -123,3 +124,21 @@ def map_(input: Tensor, tensor: Tensor, callable: Any) -> Tensor:
     others = tensor.expand(input.shape).reshape(-1).tolist()
     values = [callable(*pair) for pair in zip(input.reshape(-1).tolist(), others, strict=True)]
     return input.copy_(gt.tensor(values, dtype=input.dtype).reshape(input.shape))
+
+
+@method
+def set_(self: Tensor, source: Tensor | None = None) -> Tensor:
+    """Take up the memory of another tensor: a change in place of either is one of both. Or none.
+
+    >>> x, y = gt.zeros(2), gt.ones(3)
+    >>> x.set_(y).add_(1)
+    tensor([2., 2., 2.], dtype=float32)
+    >>> y
+    tensor([2., 2., 2.], dtype=float32)
+    """
+    if source is not None and not isinstance(source, Tensor):
+        raise TypeError(f"set_: source is of type {type(source).__name__}, expected a tensor")
+    if source is not None and source.dtype != self.dtype:
+        raise TypeError(f"set_: source is of dtype {source.dtype}, expected {self.dtype}")
+    self.data = filled(self, (0,), 0) if source is None else source
+    return self

@@ -7,6 +7,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor, primitives
 from gt._results import ValuesIndices
+from gt.autograd.function import Function
 from gt.ops.registry import operation
 
 
@@ -109,7 +110,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     if dim is None:
         if input.numel() == 0:
             return gt.full((), float("nan"), dtype=input.dtype)
-        return median(input.reshape(-1), 0).values
+        return _shared(input, median(input.detach().reshape(-1), 0).values)
     order = primitives.sort(input, dim)
     length = input.shape[dim] if input.ndim else 1
     middle = _at(order, (length - 1) // 2, dim, keepdim)
@@ -131,7 +132,9 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
     tensor(2., dtype=float32)
     """
     if dim is None:
-        return nanmedian(input.reshape(-1), 0).values
+        if input.numel() == 0:
+            return gt.full((), float("nan"), dtype=input.dtype)
+        return _shared(input, nanmedian(input.detach().reshape(-1), 0).values)
     values, indices = primitives.sort(input, dim)
     if input.ndim == 0:
         return ValuesIndices(values, indices)
@@ -139,6 +142,25 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
     place = ((count - 1).clamp(min=0)) // 2
     found = [primitives.gather(of, dim, place) for of in (values, indices)]
     return ValuesIndices(*(found if keepdim else [of.squeeze(dim) for of in found]))
+
+
+class _SharedMedian(Function):
+    """The median of all values: the gradient is shared among those that are equal to it."""
+
+    @staticmethod
+    def forward(ctx: Any, input: Tensor, found: Tensor) -> Tensor:
+        ctx.save_for_backward(input, found)
+        return found.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        input, found = ctx.saved_tensors
+        chosen = (input == found) | (input.isnan() & found.isnan())
+        return chosen * (grad / chosen.sum()), None
+
+
+def _shared(input: Tensor, found: Tensor) -> Tensor:
+    return _SharedMedian.apply(input, found) if input.requires_grad else found
 
 
 @operation

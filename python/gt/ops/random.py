@@ -42,11 +42,28 @@ def gaussian(size: Sequence[int], dtype: DType | None, generator: Source) -> Ten
     return primitives.randn(*_drawn(generator), size, _float(dtype), ())
 
 
+def check_drawn(name: str, low: int, high: int, dtype: DType) -> None:
+    """Raise where a dtype does not have the whole numbers from low up to but without high."""
+    if dtype.is_complex:
+        return
+    if dtype == gt.bool:
+        first, last = 0, 1
+    else:
+        limits = gt.finfo(dtype) if dtype.is_floating_point else gt.iinfo(dtype)
+        first, last = limits.min, limits.max
+    if low < first or high - 1 > last:
+        raise ValueError(
+            f"{name}: {dtype.name} does not have the numbers from {low} up to {high - 1}, only "
+            f"those from {first:g} to {last:g}\n  hint: give another dtype"
+        )
+
+
 def integers(low: int, high: int, size: Size, dtype: DType | None, generator: Source) -> Tensor:
     """Draw whole numbers from low up to but without high."""
     dtype = parse_dtype(gt.int64 if dtype is None else dtype)
     if high <= low:
         raise ValueError(f"randint: high is {high}, which must be above low, {low}")
+    check_drawn("randint", low, high, dtype)
     if generator is None:
         return _gt.randint(low, high, size, dtype=dtype)
     return primitives.randint(*_drawn(generator), low, high, size, dtype, ())
@@ -190,6 +207,10 @@ def randperm(n: int, *, generator: Source = None, dtype: DType | None = None) ->
     >>> gt.randperm(3).sort().values
     tensor([0, 1, 2], dtype=int64)
     """
+    wanted = parse_dtype(gt.int64 if dtype is None else dtype)
+    if wanted.is_floating_point and n - 1 > 2 / gt.finfo(wanted).eps:
+        raise ValueError(f"randperm: n is {n}, more than the whole numbers that {wanted.name} has")
+    check_drawn("randperm", 0, n, wanted)
     order = gt.argsort(uniform((n,), gt.float64, generator))
     return order if dtype is None else order._cast(dtype)
 

@@ -101,29 +101,17 @@ impl Tensor {
         Tensor { state: Arc::clone(&self.state), bare: true }
     }
 
-    /// Gives this tensor another value of the same shape, with that one's dtype, unnoticed by
-    /// autograd.
+    /// Takes up the memory of another tensor, with its shape and dtype, unnoticed by autograd: a change
+    /// in place of either is one of both from here on. Views of what this tensor was keep that.
     ///
     /// # Errors
-    /// Another shape or session.
+    /// Another session; a dtype without gradients, where this tensor requires them.
     pub fn set_data(&self, other: &Tensor) -> Result<()> {
-        if other.shape() != self.shape() {
-            let (given, expected) = (other.shape(), format!("the tensor's own {}", self.shape()));
-            return Err(gt_ir::Error::ShapeMismatch { operation: "data", given, expected }.into());
-        }
         self.check_session(other, "data")?;
         self.check_takes(other, "data")?;
-        let value = other.value();
-        let mut state = self.lock();
-        // It takes up other memory: neither does it share its base's from here on, nor do its
-        // views share its own.
-        let left = (state.view.take(), state.shared.take());
-        let old = std::mem::replace(&mut state.value, value);
-        drop(state);
-        if let Some(shared) = &left.1 {
-            shared.let_go();
+        if !Arc::ptr_eq(&self.state, &other.state) {
+            self.share_memory(other);
         }
-        drop((old, left));
         Ok(())
     }
 }

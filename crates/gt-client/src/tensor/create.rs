@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use gt_ir::instruction::Attribute;
+use gt_ir::number;
 use gt_ir::ops::{create, random};
 use gt_ir::{Content, DType, Operand, Operation, Scalar, Shape, TensorData};
 use smallvec::smallvec;
@@ -94,14 +95,10 @@ impl Tensor {
         step: Scalar,
         dtype: DType,
     ) -> Result<Tensor> {
-        let (from, to, by) = (start.as_f64(), end.as_f64(), step.as_f64());
-        let length = ((to - from) / by).ceil();
-        if by == 0.0 || !length.is_finite() || length < 0.0 {
-            return Err(ClientError::usage(format!(
-                "arange: no steps of {step} lead from {start} to {end}"
-            )));
-        }
-        let attributes = smallvec![Attribute::Int(length as i64), Attribute::DType(dtype)];
+        let length = steps_between(start, end, step).ok_or_else(|| {
+            ClientError::usage(format!("arange: no steps of {step} lead from {start} to {end}"))
+        })?;
+        let attributes = smallvec![Attribute::Int(length), Attribute::DType(dtype)];
         let operands = [Operand::Scalar(start), Operand::Scalar(step)];
         Tensor::apply(session, &create::ARANGE, &operands, attributes)
     }
@@ -115,6 +112,10 @@ impl Tensor {
         steps: i64,
         dtype: DType,
     ) -> Result<Tensor> {
+        if dtype.range().is_some() {
+            number::check("linspace", start, dtype)?;
+            number::check("linspace", end, dtype)?;
+        }
         let attributes = smallvec![Attribute::Int(steps), Attribute::DType(dtype)];
         let operands = [Operand::Scalar(start), Operand::Scalar(end)];
         Tensor::apply(session, &create::LINSPACE, &operands, attributes)
@@ -156,6 +157,13 @@ impl Tensor {
                 "randint: high is {high}, which must be above low, {low}"
             )));
         }
+        number::check("randint", Scalar::Int(low), dtype)?;
+        number::check("randint", Scalar::Int(high - 1), dtype)?;
+        if dtype == DType::U8 && low < 0 || dtype == DType::Bool && (low < 0 || high > 2) {
+            return Err(ClientError::usage(format!(
+                "randint: {dtype} does not have the numbers from {low} up to {high}"
+            )));
+        }
         Tensor::random(session, &random::RANDINT, shape, dtype, &[low, high])
     }
 
@@ -177,4 +185,19 @@ impl Tensor {
         let attributes = smallvec![Attribute::dims(&shape), Attribute::DType(dtype), whole];
         Tensor::apply(session, operation, &operands, attributes)
     }
+}
+
+/// How many steps lead from `start` up to but without `end`; `None` if none do. Whole numbers are
+/// counted exactly, also where float64 has gaps.
+fn steps_between(start: Scalar, end: Scalar, step: Scalar) -> Option<i64> {
+    if let (Scalar::Int(start), Scalar::Int(end), Scalar::Int(step)) = (start, end, step) {
+        let (way, step) = (i128::from(end) - i128::from(start), i128::from(step));
+        if step == 0 || way.signum() * step.signum() < 0 {
+            return None;
+        }
+        return i64::try_from(way.unsigned_abs().div_ceil(step.unsigned_abs())).ok();
+    }
+    let (from, to, by) = (start.as_f64(), end.as_f64(), step.as_f64());
+    let length = ((to - from) / by).ceil();
+    (by != 0.0 && length.is_finite() && length >= 0.0).then_some(length as i64)
 }

@@ -232,6 +232,30 @@ impl Tensor {
         drop((old, old_node, old_view));
     }
 
+    /// Takes up the memory of another tensor; a view of this very tensor gives its values alone.
+    pub(super) fn share_memory(&self, other: &Tensor) {
+        let alias = other.detach();
+        let (value, mut view) = (alias.value(), alias.lock().view.take());
+        let is_own = |view: &View| match view.shared.root() {
+            Some(root) => Arc::ptr_eq(&root.state, &self.state),
+            None => true,
+        };
+        if view.as_deref().is_some_and(is_own) {
+            view = None;
+        }
+        let mut state = self.lock();
+        if state.view.is_none()
+            && let Some(shared) = state.shared.take()
+        {
+            let (value, node) = (Arc::clone(&state.value), state.node.clone());
+            *shared.lock() = Root::Left { value, node };
+        }
+        let old_view = std::mem::replace(&mut state.view, view);
+        let old = std::mem::replace(&mut state.value, value);
+        drop(state);
+        drop((old, old_view));
+    }
+
     /// Takes the value anew if the root has changed since.
     #[cold]
     pub(super) fn refresh(&self) -> Result<()> {

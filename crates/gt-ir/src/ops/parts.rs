@@ -118,7 +118,7 @@ pub static BITWISE_RIGHT_SHIFT: Operation = Operation {
     ..BINARY
 };
 
-/// The gradient flows to the operand that was taken, as PyTorch decides between equal ones.
+/// The gradient flows to the operand that was taken; equal ones share it, as in PyTorch.
 fn taken(g: &mut dyn Graph, s: &Saved, first: bool, larger: bool) -> Var {
     let (a, b) = (s.operand(0), s.operand(1));
     let wins = match (first, larger) {
@@ -138,7 +138,10 @@ fn taken(g: &mut dyn Graph, s: &Saved, first: bool, larger: bool) -> Var {
         let either = g.logical_or(wins, missing);
         g.logical_and(either, fine)
     };
-    g.select(chosen, s.grad, 0i64)
+    let taken = g.select(chosen, s.grad, 0i64);
+    let equal = g.eq(a, b);
+    let half = g.mul(s.grad, 0.5);
+    g.select(equal, half, taken)
 }
 
 pub static FMAX: Operation = Operation {

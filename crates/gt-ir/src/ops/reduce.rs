@@ -180,7 +180,14 @@ fn prod_gradient(g: &mut dyn Graph, s: &Saved) -> Var {
 /// Shared evenly between equal extremes, as in PyTorch's amax.
 fn extreme_gradient(g: &mut dyn Graph, s: &Saved) -> Var {
     let extreme = g.restore(s.output(), s.shape(0), s.ints(0), false);
-    let chosen = g.eq(s.tensor(0), extreme);
+    let mut chosen = g.eq(s.tensor(0), extreme);
+    if s.ints(0).is_empty() && s.meta(0).dtype.is_float() {
+        // `max()` and `min()` of all: those that are not numbers share, as in PyTorch.
+        let is_none = g.ne(s.tensor(0), s.tensor(0));
+        let found_none = g.ne(extreme, extreme);
+        let none = g.logical_and(is_none, found_none);
+        chosen = g.logical_or(chosen, none);
+    }
     let dtype = s.meta(0).dtype;
     let chosen = g.cast(chosen, dtype);
     let number = g.sum(chosen, s.ints(0), true);

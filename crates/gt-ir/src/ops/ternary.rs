@@ -5,10 +5,11 @@ use super::sample::{number as given, sample, tensor};
 use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::error::Error;
+use crate::instruction::Operand;
 use crate::number::{self, Numbers};
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Complex, FIRST, Family, Meta, NO_GRADIENT, Operation, SECOND, THIRD, takes,
+    Complex, FIRST, Family, Meta, NO_GRADIENT, Operation, SECOND, THIRD, Var, takes,
 };
 use crate::sharding;
 
@@ -69,8 +70,19 @@ pub static CLAMP: Operation = Operation {
     gradient: Each(&[
         |g, s| {
             // At a limit the gradient is 0, as in PyTorch.
-            let above = g.gt(s.operand(0), s.operand(1));
+            // An infinite value is within an infinite limit, which is none.
+            let is_none = |limit: Operand<Var>| {
+                limit.scalar().is_some_and(|number| number.as_f64().is_infinite())
+            };
+            if is_none(s.operand(2)) {
+                let above = g.gt(s.operand(0), s.operand(1));
+                return g.select(above, s.grad, 0i64);
+            }
             let below = g.lt(s.operand(0), s.operand(2));
+            if is_none(s.operand(1)) {
+                return g.select(below, s.grad, 0i64);
+            }
+            let above = g.gt(s.operand(0), s.operand(1));
             let inside = g.logical_and(above, below);
             g.select(inside, s.grad, 0i64)
         },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gt
 from gt._gt import Tensor, element_of, primitives, rand_like
-from gt.nn.functional.common import NN, also_in_place, given, need_floats, wide
+from gt.nn.functional.common import NN, also_in_place, check_slope, given, need_floats, wide
 from gt.ops.registry import function
 
 
@@ -54,6 +54,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     >>> gt.nn.functional.leaky_relu(gt.tensor([-1.0, 2.0]), 0.5)
     tensor([-0.5,  2. ], dtype=float32)
     """
+    check_slope("leaky_relu_", input, negative_slope, inplace)
     x = wide("leaky_relu", input)
     return given(input, gt.where(x > 0, x, x * negative_slope), inplace, "leaky_relu_")
 
@@ -96,6 +97,7 @@ def rrelu(
     >>> gt.nn.functional.rrelu(gt.tensor([-1.0, 2.0]), 0.0, 1.0)
     tensor([-0.5,  2. ], dtype=float32)
     """
+    check_slope("rrelu_", input, lower if training else (lower + upper) / 2, inplace)
     x = wide("rrelu", input)
     slope: Tensor | float = (lower + upper) / 2
     if training:

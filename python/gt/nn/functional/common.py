@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import gt
 from gt._gt import Tensor, dtype, has_halves, tensor_beside
 from gt.ops.registry import COMPOSITES, function
 
@@ -38,6 +39,15 @@ def given(input: Tensor, result: Tensor, inplace: bool, name: str) -> Tensor:
     """Give a result in the input's dtype, stored in the input if that is asked for."""
     result = result._cast(input.dtype)
     return input._assign(result, name) if inplace else result
+
+
+def check_slope(name: str, input: Tensor, slope: float, inplace: bool) -> None:
+    """Raise where a result in place would not tell which values were negative."""
+    if inplace and slope < 0 and input.requires_grad and gt.is_grad_enabled():
+        raise RuntimeError(
+            f"{name}: a negative slope, {slope}, has no gradient in place: the result does not tell "
+            f"which values were negative\n  hint: use {name.rstrip('_')}"
+        )
 
 
 def in_float32(of: Callable[..., Any]) -> Callable[..., Any]:

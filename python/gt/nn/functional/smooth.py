@@ -10,6 +10,7 @@ from gt.nn.functional.common import (
     NN,
     also_here,
     also_in_place,
+    check_slope,
     given,
     in_float32,
     need_floats,
@@ -37,6 +38,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> gt.nn.functional.elu(gt.tensor([-1.0, 2.0]))
     tensor([-0.63212055,  2.        ], dtype=float32)
     """
+    check_slope("elu_", input, alpha, inplace)
     return given(input, _elu(wide("elu", input), alpha), inplace, "elu_")
 
 
@@ -47,6 +49,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> gt.nn.functional.celu(gt.tensor([-1.0, 2.0]), 2.0)
     tensor([-0.78693867,  2.        ], dtype=float32)
     """
+    check_slope("celu_", input, alpha, inplace)
     if alpha == 0:
         raise ValueError("celu: alpha is 0, expected another number: x is divided by it")
     result = _elu(wide("celu", input), alpha, input_scale=1 / alpha)

@@ -7,8 +7,10 @@ import torch
 import gt
 from gt._gt import torch_device
 from gt.distributions._standard_gamma import standard_gamma
+from gt.torch import dtypes
 from gt.torch.host import drawing_from
 from gt.torch.kernels import kernel, raw
+from gt.torch.kernels.ranges import store
 
 
 def _in_place(name, overload=""):
@@ -57,9 +59,10 @@ def binomial(count, prob, generator=None):
     return gt.binomial(count, prob, drawing_from(generator))
 
 
-@kernel("randperm.generator_out", "randperm.out")
-def randperm(n, *, generator=None):
-    return gt.randperm(n, generator=drawing_from(generator))
+@raw("randperm.generator_out", "randperm.out")
+def randperm(n, *, generator=None, out):
+    drawn = gt.randperm(n, generator=drawing_from(generator), dtype=dtypes.to_gt(out.dtype))
+    return store(out, drawn)
 
 
 @kernel("_standard_gamma")

@@ -78,6 +78,7 @@ def elu(self, alpha=1, scale=1, input_scale=1):
 
 @kernel("elu_backward")
 def elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_result):
+    _check_slope("elu", alpha, is_result)
     if is_result:
         below = (self_or_result + alpha * scale) * input_scale
     else:
@@ -107,7 +108,17 @@ def hardtanh_backward(grad_output, self, min_val, max_val):
 
 @kernel("leaky_relu_backward")
 def leaky_relu_backward(grad_output, self, negative_slope, self_is_result):
+    _check_slope("leaky_relu", negative_slope, self_is_result)
     return gt.where(self > 0, grad_output, grad_output * negative_slope)
+
+
+def _check_slope(name, slope, is_result):
+    """Raise where a result in place does not tell which values were negative."""
+    if is_result and slope < 0:
+        raise RuntimeError(
+            f"{name}_: the gradient of a negative slope, {slope}, cannot be computed after the "
+            f"values were changed in place\n  hint: use {name}"
+        )
 
 
 @kernel("softshrink_backward", "hardshrink_backward")

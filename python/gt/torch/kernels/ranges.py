@@ -13,7 +13,7 @@ from gt.torch.kernels import kernel, memory, raw
 from gt.torch.kernels.creation import check_layout
 
 
-def _store(out, values):
+def store(out, values):
     """Write values to a tensor, in its dtype."""
     if tuple(out.shape) != values.shape:
         memory.resize_out(out, values.shape)
@@ -50,7 +50,7 @@ def _is_whole(*numbers):
 
 @raw("arange.start_out")
 def arange_out(start, end, step=1, *, out):
-    return _store(out, _steps(out.dtype, _count(start, end, step), start, step))
+    return store(out, _steps(out.dtype, _count(start, end, step), start, step))
 
 
 @raw("arange.start", "arange.start_step")
@@ -73,25 +73,33 @@ def arange_from_0(end, **options):
 def range_(start, end, step=1, *, out):
     if step == 0 or (end - start) / step < 0:
         raise RuntimeError(f"range: no steps of {step} lead from {start} to {end}")
-    return _store(out, _steps(out.dtype, math.floor((end - start) / step) + 1, start, step))
+    return store(out, _steps(out.dtype, math.floor((end - start) / step) + 1, start, step))
 
 
 @raw("linspace.out")
 def linspace(start, end, steps, *, out):
-    return _store(out, _between(out, start, end, steps))
+    _check_steps(steps)
+    return store(out, gt.linspace(start, end, steps, dtype=dtypes.to_gt(out.dtype)))
 
 
 @raw("logspace.out")
 def logspace(start, end, steps, base=10.0, *, out):
-    return _store(out, gt.pow(base, _between(out, start, end, steps)))
+    _check_steps(steps)
+    return store(out, gt.logspace(start, end, steps, base, dtype=dtypes.to_gt(out.dtype)))
 
 
-def _between(out, start, end, steps):
+def _check_steps(steps):
     if steps < 0:
         raise RuntimeError(f"number of steps must be non-negative, not {steps}")
-    return gt.linspace(start, end, steps, dtype=gt.float64)
 
 
-@kernel("eye.out", "eye.m_out")
-def eye(n, m=None):
-    return gt.eye(n, n if m is None else m)
+@raw("eye.out")
+def eye(n, *, out):
+    return eye_of(n, n, out=out)
+
+
+@raw("eye.m_out")
+def eye_of(n, m, *, out):
+    if n < 0 or m < 0:
+        raise RuntimeError(f"eye: {n} rows and {m} columns are expected to be 0 or more")
+    return store(out, gt.eye(n, m, dtype=dtypes.to_gt(out.dtype)))
