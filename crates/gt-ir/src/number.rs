@@ -17,7 +17,7 @@ pub enum Numbers {
     Converted,
     /// They are rounded to the dtype first: a number is equal to the 16-bit float it rounds to.
     Rounded,
-    /// The same, and the dtype must hold a number that is operand 1.
+    /// The same, and the dtype, unless it is float32, must hold a number that is operand 1.
     Exponent,
     /// Operands 1 and 2 are the lower and the upper limit: one beyond the dtype's range limits nothing,
     /// and one that leaves no value in the range is an error.
@@ -45,7 +45,7 @@ impl Numbers {
             *number = match self {
                 Numbers::Rounded => rounded(*number, dtype),
                 Numbers::Exponent => {
-                    if index == 1 {
+                    if index == 1 && dtype != DType::F32 {
                         check(operation, *number, dtype)?;
                     }
                     rounded(*number, dtype)
@@ -104,10 +104,10 @@ pub fn element(operation: &'static str, number: Scalar, dtype: DType) -> Result<
     })
 }
 
-/// A dtype, or float32 in place of 16-bit floats: numbers beyond these become infinite where PyTorch
+/// A dtype, or float64 in place of 16-bit floats: numbers beyond these become infinite where PyTorch
 /// converts them by way of a tensor.
-pub fn at_least_f32(dtype: DType) -> DType {
-    if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
+pub fn unless_half(dtype: DType) -> DType {
+    if matches!(dtype, DType::F16 | DType::BF16) { DType::F64 } else { dtype }
 }
 
 /// The largest finite value of a float dtype.

@@ -33,6 +33,9 @@ pub use request::{Asked, AskedStatus};
 #[derive(Clone)]
 pub struct Session(Arc<Inner>);
 
+/// Waits until a session has room for more instructions.
+pub type MakeRoom = fn(&Session) -> Result<()>;
+
 /// A reference to a session that does not keep it alive.
 #[derive(Clone)]
 pub struct WeakSession(Weak<Inner>);
@@ -115,6 +118,30 @@ impl Session {
     /// Whether the driver's window is used up, so that the next instruction should wait.
     pub fn is_full(&self) -> bool {
         self.0.driver.is_full()
+    }
+
+    /// Sets how the session waits for room before an instruction: an interpreter gives up its lock
+    /// meanwhile, and looks for signals. The first call counts.
+    pub fn make_room_by(&self, make_room: MakeRoom) {
+        let _ = self.0.room.set(make_room);
+    }
+
+    /// Waits, if the window is used up, until there is room for more instructions: called before each
+    /// of them, so that no program sends more than it has credit for.
+    ///
+    /// # Errors
+    /// The connection was lost; the wait was interrupted.
+    #[inline]
+    pub(crate) fn make_room(&self) -> Result<()> {
+        if self.is_full() { self.wait_by_caller() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn wait_by_caller(&self) -> Result<()> {
+        match self.0.room.get() {
+            Some(make_room) => make_room(self),
+            None => self.wait_for_room(&mut || false),
+        }
     }
 
     /// Waits until there is room for more instructions.

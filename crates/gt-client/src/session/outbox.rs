@@ -2,11 +2,12 @@
 //! from it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use gt_ir::message::Message;
 use gt_ir::{ClientCommand, RequestId, TensorData, TensorId};
 
+use super::MakeRoom;
 use super::stream::Stream;
 use crate::config::registry;
 use crate::driver::{Batches, Driver, Interrupt, Outbox};
@@ -20,6 +21,8 @@ pub(super) struct Inner {
     pub(super) number: u64,
     stream: Mutex<Stream>,
     pub(super) driver: Arc<dyn Driver>,
+    /// How a caller waits for room, where not as [`Session::wait_for_room`] does.
+    pub(super) room: OnceLock<MakeRoom>,
     /// The driver's limits, asked for once.
     batches: Batches,
     pub(super) seed: AtomicU64,
@@ -33,6 +36,7 @@ impl Inner {
         let inner = Arc::new(Inner {
             number: COUNT.fetch_add(1, Ordering::Relaxed) + 1,
             stream: Mutex::new(Stream::new(hotpath::Settings::from_env())),
+            room: OnceLock::new(),
             batches: driver.batches(),
             driver,
             seed: AtomicU64::new(0),

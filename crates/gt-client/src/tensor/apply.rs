@@ -54,6 +54,7 @@ impl Tensor {
         operands: &[Operand<&Tensor>],
         attributes: Attributes,
     ) -> Result<Tensor> {
+        session.make_room()?;
         let call = Call::autocast(operation, operands, &attributes)?;
         if operation.further.is_some() {
             let mut results = call.issue_several(session, operation, attributes)?;
@@ -73,6 +74,7 @@ impl Tensor {
         operands: &[Operand<&Tensor>],
         attributes: Attributes,
     ) -> Result<Vec<Tensor>> {
+        session.make_room()?;
         let call = Call::autocast(operation, operands, &attributes)?;
         call.issue_several(session, operation, attributes)
     }

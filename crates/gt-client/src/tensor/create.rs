@@ -37,6 +37,8 @@ impl Tensor {
 
     #[track_caller]
     pub(crate) fn from_content(session: &Session, content: Content) -> Tensor {
+        // A session that has ended drops the command, and says so when a value is asked for.
+        let _ = session.make_room();
         Tensor::from_parts(session.create(content, source::current()), None)
     }
 

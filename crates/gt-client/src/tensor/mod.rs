@@ -26,6 +26,7 @@ pub mod reduce;
 mod restride;
 pub mod shape;
 mod step;
+mod steps;
 pub mod strides;
 mod value_ref;
 mod view;

@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, Weak};
 
 use gt_ir::ops::complex;
 use gt_ir::{Attributes, Operation, Shape};
-use smallvec::SmallVec;
 
 use super::overlap;
 use super::step::Step;
+use super::steps::Steps;
 use super::strides::Strided;
 use super::{State, Tensor};
 use crate::error::{ClientError, Result};
@@ -45,7 +45,7 @@ enum Root {
 #[derive(Clone)]
 pub(super) struct View {
     shared: Arc<Shared>,
-    steps: SmallVec<[Step; 2]>,
+    steps: Steps,
     /// The version of the root that its value was taken from.
     seen: u64,
     /// Seen without history: changes of values only.
@@ -187,13 +187,15 @@ impl Tensor {
                         let root = Mutex::new(Root::Alive(root));
                         Arc::new(Shared { version: AtomicU64::new(0), root })
                     });
-                    let (shared, steps) = (Arc::clone(shared), SmallVec::new());
+                    let (shared, steps) = (Arc::clone(shared), Steps::default());
                     let seen = shared.version();
                     View { shared, steps, seen, bare: false, strided }
                 }
             }
         };
-        view.steps.extend(step);
+        if let Some(step) = step {
+            view.steps.push(step);
+        }
         view.strided = strided;
         view.bare |= bare;
         self.lock().view = Some(Box::new(view));
@@ -298,7 +300,7 @@ impl Tensor {
         let Some(root) = view.shared.root() else { return Ok(false) };
         let bare = view.bare || self.bare;
         let root = if bare { root.data() } else { root };
-        let changed = if view.steps.iter().any(Step::repeats) {
+        let changed = if view.steps.all().into_iter().any(Step::repeats) {
             overlap::write(&root, &view.strided, changed)?
         } else {
             view.undo(&root, changed)?
@@ -322,7 +324,7 @@ impl View {
     fn undo(&self, root: &Tensor, changed: &Tensor) -> Result<Tensor> {
         let path = self.path(root)?;
         let mut changed = changed.clone();
-        for (index, step) in self.steps.iter().enumerate().rev() {
+        for (index, step) in self.steps.all().into_iter().enumerate().rev() {
             let before = if index == 0 { root } else { &path[index - 1] };
             changed = step.undo(before, &changed)?;
         }
@@ -331,8 +333,9 @@ impl View {
 
     /// The values after each step from the root.
     fn path(&self, root: &Tensor) -> Result<Vec<Tensor>> {
-        let mut path: Vec<Tensor> = Vec::with_capacity(self.steps.len());
-        for step in &self.steps {
+        let steps = self.steps.all();
+        let mut path: Vec<Tensor> = Vec::with_capacity(steps.len());
+        for step in steps {
             let before = path.last().unwrap_or(root);
             path.push(step.take(before)?);
         }

@@ -44,9 +44,11 @@ impl Dispatcher {
             batch.pop();
         }
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        // A client that respects the window exceeds it by at most one batch per thread.
+        // A client that respects the window exceeds it by at most one batch per thread, and by what it
+        // frees: a destructor never waits.
         let limit = OVERDRAFT * self.limits.client_window;
-        if session.open > limit {
+        let frees_only = batch.iter().all(|command| matches!(command, ClientCommand::Free { .. }));
+        if session.open > limit && !frees_only {
             let reason = format!(
                 "the session sent more than {limit} commands without waiting for credit for them"
             );

@@ -25,7 +25,7 @@ pub static WHERE: Operation = Operation {
     id: 60,
     name: "where",
     doc: "a where the condition holds, b elsewhere",
-    numbers: Numbers::Stored(|operands| number::at_least_f32(promote(&operands[1..]))),
+    numbers: Numbers::Stored(|operands| number::unless_half(promote(&operands[1..]))),
     complex: Complex::OwnRule,
     infer: |call| {
         if let Some(meta) = call.operands[0].tensor()

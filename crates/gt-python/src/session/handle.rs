@@ -8,7 +8,7 @@ use gt::{Session, WeakSession};
 use pyo3::prelude::*;
 
 use super::fork::Changing;
-use super::wait::detached;
+use super::wait::{detached, make_room};
 use crate::engine;
 use crate::error::IntoPython;
 
@@ -94,6 +94,7 @@ impl Handle {
         runs_python: bool,
     ) -> Arc<Handle> {
         reap(py);
+        session.make_room_by(make_room);
         let (number, weak) = (session.number(), session.downgrade());
         let handle = Handle::share(session, connected_by, runs_python);
         let shared = Arc::downgrade(&handle);

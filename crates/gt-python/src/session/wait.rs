@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use super::{current, exit};
 use crate::engine;
-use crate::error::to_python;
+use crate::error::{from_python, to_python};
 use crate::notice::Notice;
 
 /// Runs what takes its time without the GIL. At the end of the process only the main thread comes back.
@@ -57,6 +57,12 @@ fn throttle(py: Python<'_>, session: &Session) -> PyResult<()> {
         waiting(py, session, |interrupt| session.wait_for_room(interrupt))?;
     }
     Ok(())
+}
+
+/// Waits for room in the window within a call that issues many instructions, such as a backward pass.
+/// The interpreter's lock is given up where this thread holds it.
+pub fn make_room(session: &Session) -> gt::Result<()> {
+    Python::attach(|py| throttle(py, session)).map_err(from_python)
 }
 
 /// Waits until a tensor's session is ready to take an instruction.

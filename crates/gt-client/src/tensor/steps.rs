@@ -1,0 +1,76 @@
+//! The steps from a root to a view, which views of a view share.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::step::Step;
+
+/// Steps that a view has of its own: beyond, it shares them with the views that are taken of it, so that
+/// a view of a view of a view takes no longer than the first.
+const OWN: usize = 16;
+
+/// Steps in their order, from the root on.
+#[derive(Clone, Default)]
+pub(super) struct Steps {
+    earlier: Option<Arc<Steps>>,
+    last: SmallVec<[Step; 2]>,
+}
+
+impl Steps {
+    pub fn push(&mut self, step: Step) {
+        if self.last.len() == OWN {
+            self.earlier = Some(Arc::new(std::mem::take(self)));
+        }
+        self.last.push(step);
+    }
+
+    /// All of them, from the root on.
+    pub fn all(&self) -> Vec<&Step> {
+        let mut parts = vec![&self.last];
+        let mut before = &self.earlier;
+        while let Some(steps) = before {
+            parts.push(&steps.last);
+            before = &steps.earlier;
+        }
+        parts.into_iter().rev().flatten().collect()
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
+        // One after the other: dropping them within each other would take a long chain's worth of stack.
+        let mut earlier = self.earlier.take();
+        while let Some(mut steps) = earlier.and_then(Arc::into_inner) {
+            earlier = steps.earlier.take();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_chain_keeps_its_order_and_ends() {
+        let mut steps = Steps::default();
+        let mut kept = Vec::new();
+        for place in 0..100_000 {
+            steps.push(Step::Element { place });
+            if place % 1000 == 0 {
+                kept.push(steps.clone());
+            }
+        }
+        let places = |steps: &Steps| -> Vec<usize> {
+            let all = steps.all();
+            all.iter()
+                .filter_map(|step| match step {
+                    Step::Element { place } => Some(*place),
+                    _ => None,
+                })
+                .collect()
+        };
+        assert!(places(&steps).into_iter().eq(0..100_000));
+        assert!(places(&kept[7]).into_iter().eq(0..7001));
+    }
+}
