@@ -32,6 +32,7 @@ impl Driver for Nowhere {
     fn wait(&self, _: RequestId, _: Interrupt) -> Result<Message> {
         unreachable!("nothing is asked for")
     }
+    fn abandon(&self, _: RequestId) {}
     fn close(&self) {}
     fn data_roots(&self) -> Option<Vec<String>> {
         Some(Vec::new())

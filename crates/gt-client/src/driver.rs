@@ -78,6 +78,9 @@ pub trait Driver: Send + Sync {
     /// Waits for the answer to a request that was submitted.
     fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Message>;
 
+    /// Drops the answer to a request that nobody waits for, also if it has yet to come.
+    fn abandon(&self, request: RequestId);
+
     /// Ends the session; all that waits gets an error.
     fn close(&self);
 

@@ -5,6 +5,7 @@
 //! that says nothing of placement leaves it as the one around it says.
 
 use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard};
 
@@ -113,6 +114,36 @@ pub fn enter(signal: &str, backward: Option<&str>) -> Result<usize> {
         push(stack, scope, false);
         stack.len() - 1
     }))
+}
+
+/// A scope that is closed when this is dropped, with those that were opened in it.
+///
+/// ```
+/// # fn steps() -> gt_client::Result<()> {
+/// let _scope = gt_client::signal::scope("rows")?;
+/// // What is computed here is placed as "rows" says; an early `?` closes the scope, too.
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "the scope is closed when this is dropped"]
+pub struct OpenScope {
+    depth: usize,
+    /// A scope is its thread's.
+    thread: PhantomData<*const ()>,
+}
+
+/// Opens a scope on this thread, as [`enter`] does, until the result is dropped.
+///
+/// # Errors
+/// As for [`enter`].
+pub fn scope(signal: &str) -> Result<OpenScope> {
+    enter(signal, None).map(|depth| OpenScope { depth, thread: PhantomData })
+}
+
+impl Drop for OpenScope {
+    fn drop(&mut self) {
+        unwind(self.depth);
+    }
 }
 
 fn push(stack: &mut Vec<Open>, scope: Scope, closed: bool) {

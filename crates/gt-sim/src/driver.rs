@@ -123,6 +123,10 @@ impl Driver for SimDriver {
         self.run_until(interrupt, || lock(&self.answers).remove(&request))
     }
 
+    fn abandon(&self, request: RequestId) {
+        lock(&self.answers).remove(&request);
+    }
+
     fn close(&self) {
         let goodbye = Message::Goodbye { reason: "the client is done".into() };
         lock(&self.world).send_from_client(self.client, goodbye);

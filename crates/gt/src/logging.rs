@@ -2,8 +2,8 @@
 //!
 //! Warnings are always shown, others on request: `GT_VERBOSE` (connections, refusals, unknown
 //! signals), `GT_DEBUG_CLIENT`, `GT_DEBUG_WORKER` and `GT_DEBUG_DISPATCHER` (commands),
-//! `GT_DEBUG_COMPILE`. A program that sets its own subscriber before it starts a session overrides
-//! this; the targets are `gt::client`, `gt::worker` and `gt::compile`.
+//! `GT_DEBUG_COMPILE`. A Rust program calls [`start`], or sets a subscriber of its own; the targets
+//! are `gt::client`, `gt::worker` and `gt::compile`.
 
 use std::fmt;
 use std::sync::Once;
@@ -19,7 +19,8 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::environment;
 
-/// Installs a subscriber that writes to stderr, unless the program has set one.
+/// Installs a subscriber that writes to stderr, unless the program has set one. The Python package does so
+/// when it is imported. In Rust the subscriber is the program's: sessions install none.
 pub fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {

@@ -2,10 +2,10 @@
 
 use gt_ir::message::Message;
 use gt_ir::stored::{Save, StoredValues, Written};
-use gt_ir::{ClientCommand, Content, RequestId, SourceId, TensorId};
+use gt_ir::{ClientCommand, Content, SourceId, TensorId};
 
 use super::Session;
-use super::request::error_in;
+use super::request::{Pending, error_in};
 use crate::driver::Interrupt;
 use crate::error::Result;
 use crate::source;
@@ -13,27 +13,27 @@ use crate::tensor::{Tensor, apply};
 
 /// Tensors that are being written.
 pub struct AskedSave {
-    session: Session,
-    request: RequestId,
+    pending: Pending,
     /// Keeps the values until they are on the disk.
     tensors: Vec<Tensor>,
 }
 
 impl AskedSave {
-    /// Waits until all is on the disk; gives what was written, by tensor.
+    /// Waits until all is on the disk; gives what was written, by tensor. It can be had once. Files are
+    /// written also if nobody waits.
     ///
     /// # Errors
     /// An operation that made a tensor failed, a file could not be written, the connection was lost,
-    /// or `interrupt` gave up.
+    /// `interrupt` gave up, or there was a wait before.
     pub fn wait(&self, interrupt: Interrupt) -> Result<Vec<Written>> {
-        match self.session.0.wait(self.request, interrupt)? {
+        match self.pending.wait(interrupt)? {
             Message::Saved { result: Ok(written), .. } => Ok(written),
             other => Err(error_in(other, SourceId::default())),
         }
     }
 
     pub fn session(&self) -> &Session {
-        &self.session
+        self.pending.session()
     }
 
     pub fn tensors(&self) -> &[Tensor] {
@@ -67,7 +67,7 @@ impl Session {
         let request = self.request(|request| {
             ClientCommand::Save(Box::new(Save { request, folder, tensors: ids, line }))
         })?;
-        Ok(AskedSave { session: self.clone(), request, tensors })
+        Ok(AskedSave { pending: Pending::new(self, request, false), tensors })
     }
 
     /// A tensor whose values the workers read from files, each what it needs. Returns at once.

@@ -125,6 +125,15 @@ impl Inner {
         answer
     }
 
+    /// Nobody waits for the answer to a request: what is computed for a question alone is not computed
+    /// any more, and the answer is dropped.
+    pub(super) fn drop_request(&self, request: RequestId, is_question: bool) {
+        self.driver.abandon(request);
+        if is_question {
+            self.cancel(request);
+        }
+    }
+
     fn cancel(&self, request: RequestId) {
         let mut stream = self.lock();
         if !stream.closed {

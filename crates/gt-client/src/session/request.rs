@@ -1,5 +1,7 @@
 //! Requests: questions to the dispatcher, and waiting for their answers.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use gt_ir::explain::{Explanation, PlacedTensor};
 use gt_ir::message::Message;
 use gt_ir::statistics::WorkerStats;
@@ -14,22 +16,62 @@ use crate::{program, source};
 /// The bytes of the largest value that is read at once: a larger one takes longer than a request.
 const READ_AT_ONCE: usize = 16 << 10;
 
-/// A value that has been requested.
-pub struct Asked {
+/// A request whose answer is taken once. Dropped before that, its answer is dropped, too.
+pub(super) struct Pending {
     session: Session,
     request: RequestId,
+    is_taken: AtomicBool,
+    /// Whether nothing need be computed for it once nobody waits.
+    is_question: bool,
+}
+
+impl Pending {
+    pub fn new(session: &Session, request: RequestId, is_question: bool) -> Pending {
+        Pending { session: session.clone(), request, is_taken: AtomicBool::new(false), is_question }
+    }
+
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Waits for the answer.
+    ///
+    /// # Errors
+    /// The connection was lost, `interrupt` gave up, or there was a wait before.
+    pub fn wait(&self, interrupt: Interrupt) -> Result<Message> {
+        if self.is_taken.swap(true, Ordering::Relaxed) {
+            return Err(ClientError::usage(
+                "the answer was taken by a wait before, or that was interrupted\n  hint: ask again",
+            ));
+        }
+        self.session.0.wait(self.request, interrupt)
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if !*self.is_taken.get_mut() {
+            self.session.0.drop_request(self.request, self.is_question);
+        }
+    }
+}
+
+/// A value that has been requested.
+pub struct Asked {
+    pending: Pending,
     source: SourceId,
     /// The element that was asked for, where its block was requested.
     element: Option<Element>,
 }
 
 impl Asked {
-    /// Waits for the value.
+    /// Waits for the value, which can be had once.
     ///
     /// # Errors
-    /// The operation that made it failed, the connection was lost, or `interrupt` gave up.
+    /// The operation that made it failed, the connection was lost, `interrupt` gave up, or there was
+    /// a wait before.
     pub fn wait(&self, interrupt: Interrupt) -> Result<TensorData> {
-        match self.session.0.wait(self.request, interrupt)? {
+        match self.pending.wait(interrupt)? {
             Message::Value { result: Ok(Content::Data(data)), .. } => Ok(match &self.element {
                 Some(element) => element.keep(data),
                 None => data,
@@ -40,10 +82,7 @@ impl Asked {
 }
 
 /// A status that has been requested.
-pub struct AskedStatus {
-    session: Session,
-    request: RequestId,
-}
+pub struct AskedStatus(Pending);
 
 impl AskedStatus {
     /// Waits for the status.
@@ -51,7 +90,7 @@ impl AskedStatus {
     /// # Errors
     /// The connection was lost, or `interrupt` gave up.
     pub fn wait(self, interrupt: Interrupt) -> Result<Status> {
-        match self.session.0.wait(self.request, interrupt)? {
+        match self.0.wait(interrupt)? {
             Message::Status { status, .. } => Ok(*status),
             other => Err(error_in(other, SourceId::default())),
         }
@@ -67,7 +106,7 @@ impl Session {
         let tensor = block.as_deref().unwrap_or(value).id();
         let fetch = |request| ClientCommand::Fetch { request, tensor, line };
         let request = self.request(fetch)?;
-        Ok(Asked { session: self.clone(), request, source: value.source, element })
+        Ok(Asked { pending: Pending::new(self, request, true), source: value.source, element })
     }
 
     /// A tensor's value, if it can be had without a request.
@@ -102,7 +141,7 @@ impl Session {
     /// The session is closed.
     pub fn ask_status(&self) -> Result<AskedStatus> {
         let request = self.request(|request| ClientCommand::Status { request })?;
-        Ok(AskedStatus { session: self.clone(), request })
+        Ok(AskedStatus(Pending::new(self, request, true)))
     }
 
     /// Begins to record what is planned.

@@ -54,8 +54,21 @@ impl Tensor {
     }
 
     /// The elements as float64, in row-major order.
+    ///
+    /// # Errors
+    /// As for [`Tensor::fetch`]; an integer that float64 does not hold exactly.
     pub fn to_vec(&self) -> Result<Vec<f64>> {
         let data = self.fetch()?;
+        let is_rounded = |index: &usize| match data.element(*index) {
+            Scalar::Int(value) => value as f64 as i128 != i128::from(value),
+            _ => false,
+        };
+        if let Some(index) = (0..data.shape.numel()).find(is_rounded) {
+            return Err(ClientError::usage(format!(
+                "to_vec: {} has more digits than float64 holds\n  hint: read it by fetch()?.element({index}), which is an integer",
+                data.element(index)
+            )));
+        }
         Ok((0..data.shape.numel()).map(|index| data.element(index).as_f64()).collect())
     }
 }

@@ -97,7 +97,7 @@ unsafe fn enter(
     names: *mut ffi::PyObject,
     (id, form): (u16, Form),
 ) -> *mut ffi::PyObject {
-    Python::attach(|py| {
+    let call = |py: Python<'_>| {
         let run = || {
             // SAFETY: Python's protocol: `count` positional arguments, then one for each name;
             // `this` is the tensor of a method; all are borrowed for the call.
@@ -113,6 +113,11 @@ unsafe fn enter(
                 std::ptr::null_mut()
             }
         }
+    };
+    Python::try_attach(call).unwrap_or_else(|| {
+        // The interpreter is ending, and calls what objects do at their end.
+        // SAFETY: Python calls with its lock held, also then.
+        call(unsafe { Python::assume_attached() })
     })
 }
 

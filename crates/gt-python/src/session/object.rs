@@ -38,7 +38,10 @@ impl PySession {
 impl Drop for PySession {
     fn drop(&mut self) {
         if let Some(handle) = self.0.take() {
-            Python::attach(|py| handle::release(py, handle));
+            // At the interpreter's end the process's own end closes the session.
+            let mut left = Some(handle);
+            Python::try_attach(|py| left.take().map(|handle| handle::release(py, handle)));
+            std::mem::forget(left);
         }
     }
 }

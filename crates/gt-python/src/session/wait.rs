@@ -24,7 +24,8 @@ pub fn waiting<T: Send>(
     let mut raised = None;
     let result = detached(py, || {
         let mut notice = Notice::new();
-        let mut interrupt = || match Python::attach(|py| py.check_signals()) {
+        // At the interpreter's end there are no signals to look for.
+        let mut interrupt = || match Python::try_attach(|py| py.check_signals()).unwrap_or(Ok(())) {
             Ok(()) => {
                 notice.look(session);
                 false
@@ -62,7 +63,10 @@ fn throttle(py: Python<'_>, session: &Session) -> PyResult<()> {
 /// Waits for room in the window within a call that issues many instructions, such as a backward pass.
 /// The interpreter's lock is given up where this thread holds it.
 pub fn make_room(session: &Session) -> gt::Result<()> {
-    Python::attach(|py| throttle(py, session)).map_err(from_python)
+    match Python::try_attach(|py| throttle(py, session)) {
+        Some(done) => done.map_err(from_python),
+        None => session.wait_for_room(&mut || false),
+    }
 }
 
 /// Waits until a tensor's session is ready to take an instruction.

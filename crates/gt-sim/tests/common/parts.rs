@@ -80,6 +80,7 @@ impl Driver for Line {
         let answer = parts.got.iter().find(|message| message.answers() == Some(request));
         Ok(answer.expect("all is answered at once").clone())
     }
+    fn abandon(&self, _request: RequestId) {}
     fn close(&self) {}
     fn data_roots(&self) -> Option<Vec<String>> {
         Some(Vec::new())

@@ -24,7 +24,6 @@ pub fn log_to_file(path: &Path) -> std::io::Result<Option<Log>> {
 }
 
 fn open(path: Option<&Path>) -> std::io::Result<Option<Log>> {
-    crate::logging::start();
     let mut file = path.map(File::create).transpose()?.map(LineWriter::new);
     let is_told =
         enabled!(target: "gt::client", Level::INFO) || enabled!(target: "gt::worker", Level::INFO);

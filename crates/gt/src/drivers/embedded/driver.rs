@@ -224,6 +224,11 @@ impl Driver for EmbeddedDriver {
         answer
     }
 
+    fn abandon(&self, request: RequestId) {
+        let _call = self.runtime.enter();
+        self.runtime.client.abandon(request);
+    }
+
     fn close(&self) {
         self.runtime.close();
     }

@@ -40,7 +40,6 @@ const EVENTS_EVERY: Duration = Duration::from_millis(50);
 /// The address is not valid or not reachable, the key is missing or wrong, or the server is of
 /// another version.
 pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result<Session> {
-    crate::logging::start();
     fork::watch();
     if std::env::var_os("GT_AUTO_SHARD").is_some() {
         tracing::warn!(
@@ -367,6 +366,10 @@ impl Driver for NetworkDriver {
             self.shared.state().answers.abandon(request);
         }
         answer
+    }
+
+    fn abandon(&self, request: RequestId) {
+        self.shared.state().answers.abandon(request);
     }
 
     fn close(&self) {
