@@ -1,0 +1,54 @@
+"""Tensors of the device on their way to other processes: queues, pipes, pools, loaders' workers.
+
+Every process has a session of its own, so that tensors go by value. PyTorch keeps one table of how
+tensors are sent, and none for each device.
+"""
+
+from __future__ import annotations
+
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import torch
+from torch.multiprocessing import reductions
+from torch.nn import Parameter
+
+#: The name of the device.
+_DEVICE = "cluster"
+
+
+def register() -> None:
+    """Have queues and their like send tensors of the device; others go as before."""
+    for kind in (torch.Tensor, Parameter):
+        ForkingPickler.register(kind, _reduce)
+
+
+def _reduce(tensor: torch.Tensor) -> tuple[Any, ...]:
+    if tensor.device.type != _DEVICE:
+        return reductions.reduce_tensor(tensor)
+    # An error here would end in a queue's thread, where nobody sees it, while the reader waits.
+    try:
+        if tensor.requires_grad and not tensor.is_leaf:
+            raise RuntimeError(
+                "a tensor with history cannot be sent to another process\n  hint: send x.detach()"
+            )
+        values = tensor.detach().cpu().contiguous()
+        data = values.reshape(-1).view(torch.uint8).numpy().tobytes()
+    except Exception as error:
+        return _raise, (f"{type(error).__name__}: {error}",)
+    shape, kind = tuple(values.shape), type(tensor) is Parameter
+    return _rebuild, (data, values.dtype, shape, tensor.requires_grad, kind)
+
+
+def _rebuild(
+    data: bytes, dtype: torch.dtype, shape: tuple[int, ...], requires_grad: bool, is_parameter: bool
+) -> torch.Tensor:
+    values = torch.frombuffer(bytearray(data), dtype=dtype) if data else torch.empty(0, dtype=dtype)
+    tensor = values.reshape(shape).to(_DEVICE)
+    if is_parameter:
+        return Parameter(tensor, requires_grad)
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _raise(text: str) -> None:
+    raise RuntimeError(f"a tensor of the device could not be sent: {text}")
