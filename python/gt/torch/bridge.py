@@ -161,6 +161,6 @@ def to_torch(tensor: gt.Tensor, device: str = "cluster") -> torch.Tensor:
     if not (tensor.requires_grad and torch.is_grad_enabled() and gt.is_grad_enabled()):
         return _plain_to_torch(tensor, device)
     crossing, entrances = _Crossing(tensor), _entrances_of(tensor)
-    anchor = torch.zeros(0, requires_grad=True)
+    anchor = torch.zeros(0, requires_grad=True, device="cpu")
     given = (one.tensor for one in entrances)
     return _Exit.apply(crossing, entrances, device, anchor, *given)

@@ -43,7 +43,11 @@ def _reduce(tensor: torch.Tensor) -> tuple[Any, ...]:
 def _rebuild(
     data: bytes, dtype: torch.dtype, shape: tuple[int, ...], requires_grad: bool, is_parameter: bool
 ) -> torch.Tensor:
-    values = torch.frombuffer(bytearray(data), dtype=dtype) if data else torch.empty(0, dtype=dtype)
+    values = (
+        torch.frombuffer(bytearray(data), dtype=dtype)
+        if data
+        else torch.empty(0, dtype=dtype, device="cpu")
+    )
     tensor = values.reshape(shape).to(_DEVICE)
     if is_parameter:
         return Parameter(tensor, requires_grad)

@@ -90,7 +90,7 @@ def _copy_(self: Any, source: Any, non_blocking: bool = False) -> Any:
     if _is_here(source):
         torch_device.copy_storage(self.data_ptr(), source.data_ptr())
     else:
-        row = torch.empty(0, dtype=torch.uint8).set_(source)
+        row = torch.empty(0, dtype=torch.uint8, device="cpu").set_(source)
         torch_device.fill_storage(self.data_ptr(), row.numpy().tobytes())
     return self
 

@@ -36,12 +36,19 @@ def check_layout(layout: Any) -> None:
         raise RuntimeError(f"the device cluster has no tensors of layout {layout}")
 
 
+def check_device(device: Any) -> None:
+    """Refuse another device of the name: there is one."""
+    if device is not None and device.index not in (None, 0):
+        raise RuntimeError(f"{device}: invalid device ordinal\n  hint: there is one, cluster:0")
+
+
 @raw("empty.memory_format")
 def empty(
     size, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None
 ) -> torch.Tensor:
     """Make a tensor without values."""
     check_layout(layout)
+    check_device(device)
     dtype = dtypes.to_gt(dtype or torch.get_default_dtype())
     return torch_device.blank(size, strides_of(size, memory_format), dtype)
 
@@ -51,6 +58,7 @@ def _filled(value: Any) -> Any:
 
     def fill(size, *, dtype=None, layout=None, device=None, pin_memory=None) -> torch.Tensor:
         check_layout(layout)
+        check_device(device)
         dtype = dtypes.to_gt(dtype or torch.get_default_dtype())
         return torch_device.wrap(gt.full(tuple(size), value, dtype=dtype))
 
@@ -59,7 +67,7 @@ def _filled(value: Any) -> Any:
     ) -> torch.Tensor:
         is_plain = memory_format in (None, torch.preserve_format) and self.is_contiguous()
         if is_plain and (device is None or device.type == "cluster"):
-            return fill(self.shape, dtype=dtype or self.dtype, layout=layout)
+            return fill(self.shape, dtype=dtype or self.dtype, layout=layout, device=device)
         made = torch.empty_like(
             self, dtype=dtype, layout=layout, device=device, memory_format=memory_format
         )
@@ -81,4 +89,5 @@ def empty_strided(
 ) -> torch.Tensor:
     """Make a tensor without values, with strides."""
     check_layout(layout)
+    check_device(device)
     return torch_device.blank(size, stride, dtypes.to_gt(dtype or torch.get_default_dtype()))

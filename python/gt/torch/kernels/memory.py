@@ -12,7 +12,7 @@ import gt
 from gt._gt import torch_device
 from gt.torch import dtypes
 from gt.torch.kernels import raw
-from gt.torch.kernels.creation import check_layout, empty, empty_strided, strides_of
+from gt.torch.kernels.creation import check_device, check_layout, empty, empty_strided, strides_of
 
 _aten = torch.ops.aten
 #: Kernels of the host that only look at sizes, strides and storage, never at elements.
@@ -75,6 +75,8 @@ def _to_copy(
 ) -> torch.Tensor:
     """Copy a tensor, into another dtype or onto another device."""
     check_layout(layout)
+    if device is not None and device.type == "cluster":
+        check_device(device)
     stays = self.device == _CLUSTER and (device is None or device.type == "cluster")
     if stays and dtype is not None and memory_format in (None, torch.preserve_format):
         return _in_dtype(self.resolve_conj().resolve_neg(), dtype)

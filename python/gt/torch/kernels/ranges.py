@@ -10,7 +10,7 @@ import gt
 from gt._gt import torch_device
 from gt.torch import dtypes
 from gt.torch.kernels import kernel, memory, raw
-from gt.torch.kernels.creation import check_layout
+from gt.torch.kernels.creation import check_device, check_layout
 
 
 def store(out, values):
@@ -56,6 +56,7 @@ def arange_out(start, end, step=1, *, out):
 @raw("arange.start", "arange.start_step")
 def arange(start, end, step=1, *, dtype=None, layout=None, device=None, pin_memory=None):
     check_layout(layout)
+    check_device(device)
     if dtype is None:
         dtype = torch.int64 if _is_whole(start, end, step) else torch.get_default_dtype()
     if dtype == torch.bool:
