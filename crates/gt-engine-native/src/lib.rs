@@ -48,6 +48,7 @@ pub mod processor;
 mod program;
 mod random;
 mod reduce;
+mod repeated;
 mod rows;
 mod samplers;
 mod scatter;

@@ -1,7 +1,8 @@
 //! Reductions over axes.
 //!
 //! Whatever the axes, the tensor is brought into the form outer x reduced x inner, without a copy
-//! where its memory is already so. The order of folding follows from that form ([`fold`]).
+//! where its memory is already so. The order of folding follows from that form ([`fold`]): from the
+//! shape and the axes, and from nothing else.
 
 use std::mem::MaybeUninit;
 
@@ -15,16 +16,20 @@ use smallvec::SmallVec;
 use crate::cast;
 use crate::element::{Complex, Number, compute_dtype, with_real};
 use crate::fold::{self, All, Any, Fold, Largest, Mean, Product, Smallest, Sum};
+use crate::repeated;
 use crate::simd::vectorized;
 use crate::table::tensor;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::uninit::Uninit;
 
+/// The dtypes in which no order of folding changes a result.
+const EXACT: [DType; 2] = [DType::I64, DType::Bool];
+
 /// Reductions of fewer elements stay on one thread.
 const PARALLEL: usize = 1 << 17;
 
-/// A contiguous tensor as outer x reduced x inner.
+/// A tensor as outer x reduced x inner: contiguous, or with repeated elements.
 struct Arranged {
     tensor: Tensor,
     outer: usize,
@@ -34,22 +39,40 @@ struct Arranged {
 
 type Order = SmallVec<[usize; 8]>;
 
-/// Brings a tensor into that form: as it lies in memory, if that is one.
+/// Brings a tensor into that form, in the order of its axes: where its elements are in memory makes no
+/// difference to the order in which they are folded. Where there are fewer in memory than it has,
+/// they stay there.
 fn arrange(threads: &mut Threads, tensor: Tensor, gone: &[usize]) -> Result<Arranged, EngineError> {
     let rank = tensor.shape().rank();
-    let by_stride = memory_order(&tensor);
-    for order in [(0..rank).collect(), by_stride] {
-        if let Some(range) = run_of(&order, gone) {
-            let turned = tensor.permute(&order);
-            if turned.is_contiguous() {
-                return arranged(turned, range);
-            }
+    let given: Order = (0..rank).collect();
+    let (order, range) = match run_of(&given, gone) {
+        Some(range) => (given, range),
+        None => {
+            let kept = (0..rank).filter(|axis| !gone.contains(axis));
+            (kept.chain(gone.iter().copied()).collect(), rank - gone.len()..rank)
+        }
+    };
+    let tensor = if order.iter().copied().eq(0..rank) { tensor } else { tensor.permute(&order) };
+    let strides = tensor.strides();
+    let repeats = (0..rank).any(|axis| strides[axis] == 0 && tensor.shape()[axis] > 1);
+    arranged(if repeats && tensor.numel() > 0 { tensor } else { tensor.contiguous_with(threads)? }, range)
+}
+
+/// As [`arrange`], for folds that no order makes a difference to: as the tensor lies in memory, if that
+/// is of the form.
+fn arrange_as_it_lies(
+    threads: &mut Threads,
+    tensor: Tensor,
+    gone: &[usize],
+) -> Result<Arranged, EngineError> {
+    let order = memory_order(&tensor);
+    if let Some(range) = run_of(&order, gone) {
+        let turned = tensor.permute(&order);
+        if turned.is_contiguous() {
+            return arranged(turned, range);
         }
     }
-    // What remains is copied, with the reduced axes at the end.
-    let kept = (0..rank).filter(|axis| !gone.contains(axis));
-    let order: Order = kept.chain(gone.iter().copied()).collect();
-    arranged(tensor.permute(&order).contiguous_with(threads)?, rank - gone.len()..rank)
+    arrange(threads, tensor, gone)
 }
 
 fn arranged(tensor: Tensor, range: std::ops::Range<usize>) -> Result<Arranged, EngineError> {
@@ -89,6 +112,8 @@ fn reduce(
 ) -> Result<Tensor, EngineError> {
     let gone = checked_axes(ints(attributes, 0), tensor.shape())?;
     let x = cast::to(threads, tensor, dtype)?;
+    let is_exact = EXACT.contains(&dtype);
+    let arrange = if is_exact { arrange_as_it_lies } else { arrange };
     let x = arrange(threads, x, &gone)?;
     let mut out = Uninit::new(Meta::new(dtype, output.shape))?;
     fold(threads, &x, &mut out);
@@ -105,8 +130,11 @@ type FoldFn = fn(&mut Threads, &Arranged, &mut Uninit);
 
 fn fold_into<T: Number, F: Fold<T>>(threads: &mut Threads, x: &Arranged, out: &mut Uninit) {
     let Arranged { outer, reduced, inner, .. } = *x;
-    let values = x.tensor.as_slice::<T>();
     let out = out.slots::<T>();
+    if !x.tensor.is_contiguous() {
+        return repeated::fold::<T, F>(threads, &x.tensor, out, [reduced, inner]);
+    }
+    let values = x.tensor.as_slice::<T>();
     assert!(out.len() == outer * inner && values.len() == outer * reduced * inner);
     if values.len() < PARALLEL || threads.count() == 1 && outer * inner > 1 {
         return fold_rows::<T, F>(values, out, reduced, inner);

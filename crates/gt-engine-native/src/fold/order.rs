@@ -330,6 +330,18 @@ fn block_of_columns<T: Number, F: Fold<T>, const N: usize>(
     finish_block::<T, F>(totals, &folded);
 }
 
+/// Adds a piece to the totals of its columns, or to the one of a run: of `rows` rows, no more than are
+/// a piece.
+pub fn add_piece<T: Number, F: Fold<T>>(x: &[T], rows: usize, totals: &mut [F::Total]) {
+    if let [total] = totals {
+        *total = F::merge(*total, piece::<T, F>(x));
+        return;
+    }
+    let mut part = vec![F::START_TOTAL; totals.len()];
+    piece_of_columns::<T, F>(x, totals.len(), rows, &mut part);
+    merge_columns::<T, F>(totals, &part);
+}
+
 fn finish_columns<T: Number, F: Fold<T>>(
     totals: &[F::Total],
     rows: usize,
