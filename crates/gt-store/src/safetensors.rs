@@ -4,7 +4,7 @@
 //! crate `safetensors`: lengths that overflow, ranges that overlap or leave gaps, and nested JSON are
 //! errors.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +27,8 @@ pub struct Reader {
     header: usize,
     values: Bytes,
     entries: Vec<Entry>,
+    /// The place of each name among the entries.
+    places: HashMap<String, usize>,
     metadata: BTreeMap<String, String>,
 }
 
@@ -103,10 +105,12 @@ impl Reader {
             Some(Entry { name, dims, dtype: dtype_name(info.dtype), range })
         });
         let metadata = found.metadata().clone().unwrap_or_default().into_iter().collect();
-        let entries = entries.collect();
+        let entries: Vec<Entry> = entries.collect();
+        let named = entries.iter().enumerate().map(|(at, entry)| (entry.name.clone(), at));
+        let places = named.collect();
         let header = 8 + header;
         let values = bytes.slice(header..);
-        Ok(Reader { path: path.to_path_buf(), header, values, entries, metadata })
+        Ok(Reader { path: path.to_path_buf(), header, values, entries, places, metadata })
     }
 
     /// What is in the file, in the order of the values.
@@ -160,7 +164,7 @@ impl Reader {
     }
 
     fn entry(&self, name: &str) -> Result<&Entry> {
-        self.entries.iter().find(|entry| entry.name == name).ok_or_else(|| {
+        self.places.get(name).map(|&at| &self.entries[at]).ok_or_else(|| {
             let names: Vec<&str> = self.entries.iter().map(|e| e.name.as_str()).take(8).collect();
             let hint = format!("\n  hint: there are {}", names.join(", "));
             StoreError::NoTensor { path: self.path.clone(), name: name.to_string(), hint }

@@ -47,11 +47,38 @@ def load(file: Any, name: str) -> dict[str, Tensor]:
     if hasattr(file, "seek"):
         file.seek(0)
     try:
+        with zipfile.ZipFile(file) as archive:
+            parts = archive.infolist()
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise _not_one(name, error) from error
+    _check_unpacked(name, parts)
+    if hasattr(file, "seek"):
+        file.seek(0)
+    try:
         with np.load(file, allow_pickle=False) as arrays:
             members = arrays.zip.namelist()
             return {key.removesuffix(".npy"): _gt.tensor(arrays[key]) for key in members}
     except (ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise ValueError(f"{name}: an archive that is neither .npz nor .pt: {error}") from error
+        raise _not_one(name, error) from error
+
+
+def _not_one(name: str, error: Exception) -> ValueError:
+    return ValueError(f"{name}: an archive that is neither .npz nor .pt: {error}")
+
+
+def _check_unpacked(name: str, members: list[zipfile.ZipInfo]) -> None:
+    """Raise where the arrays take far more memory than the file, before any of them is unpacked."""
+    packed, unpacked = (
+        sum(getattr(member, size) for member in members) for size in ("compress_size", "file_size")
+    )
+    given = os.environ.get("GT_UNPACK_LIMIT")
+    limit = _gt.parse_size(given) if given else max(1 << 30, 100 * packed)
+    if unpacked > limit:
+        raise ValueError(
+            f"{name}: its arrays take {unpacked / 1e6:.1f} MB unpacked, {packed / 1e6:.1f} MB as they "
+            f"are; the limit is {limit / 1e6:.1f} MB\n  hint: GT_UNPACK_LIMIT=16GB sets another one, if "
+            "you trust the file"
+        )
 
 
 def _sync_folder(folder: str) -> None:

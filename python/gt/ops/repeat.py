@@ -138,4 +138,6 @@ def constant_pad_nd(input: Tensor, pad: Size, value: Number = 0) -> Tensor:
     kept = [n + min(a, 0) + min(b, 0) for a, n, b in zip(before, input.shape, after, strict=True)]
     inside = primitives.slice(input, first, kept, steps)
     start = [max(a, 0) for a in before]
-    return primitives.slice_assign(filled(input, size, element_of("pad", value, input.dtype)), inside, start, kept, steps)
+    return primitives.slice_assign(
+        filled(input, size, element_of("pad", value, input.dtype)), inside, start, kept, steps
+    )
