@@ -65,6 +65,12 @@ while not stop:
 """
 
 
+def write_key(path, text: str) -> None:
+    """Write a key into a file that nobody else may read: any other is refused."""
+    path.touch(mode=0o600)
+    path.write_text(text)
+
+
 def run_python(code: str, *args: str, timeout: float = 60, **environment: str):
     """Run code in a new process; give the finished process with its output."""
     env = {**os.environ, **environment}

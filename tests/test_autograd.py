@@ -301,3 +301,15 @@ def test_gradients_of_gradients_by_finite_differences(function):
     (got,) = gt.autograd.grad((first * gt.tensor(direction)).sum(), x)
     above, below = (slope(at + sign * step * direction)[1].numpy() for sign in (1, -1))
     np.testing.assert_allclose(got.numpy(), (above - below) / (2 * step), rtol=1e-4, atol=1e-5)
+
+
+def test_a_long_graph_is_walked_while_others_are_computed():
+    """A backward pass waits for room as every instruction does; what is freed weighs nothing."""
+    x = y = gt.ones(4, requires_grad=True)
+    for _ in range(150_000):
+        y = y * 1.0
+    y.sum().backward()
+    assert x.grad.tolist() == [1] * 4
+    kept = [x.detach() + number for number in range(150_000)]
+    del kept, y
+    assert x.sum().item() == 4

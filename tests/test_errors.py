@@ -167,7 +167,7 @@ def test_workers_are_set_before_the_first_tensor():
 
 @pytest.mark.parametrize(
     ("value", "dtype"),
-    [(300, "uint8"), (-1, "uint8"), (128, "int8"), (2**31, "int32"), (2.0**63, "int64")],
+    [(300, "uint8"), (-256, "uint8"), (128, "int8"), (2**31, "int32"), (2.0**63, "int64")],
 )
 def test_numbers_must_fit_their_dtype(value, dtype):
     with pytest.raises(ValueError, match=f"cannot be stored as {dtype}"):

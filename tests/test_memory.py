@@ -8,7 +8,7 @@ from pathlib import Path
 import gt
 import numpy as np
 import pytest
-from processes import cluster, embedded_only, run_gt, run_python
+from processes import cluster, embedded_only, run_gt, run_python, write_key
 
 pytestmark = embedded_only
 
@@ -71,7 +71,7 @@ def test_a_loop_that_lets_go_of_its_values_has_room(tmp_path):
 
 def test_a_users_sessions_share_a_quota_and_others_have_their_own(tmp_path):
     key = tmp_path / "key"
-    key.write_text(run_gt("key").stdout)
+    write_key(key, run_gt("key").stdout)
     keyed = ("--key-file", str(key))
     ada, eve = (
         run_gt("key", "--user", name, "--of-file", str(key)).stdout.strip()
@@ -96,7 +96,7 @@ def test_a_users_sessions_share_a_quota_and_others_have_their_own(tmp_path):
 
 
 def _key(folder: Path, name: str, key: str) -> Path:
-    (folder / name).write_text(key)
+    write_key(folder / name, key)
     return folder / name
 
 

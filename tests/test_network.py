@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from processes import HEED_CTRL_C, cluster, embedded_only, run_python
+from processes import HEED_CTRL_C, cluster, embedded_only, run_python, write_key
 
 pytestmark = embedded_only
 
@@ -220,7 +220,7 @@ def test_keys(tmp_path):
     key = subprocess.run(make, capture_output=True, text=True).stdout.strip()
     limited = [*make, "--role", "client", "--of", key]
     client_key = subprocess.run(limited, capture_output=True, text=True).stdout.strip()
-    (tmp_path / "key").write_text(key)
+    write_key(tmp_path / "key", key)
     with cluster(0, "--key-file", str(tmp_path / "key")) as (address, _):
         port = address.rsplit(":")[1]
         worker = [sys.executable, "-m", "gt.worker", "-p", port]
@@ -264,7 +264,7 @@ def test_users_are_who_their_keys_say(tmp_path):
     ]:
         wrong = make(*options, key=cluster_key)
         assert wrong.returncode in (1, 2) and said in wrong.stderr, wrong
-    (tmp_path / "key").write_text(cluster_key)
+    write_key(tmp_path / "key", cluster_key)
     keys = ("--key-file", str(tmp_path / "key"))
     names = "print(gt.ones(1).item(), [session['name'] for session in gt.status().sessions])\n"
     with cluster(1, *keys, worker_options=keys) as (address, _):

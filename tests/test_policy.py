@@ -11,7 +11,7 @@ from pathlib import Path
 
 import gt
 import pytest
-from processes import cluster, embedded_only, run_gt, run_python
+from processes import cluster, embedded_only, run_gt, run_python, write_key
 
 pytestmark = embedded_only
 
@@ -22,7 +22,7 @@ SHOW = "print([(s['name'], s['team'], round(s['share'], 3)) for s in gt.status()
 def keys(tmp_path):
     """Give the options with the cluster's key, and a function for users' keys."""
     path = tmp_path / "key"
-    path.write_text(run_gt("key").stdout)
+    write_key(path, run_gt("key").stdout)
 
     def of_user(user: str, team: str = "") -> str:
         return run_gt("key", "--user", user, "--team", team, "--of-file", str(path)).stdout.strip()
@@ -199,3 +199,29 @@ def test_a_wait_is_explained(tmp_path):
         finally:
             busy.kill()
             busy.communicate()
+
+
+def test_no_part_of_a_users_key_makes_another_key(keys):
+    options, of_user = keys
+    with cluster(1, *options, worker_options=options) as (address, _):
+        ada, bob = of_user("ada", "vision"), of_user("bob")
+        secret, server, proof = (ada.rpartition(":")[2][part : part + 64] for part in (0, 64, 128))
+        others = bob.rpartition(":")[2]
+        forged = [
+            f"gt1-client-{secret}{server}",
+            f"gt1-worker-{secret}{server}",
+            f"gt1-watcher-{secret}{server}",
+            f"gt1-user-bob::{secret}{server}{proof}",
+            f"gt1-user-ada::{secret}{server}{proof}",
+            f"gt1-user-eve:vision:{secret}{server}{proof}",
+            f"gt1-user-ada:vision:{secret}{server}{others[128:]}",
+            f"gt1-user-ada:vision:{secret}{server}{'0' * 64}",
+            f"gt1-{secret}",
+            f"gt1-client-{proof}{server}",
+        ]
+        program = f"import gt; gt.connect('{address}'); print(gt.ones(2).sum().item())"
+        for key in forged:
+            done = run_python(program, GT_KEY=key)
+            assert done.returncode != 0 and "ConnectionError" in done.stderr, (key, done)
+        for key in (ada, bob):
+            assert run_python(program, GT_KEY=key).stdout == "2.0\n"

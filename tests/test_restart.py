@@ -258,11 +258,18 @@ def test_what_is_no_journal_is_refused(tmp_path):
         assert done.returncode == 1
         return done.stderr
 
-    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign").mkdir(mode=0o700)
     (tmp_path / "foreign" / "journal-00000001").write_text("dear diary, " * 10)
     assert "is no journal of a gt server" in refused(tmp_path / "foreign")
     (tmp_path / "file").write_text("")
     assert "file" in refused(tmp_path / "file")
+    (tmp_path / "open").mkdir(mode=0o755)
+    assert "make it private with chmod 700" in refused(tmp_path / "open")
+    (tmp_path / "open").chmod(0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "open")
+    assert "it is a link" in refused(tmp_path / "link")
+    (tmp_path / "open" / "key").write_text("gt1-" + "00" * 32)
+    assert "make it private with chmod 600" in refused(tmp_path / "open")
     with cluster(0, "--state", str(tmp_path / "state")) as (_, processes):
         assert f"in use by another gt server (process {processes[0].pid})" in refused(
             tmp_path / "state"

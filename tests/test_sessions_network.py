@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 
 import gt
 import pytest
-from processes import cluster, embedded_only, run_python
+from processes import cluster, embedded_only, run_python, write_key
 from threads import in_thread
 
 pytestmark = embedded_only
@@ -222,8 +222,8 @@ def test_a_lost_server_ends_its_sessions_alone(served):
 
 def test_a_wrong_key_is_told_and_changes_nothing(tmp_path):
     key, other = tmp_path / "a.key", tmp_path / "b.key"
-    key.write_text(gt._gt.make_key())
-    other.write_text(gt._gt.make_key())
+    write_key(key, gt._gt.make_key())
+    write_key(other, gt._gt.make_key())
     outside = gt.current_session()
     with cluster(0, "--key-file", str(key)) as (address, _):
         with gt.Session(address, key):

@@ -226,3 +226,92 @@ def test_all_of_a_tensor_is_a_view_too():
         leaf = lib.ones(2, requires_grad=True)
         leaf[:].sum().backward()
         assert leaf.grad.tolist() == [1, 1] and not leaf[:].is_leaf
+
+
+#: Changes in place of an expanded tensor: PyTorch writes one value, or the last of several, and
+#: refuses all others.
+EXPANDED = {
+    "row": lambda m, y: y[1].add_(2),
+    "a column": lambda m, y: y.__setitem__((slice(None), 1), 5.0),
+    "an item": lambda m, y: y.__setitem__((0, 0), 5),
+    "rows": lambda m, y: y.__setitem__(slice(0, 2), 5),
+    "a column of values": lambda m, y: y.__setitem__((slice(None), 1), m.arange(3.0)),
+    "all": lambda m, y: y.fill_(7),
+    "zero": lambda m, y: y.zero_(),
+    "mask": lambda m, y: y.__setitem__(y == 0, 5.0),
+    "some of a mask": lambda m, y: y.masked_fill_(y == 1, 2.0),
+    "masked_fill_": lambda m, y: y.masked_fill_(y == 0, 2.0),
+    "index": lambda m, y: y.__setitem__(m.tensor([0, 2], dtype=m.int64), 3.0),
+    "an index of values": lambda m, y: y.__setitem__(
+        m.tensor([0, 2], dtype=m.int64), m.arange(8.0).view(2, 4)
+    ),
+    "index_fill_": lambda m, y: y.index_fill_(0, m.tensor([0], dtype=m.int64), 2.0),
+    "tril_": lambda m, y: y.tril_(),
+    "add_": lambda m, y: y.add_(1),
+    "copy_": lambda m, y: y.copy_(m.ones(3, 4)),
+    "clamp_": lambda m, y: y.clamp_(1),
+    "normal_": lambda m, y: y.normal_(),
+    "index_add_": lambda m, y: y.index_add_(0, m.tensor([0], dtype=m.int64), m.ones(1, 4)),
+}
+
+
+@pytest.mark.parametrize("name", EXPANDED)
+@pytest.mark.filterwarnings("ignore")
+def test_an_expanded_tensor_is_written_as_pytorch_does(name):
+    def outcome(m):
+        x = m.tensor([[0.0, 1.0, 0.0, 3.0]])
+        try:
+            EXPANDED[name](m, x.expand(3, 4))
+        except RuntimeError:
+            return "refused"
+        return x.tolist()
+
+    assert outcome(gt) == outcome(torch)
+
+
+def data_is_shared(m):
+    x, y = m.zeros(4), m.ones(4)
+    view = x[:2]
+    x.data = y
+    view.add_(5)
+    y.add_(1)
+    x.mul_(3)
+    return [x, view, y]
+
+
+def data_of_another_shape(m):
+    x, y = m.zeros(4), m.ones(2, 3)
+    x.data = y[0]
+    x.add_(1)
+    return [x, y]
+
+
+def data_of_a_parameter(m):
+    weight = m.nn.Parameter(m.zeros(2))
+    weight.data = m.ones(2)
+    (weight * 3).sum().backward()
+    return [weight, weight.grad]
+
+
+def memory_of_another(m):
+    x, y = m.zeros(2), m.ones(3)
+    view = x[:1]
+    x.set_(y)
+    x.add_(1)
+    view.add_(4)
+    return [x, y, view]
+
+
+@pytest.mark.parametrize(
+    "program", [data_is_shared, data_of_another_shape, data_of_a_parameter, memory_of_another]
+)
+def test_memory_is_taken_up_as_in_pytorch(program):
+    assert [of.tolist() for of in program(gt)] == [of.tolist() for of in program(torch)]
+
+
+def test_a_long_chain_of_views_is_written():
+    x = view = gt.zeros(8)
+    for _ in range(20_000):
+        view = view.view(8)
+    view.add_(1)
+    assert x.tolist() == [1] * 8

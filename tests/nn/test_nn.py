@@ -13,8 +13,9 @@ class Plain(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(gt.ones(2, 3))
         self.fixed = gt.ones(2)
-        self.layers = [nn.Linear(3, 3), nn.Linear(3, 2, bias=False)]
-        self.table = {"a": nn.Parameter(gt.zeros(1)), "b": gt.ones(1, requires_grad=True)}
+        self.layers = nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 2, bias=False)])
+        self.table = nn.ParameterDict({"a": gt.zeros(1), "b": gt.ones(1, requires_grad=True)})
+        self.not_searched = [nn.Linear(3, 3), {"c": nn.Parameter(gt.zeros(1))}]
         self.sub = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
         self.register_buffer("mean", gt.zeros(2))
 
@@ -27,15 +28,15 @@ def test_parameters_are_found():
     names = [name for name, _ in model.named_parameters()]
     assert names == [
         "weight",
+        "layers.0.weight",
+        "layers.0.bias",
+        "layers.1.weight",
         "table.a",
         "table.b",
         "sub.0.weight",
         "sub.0.bias",
-        "layers.0.weight",
-        "layers.0.bias",
-        "layers.1.weight",
     ]
-    assert [tuple(p.shape) for p in model.parameters()][:4] == [(2, 3), (1,), (1,), (2, 2)]
+    assert [tuple(p.shape) for p in model.parameters()][:4] == [(2, 3), (3, 3), (3,), (2, 3)]
     assert [name for name, _ in model.named_buffers()] == ["mean"]
     assert all(p.requires_grad and p.is_leaf for p in model.parameters())
 

@@ -55,7 +55,10 @@ fn arrange(threads: &mut Threads, tensor: Tensor, gone: &[usize]) -> Result<Arra
     let tensor = if order.iter().copied().eq(0..rank) { tensor } else { tensor.permute(&order) };
     let strides = tensor.strides();
     let repeats = (0..rank).any(|axis| strides[axis] == 0 && tensor.shape()[axis] > 1);
-    arranged(if repeats && tensor.numel() > 0 { tensor } else { tensor.contiguous_with(threads)? }, range)
+    arranged(
+        if repeats && tensor.numel() > 0 { tensor } else { tensor.contiguous_with(threads)? },
+        range,
+    )
 }
 
 /// As [`arrange`], for folds that no order makes a difference to: as the tensor lies in memory, if that

@@ -77,8 +77,8 @@ pub enum NetError {
     #[error("{action} {path}: {error}")]
     File { action: &'static str, path: String, error: std::io::Error },
 
-    #[error("{path} is not safe to keep keys in: {reason}")]
-    UnsafeFolder { path: String, reason: String },
+    #[error("{path} is not safe: {reason}")]
+    UnsafePath { path: String, reason: String },
 
     #[error("shared memory: {0}")]
     SharedMemory(String),

@@ -1,5 +1,5 @@
 //! Authentication: checks each new link's key (ZeroMQ's ZAP, RFC 27) and tags its messages with
-//! the role.
+//! the role, or as a user's.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +14,9 @@ use crate::keys::Key;
 /// The endpoint to which ZeroMQ sends an authentication request for each new link.
 const ENDPOINT: &str = "inproc://zeromq.zap.01";
 
+/// What links of users are tagged with.
+pub(crate) const USER: &str = "user";
+
 /// The interval at which the thread checks whether to stop.
 const PATIENCE_MS: i32 = 100;
 
@@ -24,21 +27,24 @@ pub struct Gatekeeper {
 }
 
 impl Gatekeeper {
-    /// Admits peers that have the key of any role.
+    /// Admits peers that have the key of any role, or of a user.
     pub fn start(context: &Context, key: &Key) -> Result<Gatekeeper, NetError> {
-        let mut roles = Vec::new();
+        let mut tags = vec![(key.users_public()?, USER)];
         for role in [Role::Client, Role::Worker, Role::Watcher] {
-            roles.push((key.link(role)?.own.public, role));
+            tags.push((key.link(role)?.own.public, role.name()));
         }
-        Gatekeeper::admit(context, roles)
+        Gatekeeper::admit(context, tags)
     }
 
     /// Admits workers, which all have this public key.
     pub fn for_workers(context: &Context, public: [u8; 32]) -> Result<Gatekeeper, NetError> {
-        Gatekeeper::admit(context, vec![(public, Role::Worker)])
+        Gatekeeper::admit(context, vec![(public, Role::Worker.name())])
     }
 
-    fn admit(context: &Context, roles: Vec<([u8; 32], Role)>) -> Result<Gatekeeper, NetError> {
+    fn admit(
+        context: &Context,
+        tags: Vec<([u8; 32], &'static str)>,
+    ) -> Result<Gatekeeper, NetError> {
         let socket = context.socket(SocketType::REP).map_err(during("opening the gatekeeper"))?;
         socket.set_rcvtimeo(PATIENCE_MS).map_err(during("setting up the gatekeeper"))?;
         socket.set_linger(0).map_err(during("setting up the gatekeeper"))?;
@@ -50,7 +56,7 @@ impl Gatekeeper {
             .spawn(move || {
                 while !stopping.load(Ordering::Acquire) {
                     if let Ok(frames) = socket.recv_multipart(0) {
-                        answer(&socket, &frames, &roles);
+                        answer(&socket, &frames, &tags);
                     }
                 }
             })
@@ -72,10 +78,10 @@ impl Drop for Gatekeeper {
     }
 }
 
-fn answer(socket: &Socket, frames: &[Vec<u8>], roles: &[([u8; 32], Role)]) {
+fn answer(socket: &Socket, frames: &[Vec<u8>], tags: &[([u8; 32], &'static str)]) {
     let id = frames.get(1).cloned().unwrap_or_default();
-    let (status, text, user): (&[u8], &[u8], &[u8]) = match role_of(frames, roles) {
-        Some(role) => (b"200", b"OK", role.name().as_bytes()),
+    let (status, text, user): (&[u8], &[u8], &[u8]) = match tag_of(frames, tags) {
+        Some(tag) => (b"200", b"OK", tag.as_bytes()),
         None => (b"400", b"unknown key", b""),
     };
     // Fails only when the context is terminated, when the answer is not needed.
@@ -83,10 +89,10 @@ fn answer(socket: &Socket, frames: &[Vec<u8>], roles: &[([u8; 32], Role)]) {
 }
 
 /// The request's frames: version, id, domain, address, identity, mechanism, public key.
-fn role_of(frames: &[Vec<u8>], roles: &[([u8; 32], Role)]) -> Option<Role> {
+fn tag_of(frames: &[Vec<u8>], tags: &[([u8; 32], &'static str)]) -> Option<&'static str> {
     let [version, _, _, _, _, mechanism, key, ..] = frames else { return None };
     if version != b"1.0" || mechanism != b"CURVE" {
         return None;
     }
-    roles.iter().find(|(public, _)| public[..] == key[..]).map(|(_, role)| *role)
+    tags.iter().find(|(public, _)| public[..] == key[..]).map(|(_, tag)| *tag)
 }

@@ -3,14 +3,15 @@
 //! A server without a given key makes one in the user's runtime folder, where that user's workers
 //! and clients on the machine find it. Elsewhere the key comes from a file or `GT_KEY`.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::address::Address;
 use crate::error::NetError;
 use crate::keys::Key;
+use crate::private;
 
 /// The file of a key that its server made; deleted on drop.
 pub struct KeyFile {
@@ -26,6 +27,7 @@ impl Drop for KeyFile {
 /// The key that the user gives: in a file, or else in `GT_KEY`.
 pub fn given(key_file: Option<&Path>) -> Result<Option<Key>, NetError> {
     if let Some(path) = key_file {
+        private::named_file(path)?;
         let text = fs::read_to_string(path).map_err(|error| file_error("reading", path, error))?;
         return Key::parse(&text).map(Some);
     }
@@ -88,24 +90,8 @@ pub fn runtime_folder() -> Result<PathBuf, NetError> {
         Some(base) if Path::new(&base).is_dir() => Path::new(&base).join("gt"),
         _ => std::env::temp_dir().join(format!("gt-{user}")),
     };
-    match DirBuilder::new().mode(0o700).create(&folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            return Err(file_error("making", &folder, error));
-        }
-        _ => {}
-    }
-    let meta =
-        fs::symlink_metadata(&folder).map_err(|error| file_error("reading", &folder, error))?;
-    let reason = if !meta.is_dir() {
-        "it is not a folder"
-    } else if meta.uid() != user {
-        "it belongs to another user"
-    } else if meta.permissions().mode() & 0o077 != 0 {
-        "others may enter it; make it private with chmod 700"
-    } else {
-        return Ok(folder);
-    };
-    Err(NetError::UnsafeFolder { path: folder.display().to_string(), reason: reason.into() })
+    private::folder(&folder)?;
+    Ok(folder)
 }
 
 fn file_error(action: &'static str, path: &Path, error: std::io::Error) -> NetError {

@@ -2,8 +2,10 @@
 //!
 //! A server has one cluster key, 32 random bytes. The CURVE key pairs of the server and of each
 //! role are derived from it, so the cluster key grants every role. A role's key holds only that
-//! role's pair and the server's public key. A user's key is a client's key with a badge, which
-//! proves who the user is: a hash of the user's name and team, keyed with the cluster key.
+//! role's pair and the server's public key. A user's key holds the pair of all users, which is good for
+//! clients alone, and a badge, which proves who the user is: a hash of the user's name and team,
+//! keyed with the cluster key. A link with the users' pair must show a badge, so that no part of a
+//! user's key makes a key without a name.
 
 use gt_ir::message::{Badge, Role};
 
@@ -88,9 +90,20 @@ impl Key {
         };
         let (user, team) = (user.to_string(), team.to_string());
         let proof = prove(cluster, &user, &team);
-        let link = self.link(Role::Client)?;
         let badge = Badge { user, team, proof };
-        Ok(Key::User { badge, secret: link.own.secret, server: link.server })
+        let server = derive(cluster, "server").public;
+        Ok(Key::User { badge, secret: users_pair(cluster).secret, server })
+    }
+
+    /// The public key of all links of users, which only a cluster key tells.
+    ///
+    /// # Errors
+    /// This is no cluster key.
+    pub fn users_public(&self) -> Result<[u8; 32], NetError> {
+        match self {
+            Key::Cluster(cluster) => Ok(users_pair(cluster).public),
+            _ => Err(NetError::WrongRole { given: self.kind(), wanted: "cluster" }),
+        }
     }
 
     /// The badge of a user's key.
@@ -201,6 +214,11 @@ fn prove(cluster: &[u8; 32], user: &str, team: &str) -> [u8; 32] {
     keyed_hash(cluster, &format!("gt badge 1: {user}/{team}"))
 }
 
+/// The pair of all users' links.
+fn users_pair(cluster: &[u8; 32]) -> KeyPair {
+    derive(cluster, "user")
+}
+
 /// Derives a pair from a cluster key.
 fn derive(cluster: &[u8; 32], purpose: &str) -> KeyPair {
     pair(keyed_hash(cluster, &format!("gt link key 1: {purpose}")))
@@ -276,7 +294,11 @@ mod tests {
         let key = Key::generate();
         let ada = key.of_user("ada", "vision").unwrap();
         assert_eq!(Key::parse(&ada.to_text()).unwrap(), ada);
-        assert!(ada.link(Role::Client).unwrap().own == key.link(Role::Client).unwrap().own);
+        let own = ada.link(Role::Client).unwrap().own;
+        assert!(own.public == key.users_public().unwrap());
+        for role in ROLES {
+            assert!(own.public != key.link(role).unwrap().own.public, "{role:?}");
+        }
         assert!(ada.link(Role::Worker).is_err() && ada.of_user("bob", "").is_err());
         let badge = ada.badge().unwrap();
         assert!(key.proves(badge) && !Key::generate().proves(badge));

@@ -2,7 +2,7 @@
 //!
 //! - [`server`], [`dealer`]: the two ends of a link, over ZeroMQ; [`peers`]: links between workers.
 //! - [`keys`]: which peers may connect, in which role; [`gatekeeper`]: authentication; [`keyring`]:
-//!   the storage of keys.
+//!   the storage of keys; [`private`]: paths that nobody else may use.
 //! - [`local`]: messages over a Unix socket; [`registry`]: the dispatchers on this machine.
 //! - [`address`]: server addresses; [`lock`]: one server per address; [`probe`]: what else listens.
 //! - [`wake`]: wakes a thread that waits on a socket.
@@ -27,6 +27,7 @@ pub mod local;
 mod lock;
 mod monitor;
 pub mod peers;
+pub mod private;
 mod probe;
 pub mod process;
 pub mod registry;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
+use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,18 +13,27 @@ use zmq::{Context, PollEvents, Socket, SocketType};
 use crate::address::Address;
 use crate::codec::{DATA_FRAME, MAX_FRAMES};
 use crate::error::{NetError, during};
-use crate::gatekeeper::Gatekeeper;
+use crate::gatekeeper::{self, Gatekeeper};
 use crate::keys::Key;
 use crate::lock::AddressLock;
+use crate::private;
 use crate::{HEARTBEAT, SILENCE};
 
 /// A link, by the routing id that the socket gave it.
 pub type LinkId = Vec<u8>;
 
+/// What a link's key proves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Proven {
+    pub role: Role,
+    /// Whether it is a user's key, whose badge must say who.
+    pub is_user: bool,
+}
+
 /// An event on the server's socket.
 pub enum Event {
-    /// A message; the role is proven by the link's key, or `None` on a server without keys.
-    Message { link: LinkId, role: Option<Role>, frames: Vec<Bytes> },
+    /// A message; who sent it is proven by the link's key, or `None` on a server without keys.
+    Message { link: LinkId, proven: Option<Proven>, frames: Vec<Bytes> },
     /// The link is lost.
     Disconnected(LinkId),
 }
@@ -57,6 +67,9 @@ impl ServerLink {
     /// The address is in use or cannot be bound.
     pub fn bind(address: &Address, key: Option<&Key>) -> Result<ServerLink, NetError> {
         let lock = AddressLock::take(address)?;
+        if let Address::Ipc { path } = address {
+            private::socket(Path::new(path))?;
+        }
         let context = Context::new();
         let gatekeeper = key.map(|key| Gatekeeper::start(&context, key)).transpose()?;
         let mut socket = context.socket(SocketType::ROUTER).map_err(during("opening a socket"))?;
@@ -126,14 +139,14 @@ impl ServerLink {
             }
             let link = first.to_vec();
             let mut frames = Vec::new();
-            let mut role = None;
+            let mut proven = None;
             let mut more = first.get_more();
             while more {
                 let mut frame = zmq::Message::new();
                 // The frames of a message arrive together.
                 self.socket.recv(&mut frame, 0).map_err(during("receiving"))?;
                 more = frame.get_more();
-                role = frame.gets("User-Id").and_then(role_from_name);
+                proven = frame.gets("User-Id").and_then(proven_by);
                 if frames.len() <= MAX_FRAMES {
                     frames.push(to_bytes(frame));
                 }
@@ -143,10 +156,10 @@ impl ServerLink {
                 return Ok(Some(Event::Disconnected(link)));
             }
             // On a server with keys, a link without a role was not admitted.
-            if frames.len() > MAX_FRAMES || (self.secure && role.is_none()) {
+            if frames.len() > MAX_FRAMES || (self.secure && proven.is_none()) {
                 continue;
             }
-            return Ok(Some(Event::Message { link, role, frames }));
+            return Ok(Some(Event::Message { link, proven, frames }));
         }
     }
 
@@ -240,8 +253,12 @@ pub(crate) fn to_bytes(frame: zmq::Message) -> Bytes {
     if frame.len() < 256 { Bytes::copy_from_slice(&frame) } else { Bytes::from_owner(Frame(frame)) }
 }
 
-fn role_from_name(name: &str) -> Option<Role> {
-    [Role::Client, Role::Worker, Role::Watcher].into_iter().find(|role| role.name() == name)
+fn proven_by(tag: &str) -> Option<Proven> {
+    if tag == gatekeeper::USER {
+        return Some(Proven { role: Role::Client, is_user: true });
+    }
+    let mut roles = [Role::Client, Role::Worker, Role::Watcher].into_iter();
+    roles.find(|role| role.name() == tag).map(|role| Proven { role, is_user: false })
 }
 
 pub(crate) fn notify_of_lost_links(socket: &mut Socket) -> Result<(), NetError> {

@@ -10,7 +10,7 @@ use gt_net::NetError;
 use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::keys::Key;
-use gt_net::server::{Event, ServerLink};
+use gt_net::server::{Event, Proven, ServerLink};
 
 const LIMIT: Duration = Duration::from_secs(5);
 
@@ -62,10 +62,10 @@ fn roles_are_what_keys_prove_and_lost_links_are_noticed() {
         let limited = key.limited(role).unwrap();
         let mut peer = connect(&address, role, Some(&limited)).unwrap();
         peer.send(&[Bytes::from_static(b"hello"), Bytes::from(vec![1; 100_000])]).unwrap();
-        let Event::Message { link, role: proven, frames } = next(&mut server) else {
+        let Event::Message { link, proven, frames } = next(&mut server) else {
             panic!("a message")
         };
-        assert_eq!(proven, Some(role));
+        assert_eq!(proven, Some(Proven { role, is_user: false }));
         assert_eq!((frames[0].len(), frames[1].len()), (5, 100_000));
         assert!(server.send(&link, frames, 1 << 30).unwrap());
         assert_eq!(peer.receive(LIMIT, Wakeup::None).unwrap().unwrap().len(), 2);

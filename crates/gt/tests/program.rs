@@ -103,3 +103,34 @@ fn what_depends_on_more_than_the_inputs_is_no_program() {
     // Nothing is left behind: the next recording is whole.
     assert!(program_of(&inputs, combined).is_some());
 }
+
+#[test]
+fn a_program_that_reads_nothing_waits_for_room_by_itself() {
+    let session = gt::embedded(1).unwrap();
+    let mut weight = row(&session, &[1.0, 2.0]);
+    for _ in 0..300_000 {
+        weight = weight.mul(1.0).unwrap();
+    }
+    assert_eq!(numbers(&weight), [1.0, 2.0]);
+}
+
+#[test]
+fn an_answer_is_taken_once_and_a_dropped_request_leaves_nothing() {
+    let session = gt::embedded(1).unwrap();
+    let tensor = row(&session, &[1.0, 2.0]).add(1.0).unwrap();
+    let asked = tensor.ask().unwrap();
+    assert_eq!(asked.wait(&mut || false).unwrap().element(1).as_f64(), 3.0);
+    assert!(asked.wait(&mut || false).is_err());
+    for _ in 0..100 {
+        drop(tensor.ask().unwrap());
+    }
+    assert_eq!(numbers(&tensor), [2.0, 3.0]);
+}
+
+#[test]
+fn integers_that_float64_cannot_hold_are_not_rounded() {
+    let session = gt::embedded(1).unwrap();
+    let large = Tensor::from_slice(&session, &[(1i64 << 53) + 1], &[1]).unwrap();
+    assert!(large.to_vec().unwrap_err().to_string().contains("more digits than float64 holds"));
+    assert_eq!(large.fetch().unwrap().element(0).as_i64(), (1 << 53) + 1);
+}

@@ -75,9 +75,9 @@ def _check_unpacked(name: str, members: list[zipfile.ZipInfo]) -> None:
     limit = _gt.parse_size(given) if given else max(1 << 30, 100 * packed)
     if unpacked > limit:
         raise ValueError(
-            f"{name}: its arrays take {unpacked / 1e6:.1f} MB unpacked, {packed / 1e6:.1f} MB as they "
-            f"are; the limit is {limit / 1e6:.1f} MB\n  hint: GT_UNPACK_LIMIT=16GB sets another one, if "
-            "you trust the file"
+            f"{name}: its arrays take {unpacked / 1e6:.1f} MB unpacked, {packed / 1e6:.1f} MB in "
+            f"the file; the limit is {limit / 1e6:.1f} MB\n  hint: if you trust the file, "
+            "GT_UNPACK_LIMIT=16GB sets another one"
         )
 
 

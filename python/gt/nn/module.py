@@ -33,10 +33,10 @@ _HOOK_TABLES = (
 class Module(Tree, States, Compilable):
     """Something with parameters that computes.
 
-    Parameters, buffers and modules that are assigned as attributes are found by themselves; those in
-    plain lists and dicts are not, as in PyTorch: use `gt.nn.ModuleList`, `ParameterList` and their
-    like. A tensor that was made with `requires_grad=True` counts as a parameter. A model may also
-    fill `self._parameters` with a list.
+    Parameters, buffers and modules that are assigned as attributes are found by themselves; those
+    in plain lists and dicts are not, as in PyTorch: use `gt.nn.ModuleList`, `ParameterList` and
+    their like. A tensor that was made with `requires_grad=True` counts as a parameter. A model may
+    also fill `self._parameters` with a list.
     """
 
     training: bool

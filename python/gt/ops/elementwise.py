@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import gt
 from gt._gt import Tensor, element_of, primitives
 from gt.ops.annotations import Number

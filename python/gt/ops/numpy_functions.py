@@ -67,7 +67,7 @@ def _all(x: Tensor, axis: Any, keepdims: bool, ddof: float) -> Tensor:
 
 def _prod(x: Tensor, axis: Any, keepdims: bool, ddof: float) -> Tensor:
     axes = _over(axis, x)
-    for one in sorted((a % x.ndim for a in ((axes,) if isinstance(axes, int) else axes)))[::-1]:
+    for one in sorted(a % x.ndim for a in ((axes,) if isinstance(axes, int) else axes))[::-1]:
         x = x.prod(one, keepdim=keepdims)
     return x
 

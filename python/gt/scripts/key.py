@@ -1,8 +1,11 @@
 """`gt key`: make a key for a cluster, a role or a user."""
 
 import argparse
+import os
+import stat
 import sys
 from pathlib import Path
+from typing import Any
 
 from gt import _gt
 
@@ -28,11 +31,24 @@ def main(argv: list[str] | None = None) -> int:
         cluster = args.of
         if args.of_file:
             cluster = sys.stdin.read() if args.of_file == "-" else Path(args.of_file).read_text()
-        print(_gt.make_key(args.role, cluster, args.user, args.team))
+        key = _gt.make_key(args.role, cluster, args.user, args.team)
+        _make_private(sys.stdout)
+        print(key)
     except (ConnectionError, OSError, ValueError) as error:
         print(f"gt key: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _make_private(out: Any) -> None:
+    """Keep others from a file that the key is written to: `gt key > cluster.key`."""
+    try:
+        written = out.fileno()
+        if stat.S_ISREG(os.fstat(written).st_mode):
+            os.fchmod(written, 0o600)
+    except (OSError, ValueError):
+        # No file, or not this user's: who reads the key refuses it if others may.
+        pass
 
 
 if __name__ == "__main__":

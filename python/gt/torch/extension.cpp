@@ -141,7 +141,8 @@ void take(const c10::IValue& value, Arguments& to) {
     return;
   } else if (value.isDevice()) {
     taken.kind = Kind::Device;
-    taken.value = static_cast<uint64_t>(value.toDevice().type());
+    const auto device = value.toDevice();
+    taken.value = static_cast<uint64_t>(device.type()) << 8 | static_cast<uint8_t>(device.index());
   } else if (!value.isNone()) {
     taken.kind = Kind::Other;
   }

@@ -45,8 +45,8 @@ def check_slope(name: str, input: Tensor, slope: float, inplace: bool) -> None:
     """Raise where a result in place would not tell which values were negative."""
     if inplace and slope < 0 and input.requires_grad and gt.is_grad_enabled():
         raise RuntimeError(
-            f"{name}: a negative slope, {slope}, has no gradient in place: the result does not tell "
-            f"which values were negative\n  hint: use {name.rstrip('_')}"
+            f"{name}: a negative slope, {slope}, has no gradient in place: the result does not "
+            f"tell which values were negative\n  hint: use {name.rstrip('_')}"
         )
 
 

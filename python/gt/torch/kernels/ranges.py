@@ -9,7 +9,7 @@ import torch
 import gt
 from gt._gt import torch_device
 from gt.torch import dtypes
-from gt.torch.kernels import kernel, memory, raw
+from gt.torch.kernels import memory, raw
 from gt.torch.kernels.creation import check_device, check_layout
 
 

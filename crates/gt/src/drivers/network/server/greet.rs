@@ -2,7 +2,7 @@
 //! and others are turned away.
 
 use gt_ir::message::{Hello, Message, Resume, Role, Welcome};
-use gt_net::server::LinkId;
+use gt_net::server::{LinkId, Proven};
 use gt_net::{NetError, codec};
 
 use super::Server;
@@ -14,7 +14,7 @@ impl Server {
     pub(super) fn greet(
         &mut self,
         link: &LinkId,
-        role: Option<Role>,
+        proven: Option<Proven>,
         hello: &mut Hello,
     ) -> Result<bool, NetError> {
         if let Some(badge) = &hello.badge
@@ -27,9 +27,15 @@ impl Server {
             self.turn_away(link, reason, "its key proves nothing")?;
             return Ok(false);
         }
+        if hello.badge.is_none() && proven.is_some_and(|proven| proven.is_user) {
+            let reason = "the key is part of a user's key, and does not say whose\n  hint: use the whole key, as `gt key --user` printed it".to_string();
+            self.turn_away(link, reason, "its key names nobody")?;
+            return Ok(false);
+        }
         if self.peers.id(link).is_some() {
             return Ok(true);
         }
+        let role = proven.map(|proven| proven.role);
         match hello.resume.take() {
             Some(resume) if role.unwrap_or(hello.role) == Role::Client => {
                 let greeting = Box::new((hello.clone(), *resume));

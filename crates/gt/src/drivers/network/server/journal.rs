@@ -13,6 +13,7 @@ use gt_ir::message::{Hello, PROTOCOL_VERSION, Resume, schema};
 use gt_journal::{Folder, Writer};
 use gt_net::NetError;
 use gt_net::keys::Key;
+use gt_net::private;
 use gt_net::server::LinkId;
 use gt_net::wake::Wake;
 
@@ -82,12 +83,11 @@ pub(super) fn key(folder: &Path) -> Result<Key, NetError> {
         let path = path.display().to_string();
         move |error| NetError::File { action, path, error }
     };
-    match fs::read_to_string(&path) {
-        Ok(text) => return Key::parse(&text),
-        Err(missing) if missing.kind() == std::io::ErrorKind::NotFound => {}
-        Err(other) => return Err(error("reading")(other)),
+    private::folder(folder)?;
+    if fs::symlink_metadata(&path).is_ok() {
+        private::own_file(&path)?;
+        return Key::parse(&fs::read_to_string(&path).map_err(error("reading"))?);
     }
-    fs::create_dir_all(folder).map_err(error("writing"))?;
     let key = Key::generate();
     let mut options = fs::OpenOptions::new();
     let mut file =
@@ -106,6 +106,7 @@ fn meaning() -> u64 {
 /// # Errors
 /// The folder cannot be used, or the journal not be read.
 pub(super) fn open(path: &Path) -> Result<(Folder, History), NetError> {
+    private::folder(path)?;
     let (folder, contents) = Folder::open(path, meaning()).map_err(start_error)?;
     let mut history = History::default();
     let count = contents.records.len();

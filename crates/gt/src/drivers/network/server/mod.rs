@@ -25,7 +25,7 @@ use gt_ir::message::{Message, Role};
 use gt_ir::snapshot::{Backup, Owner, Unkept};
 use gt_net::keyring::KeyFile;
 use gt_net::keys::Key;
-use gt_net::server::{Event, LinkId, ServerLink};
+use gt_net::server::{Event, LinkId, Proven, ServerLink};
 use gt_net::{NetError, codec, keyring, shm};
 
 use self::journal::{Later, ServerJournal};
@@ -212,7 +212,7 @@ impl Server {
         for _ in 0..ROUND {
             let Some(event) = self.link.try_receive()? else { break };
             match event {
-                Event::Message { link, role, frames } => self.receive(link, role, frames)?,
+                Event::Message { link, proven, frames } => self.receive(link, proven, frames)?,
                 Event::Disconnected(_) if self.has_stood_still() => return Ok(false),
                 Event::Disconnected(link) => {
                     self.journal.iter_mut().for_each(|journal| journal.forget(&link));
@@ -290,7 +290,7 @@ impl Server {
     fn receive(
         &mut self,
         link: LinkId,
-        role: Option<Role>,
+        proven: Option<Proven>,
         frames: Vec<Bytes>,
     ) -> Result<(), NetError> {
         let mut message = match codec::decode(&frames) {
@@ -303,7 +303,7 @@ impl Server {
             }
         };
         if let Message::Hello(hello) = &mut message
-            && !self.greet(&link, role, hello)?
+            && !self.greet(&link, proven, hello)?
         {
             return Ok(());
         }
