@@ -58,7 +58,8 @@ impl SimDriver {
         for message in world.receive(self.client) {
             match message {
                 Message::Done(weight) => {
-                    self.in_flight.fetch_sub(weight, Ordering::Relaxed);
+                    let before = self.in_flight.load(Ordering::Relaxed);
+                    self.in_flight.store(before.saturating_sub(weight), Ordering::Relaxed);
                 }
                 // The dispatcher was started again.
                 Message::Welcome(welcome) if welcome.is_renewed => {

@@ -80,7 +80,10 @@ impl ClientEnd {
     pub fn receive(&self, message: Message) {
         match message {
             Message::Done(weight) => {
-                let before = self.in_flight.fetch_sub(weight, Ordering::Relaxed);
+                let given = |open: u64| Some(open.saturating_sub(weight));
+                let before =
+                    self.in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, given);
+                let before = before.unwrap_or_else(|before| before);
                 if before <= weight {
                     self.work.store(0, Ordering::Relaxed);
                 }

@@ -194,7 +194,10 @@ impl Shared {
     fn handle(&self, state: &mut ClientState, message: Message) {
         match message {
             Message::Done(weight) => {
-                self.in_flight.fetch_sub(weight, Ordering::Relaxed);
+                // More may be given back than is known to be in flight, as after a server was started
+                // again: that is no reason to wait for ever.
+                let given = |open: u64| Some(open.saturating_sub(weight));
+                let _ = self.in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, given);
             }
             Message::Value { request, result } => {
                 let is_large = |content: &Content| content.meta().bytes() as u64 >= LARGE_VALUE;
