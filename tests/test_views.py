@@ -315,3 +315,62 @@ def test_a_long_chain_of_views_is_written():
         view = view.view(8)
     view.add_(1)
     assert x.tolist() == [1] * 8
+
+
+def an_expanded_tensor_without_its_base(m):
+    y = m.zeros(4).expand(3, 4)
+    y[0, 1] = 9
+    return [y]
+
+
+def windows(m):
+    x = m.arange(4.0)
+    found = x.unfold(0, 2, 1)
+    found[0, 1] = 9
+    found[2].fill_(5)
+    return [x, found]
+
+
+def a_transposed_base_that_is_gone(m):
+    y = m.arange(6.0).reshape(2, 3).t()
+    y[0].expand(2, 2).fill_(9)
+    return [y]
+
+
+def gradients_through_an_expanded_row(m):
+    x, w = m.tensor([1.0, 2.0, 3.0]), m.ones(3, requires_grad=True)
+    x.expand(2, 3)[0].mul_(w)
+    x.sum().backward()
+    return [w.grad, x.detach()]
+
+
+def history_after_data(m):
+    x, y, w = m.zeros(3), m.ones(3), m.full((3,), 2.0, requires_grad=True)
+    x.data = y
+    x.mul_(w)
+    x.sum().backward()
+    return [w.grad, x.detach(), y]
+
+
+def data_twice(m):
+    x = m.ones(4)
+    x.data = m.ones(4)
+    view = x.reshape(2, 2)
+    x.data = m.zeros(6)
+    x.add_(1)
+    return [view, x]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        an_expanded_tensor_without_its_base,
+        windows,
+        a_transposed_base_that_is_gone,
+        gradients_through_an_expanded_row,
+        history_after_data,
+        data_twice,
+    ],
+)
+def test_overlapping_views_and_data(program):
+    assert [of.tolist() for of in program(gt)] == [of.tolist() for of in program(torch)]

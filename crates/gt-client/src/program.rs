@@ -10,6 +10,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use gt_ir::instruction::{Operands, Results};
+use gt_ir::number::Numbers;
 use gt_ir::{Attributes, Instruction, Meta, Operand, Operation, Scalar, TensorId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -109,7 +110,9 @@ impl Recorder {
         for (place, operand) in instruction.operands.iter().enumerate() {
             operands.push(match operand {
                 Operand::Scalar(scalar) => {
+                    // A number that the operation converts stands for itself alone.
                     if let Scalar::Float(value) = scalar
+                        && matches!(instruction.operation.numbers, Numbers::Converted)
                         && let Some(which) = self.numbers.iter().position(|of| of == value)
                     {
                         numbers.push((place, which));

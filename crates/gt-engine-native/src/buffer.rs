@@ -141,7 +141,7 @@ fn round(bytes: usize) -> Option<usize> {
     let step = (bytes.checked_next_power_of_two()? / 16).max(ALIGN);
     let step = if bytes <= LARGEST_KEPT { step } else { ALIGN };
     let capacity = bytes.checked_next_multiple_of(step)?;
-    (capacity <= isize::MAX as usize - ALIGN).then_some(capacity)
+    (capacity <= isize::MAX as usize - processor::HUGE_PAGE).then_some(capacity)
 }
 
 fn class(capacity: usize) -> Option<usize> {

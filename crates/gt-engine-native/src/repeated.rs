@@ -64,16 +64,26 @@ pub fn fold<T: Number, F: Fold<T>>(
         let mut values = Vec::new();
         for (index, out) in out.chunks_exact_mut(inner).enumerate() {
             let start = (piece * step + index) * reduced * inner;
-            let mut totals = vec![F::START_TOTAL; inner];
-            for first in (0..reduced).step_by(rows) {
-                let count = rows.min(reduced - first);
-                let from = start + first * inner;
-                values.clear();
-                elements.0.read(from..from + count * inner, &mut values);
-                fold::add_piece::<T, F>(&values, count, &mut totals);
-            }
-            for (out, total) in out.iter_mut().zip(totals) {
-                out.write(F::finish(total, reduced));
+            for (strip, out) in out.chunks_mut(fold::COLUMNS).enumerate() {
+                let start = start + strip * fold::COLUMNS;
+                let mut totals = vec![F::START_TOTAL; out.len()];
+                for first in (0..reduced).step_by(rows) {
+                    let count = rows.min(reduced - first);
+                    values.clear();
+                    if out.len() == inner {
+                        let from = start + first * inner;
+                        elements.0.read(from..from + count * inner, &mut values);
+                    } else {
+                        for row in first..first + count {
+                            let from = start + row * inner;
+                            elements.0.read(from..from + out.len(), &mut values);
+                        }
+                    }
+                    fold::add_piece::<T, F>(&values, count, &mut totals);
+                }
+                for (out, total) in out.iter_mut().zip(totals) {
+                    out.write(F::finish(total, reduced));
+                }
             }
         }
     });

@@ -27,11 +27,17 @@ pub enum Numbers {
 }
 
 impl Numbers {
-    /// Replaces the numbers among operands by those that the operation is to compute with.
+    /// Replaces the numbers among operands by those that the operation is to compute with, given the
+    /// default dtype.
     ///
     /// # Errors
     /// A number that the dtype cannot hold, where it must.
-    pub fn convert(self, operation: &'static str, operands: &mut [Operand<Meta>]) -> Result<()> {
+    pub fn convert(
+        self,
+        operation: &'static str,
+        operands: &mut [Operand<Meta>],
+        default: DType,
+    ) -> Result<()> {
         if !operands.iter().any(|operand| matches!(operand, Operand::Scalar(_))) {
             return Ok(());
         }
@@ -40,6 +46,11 @@ impl Numbers {
             Numbers::Rounded | Numbers::Exponent | Numbers::Limits => promote(operands),
             Numbers::Stored(dtype) => dtype(operands),
         };
+        // What integers and numbers become together is the default dtype.
+        let is_float =
+            |operand: &Operand<Meta>| operand.tensor().is_some_and(|meta| !meta.dtype.is_exact());
+        let by_default = dtype == DType::F32 && !operands.iter().any(is_float);
+        let dtype = if by_default { default } else { dtype };
         for (index, operand) in operands.iter_mut().enumerate() {
             let Operand::Scalar(number) = operand else { continue };
             *number = match self {
@@ -174,7 +185,7 @@ mod tests {
         let meta = Meta::new(dtype, Shape::new(&[2]).unwrap());
         let mut operands = vec![Operand::Tensor(meta)];
         operands.extend(given.iter().map(|number| Operand::Scalar(*number)));
-        numbers.convert("test", &mut operands)?;
+        numbers.convert("test", &mut operands, DType::F32)?;
         let found = operands[1..].iter().map(|operand| match operand {
             Operand::Scalar(number) => *number,
             Operand::Tensor(_) => unreachable!(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 from gt._gt import Tensor, faces
@@ -87,7 +88,7 @@ Tensor.__reversed__ = _reversed
 
 def _contains(self: Tensor, element: Any) -> bool:
     """Return whether any value of the tensor is `element`, a number or a tensor."""
-    if not isinstance(element, (Tensor, int, float, complex)):
+    if not isinstance(element, (Tensor, numbers.Number)):
         kind = type(element).__name__
         raise RuntimeError(f"in: a tensor contains numbers and tensors, not objects of type {kind}")
     return bool((self == element).any())

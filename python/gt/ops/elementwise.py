@@ -25,11 +25,16 @@ def _scaled(
 ) -> Tensor | Number:
     if isinstance(alpha, int) and alpha == 1:
         return other
-    dtypes = [operand.dtype for operand in (input, other) if isinstance(operand, Tensor)]
-    is_whole = not any(dtype.is_floating_point or dtype.is_complex for dtype in dtypes)
-    if is_whole and not isinstance(alpha, int):
-        raise TypeError(f"{name}: alpha must be an int for tensors of {dtypes[0]}, not {alpha}")
-    if all(dtype == gt.bool for dtype in dtypes) and isinstance(other, Tensor):
+
+    def is_whole(operand: Tensor | Number) -> bool:
+        if isinstance(operand, Tensor):
+            return not (operand.is_floating_point() or operand.is_complex())
+        return not isinstance(operand, float | complex)
+
+    if is_whole(input) and is_whole(other) and isinstance(alpha, float | complex):
+        raise TypeError(f"{name}: alpha must be an int for integers, not {alpha}")
+    operands = [operand for operand in (input, other) if isinstance(operand, Tensor)]
+    if isinstance(other, Tensor) and all(operand.dtype == gt.bool for operand in operands):
         return other & bool(alpha)
     return other * alpha
 

@@ -89,16 +89,19 @@ _FOLDS: dict[str, Callable[[Tensor, Any, bool, float], Tensor]] = {
 
 
 def _fold(name: str) -> Callable[..., Any]:
-    def folded(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, correction=None):
-        result = _FOLDS[name](
-            _as_dtype(a, dtype), axis, keepdims, ddof if correction is None else correction
-        )
-        return _into(out, result)
+    def spread(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, correction=None):
+        beside = ddof if correction is None else correction
+        return _into(out, _FOLDS[name](_as_dtype(a, dtype), axis, keepdims, beside))
+
+    def total(a, axis=None, dtype=None, out=None, keepdims=False):
+        return spread(a, axis, dtype, out, keepdims=keepdims)
 
     def extreme(a, axis=None, out=None, keepdims=False):
-        return folded(a, axis, None, out, keepdims=keepdims)
+        return spread(a, axis, None, out, keepdims=keepdims)
 
-    return folded if name in ("sum", "mean", "prod", "var", "std") else extreme
+    if name in ("var", "std"):
+        return spread
+    return total if name in ("sum", "mean", "prod") else extreme
 
 
 def _cumulative(name: str) -> Callable[..., Any]:
@@ -117,14 +120,21 @@ def _place(name: str) -> Callable[..., Any]:
     return place
 
 
-def _clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None):
+def _clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, dtype=None):
+    a = _as_dtype(a, dtype)
     low, high = a_min if min is None else min, a_max if max is None else max
     result = a if low is None and high is None else gt.clamp(a, low, high)
     return _into(out, result)
 
 
 def _round(a, decimals=0, out=None):
-    return _into(out, a.round(decimals=decimals) if a.is_floating_point() else a.clone())
+    if a.is_floating_point():
+        return _into(out, a.round(decimals=decimals))
+    if a.is_complex() or decimals < 0:
+        import numpy as np
+
+        return np.round(np.asarray(a), decimals, out)
+    return _into(out, a.clone())
 
 
 def _size(a, axis=None):

@@ -136,6 +136,14 @@ impl Session {
         if self.is_full() { self.wait_by_caller() } else { Ok(()) }
     }
 
+    /// As [`Session::make_room`], for data. An interpreter waits before it calls; an error shows when a
+    /// value is asked for.
+    pub(crate) fn make_room_for_data(&self) {
+        if self.is_full() && self.0.room.get().is_none() {
+            let _ = self.wait_for_room(&mut || false);
+        }
+    }
+
     #[cold]
     fn wait_by_caller(&self) -> Result<()> {
         match self.0.room.get() {

@@ -24,11 +24,13 @@ impl Record {
         options: BackwardOptions,
     ) -> Result<SmallVec<[(usize, Tensor); 3]>> {
         self.check_derived()?;
+        let given = grads.iter().flatten().next().expect("a gradient has arrived");
+        // Before a lock is taken, and outside of the rules, which cannot fail.
+        given.session().make_room()?;
         let mut guard = lock(&self.saved);
         let Some(saved) = guard.as_ref() else {
             return Err(given_up(self.operation.name));
         };
-        let given = grads.iter().flatten().next().expect("a gradient has arrived");
         let holomorphic = self.operation.complex == Complex::Holomorphic;
         let mut graph = Recording { session: given.session(), vars: Vec::with_capacity(12) };
         let first = match &grads[0] {
@@ -157,7 +159,7 @@ impl Graph for Recording {
                 .map(|operand| operand.map(|var| &self.vars[var.0 as usize]))
                 .collect();
             if operation.further.is_some() {
-                Tensor::apply_several(&self.session, operation, &operands, attributes)
+                Tensor::compute_several(&self.session, operation, &operands, attributes)
                     .map(SmallVec::from_vec)
             } else {
                 Tensor::compute(&self.session, operation, &operands, attributes)

@@ -33,6 +33,7 @@ impl Tensor {
         operands: &[Operand<&Tensor>],
         attributes: Attributes,
     ) -> Result<Tensor> {
+        session.make_room()?;
         if let [Operand::Tensor(base)] = operands
             && is_view(operation)
         {
@@ -43,7 +44,8 @@ impl Tensor {
         Tensor::compute(session, operation, operands, attributes)
     }
 
-    /// As [`Tensor::apply`], but the result shares no memory with the operand.
+    /// As [`Tensor::apply`], but the result shares no memory with the operand, and nothing is waited
+    /// for: whoever builds several instructions at once makes room before.
     ///
     /// # Errors
     /// As for [`Tensor::apply`].
@@ -54,7 +56,6 @@ impl Tensor {
         operands: &[Operand<&Tensor>],
         attributes: Attributes,
     ) -> Result<Tensor> {
-        session.make_room()?;
         let call = Call::autocast(operation, operands, &attributes)?;
         if operation.further.is_some() {
             let mut results = call.issue_several(session, operation, attributes)?;
@@ -75,6 +76,17 @@ impl Tensor {
         attributes: Attributes,
     ) -> Result<Vec<Tensor>> {
         session.make_room()?;
+        Tensor::compute_several(session, operation, operands, attributes)
+    }
+
+    /// As [`Tensor::apply_several`], without a wait for room.
+    #[track_caller]
+    pub(crate) fn compute_several(
+        session: &Session,
+        operation: &'static Operation,
+        operands: &[Operand<&Tensor>],
+        attributes: Attributes,
+    ) -> Result<Vec<Tensor>> {
         let call = Call::autocast(operation, operands, &attributes)?;
         call.issue_several(session, operation, attributes)
     }
@@ -203,7 +215,7 @@ impl Call {
         }
         let mut metas: SmallVec<[Operand<Meta>; 3]> =
             self.operands.iter().map(|operand| operand.map(|(value, _)| value.meta)).collect();
-        operation.numbers.convert(operation.name, &mut metas)?;
+        operation.numbers.convert(operation.name, &mut metas, default_dtype())?;
         for (operand, meta) in self.operands.iter_mut().zip(metas) {
             if let Operand::Scalar(number) = meta {
                 *operand = Operand::Scalar(number);

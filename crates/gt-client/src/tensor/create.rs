@@ -37,8 +37,7 @@ impl Tensor {
 
     #[track_caller]
     pub(crate) fn from_content(session: &Session, content: Content) -> Tensor {
-        // A session that has ended drops the command, and says so when a value is asked for.
-        let _ = session.make_room();
+        session.make_room_for_data();
         Tensor::from_parts(session.create(content, source::current()), None)
     }
 

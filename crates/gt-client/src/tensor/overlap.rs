@@ -1,14 +1,14 @@
 //! Changes in place of views that pass through an expanded tensor: several of its elements are one in
 //! memory, so that the elements are written by their places there.
 
-use bytes::Bytes;
 use gt_ir::ops::{compare, index, shape, slice, ternary};
-use gt_ir::{Attribute, Attributes, DType, Operand, Operation, Scalar, Shape, TensorData};
+use gt_ir::{Attribute, Attributes, DType, Operand, Operation, Scalar, Shape};
 use smallvec::smallvec;
 
 use super::Tensor;
 use super::strides::Strided;
-use crate::error::{ClientError, Result};
+use super::view::View;
+use crate::error::Result;
 
 /// What may change a view whose elements overlap: operations that write one value, or the last of
 /// several. PyTorch refuses all others.
@@ -36,60 +36,53 @@ pub(super) fn check(view: &Strided, operation: &str) -> Result<()> {
     view.check_writable(operation)
 }
 
-/// The root after a view of it has become `changed`. Only elements that differ are written: one that
-/// stays as it was does not undo the change of another in the same place.
-pub(super) fn write(root: &Tensor, view: &Strided, changed: &Tensor) -> Result<Tensor> {
-    let count = view.shape.numel();
-    let size = root.shape().numel();
-    let places = places(view);
-    if places.iter().any(|&place| place < 0 || place >= size as i64) {
-        return Err(ClientError::usage(format!(
-            "a view of shape {} reaches beyond its base's {size} elements\n  hint: clone() it first",
-            view.shape
-        )));
-    }
+/// The root after a view of it has become `changed`. Where elements overlap only those that differ are
+/// written: one that stays as it was does not undo the change of another in the same place.
+pub(super) fn write(
+    root: &Tensor,
+    view: &View,
+    changed: &Tensor,
+    overlaps: bool,
+) -> Result<Tensor> {
+    let (shape, count) = (root.shape(), changed.shape().numel());
+    let size = shape.numel();
     let session = root.session();
-    let shape = Shape::new(&[count])?;
-    let bytes: Vec<u8> = places.iter().flat_map(|place| place.to_le_bytes()).collect();
-    let places = TensorData { dtype: DType::I64, shape, bytes: Bytes::from(bytes) };
-    let places = &Tensor::from_data(&session, places);
+    // The way that the elements went, their numbers go, too.
+    let (start, step) = (Scalar::Int(0), Scalar::Int(1));
+    let numbers = Tensor::arange(&session, start, Scalar::Int(size as i64), step, DType::I64)?;
+    let numbers = reshaped(&numbers, shape)?;
+    let places = view.path(&numbers)?.pop().unwrap_or(numbers);
+    let mut places = flat(&places, count)?;
     let memory = &flat(root, size)?;
     let changed = &flat(changed, count)?;
     let along = || smallvec![Attribute::Int(0)];
-    let before = &compute(&index::INDEX_SELECT, &[memory, places], along())?;
-    let differs = compute(&compare::NE, &[changed, before], Attributes::new())?;
+    if !overlaps {
+        let written = compute(&index::INDEX_COPY, &[memory, &places, changed], along())?;
+        return reshaped(&written, shape);
+    }
+    let before = &compute(&index::INDEX_SELECT, &[memory, &places], along())?;
+    let mut differs = compute(&compare::NE, &[changed, before], Attributes::new())?;
     // Not a number differs from itself, and stays as it was.
-    let differs = if root.dtype().is_float() {
+    if !root.dtype().is_exact() {
         let own = |x: &Tensor| compute(&compare::EQ, &[x, x], Attributes::new());
-        let either = compute(&compare::LOGICAL_OR, &[&own(changed)?, &own(before)?], smallvec![])?;
-        compute(&compare::LOGICAL_AND, &[&differs, &either], Attributes::new())?
-    } else {
-        differs
-    };
+        let either =
+            compute(&compare::LOGICAL_OR, &[&own(changed)?, &own(before)?], Attributes::new())?;
+        differs = compute(&compare::LOGICAL_AND, &[&differs, &either], Attributes::new())?;
+    }
     // What does not differ goes to a place behind the last one, which is cut off again.
     let behind = Operand::Scalar(Scalar::Int(size as i64));
-    let operands = [Operand::Tensor(&differs), Operand::Tensor(places), behind];
-    let places = Tensor::compute(&session, &ternary::WHERE, &operands, Attributes::new())?;
+    let operands = [Operand::Tensor(&differs), Operand::Tensor(&places), behind];
+    places = Tensor::compute(&session, &ternary::WHERE, &operands, Attributes::new())?;
     let spare = Tensor::full(&session, Shape::new(&[1])?, 0i64, root.dtype())?;
     let room = compute(&shape::CAT, &[memory, &spare], along())?;
     let written = compute(&index::INDEX_COPY, &[&room, &places, changed], along())?;
     let whole =
         smallvec![Attribute::ints(&[0]), Attribute::ints(&[size as i64]), Attribute::ints(&[1])];
-    let kept = compute(&slice::SLICE, &[&written], whole)?;
-    compute(&shape::RESHAPE, &[&kept], smallvec![Attribute::dims(&root.shape())])
+    reshaped(&compute(&slice::SLICE, &[&written], whole)?, shape)
 }
 
-/// The places of a view's elements in memory, in row-major order.
-fn places(view: &Strided) -> Vec<i64> {
-    let mut places = vec![view.offset];
-    for axis in 0..view.shape.rank() {
-        let (length, stride) = (view.shape[axis] as i64, view.strides[axis]);
-        places = places
-            .iter()
-            .flat_map(|place| (0..length).map(move |step| place + step * stride))
-            .collect();
-    }
-    places
+fn reshaped(tensor: &Tensor, to: Shape) -> Result<Tensor> {
+    compute(&shape::RESHAPE, &[tensor], smallvec![Attribute::dims(&to)])
 }
 
 fn flat(tensor: &Tensor, count: usize) -> Result<Tensor> {

@@ -44,7 +44,11 @@ pub(super) fn is_view(operation: &Operation) -> bool {
 impl Step {
     /// Whether elements of the view may be one element of the tensor.
     pub fn repeats(&self) -> bool {
-        matches!(self, Step::Operation { operation, .. } if operation.id == shape::EXPAND.id)
+        match self {
+            Step::Operation { operation, .. } => operation.id == shape::EXPAND.id,
+            Step::Places { .. } => true,
+            Step::Element { .. } => false,
+        }
     }
 
     /// Takes the view.

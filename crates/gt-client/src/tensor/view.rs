@@ -8,7 +8,7 @@
 //! if several views could still see each other's changes, or one has not seen a change yet. A single
 //! one goes on by itself.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use gt_ir::ops::complex;
@@ -28,6 +28,8 @@ use crate::tape::Node;
 pub(super) struct Shared {
     /// Counts the changes in place.
     version: AtomicU64,
+    /// A view may have one element of the root several times: it alone cannot go on by itself.
+    repeats: AtomicBool,
     root: Mutex<Root>,
 }
 
@@ -73,7 +75,7 @@ impl Shared {
         let left = match views {
             0 => Root::Gone,
             // Nothing has changed: the view has the value that it is to have.
-            1 if self.version() == 0 => Root::Gone,
+            1 if self.version() == 0 && !self.repeats.load(Ordering::Relaxed) => Root::Gone,
             _ => Root::Left { value: Arc::clone(value), node },
         };
         *self.lock() = left;
@@ -185,7 +187,7 @@ impl Tensor {
                     let root = Arc::downgrade(&base.state);
                     let shared = state.shared.get_or_insert_with(|| {
                         let root = Mutex::new(Root::Alive(root));
-                        Arc::new(Shared { version: AtomicU64::new(0), root })
+                        Arc::new(Shared { root, ..Shared::default() })
                     });
                     let (shared, steps) = (Arc::clone(shared), Steps::default());
                     let seen = shared.version();
@@ -194,6 +196,9 @@ impl Tensor {
             }
         };
         if let Some(step) = step {
+            if step.repeats() {
+                view.shared.repeats.store(true, Ordering::Relaxed);
+            }
             view.steps.push(step);
         }
         view.strided = strided;
@@ -221,9 +226,7 @@ impl Tensor {
         let (value, node) = (other.value(), other.node());
         let view = other.lock().view.clone();
         let mut state = self.lock();
-        if state.view.is_none()
-            && let Some(shared) = state.shared.take()
-        {
+        if let Some(shared) = state.shared.take() {
             let (value, node) = (Arc::clone(&state.value), state.node.clone());
             *shared.lock() = Root::Left { value, node };
         }
@@ -246,9 +249,7 @@ impl Tensor {
             view = None;
         }
         let mut state = self.lock();
-        if state.view.is_none()
-            && let Some(shared) = state.shared.take()
-        {
+        if let Some(shared) = state.shared.take() {
             let (value, node) = (Arc::clone(&state.value), state.node.clone());
             *shared.lock() = Root::Left { value, node };
         }
@@ -258,6 +259,22 @@ impl Tensor {
         drop((old, old_view));
     }
 
+    /// A view without its root's history has one of its own, of what it was changed by.
+    fn keep_history(&self, changed: &Tensor, version: u64) {
+        if !crate::tape::grad_enabled() {
+            return;
+        }
+        let (value, node) = (changed.value(), changed.node());
+        let mut state = self.lock();
+        let old_node = std::mem::replace(&mut state.node, node);
+        let old = std::mem::replace(&mut state.value, value);
+        if let Some(view) = &mut state.view {
+            view.seen = version;
+        }
+        drop(state);
+        drop((old, old_node));
+    }
+
     /// Takes the value anew if the root has changed since.
     #[cold]
     pub(super) fn refresh(&self) -> Result<()> {
@@ -265,7 +282,9 @@ impl Tensor {
         let Some(view) = view else { return Ok(()) };
         let version = view.shared.version();
         // Its own reference and this one: there is no other view that could change it.
-        let is_alone = !view.shared.is_alive() && Arc::strong_count(&view.shared) == 2;
+        let is_alone = !view.shared.is_alive()
+            && Arc::strong_count(&view.shared) == 2
+            && !view.shared.repeats.load(Ordering::Relaxed);
         let Some(root) = view.shared.root() else {
             self.lock().view = None;
             return Ok(());
@@ -297,20 +316,28 @@ impl Tensor {
         let view = self.lock().view.clone();
         let Some(view) = view else { return Ok(false) };
         overlap::check(&view.strided, operation)?;
-        let Some(root) = view.shared.root() else { return Ok(false) };
+        let overlaps = view.strided.overlaps();
+        let Some(root) = view.shared.root() else {
+            // Its elements are copies by now, which no change would reach.
+            return if overlaps { view.strided.check_writable(operation) } else { Ok(()) }
+                .map(|()| false);
+        };
         let bare = view.bare || self.bare;
         let root = if bare { root.data() } else { root };
-        let changed = if view.steps.all().into_iter().any(Step::repeats) {
-            overlap::write(&root, &view.strided, changed)?
+        let whole = if overlaps || view.repeats() {
+            overlap::write(&root, &view, changed, overlaps)?
         } else {
             view.undo(&root, changed)?
         };
         if view.shared.is_alive() {
-            root.replace(&changed, operation)?;
+            root.replace(&whole, operation)?;
         } else {
-            view.shared.set_left(&changed);
+            view.shared.set_left(&whole);
         }
-        view.shared.changed();
+        let version = view.shared.changed();
+        if view.bare && !self.bare {
+            self.keep_history(changed, version);
+        }
         Ok(true)
     }
 }
@@ -331,8 +358,13 @@ impl View {
         Ok(changed)
     }
 
+    /// Whether a step on the way may lead to one element twice.
+    fn repeats(&self) -> bool {
+        self.steps.all().into_iter().any(Step::repeats)
+    }
+
     /// The values after each step from the root.
-    fn path(&self, root: &Tensor) -> Result<Vec<Tensor>> {
+    pub(super) fn path(&self, root: &Tensor) -> Result<Vec<Tensor>> {
         let steps = self.steps.all();
         let mut path: Vec<Tensor> = Vec::with_capacity(steps.len());
         for step in steps {

@@ -16,6 +16,9 @@ use crate::observability::Peers;
 use crate::queue::{self, Queued};
 use crate::waiting;
 
+/// How much further a client may go with what it frees and asks.
+const LIGHT: u64 = 64;
+
 impl Dispatcher {
     /// Queues a batch of a session. `Status` and `Cancel` take effect at once.
     pub(super) fn receive(
@@ -45,10 +48,14 @@ impl Dispatcher {
         }
         let Some(session) = self.sessions.get_mut(peer) else { return };
         // A client that respects the window exceeds it by at most one batch per thread, and by what it
-        // frees: a destructor never waits.
+        // frees: a destructor never waits, nor does a question or its end.
         let limit = OVERDRAFT * self.limits.client_window;
-        let frees_only = batch.iter().all(|command| matches!(command, ClientCommand::Free { .. }));
-        if session.open > limit && !frees_only {
+        let is_light = |command: &ClientCommand| {
+            command.request().is_some()
+                || matches!(command, ClientCommand::Free(_) | ClientCommand::Cancel { .. })
+        };
+        let limit = if batch.iter().all(is_light) { LIGHT * limit } else { limit };
+        if session.open > limit {
             let reason = format!(
                 "the session sent more than {limit} commands without waiting for credit for them"
             );

@@ -225,7 +225,7 @@ impl Driver for EmbeddedDriver {
     }
 
     fn abandon(&self, request: RequestId) {
-        let _call = self.runtime.enter();
+        let _call = self.runtime.enter_briefly();
         self.runtime.client.abandon(request);
     }
 

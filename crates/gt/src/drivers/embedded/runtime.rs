@@ -129,6 +129,11 @@ impl Runtime {
         self.forks.enter()
     }
 
+    /// Begins a short call that computes nothing, also with Python's lock held.
+    pub fn enter_briefly(&self) -> InFlightCall<'_> {
+        self.forks.enter_briefly()
+    }
+
     /// As [`Runtime::enter`], for a thread that has Python's lock.
     pub fn try_enter(&self) -> Option<InFlightCall<'_>> {
         self.forks.try_enter()
