@@ -2953,6 +2953,15 @@ class Tensor:
         tensor([[0., 0.],
                 [1., 1.]], dtype=float32)
         """
+    def set_(self: Tensor, source: Tensor | None = None) -> Tensor:
+        """Take up the memory of another tensor: a change in place of either is one of both. Or none.
+
+        >>> x, y = gt.zeros(2), gt.ones(3)
+        >>> x.set_(y).add_(1)
+        tensor([2., 2., 2.], dtype=float32)
+        >>> y
+        tensor([2., 2., 2.], dtype=float32)
+        """
     def sgn(self) -> Tensor:
         """x / |x|, and 0 at 0: the sign of a number, for complex ones the direction."""
     def sgn_(self) -> Tensor:
