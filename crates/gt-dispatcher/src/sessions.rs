@@ -69,6 +69,7 @@ impl Session {
     /// Returns the credit for completed weight to the client.
     pub fn give_back(&mut self, outbox: &mut Outbox, weight: u64) {
         if weight > 0 {
+            debug_assert!(weight <= self.open, "gives back {weight} of {}", self.open);
             self.open = self.open.saturating_sub(weight);
             outbox.push(self.peer, Message::Done(weight));
         }

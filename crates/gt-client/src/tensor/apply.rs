@@ -184,7 +184,9 @@ impl Call {
         attributes: Attributes,
     ) -> Result<Tensor> {
         let source = source::current();
-        self.convert_numbers(operation)?;
+        if !matches!(operation.numbers, Numbers::Converted) {
+            self.convert_numbers(operation)?;
+        }
         if let Some((id, meta)) = self.repeat(session, operation, &attributes, source) {
             return Ok(self.made(session, operation, attributes, (id, meta), source));
         }
@@ -208,11 +210,8 @@ impl Call {
     }
 
     /// Has numbers take part as the operation's rule for the dtype says.
-    #[inline]
+    #[inline(never)]
     fn convert_numbers(&mut self, operation: &Operation) -> Result<()> {
-        if matches!(operation.numbers, Numbers::Converted) {
-            return Ok(());
-        }
         let mut metas: SmallVec<[Operand<Meta>; 3]> =
             self.operands.iter().map(|operand| operand.map(|(value, _)| value.meta)).collect();
         operation.numbers.convert(operation.name, &mut metas, default_dtype())?;
@@ -278,7 +277,9 @@ impl Call {
         attributes: Attributes,
     ) -> Result<Vec<Tensor>> {
         let source = source::current();
-        self.convert_numbers(operation)?;
+        if !matches!(operation.numbers, Numbers::Converted) {
+            self.convert_numbers(operation)?;
+        }
         if self.is_in_vmap(operation) {
             return self.issue_batched(session, operation, attributes);
         }
