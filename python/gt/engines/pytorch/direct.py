@@ -11,7 +11,7 @@ import torch
 from gt.engines.engine import Function, Kind, Signature
 from gt.engines.promotion import QUESTIONS, is_complex, is_float, taken_as
 from gt.engines.pytorch.lowerings import LOWERINGS
-from gt.engines.pytorch.values import DTYPES
+from gt.engines.pytorch.values import DTYPES, fitting
 
 Operands: TypeAlias = tuple[Kind | type, ...]
 
@@ -109,14 +109,15 @@ def _with_numbers(function: Function, numbers: list[int], taken: tuple) -> Funct
     """Let a function of tensors take numbers, as tensors without axes."""
     scalar = torch.scalar_tensor
     if len(taken) == 2:
-        dtype = DTYPES[taken[numbers[0]]]
+        name = taken[numbers[0]]
+        dtype, fit = DTYPES[name], fitting(name)
         if function in _ON_ONE_DEVICE and numbers == [1]:
-            return lambda a, b: function(a, scalar(b, dtype=dtype, device=a.device))
+            return lambda a, b: function(a, scalar(fit(b), dtype=dtype, device=a.device))
         if function in _ON_ONE_DEVICE:
-            return lambda a, b: function(scalar(a, dtype=dtype, device=b.device), b)
+            return lambda a, b: function(scalar(fit(a), dtype=dtype, device=b.device), b)
         if numbers == [1]:
-            return lambda a, b: function(a, scalar(b, dtype=dtype))
-        return lambda a, b: function(scalar(a, dtype=dtype), b)
+            return lambda a, b: function(a, scalar(fit(b), dtype=dtype))
+        return lambda a, b: function(scalar(fit(a), dtype=dtype), b)
     dtypes = {at: DTYPES[taken[at]] for at in numbers}
 
     def compute(*values: Any) -> torch.Tensor:

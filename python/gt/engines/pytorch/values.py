@@ -1,5 +1,6 @@
 """Values on their way into an operation: dtypes, numbers, and what is required of them."""
 
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,7 +47,14 @@ def fitting(dtype: str) -> Callable[[Any], Any]:
     if dtype == "bool":
         return bool
     if is_float(dtype) or is_complex(dtype):
-        return float
+        largest = torch.finfo(DTYPES[dtype]).max
+
+        def rounded(value: Any) -> float:
+            value = float(value)
+            # A number beyond the dtype's largest, which PyTorch refuses, is infinite.
+            return value if -largest <= value <= largest else value * math.inf
+
+        return rounded
     bits = DTYPES[dtype].itemsize * 8
     lowest = 0 if dtype == "uint8" else -(1 << bits - 1)
 
