@@ -2,10 +2,11 @@
 //! memory, so that the elements are written by their places there.
 
 use gt_ir::ops::{compare, index, shape, slice, ternary};
-use gt_ir::{Attribute, Attributes, DType, Operand, Operation, Scalar, Shape};
+use gt_ir::{Attribute, Attributes, DType, Operand, Scalar, Shape};
 use smallvec::smallvec;
 
 use super::Tensor;
+use super::step::{compute, reshape};
 use super::strides::Strided;
 use super::view::View;
 use crate::error::Result;
@@ -50,7 +51,7 @@ pub(super) fn write(
     // The way that the elements went, their numbers go, too.
     let (start, step) = (Scalar::Int(0), Scalar::Int(1));
     let numbers = Tensor::arange(&session, start, Scalar::Int(size as i64), step, DType::I64)?;
-    let numbers = reshaped(&numbers, shape)?;
+    let numbers = reshape(&numbers, shape)?;
     let places = view.path(&numbers)?.pop().unwrap_or(numbers);
     let mut places = flat(&places, count)?;
     let memory = &flat(root, size)?;
@@ -58,7 +59,7 @@ pub(super) fn write(
     let along = || smallvec![Attribute::Int(0)];
     if !overlaps {
         let written = compute(&index::INDEX_COPY, &[memory, &places, changed], along())?;
-        return reshaped(&written, shape);
+        return reshape(&written, shape);
     }
     let before = &compute(&index::INDEX_SELECT, &[memory, &places], along())?;
     let mut differs = compute(&compare::NE, &[changed, before], Attributes::new())?;
@@ -78,23 +79,9 @@ pub(super) fn write(
     let written = compute(&index::INDEX_COPY, &[&room, &places, changed], along())?;
     let whole =
         smallvec![Attribute::ints(&[0]), Attribute::ints(&[size as i64]), Attribute::ints(&[1])];
-    reshaped(&compute(&slice::SLICE, &[&written], whole)?, shape)
-}
-
-fn reshaped(tensor: &Tensor, to: Shape) -> Result<Tensor> {
-    compute(&shape::RESHAPE, &[tensor], smallvec![Attribute::dims(&to)])
+    reshape(&compute(&slice::SLICE, &[&written], whole)?, shape)
 }
 
 fn flat(tensor: &Tensor, count: usize) -> Result<Tensor> {
     compute(&shape::RESHAPE, &[tensor], smallvec![Attribute::ints(&[count as i64])])
-}
-
-fn compute(
-    operation: &'static Operation,
-    operands: &[&Tensor],
-    attributes: Attributes,
-) -> Result<Tensor> {
-    let session = operands[0].session();
-    let operands: Vec<_> = operands.iter().map(|&one| Operand::Tensor(one)).collect();
-    Tensor::compute(&session, operation, &operands, attributes)
 }

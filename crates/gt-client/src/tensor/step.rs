@@ -125,11 +125,11 @@ fn rows_of(before: &Tensor, dim: Option<usize>) -> Result<Tensor> {
     }
 }
 
-fn reshape(tensor: &Tensor, to: Shape) -> Result<Tensor> {
+pub(super) fn reshape(tensor: &Tensor, to: Shape) -> Result<Tensor> {
     compute(&shape::RESHAPE, &[tensor], smallvec![Attribute::dims(&to)])
 }
 
-fn compute(
+pub(super) fn compute(
     operation: &'static Operation,
     operands: &[&Tensor],
     attributes: Attributes,

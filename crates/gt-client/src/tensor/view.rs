@@ -319,8 +319,8 @@ impl Tensor {
         let overlaps = view.strided.overlaps();
         let Some(root) = view.shared.root() else {
             // Its elements are copies by now, which no change would reach.
-            return if overlaps { view.strided.check_writable(operation) } else { Ok(()) }
-                .map(|()| false);
+            view.strided.check_writable(operation)?;
+            return Ok(false);
         };
         let bare = view.bare || self.bare;
         let root = if bare { root.data() } else { root };

@@ -366,16 +366,16 @@ impl Driver for NetworkDriver {
     fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Message> {
         let answer = self.shared.wait_until(interrupt, |state| state.answers.take(request));
         if matches!(answer, Err(ClientError::Interrupted)) {
-            // In a forked child another thread may have left the lock taken.
-            if self.shared.check_process().is_ok() {
-                self.shared.state().answers.abandon(request);
-            }
+            self.abandon(request);
         }
         answer
     }
 
     fn abandon(&self, request: RequestId) {
-        self.shared.state().answers.abandon(request);
+        // In a forked child another thread may have left the lock taken.
+        if self.shared.check_process().is_ok() {
+            self.shared.state().answers.abandon(request);
+        }
     }
 
     fn close(&self) {
