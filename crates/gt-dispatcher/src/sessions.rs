@@ -51,6 +51,8 @@ pub(crate) struct Session {
     pub active: Duration,
     /// The limits that it was warned of.
     pub warned: Vec<Warned>,
+    /// Whether its user was told that there are workers beyond its slots.
+    pub knows_spare: bool,
     /// The device time that it has used, in nanoseconds.
     pub device: u64,
     /// The bytes that it holds in memory, and elsewhere, in each slot, by number.
@@ -248,6 +250,7 @@ impl Sessions {
             waiting_since: None,
             active: now,
             warned: Vec::new(),
+            knows_spare: false,
             device: 0,
             bytes: Vec::new(),
             shortages: BTreeMap::new(),

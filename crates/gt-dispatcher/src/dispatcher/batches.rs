@@ -209,6 +209,8 @@ impl Dispatcher {
         self.scheduler.charge(peer, &session.standing, weight);
         session.show_slots(batch.slots);
         session.is_expanded &= !session.queue.is_empty();
+        let (terms, before) =
+            (session.catalogue.slots.terms(), session.catalogue.slots.count());
         let begin = self.observability.is_on().then(|| self.observability.time(now));
         batch.commands = self.pipeline.process(batch.commands);
         let forward = Forward {
@@ -227,8 +229,12 @@ impl Dispatcher {
                     let times = (since, begin);
                     self.observability.emit_batch(now, session, weight, times, peers!(self));
                 }
+                let after = self.sessions.get(peer).map(|session| session.catalogue.slots.terms());
+                if after.is_some_and(|after| after != terms) {
+                    self.terms_changed(peer);
+                }
                 self.deliver(now, peer, weight);
-                self.has_planned(now, peer, number);
+                self.has_planned(now, peer, number, before);
             }
             Err(reason) => {
                 // The batch is dropped, and the session ends.

@@ -103,7 +103,7 @@ impl Dispatcher {
                 let kind = LineKind::WorkerRecv;
                 let details = format_args!("connected");
                 self.observability.write(now, kind, &welcome.name, "Link", 0, details);
-                self.add_slots(WorkerId(welcome.session));
+                self.add_slots(now, WorkerId(welcome.session));
             }
             Role::Watcher => {
                 let peers = peers!(self);
@@ -172,50 +172,6 @@ impl Dispatcher {
             self.journal.add_session(session);
         }
         Ok(number)
-    }
-
-    /// Gives a new worker a slot in every session that may have one more.
-    fn add_slots(&mut self, worker: WorkerId) {
-        self.planner.set_rate(self.workers.rate());
-        let fabrics = Arc::new(self.workers.fabrics());
-        let Some(host) = self.workers.by_id(worker).map(WorkerState::host) else { return };
-        for peer in self.sessions.peers() {
-            let Some(session) = self.sessions.get(peer) else { continue };
-            if !self.allowed_hosts(&session.standing).contains(&host) {
-                continue;
-            }
-            let Some(session) = self.sessions.get_mut(peer) else { continue };
-            // It waits for its own workers first.
-            if session.awaited.is_some() {
-                continue;
-            }
-            let had_worker = session.has_worker();
-            let catalogue = &mut session.catalogue;
-            let (moves, empty) = (catalogue.slots.moves(), catalogue.empty_slots());
-            // A slot with commands or joint exchanges in flight stays where it is.
-            let (flow, joints, number) = (&session.flow, &self.joints, session.run);
-            let is_idle = |slot| {
-                let lane = LaneId { session: number, slot };
-                flow.under_way(slot) == (0, 0) && !joints.involve(lane)
-            };
-            catalogue.slots.add(host, |slot| empty.contains(&slot) && is_idle(slot));
-            catalogue.slots.set_fabrics(&fabrics);
-            if catalogue.slots.moves() != moves {
-                session.plans.slots_moved();
-            }
-            if !had_worker && catalogue.slots.home().is_none() {
-                catalogue.slots.set_home(Some(SlotId(0)));
-            }
-            self.journal.add_slots(session);
-            if had_worker {
-                continue;
-            }
-            session.waiting_since = None;
-            let slots = &session.catalogue.slots;
-            if let Some(worker) = slots.home().and_then(|home| slots.host(home)) {
-                self.workers.settle(worker);
-            }
-        }
     }
 
     pub(super) fn refuse(&mut self, now: Duration, peer: PeerId, reason: String) {
@@ -329,7 +285,9 @@ impl Dispatcher {
             if !moved.is_empty() {
                 self.journal.add_slots(session);
             }
-            let failure = match self.survives(now, peer, lost, &moved, &what) {
+            let survival = self.survives(now, peer, lost, &moved, &what);
+            self.repair(peer);
+            let failure = match survival {
                 Survival::Whole => {
                     self.settle_home(now, peer, was_home);
                     continue;

@@ -2,6 +2,7 @@
 //!
 //! - [`batches`]: a session's batches, from receipt to the workers.
 //! - [`membership`]: peers that connect and disconnect; [`quotas`]: what they may have.
+//! - [`slots`]: which workers carry the slots of sessions.
 //! - [`memory`]: lanes that wait for memory.
 //! - [`snapshots`]: what sessions are made again from; [`recovery`]: that they are, when a worker is
 //!   lost; [`replay`]: what they plan anew; [`revival`]: sessions of a server that was started again.
@@ -13,6 +14,7 @@ mod quotas;
 mod recovery;
 mod replay;
 mod revival;
+mod slots;
 mod snapshots;
 
 pub(crate) use memory::Shortage;

@@ -8,6 +8,7 @@ use gt_ir::{SlotId, WorkerCommand, WorkerId};
 use super::{Dispatcher, PeerId};
 use crate::flow::Flow;
 use crate::lineage::{HandOver, Stage, State};
+use crate::observability::log::LineKind;
 use crate::planner::Plans;
 use crate::sessions::Session;
 use crate::workers::WorkerState;
@@ -20,6 +21,15 @@ pub(super) enum Survival {
     Unkept,
     /// What it alone had, as it cannot be made again for this reason.
     Lost(String),
+}
+
+/// Why a session is made again.
+#[derive(Clone, Copy)]
+pub(super) enum Cause<'a> {
+    /// Something is lost: its user is told.
+    Lost(&'a str),
+    /// Slots move to other workers.
+    Moved(&'a str),
 }
 
 impl Dispatcher {
@@ -41,7 +51,7 @@ impl Dispatcher {
             Some(lineage) => lineage.strike(),
             None => Ok(()),
         };
-        let recovered = struck.and_then(|()| self.recover(now, peer, what));
+        let recovered = struck.and_then(|()| self.recover(now, peer, Cause::Lost(what)));
         let Err(reason) = recovered else { return Survival::Whole };
         let Some(session) = self.sessions.get_mut(peer) else { return Survival::Unkept };
         if session.lineage.as_ref().is_some_and(|lineage| lineage.is_restored()) {
@@ -94,7 +104,7 @@ impl Dispatcher {
         slots.remove(worker, &hosts, |slot| lineage.keeper(slot));
         self.journal.add_slots(session);
         let what = format!("the worker '{name}' cannot reach another one");
-        if self.recover(now, peer, &what).is_err() {
+        if self.recover(now, peer, Cause::Lost(&what)).is_err() {
             return false;
         }
         if was_home.is_some() {
@@ -113,7 +123,7 @@ impl Dispatcher {
         &mut self,
         now: Duration,
         peer: PeerId,
-        lost: &str,
+        cause: Cause,
     ) -> Result<(), String> {
         self.note_answers();
         let run = self.sessions.next_number();
@@ -156,13 +166,22 @@ impl Dispatcher {
             // The journal has the snapshot that was under way as the base.
             self.journal.add_session(session);
         }
-        let text = format!(
-            "{lost}: the session's tensors are made again, from its last snapshot and {count} batches since"
-        );
         if let Some(session) = self.sessions.get(peer) {
             self.observability.emit_recovery(now, session, count);
         }
-        self.outbox.push(peer, Message::Notice { text });
+        match cause {
+            Cause::Lost(what) => {
+                let text = format!(
+                    "{what}: the session's tensors are made again, from its last snapshot and {count} batches since"
+                );
+                self.outbox.push(peer, Message::Notice { text });
+            }
+            Cause::Moved(what) => {
+                let label = self.sessions.get(peer).map(|session| session.label.clone());
+                let (label, kind) = (label.unwrap_or_default(), LineKind::Send);
+                self.observability.write(now, kind, &label, "Slots", 0, format_args!("{what}"));
+            }
+        }
         match self.sessions.get_mut(peer) {
             Some(session) if !session.has_worker() => {
                 session.waiting_since = Some(now);

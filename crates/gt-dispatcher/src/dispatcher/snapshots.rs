@@ -15,7 +15,7 @@ use crate::sessions::Session;
 use crate::workers::{WorkerState, Workers};
 
 /// A worker for the copy of another's values: the next one, on another machine if there is one.
-fn keeper(
+pub(super) fn keeper(
     workers: &Workers,
     host: WorkerId,
     unreachable: &BTreeSet<(WorkerId, WorkerId)>,
@@ -40,6 +40,10 @@ impl Dispatcher {
 
     /// Takes a snapshot of a session if it is due.
     pub(super) fn take_snapshot_if_due(&mut self, now: Duration, peer: PeerId) {
+        let lineage = self.sessions.get(peer).and_then(|session| session.lineage.as_ref());
+        if lineage.is_some_and(|lineage| lineage.may_move()) {
+            return self.even_out(now, peer);
+        }
         if let Some(Session { lineage: Some(lineage), device, .. }) = self.sessions.get(peer)
             && lineage.is_due(now, *device)
         {
@@ -47,12 +51,12 @@ impl Dispatcher {
         }
     }
 
-    /// A batch of a session is planned, perhaps in part.
-    pub(super) fn has_planned(&mut self, now: Duration, peer: PeerId, batch: u64) {
+    /// A batch of a session is planned, perhaps in part, with so many slots at its beginning.
+    pub(super) fn has_planned(&mut self, now: Duration, peer: PeerId, batch: u64, slots: usize) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let Some(lineage) = &mut session.lineage else { return };
         let queued = session.queue.front().map(|next| next.batch);
-        lineage.planned(batch, queued, session.catalogue.slots.count());
+        lineage.planned(batch, queued, slots);
         self.take_snapshot_if_due(now, peer);
     }
 
@@ -141,6 +145,7 @@ impl Dispatcher {
             match (result, lineage.handing.get_mut(&slot)) {
                 (Ok(_), _) => {
                     lineage.handing.remove(&slot);
+                    lineage.copying.remove(&slot);
                     let there = |worker| self.workers.by_id(worker).is_some();
                     if let Some(from) = from
                         && lineage.base.as_mut().is_ok_and(|base| base.has_copy(slot, from, there))

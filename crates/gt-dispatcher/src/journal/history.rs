@@ -87,7 +87,7 @@ impl History {
                 history.pruned.entry(number).or_default().add(pruned);
             }),
             R::Slots { session, from, slots } => self.of(session, |history| {
-                history.counts.insert(from, slots.every().count());
+                history.counts.insert(from, slots.count());
                 history.slots = slots;
             }),
             R::Base(base) => self.of(base.session, |history| history.rebase(base)),

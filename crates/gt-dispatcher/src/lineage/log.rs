@@ -163,7 +163,7 @@ impl Log {
         for (number, entry) in (self.first..).zip(&self.entries) {
             if entry.slots.is_some() && entry.slots != shown {
                 shown = entry.slots;
-                let slots = slots.first(entry.slots.unwrap_or_default());
+                let slots = slots.of(entry.slots.unwrap_or_default());
                 all.push(JournalRecord::Slots { session, from: number, slots });
             }
             let frames = entry.frames.clone();
@@ -212,10 +212,10 @@ impl Log {
         self.entries.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
 
-    /// A batch is planned, by a session with so many slots.
+    /// A batch is planned, by a session with so many slots at its beginning.
     pub fn planned(&mut self, number: u64, slots: usize) {
         if let Some(entry) = self.entry(number) {
-            entry.slots = Some(slots);
+            entry.slots.get_or_insert(slots);
         }
     }
 

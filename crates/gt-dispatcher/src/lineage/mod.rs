@@ -68,6 +68,10 @@ pub(crate) struct Lineage {
     pub is_thin: bool,
     /// The slots whose values are on their way to their workers.
     pub handing: BTreeMap<SlotId, HandOver>,
+    /// The slots of whose values another copy is on its way, and to whom.
+    pub copying: BTreeMap<SlotId, WorkerId>,
+    /// Since which snapshot workers carry several slots while others carry fewer.
+    crowded: Option<u64>,
     /// Workers, and those that they cannot reach.
     pub unreachable: BTreeSet<(WorkerId, WorkerId)>,
     /// Workers that the session has left, as they could not reach others.
@@ -97,6 +101,8 @@ impl Lineage {
             pace: Pace::default(),
             is_thin: false,
             handing: BTreeMap::new(),
+            copying: BTreeMap::new(),
+            crowded: None,
             unreachable: BTreeSet::new(),
             left: BTreeSet::new(),
             blocks: Vec::new(),
@@ -117,7 +123,7 @@ impl Lineage {
         if self.pending.is_some() || self.log.is_replayed() || !self.pace.allows(now) {
             return false;
         }
-        if self.is_thin || !self.blocks.is_empty() && now >= self.blocks_since + HOLD {
+        if self.is_thin || self.crowded.is_some() || !self.blocks.is_empty() && now >= self.blocks_since + HOLD {
             return true;
         }
         self.pace.is_due(device, self.limits.time * 4 / 5)
@@ -127,8 +133,9 @@ impl Lineage {
     /// When a snapshot is due for the sake of shared memory.
     pub fn deadline(&self) -> Option<Duration> {
         let is_idle = self.pending.is_none() && !self.log.is_replayed();
-        let waits = is_idle && (!self.blocks.is_empty() || self.is_thin);
-        let since = if self.is_thin { Duration::ZERO } else { self.blocks_since + HOLD };
+        let is_due = self.is_thin || self.crowded.is_some();
+        let waits = is_idle && (!self.blocks.is_empty() || is_due);
+        let since = if is_due { Duration::ZERO } else { self.blocks_since + HOLD };
         waits.then(|| self.pace.next(since)).flatten()
     }
 
@@ -166,6 +173,7 @@ impl Lineage {
         self.pace.complete(bytes);
         self.log.forget_before(done.planned);
         (self.is_thin, self.strikes) = (false, 0);
+        self.copying.clear();
         let blocks = std::mem::take(&mut done.blocks);
         let before = std::mem::replace(&mut self.base, Ok(done)).ok();
         (blocks, before)
@@ -208,6 +216,41 @@ impl Lineage {
         self.pace.rest(now);
         self.is_thin = true;
         self.base.as_mut().is_ok_and(|base| base.lose_copy(slot, worker, is_there))
+    }
+
+    /// Some workers carry several slots while others carry fewer: after the next snapshot, slots
+    /// move.
+    pub fn crowd(&mut self) {
+        self.crowded.get_or_insert(self.last);
+    }
+
+    /// Slots have moved.
+    pub fn is_even(&mut self) {
+        self.crowded = None;
+    }
+
+    /// Whether slots that are to move may: a snapshot was taken for it, and little has come since.
+    pub fn may_move(&self) -> bool {
+        let base = self.base.as_ref().map_or(0, |base| base.number);
+        let is_fresh = self.crowded.is_some_and(|since| base > since);
+        is_fresh && self.pending.is_none() && !self.log.is_replayed() && !self.is_restored()
+    }
+
+    /// The slots of whose values in the base one worker alone has a copy, and that worker.
+    pub fn single_copies(&mut self, is_there: impl Fn(WorkerId) -> bool) -> Vec<(SlotId, WorkerId)> {
+        self.copying.retain(|_, to| is_there(*to));
+        let Ok(base) = &self.base else { return Vec::new() };
+        let free = base.copies.iter().filter(|(slot, _)| {
+            !self.copying.contains_key(slot) && !self.handing.contains_key(slot)
+        });
+        free.filter_map(|(slot, copy)| Some((*slot, copy.only_holder(&is_there)?))).collect()
+    }
+
+    /// Another copy of a slot's values is on its way to a worker. Returns the snapshot's number.
+    pub fn copy_to(&mut self, slot: SlotId, worker: WorkerId) -> Option<u64> {
+        let number = self.base.as_ref().ok()?.number;
+        self.copying.insert(slot, worker);
+        Some(number)
     }
 
     /// The worker that has a copy of a slot's values.

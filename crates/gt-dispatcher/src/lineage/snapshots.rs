@@ -65,6 +65,14 @@ impl Copy {
         self.values.iter().flat_map(|backup| backup.values.iter().cloned()).collect()
     }
 
+    /// The one worker that has the values, if there is only one, and the dispatcher has none.
+    pub fn only_holder(&self, is_there: impl Fn(WorkerId) -> bool) -> Option<WorkerId> {
+        let mut there = [Some(self.host), self.keeper].into_iter().flatten();
+        let first = there.by_ref().find(|worker| is_there(*worker))?;
+        let is_alone = self.values.is_empty() && !there.any(is_there);
+        is_alone.then_some(first)
+    }
+
     /// The last values have come, beside those that were `known`. Returns their bytes.
     ///
     /// # Errors
@@ -115,13 +123,15 @@ impl Snapshot {
         worker: WorkerId,
         is_there: impl Fn(WorkerId) -> bool,
     ) -> bool {
-        let Some(Copy { host, keeper, .. }) = self.copies.get_mut(&slot) else { return false };
+        let Some(Copy { host, keeper, values, .. }) = self.copies.get_mut(&slot) else {
+            return false;
+        };
         if *host == worker || *keeper == Some(worker) {
             return false;
         }
         if !is_there(*host) {
             *host = worker;
-        } else if keeper.is_some_and(|keeper| !is_there(keeper)) {
+        } else if keeper.map_or(values.is_empty(), |keeper| !is_there(keeper)) {
             *keeper = Some(worker);
         } else {
             return false;

@@ -67,8 +67,8 @@ pub struct Planner {
     meshes: Meshes,
     /// Tensors of at least this many bytes are sharded over all workers if no signal places them.
     auto_shard: Option<usize>,
-    /// The work ([`gt_ir::Operation::work`]) after which an iteration yields to other lanes.
-    quantum: u64,
+    /// The work ([`gt_ir::Operation::work`]) that the slowest engine does in a second.
+    rate: u64,
     stats: Stats,
 }
 
@@ -83,7 +83,7 @@ pub struct Stats {
 impl Default for Planner {
     fn default() -> Planner {
         let (meshes, stats) = (Meshes::default(), Stats::default());
-        Planner { meshes, auto_shard: None, quantum: u64::MAX, stats }
+        Planner { meshes, auto_shard: None, rate: u64::MAX, stats }
     }
 }
 
@@ -97,9 +97,15 @@ impl Planner {
         self.stats
     }
 
-    /// Sets the quantum: a hundredth of the work that the slowest engine does in a second.
+    /// Sets the work that the slowest engine does in a second.
     pub fn set_rate(&mut self, rate: u64) {
-        self.quantum = (rate / 100).max(1);
+        self.rate = rate;
+    }
+
+    /// The work after which a session's iteration yields to other lanes: a hundredth of what the
+    /// slowest engine did in a second when its first template was cut.
+    fn quantum(&self, catalogue: &mut Catalogue) -> u64 {
+        (catalogue.slots.rate(self.rate) / 100).max(1)
     }
 
     /// Makes a catalogue that was read from a journal like one that was planned here.
@@ -262,16 +268,23 @@ impl Planner {
         if signal == 0 {
             return Ok(None);
         }
+        if catalogue.signal(signal).is_some_and(Scope::is_cut) {
+            catalogue.slots.fix();
+        }
         let Some((scope, slots)) = catalogue.scope(signal) else { return Ok(None) };
         let wanted = scope.resolve(slots, &mut self.meshes).map_err(str::to_string)?;
         Ok(wanted.cloned())
     }
 
     /// The automatic placement of a large tensor, if that is enabled.
-    fn automatic(&mut self, catalogue: &Catalogue, meta: Meta) -> Option<Wanted> {
+    fn automatic(&mut self, catalogue: &mut Catalogue, meta: Meta) -> Option<Wanted> {
         let threshold = self.auto_shard?;
+        if meta.bytes() < threshold {
+            return None;
+        }
+        catalogue.slots.fix();
         let slots: Vec<SlotId> = catalogue.slots.numbers().iter().map(|(_, slot)| *slot).collect();
-        if slots.len() < 2 || meta.bytes() < threshold {
+        if slots.len() < 2 {
             return None;
         }
         let longest = (0..meta.shape.rank()).rev().max_by_key(|&axis| meta.shape[axis])?;

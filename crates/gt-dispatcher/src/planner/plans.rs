@@ -164,7 +164,7 @@ impl Planner {
     pub fn keep_plan(
         &self,
         plans: &mut Plans,
-        catalogue: &Catalogue,
+        catalogue: &mut Catalogue,
         (iteration, beginning): (&Iteration, Beginning),
         lists: Vec<(SlotId, Vec<WorkerCommand>)>,
         streams: &mut Streams,
@@ -172,7 +172,8 @@ impl Planner {
     ) {
         let number = plans.free_number();
         let made = beginning.made;
-        let plan = write(number, catalogue, iteration, beginning, &lists, self.quantum);
+        let quantum = self.quantum(catalogue);
+        let plan = write(number, catalogue, iteration, beginning, &lists, quantum);
         if let Some(mut plan) = plan {
             plans.clock += 1;
             plan.used = plans.clock;

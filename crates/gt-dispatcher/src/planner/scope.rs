@@ -72,6 +72,11 @@ impl Scope {
         &self.name
     }
 
+    /// Whether it cuts tensors over slots.
+    pub fn is_cut(&self) -> bool {
+        self.shard.is_some()
+    }
+
     pub fn new(name: String, shard: Option<Shard>) -> Scope {
         Scope { name, shard, resolved: None }
     }

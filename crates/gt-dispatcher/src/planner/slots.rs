@@ -1,7 +1,8 @@
 //! The worker slots of a session: the indirection between plans and workers.
 //!
-//! Plans name slots, not workers. Each new worker gets a slot in every session. When a worker is
-//! lost, its slots move to others; neither plans nor worker numbers change.
+//! Plans name slots, not workers. Until something is first cut over the slots, each new worker adds
+//! one; from then on their number is fixed, and workers carry them: several after a loss, fewer
+//! after a worker has joined. All that results depend on follows from the slots alone.
 
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ pub struct Host {
 struct Slot {
     /// `None` while there is no worker at all.
     host: Option<WorkerId>,
+    /// The number that configurations name it by: its worker's, until the slots are fixed.
     number: u32,
     /// Whether its own worker is gone and another stands in.
     is_lent: bool,
@@ -28,10 +30,25 @@ struct Slot {
 
 record!(struct Slot { host, number, is_lent });
 
+/// What decides on the results of a session beside its commands. It changes where a program asks
+/// for it, or once, when it is first needed.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Terms {
+    /// How many slots plans may use, once that is fixed.
+    pub count: Option<u32>,
+    /// Whether each worker that joins adds a slot all the same.
+    pub is_elastic: bool,
+    /// The work per second by which templates are cut, once one was.
+    pub rate: Option<u64>,
+}
+
+record!(struct Terms { count, is_elastic, rate });
+
 /// The slots of a session, by number.
 #[derive(Clone, Default)]
 pub struct Slots {
     slots: Vec<Slot>,
+    terms: Terms,
     /// While a session's commands are planned anew: how many there were when they were first
     /// planned.
     shown: Option<usize>,
@@ -45,12 +62,13 @@ pub struct Slots {
 impl Record for Slots {
     fn write<S: Sink>(&self, to: &mut S) {
         self.slots.write(to);
+        self.terms.write(to);
         self.home.write(to);
     }
 
     fn read(from: &mut Source) -> Decoded<Slots> {
-        let (slots, home) = (Record::read(from)?, Record::read(from)?);
-        Ok(Slots { slots, home, ..Slots::default() })
+        let (slots, terms) = (Record::read(from)?, Record::read(from)?);
+        Ok(Slots { slots, terms, home: Record::read(from)?, ..Slots::default() })
     }
 }
 
@@ -66,12 +84,116 @@ impl Slots {
 
     /// How many slots plans may use.
     pub fn count(&self) -> usize {
-        self.shown.map_or(self.slots.len(), |shown| shown.min(self.slots.len()))
+        let fixed = self.terms.count.map(|count| count as usize);
+        self.shown.or(fixed).map_or(self.slots.len(), |count| count.min(self.slots.len()))
     }
 
-    /// The slots that plans may use.
+    /// What decides on results.
+    pub fn terms(&self) -> Terms {
+        self.terms
+    }
+
+    /// Whether their number is fixed.
+    pub fn is_fixed(&self) -> bool {
+        self.terms.count.is_some()
+    }
+
+    /// Sets whether workers that join add slots though the number is fixed.
+    pub fn set_elastic(&mut self, is_elastic: bool) {
+        self.terms.is_elastic = is_elastic;
+    }
+
+    /// The work per second by which templates are cut: `now`, the first time.
+    pub fn rate(&mut self, now: u64) -> u64 {
+        *self.terms.rate.get_or_insert(now)
+    }
+
+    /// Fixes the number of slots, where something is first cut over them, and numbers them from 0 on,
+    /// in the order of their workers' numbers.
+    pub fn fix(&mut self) {
+        if self.terms.count.is_some() {
+            return;
+        }
+        let count = self.count();
+        let (used, mut others) = (self.numbers(), self.every().skip(count));
+        // While commands are planned anew, slots beyond those have come later.
+        let order = used.into_iter().map(|(_, slot)| slot).chain(others.by_ref());
+        for (number, slot) in order.enumerate() {
+            self.slots[slot.0 as usize].number = number as u32;
+        }
+        self.terms.count = Some(count as u32);
+        self.version += 1;
+    }
+
+    /// Sets the number of slots. New ones are on no worker yet ([`Slots::house`]). Those beyond the
+    /// number stay as long as they hold tensors, and nothing new is placed there.
+    pub fn rescale(&mut self, count: usize) {
+        self.fix();
+        for number in self.slots.len()..count {
+            self.slots.push(Slot { host: None, number: number as u32, is_lent: false });
+        }
+        self.terms.count = Some(count as u32);
+        self.shown = self.shown.map(|_| count);
+        (self.version, self.moves) = (self.version + 1, self.moves + 1);
+    }
+
+    /// Puts the slots that are on no worker on those that carry the fewest, one with the slot's number
+    /// first among equals.
+    pub fn house(&mut self, hosts: &[Host]) {
+        for slot in self.every() {
+            if self.host(slot).is_some() {
+                continue;
+            }
+            let number = self.slots[slot.0 as usize].number;
+            let load = |host: &&Host| (self.on(host.worker).len(), host.number != number);
+            if let Some(host) = hosts.iter().min_by_key(load) {
+                self.settle(slot, host.worker);
+            }
+        }
+    }
+
+    /// The moves that even out how many slots workers carry, from those with the most to those with
+    /// the fewest.
+    pub fn evened(&self, hosts: &[Host]) -> Vec<(SlotId, WorkerId)> {
+        let mut after = self.clone();
+        let mut moves = Vec::new();
+        loop {
+            let load = |host: &&Host| after.on(host.worker).len();
+            let (Some(most), Some(least)) =
+                (hosts.iter().max_by_key(load), hosts.iter().min_by_key(load))
+            else {
+                return moves;
+            };
+            let carried = after.on(most.worker);
+            if carried.len() < load(&least) + 2 {
+                return moves;
+            }
+            // What stands there for a lost worker goes first, the home slot last.
+            let order = |slot: &SlotId| {
+                (after.slots[slot.0 as usize].is_lent, Some(*slot) != after.home, slot.0)
+            };
+            let Some(slot) = carried.into_iter().max_by_key(order) else { return moves };
+            after.settle(slot, least.worker);
+            moves.push((slot, least.worker));
+        }
+    }
+
+    /// Moves a slot to a worker.
+    pub fn settle(&mut self, slot: SlotId, worker: WorkerId) {
+        let slot = &mut self.slots[slot.0 as usize];
+        (slot.host, slot.is_lent) = (Some(worker), false);
+        self.moves += 1;
+    }
+
+    /// The slots that plans may use: before their number is fixed, those that came first.
     pub fn all(&self) -> impl Iterator<Item = SlotId> {
-        (0..self.count() as u32).map(SlotId)
+        let count = self.count() as u32;
+        let is_fixed = self.terms.count.is_some();
+        let place = move |slot: &SlotId| match is_fixed {
+            true => self.slots[slot.0 as usize].number,
+            false => slot.0,
+        };
+        self.every().filter(move |slot| place(slot) < count)
     }
 
     /// All slots, also those that plans may not use yet.
@@ -79,10 +201,14 @@ impl Slots {
         (0..self.slots.len() as u32).map(SlotId)
     }
 
-    /// The first `count` of them alone.
-    pub fn first(&self, count: usize) -> Slots {
-        let slots = self.slots[..count.min(self.slots.len())].to_vec();
-        Slots { slots, ..self.clone() }
+    /// The same slots, of which plans use `count`.
+    pub fn of(&self, count: usize) -> Slots {
+        let mut slots = self.clone();
+        match &mut slots.terms.count {
+            Some(fixed) => *fixed = count as u32,
+            None => slots.slots.truncate(count),
+        }
+        slots
     }
 
     /// Lets plans use the first `count` slots only; all without.
@@ -129,8 +255,8 @@ impl Slots {
 
     /// Slots with their numbers, in the order of the numbers.
     pub fn numbers(&self) -> Vec<(u32, SlotId)> {
-        let numbers = self.slots.iter().map(|slot| slot.number).zip(self.all());
-        let mut numbers: Vec<_> = numbers.collect();
+        let number = |slot: SlotId| (self.slots[slot.0 as usize].number, slot);
+        let mut numbers: Vec<_> = self.all().map(number).collect();
         numbers.sort_unstable();
         numbers
     }
@@ -159,7 +285,7 @@ impl Slots {
     }
 
     /// Adds a worker: it gets the slots without a worker, or else a lent slot that holds nothing,
-    /// or else a new slot.
+    /// or else a new slot, unless their number is fixed.
     pub fn add(&mut self, new: Host, holds_nothing: impl Fn(SlotId) -> bool) {
         self.moves += 1;
         let mut is_needed = true;
@@ -176,6 +302,13 @@ impl Slots {
         if let Some(slot) = lent {
             let slot = &mut self.slots[slot.0 as usize];
             (slot.host, slot.is_lent) = (Some(new.worker), false);
+            return;
+        }
+        if let Some(count) = self.terms.count {
+            if self.terms.is_elastic {
+                self.rescale(count as usize + 1);
+                self.house(&[new]);
+            }
             return;
         }
         // Existing slots keep their numbers, so the worker's may be taken.
