@@ -24,6 +24,9 @@ class Session:
         key_file: file with the key for the server, instead of `GT_KEY` or the one that is found.
         insecure: the server was started with `--insecure`.
         workers: how many, in this process; None for one on each GPU, or one.
+        slots: how many parts tensors are cut into, whatever workers there are; None for as many
+            as there are workers when something is first cut.
+        elastic: whether each worker that joins later adds a slot.
 
     Raises:
         ConnectionError: the address is not valid, nothing answers there, or the key is refused.
@@ -39,6 +42,8 @@ class Session:
         insecure: bool = False,
         *,
         workers: int | None = None,
+        slots: int | None = None,
+        elastic: bool | None = None,
     ):
         if address is not None and workers is not None:
             raise ValueError(
@@ -51,7 +56,7 @@ class Session:
                 f"Session: {given} given without an address, but workers in this process "
                 "need no key\n  hint: gt.Session('HOST:PORT', ...)"
             )
-        self._open = _gt.open_session(address, key_file, insecure, workers)
+        self._open = _gt.open_session(address, key_file, insecure, workers, slots, elastic)
         _KNOWN[self._open.number] = self
 
     @staticmethod
@@ -108,6 +113,10 @@ class Session:
     def closed(self) -> bool:
         """Whether the session was closed here; a server that is gone shows when it is used."""
         return self._open.closed
+
+    def rescale(self, slots: int | None = None, elastic: bool | None = None) -> None:
+        """Set how many slots the session's tensors are cut over from now on: see `gt.rescale`."""
+        self._open.rescale(slots, elastic)
 
     def synchronize(self) -> None:
         """Wait until all is computed that was issued to the session.

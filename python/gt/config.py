@@ -144,9 +144,13 @@ class SignalConfig:
 
 @dataclass
 class Config:
-    """All signal configurations of this process, by name."""
+    """All signal configurations of this process, by name, and how many slots sessions have."""
 
     signals: dict[str, SignalConfig] = field(default_factory=dict)
+    #: How many parts tensors are cut into; None for as many as there are workers.
+    slots: int | None = None
+    #: Whether workers that join later add slots.
+    elastic: bool | None = None
 
     def load(self, path: str | os.PathLike) -> None:
         """Add the signals of a YAML file; the same name again replaces the earlier one."""
@@ -154,7 +158,12 @@ class Config:
             raise TypeError(f"a configuration is loaded from a path, not {type(path).__name__}")
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        for name, shard, backward, compiled in _gt.parse_config(text, os.fspath(path)):
+        signals, slots, elastic = _gt.parse_config(text, os.fspath(path))
+        self.slots = self.slots if slots is None else slots
+        self.elastic = self.elastic if elastic is None else elastic
+        if self is _CONFIG:
+            _gt.set_slots(self.slots, self.elastic)
+        for name, shard, backward, compiled in signals:
             placed = ShardConfig._from_placement(shard) if shard else None
             self.register_signal(name, SignalConfig(placed, backward, compiled))
 
@@ -184,8 +193,9 @@ class Config:
         self.signals[name] = config
 
     def clear(self) -> None:
-        """Forget all signals."""
+        """Forget all signals, and how many slots sessions have."""
         self.signals.clear()
+        self.slots = self.elastic = None
         if self is _CONFIG:
             _gt.clear_signals()
             for name in _COMPILED:

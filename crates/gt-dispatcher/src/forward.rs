@@ -9,8 +9,8 @@ use gt_ir::message::Message;
 use gt_ir::stored::Save;
 use gt_ir::template::{Step, expand};
 use gt_ir::{
-    Bindings, ClientCommand, Content, Create, Definition, Invocation, LaneId, RequestId, SlotId,
-    SourceId, TensorId, TransferId, WorkerCommand,
+    Bindings, ClientCommand, Content, Create, Definition, Invocation, LaneId, RequestId, Rescale,
+    SlotId, SourceId, TensorId, TransferId, WorkerCommand,
 };
 
 use crate::answers::{Answers, Request};
@@ -89,6 +89,7 @@ impl Forward<'_> {
             }
             ClientCommand::Statistics { request } => self.statistics(request),
             ClientCommand::Strict { limit } => catalogue.strict = limit,
+            ClientCommand::Rescale(rescale) => rescaled(catalogue, rescale)?,
             ClientCommand::Explain { request, begin } => {
                 let explanation = if begin {
                     self.planner.begin_explaining(catalogue);
@@ -282,4 +283,22 @@ impl Forward<'_> {
         }
         Ok(())
     }
+}
+
+/// Sets how many slots a session has.
+///
+/// # Errors
+/// No valid client asks for so many.
+fn rescaled(catalogue: &mut Catalogue, rescale: Rescale) -> Result<(), String> {
+    let Rescale { slots, elastic } = rescale;
+    if let Some(count) = slots {
+        if !(1..=Rescale::MOST).contains(&count) {
+            return Err(format!("a session of {count} slots, expected 1 to {}", Rescale::MOST));
+        }
+        catalogue.slots.rescale(count as usize);
+    }
+    if let Some(elastic) = elastic {
+        catalogue.slots.set_elastic(elastic);
+    }
+    Ok(())
 }

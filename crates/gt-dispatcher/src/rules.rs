@@ -29,6 +29,8 @@ pub struct Entitlement {
     pub sessions: Option<u32>,
     /// Workers that its sessions are on.
     pub workers: Option<u32>,
+    /// The slots that each of its sessions begins with.
+    pub slots: Option<u32>,
     /// Bytes that its sessions may hold together on each worker.
     pub memory: Option<u64>,
     /// How long a session may last.
@@ -80,6 +82,11 @@ impl Rules {
             all.push((Holder::Key { user: user.into(), team: team.into() }, said));
         }
         all
+    }
+
+    /// The slots that a session of a user in a team begins with, if that is said.
+    pub(crate) fn slots(&self, user: &str, team: &str) -> Option<u32> {
+        self.of(user, team).iter().rev().find_map(|(_, said)| said.slots)
     }
 
     /// Whether anybody's time is limited.

@@ -48,6 +48,9 @@ pub enum ClientCommand {
     Forget { template: u32 },
     /// Compute an iteration of a template, or a part of one.
     Invoke(Box<Invocation>),
+    /// Set how many slots the session has, and whether workers that join add some. The last command of
+    /// its batch.
+    Rescale(Rescale),
 }
 
 record!(enum ClientCommand {
@@ -66,7 +69,22 @@ record!(enum ClientCommand {
     13 => Forget { template },
     14 => Invoke(invocation),
     15 => Save(save),
+    16 => Rescale(rescale),
 });
+
+/// How many slots a session has, and whether workers that join add some; what is `None` stays.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Rescale {
+    pub slots: Option<u32>,
+    pub elastic: Option<bool>,
+}
+
+record!(struct Rescale { slots, elastic });
+
+impl Rescale {
+    /// The most slots that a session may have.
+    pub const MOST: u32 = 4096;
+}
 
 /// A command of the dispatcher to a lane of a worker.
 #[derive(Clone, PartialEq, Debug)]

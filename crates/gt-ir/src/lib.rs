@@ -56,7 +56,7 @@ pub mod stored;
 pub mod template;
 pub mod wire;
 
-pub use command::{ClientCommand, Create, WorkerCommand};
+pub use command::{ClientCommand, Create, Rescale, WorkerCommand};
 pub use data::{Content, SharedBlock, TensorData};
 pub use dtype::DType;
 pub use error::{Error, Result};

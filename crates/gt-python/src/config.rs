@@ -1,6 +1,7 @@
 //! Signal configurations, from YAML and from Python.
 
 use gt::config::{self, SignalConfig, registry};
+use gt::ir::Rescale;
 use gt::ir::signal::{MeshAxis, Shard};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -12,10 +13,11 @@ type PyShard = (Option<Vec<u32>>, Vec<(String, u32, Option<i64>)>);
 /// Name, shard, backward, compile.
 type Signal = (String, Option<PyShard>, Option<String>, bool);
 
-/// The signals of a YAML text; `file` names it in errors.
+/// The signals of a YAML text, how many slots sessions have, and whether workers that join add some;
+/// `file` names the text in errors.
 #[pyfunction]
-fn parse_config(text: &str, file: &str) -> PyResult<Vec<Signal>> {
-    let signals =
+fn parse_config(text: &str, file: &str) -> PyResult<(Vec<Signal>, Option<u32>, Option<bool>)> {
+    let config::Config { signals, slots } =
         config::parse(text, file).map_err(|error| PyValueError::new_err(error.to_string()))?;
     let shard = |shard: Shard| {
         let mesh = shard.mesh.into_iter().map(|axis| (axis.name, axis.length, axis.axis));
@@ -24,7 +26,14 @@ fn parse_config(text: &str, file: &str) -> PyResult<Vec<Signal>> {
     let signals = signals
         .into_iter()
         .map(|(name, signal)| (name, signal.shard.map(shard), signal.backward, signal.compile));
-    Ok(signals.collect())
+    Ok((signals.collect(), slots.slots, slots.elastic))
+}
+
+/// Says how many slots sessions have that are not told otherwise.
+#[pyfunction]
+#[pyo3(signature = (slots=None, elastic=None))]
+fn set_slots(slots: Option<u32>, elastic: Option<bool>) {
+    registry::set_slots(Rescale { slots, elastic });
 }
 
 /// Says what a signal means from now on.
@@ -46,5 +55,6 @@ fn clear_signals() {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(parse_config, module)?)?;
     module.add_function(wrap_pyfunction!(register_signal, module)?)?;
+    module.add_function(wrap_pyfunction!(set_slots, module)?)?;
     module.add_function(wrap_pyfunction!(clear_signals, module)?)
 }

@@ -56,7 +56,7 @@ fn seconds(name: &str, given: f64) -> PyResult<Duration> {
 /// `wants_reload`, several times a second, says whether the policy file is to be read again.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
-#[pyo3(signature = (address, on_ready, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new(), policy=None, lineage_bytes=256 << 20, lineage_time=5.0, lineage_disk=256 << 20, lineage_total=4 << 30, grace=600.0, state=None, wants_reload=None))]
+#[pyo3(signature = (address, on_ready, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new(), policy=None, lineage_bytes=256 << 20, lineage_time=5.0, lineage_disk=256 << 20, lineage_total=4 << 30, grace=600.0, state=None, workers=0, wants_reload=None))]
 fn run_server(
     py: Python<'_>,
     address: &str,
@@ -73,6 +73,7 @@ fn run_server(
     lineage_total: u64,
     grace: f64,
     state: Option<PathBuf>,
+    workers: usize,
     wants_reload: Option<Py<PyAny>>,
 ) -> PyResult<()> {
     let worker_wait = seconds("worker_wait", worker_wait)?;
@@ -90,6 +91,7 @@ fn run_server(
         insecure,
         log_file,
         worker_wait,
+        workers,
         data_roots,
         policy,
         lineage,

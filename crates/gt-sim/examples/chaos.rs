@@ -6,6 +6,7 @@ use std::time::Instant;
 use std::{env, process, thread};
 
 use gt_sim::chaos::{self, Outcome};
+use gt_sim::deaths;
 
 /// After so many failures it stops.
 const ENOUGH: usize = 10;
@@ -19,33 +20,37 @@ fn main() {
     };
     let (next, failures) = (AtomicU64::new(first), AtomicUsize::new(0));
     let work = || {
-        let mut total = Outcome::default();
+        let (mut total, mut dead) = (Outcome::default(), deaths::Outcome::default());
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= first + count || failures.load(Ordering::Relaxed) >= ENOUGH {
-                return total;
+                return (total, dead);
             }
-            match chaos::run(seed) {
-                Ok(outcome) => total.add(&outcome),
-                Err(wrong) => {
-                    eprintln!("{wrong}\n");
-                    failures.fetch_add(1, Ordering::Relaxed);
-                }
+            let chaos = chaos::run(seed).map(|outcome| total.add(&outcome));
+            let deaths = deaths::run(seed).map(|outcome| dead.add(&outcome));
+            for wrong in [chaos, deaths].into_iter().filter_map(Result::err) {
+                eprintln!("{wrong}\n");
+                failures.fetch_add(1, Ordering::Relaxed);
             }
         }
     };
     let start = Instant::now();
-    let total = thread::scope(|scope| {
+    let (total, dead) = thread::scope(|scope| {
         let threads: Vec<_> =
             (0..more.first().copied().unwrap_or(1)).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().fold(Outcome::default(), |mut total, thread| {
-            total.add(&thread.join().expect("failures are caught"));
-            total
+        let none = (Outcome::default(), deaths::Outcome::default());
+        threads.into_iter().fold(none, |(mut total, mut dead), thread| {
+            let (more, deaths) = thread.join().expect("failures are caught");
+            total.add(&more);
+            dead.add(&deaths);
+            (total, dead)
         })
     });
     let seconds = start.elapsed().as_secs_f64();
     let rate = total.schedules as f64 / seconds;
-    println!("in {seconds:.1} s, {rate:.0} schedules a second: {total:?}");
+    println!(
+        "in {seconds:.1} s, {rate:.0} schedules a second: {total:?}; deaths in turn: {dead:?}"
+    );
     let failures = failures.into_inner();
     if failures > 0 {
         println!("{failures} failed");

@@ -57,7 +57,9 @@ impl World {
                     }
                 }
                 Message::Goodbye { .. } => drop(self.credit.remove(&to)),
-                Message::Notice { text } if !text.contains("are made again") => {
+                Message::Notice { text }
+                    if text.contains("are lost") || text.contains("could not be") =>
+                {
                     self.unkept.insert(to);
                 }
                 _ => {}

@@ -10,11 +10,13 @@
 //! - [`driver`]: runs a real client session in a world.
 //! - [`fabric`]: engines with collectives.
 //! - [`chaos`]: random worlds, and the invariants that hold in all of them.
+//! - [`deaths`]: deaths in turn, after which every bit is as it would have been.
 //! - [`hostile`]: fuzzing with an [`honest`] stream, [`mutate`]d; [`journal`]: of what a server goes on from.
 
 mod accounts;
 mod chance;
 pub mod chaos;
+pub mod deaths;
 mod delivery;
 pub mod driver;
 pub mod fabric;

@@ -145,6 +145,7 @@ fn change(command: &mut ClientCommand, choices: &mut Choices) {
         },
         ClientCommand::Forget { template } => *template = choices.word(),
         ClientCommand::Strict { limit } => *limit = Some(choices.number()),
+        ClientCommand::Rescale(rescale) => rescale.slots = Some(choices.word()),
         ClientCommand::Cancel { request }
         | ClientCommand::Statistics { request }
         | ClientCommand::Explain { request, .. }

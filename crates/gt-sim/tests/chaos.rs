@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use gt_client::Tensor;
 use gt_dispatcher::{Limits, PeerId};
 use gt_sim::chaos::{self, Outcome};
+use gt_sim::deaths;
 use gt_sim::{Delays, World, driver};
 
 fn run(seeds: impl IntoIterator<Item = u64>) -> Outcome {
@@ -24,6 +25,20 @@ fn what_must_hold_holds_in_every_schedule() {
     // Faults do happen, and most values arrive all the same.
     assert!(total.errors > 500 && total.values > 5 * total.errors / 2, "{total:?}");
     assert!(total.joined > 500, "{total:?}");
+}
+
+/// Whatever dies in whatever order: the bits are those of an undisturbed run, or the user is told what
+/// is gone.
+#[test]
+fn deaths_in_turn_change_no_bit() {
+    let mut total = deaths::Outcome::default();
+    for seed in 0..500 {
+        match deaths::run(seed) {
+            Ok(outcome) => total.add(&outcome),
+            Err(wrong) => panic!("{wrong}"),
+        }
+    }
+    assert!(total.equal > 9 * total.schedules / 10, "{total:?}");
 }
 
 #[test]

@@ -35,6 +35,13 @@ def main(argv: list[str] | None = None) -> int:
         help="how long a client waits for a first worker (default 30)",
     )
     parser.add_argument(
+        "--workers",
+        type=at_least(0),
+        default=0,
+        metavar="N",
+        help="how many workers are to join: sessions that begin before wait for them, 2 s at most",
+    )
+    parser.add_argument(
         "--spawn-gpu-workers",
         "--spawn_gpu_workers",
         type=at_least(0),
@@ -155,6 +162,7 @@ def main(argv: list[str] | None = None) -> int:
             args.lineage_total,
             args.grace,
             args.state,
+            max(args.workers, args.spawn_gpu_workers),
             wants_reload,
         )
     except KeyboardInterrupt:

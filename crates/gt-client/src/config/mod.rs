@@ -5,6 +5,7 @@
 //!   shard: {axis: 0, workers: [0, 1]}
 //!   backward: backward_signal
 //!   compile: false
+//! slots: 4
 //! hybrid:
 //!   shard:
 //!     mesh: {data: 2, model: 2}
@@ -21,6 +22,7 @@ mod reader;
 pub mod registry;
 pub mod tree;
 
+use gt_ir::Rescale;
 use gt_ir::signal::Shard;
 
 pub use error::{ConfigError, Place};
@@ -35,19 +37,34 @@ pub struct SignalConfig {
     pub compile: bool,
 }
 
-/// The signals of a YAML text in the order of the text; `file` names it in errors.
+/// What a YAML text says.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Config {
+    /// The signals, in the order of the text.
+    pub signals: Vec<(String, SignalConfig)>,
+    /// How many slots sessions have: the keys `slots` and `elastic`, where they are no signals.
+    pub slots: Rescale,
+}
+
+/// Reads a YAML text; `file` names it in errors.
 ///
 /// # Errors
 /// Text that is not YAML, unknown and duplicate keys, values of a wrong type, and lists of workers
 /// that are empty or name one twice.
-pub fn parse(text: &str, file: &str) -> Result<Vec<(String, SignalConfig)>, ConfigError> {
+pub fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
     let root = tree::parse(text, file)?;
     let reader = Reader { file };
-    let signals = reader.map(&root, "the file", "a name for each signal")?;
-    signals
-        .iter()
-        .map(|(name, value)| Ok((name.text.clone(), reader.signal(name, value)?)))
-        .collect()
+    let mut config = Config::default();
+    for (name, value) in reader.map(&root, "the file", "a name for each signal")? {
+        match name.text.as_str() {
+            "slots" if value.is_scalar() => config.slots.slots = Some(reader.slots(value)?),
+            "elastic" if value.is_scalar() => {
+                config.slots.elastic = Some(reader.flag(value, "elastic")?);
+            }
+            _ => config.signals.push((name.text.clone(), reader.signal(name, value)?)),
+        }
+    }
+    Ok(config)
 }
 
 #[cfg(test)]
@@ -60,7 +77,7 @@ mod tests {
     fn signals_are_read_in_order() {
         let text = "z:\n  shard:\n    axis: -1\n    workers: [0, 2]\n  backward: b\n  compile: true\n\
                     b:\n  shard: {workers: null, replicated: true}\nempty:\n'1': {backward: null}\n";
-        let signals = parse(text, "x.yaml").unwrap();
+        let signals = parse(text, "x.yaml").unwrap().signals;
         let names: Vec<&str> = signals.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["z", "b", "empty", "1"]);
         let shard = Shard::row(Some(vec![0, 2]), Some(-1));
@@ -75,7 +92,7 @@ mod tests {
     #[test]
     fn meshes_have_named_axes() {
         let text = "a: {shard: {mesh: {data: 2, model: 3}, axis: {model: 1}}}";
-        let shard = parse(text, "x.yaml").unwrap()[0].1.shard.clone().unwrap();
+        let shard = parse(text, "x.yaml").unwrap().signals[0].1.shard.clone().unwrap();
         let data = MeshAxis { name: "data".into(), length: 2, axis: None };
         let model = MeshAxis { name: "model".into(), length: 3, axis: Some(1) };
         assert_eq!(shard, Shard { workers: None, mesh: vec![data, model] });
@@ -101,16 +118,27 @@ mod tests {
     }
 
     #[test]
+    fn slots_are_no_signals_but_where_they_are_maps() {
+        let config = parse("slots: 4\nelastic: true\na: {}\n", "x.yaml").unwrap();
+        assert_eq!(config.slots, Rescale { slots: Some(4), elastic: Some(true) });
+        assert_eq!(config.signals.len(), 1);
+        let config = parse("slots: {compile: true}", "x.yaml").unwrap();
+        assert_eq!((config.slots, config.signals.len()), (Rescale::default(), 1));
+        let error = parse("slots: none", "x.yaml").unwrap_err().to_string();
+        assert_eq!(error, "x.yaml:1:8: 'slots' is 'none', expected a number of slots, from 1 to 4096");
+    }
+
+    #[test]
     fn parts_may_be_shared() {
         let text = "a: {shard: &s {axis: 1}}\nb: {shard: *s}\n";
-        let signals = parse(text, "x.yaml").unwrap();
+        let signals = parse(text, "x.yaml").unwrap().signals;
         assert_eq!(signals[0].1, signals[1].1);
     }
 
     #[test]
     fn an_empty_file_has_no_signals() {
         for text in ["", "\n\n", "# only a remark\n", "{}"] {
-            assert_eq!(parse(text, "x.yaml").unwrap(), [], "{text:?}");
+            assert_eq!(parse(text, "x.yaml").unwrap(), Config::default(), "{text:?}");
         }
     }
 

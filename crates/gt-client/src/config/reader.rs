@@ -1,5 +1,6 @@
 //! Reads the parts of a configuration's tree, checking keys and values.
 
+use gt_ir::Rescale;
 use gt_ir::signal::{MeshAxis, Shard};
 
 use super::tree::{Entry, Value};
@@ -29,6 +30,12 @@ impl Reader<'_> {
             }
         }
         Ok(signal)
+    }
+
+    pub(super) fn slots(&self, value: &Value) -> Result<u32, ConfigError> {
+        let count = value.whole().and_then(|count| u32::try_from(count).ok());
+        let count = count.filter(|count| (1..=Rescale::MOST).contains(count));
+        count.ok_or_else(|| self.wrong(value, "slots", "a number of slots, from 1 to 4096"))
     }
 
     fn shard(&self, value: &Value, path: &str) -> Result<Option<Shard>, ConfigError> {
@@ -146,7 +153,7 @@ impl Reader<'_> {
         }
     }
 
-    fn flag(&self, value: &Value, path: &str) -> Result<bool, ConfigError> {
+    pub(super) fn flag(&self, value: &Value, path: &str) -> Result<bool, ConfigError> {
         value.flag().ok_or_else(|| self.wrong(value, path, "true or false"))
     }
 

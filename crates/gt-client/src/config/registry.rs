@@ -5,9 +5,12 @@ use std::sync::{LazyLock, Mutex, MutexGuard};
 
 use rustc_hash::FxHashMap;
 
+use gt_ir::Rescale;
+
 use super::SignalConfig;
 
 static SIGNALS: LazyLock<Mutex<FxHashMap<String, SignalConfig>>> = LazyLock::new(Mutex::default);
+static SLOTS: Mutex<Rescale> = Mutex::new(Rescale { slots: None, elastic: None });
 /// Grows with every change, so that sessions notice.
 static VERSION: AtomicU64 = AtomicU64::new(0);
 
@@ -19,6 +22,17 @@ fn lock() -> MutexGuard<'static, FxHashMap<String, SignalConfig>> {
 pub fn register(name: &str, config: SignalConfig) {
     lock().insert(name.to_string(), config);
     VERSION.fetch_add(1, Ordering::Release);
+}
+
+/// Says how many slots sessions have that are not told otherwise.
+pub fn set_slots(slots: Rescale) {
+    *SLOTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = slots;
+    VERSION.fetch_add(1, Ordering::Release);
+}
+
+/// How many slots sessions have that are not told otherwise.
+pub fn slots() -> Rescale {
+    *SLOTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// What a signal means, if anything is said of it.
@@ -36,6 +50,7 @@ pub fn names() -> Vec<String> {
 /// Forgets all signals.
 pub fn clear() {
     lock().clear();
+    *SLOTS.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Rescale::default();
     VERSION.fetch_add(1, Ordering::Release);
 }
 

@@ -74,6 +74,11 @@ impl Value {
         matches!(self.node, Node::Null)
     }
 
+    /// Whether it is a number, a text or a flag.
+    pub fn is_scalar(&self) -> bool {
+        self.flag().is_some() || self.whole().is_some() || self.text().is_some()
+    }
+
     pub fn flag(&self) -> Option<bool> {
         if let Node::Flag(flag) = self.node { Some(flag) } else { None }
     }

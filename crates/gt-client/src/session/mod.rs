@@ -17,10 +17,11 @@ mod stream;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use gt_ir::ClientCommand;
+use gt_ir::{ClientCommand, Rescale};
 
+use crate::config::registry;
 use crate::driver::{Driver, Interrupt};
-use crate::error::Result;
+use crate::error::{ClientError, Result};
 use crate::{hotpath, program};
 pub(crate) use element::{Block, Element};
 pub use files::AskedSave;
@@ -94,6 +95,28 @@ impl Session {
         let mut stream = self.0.lock();
         self.0.append(&mut stream, ClientCommand::Strict { limit }, 0, 0);
         std::mem::replace(&mut stream.strict, limit)
+    }
+
+    /// Sets how many slots tensors are cut over from now on, and whether each worker that joins adds
+    /// one; what is `None` stays as it is.
+    ///
+    /// # Errors
+    /// The number is none that a session may have; the connection was lost.
+    pub fn rescale(&self, slots: Option<u32>, elastic: Option<bool>) -> Result<()> {
+        if let Some(count) = slots.filter(|count| !(1..=Rescale::MOST).contains(count)) {
+            let most = Rescale::MOST;
+            let text = format!("rescale: a session has 1 to {most} slots, {count} given");
+            return Err(ClientError::Usage(text));
+        }
+        program::spoil();
+        let mut stream = self.0.lock();
+        if stream.closed {
+            return Err(ClientError::Connection("the session is closed".into()));
+        }
+        // It comes before what configurations say.
+        stream.slots = registry::slots();
+        self.0.rescale(&mut stream, Rescale { slots, elastic });
+        Ok(())
     }
 
     /// Submits everything that waits in the stream, unfinished iterations of hot paths included.

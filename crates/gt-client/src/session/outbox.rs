@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use gt_ir::message::Message;
-use gt_ir::{ClientCommand, RequestId, TensorData, TensorId};
+use gt_ir::{ClientCommand, RequestId, Rescale, TensorData, TensorId};
 
 use super::MakeRoom;
 use super::stream::Stream;
@@ -105,12 +105,24 @@ impl Inner {
         self.driver.read(tensor)
     }
 
+    /// Sends how many slots the session has, as the last command of its batch.
+    pub(super) fn rescale(&self, stream: &mut Stream, rescale: Rescale) {
+        self.append(stream, ClientCommand::Rescale(rescale), 0, 0);
+        stream.flush();
+        self.submit(stream);
+    }
+
     /// Sends a signal's name and configuration, unless the dispatcher has this version of them.
     pub(super) fn define_signal(&self, stream: &mut Stream, signal: u32) {
         let version = registry::version();
         if stream.signals.insert(signal, version) != Some(version) {
             let name = signal::name(signal).unwrap_or_default();
             let shard = registry::get(&name).and_then(|config| config.shard);
+            let slots = registry::slots();
+            if slots != stream.slots {
+                stream.slots = slots;
+                self.rescale(stream, slots);
+            }
             self.append(stream, ClientCommand::Signal { number: signal, name, shard }, 0, 0);
         }
     }

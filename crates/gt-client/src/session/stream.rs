@@ -1,6 +1,6 @@
 //! The commands of a session that its driver has not taken yet.
 
-use gt_ir::{ClientCommand, Meta, RequestId, TensorId};
+use gt_ir::{ClientCommand, Meta, RequestId, Rescale, TensorId};
 use rustc_hash::FxHashMap;
 
 use crate::hotpath::{self, HotPathDetector, Issue};
@@ -24,6 +24,8 @@ pub(super) struct Stream {
     /// The signals that the dispatcher knows, each with the version of the configurations it was
     /// told.
     pub(super) signals: FxHashMap<u32, u64>,
+    /// How many slots the configurations said that the session has when it was last told.
+    pub(super) slots: Rescale,
     pub(super) strict: Option<u64>,
     pub(super) closed: bool,
 }
@@ -41,6 +43,7 @@ impl Stream {
             held_work: 0,
             next_tensor_at_flush: 0,
             signals: FxHashMap::default(),
+            slots: Rescale::default(),
             strict: None,
             closed: false,
         }

@@ -151,6 +151,10 @@ impl Dispatcher {
         if let Some(worker) = self.workers.assign(&hosts) {
             slots.set_home(slots.on(worker).first().copied());
         }
+        if let Some(count) = self.rules.slots(&session.standing.user, &session.standing.team) {
+            slots.rescale(count as usize);
+            slots.house(&hosts);
+        }
         let (label, number) = (&session.label, session.number);
         let (of, standing) = (of_user(&session.standing), &session.standing);
         let quotas = standing.memory.iter();

@@ -110,6 +110,8 @@ pub struct Dispatcher {
     oldest: u32,
     /// When the sessions of a journal were taken up.
     taken_up: Option<Duration>,
+    /// How many workers are announced, until that many are there.
+    announced: usize,
     outbox: Outbox,
 }
 
@@ -142,6 +144,7 @@ impl Dispatcher {
             journal: Journal::default(),
             oldest: 0,
             taken_up: None,
+            announced: 0,
             outbox: Outbox::default(),
         }
     }
@@ -154,6 +157,11 @@ impl Dispatcher {
     /// Sets the folders in which workers may read and write files, for clients to know.
     pub fn set_data_roots(&mut self, roots: Vec<String>) {
         self.data_roots = roots;
+    }
+
+    /// So many workers are to come: sessions that begin before wait for them, for 2 s at most.
+    pub fn announce(&mut self, workers: usize) {
+        self.announced = workers;
     }
 
     /// The planner, for configuration.

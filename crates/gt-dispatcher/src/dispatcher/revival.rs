@@ -24,7 +24,8 @@ pub const REJOIN_WITHIN: Duration = Duration::from_secs(300);
 /// More numbers than lanes can have got while the disk was waited for.
 const UNKNOWN: u32 = 1000;
 
-/// What a session of a server that was started again waits for.
+/// What a session waits for before it begins, or goes on: workers that are to come, and of a server
+/// that was started again its client.
 pub(crate) struct Awaited {
     since: Duration,
     /// Its slots, on the workers that it had.
@@ -198,13 +199,15 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// A session that begins just after the server was started again waits for all workers.
+    /// A session that begins before all announced workers are there, or just after the server was
+    /// started again, waits for them.
     pub(super) fn await_workers(&mut self, now: Duration, peer: PeerId) {
-        let mut workers: BTreeSet<WorkerId> = self.workers.expected().collect();
         let is_soon = self.taken_up.is_some_and(|since| now < since + REJOIN);
-        if let Some(session) = self.sessions.get_mut(peer).filter(|_| is_soon)
+        let expected = self.workers.expected().filter(|_| is_soon);
+        let mut workers: BTreeSet<WorkerId> = expected.collect();
+        let is_early = !workers.is_empty() || self.workers.len() < self.announced;
+        if let Some(session) = self.sessions.get_mut(peer).filter(|_| is_early)
             && session.lineage.is_some()
-            && !workers.is_empty()
         {
             let slots = std::mem::take(&mut session.catalogue.slots);
             if let Some(worker) = slots.home().and_then(|home| slots.host(home)) {
@@ -261,7 +264,8 @@ impl Dispatcher {
         let mut missing = awaited.workers.clone();
         missing.retain(|worker| self.workers.by_id(*worker).is_none());
         let wait = self.limits.worker_wait;
-        let is_early = !missing.is_empty() && now < awaited.since + REJOIN.min(wait);
+        let is_incomplete = !missing.is_empty() || self.workers.len() < self.announced;
+        let is_early = is_incomplete && now < awaited.since + REJOIN.min(wait);
         if is_early || self.workers.len() == 0 {
             return;
         }

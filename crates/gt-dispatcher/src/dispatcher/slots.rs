@@ -18,6 +18,9 @@ impl Dispatcher {
     /// Gives a new worker slots of every session that may be on it.
     pub(super) fn add_slots(&mut self, now: Duration, worker: WorkerId) {
         self.planner.set_rate(self.workers.rate());
+        if self.workers.len() >= self.announced {
+            self.announced = 0;
+        }
         let Some(host) = self.workers.by_id(worker).map(WorkerState::host) else { return };
         for peer in self.sessions.peers() {
             let Some(session) = self.sessions.get(peer) else { continue };

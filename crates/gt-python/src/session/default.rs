@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use gt::ir::Rescale;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
@@ -11,6 +12,7 @@ use super::current::{self, Used};
 use super::fork::Changing;
 use super::handle::Handle;
 use super::wait;
+use crate::error::IntoPython;
 
 /// Connects to a server: new tensors of this thread are made there from now on.
 ///
@@ -23,22 +25,73 @@ use super::wait;
 ///     address: the server, as `HOST:PORT` or `ipc:///PATH`.
 ///     key_file: file with the key for the server, instead of `GT_KEY` or the one that is found.
 ///     insecure: the server was started with `--insecure`.
+///     slots: how many parts tensors are cut into, whatever workers there are; None for as many as
+///         there are workers when something is first cut.
+///     elastic: whether each worker that joins later adds a slot, which changes the order of sums.
 ///
 /// Raises:
 ///     ConnectionError: the address is not valid, nothing answers there, or the key is refused.
 ///     RuntimeError: called inside a `with` block of a session.
+///     ValueError: the number of slots is not from 1 to 4096.
 #[pyfunction]
-#[pyo3(signature = (address, key_file=None, insecure=false))]
+#[pyo3(signature = (address, key_file=None, insecure=false, slots=None, elastic=None))]
 fn connect(
     py: Python<'_>,
     address: &str,
     key_file: Option<PathBuf>,
     insecure: bool,
+    slots: Option<i64>,
+    elastic: Option<bool>,
 ) -> PyResult<()> {
     refuse_in_block(py, "connect", &format!("open `with gt.Session('{address}'):` inside it"))?;
+    let slots = slots.map(|count| slot_count("connect", count)).transpose()?;
     let handle = open_connection(py, address, key_file, insecure)?;
+    set_slots(&handle, slots, elastic)?;
     current::set(py, handle);
     Ok(())
+}
+
+/// A number of slots, from 1 to 4096.
+pub fn slot_count(name: &str, count: i64) -> PyResult<u32> {
+    let most = Rescale::MOST;
+    u32::try_from(count).ok().filter(|count| (1..=most).contains(count)).ok_or_else(|| {
+        PyValueError::new_err(format!("{name}: a session has 1 to {most} slots, {count} given"))
+    })
+}
+
+/// Tells a session how many slots it has, if that is given.
+pub fn set_slots(handle: &Handle, slots: Option<u32>, elastic: Option<bool>) -> PyResult<()> {
+    match handle.session().filter(|_| slots.is_some() || elastic.is_some()) {
+        Some(session) => session.rescale(slots, elastic).py(),
+        None => Ok(()),
+    }
+}
+
+/// Sets how many slots tensors of this thread's session are cut over from now on.
+///
+/// A session keeps its number of slots whatever workers come and go, so that its results stay the
+/// same to the last bit. With another number, sums may be added in another order.
+///
+///     gt.rescale(4)  # four workers are there now
+///
+/// Args:
+///     slots: how many parts tensors are cut into; those that are there stay as they are.
+///     elastic: whether each worker that joins later adds a slot; None for no change.
+///
+/// Raises:
+///     ConnectionError: the session is closed.
+///     ValueError: the number of slots is not from 1 to 4096.
+#[pyfunction]
+#[pyo3(signature = (slots=None, elastic=None))]
+fn rescale(py: Python<'_>, slots: Option<i64>, elastic: Option<bool>) -> PyResult<()> {
+    if slots.is_none() && elastic.is_none() {
+        return Err(PyTypeError::new_err(
+            "rescale: neither slots nor elastic is given\n  hint: gt.rescale(4)",
+        ));
+    }
+    let slots = slots.map(|count| slot_count("rescale", count)).transpose()?;
+    let handle = current::handle(py)?;
+    set_slots(&handle, slots, elastic)
 }
 
 /// A session on a server.
@@ -197,6 +250,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(connect, module)?)?;
     module.add_function(wrap_pyfunction!(disconnect, module)?)?;
     module.add_function(wrap_pyfunction!(gpu_workers, module)?)?;
+    module.add_function(wrap_pyfunction!(rescale, module)?)?;
     module.add_function(wrap_pyfunction!(manual_seed, module)?)?;
     module.add_function(wrap_pyfunction!(random_state, module)?)?;
     module.add_function(wrap_pyfunction!(set_random_state, module)?)?;

@@ -8,10 +8,11 @@ use pyo3::exceptions::PyConnectionError;
 use pyo3::prelude::*;
 
 use super::current;
-use super::default::{open_connection, parse_seed, worker_count};
+use super::default::{open_connection, parse_seed, set_slots, slot_count, worker_count};
 use super::fork::Changing;
 use super::handle::{self, Handle};
 use super::wait;
+use crate::error::IntoPython;
 use crate::tensor::PyTensor;
 
 /// A session, or what is left of one that is closed.
@@ -90,6 +91,13 @@ impl PySession {
         Ok(())
     }
 
+    /// Sets how many slots its tensors are cut over from now on.
+    #[pyo3(signature = (slots=None, elastic=None))]
+    fn rescale(&self, slots: Option<i64>, elastic: Option<bool>) -> PyResult<()> {
+        let slots = slots.map(|count| slot_count("rescale", count)).transpose()?;
+        self.session()?.rescale(slots, elastic).py()
+    }
+
     /// Waits until all that was issued to it is computed.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
         wait::synchronize(py, &self.session()?)
@@ -98,21 +106,29 @@ impl PySession {
 
 /// Opens a session: on a server, or without an address with workers of its own in this process.
 #[pyfunction]
-#[pyo3(signature = (address=None, key_file=None, insecure=false, workers=None))]
+#[pyo3(signature = (address=None, key_file=None, insecure=false, workers=None, slots=None, elastic=None))]
+#[allow(clippy::too_many_arguments, reason = "they are those of gt.Session")]
 fn open_session(
     py: Python<'_>,
     address: Option<&str>,
     key_file: Option<PathBuf>,
     insecure: bool,
     workers: Option<i64>,
+    slots: Option<i64>,
+    elastic: Option<bool>,
 ) -> PyResult<PySession> {
+    let slots = slots.map(|count| slot_count("Session", count)).transpose()?;
     if let Some(address) = address {
-        return Ok(PySession(Some(open_connection(py, address, key_file, insecure)?)));
+        let handle = open_connection(py, address, key_file, insecure)?;
+        set_slots(&handle, slots, elastic)?;
+        return Ok(PySession(Some(handle)));
     }
     let workers = workers.map(|count| worker_count("Session", count)).transpose()?;
     let seed = current::seed();
     let changing = Changing::to_open(py)?;
-    Ok(PySession(Some(Handle::embedded(py, &changing, workers, seed)?)))
+    let handle = Handle::embedded(py, &changing, workers, seed)?;
+    set_slots(&handle, slots, elastic)?;
+    Ok(PySession(Some(handle)))
 }
 
 /// The session that this thread uses; starts one in this process where there is none.

@@ -5,7 +5,7 @@ use std::fmt::{Display, Formatter, Result};
 use super::word;
 use gt_ir::exchange::{Collective, Exchange, Sender};
 use gt_ir::{
-    ClientCommand, Create, Definition, Instruction, Invocation, Operand, SlotId, TensorId,
+    ClientCommand, Create, Definition, Instruction, Invocation, Operand, Rescale, SlotId, TensorId,
     WorkerCommand,
 };
 
@@ -23,6 +23,7 @@ pub(super) fn client_name(command: &ClientCommand) -> &'static str {
         ClientCommand::Explain { .. } => "Explain",
         ClientCommand::Locate { .. } => "Locate",
         ClientCommand::Strict { .. } => "Strict",
+        ClientCommand::Rescale { .. } => "Rescale",
         ClientCommand::Status { .. } => "GetStatus",
         ClientCommand::Define(_) => "DefineHotPath",
         ClientCommand::Forget { .. } => "ForgetHotPath",
@@ -131,6 +132,9 @@ impl Display for ClientDetails<'_> {
             ClientCommand::Statistics { .. } | ClientCommand::Status { .. } => Ok(()),
             ClientCommand::Explain { begin, .. } => write!(f, "begin={begin}"),
             ClientCommand::Strict { limit } => write!(f, "limit={limit:?}"),
+            ClientCommand::Rescale(Rescale { slots, elastic }) => {
+                write!(f, "slots={slots:?} elastic={elastic:?}")
+            }
             ClientCommand::Define(definition) => definition_details(f, definition),
             ClientCommand::Forget { template } => write!(f, "template={template}"),
             ClientCommand::Invoke(invocation) => invocation_details(f, invocation),

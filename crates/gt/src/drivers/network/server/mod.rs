@@ -113,6 +113,7 @@ impl Server {
         let mut dispatcher = Dispatcher::new(machine.clone(), limits, open_log(options)?);
         shard_from_environment(&mut dispatcher);
         dispatcher.set_data_roots(absolute(&options.data_roots));
+        dispatcher.announce(options.workers);
         dispatcher.set_rules(Duration::ZERO, rules.unwrap_or_default());
         let started = Instant::now();
         dispatcher.set_clock(Box::new(move || started.elapsed()));

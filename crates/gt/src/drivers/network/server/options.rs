@@ -15,6 +15,8 @@ pub struct ServerOptions {
     pub log_file: Option<PathBuf>,
     /// How long a client waits for a worker.
     pub worker_wait: Duration,
+    /// How many workers are to come: the first sessions wait for them.
+    pub workers: usize,
     /// The folders in which workers may read and write files.
     pub data_roots: Vec<PathBuf>,
     /// The file with the policy, if there is one.

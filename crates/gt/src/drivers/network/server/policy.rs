@@ -18,14 +18,15 @@ use std::time::Duration;
 use gt_client::config::tree::{self, Entry, Value};
 use gt_client::config::{ConfigError, Reader};
 use gt_dispatcher::rules::{Entitlement, Rules};
+use gt_ir::Rescale;
 use gt_ir::standing::Division;
 
 use crate::environment::bytes;
 
 const KEYS: &[&str] = &["policy", "default", "teams", "users", "keys"];
-const LIMITS: &[&str] = &["share", "priority", "memory", "sessions", "workers", "wall", "idle"];
+const LIMITS: &[&str] = &["share", "priority", "memory", "sessions", "workers", "slots", "wall", "idle"];
 
-const LIMITS_WANTED: &str = "share, priority, memory, sessions, workers, wall and idle";
+const LIMITS_WANTED: &str = "share, priority, memory, sessions, workers, slots, wall and idle";
 const COUNT: &str = "a whole number from 1 on, or null for no limit";
 const PRIORITY: &str = "a whole number from 0 on";
 const MEMORY: &str = "a size, as 16GB, 512MiB or a number of bytes, or null for no limit";
@@ -114,12 +115,21 @@ fn entitlement(
             "memory" => said.memory = read_as(reader, value, &path, size, MEMORY)?,
             "sessions" => said.sessions = count()?,
             "workers" => said.workers = count()?,
+            "slots" => said.slots = slots(reader, value, &path)?,
             "wall" => said.wall = time()?,
             "idle" => said.idle = time()?,
             _ => return Err(reader.unknown(key, path, LIMITS)),
         }
     }
     Ok(said)
+}
+
+/// A number of slots; `None` for null.
+fn slots(reader: &Reader, value: &Value, path: &str) -> Result<Option<u32>, ConfigError> {
+    let number = |value: &Value| {
+        u32::try_from(value.whole()?).ok().filter(|count| (1..=Rescale::MOST).contains(count))
+    };
+    read_as(reader, value, path, number, "a whole number from 1 to 4096, or null")
 }
 
 /// A number from `least` on; `None` for null.

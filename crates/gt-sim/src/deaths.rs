@@ -1,0 +1,209 @@
+//! Deaths in turn: a training loop on random numbers, cut over all slots, while workers and the
+//! dispatcher die, in any order, and others join. What it gives must equal, bit for bit, what it
+//! gives undisturbed; where all that was kept of something has died, it says so.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, Once};
+use std::time::Duration;
+
+use gt_client::config::{SignalConfig, registry};
+use gt_client::hotpath::Settings;
+use gt_client::{ClientError, Result, Session, Tensor, signal};
+use gt_dispatcher::{Limits, LineageLimits};
+use gt_ir::signal::Shard;
+use gt_ir::{DType, Shape};
+
+use crate::chance::Chance;
+use crate::faults::{Fault, Notice};
+use crate::{Delays, World, driver};
+
+/// The scope of the loop.
+const SCOPE: &str = "deaths";
+
+/// What disturbs a loop.
+#[derive(Debug)]
+struct Schedule {
+    workers: usize,
+    delays: Delays,
+    /// The bytes of the session's stream that are kept.
+    lineage: u64,
+    journal: bool,
+    /// Whether values move to the disk.
+    spills: bool,
+    steps: usize,
+    /// Each after so many messages.
+    faults: Vec<(u64, Fault)>,
+}
+
+impl Schedule {
+    fn new(seed: u64) -> Schedule {
+        let mut chance = Chance::new(seed ^ 0xDEA7_0000_0000_0000);
+        let workers = 1 + chance.below(4) as usize;
+        let journal = chance.below(2) == 0;
+        let mut schedule = Schedule {
+            workers,
+            delays: Delays { least: 1, most: [1, 100, 5_000][chance.below(3) as usize] },
+            lineage: 2048 << (2 * chance.below(4)),
+            journal,
+            spills: chance.below(4) == 0,
+            steps: 8 + chance.below(24) as usize,
+            faults: Vec::new(),
+        };
+        let mut at = 0;
+        for _ in 0..1 + chance.below(3) {
+            // Some at once, some during what the one before caused, some long after.
+            at += [0, chance.below(30), chance.below(400)][chance.below(3) as usize];
+            let worker = chance.below(workers as u64 + 2) as usize;
+            let notice = if chance.below(2) == 0 { Notice::Soon } else { Notice::Late };
+            let after = Duration::from_micros(chance.below(3_000_000));
+            let fault = match chance.below(8) {
+                0 => Fault::Start,
+                1 | 2 if journal => Fault::Restart,
+                1 | 2 => Fault::Leave { worker },
+                3 => Fault::Crash { worker, notice, restart: None },
+                4 | 5 => Fault::Crash { worker, notice, restart: Some(Duration::ZERO) },
+                _ => Fault::Crash { worker, notice, restart: Some(after) },
+            };
+            schedule.faults.push((at, fault));
+        }
+        schedule.faults.sort_by_key(|(at, _)| *at);
+        schedule
+    }
+}
+
+/// What became of schedules.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Outcome {
+    pub schedules: u64,
+    /// The loops that ended with the bits of the undisturbed one.
+    pub equal: u64,
+    /// Those that were told that all copies of something are gone.
+    pub lost: u64,
+}
+
+impl Outcome {
+    pub fn add(&mut self, other: &Outcome) {
+        self.schedules += other.schedules;
+        self.equal += other.equal;
+        self.lost += other.lost;
+    }
+}
+
+/// Runs the loop of a seed, undisturbed and disturbed.
+///
+/// # Errors
+/// The bits differ, or something is lost without need.
+pub fn run(seed: u64) -> std::result::Result<Outcome, String> {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let shard = Some(Shard::row(None, Some(0)));
+        registry::register(SCOPE, SignalConfig { shard, ..SignalConfig::default() });
+    });
+    let schedule = Schedule::new(seed);
+    let tell = |wrong: String| {
+        format!("{wrong}\n  seed {seed}: {schedule:?}\n  again: make chaos FIRST={seed} COUNT=1")
+    };
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        (train(seed, &schedule, &[]), train(seed, &schedule, &schedule.faults))
+    }));
+    let Ok((undisturbed, disturbed)) = ran else { return Err(tell("panic: see above".into())) };
+    let wanted = undisturbed.map_err(|lost| tell(format!("undisturbed: {}", lost.error)))?;
+    let mut outcome = Outcome { schedules: 1, ..Outcome::default() };
+    match disturbed {
+        Ok(got) if got == wanted => outcome.equal = 1,
+        Ok(got) => {
+            let step = got.iter().zip(&wanted).position(|(got, wanted)| got != wanted);
+            return Err(tell(format!("the bits differ from value {step:?} on")));
+        }
+        Err(Lost { error, is_told }) => {
+            let text = error.to_string();
+            let is_told =
+                is_told || text.contains("could not be made again") || text.contains("no worker");
+            if !is_told {
+                return Err(tell(format!("it was lost: {text}")));
+            }
+            outcome.lost = 1;
+        }
+    }
+    Ok(outcome)
+}
+
+/// Trains on a cluster that these faults happen to. Returns the bits of every loss and of the final
+/// weights.
+fn train(
+    seed: u64,
+    schedule: &Schedule,
+    faults: &[(u64, Fault)],
+) -> std::result::Result<Vec<Vec<u64>>, Lost> {
+    let bytes = schedule.lineage;
+    let time = Duration::from_secs(5);
+    let lineage = Some(LineageLimits { bytes, total: 2 * bytes, time, kept: 1 << 20 });
+    let limits = Limits { lineage, ..Limits::default() };
+    let mut world = World::new(seed, 0, schedule.delays, limits);
+    if schedule.journal {
+        world.keep_journal(limits);
+    }
+    if schedule.spills {
+        let (memory, spill) = (Some(4096), u64::MAX);
+        world.options = gt_worker::Options { memory, spill, spill_from: 0, ..world.options };
+    }
+    for index in 0..schedule.workers {
+        world.start_worker(format!("w{index}"));
+        world.settle();
+    }
+    let begun = world.delivered;
+    faults.iter().for_each(|(at, fault)| world.plan_fault(begun + at, *fault));
+    let world = Arc::new(Mutex::new(world));
+    let (session, client) = driver::connect(&world);
+    // Until something is cut, who joins adds a slot.
+    let told = session.rescale(Some(schedule.workers as u32), None);
+    told.map_err(|error| Lost { error, is_told: false })?;
+    session.set_hot_paths(Settings { enabled: true, threshold: 3, compile: false });
+    let trained = train_on(&session, seed, schedule.steps);
+    let world = world.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    trained.map_err(|error| Lost { error, is_told: world.unkept.contains(&client) })
+}
+
+/// Why a loop ended early.
+struct Lost {
+    error: ClientError,
+    /// Whether its user was told that nothing is kept of it.
+    is_told: bool,
+}
+
+/// Trains in a session.
+fn train_on(session: &Session, seed: u64, steps: usize) -> Result<Vec<Vec<u64>>> {
+    let mut chance = Chance::new(seed);
+    let mut random = |dims: &[usize]| {
+        let count = dims.iter().product();
+        let values: Vec<f32> =
+            (0..count).map(|_| chance.below(1 << 20) as f32 / (1 << 19) as f32 - 1.0).collect();
+        Tensor::from_slice(session, &values, dims)
+    };
+    signal::enter(SCOPE, None)?;
+    let trained = (|| {
+        let (x, t) = (random(&[13, 6])?, random(&[13, 5])?);
+        let mut weights = random(&[6, 5])?;
+        let mut velocity = Tensor::full(session, Shape::new(&[6, 5])?, 0.0, DType::F32)?;
+        let mut values = Vec::new();
+        for step in 0..steps {
+            let off = x.matmul(&weights)?.sub(&t)?;
+            let gradient = x.t()?.matmul(&off)?;
+            velocity = velocity.mul(0.9)?.add(&gradient)?;
+            weights = weights.sub(&velocity.mul(0.003)?)?;
+            if step % 3 == 2 {
+                values.push(bits(&off.mul(&off)?.sum(&[], false)?)?);
+            }
+        }
+        values.push(bits(&weights.t()?.sum(&[1], false)?)?);
+        values.push(bits(&weights)?);
+        Ok::<_, ClientError>(values)
+    })();
+    signal::exit(SCOPE)?;
+    trained
+}
+
+/// The bits of a tensor's elements.
+fn bits(tensor: &Tensor) -> Result<Vec<u64>> {
+    Ok(tensor.to_vec()?.into_iter().map(f64::to_bits).collect())
+}
