@@ -166,6 +166,8 @@ PARAMETERS = {
     "state": "str | PathLike[str] | None",
     "grace": "_float",
     "session": "OpenSession",
+    "slots": "_int | None",
+    "elastic": "_bool | None",
     "workers": "_int | None",
     "_memo": "Any",
     "masked_fill.value": LIKE,
@@ -291,9 +293,11 @@ RESULTS = {
     "numpy": "NDArray[Any]",
     "operations": "list[dict[str, Any]]",
     "parse_config": (
-        "list[tuple[str, tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, "
-        "str | None, _bool]]"
+        "tuple[list[tuple[str, tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] "
+        "| None, str | None, _bool]], _int | None, _bool | None]"
     ),
+    "rescale": "None",
+    "set_slots": "None",
     "parse_dtype": "dtype",
     "default_dtype": "dtype",
     "set_default_dtype": "None",

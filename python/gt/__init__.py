@@ -80,6 +80,7 @@ from gt._gt import (  # noqa: E402
     int16,
     int32,
     int64,
+    rescale,
     synchronize,
     uint8,
 )
@@ -281,6 +282,7 @@ __all__ = [
     "progress",
     "random",
     "register_config",
+    "rescale",
     "safetensors",
     "save",
     "seed",

@@ -78,6 +78,7 @@ __all__ = [
     "connect",
     "disconnect",
     "gpu_workers",
+    "rescale",
     "manual_seed",
     "random_state",
     "set_random_state",
@@ -121,6 +122,7 @@ __all__ = [
     "signal_tensor",
     "parse_config",
     "register_signal",
+    "set_slots",
     "clear_signals",
     "get_tape",
     "begin_explaining",
@@ -227,6 +229,8 @@ class OpenSession:
     @property
     def place(self) -> str:
         """What it is connected to."""
+    def rescale(self, slots: _int | None = None, elastic: _bool | None = None) -> None:
+        """Sets how many slots its tensors are cut over from now on."""
     def synchronize(self) -> None:
         """Waits until all that was issued to it is computed."""
 
@@ -3554,7 +3558,7 @@ def cat(tensors: Sequence[Tensor], axis: _int | None = None, *, dim: _int | None
     """Tensors one after another along an axis."""
 def clear_signals() -> None:
     """Forgets what all signals mean."""
-def connect(address: str, key_file: str | PathLike[str] | None = None, insecure: _bool = False) -> None:
+def connect(address: str, key_file: str | PathLike[str] | None = None, insecure: _bool = False, slots: _int | None = None, elastic: _bool | None = None) -> None:
     """Connects to a server: new tensors of this thread are made there from now on.
 
     Threads that have not connected use what the main thread has connected to. Tensors that are
@@ -3566,10 +3570,14 @@ def connect(address: str, key_file: str | PathLike[str] | None = None, insecure:
         address: the server, as `HOST:PORT` or `ipc:///PATH`.
         key_file: file with the key for the server, instead of `GT_KEY` or the one that is found.
         insecure: the server was started with `--insecure`.
+        slots: how many parts tensors are cut into, whatever workers there are; None for as many as
+            there are workers when something is first cut.
+        elastic: whether each worker that joins later adds a slot, which changes the order of sums.
 
     Raises:
         ConnectionError: the address is not valid, nothing answers there, or the key is refused.
         RuntimeError: called inside a `with` block of a session.
+        ValueError: the number of slots is not from 1 to 4096.
     """
 def current_session() -> OpenSession:
     """The session that this thread uses; starts one in this process where there is none."""
@@ -3674,12 +3682,14 @@ def ones(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, require
     """A tensor of ones."""
 def ones_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor of ones, of the shape and dtype of another."""
-def open_session(address: str | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False, workers: _int | None = None) -> OpenSession:
+def open_session(address: str | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False, workers: _int | None = None, slots: _int | None = None, elastic: _bool | None = None) -> OpenSession:
     """Opens a session: on a server, or without an address with workers of its own in this process."""
 def operations() -> list[dict[str, Any]]:
     """The instruction set: for each operation its name, family, documentation and samples."""
-def parse_config(text: str, file: str) -> list[tuple[str, tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, str | None, _bool]]:
-    """The signals of a YAML text; `file` names it in errors."""
+def parse_config(text: str, file: str) -> tuple[list[tuple[str, tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, str | None, _bool]], _int | None, _bool | None]:
+    """The signals of a YAML text, how many slots sessions have, and whether workers that join add some;
+    `file` names the text in errors.
+    """
 def parse_dtype(given: _DTypeLike) -> dtype: ...
 def parse_size(text: str) -> _int:
     """The bytes that a text such as `16GB` says."""
@@ -3709,7 +3719,23 @@ def record_function(name: str, inputs: Sequence[Tensor], outputs: Sequence[Tenso
     """
 def register_signal(name: str, shard: tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, backward: str | None, compile: _bool) -> None:
     """Says what a signal means from now on."""
-def run_server(address: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, log_file: str | PathLike[str] | None = None, worker_wait: _float = 30.0, data_roots: Sequence[Any] = ..., policy: str | PathLike[str] | None = None, lineage_bytes: _int = ..., lineage_time: _float = 5.0, lineage_disk: _int = ..., lineage_total: _int = ..., grace: _float = 600.0, state: str | PathLike[str] | None = None, wants_reload: Callable[[], _bool] | None = None) -> None:
+def rescale(slots: _int | None = None, elastic: _bool | None = None) -> None:
+    """Sets how many slots tensors of this thread's session are cut over from now on.
+
+    A session keeps its number of slots whatever workers come and go, so that its results stay the
+    same to the last bit. With another number, sums may be added in another order.
+
+        gt.rescale(4)  # four workers are there now
+
+    Args:
+        slots: how many parts tensors are cut into; those that are there stay as they are.
+        elastic: whether each worker that joins later adds a slot; None for no change.
+
+    Raises:
+        ConnectionError: the session is closed.
+        ValueError: the number of slots is not from 1 to 4096.
+    """
+def run_server(address: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, log_file: str | PathLike[str] | None = None, worker_wait: _float = 30.0, data_roots: Sequence[Any] = ..., policy: str | PathLike[str] | None = None, lineage_bytes: _int = ..., lineage_time: _float = 5.0, lineage_disk: _int = ..., lineage_total: _int = ..., grace: _float = 600.0, state: str | PathLike[str] | None = None, workers: _int | None = 0, wants_reload: Callable[[], _bool] | None = None) -> None:
     """Listens at an address and serves until a signal comes. `on_ready` is called once it listens;
     `wants_reload`, several times a second, says whether the policy file is to be read again.
     """
@@ -3729,6 +3755,8 @@ def set_grad_enabled(enabled: _bool) -> _bool:
     """Turns recording on or off on this thread, and returns how it was."""
 def set_random_state(seed: _int, issued: _int) -> None:
     """Has the random numbers of this thread's session go on from where `random_state` was."""
+def set_slots(slots: _int | None = None, elastic: _bool | None = None) -> None:
+    """Says how many slots sessions have that are not told otherwise."""
 def set_strict(session: OpenSession, limit: _int | None) -> _int | None:
     """Makes unplanned moves of more bytes than this errors; None allows them."""
 def signal_current() -> tuple[str | None, str | None]:

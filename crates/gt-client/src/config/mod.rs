@@ -125,7 +125,10 @@ mod tests {
         let config = parse("slots: {compile: true}", "x.yaml").unwrap();
         assert_eq!((config.slots, config.signals.len()), (Rescale::default(), 1));
         let error = parse("slots: none", "x.yaml").unwrap_err().to_string();
-        assert_eq!(error, "x.yaml:1:8: 'slots' is 'none', expected a number of slots, from 1 to 4096");
+        assert_eq!(
+            error,
+            "x.yaml:1:8: 'slots' is 'none', expected a number of slots, from 1 to 4096"
+        );
     }
 
     #[test]

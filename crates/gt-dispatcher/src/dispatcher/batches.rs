@@ -209,8 +209,7 @@ impl Dispatcher {
         self.scheduler.charge(peer, &session.standing, weight);
         session.show_slots(batch.slots);
         session.is_expanded &= !session.queue.is_empty();
-        let (terms, before) =
-            (session.catalogue.slots.terms(), session.catalogue.slots.count());
+        let (terms, before) = (session.catalogue.slots.terms(), session.catalogue.slots.count());
         let begin = self.observability.is_on().then(|| self.observability.time(now));
         batch.commands = self.pipeline.process(batch.commands);
         let forward = Forward {

@@ -123,7 +123,10 @@ impl Lineage {
         if self.pending.is_some() || self.log.is_replayed() || !self.pace.allows(now) {
             return false;
         }
-        if self.is_thin || self.crowded.is_some() || !self.blocks.is_empty() && now >= self.blocks_since + HOLD {
+        if self.is_thin
+            || self.crowded.is_some()
+            || !self.blocks.is_empty() && now >= self.blocks_since + HOLD
+        {
             return true;
         }
         self.pace.is_due(device, self.limits.time * 4 / 5)
@@ -237,7 +240,10 @@ impl Lineage {
     }
 
     /// The slots of whose values in the base one worker alone has a copy, and that worker.
-    pub fn single_copies(&mut self, is_there: impl Fn(WorkerId) -> bool) -> Vec<(SlotId, WorkerId)> {
+    pub fn single_copies(
+        &mut self,
+        is_there: impl Fn(WorkerId) -> bool,
+    ) -> Vec<(SlotId, WorkerId)> {
         self.copying.retain(|_, to| is_there(*to));
         let Ok(base) = &self.base else { return Vec::new() };
         let free = base.copies.iter().filter(|(slot, _)| {

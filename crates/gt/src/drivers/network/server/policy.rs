@@ -24,7 +24,8 @@ use gt_ir::standing::Division;
 use crate::environment::bytes;
 
 const KEYS: &[&str] = &["policy", "default", "teams", "users", "keys"];
-const LIMITS: &[&str] = &["share", "priority", "memory", "sessions", "workers", "slots", "wall", "idle"];
+const LIMITS: &[&str] =
+    &["share", "priority", "memory", "sessions", "workers", "slots", "wall", "idle"];
 
 const LIMITS_WANTED: &str = "share, priority, memory, sessions, workers, slots, wall and idle";
 const COUNT: &str = "a whole number from 1 on, or null for no limit";

@@ -1,0 +1,87 @@
+"""A session keeps its number of slots, whatever workers come and go: results have the same bits."""
+
+import threading
+
+import pytest
+from processes import cluster, embedded_only, one_engine_only, unsharded_only
+from training import SHARDED, Training, start_worker, undisturbed
+
+import gt
+
+# They start servers of their own.
+pytestmark = [embedded_only, unsharded_only, one_engine_only]
+
+
+@pytest.fixture(autouse=True)
+def _cut():
+    gt.register_config("cut", gt.SignalConfig(gt.ShardConfig(axis=0)))
+    yield
+    gt.get_config().clear()
+
+
+def test_a_replacement_that_joins_before_or_after_the_death_changes_no_bit():
+    steps = 900
+    expected = undisturbed(SHARDED, 2, steps)
+    with cluster(2) as (address, processes):
+        training = Training(SHARDED, address, steps)
+        training.wait_for(200)
+        processes.append(start_worker(address, "spare"))
+        training.wait_for(400)
+        processes[1].kill()
+        processes.append(start_worker(address, "other"))
+        training.wait_for(600)
+        processes[2].kill()
+        assert training.end() == expected
+    told = [line for line in training.errors if "gt.rescale" in line]
+    assert len(told) == 1, training.errors
+
+
+def test_slots_that_are_given_do_not_depend_on_workers():
+    sums = []
+    for workers in (1, 2):
+        with cluster(workers) as (address, _), gt.Session(address, slots=3) as session:
+            gt.manual_seed(0)
+            with gt.signal.context("cut"):
+                x = gt.randn(1000, 7)
+                sums.append(x.sum(0).tolist())
+            assert session.closed is False
+    assert sums[0] == sums[1]
+
+
+def test_rescale_changes_the_number_and_what_is_there_stays():
+    with cluster(2) as (address, _), gt.Session(address) as session:
+        with gt.signal.context("cut"):
+            x = gt.arange(12.0)
+        gt.rescale(1)
+        with gt.signal.context("cut"):
+            y = x * 2
+        session.rescale(2)
+        with gt.signal.context("cut"):
+            assert (x + y).tolist() == [3.0 * value for value in range(12)]
+        with pytest.raises(ValueError, match="1 to 4096 slots, 0 given"):
+            gt.rescale(0)
+        with pytest.raises(TypeError, match="neither slots nor elastic"):
+            gt.rescale()
+
+
+def test_announced_workers_are_waited_for():
+    with cluster(1, "--workers", "2") as (address, processes):
+        later = threading.Timer(0.5, lambda: processes.append(start_worker(address, "late")))
+        later.start()
+        with gt.Session(address), gt.signal.context("cut"):
+            x = gt.ones(12)
+            x.sum().item()
+            workers = gt.debug.placement(x)[0].workers
+        later.join()
+    assert len(workers) == 2
+
+
+def test_a_file_says_how_many_slots_there_are(tmp_path):
+    path = tmp_path / "cut.yaml"
+    path.write_text("slots: 2\nelastic: false\ncut: {shard: {axis: 0}}\n")
+    config = gt.config.Config()
+    config.load(path)
+    assert (config.slots, config.elastic, list(config.signals)) == (2, False, ["cut"])
+    path.write_text("slots: many\n")
+    with pytest.raises(ValueError, match="'slots' is 'many', expected a number of slots"):
+        config.load(path)
