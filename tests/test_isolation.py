@@ -10,7 +10,7 @@ from pathlib import Path
 
 import gt
 import pytest
-from processes import cluster, embedded_only, linux_only
+from processes import cluster, embedded_only, linux_only, run_gt
 
 pytestmark = embedded_only
 
@@ -122,3 +122,40 @@ def test_a_client_that_goes_while_it_waits_for_memory_harms_nobody(tmp_path, kin
                 assert time.monotonic() < until, gt.status()
                 time.sleep(0.1)
             assert gt.ones(20_000_000)[0].item() == 1.0, "all of the quota is there again"
+
+
+UPLOADS = """
+import os, sys
+import numpy, gt
+# As another account's: nothing is shared with it.
+os.seteuid(65534)
+gt.connect(sys.argv[1])
+values = numpy.arange(75_000_000, dtype="float32")
+print("here", flush=True)
+x = gt.tensor(values)
+print(x[-1].item() == values[-1], x[12_345_678].item() == values[12_345_678], flush=True)
+back = x.numpy()
+print((back == values).all(), flush=True)
+"""
+
+
+@linux_only
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_what_another_account_uploads_is_held_once(monkeypatch):
+    monkeypatch.setenv("GT_KEY", run_gt("key").stdout.strip())
+    with cluster(1) as (address, (server, worker)), started(UPLOADS, address) as uploads:
+        before = [peak(process) for process in (server, worker)]
+        assert uploads.stdout.readline() == "True True\n"
+        grown = [peak(process) - was for process, was in zip((server, worker), before, strict=True)]
+        # 300 MB, what is under way, and what the server keeps of its own.
+        assert grown[0] < 420_000_000, grown
+        assert uploads.stdout.readline() == "True\n"
+        grown = [peak(process) - was for process, was in zip((server, worker), before, strict=True)]
+        assert grown[0] < 800_000_000, grown
+
+
+def peak(process: subprocess.Popen) -> int:
+    """Give the most bytes that a process has had in memory."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024

@@ -8,7 +8,7 @@ use crate::message::Message;
 use crate::wire::{Frames, Record, Sink, Source};
 use bytes::Bytes;
 
-pub use crate::wire::{DATA_FRAME, DecodeError};
+pub use crate::wire::DecodeError;
 
 const MAGIC: [u8; 2] = *b"GT";
 /// The version of this layout.

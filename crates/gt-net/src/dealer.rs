@@ -8,17 +8,25 @@ use gt_ir::message::Role;
 use zmq::{Context, PollEvents, Socket, SocketEvent, SocketType};
 
 use crate::address::Address;
-use crate::codec::{DATA_FRAME, MAX_FRAMES};
+use crate::descriptors;
 use crate::error::{NetError, during};
 use crate::keys::Key;
 use crate::monitor;
+use crate::parts::{self, Assembly};
 use crate::probe::{Speaks, probe};
-use crate::server::{send_frames, to_bytes};
+use crate::server::{send_part, to_bytes};
 use crate::{HEARTBEAT, SILENCE};
 
 /// How long a peer polls for the next message before it sleeps. Most answers come sooner, and
 /// waking a processor takes as long as a round trip through three processes.
 const LOOK: Duration = Duration::from_micros(200);
+
+/// How many descriptors a link needs: a context's, the socket's, its monitor's, the connection's, and
+/// some for finding the host.
+const DESCRIPTORS: usize = 12;
+
+/// The value of a failed handshake whose ends have different mechanisms (`zmq.h`).
+const OTHER_MECHANISM: u32 = 0x1100_0001;
 
 /// A link to a server. One thread at a time may use it.
 pub struct DealerLink {
@@ -26,6 +34,8 @@ pub struct DealerLink {
     /// Receives the connection's events.
     monitor: Socket,
     address: Address,
+    /// A message of which parts are to come.
+    open: Assembly,
     lost: Option<String>,
     /// Whether the last wait got nothing: then polling is not worth it.
     quiet: bool,
@@ -56,7 +66,10 @@ enum Fate {
     Open,
     Refused,
     WrongKey,
-    NotGt,
+    /// The listener speaks something else; or ZeroMQ with another mechanism.
+    NotGt {
+        is_zeromq: bool,
+    },
     Lost,
 }
 
@@ -78,18 +91,19 @@ impl DealerLink {
         key: Option<&Key>,
         limit: Duration,
     ) -> Result<DealerLink, NetError> {
+        descriptors::reserve("a connection", DESCRIPTORS)?;
         address.check_host()?;
-        let context = Context::new();
+        let context = Context::try_new().map_err(during("opening a context"))?;
         let socket = context.socket(SocketType::DEALER).map_err(during("opening a socket"))?;
         let setup = || -> zmq::Result<()> {
             socket.set_linger(500)?;
-            socket.set_maxmsgsize((DATA_FRAME + (4 << 20)) as i64)?;
+            socket.set_maxmsgsize(parts::LONGEST)?;
             socket.set_handshake_ivl(i32::try_from(limit.as_millis()).unwrap_or(5_000))?;
             socket.set_heartbeat_ivl(HEARTBEAT)?;
             socket.set_heartbeat_timeout(SILENCE)?;
             socket.set_immediate(true)?;
-            socket.set_sndhwm(1000)?;
-            socket.set_rcvhwm(1000)?;
+            socket.set_sndhwm(parts::UNDER_WAY)?;
+            socket.set_rcvhwm(parts::UNDER_WAY)?;
             // A client goes on by its token, on a socket of its own: ZeroMQ must not reconnect.
             socket.set_reconnect_ivl(-1)
         };
@@ -111,16 +125,21 @@ impl DealerLink {
         socket
             .connect(&address.to_connect())
             .map_err(|_| NetError::BadAddress { given: address.to_string() })?;
-        let mut link =
-            DealerLink { socket, monitor, address: address.clone(), lost: None, quiet: false };
+        let (address, open) = (address.clone(), Assembly::default());
+        let mut link = DealerLink { socket, monitor, address, open, lost: None, quiet: false };
         link.await_handshake(key.is_some(), limit)?;
         Ok(link)
     }
 
     /// The error of a failed handshake, by probing what protocol the listener speaks.
-    fn turned_away(&self, keyed: bool) -> NetError {
+    fn turned_away(&self, keyed: bool, is_other_zeromq: bool) -> NetError {
         let address = self.address.to_string();
         match (probe(&self.address), keyed) {
+            (Speaks::Full, _) => NetError::Full { address },
+            // A moment ago it had another mechanism: it was full.
+            (Speaks::Keyed, true) | (Speaks::Open, false) if is_other_zeromq => {
+                NetError::Full { address }
+            }
             (Speaks::Keyed, true) => NetError::WrongKey { address },
             (Speaks::Keyed, false) => NetError::NoKey { address },
             (Speaks::Open, true) => NetError::Keyless { address },
@@ -139,7 +158,7 @@ impl DealerLink {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(if connected { self.turned_away(keyed) } else { unreachable() });
+                return Err(if connected { self.turned_away(keyed, false) } else { unreachable() });
             }
             let ready = self.monitor.poll(PollEvents::POLLIN, left.as_millis() as i64 + 1);
             if !matches!(ready, Ok(1..)) {
@@ -151,7 +170,10 @@ impl DealerLink {
                 Some(Fate::WrongKey) => return Err(NetError::WrongKey { address: text }),
                 // A server with another key cannot decrypt the handshake, and just closes the
                 // connection.
-                Some(Fate::Lost | Fate::NotGt) => return Err(self.turned_away(keyed)),
+                Some(Fate::Lost) => return Err(self.turned_away(keyed, false)),
+                Some(Fate::NotGt { is_zeromq }) => {
+                    return Err(self.turned_away(keyed, is_zeromq));
+                }
                 None => {}
             }
         }
@@ -160,8 +182,9 @@ impl DealerLink {
     /// The next event of the monitor.
     fn fate(&self, connected: &mut bool) -> Result<Option<Fate>, NetError> {
         let frames = self.monitor.recv_multipart(0).map_err(during("watching the socket"))?;
-        let Some(raw) = frames.first().and_then(|frame| frame.get(..2)) else { return Ok(None) };
-        let event = SocketEvent::from_raw(u16::from_le_bytes([raw[0], raw[1]]));
+        let Some((event, value)) = frames.first().and_then(|frame| monitor::parse(frame)) else {
+            return Ok(None);
+        };
         Ok(match event {
             SocketEvent::CONNECTED => {
                 *connected = true;
@@ -169,7 +192,9 @@ impl DealerLink {
             }
             SocketEvent::HANDSHAKE_SUCCEEDED => Some(Fate::Open),
             SocketEvent::HANDSHAKE_FAILED_AUTH => Some(Fate::WrongKey),
-            SocketEvent::HANDSHAKE_FAILED_PROTOCOL => Some(Fate::NotGt),
+            SocketEvent::HANDSHAKE_FAILED_PROTOCOL => {
+                Some(Fate::NotGt { is_zeromq: value == OTHER_MECHANISM })
+            }
             SocketEvent::HANDSHAKE_FAILED_NO_DETAIL => Some(Fate::Lost),
             SocketEvent::CLOSED | SocketEvent::CONNECT_RETRIED if !*connected => {
                 Some(Fate::Refused)
@@ -179,12 +204,16 @@ impl DealerLink {
         })
     }
 
-    /// Sends a message. Blocks only while a thousand messages are queued for the server.
+    /// Sends a message. Blocks only while many are queued for the server.
     pub fn send(&mut self, frames: &[Bytes]) -> Result<(), NetError> {
+        parts::cut(frames, |part| self.send_part(&part))
+    }
+
+    fn send_part(&mut self, part: &Bytes) -> Result<(), NetError> {
         loop {
             self.check()?;
             match self.socket.poll(PollEvents::POLLOUT, 100) {
-                Ok(1..) => match send_frames(&self.socket, frames) {
+                Ok(1..) => match send_part(&self.socket, part) {
                     // The connection was lost between the poll and the send.
                     Err(zmq::Error::EAGAIN) => {}
                     result => return result.map_err(during("sending")),
@@ -218,6 +247,26 @@ impl DealerLink {
             }
             std::thread::yield_now();
         }
+        let until = Instant::now().checked_add(limit);
+        loop {
+            let left = until.map_or(limit, |until| until.saturating_duration_since(Instant::now()));
+            self.poll(left, wake)?;
+            let found = self.take()?;
+            let is_woken = wake.is_ready();
+            self.quiet = found.is_none() && !is_woken;
+            if let Some(frames) = found {
+                return Ok(Some(frames));
+            }
+            self.check()?;
+            // A part of a long message is no reason to return, unless somebody else is waiting.
+            if !self.open.is_open() || is_woken || left.is_zero() || matches!(wake, Wakeup::Fd(_)) {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Waits until something has arrived, or the connection has changed, or `wake` is ready.
+    fn poll(&self, limit: Duration, wake: Wakeup) -> Result<(), NetError> {
         let mut items =
             vec![self.socket.as_poll_item(zmq::POLLIN), self.monitor.as_poll_item(zmq::POLLIN)];
         match wake {
@@ -227,33 +276,21 @@ impl DealerLink {
         }
         let limit = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX).max(1);
         match zmq::poll(&mut items, limit) {
-            Ok(_) | Err(zmq::Error::EINTR) => {}
-            Err(error) => return Err(NetError::Socket { action: "waiting", error }),
+            Ok(_) | Err(zmq::Error::EINTR) => Ok(()),
+            Err(error) => Err(NetError::Socket { action: "waiting", error }),
         }
-        let found = self.take()?;
-        self.quiet = found.is_none() && !wake.is_ready();
-        if let Some(frames) = found {
-            return Ok(Some(frames));
-        }
-        self.check()?;
-        Ok(None)
     }
 
-    /// The next message, if one has arrived.
+    /// The next message, if all of it has arrived.
     fn take(&mut self) -> Result<Option<Vec<Bytes>>, NetError> {
-        let mut frames = Vec::new();
         loop {
-            let mut frame = zmq::Message::new();
-            match self.socket.recv(&mut frame, if frames.is_empty() { zmq::DONTWAIT } else { 0 }) {
+            let mut part = zmq::Message::new();
+            match self.socket.recv(&mut part, zmq::DONTWAIT) {
                 Ok(()) => {}
                 Err(zmq::Error::EAGAIN | zmq::Error::EINTR) => return Ok(None),
                 Err(error) => return Err(NetError::Socket { action: "receiving", error }),
             }
-            let more = frame.get_more();
-            if frames.len() <= MAX_FRAMES {
-                frames.push(to_bytes(frame));
-            }
-            if !more {
+            if let Some(frames) = self.open.take(to_bytes(part))? {
                 return Ok(Some(frames));
             }
         }

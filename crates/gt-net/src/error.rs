@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::descriptors;
+
 #[derive(Debug, Error)]
 pub enum NetError {
     #[error(
@@ -63,6 +65,19 @@ pub enum NetError {
     )]
     BadName { what: &'static str, given: String },
 
+    #[error(
+        "the server at {address} has no file descriptors left for another connection\n  hint: try again later, or have its limit raised (ulimit -n)"
+    )]
+    Full { address: String },
+
+    #[error(
+        "{what} needs {needed} file descriptors, and this process has {left} left (its limit is {limit})\n  hint: close files that are not needed, or raise the limit (ulimit -n)"
+    )]
+    Descriptors { what: &'static str, needed: usize, left: usize, limit: u64 },
+
+    #[error("a message's parts do not fit: {0}")]
+    Parts(String),
+
     #[error("the connection to {address} was lost: {reason}")]
     Lost { address: String, reason: String },
 
@@ -97,5 +112,11 @@ pub enum NetError {
 
 /// Adds the attempted action to a ZeroMQ error.
 pub(crate) fn during(action: &'static str) -> impl Fn(zmq::Error) -> NetError {
-    move |error| NetError::Socket { action, error }
+    move |error| match error {
+        zmq::Error::EMFILE => {
+            let limit = descriptors::limit();
+            NetError::Descriptors { what: action, needed: 1, left: 0, limit }
+        }
+        error => NetError::Socket { action, error },
+    }
 }

@@ -1,6 +1,7 @@
 //! The transport: messages between processes.
 //!
 //! - [`server`], [`dealer`]: the two ends of a link, over ZeroMQ; [`peers`]: links between workers.
+//! - [`parts`]: how a message is cut for a link; [`descriptors`]: whether there are enough of them.
 //! - [`keys`]: which peers may connect, in which role; [`gatekeeper`]: authentication; [`keyring`]:
 //!   the storage of keys; [`private`]: paths that nobody else may use.
 //! - [`local`]: messages over a Unix socket; [`registry`]: the dispatchers on this machine.
@@ -19,6 +20,7 @@
 pub mod address;
 mod boot;
 pub mod dealer;
+pub mod descriptors;
 pub mod error;
 mod gatekeeper;
 pub mod keyring;
@@ -26,6 +28,7 @@ pub mod keys;
 pub mod local;
 mod lock;
 mod monitor;
+mod parts;
 pub mod peers;
 pub mod private;
 mod probe;

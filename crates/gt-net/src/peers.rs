@@ -10,16 +10,18 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use gt_ir::WorkerId;
 use gt_ir::message::Role;
+use rustc_hash::FxHashMap;
 use zmq::{Context, PollEvents, Socket, SocketEvent, SocketType};
 
 use crate::address::Address;
-use crate::codec::{DATA_FRAME, MAX_FRAMES};
 use crate::dealer::Wakeup;
+use crate::descriptors::{self, Refusals};
 use crate::error::{NetError, during};
 use crate::gatekeeper::Gatekeeper;
 use crate::keys::{Key, KeyPair};
 use crate::monitor;
-use crate::server::{LinkId, notify_of_lost_links, send_frames, to_bytes};
+use crate::parts::{self, Assembly};
+use crate::server::{LinkId, notify_of_lost_links, send_part, to_bytes};
 use crate::{HEARTBEAT, SILENCE};
 
 /// How long the handshake with another worker may take.
@@ -27,6 +29,9 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// The interval at which links are checked for failures.
 const CHECK_EVERY: Duration = Duration::from_millis(50);
+
+/// How many descriptors it needs to listen: a context's, the sockets', the address and one link.
+const DESCRIPTORS: usize = 12;
 
 /// A worker's links with all other workers. Owned by one thread.
 pub struct PeerLinks {
@@ -37,6 +42,9 @@ pub struct PeerLinks {
     endpoint: String,
     pair: Option<KeyPair>,
     monitors: u64,
+    /// Messages of which parts are to come.
+    open: FxHashMap<LinkId, Assembly>,
+    refusals: Refusals,
     /// When the links were last checked.
     checked: Instant,
     _gatekeeper: Option<Gatekeeper>,
@@ -73,18 +81,19 @@ impl PeerLinks {
         key: Option<&Key>,
     ) -> Result<PeerLinks, NetError> {
         let pair = key.map(|key| key.link(Role::Worker)).transpose()?.map(|link| link.own);
-        let context = Context::new();
+        descriptors::reserve("listening for other workers", DESCRIPTORS)?;
+        let context = Context::try_new().map_err(during("opening a context"))?;
         let gatekeeper =
             pair.map(|pair| Gatekeeper::for_workers(&context, pair.public)).transpose()?;
         let mut incoming =
             context.socket(SocketType::ROUTER).map_err(during("opening a socket"))?;
         let setup = || -> zmq::Result<()> {
             incoming.set_linger(0)?;
-            incoming.set_maxmsgsize((DATA_FRAME + (4 << 20)) as i64)?;
+            incoming.set_maxmsgsize(parts::LONGEST)?;
             incoming.set_handshake_ivl(5_000)?;
             incoming.set_heartbeat_ivl(HEARTBEAT)?;
             incoming.set_heartbeat_timeout(SILENCE)?;
-            incoming.set_rcvhwm(0)?;
+            incoming.set_rcvhwm(parts::UNDER_WAY)?;
             if let Some(pair) = &pair {
                 incoming.set_curve_server(true)?;
                 incoming.set_curve_secretkey(&pair.secret)?;
@@ -111,6 +120,8 @@ impl PeerLinks {
             endpoint,
             pair,
             monitors: 0,
+            open: FxHashMap::default(),
+            refusals: Refusals::default(),
             checked: Instant::now(),
             _gatekeeper: gatekeeper,
         })
@@ -157,7 +168,7 @@ impl PeerLinks {
         if link.state == LinkState::Failed {
             return lost();
         }
-        match send_frames(&link.socket, frames) {
+        match parts::cut(frames, |part| send_part(&link.socket, &part)) {
             // The queue is unbounded, so EAGAIN means that the link is gone.
             Err(zmq::Error::EAGAIN) => lost(),
             result => result.map_err(during("sending to a worker")),
@@ -209,33 +220,39 @@ impl PeerLinks {
         failed
     }
 
+    /// What the log is to say of links that were refused, as there are no descriptors for them.
+    pub fn refusals(&mut self) -> Option<String> {
+        self.refusals.report()
+    }
+
     /// The next event on incoming links, if there is one.
     pub fn try_receive(&mut self) -> Result<Option<PeerEvent>, NetError> {
-        let events = self.incoming.get_events().map_err(during("receiving"))?;
-        if !events.contains(PollEvents::POLLIN) {
-            return Ok(None);
-        }
-        let mut first = zmq::Message::new();
-        match self.incoming.recv(&mut first, zmq::DONTWAIT) {
-            Ok(()) => {}
-            Err(zmq::Error::EAGAIN | zmq::Error::EINTR) => return Ok(None),
-            Err(error) => return Err(NetError::Socket { action: "receiving", error }),
-        }
-        let link = first.to_vec();
-        let mut frames = Vec::new();
-        let mut more = first.get_more();
-        while more {
-            let mut frame = zmq::Message::new();
-            self.incoming.recv(&mut frame, 0).map_err(during("receiving"))?;
-            more = frame.get_more();
-            if frames.len() <= MAX_FRAMES {
-                frames.push(to_bytes(frame));
+        loop {
+            let events = self.incoming.get_events().map_err(during("receiving"))?;
+            if !events.contains(PollEvents::POLLIN) {
+                return Ok(None);
+            }
+            let mut first = zmq::Message::new();
+            match self.incoming.recv(&mut first, zmq::DONTWAIT) {
+                Ok(()) => {}
+                Err(zmq::Error::EAGAIN | zmq::Error::EINTR) => return Ok(None),
+                Err(error) => return Err(NetError::Socket { action: "receiving", error }),
+            }
+            let link = first.to_vec();
+            let mut part = zmq::Message::new();
+            self.incoming.recv(&mut part, 0).map_err(during("receiving"))?;
+            if part.is_empty() {
+                self.open.remove(&link);
+                return Ok(Some(PeerEvent::Disconnected(link)));
+            }
+            let mut assembly = self.open.remove(&link).unwrap_or_default();
+            match assembly.take(to_bytes(part)) {
+                Ok(Some(frames)) => return Ok(Some(PeerEvent::Message { link, frames })),
+                Ok(None) => drop(self.open.insert(link, assembly)),
+                // What was not announced is dropped, as what does not decode is.
+                Err(_) => {}
             }
         }
-        if frames.len() == 1 && frames[0].is_empty() {
-            return Ok(Some(PeerEvent::Disconnected(link)));
-        }
-        Ok(Some(PeerEvent::Message { link, frames }))
     }
 }
 
@@ -250,8 +267,10 @@ impl Outgoing {
     fn look(&mut self) {
         while matches!(self.monitor.poll(PollEvents::POLLIN, 0), Ok(1..)) {
             let Ok(frames) = self.monitor.recv_multipart(0) else { break };
-            let Some(raw) = frames.first().and_then(|frame| frame.get(..2)) else { continue };
-            match SocketEvent::from_raw(u16::from_le_bytes([raw[0], raw[1]])) {
+            let Some((event, _)) = frames.first().and_then(|frame| monitor::parse(frame)) else {
+                continue;
+            };
+            match event {
                 SocketEvent::HANDSHAKE_SUCCEEDED => self.state = LinkState::Open,
                 SocketEvent::HANDSHAKE_FAILED_AUTH
                 | SocketEvent::HANDSHAKE_FAILED_PROTOCOL

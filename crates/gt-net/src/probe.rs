@@ -14,6 +14,8 @@ pub enum Speaks {
     Keyed,
     /// ZeroMQ without encryption.
     Open,
+    /// A GT server that has no descriptor for another connection.
+    Full,
     SomethingElse,
 }
 
@@ -47,9 +49,14 @@ pub fn probe(address: &Address) -> Speaks {
 }
 
 fn greet(mut stream: impl Read + Write) -> Option<Speaks> {
-    stream.write_all(&GREETING).ok()?;
+    // Fails where the listener has closed the connection, and yet it may have sent something before.
+    let _ = stream.write_all(&GREETING);
     let mut answer = [0; 32];
     stream.read_exact(&mut answer).ok()?;
     let is_zeromq = (answer[0], answer[9]) == (0xFF, 0x7F) && answer[10] >= 3;
-    is_zeromq.then(|| if answer[12..].starts_with(b"CURVE") { Speaks::Keyed } else { Speaks::Open })
+    is_zeromq.then(|| match &answer[12..] {
+        mechanism if mechanism.starts_with(b"CURVE") => Speaks::Keyed,
+        mechanism if mechanism.starts_with(b"GT-FULL") => Speaks::Full,
+        _ => Speaks::Open,
+    })
 }

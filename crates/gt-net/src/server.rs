@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gt_ir::message::Role;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use zmq::{Context, PollEvents, Socket, SocketType};
 
 use crate::address::Address;
-use crate::codec::{DATA_FRAME, MAX_FRAMES};
+use crate::descriptors::{self, Refusals};
 use crate::error::{NetError, during};
 use crate::gatekeeper::{self, Gatekeeper};
 use crate::keys::Key;
 use crate::lock::AddressLock;
+use crate::parts::{self, Assembly};
 use crate::private;
 use crate::{HEARTBEAT, SILENCE};
 
@@ -34,25 +35,40 @@ pub struct Proven {
 pub enum Event {
     /// A message; who sent it is proven by the link's key, or `None` on a server without keys.
     Message { link: LinkId, proven: Option<Proven>, frames: Vec<Bytes> },
+    /// What a link sends is not taken, and nothing of it is read any more.
+    Refused { link: LinkId, reason: String },
     /// The link is lost.
     Disconnected(LinkId),
 }
+
+/// How many descriptors a server needs: a context's, two sockets', the address, its key, what wakes it,
+/// and a few peers.
+const DESCRIPTORS: usize = 18;
 
 /// The server's socket. Owned by one thread.
 pub struct ServerLink {
     socket: Socket,
     /// Messages for peers whose queues are full.
     backlogs: FxHashMap<LinkId, Backlog>,
+    /// Messages of which parts are to come, how many bytes they have, and how many they may.
+    open: FxHashMap<LinkId, Assembly>,
+    held: usize,
+    budget: usize,
+    /// Links that were refused and are not lost yet.
+    muted: FxHashSet<LinkId>,
+    /// Links that were admitted.
+    admitted: FxHashSet<LinkId>,
+    refusals: Refusals,
     _gatekeeper: Option<Gatekeeper>,
     /// Held while the server lives, to report address conflicts.
     _lock: AddressLock,
     secure: bool,
 }
 
-/// Messages that wait for a peer to read, oldest first.
+/// Parts that wait for a peer to read, oldest first; with whether each is the first of its message.
 #[derive(Default)]
 struct Backlog {
-    messages: VecDeque<Vec<Bytes>>,
+    parts: VecDeque<(Bytes, bool)>,
     bytes: usize,
 }
 
@@ -66,24 +82,26 @@ impl ServerLink {
     /// # Errors
     /// The address is in use or cannot be bound.
     pub fn bind(address: &Address, key: Option<&Key>) -> Result<ServerLink, NetError> {
+        descriptors::raise_limit();
+        descriptors::reserve("a server", DESCRIPTORS)?;
         let lock = AddressLock::take(address)?;
         if let Address::Ipc { path } = address {
             private::socket(Path::new(path))?;
         }
-        let context = Context::new();
+        let context = Context::try_new().map_err(during("opening a context"))?;
         let gatekeeper = key.map(|key| Gatekeeper::start(&context, key)).transpose()?;
         let mut socket = context.socket(SocketType::ROUTER).map_err(during("opening a socket"))?;
         let setup = || -> zmq::Result<()> {
             socket.set_linger(0)?;
-            socket.set_maxmsgsize((DATA_FRAME + (4 << 20)) as i64)?;
+            socket.set_maxmsgsize(parts::LONGEST)?;
             socket.set_handshake_ivl(5_000)?;
             socket.set_heartbeat_ivl(HEARTBEAT)?;
             socket.set_heartbeat_timeout(SILENCE)?;
             socket.set_heartbeat_ttl(SILENCE)?;
             socket.set_router_mandatory(true)?;
             socket.set_backlog(1024)?;
-            socket.set_sndhwm(1000)?;
-            socket.set_rcvhwm(1000)
+            socket.set_sndhwm(parts::UNDER_WAY)?;
+            socket.set_rcvhwm(parts::BEFORE_HELLO)
         };
         setup().map_err(during("setting up the socket"))?;
         notify_of_lost_links(&mut socket)?;
@@ -102,6 +120,12 @@ impl ServerLink {
         Ok(ServerLink {
             socket,
             backlogs: FxHashMap::default(),
+            open: FxHashMap::default(),
+            held: 0,
+            budget: usize::MAX,
+            muted: FxHashSet::default(),
+            admitted: FxHashSet::default(),
+            refusals: Refusals::default(),
             _gatekeeper: gatekeeper,
             _lock: lock,
             secure: key.is_some(),
@@ -124,6 +148,30 @@ impl ServerLink {
         }
     }
 
+    /// Bounds the bytes of all messages of which parts are to come.
+    pub fn set_budget(&mut self, bytes: usize) {
+        self.budget = bytes;
+    }
+
+    /// A peer was greeted: more of its messages may be under way, and they may be long.
+    pub fn admit(&mut self, link: &LinkId) {
+        let value = [&parts::UNDER_WAY.to_ne_bytes()[..], link].concat();
+        // Fails only for a link that is lost.
+        let _ = set_option(&mut self.socket, zmq_sys::GT_ROUTER_ADMIT, &value);
+        self.admitted.insert(link.clone());
+    }
+
+    /// Nothing of a link is read any more.
+    pub fn mute(&mut self, link: &LinkId) {
+        self.close_message(link);
+        self.muted.insert(link.clone());
+    }
+
+    /// What the log is to say of connections that were refused, as there are no descriptors for them.
+    pub fn refusals(&mut self) -> Option<String> {
+        self.refusals.report()
+    }
+
     /// The next event, if there is one.
     pub fn try_receive(&mut self) -> Result<Option<Event>, NetError> {
         loop {
@@ -138,87 +186,163 @@ impl ServerLink {
                 Err(error) => return Err(NetError::Socket { action: "receiving", error }),
             }
             let link = first.to_vec();
-            let mut frames = Vec::new();
-            let mut proven = None;
-            let mut more = first.get_more();
-            while more {
-                let mut frame = zmq::Message::new();
-                // The frames of a message arrive together.
-                self.socket.recv(&mut frame, 0).map_err(during("receiving"))?;
-                more = frame.get_more();
-                proven = frame.gets("User-Id").and_then(proven_by);
-                if frames.len() <= MAX_FRAMES {
-                    frames.push(to_bytes(frame));
-                }
-            }
-            if frames.len() == 1 && frames[0].is_empty() {
-                self.backlogs.remove(&link);
+            let mut part = zmq::Message::new();
+            // It arrives with the link's id.
+            self.socket.recv(&mut part, 0).map_err(during("receiving"))?;
+            if part.is_empty() {
+                self.forget(&link);
                 return Ok(Some(Event::Disconnected(link)));
             }
+            let proven = part.gets("User-Id").and_then(proven_by);
             // On a server with keys, a link without a role was not admitted.
-            if frames.len() > MAX_FRAMES || (self.secure && proven.is_none()) {
+            if self.secure && proven.is_none() || self.is_muted(&link) {
                 continue;
             }
-            return Ok(Some(Event::Message { link, proven, frames }));
+            match self.assemble(&link, to_bytes(part)) {
+                Ok(Some(frames)) => return Ok(Some(Event::Message { link, proven, frames })),
+                Ok(None) => {}
+                Err(Refused { link, reason }) => {
+                    self.mute(&link);
+                    return Ok(Some(Event::Refused { link, reason }));
+                }
+            }
         }
     }
 
+    fn is_muted(&self, link: &LinkId) -> bool {
+        !self.muted.is_empty() && self.muted.contains(link)
+    }
+
+    /// A part has arrived. Returns the message that it completes.
+    fn assemble(&mut self, link: &LinkId, part: Bytes) -> Result<Option<Vec<Bytes>>, Refused> {
+        let refuse = |link: &LinkId, reason| Refused { link: link.clone(), reason };
+        if !self.open.contains_key(link) {
+            if parts::is_whole(&part) {
+                return Ok(Some(vec![part]));
+            }
+            if !self.admitted.contains(link) {
+                return Err(refuse(link, "a message is longer than a hello may be".into()));
+            }
+            self.open.insert(link.clone(), Assembly::default());
+        }
+        let assembly = self.open.get_mut(link).expect("it is there, or was added");
+        let before = assembly.bytes();
+        let message = assembly.take(part).map_err(|error| refuse(link, error.to_string()))?;
+        if let Some(message) = message {
+            self.held -= before;
+            self.open.remove(link);
+            return Ok(Some(message));
+        }
+        self.held += assembly.bytes() - before;
+        if self.held <= self.budget {
+            return Ok(None);
+        }
+        let largest = self.open.iter().max_by_key(|(link, open)| (open.bytes(), *link));
+        let (largest, bytes) =
+            largest.map(|(link, open)| (link, open.bytes())).expect("one is open");
+        let reason = format!(
+            "the server has room for {} bytes of messages that are arriving, and {bytes} were of yours\n  hint: send less at a time, or one after the other",
+            self.budget
+        );
+        Err(refuse(largest, reason))
+    }
+
+    /// A message is not completed.
+    fn close_message(&mut self, link: &LinkId) {
+        if let Some(assembly) = self.open.remove(link) {
+            self.held -= assembly.bytes();
+        }
+    }
+
+    /// A link is lost.
+    fn forget(&mut self, link: &LinkId) {
+        self.close_message(link);
+        self.backlogs.remove(link);
+        self.muted.remove(link);
+        self.admitted.remove(link);
+    }
+
     /// Sends a message, or queues it while the peer's queue is full. Never blocks. Returns `false`
-    /// if the peer is gone, or more than `most` bytes are queued for it.
+    /// if the peer is gone, or more than `most` bytes were queued for it.
     pub fn send(
         &mut self,
         link: &LinkId,
         frames: Vec<Bytes>,
         most: usize,
     ) -> Result<bool, NetError> {
-        if !self.backlogs.contains_key(link) {
-            match self.try_send(link, &frames)? {
-                Sent::Yes => return Ok(true),
-                Sent::Gone => return Ok(false),
-                Sent::Full => {}
-            }
-        }
-        let backlog = self.backlogs.entry(link.clone()).or_default();
-        backlog.bytes += length(&frames);
-        if backlog.bytes > most {
-            self.backlogs.remove(link);
+        if let Some(backlog) = self.backlogs.get_mut(link)
+            && backlog.bytes > most
+        {
+            backlog.drop_messages();
             return Ok(false);
         }
-        backlog.messages.push_back(frames);
-        Ok(true)
+        let mut is_full = self.backlogs.contains_key(link);
+        let mut is_first = true;
+        let sent = parts::cut(&frames, |part| {
+            if !is_full {
+                match self.try_send(link, &part).map_err(Some)? {
+                    Sent::Yes => {}
+                    Sent::Gone => return Err(None),
+                    Sent::Full => is_full = true,
+                }
+            }
+            if is_full {
+                let backlog = self.backlogs.entry(link.clone()).or_default();
+                backlog.bytes += part.len();
+                backlog.parts.push_back((part, is_first));
+            }
+            is_first = false;
+            Ok(())
+        });
+        match sent {
+            Ok(()) => Ok(true),
+            Err(None) => Ok(false),
+            Err(Some(error)) => Err(error),
+        }
     }
 
-    fn try_send(&mut self, link: &LinkId, frames: &[Bytes]) -> Result<Sent, NetError> {
-        // The first frame fails if the peer is gone or full; the others then cannot fail.
+    fn try_send(&mut self, link: &LinkId, part: &Bytes) -> Result<Sent, NetError> {
+        // The id fails if the peer is gone or full; the part then cannot fail.
         match self.socket.send(&link[..], zmq::SNDMORE | zmq::DONTWAIT) {
             Ok(()) => {}
             Err(zmq::Error::EAGAIN) => return Ok(Sent::Full),
             Err(zmq::Error::EHOSTUNREACH) => return Ok(Sent::Gone),
             Err(error) => return Err(NetError::Socket { action: "sending", error }),
         }
-        send_frames(&self.socket, frames).map_err(during("sending"))?;
+        send_part(&self.socket, part).map_err(during("sending"))?;
         Ok(Sent::Yes)
     }
 
     /// Sends the backlogs, as far as there is room.
     fn retry(&mut self) {
         for (link, mut backlog) in std::mem::take(&mut self.backlogs) {
-            while let Some(frames) = backlog.messages.pop_front() {
-                if matches!(self.try_send(&link, &frames), Ok(Sent::Full)) {
-                    backlog.messages.push_front(frames);
+            while let Some((part, is_first)) = backlog.parts.pop_front() {
+                if matches!(self.try_send(&link, &part), Ok(Sent::Full)) {
+                    backlog.parts.push_front((part, is_first));
                     break;
                 }
-                backlog.bytes -= length(&frames);
+                backlog.bytes -= part.len();
             }
-            if !backlog.messages.is_empty() {
+            if !backlog.parts.is_empty() {
                 self.backlogs.insert(link, backlog);
             }
         }
     }
 }
 
-fn length(frames: &[Bytes]) -> usize {
-    frames.iter().map(Bytes::len).sum()
+impl Backlog {
+    /// Drops all messages of which no part was sent.
+    fn drop_messages(&mut self) {
+        let begun = self.parts.iter().position(|(_, is_first)| *is_first);
+        self.parts.truncate(begun.unwrap_or(self.parts.len()));
+        self.bytes = self.parts.iter().map(|(part, _)| part.len()).sum();
+    }
+}
+
+/// A link of which nothing more is taken.
+struct Refused {
+    link: LinkId,
+    reason: String,
 }
 
 enum Sent {
@@ -227,14 +351,15 @@ enum Sent {
     Gone,
 }
 
-/// Sends frames as one message. Never blocks: without room or a connection, the first frame fails
-/// with EAGAIN.
-pub(crate) fn send_frames(socket: &Socket, frames: &[Bytes]) -> zmq::Result<()> {
-    for (index, frame) in frames.iter().enumerate() {
-        let more = if index + 1 < frames.len() { zmq::SNDMORE } else { 0 };
-        socket.send(&frame[..], more | zmq::DONTWAIT)?;
+/// The shortest part that is sent without being copied.
+const SHARED: usize = 4096;
+
+/// Sends a part. Never blocks: without room or a connection, it fails with EAGAIN.
+pub(crate) fn send_part(socket: &Socket, part: &Bytes) -> zmq::Result<()> {
+    if part.len() < SHARED {
+        return socket.send(&part[..], zmq::DONTWAIT);
     }
-    Ok(())
+    socket.send(zmq::Message::from_owner(part.clone()), zmq::DONTWAIT)
 }
 
 /// A received frame's bytes; long frames are not copied.
@@ -262,18 +387,21 @@ fn proven_by(tag: &str) -> Option<Proven> {
 }
 
 pub(crate) fn notify_of_lost_links(socket: &mut Socket) -> Result<(), NetError> {
-    let value = NOTIFY_DISCONNECT;
-    // SAFETY: the socket is open, and the option takes a pointer to one int and its size.
+    set_option(socket, ROUTER_NOTIFY, &NOTIFY_DISCONNECT.to_ne_bytes())
+        .map_err(during("asking for notices of lost links"))
+}
+
+/// Sets an option of which the bindings do not know.
+fn set_option(socket: &mut Socket, option: i32, value: &[u8]) -> zmq::Result<()> {
+    // SAFETY: the socket is open, and the option takes a pointer to so many bytes, which live through
+    // the call.
     let status = unsafe {
-        zmq_sys::zmq_setsockopt(
-            socket.as_mut_ptr(),
-            ROUTER_NOTIFY,
-            std::ptr::from_ref(&value).cast(),
-            size_of::<i32>(),
-        )
+        zmq_sys::zmq_setsockopt(socket.as_mut_ptr(), option, value.as_ptr().cast(), value.len())
     };
-    if status == 0 {
-        return Ok(());
-    }
-    Err(NetError::Socket { action: "asking for notices of lost links", error: zmq::Error::EINVAL })
+    if status == 0 { Ok(()) } else { Err(zmq::Error::from_raw(errno())) }
+}
+
+fn errno() -> i32 {
+    // SAFETY: the function only reads the calling thread's number of its last error.
+    unsafe { zmq_sys::zmq_errno() }
 }

@@ -61,6 +61,9 @@ fn roles_are_what_keys_prove_and_lost_links_are_noticed() {
     for role in [Role::Client, Role::Worker, Role::Watcher] {
         let limited = key.limited(role).unwrap();
         let mut peer = connect(&address, role, Some(&limited)).unwrap();
+        peer.send(&[Bytes::from_static(b"hello")]).unwrap();
+        let Event::Message { link, .. } = next(&mut server) else { panic!("a hello") };
+        server.admit(&link);
         peer.send(&[Bytes::from_static(b"hello"), Bytes::from(vec![1; 100_000])]).unwrap();
         let Event::Message { link, proven, frames } = next(&mut server) else {
             panic!("a message")

@@ -239,3 +239,12 @@ pub use crate::ffi::{
 #[allow(dead_code)]
 #[allow(clippy::unreadable_literal)]
 mod ffi;
+
+extern "C" {
+    /// GT: how many connections this process has refused, as it had no file descriptor for them. Only GT's libzmq
+    /// has it, so that a program is not linked with another one.
+    pub fn gt_zmq_refused() -> u64;
+}
+
+/// GT: the option of ROUTER sockets by which a peer may have more messages under way: an int, and its routing id.
+pub const GT_ROUTER_ADMIT: i32 = 9001;

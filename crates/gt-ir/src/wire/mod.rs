@@ -16,7 +16,7 @@ mod values;
 
 pub use values::Made;
 
-pub use sink::{DATA_FRAME, Frames, Length, Sink};
+pub use sink::{Frames, Length, Sink};
 pub use source::Source;
 
 /// Why bytes do not decode.

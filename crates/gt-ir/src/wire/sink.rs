@@ -2,10 +2,8 @@
 
 use bytes::Bytes;
 
-/// Data up to this length is inline among the records.
+/// Data up to this length is inline among the records; longer data is a frame.
 pub const INLINE: usize = 4096;
-/// Longer data is split into frames of this length.
-pub const DATA_FRAME: usize = 32 << 20;
 
 /// Takes the bytes of fields.
 pub trait Sink {
@@ -57,9 +55,7 @@ impl Sink for Frames {
     }
 
     fn data(&mut self, data: &Bytes) {
-        let starts = (0..data.len()).step_by(DATA_FRAME);
-        let frame = |start: usize| data.slice(start..data.len().min(start + DATA_FRAME));
-        self.data.extend(starts.map(frame));
+        self.data.push(data.clone());
     }
 
     #[inline]

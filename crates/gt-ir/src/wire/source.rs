@@ -1,6 +1,6 @@
 //! Where fields are read.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 
 use super::{DecodeError, Decoded};
 
@@ -85,23 +85,11 @@ impl<'a> Source<'a> {
         Ok(count as usize)
     }
 
-    /// Reads `length` bytes from the data frames. Allocates no more than was received.
+    /// Reads the next data frame, which has `length` bytes.
     pub fn data(&mut self, length: usize) -> Decoded<Bytes> {
         let (first, rest) = self.data.split_first().ok_or(DecodeError::BadData)?;
         self.data = rest;
-        if first.len() == length {
-            return Ok(first.clone());
-        }
-        let mut whole = BytesMut::from(&first[..]);
-        while whole.len() < length {
-            let (next, rest) = self.data.split_first().ok_or(DecodeError::BadData)?;
-            self.data = rest;
-            if next.is_empty() {
-                return Err(DecodeError::BadData);
-            }
-            whole.extend_from_slice(next);
-        }
-        if whole.len() == length { Ok(whole.freeze()) } else { Err(DecodeError::BadData) }
+        if first.len() == length { Ok(first.clone()) } else { Err(DecodeError::BadData) }
     }
 
     /// Checks that everything was read.

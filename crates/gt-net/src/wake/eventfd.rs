@@ -1,5 +1,6 @@
 //! A wakeup by an event descriptor.
 
+use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// An event descriptor: readable from `ring` until `clear`.
@@ -8,16 +9,16 @@ pub struct Wake {
 }
 
 impl Wake {
-    /// # Panics
+    /// # Errors
     /// The process is out of file descriptors.
-    pub fn new() -> Wake {
-        // SAFETY: the result is checked and owned by `OwnedFd` alone.
-        let fd = unsafe {
-            let fd = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
-            assert!(fd >= 0, "the system gives an event descriptor");
-            OwnedFd::from_raw_fd(fd)
-        };
-        Wake { fd }
+    pub fn new() -> io::Result<Wake> {
+        // SAFETY: the call takes no pointers.
+        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is open, and nothing else owns it.
+        Ok(Wake { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
     }
 
     pub fn ring(&self) {

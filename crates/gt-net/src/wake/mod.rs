@@ -13,12 +13,6 @@ pub use eventfd::Wake;
 #[cfg(any(not(target_os = "linux"), feature = "portable"))]
 pub use pipe::Wake;
 
-impl Default for Wake {
-    fn default() -> Wake {
-        Wake::new()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::fd::RawFd;
@@ -44,9 +38,9 @@ mod tests {
 
     #[test]
     fn a_wakeup_is_readable_from_a_ring_until_it_is_cleared() {
-        let wake = Wake::new();
+        let wake = Wake::new().unwrap();
         check(wake.fd(), || wake.ring(), || wake.clear());
-        let wake = pipe::Wake::new();
+        let wake = pipe::Wake::new().unwrap();
         check(wake.fd(), || wake.ring(), || wake.clear());
     }
 }

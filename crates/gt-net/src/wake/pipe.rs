@@ -1,6 +1,6 @@
 //! A wakeup by a pipe, for systems without event descriptors.
 
-use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 
 /// A pipe: readable from `ring` until `clear`.
@@ -10,10 +10,10 @@ pub struct Wake {
 }
 
 impl Wake {
-    /// # Panics
+    /// # Errors
     /// The process is out of file descriptors.
-    pub fn new() -> Wake {
-        let (reader, writer) = std::io::pipe().expect("the system gives a pipe");
+    pub fn new() -> io::Result<Wake> {
+        let (reader, writer) = io::pipe()?;
         for fd in [reader.as_raw_fd(), writer.as_raw_fd()] {
             // SAFETY: the descriptor is open; the calls change its flags, and no memory.
             let status = unsafe {
@@ -22,7 +22,7 @@ impl Wake {
             };
             assert_eq!(status, 0, "a pipe can be read and written without waiting");
         }
-        Wake { reader, writer }
+        Ok(Wake { reader, writer })
     }
 
     pub fn ring(&self) {

@@ -52,6 +52,9 @@ pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result
     let way = Way { address, key_file: key_file.map(Path::to_path_buf), insecure, name };
     let key = way.key().map_err(failed)?;
     let hello = way.hello(key.as_ref());
+    let wake = Wake::new().map_err(|error| {
+        ClientError::Connection(format!("no wakeup for the connection: {error}"))
+    })?;
     let (link, welcome) =
         super::greet(&way.address, key.as_ref(), insecure, hello).map_err(failed)?;
     let address = way.address.to_string();
@@ -69,7 +72,7 @@ pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result
         address,
         data_roots: welcome.data_roots,
         contenders: AtomicUsize::new(0),
-        wake: Wake::new(),
+        wake,
         window: welcome.window,
         in_flight: AtomicU64::new(0),
         session: Mutex::new(None),

@@ -149,6 +149,7 @@ impl Neighbours {
 
     /// The messages for the dispatcher about what was sent on failed links.
     pub fn undelivered(&mut self) -> Vec<Message> {
+        self.peers.refusals().into_iter().for_each(|text| tracing::warn!("{text}"));
         let mut undelivered = Vec::new();
         for to in self.peers.failed() {
             let reason = "the connection could not be made, or was lost".to_string();

@@ -18,7 +18,7 @@ impl Listener {
     pub fn bind(path: &Path) -> io::Result<Listener> {
         let socket = UnixListener::bind(path)?;
         socket.set_nonblocking(true)?;
-        Ok(Listener { socket, stopped: Wake::new() })
+        Ok(Listener { socket, stopped: Wake::new()? })
     }
 
     /// Waits for a connection.

@@ -45,12 +45,13 @@ impl Server {
             resume => {
                 hello.resume = resume;
                 self.peers.add(link.clone(), role, hello);
+                self.link.admit(link);
                 Ok(true)
             }
         }
     }
 
-    /// Refuses a link, and forgets its peer if it is one.
+    /// Refuses a link, of which nothing more is read, and forgets its peer if it is one.
     pub(super) fn turn_away(
         &mut self,
         link: &LinkId,
@@ -58,6 +59,7 @@ impl Server {
         why: &str,
     ) -> Result<(), NetError> {
         self.link.send(link, codec::encode(&Message::Goodbye { reason }), 0)?;
+        self.link.mute(link);
         if let Some(peer) = self.peers.id(link) {
             self.forget(peer, why);
         }
@@ -79,6 +81,7 @@ impl Server {
                 return self.turn_away(&link, reason, "");
             }
         };
+        self.link.admit(&link);
         let resume =
             self.peers.get_mut(id).and_then(|peer| Some(Box::new(peer.client.as_mut()?.resume())));
         let (grace, is_kept) = (self.grace, self.journal.is_some());

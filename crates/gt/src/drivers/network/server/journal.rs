@@ -161,7 +161,7 @@ impl ServerJournal {
     /// It cannot be written.
     pub fn start(folder: Folder, dispatcher: &mut Dispatcher) -> Result<ServerJournal, NetError> {
         let path = folder.path().display().to_string();
-        let wake = Arc::new(Wake::new());
+        let wake = Arc::new(Wake::new().map_err(start_error)?);
         let ring = Arc::clone(&wake);
         let tell = move || ring.ring();
         let mut writer = Writer::start(folder, JournalRecord::encode, tell).map_err(start_error)?;

@@ -33,7 +33,7 @@ use self::peers::Peers;
 use self::shelf::Shelf;
 use crate::drivers::log::{log_from_environment, log_to_file};
 use crate::drivers::sharding::shard_from_environment;
-use crate::drivers::system::uptime;
+use crate::drivers::system::{memory, uptime};
 pub use options::{Ask, End, ServerOptions};
 
 /// A server that stands still for so long may lose its peers, and finds that out within so long.
@@ -47,6 +47,10 @@ const UNREAD: u64 = 256 << 20;
 /// The most bytes queued for a peer that does not read, before it is given up: of a client or watcher,
 /// and of a worker.
 const BACKLOG: [usize; 2] = [512 << 20, 1 << 30];
+/// The part of the machine's memory that messages may have while they are arriving, and the memory of one that does
+/// not say.
+const ARRIVING: u64 = 4;
+const MEMORY: u64 = 4 << 30;
 /// The most messages handled before the dispatcher's tick.
 const ROUND: usize = 256;
 
@@ -127,7 +131,9 @@ impl Server {
         };
         // Whoever says hello is answered at once. The key file is written after binding: a second
         // server must not replace the first one's.
-        let link = ServerLink::bind(address, key.as_ref())?;
+        let mut link = ServerLink::bind(address, key.as_ref())?;
+        let memory = memory().unwrap_or(MEMORY) / ARRIVING;
+        link.set_budget(usize::try_from(memory).unwrap_or(usize::MAX));
         let key_file = match &key {
             Some(key) if make_file => Some(keyring::keep(address, key)?),
             _ => {
@@ -214,6 +220,9 @@ impl Server {
             let Some(event) = self.link.try_receive()? else { break };
             match event {
                 Event::Message { link, proven, frames } => self.receive(link, proven, frames)?,
+                Event::Refused { link, reason } => {
+                    self.turn_away(&link, reason, "it sent what cannot be taken")?;
+                }
                 Event::Disconnected(_) if self.has_stood_still() => return Ok(false),
                 Event::Disconnected(link) => {
                     self.journal.iter_mut().for_each(|journal| journal.forget(&link));
@@ -229,6 +238,7 @@ impl Server {
         }
         if self.looked.elapsed() >= SLICE {
             self.looked = Instant::now();
+            self.link.refusals().into_iter().for_each(|text| tracing::warn!("{text}"));
             for (peer, reason) in self.peers.gone(&self.machine, self.grace) {
                 self.forget(peer, reason);
             }

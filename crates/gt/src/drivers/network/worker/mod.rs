@@ -13,7 +13,7 @@ use gt_ir::{Fabric, Piece, RequestId, WorkerCommand, WorkerId};
 use gt_net::address::Address;
 use gt_net::dealer::DealerLink;
 use gt_net::peers::PeerLinks;
-use gt_net::{NetError, codec};
+use gt_net::{NetError, codec, descriptors};
 use gt_worker::{Out, Work};
 use rustc_hash::FxHashSet;
 
@@ -44,6 +44,9 @@ pub struct WorkerOptions {
     /// The folder in which it makes one for tensors that it has no room for.
     pub spill_dir: Option<PathBuf>,
 }
+
+/// How many descriptors a worker needs: its links' to the server and from other workers, and for files.
+const DESCRIPTORS: usize = 28;
 
 /// The longest wait, after which `stop` is asked.
 const SLICE: Duration = Duration::from_millis(100);
@@ -88,6 +91,8 @@ const FILES_WITHIN: Duration = Duration::from_secs(60);
 impl WorkerProcess {
     /// Connects to a server, with the worker made by `make`.
     pub fn join(options: &WorkerOptions, make: MakeWorker) -> Result<WorkerProcess, NetError> {
+        descriptors::raise_limit();
+        descriptors::reserve("a worker", DESCRIPTORS)?;
         let address = &options.address;
         let key = super::find_key(address, options.key_file.as_deref(), options.insecure)?;
         let peers = PeerLinks::bind(address, options.peer_host.as_deref(), key.as_ref())?;
