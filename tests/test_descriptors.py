@@ -1,4 +1,4 @@
-"""Few file descriptors: what cannot begin says so, on both sides, and nothing aborts or is silent."""
+"""Few file descriptors: what cannot begin says so on both sides, and nothing aborts."""
 
 import re
 import resource

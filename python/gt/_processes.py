@@ -69,3 +69,8 @@ def size(text: str) -> int:
         return _gt.parse_size(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def join_address(host: str, port: int) -> str:
+    """Return the address of a host and port; a number of IP version 6 stands in brackets."""
+    return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"

@@ -124,6 +124,17 @@ impl Folder {
     }
 }
 
+/// Whether a folder has a journal. A file system that does not answer is taken to have one.
+pub fn has_journal(path: &Path) -> bool {
+    match fs::read_dir(path) {
+        Ok(entries) => {
+            let mut names = entries.flatten().map(|entry| entry.file_name());
+            names.any(|name| name.to_str().and_then(number_of).is_some())
+        }
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    }
+}
+
 fn number_of(name: &str) -> Option<u64> {
     name.strip_prefix("journal-")?.parse().ok()
 }

@@ -13,7 +13,7 @@ pub mod folder;
 pub mod segment;
 pub mod writer;
 
-pub use folder::{Contents, Folder};
+pub use folder::{Contents, Folder, has_journal};
 pub use writer::Writer;
 
 use std::path::Path;

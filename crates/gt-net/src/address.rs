@@ -1,7 +1,8 @@
-//! Server addresses: `host:port`, `tcp://host:port` or `ipc:///path`.
+//! Server addresses: `host:port`, `[::1]:port`, `tcp://host:port` or `ipc:///path`.
 
 use std::io::ErrorKind;
-use std::net::{TcpStream, ToSocketAddrs};
+use std::mem::zeroed;
+use std::net::{Ipv6Addr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -9,6 +10,10 @@ use crate::error::NetError;
 
 /// The port if none is given.
 pub const DEFAULT_PORT: u16 = 9000;
+
+/// The longest path of a socket file: the system's names of sockets hold no more.
+// SAFETY: all zero bytes are a valid `sockaddr_un`, of which only the size is taken.
+const LONGEST_PATH: usize = size_of_val(&unsafe { zeroed::<libc::sockaddr_un>() }.sun_path) - 1;
 
 /// A server's address.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,11 +36,27 @@ impl Address {
     pub fn parse(text: &str) -> Result<Address, NetError> {
         let bad = || NetError::BadAddress { given: text.to_string() };
         if let Some(path) = text.strip_prefix("ipc://") {
-            // Limited by the size of a Unix socket address.
-            let fits = !path.is_empty() && path.len() <= 100;
-            return if fits { Ok(Address::Ipc { path: path.to_string() }) } else { Err(bad()) };
+            return match path.len() {
+                0 => Err(bad()),
+                1..=LONGEST_PATH => Ok(Address::Ipc { path: path.to_string() }),
+                length => {
+                    Err(NetError::LongPath { path: path.into(), length, longest: LONGEST_PATH })
+                }
+            };
         }
         let rest = text.strip_prefix("tcp://").unwrap_or(text);
+        if let Some((host, port)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            // An interface may follow, as in fe80::1%eth0.
+            let number = host.split('%').next().unwrap_or_default();
+            number.parse::<Ipv6Addr>().map_err(|_| bad())?;
+            let port = match port.strip_prefix(':') {
+                Some(port) => port.parse::<u16>().map_err(|_| bad())?,
+                None if port.is_empty() => DEFAULT_PORT,
+                None => return Err(bad()),
+            };
+            let host = host.to_string();
+            return if port == 0 { Err(bad()) } else { Ok(Address::Tcp { host, port }) };
+        }
         let (host, port) = match rest.rsplit_once(':') {
             Some((host, port)) => (host, port.parse::<u16>().map_err(|_| bad())?),
             None => (rest, DEFAULT_PORT),
@@ -51,9 +72,14 @@ impl Address {
     pub fn to_bind(&self) -> String {
         match self {
             Address::Tcp { host, port } if host == "localhost" => format!("tcp://127.0.0.1:{port}"),
-            Address::Tcp { host, port } => format!("tcp://{host}:{port}"),
+            Address::Tcp { .. } => format!("tcp://{self}"),
             Address::Ipc { path } => format!("ipc://{path}"),
         }
+    }
+
+    /// Whether it is a number of IP version 6.
+    pub fn is_v6(&self) -> bool {
+        matches!(self, Address::Tcp { host, .. } if host.contains(':'))
     }
 
     /// The ZeroMQ endpoint to connect to.
@@ -64,6 +90,7 @@ impl Address {
             {
                 format!("tcp://127.0.0.1:{port}")
             }
+            Address::Tcp { host, port } if host == "::" => format!("tcp://[::1]:{port}"),
             _ => self.to_bind(),
         }
     }
@@ -71,21 +98,25 @@ impl Address {
     /// Whether it is reachable from this machine only.
     pub fn is_local(&self) -> bool {
         match self {
-            Address::Tcp { host, .. } => host == "localhost" || host.starts_with("127."),
+            Address::Tcp { host, .. } => {
+                ["localhost", "::1"].contains(&host.as_str()) || host.starts_with("127.")
+            }
             Address::Ipc { .. } => true,
         }
     }
 
     /// This machine's own address towards the server; for a local server the loopback address.
     pub fn own_host(&self) -> String {
-        let loopback = "127.0.0.1".to_string();
+        let (loopback, any) =
+            if self.is_v6() { ("::1", "[::]:0") } else { ("127.0.0.1", "0.0.0.0:0") };
+        let loopback = loopback.to_string();
         let Address::Tcp { host, port } = self else { return loopback };
         if self.is_local() {
             return loopback;
         }
         // Connecting a UDP socket sends nothing, it only selects the route.
         let way = || {
-            let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+            let socket = std::net::UdpSocket::bind(any).ok()?;
             socket.connect((host.as_str(), *port)).ok()?;
             Some(socket.local_addr().ok()?.ip().to_string())
         };
@@ -131,6 +162,7 @@ impl Address {
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Address::Tcp { host, port } if self.is_v6() => write!(f, "[{host}]:{port}"),
             Address::Tcp { host, port } => write!(f, "{host}:{port}"),
             Address::Ipc { path } => write!(f, "ipc://{path}"),
         }
@@ -148,6 +180,11 @@ mod tests {
         check("localhost:12345", tcp("localhost", 12345));
         check("tcp://10.0.0.1:80", tcp("10.0.0.1", 80));
         check("node7", tcp("node7", 9000));
+        check("[::1]:80", tcp("::1", 80));
+        check("tcp://[fe80::1%eth0]", tcp("fe80::1%eth0", 9000));
+        for bad in ["::1", "::1:80", "[::1", "[::1]80", "[node]:80", "[::1]:0", "[]:80"] {
+            check(bad, None);
+        }
         check("node7:", None);
         check("node7:99999", None);
         check("", None);

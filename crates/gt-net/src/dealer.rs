@@ -10,6 +10,7 @@ use zmq::{Context, PollEvents, Socket, SocketEvent, SocketType};
 use crate::address::Address;
 use crate::descriptors;
 use crate::error::{NetError, during};
+use crate::keyring;
 use crate::keys::Key;
 use crate::monitor;
 use crate::parts::{self, Assembly};
@@ -102,6 +103,7 @@ impl DealerLink {
             socket.set_heartbeat_ivl(HEARTBEAT)?;
             socket.set_heartbeat_timeout(SILENCE)?;
             socket.set_immediate(true)?;
+            socket.set_ipv6(address.is_v6())?;
             socket.set_sndhwm(parts::UNDER_WAY)?;
             socket.set_rcvhwm(parts::UNDER_WAY)?;
             // A client goes on by its token, on a socket of its own: ZeroMQ must not reconnect.
@@ -141,7 +143,9 @@ impl DealerLink {
                 NetError::Full { address }
             }
             (Speaks::Keyed, true) => NetError::WrongKey { address },
-            (Speaks::Keyed, false) => NetError::NoKey { address },
+            (Speaks::Keyed, false) => {
+                NetError::NoKey { address, looked: keyring::looked_for(&self.address) }
+            }
             (Speaks::Open, true) => NetError::Keyless { address },
             (Speaks::Open, false) | (Speaks::SomethingElse, _) => NetError::NotGt { address },
         }

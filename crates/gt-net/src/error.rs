@@ -7,9 +7,14 @@ use crate::descriptors;
 #[derive(Debug, Error)]
 pub enum NetError {
     #[error(
-        "'{given}' is not an address\n  hint: use host:port, such as localhost:9000, or ipc:///path"
+        "'{given}' is not an address\n  hint: use host:port, such as localhost:9000 or [::1]:9000, or ipc:///path"
     )]
     BadAddress { given: String },
+
+    #[error(
+        "the socket path {path} has {length} bytes, and the system takes {longest} at most\n  hint: give one in a folder with a shorter path"
+    )]
+    LongPath { path: String, length: usize, longest: usize },
 
     #[error(
         "nothing answers at {address}\n  hint: is the server running? start one with `python -m gt.server {option}`"
@@ -40,9 +45,9 @@ pub enum NetError {
     WrongKey { address: String },
 
     #[error(
-        "no key for the server at {address} was found\n  hint: on the server's own machine and account it is found by itself; elsewhere give --key-file or GT_KEY"
+        "no key for the server at {address} was found{looked}\n  hint: on the server's own machine and account it is found by itself, if XDG_RUNTIME_DIR and TMPDIR are the server's; elsewhere give --key-file or GT_KEY"
     )]
-    NoKey { address: String },
+    NoKey { address: String, looked: String },
 
     #[error(
         "the address {address} is in use{by}\n  hint: choose another port, or stop the other server"
@@ -91,6 +96,11 @@ pub enum NetError {
 
     #[error("{action} {path}: {error}")]
     File { action: &'static str, path: String, error: std::io::Error },
+
+    #[error(
+        "making {path}, the folder for keys and sockets: {error}\n  hint: set XDG_RUNTIME_DIR or TMPDIR to a folder in which this user may write"
+    )]
+    NoFolder { path: String, error: std::io::Error },
 
     #[error("{path} is not safe: {reason}")]
     UnsafePath { path: String, reason: String },

@@ -82,15 +82,34 @@ fn file_name(address: &Address) -> String {
     }
 }
 
-/// The user's runtime folder: created if needed, and only used if no other user can access it.
-pub fn runtime_folder() -> Result<PathBuf, NetError> {
+/// Where the key of a server on this machine is looked for, as the end of a sentence.
+pub fn looked_for(address: &Address) -> String {
+    let path = folder_path().join(file_name(address));
+    if address.is_local() { format!(" in {}", path.display()) } else { String::new() }
+}
+
+/// The folder for temporary files; an empty `TMPDIR` is none.
+pub fn temporary_folder() -> PathBuf {
+    let given = std::env::var_os("TMPDIR").filter(|path| !path.is_empty());
+    given.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+}
+
+fn folder_path() -> PathBuf {
     // SAFETY: this call only reads the process's user id.
     let user = unsafe { libc::geteuid() };
-    let folder = match std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty()) {
+    match std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty()) {
         Some(base) if Path::new(&base).is_dir() => Path::new(&base).join("gt"),
-        _ => std::env::temp_dir().join(format!("gt-{user}")),
-    };
-    private::folder(&folder)?;
+        _ => temporary_folder().join(format!("gt-{user}")),
+    }
+}
+
+/// The user's runtime folder: created if needed, and only used if no other user can access it.
+pub fn runtime_folder() -> Result<PathBuf, NetError> {
+    let folder = folder_path();
+    private::folder(&folder).map_err(|error| match error {
+        NetError::File { action: "making", path, error } => NetError::NoFolder { path, error },
+        error => error,
+    })?;
     Ok(folder)
 }
 

@@ -104,6 +104,9 @@ impl PeerLinks {
         setup().map_err(during("setting up the socket"))?;
         notify_of_lost_links(&mut incoming)?;
         let host = host.map_or_else(|| server.own_host(), str::to_string);
+        let is_v6 = host.contains(':');
+        let host = if is_v6 { format!("[{host}]") } else { host };
+        incoming.set_ipv6(is_v6).map_err(during("setting up the socket"))?;
         incoming.bind(&format!("tcp://{host}:*")).map_err(|error| NetError::Listening {
             address: format!("{host} for other workers"),
             error,
@@ -187,6 +190,7 @@ impl PeerLinks {
             socket.set_heartbeat_timeout(SILENCE)?;
             // Messages in flight on a lost link are lost, so the link is given up, not reconnected.
             socket.set_reconnect_ivl(-1)?;
+            socket.set_ipv6(endpoint.contains('['))?;
             if let Some(pair) = &self.pair {
                 socket.set_curve_serverkey(&pair.public)?;
                 socket.set_curve_publickey(&pair.public)?;

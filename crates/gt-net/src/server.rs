@@ -100,6 +100,7 @@ impl ServerLink {
             socket.set_heartbeat_ttl(SILENCE)?;
             socket.set_router_mandatory(true)?;
             socket.set_backlog(1024)?;
+            socket.set_ipv6(address.is_v6())?;
             socket.set_sndhwm(parts::UNDER_WAY)?;
             socket.set_rcvhwm(parts::BEFORE_HELLO)
         };

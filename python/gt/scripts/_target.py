@@ -2,6 +2,8 @@
 
 import argparse
 
+from gt._processes import join_address
+
 
 def between(least: int, most: int):
     """Give a type of whole numbers for argparse."""
@@ -34,7 +36,7 @@ def read_options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> d
         port = 9000 if args.port is None else args.port
         if not 1 <= port <= 65535:
             parser.error(f"the port is {port}, expected 1 to 65535")
-        address = f"{args.host or 'localhost'}:{port}"
+        address = join_address(args.host or "localhost", port)
         if args.pid is not None:
             parser.error("--pid names a program on this machine, --host and --port a server")
     return {

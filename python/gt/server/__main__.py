@@ -9,7 +9,7 @@ import sys
 import threading
 
 from gt import _gt
-from gt._processes import at_least, size, stop_at_signals
+from gt._processes import at_least, join_address, size, stop_at_signals
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -111,7 +111,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if not args.ipc and not 1 <= args.port <= 65535:
         parser.error(f"the port is {args.port}, expected 1 to 65535")
-    address = f"ipc://{args.ipc}" if args.ipc else f"{args.host}:{args.port}"
+    address = f"ipc://{args.ipc}" if args.ipc else join_address(args.host, args.port)
     gpus = _gpus(args.spawn_gpu_workers)
     if len(gpus) < args.spawn_gpu_workers:
         parser.error(

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 from gt import _gt, engines
-from gt._processes import at_least, size, stop_at_signals
+from gt._processes import at_least, join_address, size, stop_at_signals
 from gt.engines.gpus import DeviceError
 
 
@@ -64,7 +64,7 @@ def main(argv: list[str] | None = None) -> int:
         help="where other workers reach this one (default: its address on the way to the server)",
     )
     args = parser.parse_args(argv)
-    address = args.address or f"{args.host}:{args.port}"
+    address = args.address or join_address(args.host, args.port)
     name = args.id or f"{socket.gethostname()}-{os.getpid()}"
 
     def ready() -> None:

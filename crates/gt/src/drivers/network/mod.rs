@@ -97,7 +97,7 @@ fn greet_within(
 /// Adapts an error to `insecure`: the user chose to use no key, so it is not missing.
 fn although_insecure(error: NetError, insecure: bool) -> NetError {
     match error {
-        NetError::NoKey { address } if insecure => NetError::Keyed { address },
+        NetError::NoKey { address, .. } if insecure => NetError::Keyed { address },
         other => other,
     }
 }

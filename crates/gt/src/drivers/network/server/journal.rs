@@ -4,13 +4,13 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gt_dispatcher::{Dispatcher, History, JournalRecord, PeerId};
 use gt_ir::message::{Hello, PROTOCOL_VERSION, Resume, schema};
-use gt_journal::{Folder, Writer};
+use gt_journal::{Folder, Writer, has_journal};
 use gt_net::NetError;
 use gt_net::keys::Key;
 use gt_net::private;
@@ -31,6 +31,11 @@ struct Patience {
     retry: Duration,
 }
 
+/// The server looks at its journal several times a second: after so long without, it stood still.
+const STILL: Duration = Duration::from_secs(1);
+/// How often it looks whether the journal is still in its folder.
+const VISIT_EVERY: Duration = Duration::from_secs(1);
+
 const PATIENCE: Patience =
     Patience { hang: Duration::from_secs(10), retry: Duration::from_secs(30) };
 
@@ -46,6 +51,10 @@ pub(super) struct ServerJournal {
     begun: u64,
     /// How far the disk had got when that was last something new, and when that was.
     progress: (u64, Instant),
+    /// When the server last looked at it, and its folder.
+    looked: Instant,
+    visited: Instant,
+    place: PathBuf,
     failed: Option<Failed>,
     patience: Patience,
 }
@@ -160,7 +169,8 @@ impl ServerJournal {
     /// # Errors
     /// It cannot be written.
     pub fn start(folder: Folder, dispatcher: &mut Dispatcher) -> Result<ServerJournal, NetError> {
-        let path = folder.path().display().to_string();
+        let place = folder.path().to_path_buf();
+        let path = place.display().to_string();
         let wake = Arc::new(Wake::new().map_err(start_error)?);
         let ring = Arc::clone(&wake);
         let tell = move || ring.ring();
@@ -179,7 +189,20 @@ impl ServerJournal {
         let (later, bases) = (VecDeque::new(), VecDeque::new());
         let progress = (writer.progress(), Instant::now());
         let (failed, patience) = (None, PATIENCE);
-        Ok(ServerJournal { writer, wake, later, bases, begun, progress, failed, patience })
+        let (looked, visited) = (progress.1, progress.1);
+        Ok(ServerJournal {
+            writer,
+            wake,
+            later,
+            bases,
+            begun,
+            progress,
+            looked,
+            visited,
+            place,
+            failed,
+            patience,
+        })
     }
 
     /// What wakes a thread that waits, once more is durable.
@@ -222,6 +245,13 @@ impl ServerJournal {
 
     /// Why the journal cannot be written: an error, or the disk hangs.
     fn trouble(&mut self) -> Option<String> {
+        // While this process stood still (it was stopped, or the machine suspended), the disk had no
+        // time to answer either.
+        let now = Instant::now();
+        let still = now.duration_since(std::mem::replace(&mut self.looked, now));
+        if still > STILL {
+            self.progress.1 += still;
+        }
         let progress = self.writer.progress();
         if progress != self.progress.0 || self.writer.is_idle() {
             self.progress = (progress, Instant::now());
@@ -229,7 +259,17 @@ impl ServerJournal {
         let hang = self.patience.hang;
         let hangs = self.progress.1.elapsed() > hang;
         let reason = || format!("the disk has not answered for {} s", hang.as_secs());
-        self.writer.error().or_else(|| hangs.then(reason))
+        self.writer.error().or_else(|| hangs.then(reason)).or_else(|| self.removed())
+    }
+
+    /// That the journal was taken away, which writing does not notice: the open file is still there.
+    fn removed(&mut self) -> Option<String> {
+        if self.failed.is_some() || self.visited.elapsed() < VISIT_EVERY {
+            return None;
+        }
+        self.visited = Instant::now();
+        let is_there = has_journal(&self.place);
+        (!is_there).then(|| format!("'{}' was removed, or its journal", self.place.display()))
     }
 
     fn begin_again_if_long(&mut self, dispatcher: &mut Dispatcher) {

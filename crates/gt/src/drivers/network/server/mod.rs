@@ -154,7 +154,7 @@ impl Server {
             key,
             policy: options.policy.clone(),
             journal,
-            shelf: Shelf::new(options.state.clone().unwrap_or_else(std::env::temp_dir)),
+            shelf: Shelf::new(options.state.clone().unwrap_or_else(keyring::temporary_folder)),
             _key_file: key_file,
         })
     }
