@@ -2,10 +2,11 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import gt
@@ -122,6 +123,39 @@ def test_a_client_that_goes_while_it_waits_for_memory_harms_nobody(tmp_path, kin
                 assert time.monotonic() < until, gt.status()
                 time.sleep(0.1)
             assert gt.ones(20_000_000)[0].item() == 1.0, "all of the quota is there again"
+
+
+def raw_link(address: str) -> socket.socket:
+    """Give a connection that has done ZeroMQ's handshake, by hand, with a server without keys."""
+    host, port = address.split(":")
+    link = socket.create_connection((host, int(port)), timeout=5)
+    greeting = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0")
+    link.sendall(greeting + bytes(64 - len(greeting)))
+    ready = b"\x05READY\x0bSocket-Type" + (6).to_bytes(4, "big") + b"DEALER"
+    link.sendall(b"\x04" + bytes([len(ready)]) + ready)
+    return link
+
+
+@linux_only
+@pytest.mark.parametrize(("length", "flag"), [(32 << 20, 3), (500_000, 3), (500_000, 2)])
+def test_what_is_sent_before_a_hello_is_not_held(length, flag):
+    """Frames of messages that never end (flag 1), or many messages; each frame is long (flag 2)."""
+    with cluster(1, "--insecure", worker_options=["--insecure"]) as (address, (server, _)):
+        before = peak(server)
+        server.send_signal(signal.SIGSTOP)
+        links = [raw_link(address) for _ in range(3)]
+        server.send_signal(signal.SIGCONT)
+        block = bytes(length)
+        for link in links:
+            link.settimeout(2)
+            with suppress(OSError):
+                for _ in range(max(60, 400_000_000 // length)):
+                    link.sendall(bytes([flag]) + length.to_bytes(8, "big") + block)
+        assert peak(server) - before < 40_000_000
+        with gt.Session(address, insecure=True):
+            assert questions(20) < 0.1
+        for link in links:
+            link.close()
 
 
 UPLOADS = """

@@ -160,7 +160,8 @@ def test_ipv6(tmp_path):
 def test_a_state_that_is_removed_is_told_and_a_stop_is_not(tmp_path):
     state, port, told = tmp_path / "state", free_port(), tmp_path / "told"
     code = (
-        "import gt, sys, time\ngt.connect(sys.argv[1])\nx = gt.ones(10)\nprint('here', flush=True)\n"
+        "import gt, sys, time\ngt.connect(sys.argv[1])\nx = gt.ones(10)\n"
+        "print('here', flush=True)\n"
         "while True:\n    x = x + 1\n    x.sum().item()\n    time.sleep(0.001)\n"
     )
     processes = []
