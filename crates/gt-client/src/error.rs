@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use gt_ir::failure::BadIndex;
 use gt_ir::message::Failure;
+use gt_ir::ops::index::WRAP_INDEX;
 use gt_ir::standing::Holding;
 
 use crate::source;
@@ -58,6 +60,22 @@ impl ClientError {
     }
 }
 
+/// A refused index by the name of the function that the user called; `None` where the failure says it
+/// already.
+fn in_users_words(failure: &Failure) -> Option<String> {
+    let BadIndex { index, length } = failure.bad_index()?;
+    let is_wrapped = failure.name() == WRAP_INDEX.name;
+    let call = source::call(failure.line).filter(|call| call.name != failure.name());
+    let (name, operand) = match &call {
+        Some(call) => (call.name.as_str(), call.operand.as_str()),
+        None if is_wrapped => ("indexing", "index"),
+        None => return None,
+    };
+    // Negative ones count from the end.
+    let low = if is_wrapped { format!("-{length}") } else { "0".into() };
+    Some(format!("{name}: {operand} {index} is not in [{low}, {length})"))
+}
+
 /// A failure in words, with the line that issued it and the tensors that take up most memory, if
 /// that is why. `variable` gives the name of what a line, as `file:line`, makes.
 pub fn failed_text(
@@ -65,14 +83,16 @@ pub fn failed_text(
     location: Option<&str>,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> String {
-    let mut text = failure.to_string();
+    let mut text = in_users_words(failure).unwrap_or_else(|| failure.to_string());
     for (index, holding) in failure.largest.iter().enumerate() {
         let Holding { meta, bytes, .. } = holding;
         let begin = if index == 0 { "\n  the largest are " } else { ",\n  " };
         let line = source::text(holding.line);
-        let name = line.as_deref().and_then(variable);
+        let is_gradient = source::is_of_gradient(holding.line);
+        let name = line.as_deref().filter(|_| !is_gradient).and_then(variable);
         let name = name.map(|name| format!("{name}: ")).unwrap_or_default();
-        let made = line.map(|line| format!(" of {line}")).unwrap_or_default();
+        let of = if is_gradient { " for gradients of " } else { " of " };
+        let made = line.map(|line| format!("{of}{line}")).unwrap_or_default();
         let size = (*bytes as f64) / 1e6;
         // Writing into a text does not fail.
         let _ = write!(text, "{begin}{name}{} {}{made}, {size:.1} MB", meta.dtype, meta.shape);

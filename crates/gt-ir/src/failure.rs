@@ -19,6 +19,17 @@ pub struct Failure {
     pub largest: Vec<Holding>,
     /// The other sessions that hold most of the same.
     pub others: Vec<Other>,
+    /// The number of the tensor that was not made, if the client has named it: the place in the
+    /// program.
+    pub place: Option<u64>,
+}
+
+/// An index that was out of range.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BadIndex {
+    pub index: i64,
+    /// The length of the axis.
+    pub length: u64,
 }
 
 impl Failure {
@@ -30,14 +41,64 @@ impl Failure {
         line: SourceId,
     ) -> Failure {
         let (operation, reason, worker) = (operation.into(), reason.into(), worker.into());
-        let (largest, others) = (Vec::new(), Vec::new());
-        Failure { operation, reason, worker, line, largest, others }
+        let (largest, others, place) = (Vec::new(), Vec::new(), None);
+        Failure { operation, reason, worker, line, largest, others, place }
     }
 
-    /// Whether an index was out of range, which every engine says in the same words.
-    pub fn is_bad_index(&self) -> bool {
-        self.reason.contains("is out of range for an axis of length")
+    /// The index that was out of range, which every engine says in the same words; `None` if that is
+    /// not the reason.
+    pub fn bad_index(&self) -> Option<BadIndex> {
+        let (before, length) = self.reason.split_once(" is out of range for an axis of length ")?;
+        let digits = length.find(|c: char| !c.is_ascii_digit()).unwrap_or(length.len());
+        let index = before.rsplit(' ').next()?.parse().ok()?;
+        Some(BadIndex { index, length: length[..digits].parse().ok()? })
+    }
+
+    /// Whether values are the reason, not memory, workers or links: the operation fails wherever it
+    /// is run.
+    pub fn is_of_values(&self) -> bool {
+        let says = |words: &str| self.reason.contains(words);
+        self.bad_index().is_some() || says("division by zero") || says("negative integer powers")
+    }
+
+    /// The name of the operation that failed, without its operands.
+    pub fn name(&self) -> &str {
+        self.operation.split(' ').next().unwrap_or_default()
+    }
+
+    /// Whether it comes before another in the program.
+    pub fn is_before(&self, other: &Failure) -> bool {
+        self.place.unwrap_or(u64::MAX) < other.place.unwrap_or(u64::MAX)
     }
 }
 
-record!(struct Failure { operation, reason, worker, line, largest, others });
+record!(struct Failure { operation, reason, worker, line, largest, others, place });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(reason: &str, place: Option<u64>) -> Failure {
+        Failure { place, ..Failure::new("gather of int64 (2,)", reason, "w", SourceId(2)) }
+    }
+
+    #[test]
+    fn a_bad_index_is_read_from_what_engines_say() {
+        let found = |reason| failure(reason, None).bad_index();
+        let (index, length) = (-7, 3);
+        let expected = Some(BadIndex { index, length });
+        assert_eq!(found("index -7 is out of range for an axis of length 3"), expected);
+        assert_eq!(found("index -7 is out of range for an axis of length 3; replayed"), expected);
+        assert_eq!(found("index x is out of range for an axis of length 3"), None);
+        assert_eq!(found("out of memory: 3 bytes asked for"), None);
+    }
+
+    #[test]
+    fn failures_have_the_order_of_the_program() {
+        let (first, later, unknown) =
+            (failure("", Some(1)), failure("", Some(2)), failure("", None));
+        assert!(first.is_before(&later) && later.is_before(&unknown));
+        assert!(!unknown.is_before(&first) && !later.is_before(&first));
+        assert_eq!(first.name(), "gather");
+    }
+}

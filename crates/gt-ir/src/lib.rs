@@ -32,7 +32,7 @@ pub mod event;
 pub mod exchange;
 pub mod explain;
 pub mod fabric;
-mod failure;
+pub mod failure;
 pub mod greeting;
 pub mod instruction;
 pub mod layout;

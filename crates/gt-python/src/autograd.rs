@@ -161,8 +161,8 @@ fn record_function(
     let call = move |call: BackwardCall<'_>| {
         let result = Python::attach(|py| -> PyResult<Vec<Option<gt::Tensor>>> {
             let given = (tuple(py, call.grads)?, tuple(py, call.kept)?);
-            let grads: Vec<Option<PyRef<'_, PyTensor>>> =
-                backward.bind(py).call1(given)?.extract()?;
+            let grads = source::within_gradient(py, || backward.bind(py).call1(given))?;
+            let grads: Vec<Option<PyRef<'_, PyTensor>>> = grads.extract()?;
             Ok(grads.into_iter().map(|grad| grad.map(|grad| grad.0.clone())).collect())
         });
         result.map_err(from_python)

@@ -31,7 +31,7 @@ pub fn to_python(error: ClientError) -> PyErr {
         }
         ClientError::Invalid(_) => PyValueError::new_err(text),
         ClientError::Usage(_) | ClientError::WindowFull => PyRuntimeError::new_err(text),
-        ClientError::Failed { failure, .. } if failure.is_bad_index() => {
+        ClientError::Failed { failure, .. } if failure.bad_index().is_some() => {
             Python::attach(|py| match bad_index(py) {
                 Ok(kind) => PyErr::from_type(kind.clone(), text),
                 Err(error) => error,

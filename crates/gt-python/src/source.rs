@@ -1,11 +1,13 @@
-//! The line of the user's program that runs now, for errors that come later.
+//! The line of the user's program that runs now, and the function of GT's that it calls, for errors
+//! that come later.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
 
-use gt::source;
+use gt::ir::SourceId;
+use gt::source::{self, Call, CallId};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -15,22 +17,36 @@ use rustc_hash::FxHashMap;
 /// The folders of GT and of what it is part of: lines in them are not the user's.
 static PACKAGES: RwLock<Vec<String>> = RwLock::new(Vec::new());
 
+/// The functions that users call, by the addresses of their code objects, which live as long.
+static CALLS: LazyLock<RwLock<FxHashMap<usize, CallId>>> = LazyLock::new(RwLock::default);
+
 /// The line noted last by any thread.
 static LATEST: AtomicU32 = AtomicU32::new(0);
 
 enum Code {
-    /// Part of a package: look at who called it.
-    Own,
-    /// The user's: the numbers of its lines, by instruction.
-    User { file: String, lines: FxHashMap<i64, gt::ir::SourceId> },
+    /// Part of a package, possibly a function that users call: look at who called it.
+    Own(CallId),
+    /// The user's: the numbers of its lines, by instruction and the function called there.
+    User { file: String, lines: FxHashMap<(i64, CallId), SourceId> },
+}
+
+/// What a frame is.
+enum Seen {
+    Own(CallId),
+    User(SourceId),
 }
 
 thread_local! {
     static IS_FOREIGN: Cell<bool> = const { Cell::new(false) };
 
-    /// The code object and instruction that were looked up last, and the number of their line:
-    /// loops stay in place.
-    static LAST: Cell<(usize, i64, gt::ir::SourceId)> = const { Cell::new((0, 0, gt::ir::SourceId(0))) };
+    /// The code object, instruction and function that were looked up last, and the number of their
+    /// line: loops stay in place.
+    static LAST: Cell<(usize, (i64, CallId), SourceId)> =
+        const { Cell::new((0, (0, CallId::NONE), SourceId(0))) };
+
+    /// The frame that a backward pass was called in, and the line whose gradients a function of this
+    /// thread computes for it.
+    static GRADIENT: Cell<(usize, SourceId)> = const { Cell::new((0, SourceId(0))) };
 
     /// What is known of each code object. An entry keeps its code object alive, so that an
     /// address is never another's.
@@ -98,7 +114,7 @@ pub fn note(py: Python<'_>) {
         LATEST.store(source.0, Ordering::Relaxed);
     }
     IS_FOREIGN.set(found.is_none());
-    let latest = || gt::ir::SourceId(LATEST.load(Ordering::Relaxed));
+    let latest = || SourceId(LATEST.load(Ordering::Relaxed));
     source::set(found.unwrap_or_else(latest));
 }
 
@@ -108,7 +124,7 @@ pub fn is_foreign() -> bool {
 }
 
 /// The line of the user's program that runs now, if one of the innermost 64 frames is the user's.
-fn find(py: Python<'_>) -> Option<gt::ir::SourceId> {
+fn find(py: Python<'_>) -> Option<SourceId> {
     // SAFETY: the GIL is held (`py`); the result is borrowed from the running frame, or null.
     let frame = unsafe { ffi::PyEval_GetFrame() };
     if frame.is_null() {
@@ -116,13 +132,38 @@ fn find(py: Python<'_>) -> Option<gt::ir::SourceId> {
     }
     // SAFETY: `frame` is a valid frame object for as long as its code runs, which it does now.
     let mut frame = unsafe { Bound::<PyAny>::from_borrowed_ptr(py, frame.cast::<ffi::PyObject>()) };
+    let (pass, of) = GRADIENT.get();
+    let mut call = CallId::NONE;
     for _ in 0..64 {
-        if let Some(source) = lookup(&frame) {
-            return Some(source);
+        if frame.as_ptr() as usize == pass {
+            return Some(of);
+        }
+        match lookup(&frame, call)? {
+            Seen::User(source) => return Some(source),
+            // The outermost is the one that the user calls.
+            Seen::Own(own) if own != CallId::NONE => call = own,
+            Seen::Own(_) => {}
         }
         frame = caller(&frame)?;
     }
     None
+}
+
+/// Runs a function of a backward pass: what GT's own code issues in it is of the line that is set now,
+/// whose gradients it computes, and what a user's does, of its own lines.
+pub fn within_gradient<T>(py: Python<'_>, function: impl FnOnce() -> T) -> T {
+    struct Restore((usize, SourceId));
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            GRADIENT.set(self.0);
+        }
+    }
+    let _py = py;
+    // SAFETY: the GIL is held (`py`); only the address is taken, of a frame that runs until after
+    // this function.
+    let frame = unsafe { ffi::PyEval_GetFrame() } as usize;
+    let _restore = Restore(GRADIENT.replace((frame, source::current())));
+    function()
 }
 
 /// The name of the attribute that says where a frame is.
@@ -130,8 +171,8 @@ pub fn last_instruction(py: Python<'_>) -> &Bound<'_, PyString> {
     intern!(py, "f_lasti")
 }
 
-/// The number of a frame's line, or `None` for a frame of the package's own.
-fn lookup(frame: &Bound<'_, PyAny>) -> Option<gt::ir::SourceId> {
+/// What a frame is; of a user's, the number of its line, in which `call` was called.
+fn lookup(frame: &Bound<'_, PyAny>, call: CallId) -> Option<Seen> {
     let pointer = frame.as_ptr().cast::<ffi::PyFrameObject>();
     // SAFETY: `frame` is a frame object; the result is a new reference to its code object.
     let code = unsafe {
@@ -139,40 +180,49 @@ fn lookup(frame: &Bound<'_, PyAny>) -> Option<gt::ir::SourceId> {
         Bound::<PyAny>::from_owned_ptr_or_opt(frame.py(), code)?
     };
     let key = code.as_ptr() as usize;
-    let is_own = |known: &FxHashMap<usize, (Py<PyAny>, Code)>| {
-        matches!(known.get(&key), Some((_, Code::Own)))
+    let own = |known: &FxHashMap<usize, (Py<PyAny>, Code)>| match known.get(&key) {
+        Some((_, Code::Own(call))) => Some(*call),
+        _ => None,
     };
     let (last_key, last_at, last_source) = LAST.get();
-    if last_key != key && KNOWN.with_borrow(is_own) {
-        return None;
+    if last_key != key
+        && let Some(own) = KNOWN.with_borrow(own)
+    {
+        return Some(Seen::Own(own));
     }
     // The line itself is found by reading the code object's table from its start: too slow to do
     // each time.
-    let at = place(frame);
+    let at = (place(frame), call);
     if (last_key, last_at) == (key, at) {
-        return Some(last_source);
+        return Some(Seen::User(last_source));
     }
-    let source = KNOWN.with_borrow_mut(|known| {
+    let seen = KNOWN.with_borrow_mut(|known| {
         let (_, entry) = known.entry(key).or_insert_with(|| {
             let file: String =
                 code.getattr("co_filename").and_then(|file| file.extract()).unwrap_or_default();
             let packages = PACKAGES.read().unwrap_or_else(PoisonError::into_inner);
             let own = packages.iter().any(|package| file.starts_with(package.as_str()));
-            let entry =
-                if own { Code::Own } else { Code::User { file, lines: Default::default() } };
+            let calls = CALLS.read().unwrap_or_else(PoisonError::into_inner);
+            let entry = if own {
+                Code::Own(calls.get(&key).copied().unwrap_or_default())
+            } else {
+                Code::User { file, lines: Default::default() }
+            };
             (code.clone().unbind(), entry)
         });
         match entry {
-            Code::Own => None,
-            Code::User { file, lines } => Some(*lines.entry(at).or_insert_with(|| {
+            Code::Own(own) => Seen::Own(*own),
+            Code::User { file, lines } => Seen::User(*lines.entry(at).or_insert_with(|| {
                 // SAFETY: `pointer` is a frame object; this only reads it.
                 let line = unsafe { ffi::PyFrame_GetLineNumber(pointer) };
-                source::intern(&format!("{file}:{line}"))
+                source::intern_within(&format!("{file}:{line}"), call)
             })),
         }
-    })?;
-    LAST.set((key, at, source));
-    Some(source)
+    });
+    if let Seen::User(source) = seen {
+        LAST.set((key, at, source));
+    }
+    Some(seen)
 }
 
 /// Names a folder whose lines are not the user's.
@@ -181,8 +231,21 @@ fn add_package_folder(folder: String) {
     PACKAGES.write().unwrap_or_else(PoisonError::into_inner).push(folder);
 }
 
+/// Names a function that users call, and what it calls the operand whose values may be refused. Its
+/// code is kept, so that its address is never another's. Code that several functions share has no name.
+#[pyfunction]
+fn add_call(code: Py<PyAny>, name: String, operand: String) {
+    let call = source::intern_call(Call { name, operand });
+    let mut calls = CALLS.write().unwrap_or_else(PoisonError::into_inner);
+    let known = calls.entry(code.into_ptr() as usize).or_insert(call);
+    if *known != call {
+        *known = CallId::NONE;
+    }
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     frames();
+    module.add_function(wrap_pyfunction!(add_call, module)?)?;
     // Its first use lets go of Python's lock: a fork at that moment leaves a child without an end.
     last_instruction(module.py());
     module.add_function(wrap_pyfunction!(add_package_folder, module)?)

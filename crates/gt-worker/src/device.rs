@@ -91,7 +91,8 @@ impl<E: Engine> Device<E> {
                     }
                 }
                 Some(Stored::Failed(failure)) => {
-                    let failure = Arc::clone(failure);
+                    let known = Arc::clone(failure);
+                    let failure = first_failure(lane, instruction.reads(), known);
                     self.fail_outputs(lane, instruction, &failure);
                     return 1;
                 }
@@ -331,12 +332,10 @@ impl<E: Engine> Device<E> {
         metas: &[Operand<Meta>],
         reason: String,
     ) -> Arc<Failure> {
-        Arc::new(Failure::new(
-            describe(instruction, metas),
-            reason,
-            self.stats.name.clone(),
-            instruction.source,
-        ))
+        let (operation, worker) = (describe(instruction, metas), self.stats.name.clone());
+        let output = instruction.output;
+        let place = (output < TensorId::PLANNED).then_some(output.0);
+        Arc::new(Failure { place, ..Failure::new(operation, reason, worker, instruction.source) })
     }
 
     /// A failure that belongs to no line of the program.
@@ -353,6 +352,23 @@ impl<E: Engine> Device<E> {
         catch_unwind(AssertUnwindSafe(|| call(engine)))
             .unwrap_or_else(|panic| Err(EngineError::Other(panic_text(&*panic))))
     }
+}
+
+/// The first in the program of the failures of these tensors and `known`.
+fn first_failure<T>(
+    lane: &Lane<T>,
+    ids: impl Iterator<Item = TensorId>,
+    known: Arc<Failure>,
+) -> Arc<Failure> {
+    let mut first = known;
+    for id in ids {
+        if let Some(Stored::Failed(failure)) = lane.store.get(id)
+            && failure.is_before(&first)
+        {
+            first = Arc::clone(failure);
+        }
+    }
+    first
 }
 
 /// `add of float32 (2, 3) and 1.5`

@@ -311,7 +311,19 @@ impl<E: Engine> Device<E> {
         else {
             return false;
         };
-        let parts = parts.into_iter().filter_map(|(part, _)| part).collect();
+        let mut made = Vec::with_capacity(parts.len());
+        let mut failed: Option<Arc<Failure>> = None;
+        for part in parts.into_iter().filter_map(|(part, _)| part) {
+            match part {
+                Ok(part) => made.push(part),
+                // Of several failures the first in the program is told.
+                Err(failure) if failed.as_ref().is_none_or(|first| failure.is_before(first)) => {
+                    failed = Some(failure);
+                }
+                Err(_) => {}
+            }
+        }
+        let parts = failed.map_or(Ok(made), Err);
         self.finish_exchange(lane, &exchange, parts);
         true
     }

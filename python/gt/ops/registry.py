@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from gt import _autocast
-from gt._gt import Tensor, direct_method, is_autocast
+from gt._gt import Tensor, add_call, direct_method, is_autocast
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -89,6 +89,7 @@ def operation(
             aliases=aliases,
         )
     checked = _checked(function, f"{namespace}.{function.__name__}")
+    _add_call(function)
     for name in (function.__name__, *aliases):
         COMPOSITES[f"{namespace}.{name}"] = checked
         if method:
@@ -110,6 +111,15 @@ def exported(namespace: str) -> dict[str, Callable[..., Any]]:
     start = namespace + "."
     within = {name[len(start) :]: of for name, of in COMPOSITES.items() if name.startswith(start)}
     return {name: of for name, of in within.items() if "." not in name}
+
+
+def _add_call(function: Callable[..., Any]) -> None:
+    """Have errors about what a function computes say its name, and what it calls its indices."""
+    parameters = inspect.signature(function).parameters
+    operand = "target" if {"target", "targets"} & parameters.keys() else "index"
+    own = inspect.unwrap(function)
+    if inspect.isfunction(own) and own.__name__ == function.__name__:
+        add_call(own.__code__, function.__name__, operand)
 
 
 def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:

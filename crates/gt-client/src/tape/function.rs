@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use gt_ir::Meta;
+use gt_ir::{Meta, SourceId};
 use smallvec::SmallVec;
 
 use super::node::{Node, NodeKind};
@@ -10,6 +10,7 @@ use super::{grad_enabled, list, lock};
 use crate::error::{ClientError, Result};
 use crate::session::{Session, Value};
 use crate::signal::{self, Scope};
+use crate::source;
 use crate::tensor::Tensor;
 use crate::vmap::{Levels, levels_of, without_ended};
 
@@ -40,6 +41,8 @@ pub struct Function<'a> {
 pub(super) struct FunctionRecord {
     pub name: String,
     pub scope: Scope,
+    /// The line that called it.
+    source: SourceId,
     pub inputs: SmallVec<[Meta; 3]>,
     pub outputs: SmallVec<[Meta; 3]>,
     pub parents: SmallVec<[Option<Arc<Node>>; 3]>,
@@ -70,6 +73,7 @@ impl Kept {
 
 impl Function<'_> {
     /// The outputs with their history: on the tape if an input is on it and recording is on.
+    #[track_caller]
     pub fn record(self) -> Vec<Tensor> {
         let parents: SmallVec<_> = self.inputs.iter().map(Tensor::node).collect();
         let recorded = grad_enabled() && parents.iter().any(Option::is_some);
@@ -82,6 +86,7 @@ impl Function<'_> {
             levels,
             name: self.name,
             scope: signal::current(),
+            source: source::current(),
             inputs: self.inputs.iter().map(Tensor::meta).collect(),
             outputs: self.outputs.iter().map(Tensor::meta).collect(),
             parents,
@@ -126,6 +131,7 @@ impl FunctionRecord {
             if retain { lock(&self.backward).clone() } else { lock(&self.backward).take() };
         let Some(backward) = backward else { return Err(given_up(name)) };
         let scope = Scope { signal: self.scope.of_gradients(), ..Scope::default() };
+        let _during = source::during(source::of_gradient(self.source));
         let inputs = signal::within(scope, || self.call(node, &*backward, grads))?;
         if inputs.len() < self.parents.len()
             || inputs[self.parents.len()..].iter().any(Option::is_some)

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 use gt_ir::instruction::Results;
 use gt_ir::operation::{OUTPUT, ints};
 use gt_ir::ops;
-use gt_ir::{Attributes, Meta, Operand, Operation};
+use gt_ir::{Attributes, Meta, Operand, Operation, SourceId};
 use smallvec::SmallVec;
 
 use super::function::FunctionRecord;
@@ -43,6 +43,8 @@ pub(super) struct Record {
     pub(super) operation: &'static Operation,
     pub(super) attributes: Attributes,
     pub(super) scope: Scope,
+    /// The line that issued it.
+    pub(super) source: SourceId,
     /// Shape and dtype of each result.
     pub(super) results: Results,
     pub(super) metas: SmallVec<[Operand<Meta>; 3]>,
@@ -103,6 +105,7 @@ impl Node {
             operation,
             attributes,
             scope: signal::current(),
+            source: outputs.first().map_or_else(SourceId::default, |output| output.source),
             results: outputs.iter().map(|output| output.meta).collect(),
             metas: operands.iter().map(|operand| operand.map(|(value, _)| value.meta)).collect(),
             parents: operands

@@ -12,11 +12,12 @@ use super::{BackwardOptions, lock};
 use crate::error::{ClientError, Result};
 use crate::session::Session;
 use crate::signal::{self, Scope};
+use crate::source;
 use crate::tensor::Tensor;
 use crate::vmap::without_ended;
 
 impl Record {
-    /// The gradients of those operands that have a node.
+    /// The gradients of those operands that have a node, issued for the line of the operation.
     pub fn gradients(
         &self,
         node: &Arc<Node>,
@@ -24,6 +25,7 @@ impl Record {
         options: BackwardOptions,
     ) -> Result<SmallVec<[(usize, Tensor); 3]>> {
         self.check_derived()?;
+        let _during = source::during(source::of_gradient(self.source));
         let given = grads.iter().flatten().next().expect("a gradient has arrived");
         // Before a lock is taken, and outside of the rules, which cannot fail.
         given.session().make_room()?;

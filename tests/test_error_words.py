@@ -1,0 +1,133 @@
+"""What a worker refuses is told in the words of the function that was called, with its line."""
+
+import gt
+import pytest
+from gt.nn import functional as F
+
+
+def index(*values):
+    return gt.tensor(list(values), dtype=gt.int64)
+
+
+def grid(rows=2, columns=3):
+    return gt.ones(rows, columns, requires_grad=True)
+
+
+#: The words of an error, and a function of a table with gradients and a bad index in place of 1.
+FUNCTIONS = {
+    "cross_entropy: target {} is not in [0, 3)": lambda w, i: F.cross_entropy(w, gt.cat([i, i])),
+    "nll_loss: target {} is not in [0, 3)": lambda w, i: F.nll_loss(w, gt.cat([i, i])),
+    "linear_cross_entropy: target {} is not in [0, 2)": lambda w, i: F.linear_cross_entropy(
+        gt.ones(1, 3), w, i
+    ),
+    "multi_margin_loss: target {} is not in [0, 3)": lambda w, i: F.multi_margin_loss(
+        w, gt.cat([i, i])
+    ),
+    "embedding: index {} is not in [0, 2)": lambda w, i: F.embedding(i, w),
+    "embedding_bag: index {} is not in [0, 2)": lambda w, i: F.embedding_bag(i.reshape(1, 1), w),
+    "index_put: index {} is not in [-2, 2)": lambda w, i: w.index_put((i,), gt.ones(1)),
+    "index_fill: index {} is not in [-2, 2)": lambda w, i: w.index_fill(0, i, 1.0),
+    "take_along_dim: index {} is not in [-2, 2)": lambda w, i: w.take_along_dim(i.reshape(1, 1), 0),
+    "take: index {} is not in [-6, 6)": lambda w, i: w.take(i),
+    "one_hot: index {} is not in [0, 3)": lambda w, i: F.one_hot(i, 3) * w,
+    "indexing: index {} is not in [-2, 2)": lambda w, i: w[i],
+    "gather of float32 (2, 3) and int64 (1, 1): index {} is out of range": lambda w, i: w.gather(
+        0, i.reshape(1, 1)
+    ),
+    "index_select of float32 (2, 3) and int64 (1,): index {} is": lambda w, i: w.index_select(0, i),
+    "index_add of float32 (2, 3) and int64 (1,) and": lambda w, i: w.index_add(0, i, gt.ones(1, 3)),
+    "scatter of float32 (2, 3) and int64 (1, 1) and": lambda w, i: w.scatter(
+        0, i.reshape(1, 1), 1.0
+    ),
+}
+
+
+def told(tensor):
+    with pytest.raises(gt.WorkerError) as caught:
+        tensor.tolist()
+    assert isinstance(caught.value, IndexError)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("words", FUNCTIONS)
+def test_a_refused_index_is_told_by_the_function_that_was_called(words):
+    act = FUNCTIONS[words]
+    act(grid(), index(1)).tolist()
+    result = act(grid(), index(99))  # the line that called it
+    text = told(result)
+    assert text.startswith(words.format(99)), text
+    assert f"{__file__}:" in text
+
+
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (lambda w, i: F.cross_entropy(w, gt.cat([i, i])), "cross_entropy: target 11 is not in"),
+        (lambda w, i: F.embedding(i, w).sum(), "embedding: index 11 is not in [0, 2)"),
+        (lambda w, i: w[i].sum(), "indexing: index 11 is not in [-2, 2)"),
+        (lambda w, i: w.index_select(0, i).sum(), "index_select: index 11 is not in [0, 2)"),
+    ],
+)
+def test_a_gradient_is_refused_in_the_words_and_at_the_line_of_what_was_called(act, words):
+    w = grid()
+    loss = act(w, index(11))
+    loss.backward()
+    text = told(w.grad)
+    assert text.startswith(words), text
+    # The lambda's own line, not that of the backward pass.
+    assert f"{__file__}:{act.__code__.co_firstlineno}" in text, text
+
+
+def test_a_module_is_told_by_its_function_and_the_line_in_the_users_module():
+    class Model(gt.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = gt.nn.Embedding(4, 2)
+
+        def forward(self, x):
+            return self.table(x)
+
+    model = Model()
+    text = told(model(index(4)))
+    line = Model.forward.__code__.co_firstlineno + 1
+    assert text.startswith("embedding: index 4 is not in [0, 4)"), text
+    assert f"{__file__}:{line}" in text
+
+
+def test_of_several_failures_the_first_in_the_program_is_told():
+    x = gt.ones(3)
+    first = x[index(7)]
+    second = x[index(8)]
+    assert "index 7" in told(second + first)
+    assert "index 7" in told(gt.stack([second, first]).sum())
+
+
+def test_a_users_own_function_is_told_at_its_own_lines():
+    class Own(gt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad.index_select(0, index(5, 5, 5))
+
+    x = gt.ones(3, requires_grad=True)
+    Own.apply(x).sum().backward()
+    text = told(x.grad)
+    assert f"{__file__}:{Own.backward.__code__.co_firstlineno + 2}" in text, text
+
+
+def test_a_bad_label_in_a_hot_loop_is_told_the_same():
+    w = grid()
+    for step in range(12):
+        w.grad = None
+        labels = index(0, 11 if step == 10 else 1)
+        loss = F.cross_entropy(w, labels)  # in the loop
+        loss.backward()
+        if step == 10:
+            text = told(w.grad)
+            assert text == told(loss)
+            assert text.startswith("cross_entropy: target 11 is not in [0, 3)"), text
+    assert w.grad.shape == (2, 3)
+    w.grad.tolist()
