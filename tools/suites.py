@@ -40,6 +40,7 @@ ON_SERVER = [
     "tests/test_bits.py",
     "tests/test_counted.py",
     "tests/test_default_dtype.py",
+    "tests/test_error_words.py",
     "tests/test_errors.py",
     "tests/test_hotpaths.py",
     "tests/test_hotpaths_disturbed.py",

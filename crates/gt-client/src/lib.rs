@@ -11,6 +11,7 @@
 //! - [`config`]: what signals mean, in YAML.
 //! - [`environment`]: what environment variables say.
 //! - [`source`]: which line of the user's program issued what.
+//! - [`transaction`]: changes that take place together, or not at all.
 //! - [`nn`], [`optim`]: modules, losses and optimizers for Rust programs.
 //!
 //! The client knows shapes and dtypes, never where a tensor lives or who computes it.
@@ -30,6 +31,7 @@ pub mod signal;
 pub mod source;
 pub mod tape;
 pub mod tensor;
+pub mod transaction;
 pub mod vmap;
 
 pub use driver::Driver;
@@ -37,3 +39,4 @@ pub use error::{CallbackError, ClientError, Result, failed_text};
 pub use session::{Asked, AskedSave, Session, WeakSession};
 pub use tape::{grad_enabled, no_grad, set_grad_enabled};
 pub use tensor::{Tensor, ValueRef};
+pub use transaction::Transaction;

@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::tape::no_grad;
 use crate::tensor::Tensor;
+use crate::transaction::Transaction;
 
 /// Stochastic gradient descent with momentum, as PyTorch defines it.
 pub struct Sgd {
@@ -18,9 +19,22 @@ impl Sgd {
         Sgd { parameters, velocities, learning_rate, momentum }
     }
 
-    /// Moves each parameter against its gradient.
+    /// Moves each parameter against its gradient: all of them, or none if a gradient has failed.
     #[track_caller]
     pub fn step(&mut self) -> Result<()> {
+        let velocities = self.velocities.iter().flatten();
+        let step = Transaction::begin(self.parameters.iter().chain(velocities));
+        let had: Vec<bool> = self.velocities.iter().map(Option::is_some).collect();
+        if let Err(error) = self.move_all() {
+            step.roll_back()?;
+            return Err(error);
+        }
+        let new = self.velocities.iter().zip(had).filter(|(_, had)| !had);
+        step.commit(new.filter_map(|(velocity, _)| Some((velocity.as_ref()?, None))))
+    }
+
+    #[track_caller]
+    fn move_all(&mut self) -> Result<()> {
         let (learning_rate, momentum) = (self.learning_rate, self.momentum);
         no_grad(|| {
             for (parameter, velocity) in self.parameters.iter().zip(&mut self.velocities) {
@@ -28,10 +42,17 @@ impl Sgd {
                 let step = match velocity.take() {
                     _ if momentum == 0.0 => grad,
                     None => grad,
-                    Some(velocity) => grad.mul_add(&velocity, momentum)?,
+                    Some(kept) => {
+                        let step = grad.mul_add(&kept, momentum)?;
+                        kept.assign(&step, "step")?;
+                        *velocity = Some(kept);
+                        step
+                    }
                 };
                 parameter.assign(&parameter.mul_add(&step, -learning_rate)?, "step")?;
-                *velocity = Some(step);
+                if velocity.is_none() && momentum != 0.0 {
+                    *velocity = Some(step.without_history());
+                }
             }
             Ok(())
         })

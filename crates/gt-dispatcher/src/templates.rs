@@ -164,12 +164,16 @@ impl Followed {
                 let makes = step.makes().into_iter().map(|(name, _)| bindings.tensor(name));
                 effects.makes.extend(makes);
             }
+            if let Some(commit) = step.commit() {
+                effects.changes.extend(commit.news().map(|name| bindings.tensor(name)));
+            }
         }
         let usual = (self.freed..frees).map(|index| template.freed(index as usize, bindings));
         effects.frees.extend(usual.chain(invocation.others.iter().copied()));
         // Tensors that it makes, and those it also frees, have no effect outside.
         let own: rustc_hash::FxHashSet<_> = effects.makes.iter().copied().collect();
         effects.reads.retain(|id| !own.contains(id));
+        effects.changes.retain(|id| !own.contains(id));
         let freed: rustc_hash::FxHashSet<_> = effects.frees.iter().copied().collect();
         effects.makes.retain(|id| !freed.contains(id));
         effects

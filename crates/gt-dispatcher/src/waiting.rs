@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::message::{Failure, Message};
+use gt_ir::ops::commit::is_commit;
 use gt_ir::{ClientCommand, SourceId};
 use rustc_hash::FxHashSet;
 
@@ -25,6 +26,8 @@ pub(crate) fn fail_lost(session: &mut Session, outbox: &mut Outbox) -> Result<u6
         let mut lost_here = 0;
         batch.commands.retain(|command| {
             let lost = match command {
+                // It may have values to go back to.
+                ClientCommand::Run(instruction) if is_commit(instruction.operation) => None,
                 ClientCommand::Run(instruction) => {
                     let lost = instruction.reads().find_map(|id| catalogue.failure(id));
                     if let Some(failure) = &lost {

@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::command::{ClientCommand, WorkerCommand};
-use crate::instruction::TensorId;
+use crate::instruction::{Instruction, TensorId};
 
 /// A command's effects on tensors.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +16,8 @@ pub struct Effects {
     pub makes: SmallVec<[TensorId; 2]>,
     pub reads: SmallVec<[TensorId; 4]>,
     pub frees: SmallVec<[TensorId; 2]>,
+    /// Those that are there already, and that it may give another value.
+    pub changes: SmallVec<[TensorId; 2]>,
     /// Whether it must be done even if its results are dead.
     pub is_needed: bool,
     /// Whether it reads all tensors that there are.
@@ -23,14 +25,20 @@ pub struct Effects {
 }
 
 impl Effects {
+    fn of_instruction(instruction: &Instruction) -> Effects {
+        let changes = instruction.commit().map(|commit| commit.news().collect());
+        Effects {
+            makes: instruction.outputs().map(|(id, _)| id).collect(),
+            reads: instruction.reads().collect(),
+            changes: changes.unwrap_or_default(),
+            ..Effects::default()
+        }
+    }
+
     /// Those of a client's command; `None` for an invocation, whose effects depend on its template.
     pub fn of_client(command: &ClientCommand) -> Option<Effects> {
         Some(match command {
-            ClientCommand::Run(instruction) => Effects {
-                makes: instruction.outputs().map(|(id, _)| id).collect(),
-                reads: instruction.reads().collect(),
-                ..Effects::default()
-            },
+            ClientCommand::Run(instruction) => Effects::of_instruction(instruction),
             ClientCommand::Create(create) => {
                 Effects { makes: SmallVec::from_slice(&[create.output]), ..Effects::default() }
             }
@@ -53,11 +61,7 @@ impl Effects {
     /// Those of a worker's command; `None` for an invocation.
     pub fn of_worker(command: &WorkerCommand) -> Option<Effects> {
         Some(match command {
-            WorkerCommand::Run(instruction) => Effects {
-                makes: instruction.outputs().map(|(id, _)| id).collect(),
-                reads: instruction.reads().collect(),
-                ..Effects::default()
-            },
+            WorkerCommand::Run(instruction) => Effects::of_instruction(instruction),
             WorkerCommand::Create(create) => {
                 Effects { makes: SmallVec::from_slice(&[create.output]), ..Effects::default() }
             }
@@ -111,10 +115,10 @@ impl Liveness {
             self.dead.clear();
             self.unread.clear();
         }
-        let makes_something = !effects.makes.is_empty();
+        let mut results = effects.makes.iter().chain(&effects.changes).peekable();
         let is_wanted = effects.is_needed
-            || !makes_something
-            || effects.makes.iter().any(|id| !self.dead.contains(id));
+            || results.peek().is_none()
+            || results.any(|id| !self.dead.contains(id));
         for id in &effects.makes {
             self.dead.remove(id);
             self.unread.remove(id);
@@ -198,6 +202,24 @@ mod tests {
         let (before, after) = (effects(&[1], &[], &[]), effects(&[2], &[1], &[]));
         let commands = [before, snapshot, after, effects(&[], &[], &[1, 2])];
         assert_eq!(verdicts(&commands), (vec![true, true, false, true], vec![]));
+    }
+
+    #[test]
+    fn a_step_ends_as_long_as_a_tensor_that_it_has_changed_is_wanted() {
+        // 2 and 4 are new values of 1 and 3; 5 is the commit's own result.
+        let changes = SmallVec::from_slice(&[TensorId(2), TensorId(4)]);
+        let commit = Effects { changes, ..effects(&[5], &[2, 1, 4, 3], &[]) };
+        let mut commands = vec![
+            effects(&[2], &[1], &[]),
+            effects(&[4], &[3], &[]),
+            commit,
+            effects(&[], &[], &[1, 3, 5]),
+        ];
+        assert_eq!(verdicts(&commands).0, [true; 4]);
+        commands.push(effects(&[], &[], &[2]));
+        assert_eq!(verdicts(&commands).0, [true; 5]);
+        commands.push(effects(&[], &[], &[4]));
+        assert_eq!(verdicts(&commands), (vec![false, false, false, true, true, true], vec![1, 3]));
     }
 
     #[test]

@@ -36,6 +36,7 @@ mod source;
 mod tensor;
 mod tools;
 mod torch;
+mod transaction;
 mod vmap;
 
 use pyo3::prelude::*;
@@ -52,6 +53,7 @@ fn _gt(module: &Bound<'_, PyModule>) -> PyResult<()> {
     session::register(module)?;
     network::register(module)?;
     autograd::register(module)?;
+    transaction::register(module)?;
     vmap::register(module)?;
     signal::register(module)?;
     config::register(module)?;

@@ -56,6 +56,10 @@ impl<E: Engine> Device<E> {
         dying: &[WorkerCommand],
     ) -> u64 {
         self.stats.operations_total += 1;
+        if let Some(parts) = instruction.commit() {
+            self.commit(lane, instruction, &parts);
+            return 1;
+        }
         if lane.memory.gives_up.is_some()
             && let Some(need) = need_of(&self.engine, instruction, dying, &lane.store, lane.room())
         {
@@ -314,7 +318,7 @@ impl<E: Engine> Device<E> {
         lane.store.fail(&mut self.held, id, failure);
     }
 
-    fn fail_outputs(
+    pub fn fail_outputs(
         &mut self,
         lane: &mut Lane<E::Tensor>,
         instruction: &Instruction,
@@ -326,7 +330,7 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    fn failure(
+    pub fn failure(
         &self,
         instruction: &Instruction,
         metas: &[Operand<Meta>],

@@ -5,12 +5,14 @@
 
 use std::time::Duration;
 
+use gt_ir::instruction::Attribute;
 use gt_ir::operation::Body;
+use gt_ir::ops::commit::{RESULT, is_commit};
 use gt_ir::ops::create::FULL;
 use gt_ir::template::{Argument, Builder, Name, RunStep, Step, Values};
 use gt_ir::{Meta, Operand, Scalar, Template, TransferId, WorkerCommand};
 use rustc_hash::{FxHashMap, FxHashSet};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::device::Device;
 use crate::engine::Engine;
@@ -197,6 +199,7 @@ impl<E: Engine> Device<E> {
             let mut operands = SmallVec::new();
             for (argument, number) in step.operands.iter().zip(numbers) {
                 operands.push(match (argument, number) {
+                    (Argument::Tensor(_), _) if is_commit(step.operation) => continue,
                     (Argument::Tensor(name), _) => Operand::Tensor(*values.get(name)?),
                     (_, Some(number)) => Operand::Tensor(first_number + number),
                     (Argument::Number(slot), None) => Operand::Scalar(bound.number(*slot)),
@@ -205,7 +208,13 @@ impl<E: Engine> Device<E> {
             }
             let varying = varying.into_iter().map(|number| first_number + number).collect();
             let attributes = step.attributes(bound);
-            let value = plan.push(&lowers, step.operation, operands, attributes, varying).ok()?;
+            let value = if is_commit(step.operation) {
+                let attributes = smallvec![Attribute::dims(&[]), Attribute::DType(RESULT.dtype)];
+                let zero = smallvec![Operand::Scalar(Scalar::Float(0.0))];
+                plan.push(&lowers, &FULL, zero, attributes, varying).ok()?
+            } else {
+                plan.push(&lowers, step.operation, operands, attributes, varying).ok()?
+            };
             for (index, (name, meta)) in made_by(step).enumerate() {
                 let value = value + index as u32;
                 // A wrong declaration fails when the instruction is run by itself.
@@ -332,7 +341,10 @@ fn wanted(steps: &[Step], part: &TemplatePart) -> Vec<usize> {
     for (index, step) in steps.iter().enumerate().rev() {
         let Step::Run(run) = step else { continue };
         if made_by(run).any(|(name, _)| needed.contains(&name)) {
-            needed.extend(step.reads());
+            // The end of a step needs no values: a plan that succeeds has no failure in it.
+            if !is_commit(run.operation) {
+                needed.extend(step.reads());
+            }
             wanted.push(index);
         }
     }

@@ -69,6 +69,10 @@ impl Iteration {
         for step in &template.steps {
             let outside = step.reads().filter(|name| !made.contains(name));
             effects.reads.extend(outside.map(|name| bound.tensor(name)));
+            if let Some(commit) = step.commit() {
+                let outside = commit.news().filter(|name| !made.contains(name));
+                effects.changes.extend(outside.map(|name| bound.tensor(name)));
+            }
             made.extend(step.makes().into_iter().map(|(name, _)| name));
             match step {
                 // Other slots depend on it.

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use gt_ir::{LaneId, SlotId, WorkerCommand, WorkerId};
 use rustc_hash::FxHashMap;
 
+use crate::commit::Undone;
 use crate::exchange::Exchanges;
 use crate::iteration::{Iteration, Running, Templates};
 use crate::memory::LaneMemory;
@@ -25,6 +26,7 @@ pub(crate) struct Lane<T> {
     /// The device time that the dispatcher has not been told of, in nanoseconds.
     pub untold: u64,
     pub memory: LaneMemory,
+    pub undone: Undone,
     /// Whether it has begun, after taking back the values of a snapshot if it is made again.
     pub is_restored: bool,
 }
@@ -74,6 +76,7 @@ impl<T> Lane<T> {
             warmth: Warmth::default(),
             untold: 0,
             memory: LaneMemory::default(),
+            undone: Undone::default(),
             is_restored: false,
         }
     }

@@ -21,6 +21,7 @@
 mod ahead;
 pub mod check;
 pub mod checked;
+mod commit;
 pub mod composite;
 mod device;
 mod ending;

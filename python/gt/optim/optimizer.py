@@ -31,6 +31,8 @@ class Optimizer:
     _counters: tuple[str, ...] = ("step",)
     #: Whether a step was made, which schedulers want to come before theirs.
     _has_stepped = False
+    #: The step that is being made.
+    _step: _gt.Step | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -195,6 +197,11 @@ class Optimizer:
         """Change a parameter by its gradient; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define step()")
 
+    def _began(self, own: dict) -> None:
+        """Have what is kept for a parameter begin with what is there, not with zeros."""
+        if self._step is not None:
+            self._step.add(own)
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget all gradients, or set them to zero."""
         for group in self.param_groups:
@@ -319,10 +326,13 @@ class Optimizer:
 
 
 def _with_hooks(step: Callable) -> Callable:
-    """Give a step that calls the hooks of its optimizer, and notes for schedulers that it ran."""
+    """Give a step that calls the hooks of its optimizer, and notes for schedulers that it ran.
 
-    @functools.wraps(step)
-    def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+    What it changes takes place together: where a gradient has failed, parameters and what is kept
+    for them are as they were. Where it raises, too.
+    """
+
+    def called(self: Optimizer, args: Any, kwargs: Any) -> Any:
         for hook in list(self._step_pre_hooks.values()):
             changed = hook(self, args, kwargs)
             if changed is not None:
@@ -336,6 +346,21 @@ def _with_hooks(step: Callable) -> Callable:
         self._has_stepped = True
         for hook in list(self._step_post_hooks.values()):
             hook(self, args, kwargs)
+        return result
+
+    @functools.wraps(step)
+    def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        if self._step is not None or self.defaults.get("differentiable"):
+            return called(self, args, kwargs)
+        self._step = begun = _gt.Step(self.param_groups, self.state)
+        try:
+            result = called(self, args, kwargs)
+        except BaseException:
+            begun.roll_back(self.state)
+            raise
+        finally:
+            self._step = None
+        begun.commit(self.state)
         return result
 
     return wrapped

@@ -49,6 +49,7 @@ class Rprop(Optimizer):
                 prev=parameter.new_zeros(parameter.shape),
                 step_size=parameter.new_full(parameter.shape, group["lr"]),
             )
+            self._began(state)
         agrees = grad * state["prev"]
         falls = gt.where(agrees < 0, gt.full_like(grad, low), gt.ones_like(grad))
         factor = gt.where(agrees > 0, gt.full_like(grad, high), falls)

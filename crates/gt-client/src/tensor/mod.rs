@@ -7,7 +7,7 @@
 //! - [`index`]: reading and writing parts; [`elements`]: iterating.
 //! - [`assign`]: changes in place, and copies; [`view`] over [`strides`]: shared memory; [`restride`]: by strides.
 //! - [`gradient`]: what a tensor has to do with gradients.
-//! - [`fetch`]: getting values out; [`placement`]: where they are; [`value_ref`]: references to them.
+//! - [`fetch`]: getting values out; [`placement`]: where they are; [`value_ref`], [`held`]: references to them.
 
 pub(crate) mod apply;
 mod assign;
@@ -17,6 +17,7 @@ mod elements;
 pub mod elementwise;
 mod fetch;
 mod gradient;
+mod held;
 pub mod index;
 pub mod matmul;
 mod methods;
@@ -37,6 +38,7 @@ use gt_ir::{DType, Meta, Shape};
 
 use crate::session::{Session, Value};
 use crate::tape::Node;
+pub(crate) use held::Held;
 pub use value_ref::ValueRef;
 use view::{Shared, View};
 

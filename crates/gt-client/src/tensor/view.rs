@@ -86,7 +86,7 @@ impl Shared {
     }
 
     /// The root, or what it was.
-    fn root(&self) -> Option<Tensor> {
+    pub fn root(&self) -> Option<Tensor> {
         match &*self.lock() {
             Root::Alive(state) => state.upgrade().map(|state| Tensor { state, bare: false }),
             Root::Left { value, node } => Some(Tensor::from_parts(Arc::clone(value), node.clone())),
@@ -95,7 +95,7 @@ impl Shared {
     }
 
     /// Gives a root that nobody holds another value.
-    fn set_left(&self, changed: &Tensor) {
+    pub fn set_left(&self, changed: &Tensor) {
         let mut root = self.lock();
         if let Root::Left { value, node } = &mut *root {
             let old = (std::mem::replace(value, changed.value()), node.take());
@@ -105,7 +105,7 @@ impl Shared {
         }
     }
 
-    fn is_alive(&self) -> bool {
+    pub fn is_alive(&self) -> bool {
         matches!(&*self.lock(), Root::Alive(_))
     }
 }
@@ -343,6 +343,10 @@ impl Tensor {
 }
 
 impl View {
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     pub fn is_stale(&self) -> bool {
         self.seen != self.shared.version()
     }

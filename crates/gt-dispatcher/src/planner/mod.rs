@@ -5,7 +5,7 @@
 //!   the meshes in use; [`scope`]: the placements that signals ask for.
 //! - One instruction: [`run`]: the general path; [`in_place`]: the fast path, if operands share a
 //!   layout; [`strategy`]: the cheapest way to shard it; [`judge`]: predicates on a strategy;
-//!   [`expand`]: composites; [`mod@slice`]: slices along sharded axes.
+//!   [`expand`]: composites; [`commit`]: the end of a step; [`mod@slice`]: slices along sharded axes.
 //! - Files: [`save`]: which slot writes which block.
 //! - Output: [`moves`]: the stages from one layout to another; [`local`]: each slot's part of an
 //!   instruction; [`emit`]: commands; [`fabrics`]: joint exchanges; [`streams`]: commands by slot.
@@ -14,6 +14,7 @@
 //! - [`explain`]: records what is planned, on request.
 
 mod catalogue;
+mod commit;
 mod emit;
 mod expand;
 mod explain;

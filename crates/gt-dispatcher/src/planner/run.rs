@@ -6,6 +6,7 @@ use gt_ir::instruction::Instruction;
 use gt_ir::layout::{Layout, Mesh};
 use gt_ir::message::Failure;
 use gt_ir::operation::{Body, Call};
+use gt_ir::ops::commit::is_commit;
 use gt_ir::ops::slice;
 use gt_ir::sharding::Rule;
 use gt_ir::{Meta, Operand, SourceId, TensorId};
@@ -52,12 +53,16 @@ impl Planner {
                     run_in_place(catalogue, streams, instruction, layout, &[], provenance);
                     return Ok(());
                 }
-                Operands::Failed(failure) => {
+                Operands::Failed(failure) if !is_commit(instruction.operation) => {
                     fail_outputs(catalogue, &instruction, &failure);
                     return Ok(());
                 }
-                Operands::None | Operands::Apart => {}
+                Operands::Failed(_) | Operands::None | Operands::Apart => {}
             }
+        }
+        if let Some(parts) = instruction.commit() {
+            self.commit(catalogue, streams, &instruction, &parts);
+            return Ok(());
         }
         match self.place(catalogue, &instruction) {
             Ok((_, Operands::Together { layout, names, provenance })) => {
@@ -346,7 +351,11 @@ fn record(
     recorder.step(instruction, operands.collect(), placed(slots, meta, output));
 }
 
-fn fail_outputs(catalogue: &mut Catalogue, instruction: &Instruction, failure: &Arc<Failure>) {
+pub(super) fn fail_outputs(
+    catalogue: &mut Catalogue,
+    instruction: &Instruction,
+    failure: &Arc<Failure>,
+) {
     for (id, _) in instruction.outputs() {
         catalogue.fail(id, Arc::clone(failure));
     }
@@ -364,7 +373,7 @@ fn operand_metas(catalogue: &Catalogue, instruction: &Instruction) -> Result<Met
         .collect()
 }
 
-fn failure(instruction: &Instruction, reason: String) -> Arc<Failure> {
+pub(super) fn failure(instruction: &Instruction, reason: String) -> Arc<Failure> {
     Arc::new(Failure::new(
         instruction.title().into_owned(),
         reason,

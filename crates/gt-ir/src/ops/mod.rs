@@ -7,6 +7,7 @@ pub mod attention;
 pub mod bessel;
 pub mod binary;
 pub mod build;
+pub mod commit;
 pub mod compare;
 pub mod complex;
 pub mod convolution;
@@ -251,6 +252,7 @@ pub const ALL: &[&Operation] = &[
     &optim::RUNNING_MEAN,
     &optim::RUNNING_SQUARE,
     &optim::ADAM_STEP,
+    &commit::COMMIT,
     // normalization
     &normalization::LAYER_NORM,
     &normalization::LAYER_NORM_BACKWARD,

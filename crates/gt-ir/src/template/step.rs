@@ -12,6 +12,7 @@ use crate::instruction::{
     Attribute, Attributes, Instruction, Operand, Results, SourceId, TensorId,
 };
 use crate::operation::{Meta, Operation};
+use crate::ops::commit::{Parts, is_commit};
 use crate::record;
 use crate::scalar::Scalar;
 
@@ -196,6 +197,17 @@ impl Step {
                 step.output.zip(meta).into_iter().collect()
             }
             Step::Run(_) | Step::Free(_) => SmallVec::new(),
+        }
+    }
+
+    /// What it is about, if it is a commit.
+    pub fn commit(&self) -> Option<Parts<Name>> {
+        match self {
+            Step::Run(step) if is_commit(step.operation) => {
+                let tensors = step.operands.iter().filter_map(Argument::tensor);
+                Some(Parts::of(tensors, &step.attributes))
+            }
+            _ => None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use gt_ir::instruction::Results;
 use gt_ir::operation::{Body, Family};
+use gt_ir::ops::commit::is_commit;
 use gt_ir::ops::shape::{EXPAND, PERMUTE, RESHAPE};
 use gt_ir::ops::slice::SLICE;
 use gt_ir::template::{Argument, Name, Step};
@@ -56,7 +57,9 @@ pub(crate) fn need_of<E: Engine>(
     room: u64,
 ) -> Option<u64> {
     let need = bytes_of(&instruction.results);
+    // The end of a step makes a number alone: a step that has met a limit ends all the same.
     let is_more = need > room
+        && !is_commit(instruction.operation)
         && !is_view(engine, instruction, store)
         && !reuses(instruction, need, rest, store);
     is_more.then_some(need)
@@ -96,6 +99,28 @@ fn reuses<T>(
     may_reuse(instruction.operation) && instruction.reads().any(has_room)
 }
 
+/// The old values of tensors that a step changes and that are freed after it, each with the last step
+/// that reads it for its value.
+fn freed_with_step(steps: &[Step]) -> FxHashMap<Name, usize> {
+    let Some(last) = steps.iter().rposition(|step| step.commit().is_some()) else {
+        return FxHashMap::default();
+    };
+    let commits = steps[..=last].iter().filter_map(Step::commit);
+    let mut olds: FxHashMap<Name, usize> =
+        commits.flat_map(|commit| commit.pairs).map(|(_, old)| (old, usize::MAX)).collect();
+    for (index, step) in steps.iter().enumerate() {
+        if step.commit().is_none() {
+            for name in step.reads() {
+                olds.entry(name).and_modify(|at| *at = index);
+            }
+        }
+    }
+    let is_freed =
+        |name: &Name| steps.iter().any(|step| matches!(step, Step::Free(freed) if freed == name));
+    olds.retain(|name, at| *at < last && is_freed(name));
+    olds
+}
+
 /// The most bytes that steps need beside the tensors that they are given, of which some are freed
 /// by them. `makes_views` says that expanded tensors need no memory.
 pub(crate) fn peak(
@@ -104,6 +129,8 @@ pub(crate) fn peak(
     dying: &FxHashSet<Name>,
     makes_views: bool,
 ) -> u64 {
+    // In a plan the end of a step reads nothing: old values are freed after their last other use.
+    let freed_at = freed_with_step(steps);
     let given = given.iter().filter(|(name, _)| dying.contains(name));
     let mut live: FxHashMap<Name, u64> =
         given.map(|(name, meta)| (*name, meta.bytes() as u64)).collect();
@@ -118,6 +145,7 @@ pub(crate) fn peak(
                     let rest = steps[index + 1..].iter();
                     let mut frees = rest.take_while(|step| matches!(step, Step::Free(_)));
                     frees.any(|step| matches!(step, Step::Free(freed) if *freed == name))
+                        || freed_at.get(&name) == Some(&index)
                 };
                 let operands = run.operands.iter().filter_map(Argument::tensor);
                 let reused = operands

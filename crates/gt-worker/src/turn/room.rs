@@ -4,17 +4,25 @@ use gt_ir::{TensorId, WorkerCommand};
 use smallvec::SmallVec;
 
 use super::Turn;
+use crate::commit::failure_of;
 use crate::engine::Engine;
 use crate::lane::{Lane, next_commands};
 use crate::memory::{self, Need};
 use crate::store::Away;
 
 impl<E: Engine> Turn<'_, E> {
-    /// The tensors that the next command reads.
+    /// The tensors that the next command reads. Of a commit, whether they have failed is all that
+    /// matters, unless one has.
     fn reads_next(&mut self) -> SmallVec<[TensorId; 4]> {
-        let next = self.lane.next_commands();
-        let command = next.and_then(|(commands, place)| commands.get(*place));
-        command.map_or_else(SmallVec::new, reads)
+        let Lane { queue, running, store, .. } = &mut *self.lane;
+        let next = next_commands(queue, running);
+        match next.and_then(|(commands, place)| commands.get(*place)) {
+            Some(WorkerCommand::Run(instruction)) => match instruction.commit() {
+                Some(commit) if failure_of(store, commit.watched()).is_none() => SmallVec::new(),
+                _ => instruction.reads().collect(),
+            },
+            command => command.map_or_else(SmallVec::new, reads),
+        }
     }
 
     /// Whether the next command reads a tensor that is pending.
@@ -30,6 +38,12 @@ impl<E: Engine> Turn<'_, E> {
             && matches!(commands[*place], WorkerCommand::Snapshot(_))
         {
             return self.lane.store.has_pending();
+        }
+        if let Some((commands, place)) = self.lane.next_commands()
+            && let WorkerCommand::Run(instruction) = &commands[*place]
+        {
+            let ids: SmallVec<[TensorId; 4]> = instruction.reads().collect();
+            return ids.into_iter().any(|id| self.lane.store.is_pending(id));
         }
         self.reads_next().into_iter().any(|id| self.lane.store.is_pending(id))
     }
@@ -102,10 +116,9 @@ impl<E: Engine> Turn<'_, E> {
     }
 }
 
-/// The tensors that a command reads.
+/// The tensors that a command other than an instruction reads.
 fn reads(command: &WorkerCommand) -> SmallVec<[TensorId; 4]> {
     match command {
-        WorkerCommand::Run(instruction) => instruction.reads().collect(),
         WorkerCommand::Fetch { tensor, .. } => SmallVec::from_slice(&[*tensor]),
         WorkerCommand::Exchange(exchange) => exchange.input.into_iter().collect(),
         _ => SmallVec::new(),

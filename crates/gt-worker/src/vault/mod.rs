@@ -1,6 +1,6 @@
 //! The snapshots that a worker keeps: of its own lanes, and copies of other workers'.
 //!
-//! A tensor's name never means another value, so snapshots share what they have in common, and a
+//! A tensor's name means one value, but where a step is undone, so snapshots share what they have in common, and a
 //! copy needs only what is new since the one before.
 //!
 //! - [`turn`]: taking a snapshot of a lane, and taking its values back. [`room`]: their memory.
@@ -56,6 +56,8 @@ pub(crate) struct Vault {
 #[derive(Default)]
 struct Kept {
     values: FxHashMap<TensorId, Value>,
+    /// Those whose tensors have other values by now.
+    outdated: FxHashSet<TensorId>,
     /// The tensors of each snapshot that is complete here.
     snapshots: BTreeMap<u64, Vec<TensorId>>,
     /// Who has a copy, the tensors that it has, and the snapshots that it was given.
@@ -74,7 +76,21 @@ impl Vault {
 
     /// Whether a tensor's value is kept.
     fn has(&self, owner: Owner, tensor: TensorId) -> bool {
-        self.owners.get(&owner).is_some_and(|kept| kept.values.contains_key(&tensor))
+        self.owners.get(&owner).is_some_and(|kept| {
+            kept.values.contains_key(&tensor) && !kept.outdated.contains(&tensor)
+        })
+    }
+
+    /// Steps that were undone have given these tensors other values: those that are kept are replaced
+    /// by the next snapshot. Where the one before is restored, its step is undone already.
+    fn outdate(&mut self, owner: Owner, tensors: impl Iterator<Item = TensorId>) {
+        let Some(kept) = self.owners.get_mut(&owner) else { return };
+        for tensor in tensors.filter(|tensor| kept.values.contains_key(tensor)) {
+            kept.outdated.insert(tensor);
+            if let Some((_, known, _)) = &mut kept.copy {
+                known.remove(&tensor);
+            }
+        }
     }
 
     fn add(&mut self, owner: Owner, values: impl IntoIterator<Item = Value>) {
@@ -82,6 +98,7 @@ impl Vault {
         self.may_move = true;
         for value in values {
             self.amounts.add(&value);
+            kept.outdated.remove(&value.saved.tensor);
             if let Some(before) = kept.values.insert(value.saved.tensor, value) {
                 self.amounts.remove(&before);
             }

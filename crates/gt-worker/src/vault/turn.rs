@@ -29,6 +29,7 @@ impl<E: Engine> Turn<'_, E> {
             let backed = Message::Backed { session, slot, snapshot: number, result };
             return self.out.push(Out::Dispatcher(backed));
         }
+        self.vault.outdate(owner, self.lane.undone.changed.drain());
         for name in &names {
             if self.vault.has(owner, *name) {
                 continue;

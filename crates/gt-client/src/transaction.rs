@@ -1,0 +1,155 @@
+//! Steps: changes of several tensors that take place together, or not at all.
+//!
+//! A step remembers the values of some tensors. When it ends, one instruction says for each of those
+//! that have changed which value is the new one and which the old one. If a new one has failed, or does
+//! so later, all of them are the old ones from there on: nothing is waited for.
+
+use std::sync::Arc;
+
+use gt_ir::instruction::{Operands, Results};
+use gt_ir::ops::commit::{COMMIT, RESULT, attributes};
+use gt_ir::{Meta, Operand, TensorId};
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+use crate::error::Result;
+use crate::session::{Session, Value};
+use crate::signal::{self, Scope};
+use crate::source;
+use crate::tape::no_grad;
+use crate::tensor::{Held, Tensor, ValueRef};
+
+/// Tensors with the values that they had when the step began.
+pub struct Transaction {
+    held: Vec<Held>,
+    /// The first number of tensors that the step has made, in the session of the first.
+    first: Option<TensorId>,
+}
+
+/// The most tensors that one instruction ends a step for; more are watched by several.
+const MOST: usize = 1 << 12;
+
+/// What a step has changed: the new value, and the old one.
+type Pair = (Arc<Value>, Arc<Value>);
+
+impl Transaction {
+    /// Begins a step that may change these tensors. Of a view, what is remembered is what it is a view
+    /// of.
+    pub fn begin<'a>(tensors: impl Iterator<Item = &'a Tensor>) -> Transaction {
+        let mut held: Vec<Held> = Vec::with_capacity(tensors.size_hint().0);
+        let mut first = None;
+        for tensor in tensors {
+            let one = tensor.held();
+            if one.is_shared() && held.iter().any(|other| other.is_of_same(&one)) {
+                continue;
+            }
+            first.get_or_insert_with(|| one.old().session.next_tensor());
+            held.push(one);
+        }
+        Transaction { held, first }
+    }
+
+    /// Ends the step. `made` are further tensors, which it has put in the place of others, with the
+    /// old values of these; zeros, if there were none.
+    ///
+    /// # Errors
+    /// The connection was lost.
+    #[track_caller]
+    pub fn commit<'a>(
+        self,
+        made: impl Iterator<Item = (&'a Tensor, Option<ValueRef>)>,
+    ) -> Result<()> {
+        let Some(first) = self.first else { return Ok(()) };
+        let mut pairs: SmallVec<[Pair; 8]> = SmallVec::new();
+        let mut seen = FxHashSet::default();
+        // A value that is that of another tensor, too, stays as it is: this one gets its own.
+        let mut own = |held: &Held, new: Arc<Value>| {
+            let is_own = new.issued().is_some_and(|id| id >= first) && seen.insert(new.id());
+            if is_own { Ok(new) } else { held.renew() }
+        };
+        for held in &self.held {
+            let (new, old) = (held.current(), held.old());
+            if Arc::ptr_eq(&new, old) || new.batched.is_some() || new.meta != old.meta {
+                continue;
+            }
+            pairs.push((own(held, new)?, Arc::clone(old)));
+        }
+        for (tensor, old) in made {
+            let held = tensor.held();
+            let new = held.current();
+            if new.batched.is_some() {
+                continue;
+            }
+            let old = match old.filter(|old| *old.meta() == new.meta) {
+                Some(old) => Arc::clone(old.value()),
+                None => {
+                    let Meta { shape, dtype } = new.meta;
+                    no_grad(|| Tensor::full(&new.session, shape, 0.0, dtype))?.value()
+                }
+            };
+            pairs.push((own(&held, new)?, old));
+        }
+        end(&pairs)?;
+        self.held.iter().for_each(Held::change);
+        Ok(())
+    }
+
+    /// Gives all tensors the values back that they had when the step began.
+    ///
+    /// # Errors
+    /// Those of a change in place.
+    pub fn roll_back(self) -> Result<()> {
+        no_grad(|| self.held.into_iter().try_for_each(Held::restore))
+    }
+}
+
+/// Ends a step that has changed these.
+#[track_caller]
+fn end(pairs: &[Pair]) -> Result<()> {
+    let mut sessions: SmallVec<[&Session; 1]> = SmallVec::new();
+    for (new, _) in pairs {
+        if !sessions.iter().any(|known| known.is(&new.session)) {
+            sessions.push(&new.session);
+        }
+    }
+    for session in sessions {
+        let own = |pair: &&Pair| pair.0.session.is(session) && pair.1.session.is(session);
+        let own: SmallVec<[&Pair; 8]> = pairs.iter().filter(own).collect();
+        let mut guards: SmallVec<[Arc<Value>; 2]> = SmallVec::new();
+        if own.len() > MOST {
+            for some in own.chunks(MOST) {
+                let news: Vec<&Arc<Value>> = some.iter().map(|(new, _)| new).collect();
+                guards.push(issue(session, &news, news.len())?);
+            }
+        }
+        for some in own.chunks(MOST) {
+            let pairs = some.iter().flat_map(|(new, old)| [new, old]);
+            let values: Vec<&Arc<Value>> = guards.iter().chain(pairs).collect();
+            issue(session, &values, guards.len())?;
+        }
+    }
+    Ok(())
+}
+
+/// Issues the instruction, of which the first so many values are guards.
+#[track_caller]
+fn issue(session: &Session, values: &[&Arc<Value>], guards: usize) -> Result<Arc<Value>> {
+    session.make_room()?;
+    let (source, attributes) = (source::current(), attributes(guards, false));
+    let ids: Operands = values.iter().map(|value| Operand::Tensor(value.id())).collect();
+    let metas = || values.iter().map(|value| Some(value.meta));
+    let scope = Scope { signal: 0, ..signal::current() };
+    let id = signal::within(scope, || {
+        let known = session.repeat(&COMMIT, &ids, &attributes, metas(), source);
+        known.map_or_else(
+            || {
+                let inputs: SmallVec<[Operand<Meta>; 8]> =
+                    values.iter().map(|value| Operand::Tensor(value.meta)).collect();
+                let results = Results::from_buf([RESULT]);
+                session.issue(&COMMIT, ids.clone(), attributes.clone(), results, &inputs, 1, source)
+            },
+            |(id, _)| id,
+        )
+    });
+    Ok(session.value(id, RESULT, source))
+}

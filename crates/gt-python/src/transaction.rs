@@ -1,0 +1,147 @@
+//! Steps of optimizers and of users: what they change takes place together, or not at all.
+
+use std::sync::{Mutex, PoisonError};
+
+use gt::{Transaction, ValueRef};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString};
+
+use crate::error::IntoPython;
+use crate::source;
+use crate::tensor::PyTensor;
+
+/// A tensor that is kept for a parameter, when the step began.
+struct Entry {
+    /// The dict that it was in, by its address, and its key there.
+    of: usize,
+    key: Py<PyAny>,
+    tensor: Py<PyTensor>,
+    value: ValueRef,
+}
+
+struct Begun {
+    transaction: Transaction,
+    entries: Vec<Entry>,
+}
+
+/// A step that has begun.
+///
+/// Args:
+///     groups: dicts whose "params" are tensors that the step may change.
+///     state: a dict of what is kept for each: tensors in it may be changed and replaced.
+#[pyclass(module = "gt", frozen)]
+pub struct Step(Mutex<Option<Begun>>);
+
+#[pymethods]
+impl Step {
+    #[new]
+    fn new(groups: &Bound<'_, PyList>, state: &Bound<'_, PyDict>) -> PyResult<Step> {
+        let mut tensors: Vec<Bound<'_, PyTensor>> = Vec::new();
+        for group in groups {
+            let params = group.get_item(pyo3::intern!(groups.py(), "params"))?;
+            for tensor in params.try_iter()? {
+                tensors.push(tensor?.cast_into()?);
+            }
+        }
+        let mut entries = Vec::new();
+        for own in state.values() {
+            note(&own, &mut entries);
+        }
+        let kept = entries.iter().map(|entry| &entry.tensor.get().0);
+        let tensors = tensors.iter().map(|tensor| &tensor.get().0).chain(kept);
+        let transaction = Transaction::begin(tensors);
+        Ok(Step(Mutex::new(Some(Begun { transaction, entries }))))
+    }
+
+    /// Has what is kept in a dict by now be what the step goes back to.
+    fn add(&self, own: &Bound<'_, PyDict>) {
+        if let Some(begun) = &mut *self.lock() {
+            note(own, &mut begun.entries);
+        }
+    }
+
+    /// Ends the step: what it has changed takes place, or is undone where a part of it has failed.
+    fn commit(&self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
+        let Some(Begun { transaction, entries }) = self.lock().take() else {
+            return Err(PyRuntimeError::new_err("the step is over"));
+        };
+        source::note(py);
+        let mut made: Vec<(Bound<'_, PyTensor>, Option<ValueRef>)> = Vec::new();
+        let mut next = 0;
+        for own in state.values() {
+            let Ok(own) = own.cast_into::<PyDict>() else { continue };
+            for (key, value) in own.iter() {
+                let Ok(value) = value.cast_into::<PyTensor>() else { continue };
+                let is_it =
+                    |entry: &Entry| entry.of == own.as_ptr() as usize && is_key(&entry.key, &key);
+                // They are mostly in the same order.
+                let found = match entries.get(next).filter(|entry| is_it(entry)) {
+                    Some(entry) => Some(entry),
+                    None => entries.iter().rev().find(|entry| is_it(entry)),
+                };
+                next += 1;
+                match found {
+                    Some(entry) if entry.tensor.is(&value) => {}
+                    found => made.push((value, found.map(|entry| entry.value.clone()))),
+                }
+            }
+        }
+        let made = made.iter().map(|(tensor, old)| (&tensor.get().0, old.clone()));
+        transaction.commit(made).py()
+    }
+
+    /// Ends the step: everything is as it was when it began.
+    fn roll_back(&self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
+        let Some(Begun { transaction, entries }) = self.lock().take() else { return Ok(()) };
+        for own in state.values() {
+            let Ok(own) = own.cast_into::<PyDict>() else { continue };
+            let of = own.as_ptr() as usize;
+            for key in own.keys() {
+                let is_tensor =
+                    own.get_item(&key)?.is_some_and(|value| value.cast::<PyTensor>().is_ok());
+                let is_it = |entry: &&Entry| entry.of == of && is_key(&entry.key, &key);
+                match entries.iter().find(is_it) {
+                    Some(entry) => own.set_item(&key, &entry.tensor)?,
+                    None if is_tensor => own.del_item(&key)?,
+                    None => {}
+                }
+            }
+        }
+        source::note(py);
+        transaction.roll_back().py()
+    }
+}
+
+impl Step {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Begun>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Notes the tensors in a dict.
+fn note(own: &Bound<'_, PyAny>, entries: &mut Vec<Entry>) {
+    let Ok(own) = own.cast::<PyDict>() else { return };
+    for (key, value) in own.iter() {
+        if let Ok(tensor) = value.cast_into::<PyTensor>() {
+            let of = own.as_ptr() as usize;
+            let value = tensor.get().0.value_ref();
+            entries.push(Entry { of, key: key.unbind(), tensor: tensor.unbind(), value });
+        }
+    }
+}
+
+/// Whether two keys of a dict are the same: names, mostly one object.
+fn is_key(one: &Py<PyAny>, other: &Bound<'_, PyAny>) -> bool {
+    if one.is(other) {
+        return true;
+    }
+    let text = |key: &Bound<'_, PyAny>| {
+        key.cast::<PyString>().ok().map(|key| key.to_string_lossy().into_owned())
+    };
+    matches!((text(one.bind(other.py())), text(other)), (Some(one), Some(other)) if one == other)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Step>()
+}

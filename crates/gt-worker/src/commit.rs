@@ -1,0 +1,115 @@
+//! The end of a step, run by itself: what the step has changed takes place, or is undone.
+//!
+//! Inside a plan nothing is to be done: a plan that succeeds has no failure in it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gt_ir::instruction::Attribute;
+use gt_ir::message::Failure;
+use gt_ir::ops::commit::{Parts, RESULT};
+use gt_ir::{Content, Instruction, TensorData, TensorId};
+use rustc_hash::FxHashSet;
+
+use crate::device::Device;
+use crate::engine::Engine;
+use crate::lane::Lane;
+use crate::store::{Store, Stored};
+
+/// The steps that a lane has undone, and whose tensors have other values than their names meant.
+#[derive(Default)]
+pub(crate) struct Undone {
+    /// Tensors that were given another value, until a snapshot knows of it.
+    pub changed: FxHashSet<TensorId>,
+    /// Why, of those that the dispatcher was not told of.
+    pub untold: Vec<Arc<Failure>>,
+}
+
+/// The failures of one turn that are told.
+const TOLD: usize = 16;
+
+/// The first failure in the program among the tensors that a commit watches.
+pub(crate) fn failure_of<T>(
+    store: &Store<T>,
+    watched: impl Iterator<Item = TensorId>,
+) -> Option<&Arc<Failure>> {
+    let mut first: Option<&Arc<Failure>> = None;
+    for id in watched {
+        if let Some(Stored::Failed(failure)) = store.get(id)
+            && first.is_none_or(|first| failure.is_before(first))
+        {
+            first = Some(failure);
+        }
+    }
+    first
+}
+
+impl<E: Engine> Device<E> {
+    /// Ends a step. If one of its new values or guards has failed, each new value is the old one from
+    /// now on, and its own result is that failure.
+    pub fn commit(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        instruction: &Instruction,
+        parts: &Parts<TensorId>,
+    ) {
+        let missing = instruction.reads().find(|id| lane.store.get(*id).is_none());
+        let invalid = match missing {
+            Some(id) => Some(format!("tensor {id} does not exist on this worker")),
+            None => parts.pairs.iter().find_map(|(new, old)| {
+                let metas = (lane.store.meta(*new)?, lane.store.meta(*old)?);
+                let (given, wanted) = (metas.0.shape, metas.1.shape);
+                (metas.0 != metas.1).then(|| format!("a new value of {given} for one of {wanted}"))
+            }),
+        };
+        if let Some(reason) = invalid {
+            let failure = self.failure(instruction, &[], reason);
+            return self.fail_outputs(lane, instruction, &failure);
+        }
+        let Some(failure) = failure_of(&lane.store, parts.watched()).cloned() else {
+            let zero = TensorData {
+                dtype: RESULT.dtype,
+                shape: RESULT.shape,
+                bytes: Bytes::from_static(&[0; 4]),
+            };
+            return self.make(lane, instruction.output, Content::Data(zero), instruction.source);
+        };
+        // Slots that run the same on equal values fail together over values. What one of them alone
+        // has met, such as a limit of memory, the others know nothing of: its tensors stay failed.
+        let is_replicated = instruction.attributes.get(1) == Some(&Attribute::Bool(true));
+        if !is_replicated || failure.is_of_values() {
+            for &(new, old) in &parts.pairs {
+                self.undo(lane, new, old);
+            }
+            let Lane { undone, store, .. } = lane;
+            undone.changed.retain(|id| store.get(*id).is_some());
+            if !parts.pairs.is_empty() && undone.untold.len() < TOLD {
+                undone.untold.push(Arc::clone(&failure));
+            }
+        }
+        self.fail_outputs(lane, instruction, &failure);
+    }
+
+    /// Gives a tensor the value of another.
+    fn undo(&mut self, lane: &mut Lane<E::Tensor>, new: TensorId, old: TensorId) {
+        if new == old {
+            return;
+        }
+        lane.undone.changed.insert(new);
+        let failure = match lane.store.get_used(old) {
+            Some(Stored::Ready { tensor, meta, line, .. }) => {
+                let value = (new, tensor.clone(), *meta, *line);
+                return self.keep(lane, value, std::iter::once(old));
+            }
+            Some(Stored::Failed(failure)) => Arc::clone(failure),
+            // There was no room to bring it back.
+            Some(Stored::Away(away)) => {
+                let line = away.line;
+                self.no_room(lane, "commit".into(), line)
+            }
+            Some(Stored::Pending(_)) => unreachable!("it has waited for its operands"),
+            None => unreachable!("it was there when the commit began"),
+        };
+        self.fail(lane, new, failure);
+    }
+}
