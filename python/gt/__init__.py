@@ -117,6 +117,7 @@ from gt._settings import (  # noqa: E402
 )
 from gt._size import Size  # noqa: E402
 from gt._status import Status, status  # noqa: E402
+from gt._step import step  # noqa: E402
 from gt.amp import GradScaler  # noqa: E402
 from gt.amp.autocast_mode import (  # noqa: E402
     autocast,
@@ -304,6 +305,7 @@ __all__ = [
     "signal",
     "special",
     "status",
+    "step",
     "strided",
     "synchronize",
     "testing",

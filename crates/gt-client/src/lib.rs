@@ -39,4 +39,4 @@ pub use error::{CallbackError, ClientError, Result, failed_text};
 pub use session::{Asked, AskedSave, Session, WeakSession};
 pub use tape::{grad_enabled, no_grad, set_grad_enabled};
 pub use tensor::{Tensor, ValueRef};
-pub use transaction::Transaction;
+pub use transaction::{Transaction, ValueStep};

@@ -103,6 +103,61 @@ impl Transaction {
     }
 }
 
+/// A step of values alone, for those who keep them and know themselves what changes.
+pub struct ValueStep {
+    first: TensorId,
+    seen: FxHashSet<TensorId>,
+    pairs: Vec<Pair>,
+}
+
+impl ValueStep {
+    /// Begins a step in a session.
+    pub fn begin(session: &Session) -> ValueStep {
+        ValueStep { first: session.next_tensor(), seen: FxHashSet::default(), pairs: Vec::new() }
+    }
+
+    /// Says that a value has taken the place of another; zeros plus `number`, where there was none.
+    /// Returns the value to be kept in its place: a copy, if it is that of something else, too.
+    ///
+    /// # Errors
+    /// The connection was lost.
+    #[track_caller]
+    pub fn changes(
+        &mut self,
+        new: ValueRef,
+        old: Option<ValueRef>,
+        number: f64,
+    ) -> Result<ValueRef> {
+        let Meta { shape, dtype } = *new.meta();
+        let old = old.filter(|old| {
+            let Meta { shape: before, dtype: of } = *old.meta();
+            of == dtype && before.numel() == shape.numel()
+        });
+        let old = no_grad(|| match old {
+            Some(old) if *old.meta() == *new.meta() => Ok(old.tensor()),
+            Some(old) => {
+                let dims: SmallVec<[i64; 8]> = shape.iter().map(|&dim| dim as i64).collect();
+                old.tensor().reshape(&dims)
+            }
+            None => Tensor::full(new.session(), shape, number, dtype),
+        })?;
+        let is_own = new.value().id() >= self.first && self.seen.insert(new.value().id());
+        let new =
+            if is_own { new } else { no_grad(|| new.tensor().cast_always(dtype))?.value_ref() };
+        self.pairs.push((Arc::clone(new.value()), old.value()));
+        Ok(new)
+    }
+
+    /// Ends the step.
+    ///
+    /// # Errors
+    /// The connection was lost.
+    #[track_caller]
+    pub fn end(self) -> Result<()> {
+        end(&self.pairs)
+    }
+}
+
 /// Ends a step that has changed these.
 #[track_caller]
 fn end(pairs: &[Pair]) -> Result<()> {

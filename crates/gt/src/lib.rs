@@ -22,8 +22,8 @@ pub mod mismatch;
 pub use drivers::network::client::connect;
 pub use gt_client::{
     Asked, AskedSave, CallbackError, ClientError, Result, Session, Tensor, Transaction, ValueRef,
-    WeakSession, autocast, config, environment, failed_text, grad_enabled, nn, no_grad, optim,
-    program, set_grad_enabled, signal, source, tape, tensor, vmap,
+    ValueStep, WeakSession, autocast, config, environment, failed_text, grad_enabled, nn, no_grad,
+    optim, program, set_grad_enabled, signal, source, tape, tensor, vmap,
 };
 pub use gt_dispatcher::LineageLimits;
 pub use gt_ir as ir;

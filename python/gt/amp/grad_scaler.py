@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import gt
+from gt import _gt
 from gt._gt import Tensor
 from gt.autograd import no_grad
 
@@ -171,9 +172,14 @@ class GradScaler:
         grown = scale * self._growth_factor
         # A scale that would not be finite stays.
         grown = gt.where(grows & grown.isfinite(), grown, scale)
-        self._scale = gt.where(overflowed, scale * self._backoff_factor, grown)
+        # Where gradients have failed, both stay as they were.
+        kept = {"scale": scale, "tracker": tracker}
+        begun = _gt.Step([], {self: kept})
+        kept["scale"] = gt.where(overflowed, scale * self._backoff_factor, grown)
         counted = gt.where(overflowed | grows, gt.zeros_like(tracker), tracker + 1)
-        self._growth_tracker = counted.to(gt.int32)
+        kept["tracker"] = counted.to(gt.int32)
+        begun.commit({self: kept})
+        self._scale, self._growth_tracker = kept["scale"], kept["tracker"]
 
     def _given(self, new_scale: float | Tensor) -> Tensor:
         if not isinstance(new_scale, Tensor):

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import gt
+from gt import _gt
 from gt._gt import Tensor, primitives
 from gt.ops.annotations import DType, Size
 from gt.ops.batch_normalization import BatchNormalization
@@ -143,9 +144,9 @@ def native_batch_norm(
             for t, value in ((weight, 1), (bias, 0))
         )
         result, mean, var = BatchNormalization.apply(x, factor, shift, axes, eps)
-        follow(running_mean, mean.reshape(-1), momentum)
         count = math.prod(input.shape[axis] for axis in axes)
-        follow(running_var, var.reshape(-1) * count / (count - 1 or math.nan), momentum)
+        unbiased = var.reshape(-1) * count / (count - 1 or math.nan)
+        follow(momentum, (running_mean, mean.reshape(-1)), (running_var, unbiased))
         scale = (var + eps).rsqrt()
         kept = mean.reshape(-1), scale.reshape(-1)
     elif running_mean is None or running_var is None:
@@ -205,12 +206,21 @@ def _check_channels(input: Tensor, **given: Tensor | None) -> None:
             )
 
 
-def follow(running: Tensor | None, value: Tensor, momentum: float) -> None:
-    """Move a running statistic towards that of a batch by a share of the way, in place."""
-    if running is not None:
-        with gt.no_grad():
-            moved = running * (1 - momentum) + value.detach() * momentum
-            running._assign(moved._cast(running.dtype), "batch_norm")
+def follow(momentum: float, *statistics: tuple[Tensor | None, Tensor]) -> None:
+    """Move running statistics towards those of a batch by a share of the way, in place.
+
+    Together: where a part of the batch has failed, all stay as they were.
+    """
+    kept = [running for running, _ in statistics if running is not None]
+    if not kept:
+        return
+    begun = _gt.Step([{"params": kept}], {})
+    with gt.no_grad():
+        for running, value in statistics:
+            if running is not None:
+                moved = running * (1 - momentum) + value.detach() * momentum
+                running._assign(moved._cast(running.dtype), "batch_norm")
+    begun.commit({})
 
 
 @function

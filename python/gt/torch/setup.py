@@ -8,7 +8,18 @@ import torch
 
 from gt import _gt
 from gt._gt import torch_device
-from gt.torch import autocast, cluster, dtypes, hooks, host, registry, sharing, storages, vision
+from gt.torch import (
+    autocast,
+    cluster,
+    dtypes,
+    hooks,
+    host,
+    registry,
+    sharing,
+    steps,
+    storages,
+    vision,
+)
 from gt.torch.kernels import memory
 
 
@@ -30,6 +41,7 @@ def run() -> None:
     hooks.register()
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     storages.register()
+    steps.register()
     sharing.register()
     host.register()
     autocast.register()

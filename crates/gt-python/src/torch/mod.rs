@@ -12,6 +12,7 @@
 //!   what they are called with; [`results`]: what they give; [`programs`]: what they have issued, to
 //!   be issued again, by the [`places`] of what comes up several times; [`side`]: what they need of
 //!   PyTorch's.
+//! - [`step`]: steps of optimizers, which take place together.
 //! - [`extension`]: kernels that are called without Python, where the part in C++ is built.
 
 mod arguments;
@@ -26,6 +27,7 @@ mod programs;
 mod results;
 mod side;
 mod stable;
+mod step;
 mod storage;
 mod views;
 
@@ -34,6 +36,7 @@ use pyo3::prelude::*;
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let torch = PyModule::new(module.py(), "torch_device")?;
     torch.add_class::<kernel::Kernel>()?;
+    torch.add_class::<step::StorageStep>()?;
     torch.add_function(wrap_pyfunction!(exchange::setup, &torch)?)?;
     torch.add_function(wrap_pyfunction!(views::register_views, &torch)?)?;
     torch.add_function(wrap_pyfunction!(extension::connect_extension, &torch)?)?;

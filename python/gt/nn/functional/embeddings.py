@@ -76,7 +76,8 @@ def _row(name: str, padding_idx: int | None, weight: Tensor) -> int | None:
 
 def _shorten(weight: Tensor, index: Tensor, max_norm: float, norm_type: float) -> None:
     """Shorten rows at an index that are longer than a norm, in place."""
-    with gt.no_grad():
+    # An index that is refused changes no row.
+    with gt.no_grad(), gt.step(weight):
         used = _counts(weight, index) > 0
         norms = gt.linalg.vector_norm(weight, norm_type, 1)
         factors = gt.where(used & (norms > max_norm), max_norm / (norms + 1e-7), 1)

@@ -146,8 +146,8 @@ def instance_norm(
     axes = tuple(range(2, input.ndim))
     centered, mean, var = moments(wide("instance_norm", input), axes)
     count = math.prod(input.shape[2:])
-    follow(running_mean, mean.mean(0).reshape(-1), momentum)
-    follow(running_var, var.mean(0).reshape(-1) * count / (count - 1), momentum)
+    unbiased = var.mean(0).reshape(-1) * count / (count - 1)
+    follow(momentum, (running_mean, mean.mean(0).reshape(-1)), (running_var, unbiased))
     weight, bias = (t if t is None else by_channel(t, input) for t in (weight, bias))
     return affine(centered * (var + eps).rsqrt(), weight, bias)._cast(input.dtype)
 

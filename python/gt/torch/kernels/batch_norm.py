@@ -6,6 +6,7 @@ import torch
 
 from gt._gt import torch_device
 from gt.torch.kernels import normalization, raw
+from gt.torch.steps import together
 
 _trained = torch_device.Kernel("batch_norm", normalization.batch_norm_trained)
 _evaluated = torch_device.Kernel("batch_norm", normalization.batch_norm_evaluated)
@@ -18,10 +19,13 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
         result = _evaluated(input, weight, bias, running_mean, running_var, eps)
         return result, input.new_empty(0), input.new_empty(0)
     result, mean, rstd, variance = _trained(input, weight, bias, eps)
+    end = together(running_mean, running_var)
     if running_mean is not None:
         running_mean.lerp_(mean.to(running_mean.dtype), momentum)
     if running_var is not None:
         running_var.lerp_(variance.to(running_var.dtype), momentum)
+    # Where a part of the batch has failed, both stay as they were.
+    end()
     return result, mean, rstd
 
 

@@ -1,0 +1,77 @@
+//! Steps of PyTorch's optimizers: what they change in storages takes place together, or not at all.
+
+use std::sync::{Mutex, PoisonError};
+
+use gt::{Session, ValueRef, ValueStep};
+use pyo3::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::{caller, storage};
+use crate::error::IntoPython;
+use crate::session;
+
+/// A step that has begun.
+///
+/// Args:
+///     addresses: those of the tensors that it may change.
+#[pyclass(module = "gt", frozen)]
+pub struct StorageStep(Mutex<Option<Begun>>);
+
+struct Begun {
+    /// What the storages held, by their numbers; `None` where that is not elements.
+    held: FxHashMap<usize, Option<ValueRef>>,
+    /// Of the session of the first.
+    step: Option<(ValueStep, Session)>,
+}
+
+#[pymethods]
+impl StorageStep {
+    #[new]
+    fn new(addresses: Vec<usize>) -> StorageStep {
+        let numbers = addresses.into_iter().filter_map(storage::number);
+        let held: FxHashMap<usize, Option<ValueRef>> =
+            numbers.map(|number| (number, elements(number))).collect();
+        let step = held.values().flatten().next().map(|value| {
+            let session = value.session().clone();
+            (ValueStep::begin(&session), session)
+        });
+        StorageStep(Mutex::new(Some(Begun { held, step })))
+    }
+
+    /// Ends the step, which has changed the tensors at these addresses: each with the number that
+    /// all its elements were before, if there was none at the beginning.
+    fn commit(&self, py: Python<'_>, changed: Vec<(usize, f64)>) -> PyResult<()> {
+        let begun = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Begun { mut held, step: Some((mut step, session)) }) = begun else {
+            return Ok(());
+        };
+        caller::note(py);
+        for (address, number) in changed {
+            let Some(at) = storage::number(address) else { continue };
+            let Some(new) = elements(at).filter(|new| new.session().is(&session)) else { continue };
+            let old = match held.remove(&at) {
+                // Somebody else has filled it, or it is looked at a second time.
+                Some(None) => continue,
+                Some(Some(old)) if old.identity() == new.identity() => continue,
+                Some(Some(old)) if !old.session().is(&session) => continue,
+                old => old.flatten(),
+            };
+            held.insert(at, None);
+            session::ready(py, &new.tensor())?;
+            let identity = new.identity();
+            let kept = step.changes(new, old, number).py()?;
+            if kept.identity() != identity {
+                storage::set(at, kept);
+            }
+        }
+        step.end().py()
+    }
+}
+
+fn elements(number: usize) -> Option<ValueRef> {
+    let held = storage::look(number, |held| match &held.content {
+        storage::Content::Elements(value) => Some(value.clone()),
+        _ => None,
+    });
+    held.flatten()
+}

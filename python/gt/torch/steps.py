@@ -1,0 +1,75 @@
+"""Steps of PyTorch's optimizers: what one changes takes place together, or not at all.
+
+PyTorch calls hooks before and after the step of any optimizer. In between, tensors on the device
+get other elements; the hook after it says which took the place of which. Where a gradient has
+failed, parameters and what is kept for them are as they were; nothing is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+from gt._gt import torch_device
+
+#: What an entry of a state has been filled with before its first step, where that is not zero.
+_STARTS: dict[str, Callable[[dict], Any]] = {
+    "step_size": lambda group: group["lr"],
+    "eta": lambda group: group["lr"],
+    "mu": lambda group: 1.0,
+    "mu_product": lambda group: 1.0,
+}
+
+#: The step that each optimizer is in.
+_begun: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+def register() -> None:
+    """Have PyTorch call both hooks for every optimizer."""
+    register_optimizer_step_pre_hook(_begin)
+    register_optimizer_step_post_hook(_end)
+
+
+def together(*tensors: torch.Tensor | None) -> Callable[[], None]:
+    """Begin a step that may change these; calling what is given ends it."""
+    kept = [tensor for tensor in tensors if tensor is not None]
+    step = torch_device.StorageStep([tensor.data_ptr() for tensor in kept])
+    return lambda: step.commit([(tensor.data_ptr(), 0.0) for tensor in kept])
+
+
+def _begin(optimizer: Any, args: Any, kwargs: Any) -> None:
+    # One that an exception has left is over.
+    _begun.pop(optimizer, None)
+    addresses = [address for address, _ in _addresses(optimizer)]
+    if addresses:
+        _begun[optimizer] = torch_device.StorageStep(addresses)
+
+
+def _end(optimizer: Any, args: Any, kwargs: Any) -> None:
+    step = _begun.pop(optimizer, None)
+    if step is not None:
+        step.commit(list(_addresses(optimizer)))
+
+
+def _addresses(optimizer: Any) -> Iterator[tuple[int, float]]:
+    """Give the address of each tensor that a step may change, and what it begins with."""
+    states = getattr(optimizer, "state", {})
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if not isinstance(parameter, torch.Tensor) or parameter.device.type != "cluster":
+                continue
+            yield parameter.data_ptr(), 0.0
+            own = states.get(parameter)
+            if not isinstance(own, dict):
+                continue
+            for name, value in own.items():
+                if isinstance(value, torch.Tensor) and value.device.type == "cluster":
+                    start = _STARTS.get(name)
+                    yield value.data_ptr(), 0.0 if start is None else float(start(group))
