@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from gt import _gt
 from gt.explain import Explanation, Placed, explain
 
 __all__ = [
     "Explanation",
+    "Failure",
     "explain",
+    "failed",
     "get_tape",
     "get_worker_stats",
     "placement",
@@ -16,6 +19,33 @@ __all__ = [
     "print_worker_stats",
     "strict",
 ]
+
+
+class Failure(NamedTuple):
+    """Something that has failed, and what came of it."""
+
+    #: What failed, and why.
+    reason: str
+    #: The line that issued it, as `file:line`.
+    line: str | None
+    #: How many tensors have no value because of it.
+    tensors: int
+    #: How many of the last steps were undone because of it.
+    steps: int
+
+
+def failed() -> list[Failure]:
+    """Say what is in error on the workers of this thread's session, and why; waits for them.
+
+    A tensor is in error if what it was made of has failed. A step that has met such a tensor was
+    undone: what it would have changed is as it was. The first in the program comes first.
+
+    >>> x = gt.ones(3)[gt.tensor([5], dtype=gt.int64)]
+    >>> [failure] = gt.debug.failed()
+    >>> failure.reason.splitlines()[0], failure.tensors
+    ('indexing: index 5 is not in [-3, 3)', 2)
+    """
+    return [Failure(*failure) for failure in _gt.failures()]
 
 
 def placement(tensor: _gt.Tensor) -> list[Placed]:

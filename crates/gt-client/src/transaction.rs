@@ -61,7 +61,7 @@ impl Transaction {
     ) -> Result<()> {
         let Some(first) = self.first else { return Ok(()) };
         let mut pairs: SmallVec<[Pair; 8]> = SmallVec::new();
-        let mut seen = FxHashSet::default();
+        let mut seen = Seen::default();
         // A value that is that of another tensor, too, stays as it is: this one gets its own.
         let mut own = |held: &Held, new: Arc<Value>| {
             let is_own = new.issued().is_some_and(|id| id >= first) && seen.insert(new.id());
@@ -103,17 +103,38 @@ impl Transaction {
     }
 }
 
+/// The tensors that were seen: few in a list, more in a set.
+#[derive(Default)]
+struct Seen {
+    few: SmallVec<[TensorId; 16]>,
+    more: FxHashSet<TensorId>,
+}
+
+impl Seen {
+    /// Adds a tensor; whether it is new.
+    fn insert(&mut self, id: TensorId) -> bool {
+        if self.few.contains(&id) {
+            return false;
+        }
+        if self.few.len() < self.few.inline_size() {
+            self.few.push(id);
+            return true;
+        }
+        self.more.insert(id)
+    }
+}
+
 /// A step of values alone, for those who keep them and know themselves what changes.
 pub struct ValueStep {
     first: TensorId,
-    seen: FxHashSet<TensorId>,
+    seen: Seen,
     pairs: Vec<Pair>,
 }
 
 impl ValueStep {
     /// Begins a step in a session.
     pub fn begin(session: &Session) -> ValueStep {
-        ValueStep { first: session.next_tensor(), seen: FxHashSet::default(), pairs: Vec::new() }
+        ValueStep { first: session.next_tensor(), seen: Seen::default(), pairs: Vec::new() }
     }
 
     /// Says that a value has taken the place of another; zeros plus `number`, where there was none.
@@ -161,50 +182,61 @@ impl ValueStep {
 /// Ends a step that has changed these.
 #[track_caller]
 fn end(pairs: &[Pair]) -> Result<()> {
-    let mut sessions: SmallVec<[&Session; 1]> = SmallVec::new();
+    let Some((first, _)) = pairs.first() else { return Ok(()) };
+    let is_of =
+        |(new, old): &Pair, session: &Session| new.session.is(session) && old.session.is(session);
+    if pairs.iter().all(|pair| is_of(pair, &first.session)) {
+        return end_in(&first.session, pairs);
+    }
+    // Each session ends what is its own.
+    let mut sessions: Vec<&Session> = Vec::new();
     for (new, _) in pairs {
         if !sessions.iter().any(|known| known.is(&new.session)) {
             sessions.push(&new.session);
         }
     }
     for session in sessions {
-        let own = |pair: &&Pair| pair.0.session.is(session) && pair.1.session.is(session);
-        let own: SmallVec<[&Pair; 8]> = pairs.iter().filter(own).collect();
-        let mut guards: SmallVec<[Arc<Value>; 2]> = SmallVec::new();
-        if own.len() > MOST {
-            for some in own.chunks(MOST) {
-                let news: Vec<&Arc<Value>> = some.iter().map(|(new, _)| new).collect();
-                guards.push(issue(session, &news, news.len())?);
-            }
+        let own: Vec<Pair> = pairs.iter().filter(|pair| is_of(pair, session)).cloned().collect();
+        end_in(session, &own)?;
+    }
+    Ok(())
+}
+
+#[track_caller]
+fn end_in(session: &Session, pairs: &[Pair]) -> Result<()> {
+    let mut guards: SmallVec<[Arc<Value>; 2]> = SmallVec::new();
+    if pairs.len() > MOST {
+        for some in pairs.chunks(MOST) {
+            guards.push(issue(session, some.iter().map(|(new, _)| new), some.len())?);
         }
-        for some in own.chunks(MOST) {
-            let pairs = some.iter().flat_map(|(new, old)| [new, old]);
-            let values: Vec<&Arc<Value>> = guards.iter().chain(pairs).collect();
-            issue(session, &values, guards.len())?;
-        }
+    }
+    for some in pairs.chunks(MOST) {
+        let pairs = some.iter().flat_map(|(new, old)| [new, old]);
+        issue(session, guards.iter().chain(pairs), guards.len())?;
     }
     Ok(())
 }
 
 /// Issues the instruction, of which the first so many values are guards.
 #[track_caller]
-fn issue(session: &Session, values: &[&Arc<Value>], guards: usize) -> Result<Arc<Value>> {
+fn issue<'a>(
+    session: &Session,
+    values: impl Iterator<Item = &'a Arc<Value>> + Clone,
+    guards: usize,
+) -> Result<Arc<Value>> {
     session.make_room()?;
     let (source, attributes) = (source::current(), attributes(guards, false));
-    let ids: Operands = values.iter().map(|value| Operand::Tensor(value.id())).collect();
-    let metas = || values.iter().map(|value| Some(value.meta));
+    let ids: Operands = values.clone().map(|value| Operand::Tensor(value.id())).collect();
+    let metas = values.clone().map(|value| Some(value.meta));
     let scope = Scope { signal: 0, ..signal::current() };
     let id = signal::within(scope, || {
-        let known = session.repeat(&COMMIT, &ids, &attributes, metas(), source);
-        known.map_or_else(
-            || {
-                let inputs: SmallVec<[Operand<Meta>; 8]> =
-                    values.iter().map(|value| Operand::Tensor(value.meta)).collect();
-                let results = Results::from_buf([RESULT]);
-                session.issue(&COMMIT, ids.clone(), attributes.clone(), results, &inputs, 1, source)
-            },
-            |(id, _)| id,
-        )
+        if let Some((id, _)) = session.repeat(&COMMIT, &ids, &attributes, metas, source) {
+            return id;
+        }
+        let inputs: SmallVec<[Operand<Meta>; 8]> =
+            values.map(|value| Operand::Tensor(value.meta)).collect();
+        let results = Results::from_buf([RESULT]);
+        session.issue(&COMMIT, ids, attributes, results, &inputs, 1, source)
     });
     Ok(session.value(id, RESULT, source))
 }

@@ -77,6 +77,11 @@ pub enum Message {
     },
     /// Tells workers how time is divided between sessions.
     Divide(Division),
+    /// A worker has undone a step of a lane; the dispatcher hands it on to the client.
+    StepUndone {
+        lane: LaneId,
+        failure: Box<Failure>,
+    },
     /// Tells a client what is about to happen to its session.
     Notice {
         text: String,
@@ -305,6 +310,7 @@ record!(enum Message {
     45 => Confirmed { snapshot },
     46 => RetainSessions { sessions, oldest },
     47 => Shelved { owner, tensor, result },
+    48 => StepUndone { lane, failure },
 });
 
 impl Message {
@@ -321,7 +327,7 @@ impl Message {
             Message::Work { .. } => "work",
             Message::Done(_) | Message::LaneDone { .. } => "credit",
             Message::Admit { .. } | Message::Divide(_) => "a policy",
-            Message::Notice { .. } => "a notice",
+            Message::Notice { .. } | Message::StepUndone { .. } => "a notice",
             Message::MemoryWait { .. } | Message::MemoryTimeout { .. } => "a wait for memory",
             Message::EndSession { .. } | Message::LaneBroken { .. } => "the end of a session",
             Message::Value { .. } => "a value",

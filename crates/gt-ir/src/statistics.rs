@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::failure::Failure;
 use crate::record;
 
 /// A worker's statistics since it started.
@@ -34,6 +35,8 @@ pub struct WorkerStats {
     pub compilation: CompilationStats,
     /// What the engine has compiled most recently; of the native engine nothing.
     pub compilations: Vec<Compilation>,
+    /// Of the session that asks: what is in error, and the steps that were undone.
+    pub failed: Vec<Failed>,
 }
 
 record!(struct WorkerStats {
@@ -54,7 +57,20 @@ record!(struct WorkerStats {
     top_sequences,
     compilation,
     compilations,
+    failed,
 });
+
+/// A failure that tensors of a session, or steps, have come to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Failed {
+    pub failure: Failure,
+    /// How many tensors there are that it has left without a value.
+    pub tensors: u64,
+    /// How many steps were undone by it.
+    pub steps: u64,
+}
+
+record!(struct Failed { failure, tensors, steps });
 
 /// A repeated sequence of operations.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use gt::ir::explain::PlacedTensor;
 use gt::ir::operation::{Gradient, Sample, SampleOperand};
-use gt::ir::statistics::WorkerStats;
+use gt::ir::statistics::{Failed, WorkerStats};
 use gt::ir::{Attribute, Operation, ops};
 use gt::tape;
 use pyo3::prelude::*;
@@ -63,6 +63,35 @@ fn get_worker_stats(py: Python<'_>) -> PyResult<Py<PyDict>> {
         all.set_item(worker.name, stats)?;
     }
     Ok(all.unbind())
+}
+
+/// What is in error in this thread's session: for each failure its text, its line, how many tensors it
+/// has left without a value, and how many steps were undone by it.
+#[pyfunction]
+fn failures(py: Python<'_>) -> PyResult<Vec<(String, Option<String>, u64, u64)>> {
+    let session = session::current()?;
+    let workers = session::waiting(py, &session, |interrupt| session.worker_stats(interrupt))?;
+    let mut all: Vec<Failed> = Vec::new();
+    for failed in workers.into_iter().flat_map(|worker| worker.failed) {
+        let is_same = |known: &&mut Failed| {
+            let (one, other) = (&known.failure, &failed.failure);
+            (one.place, one.line, &one.reason) == (other.place, other.line, &other.reason)
+        };
+        match all.iter_mut().find(is_same) {
+            // Several workers tell of one.
+            Some(known) => {
+                known.tensors = known.tensors.max(failed.tensors);
+                known.steps = known.steps.max(failed.steps);
+            }
+            None => all.push(failed),
+        }
+    }
+    all.sort_by_key(|failed| failed.failure.place.unwrap_or(u64::MAX));
+    let told = all.into_iter().map(|Failed { failure, tensors, steps }| {
+        let line = gt::source::text(failure.line);
+        (gt::failed_text(&failure, None, &|_| None), line, tensors, steps)
+    });
+    Ok(told.collect())
 }
 
 fn hot_paths<'py>(
@@ -264,6 +293,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(end_explaining, module)?)?;
     module.add_function(wrap_pyfunction!(placements, module)?)?;
     module.add_function(wrap_pyfunction!(set_strict, module)?)?;
+    module.add_function(wrap_pyfunction!(failures, module)?)?;
     module.add_function(wrap_pyfunction!(get_worker_stats, module)?)?;
     module.add_function(wrap_pyfunction!(operations, module)?)
 }

@@ -1,9 +1,11 @@
 //! Steps of optimizers and of users: what they change takes place together, or not at all.
 
+use std::cell::RefCell;
 use std::sync::{Mutex, PoisonError};
 
 use gt::{Transaction, ValueRef};
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
@@ -18,6 +20,11 @@ struct Entry {
     key: Py<PyAny>,
     tensor: Py<PyTensor>,
     value: ValueRef,
+}
+
+thread_local! {
+    /// The optimizers whose steps run on this thread, by their addresses.
+    static RUNNING: RefCell<Vec<(usize, Py<Step>)>> = const { RefCell::new(Vec::new()) };
 }
 
 struct Begun {
@@ -39,7 +46,7 @@ impl Step {
     fn new(groups: &Bound<'_, PyList>, state: &Bound<'_, PyDict>) -> PyResult<Step> {
         let mut tensors: Vec<Bound<'_, PyTensor>> = Vec::new();
         for group in groups {
-            let params = group.get_item(pyo3::intern!(groups.py(), "params"))?;
+            let params = group.get_item(intern!(groups.py(), "params"))?;
             for tensor in params.try_iter()? {
                 tensors.push(tensor?.cast_into()?);
             }
@@ -113,6 +120,52 @@ impl Step {
     }
 }
 
+/// Runs `step(optimizer, args, kwargs)` as a step of what the optimizer changes, unless it is in one
+/// already.
+#[pyfunction]
+fn run_step(
+    step: &Bound<'_, PyAny>,
+    optimizer: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyAny>,
+    kwargs: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyAny>> {
+    let py = optimizer.py();
+    let key = optimizer.as_ptr() as usize;
+    let is_inner = RUNNING.with_borrow(|running| running.iter().any(|(other, _)| *other == key));
+    if is_inner {
+        return Ok(step.call1((optimizer, args, kwargs))?.unbind());
+    }
+    let groups = optimizer.getattr(intern!(py, "param_groups"))?;
+    let state = optimizer.getattr(intern!(py, "state"))?;
+    let (groups, begun_state) = (groups.cast_into::<PyList>()?, state.cast_into::<PyDict>()?);
+    let begun = Py::new(py, Step::new(&groups, &begun_state)?)?;
+    RUNNING.with_borrow_mut(|running| running.push((key, begun.clone_ref(py))));
+    let result = step.call1((optimizer, args, kwargs));
+    RUNNING.with_borrow_mut(Vec::pop);
+    // The step may have given the optimizer another state.
+    let state = optimizer.getattr(intern!(py, "state"))?.cast_into::<PyDict>()?;
+    match result {
+        Ok(result) => {
+            begun.get().commit(py, &state)?;
+            Ok(result.unbind())
+        }
+        Err(error) => {
+            begun.get().roll_back(py, &state)?;
+            Err(error)
+        }
+    }
+}
+
+/// Has what an optimizer keeps in a dict by now be what its present step goes back to.
+#[pyfunction]
+fn begin_with(own: &Bound<'_, PyDict>) {
+    let last =
+        RUNNING.with_borrow(|running| running.last().map(|(_, step)| step.clone_ref(own.py())));
+    if let Some(step) = last {
+        step.get().add(own);
+    }
+}
+
 impl Step {
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Begun>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -143,5 +196,7 @@ fn is_key(one: &Py<PyAny>, other: &Bound<'_, PyAny>) -> bool {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(run_step, module)?)?;
+    module.add_function(wrap_pyfunction!(begin_with, module)?)?;
     module.add_class::<Step>()
 }

@@ -2,12 +2,14 @@
 //!
 //! Inside a plan nothing is to be done: a plan that succeeds has no failure in it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use gt_ir::instruction::Attribute;
 use gt_ir::message::Failure;
 use gt_ir::ops::commit::{Parts, RESULT};
+use gt_ir::statistics::Failed;
 use gt_ir::{Content, Instruction, TensorData, TensorId};
 use rustc_hash::FxHashSet;
 
@@ -21,12 +23,45 @@ use crate::store::{Store, Stored};
 pub(crate) struct Undone {
     /// Tensors that were given another value, until a snapshot knows of it.
     pub changed: FxHashSet<TensorId>,
-    /// Why, of those that the dispatcher was not told of.
-    pub untold: Vec<Arc<Failure>>,
+    /// Why, of the last steps.
+    why: VecDeque<Arc<Failure>>,
+    /// Why, of a step that the dispatcher was not told of.
+    pub untold: Option<Arc<Failure>>,
 }
 
-/// The failures of one turn that are told.
-const TOLD: usize = 16;
+impl Undone {
+    fn add(&mut self, failure: &Arc<Failure>) {
+        if self.why.len() == REMEMBERED {
+            self.why.pop_front();
+        }
+        self.why.push_back(Arc::clone(failure));
+        self.untold.get_or_insert_with(|| Arc::clone(failure));
+    }
+}
+
+/// How many steps that were undone are remembered.
+const REMEMBERED: usize = 64;
+/// The most failures that are listed.
+const LISTED: usize = 64;
+
+impl<T> Lane<T> {
+    /// What is in error and why steps were undone, the first in the program first.
+    pub fn failures(&self) -> Vec<Failed> {
+        let mut all: Vec<Failed> = Vec::new();
+        let tensors = self.store.failures().into_iter().map(|failure| (failure, 1, 0));
+        let steps = self.undone.why.iter().map(|failure| (failure, 0, 1));
+        for (failure, tensors, steps) in tensors.chain(steps) {
+            if let Some(known) = all.iter_mut().find(|known| known.failure == **failure) {
+                known.tensors += tensors;
+                known.steps += steps;
+            } else if all.len() < LISTED {
+                all.push(Failed { failure: (**failure).clone(), tensors, steps });
+            }
+        }
+        all.sort_by_key(|failed| failed.failure.place.unwrap_or(u64::MAX));
+        all
+    }
+}
 
 /// The first failure in the program among the tensors that a commit watches.
 pub(crate) fn failure_of<T>(
@@ -83,8 +118,8 @@ impl<E: Engine> Device<E> {
             }
             let Lane { undone, store, .. } = lane;
             undone.changed.retain(|id| store.get(*id).is_some());
-            if !parts.pairs.is_empty() && undone.untold.len() < TOLD {
-                undone.untold.push(Arc::clone(&failure));
+            if !parts.pairs.is_empty() {
+                undone.add(&failure);
             }
         }
         self.fail_outputs(lane, instruction, &failure);

@@ -11,7 +11,7 @@ from typing import Any, SupportsFloat, TypeAlias
 import gt
 from gt import _gt
 from gt._gt import Tensor
-from gt.autograd import enable_grad, set_grad_enabled
+from gt.autograd import enable_grad
 from gt.nn.hooks import RemovableHandle, add_hook
 from gt.nn.module import forget_grad
 
@@ -31,8 +31,8 @@ class Optimizer:
     _counters: tuple[str, ...] = ("step",)
     #: Whether a step was made, which schedulers want to come before theirs.
     _has_stepped = False
-    #: The step that is being made.
-    _step: _gt.Step | None = None
+    #: Whether gradients flow through its steps, which then are results like others.
+    _is_recorded = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -54,6 +54,7 @@ class Optimizer:
         if defaults.get("fused") and defaults.get("foreach"):
             raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
         self.defaults = defaults
+        self._is_recorded = bool(defaults.get("differentiable"))
         self.param_groups: list[Group] = []
         #: What is kept for each parameter.
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
@@ -168,9 +169,12 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with set_grad_enabled(bool(self.defaults.get("differentiable"))):
+        before = _gt.set_grad_enabled(self._is_recorded)
+        try:
             for group in self.param_groups:
                 self._update_group(group)
+        finally:
+            _gt.set_grad_enabled(before)
         return loss
 
     def _update_group(self, group: Group) -> None:
@@ -197,16 +201,11 @@ class Optimizer:
         """Change a parameter by its gradient; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define step()")
 
-    def _began(self, own: dict) -> None:
-        """Have what is kept for a parameter begin with what is there, not with zeros."""
-        if self._step is not None:
-            self._step.add(own)
-
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget all gradients, or set them to zero."""
         for group in self.param_groups:
             if set_to_none:
-                _gt.forget_gradients(list(group["params"]))
+                _gt.forget_gradients(group["params"])
                 continue
             for parameter in group["params"]:
                 forget_grad(parameter, set_to_none)
@@ -333,37 +332,36 @@ def _with_hooks(step: Callable) -> Callable:
     """
 
     def called(self: Optimizer, args: Any, kwargs: Any) -> Any:
-        for hook in list(self._step_pre_hooks.values()):
-            changed = hook(self, args, kwargs)
-            if changed is not None:
-                if not (isinstance(changed, tuple) and len(changed) == 2):
-                    raise RuntimeError(
-                        f"{type(self).__name__}.step: a pre-hook must return None or a tuple of "
-                        f"(args, kwargs), not {changed!r}"
-                    )
-                args, kwargs = changed
+        if self._step_pre_hooks:
+            args, kwargs = _changed(self, args, kwargs)
         result = step(self, *args, **kwargs)
         self._has_stepped = True
-        for hook in list(self._step_post_hooks.values()):
-            hook(self, args, kwargs)
+        if self._step_post_hooks:
+            for hook in list(self._step_post_hooks.values()):
+                hook(self, args, kwargs)
         return result
 
     @functools.wraps(step)
     def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        if self._step is not None or self.defaults.get("differentiable"):
+        if self._is_recorded:
             return called(self, args, kwargs)
-        self._step = begun = _gt.Step(self.param_groups, self.state)
-        try:
-            result = called(self, args, kwargs)
-        except BaseException:
-            begun.roll_back(self.state)
-            raise
-        finally:
-            self._step = None
-        begun.commit(self.state)
-        return result
+        return _gt.run_step(called, self, args, kwargs)
 
     return wrapped
+
+
+def _changed(optimizer: Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    """Call the hooks before a step; give its arguments, which they may change."""
+    for hook in list(optimizer._step_pre_hooks.values()):
+        changed = hook(optimizer, args, kwargs)
+        if changed is not None:
+            if not (isinstance(changed, tuple) and len(changed) == 2):
+                raise RuntimeError(
+                    f"{type(optimizer).__name__}.step: a pre-hook must return None or a tuple of "
+                    f"(args, kwargs), not {changed!r}"
+                )
+            args, kwargs = changed
+    return args, kwargs
 
 
 Optimizer.step = _with_hooks(Optimizer.step)  # type: ignore[method-assign]

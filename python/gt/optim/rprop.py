@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gt
-from gt._gt import Tensor, primitives
+from gt._gt import Tensor, begin_with, primitives
 from gt.optim.optimizer import Group, Optimizer, Parameters, decayed
 
 
@@ -49,7 +49,7 @@ class Rprop(Optimizer):
                 prev=parameter.new_zeros(parameter.shape),
                 step_size=parameter.new_full(parameter.shape, group["lr"]),
             )
-            self._began(state)
+            begin_with(state)
         agrees = grad * state["prev"]
         falls = gt.where(agrees < 0, gt.full_like(grad, low), gt.ones_like(grad))
         factor = gt.where(agrees > 0, gt.full_like(grad, high), falls)

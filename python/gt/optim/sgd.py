@@ -54,7 +54,7 @@ class SGD(Optimizer):
             or group["maximize"]
             or isinstance(rate, Tensor)
         )
-        if not (is_plain and add_scaled_gradients(list(group["params"]), -rate)):
+        if not (is_plain and add_scaled_gradients(group["params"], -rate)):
             super()._update_group(group)
 
     def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:

@@ -236,6 +236,14 @@ impl Dispatcher {
             (Role::Worker, Message::LaneDone { lane, weight, usage }) => {
                 self.lane_done(now, peer, lane, weight, usage);
             }
+            (Role::Worker, Message::StepUndone { lane, failure }) => {
+                if self.is_on(lane, peer)
+                    && let Some(session) = self.sessions.running(lane.session)
+                {
+                    let client = session.peer;
+                    self.outbox.push(client, Message::StepUndone { lane, failure });
+                }
+            }
             (Role::Worker, Message::LaneBroken { lane, reason }) => {
                 if self.is_on(lane, peer)
                     && let Some(session) = self.sessions.running(lane.session)

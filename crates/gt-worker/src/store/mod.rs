@@ -342,6 +342,17 @@ impl<T> Store<T> {
         names
     }
 
+    /// The failures of all tensors that have failed, in the order of their names.
+    pub fn failures(&self) -> Vec<&Arc<Failure>> {
+        let failed = self.tensors.iter().filter_map(|(id, stored)| match stored {
+            Stored::Failed(failure) => Some((*id, failure)),
+            _ => None,
+        });
+        let mut failed: Vec<_> = failed.collect();
+        failed.sort_unstable_by_key(|(id, _)| *id);
+        failed.into_iter().map(|(_, failure)| failure).collect()
+    }
+
     /// Whether any tensor is pending.
     pub fn has_pending(&self) -> bool {
         self.pending > 0

@@ -177,7 +177,8 @@ impl<E: Engine> Turn<'_, E> {
             }
             WorkerCommand::Statistics { request } => {
                 let compilations = self.device.engine.compilations();
-                let workers = vec![WorkerStats { compilations, ..self.device.stats() }];
+                let failed = self.lane.failures();
+                let workers = vec![WorkerStats { compilations, failed, ..self.device.stats() }];
                 let statistics = Message::Statistics { request: *request, workers };
                 self.out.push(Out::Dispatcher(statistics));
             }
@@ -226,5 +227,9 @@ impl<E: Engine> Turn<'_, E> {
         self.told = cost;
         let lane = self.lane.id;
         self.out.push(Out::Dispatcher(Message::LaneDone { lane, weight, usage }));
+        if let Some(failure) = self.lane.undone.untold.take() {
+            let failure = Box::new((*failure).clone());
+            self.out.push(Out::Dispatcher(Message::StepUndone { lane, failure }));
+        }
     }
 }

@@ -14,6 +14,7 @@ pub mod memory;
 pub mod network;
 mod sharding;
 mod system;
+mod undone;
 pub mod watch;
 
 use gt_engine_native::NativeEngine;

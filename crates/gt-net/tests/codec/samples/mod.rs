@@ -89,6 +89,7 @@ pub fn messages() -> Vec<Message> {
         },
         Message::Divide(Division::Priority),
         Message::Notice { text: "soon".into() },
+        Message::StepUndone { lane, failure: Box::new(failure.clone()) },
         Message::LaneBroken { lane, reason: "why".into() },
         Message::MemoryWait { lane, wait: None },
         Message::MemoryWait {

@@ -11,6 +11,7 @@ use gt_ir::message::Message;
 use super::lock;
 use crate::drivers::answers::Answers;
 use crate::drivers::issues::Issues;
+use crate::drivers::undone::UndoneSteps;
 
 /// The weight of commands that may be in flight.
 pub const WINDOW: u64 = 16 << 10;
@@ -28,6 +29,7 @@ pub struct ClientEnd {
     /// The estimated work of commands in flight.
     work: AtomicU64,
     pub issues: Issues,
+    undone: UndoneSteps,
 }
 
 impl ClientEnd {
@@ -91,6 +93,7 @@ impl ClientEnd {
                     self.wake_waiters();
                 }
             }
+            Message::StepUndone { failure, .. } => self.undone.tell(&failure),
             Message::Goodbye { reason } => {
                 let _ = self.refused.set(reason);
                 self.wake_waiters();

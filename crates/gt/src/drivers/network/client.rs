@@ -21,6 +21,7 @@ use super::fork;
 use super::resume::{ClientLink, Way};
 use crate::drivers::answers::Answers;
 use crate::drivers::issues::Issues;
+use crate::drivers::undone::UndoneSteps;
 
 /// The interval at which a wait checks for the user's interrupt.
 const SLICE: Duration = Duration::from_millis(50);
@@ -82,6 +83,7 @@ pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result
         process: std::process::id(),
         started: Instant::now(),
         issues: Issues::default(),
+        undone: UndoneSteps::default(),
     });
     let flusher = Arc::clone(&shared);
     let thread = thread::Builder::new()
@@ -113,6 +115,7 @@ struct Shared {
     process: u32,
     started: Instant,
     issues: Issues,
+    undone: UndoneSteps,
 }
 
 struct ClientState {
@@ -231,6 +234,7 @@ impl Shared {
             }
             Message::Release { token } => state.blocks.release(token),
             Message::Notice { text } => tracing::warn!("{text}"),
+            Message::StepUndone { failure, .. } => self.undone.tell(&failure),
             Message::Goodbye { reason } => {
                 state.ended =
                     Some(format!("the server at {} ended the session: {reason}", self.address));
