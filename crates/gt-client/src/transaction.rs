@@ -207,12 +207,14 @@ fn end_in(session: &Session, pairs: &[Pair]) -> Result<()> {
     let mut guards: SmallVec<[Arc<Value>; 2]> = SmallVec::new();
     if pairs.len() > MOST {
         for some in pairs.chunks(MOST) {
-            guards.push(issue(session, some.iter().map(|(new, _)| new), some.len())?);
+            let id = issue(session, some.iter().map(|(new, _)| new), some.len())?;
+            guards.push(session.value(id, RESULT, source::current()));
         }
     }
     for some in pairs.chunks(MOST) {
         let pairs = some.iter().flat_map(|(new, old)| [new, old]);
-        issue(session, guards.iter().chain(pairs), guards.len())?;
+        let id = issue(session, guards.iter().chain(pairs), guards.len())?;
+        session.free(id);
     }
     Ok(())
 }
@@ -223,13 +225,13 @@ fn issue<'a>(
     session: &Session,
     values: impl Iterator<Item = &'a Arc<Value>> + Clone,
     guards: usize,
-) -> Result<Arc<Value>> {
+) -> Result<TensorId> {
     session.make_room()?;
     let (source, attributes) = (source::current(), attributes(guards, false));
     let ids: Operands = values.clone().map(|value| Operand::Tensor(value.id())).collect();
     let metas = values.clone().map(|value| Some(value.meta));
     let scope = Scope { signal: 0, ..signal::current() };
-    let id = signal::within(scope, || {
+    Ok(signal::within(scope, || {
         if let Some((id, _)) = session.repeat(&COMMIT, &ids, &attributes, metas, source) {
             return id;
         }
@@ -237,6 +239,5 @@ fn issue<'a>(
             values.map(|value| Operand::Tensor(value.meta)).collect();
         let results = Results::from_buf([RESULT]);
         session.issue(&COMMIT, ids, attributes, results, &inputs, 1, source)
-    });
-    Ok(session.value(id, RESULT, source))
+    }))
 }

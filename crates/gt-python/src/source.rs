@@ -37,6 +37,9 @@ enum Seen {
 }
 
 thread_local! {
+    /// The line that this thread works for while it runs no line of a user's; 0 for the line noted last.
+    static GIVEN: Cell<SourceId> = const { Cell::new(SourceId(0)) };
+
     static IS_FOREIGN: Cell<bool> = const { Cell::new(false) };
 
     /// The code object, instruction and function that were looked up last, and the number of their
@@ -114,8 +117,19 @@ pub fn note(py: Python<'_>) {
         LATEST.store(source.0, Ordering::Relaxed);
     }
     IS_FOREIGN.set(found.is_none());
-    let latest = || SourceId(LATEST.load(Ordering::Relaxed));
+    let latest = || match GIVEN.get() {
+        SourceId(0) => SourceId(LATEST.load(Ordering::Relaxed)),
+        given => given,
+    };
     source::set(found.unwrap_or_else(latest));
+}
+
+/// Says which line this thread works for while it runs no line of a user's; 0 for the line noted last.
+pub fn give(line: SourceId) {
+    GIVEN.set(line);
+    if is_foreign() && line.0 != 0 {
+        source::set(line);
+    }
 }
 
 /// Whether this thread ran no line of a user's when [`note`] was called last.

@@ -24,7 +24,7 @@ struct Entry {
 
 thread_local! {
     /// The optimizers whose steps run on this thread, by their addresses.
-    static RUNNING: RefCell<Vec<(usize, Py<Step>)>> = const { RefCell::new(Vec::new()) };
+    static RUNNING: RefCell<Vec<(usize, Begun)>> = const { RefCell::new(Vec::new()) };
 }
 
 struct Begun {
@@ -44,6 +44,31 @@ pub struct Step(Mutex<Option<Begun>>);
 impl Step {
     #[new]
     fn new(groups: &Bound<'_, PyList>, state: &Bound<'_, PyDict>) -> PyResult<Step> {
+        Ok(Step(Mutex::new(Some(Begun::new(groups, state)?))))
+    }
+
+    /// Ends the step: what it has changed takes place, or is undone where a part of it has failed.
+    fn commit(&self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
+        match self.take() {
+            Some(begun) => begun.commit(py, state),
+            None => Err(PyRuntimeError::new_err("the step is over")),
+        }
+    }
+
+    /// Ends the step: everything is as it was when it began.
+    fn roll_back(&self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
+        self.take().map_or(Ok(()), |begun| begun.roll_back(py, state))
+    }
+}
+
+impl Step {
+    fn take(&self) -> Option<Begun> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Begun {
+    fn new(groups: &Bound<'_, PyList>, state: &Bound<'_, PyDict>) -> PyResult<Begun> {
         let mut tensors: Vec<Bound<'_, PyTensor>> = Vec::new();
         for group in groups {
             let params = group.get_item(intern!(groups.py(), "params"))?;
@@ -58,21 +83,12 @@ impl Step {
         let kept = entries.iter().map(|entry| &entry.tensor.get().0);
         let tensors = tensors.iter().map(|tensor| &tensor.get().0).chain(kept);
         let transaction = Transaction::begin(tensors);
-        Ok(Step(Mutex::new(Some(Begun { transaction, entries }))))
-    }
-
-    /// Has what is kept in a dict by now be what the step goes back to.
-    fn add(&self, own: &Bound<'_, PyDict>) {
-        if let Some(begun) = &mut *self.lock() {
-            note(own, &mut begun.entries);
-        }
+        Ok(Begun { transaction, entries })
     }
 
     /// Ends the step: what it has changed takes place, or is undone where a part of it has failed.
-    fn commit(&self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
-        let Some(Begun { transaction, entries }) = self.lock().take() else {
-            return Err(PyRuntimeError::new_err("the step is over"));
-        };
+    fn commit(self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
+        let Begun { transaction, entries } = self;
         source::note(py);
         let mut made: Vec<(Bound<'_, PyTensor>, Option<ValueRef>)> = Vec::new();
         let mut next = 0;
@@ -99,8 +115,8 @@ impl Step {
     }
 
     /// Ends the step: everything is as it was when it began.
-    fn roll_back(&self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
-        let Some(Begun { transaction, entries }) = self.lock().take() else { return Ok(()) };
+    fn roll_back(self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
+        let Begun { transaction, entries } = self;
         for own in state.values() {
             let Ok(own) = own.cast_into::<PyDict>() else { continue };
             let of = own.as_ptr() as usize;
@@ -138,19 +154,20 @@ fn run_step(
     let groups = optimizer.getattr(intern!(py, "param_groups"))?;
     let state = optimizer.getattr(intern!(py, "state"))?;
     let (groups, begun_state) = (groups.cast_into::<PyList>()?, state.cast_into::<PyDict>()?);
-    let begun = Py::new(py, Step::new(&groups, &begun_state)?)?;
-    RUNNING.with_borrow_mut(|running| running.push((key, begun.clone_ref(py))));
+    let begun = Begun::new(&groups, &begun_state)?;
+    RUNNING.with_borrow_mut(|running| running.push((key, begun)));
     let result = step.call1((optimizer, args, kwargs));
-    RUNNING.with_borrow_mut(Vec::pop);
+    let running = RUNNING.with_borrow_mut(Vec::pop);
+    let (_, begun) = running.expect("those that came later have ended");
     // The step may have given the optimizer another state.
     let state = optimizer.getattr(intern!(py, "state"))?.cast_into::<PyDict>()?;
     match result {
         Ok(result) => {
-            begun.get().commit(py, &state)?;
+            begun.commit(py, &state)?;
             Ok(result.unbind())
         }
         Err(error) => {
-            begun.get().roll_back(py, &state)?;
+            begun.roll_back(py, &state)?;
             Err(error)
         }
     }
@@ -159,17 +176,11 @@ fn run_step(
 /// Has what an optimizer keeps in a dict by now be what its present step goes back to.
 #[pyfunction]
 fn begin_with(own: &Bound<'_, PyDict>) {
-    let last =
-        RUNNING.with_borrow(|running| running.last().map(|(_, step)| step.clone_ref(own.py())));
-    if let Some(step) = last {
-        step.get().add(own);
-    }
-}
-
-impl Step {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Begun>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    RUNNING.with_borrow_mut(|running| {
+        if let Some((_, begun)) = running.last_mut() {
+            note(own, &mut begun.entries);
+        }
+    });
 }
 
 /// Notes the tensors in a dict.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 
 import torch
@@ -27,6 +28,7 @@ def run() -> None:
     """Register the device, its module and its kernels, once in a process."""
     # The line of an operation is the user's, not that of PyTorch's own Python.
     _gt.add_package_folder(os.path.dirname(torch.__file__) + os.sep)
+    _name_functions()
     torch_device.setup(torch.Tensor)
     torch_device.Kernel.connect(
         tensor=torch.Tensor,
@@ -47,3 +49,13 @@ def run() -> None:
     autocast.register()
     registry.register_all()
     vision.register()
+
+
+def _name_functions() -> None:
+    """Have errors about what a function of PyTorch's computes say its name."""
+    functional = torch.nn.functional
+    for name, function in vars(functional).items():
+        own = inspect.unwrap(function) if inspect.isfunction(function) else None
+        if own is not None and own.__module__ == functional.__name__ and own.__name__ == name:
+            names = own.__code__.co_varnames[: own.__code__.co_argcount]
+            _gt.add_call(own.__code__, name, "target" if "target" in names else "index")

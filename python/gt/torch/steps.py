@@ -7,6 +7,7 @@ failed, parameters and what is kept for them are as they were; nothing is waited
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -32,9 +33,35 @@ _begun: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def register() -> None:
-    """Have PyTorch call both hooks for every optimizer."""
+    """Have PyTorch call both hooks for every optimizer, and undo steps that raise."""
     register_optimizer_step_pre_hook(_begin)
     register_optimizer_step_post_hook(_end)
+    optimizer = torch.optim.Optimizer
+    optimizer.profile_hook_step = staticmethod(  # type: ignore[method-assign]
+        _undone_if_raised(optimizer.profile_hook_step)
+    )
+
+
+def _undone_if_raised(profiled: Callable) -> Callable:
+    """Make PyTorch's wrapper of a step, which calls no hook after one that raises, undo that."""
+
+    @functools.wraps(profiled)
+    def wrap(step: Callable) -> Callable:
+        called = profiled(step)
+
+        @functools.wraps(called)
+        def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return called(self, *args, **kwargs)
+            except BaseException:
+                begun = _begun.pop(self, None)
+                if begun is not None:
+                    begun.roll_back(list(_addresses(self)))
+                raise
+
+        return wrapped
+
+    return wrap
 
 
 def together(*tensors: torch.Tensor | None) -> Callable[[], None]:

@@ -137,6 +137,11 @@ impl Session {
         })
     }
 
+    /// Frees a tensor that nobody refers to.
+    pub(crate) fn free(&self, id: TensorId) {
+        self.0.push(ClientCommand::Free(id));
+    }
+
     /// The id that the next tensor gets.
     pub(crate) fn next_tensor(&self) -> TensorId {
         self.0.lock().new_tensors(0)

@@ -2,10 +2,18 @@
 //! of a user's that could say it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
+use gt::DType;
+use gt::ir::SourceId;
 use gt::signal::{self, Scope};
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use rustc_hash::FxHashMap;
 
+use super::dlpack::{self, CLUSTER};
+use super::side::Torch;
+use super::storage;
 use crate::source;
 
 /// The signal, and that of its gradients, which a thread with code of a user's has computed under
@@ -15,6 +23,7 @@ static LATEST: AtomicU64 = AtomicU64::new(0);
 /// Notes who issues what follows on this thread: the line, and the signal. Gradients are computed under
 /// the signal for gradients of the scope that the backward pass is called in.
 pub fn note(py: Python<'_>) {
+    source::give(SourceId(0));
     source::note(py);
     if source::is_foreign() {
         let latest = LATEST.load(Ordering::Relaxed);
@@ -24,4 +33,48 @@ pub fn note(py: Python<'_>) {
         let Scope { signal, backward, .. } = signal::current();
         LATEST.store(u64::from(signal) << 32 | u64::from(backward), Ordering::Relaxed);
     }
+}
+
+/// The lines that have computed with whole numbers in storages, by the storages' numbers: backward
+/// passes use the same indices.
+static INDEXED: LazyLock<Mutex<FxHashMap<usize, SourceId>>> = LazyLock::new(Mutex::default);
+
+/// How many of these there are at most; then they are noted anew.
+const INDEXED_MOST: usize = 1 << 14;
+
+/// Notes which line uses the whole numbers among these arguments. On a thread of a backward pass, what
+/// uses the same ones computes gradients of what that line has computed, and is issued for it.
+pub fn note_indices(torch: &Torch, args: &Bound<'_, PyTuple>) -> PyResult<()> {
+    for given in args.iter_borrowed() {
+        if let Ok(several) = given.cast::<PyList>() {
+            for one in several.iter() {
+                note_index(torch, &one)?;
+            }
+        } else {
+            note_index(torch, &given)?;
+        }
+    }
+    Ok(())
+}
+
+fn note_index(torch: &Torch, given: &Bound<'_, PyAny>) -> PyResult<()> {
+    if !torch.is_tensor(given)? {
+        return Ok(());
+    }
+    let view = dlpack::view(given)?;
+    let is_whole = view.code.dtype().is_ok_and(|dtype| matches!(dtype, DType::I64 | DType::I32));
+    if !is_whole || view.device.kind != CLUSTER {
+        return Ok(());
+    }
+    let Some(number) = storage::number(view.data as usize) else { return Ok(()) };
+    let mut indexed = INDEXED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !source::is_foreign() {
+        if indexed.len() >= INDEXED_MOST {
+            indexed.clear();
+        }
+        indexed.insert(number, gt::source::current());
+    } else if let Some(&line) = indexed.get(&number) {
+        source::give(gt::source::of_gradient(line));
+    }
+    Ok(())
 }

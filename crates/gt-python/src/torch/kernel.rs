@@ -152,6 +152,7 @@ impl Kernel {
         {
             return Ok(result);
         }
+        caller::note_indices(torch, args)?;
         let mut arguments = Arguments::read(self, torch, args, kwargs)?;
         if let Some(first) = arguments.tensors.first() {
             session::note(&first.session());

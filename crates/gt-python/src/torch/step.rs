@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use gt::{Session, ValueRef, ValueStep};
+use gt::ir::Meta;
+use gt::{Session, Tensor, ValueRef, ValueStep};
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -65,6 +66,27 @@ impl StorageStep {
             }
         }
         step.end().py()
+    }
+
+    /// Ends the step: all tensors, at these addresses, are as they were when it began, or what they
+    /// began with in it.
+    fn roll_back(&self, py: Python<'_>, changed: Vec<(usize, f64)>) -> PyResult<()> {
+        let begun = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Begun { held, .. }) = begun else { return Ok(()) };
+        caller::note(py);
+        for (address, number) in changed {
+            let Some(at) = storage::number(address) else { continue };
+            match (held.get(&at), elements(at)) {
+                (Some(Some(old)), _) => storage::set(at, old.clone()),
+                (None, Some(new)) => {
+                    let &Meta { shape, dtype } = new.meta();
+                    let start = Tensor::full(new.session(), shape, number, dtype).py()?;
+                    storage::set(at, start.value_ref());
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 
