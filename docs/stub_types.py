@@ -7,6 +7,18 @@ LIKE, DTYPE = "_TensorLike", "_DTypeLike | None"
 #: Types of parameters by their names; `method.parameter` comes before `parameter`.
 PARAMETERS = {
     "spill_limit": "_int | None",
+    "code": "Any",
+    "add_call.name": "str",
+    "operand": "str",
+    "run_step.step": "Callable[..., Any]",
+    "optimizer": "Any",
+    "run_step.args": "tuple[Any, ...]",
+    "run_step.kwargs": "dict[str, Any]",
+    "groups": "list[dict[str, Any]]",
+    "own": "dict[str, Any]",
+    "Step.state": "dict[Any, Any]",
+    "commit.state": "dict[Any, Any]",
+    "roll_back.state": "dict[Any, Any]",
     "spill_dir": "str | PathLike[str] | None",
     "memory": "_int | None",
     "composite": "Callable[..., Any]",
@@ -318,6 +330,10 @@ RESULTS = {
     "set_autocast": "None",
     "set_grad_enabled": "_bool",
     "add_package_folder": "None",
+    "add_call": "None",
+    "begin_with": "None",
+    "commit": "None",
+    "roll_back": "None",
     "shape": "tuple[_int, ...]",
     "signal_current": "tuple[str | None, str | None]",
     "signal_enter": "_int",
@@ -355,6 +371,8 @@ FUNCTION_RESULTS = {
     **RESULTS,
     **dict.fromkeys(TENSOR_FUNCTIONS, "Tensor"),
     "grad": "list[Tensor | None]",
+    "run_step": "Any",
+    "failures": "list[tuple[str, str | None, _int, _int]]",
 }
 
 #: Properties that may be set, with what they take.

@@ -262,6 +262,7 @@ def module_stub() -> str:
     head, *body = ending(_gt.WorkerError, "")
     lines += ["", f"class WorkerError({_gt.WorkerError.__bases__[0].__name__}){head}", *body, ""]
     lines += class_stub(_gt.RemovableHandle)
+    lines += class_stub(_gt.Step)
     lines += class_stub(_gt.OpenSession)
     lines += class_stub(_gt.VmapLevel)
     lines += class_stub(_gt.SafetensorsFile)

@@ -109,6 +109,9 @@ __all__ = [
     "backward",
     "depends",
     "grad",
+    "run_step",
+    "begin_with",
+    "Step",
     "VmapLevel",
     "vmap_level",
     "in_vmap",
@@ -129,8 +132,10 @@ __all__ = [
     "end_explaining",
     "placements",
     "set_strict",
+    "failures",
     "get_worker_stats",
     "operations",
+    "add_call",
     "add_package_folder",
     "element_of",
     "trace",
@@ -207,6 +212,20 @@ class RemovableHandle:
     def __exit__(self, *exception: object) -> None: ...
     def remove(self) -> None:
         """Calls the hook no more."""
+
+@final
+class Step:
+    """A step that has begun.
+
+    Args:
+        groups: dicts whose "params" are tensors that the step may change.
+        state: a dict of what is kept for each: tensors in it may be changed and replaced.
+    """
+
+    def commit(self, state: dict[Any, Any]) -> None:
+        """Ends the step: what it has changed takes place, or is undone where a part of it has failed."""
+    def roll_back(self, state: dict[Any, Any]) -> None:
+        """Ends the step: everything is as it was when it began."""
 
 @final
 class OpenSession:
@@ -3530,6 +3549,10 @@ class Tensor:
         tensor([0., 0.], dtype=float32)
         """
 
+def add_call(code: Any, name: str, operand: str) -> None:
+    """Names a function that users call, and what it calls the operand whose values may be refused. Its
+    code is kept, so that its address is never another's. Code that several functions share has no name.
+    """
 def add_package_folder(folder: str) -> None:
     """Names a folder whose lines are not the user's."""
 def add_scaled_gradients(parameters: list[Any], factor: _float) -> _bool:
@@ -3552,6 +3575,8 @@ def before_fork() -> None:
     """
 def begin_explaining(session: OpenSession) -> None:
     """Begins to record what is planned."""
+def begin_with(own: dict[str, Any]) -> None:
+    """Has what an optimizer keeps in a dict by now be what its present step goes back to."""
 def broadcast_shapes(*shapes: Sequence[_int]) -> tuple[_int, ...]:
     """The shape that shapes broadcast to."""
 def cat(tensors: Sequence[Tensor], axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
@@ -3619,6 +3644,10 @@ def explain_wait(session: str, address: str | None = None, process: _int | None 
     """Says what a session waits for, and because of whom."""
 def eye(n: _int, m: _int | None = None, dtype: _DTypeLike | None = None) -> Tensor:
     """Ones on the diagonal of n x m, zeros elsewhere."""
+def failures() -> list[tuple[str, str | None, _int, _int]]:
+    """What is in error in this thread's session: for each failure its text, its line, how many tensors it
+    has left without a value, and how many steps were undone by it.
+    """
 def file_checksum(path: str | PathLike[str], offset: _int, length: _int) -> _int:
     """The CRC-32 of a range of a file."""
 def forget_gradients(parameters: list[Any]) -> None:
@@ -3738,6 +3767,10 @@ def rescale(slots: _int | None = None, elastic: _bool | None = None) -> None:
 def run_server(address: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, log_file: str | PathLike[str] | None = None, worker_wait: _float = 30.0, data_roots: Sequence[Any] = ..., policy: str | PathLike[str] | None = None, lineage_bytes: _int = ..., lineage_time: _float = 5.0, lineage_disk: _int = ..., lineage_total: _int = ..., grace: _float = 600.0, state: str | PathLike[str] | None = None, workers: _int | None = 0, wants_reload: Callable[[], _bool] | None = None) -> None:
     """Listens at an address and serves until a signal comes. `on_ready` is called once it listens;
     `wants_reload`, several times a second, says whether the policy file is to be read again.
+    """
+def run_step(step: Callable[..., Any], optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Runs `step(optimizer, args, kwargs)` as a step of what the optimizer changes, unless it is in one
+    already.
     """
 def run_worker(address: str, name: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, threads: _int | None = None, peer_host: str | None = None, backend: str = "native", data_roots: Sequence[Any] = ..., memory: _int | None = None, spill_dir: str | PathLike[str] | None = None, spill_limit: _int | None = None) -> None:
     """Joins a server as a worker and serves until a signal comes or the server is gone."""

@@ -310,3 +310,37 @@ fn a_plan_notices_what_another_has_moved() {
     program.invoke(&mut twice, &[]);
     check("two_plans.txt", 2, program);
 }
+
+/// A step that changes two tensors, which lie as two signals say.
+fn step(rows: Shard, other: Shard) -> Program {
+    let mut program = Program::default();
+    program.mean(1, "rows", rows);
+    program.mean(2, "other", other);
+    let olds = [1, 2].map(|signal| {
+        program.signal = signal;
+        program.ones(&[4])
+    });
+    program.signal = 0;
+    let news = olds.map(|old| program.run(&ops::unary::EXP, &[old], &[]));
+    let pairs = [news[0], olds[0], news[1], olds[1]];
+    let attributes = ops::commit::attributes(0, false);
+    program.run(&ops::commit::COMMIT, &pairs, &attributes);
+    program
+}
+
+#[test]
+fn a_step_on_one_slot_ends_there() {
+    let home = || Shard::row(Some(vec![0]), None);
+    check("step.txt", 2, step(home(), home()));
+}
+
+#[test]
+fn slots_with_all_of_a_step_end_it_each_by_itself() {
+    let all = || Shard::row(None, None);
+    check("step_replicated.txt", 2, step(all(), all()));
+}
+
+#[test]
+fn slots_with_parts_of_a_step_exchange_a_number_before_they_end_it() {
+    check("step_cut.txt", 2, step(Shard::row(None, Some(0)), Shard::row(None, None)));
+}
