@@ -16,7 +16,7 @@ PARAMETERS = {
     "run_step.kwargs": "dict[str, Any]",
     "groups": "list[dict[str, Any]]",
     "own": "dict[str, Any]",
-    "Step.state": "dict[Any, Any]",
+    "begin_step.state": "dict[Any, Any]",
     "commit.state": "dict[Any, Any]",
     "roll_back.state": "dict[Any, Any]",
     "spill_dir": "str | PathLike[str] | None",
@@ -372,6 +372,7 @@ FUNCTION_RESULTS = {
     **dict.fromkeys(TENSOR_FUNCTIONS, "Tensor"),
     "grad": "list[Tensor | None]",
     "run_step": "Any",
+    "begin_step": "Step",
     "failures": "list[tuple[str, str | None, _int, _int]]",
 }
 

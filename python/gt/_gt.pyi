@@ -109,6 +109,7 @@ __all__ = [
     "backward",
     "depends",
     "grad",
+    "begin_step",
     "run_step",
     "begin_with",
     "Step",
@@ -215,12 +216,7 @@ class RemovableHandle:
 
 @final
 class Step:
-    """A step that has begun.
-
-    Args:
-        groups: dicts whose "params" are tensors that the step may change.
-        state: a dict of what is kept for each: tensors in it may be changed and replaced.
-    """
+    """A step that has begun."""
 
     def commit(self, state: dict[Any, Any]) -> None:
         """Ends the step: what it has changed takes place, or is undone where a part of it has failed."""
@@ -3575,6 +3571,10 @@ def before_fork() -> None:
     """
 def begin_explaining(session: OpenSession) -> None:
     """Begins to record what is planned."""
+def begin_step(groups: list[dict[str, Any]], state: dict[Any, Any]) -> Step:
+    """Begins a step that may change tensors: those that are "params" of a group, and those that the state
+    has in its dicts, where they may also be replaced.
+    """
 def begin_with(own: dict[str, Any]) -> None:
     """Has what an optimizer keeps in a dict by now be what its present step goes back to."""
 def broadcast_shapes(*shapes: Sequence[_int]) -> tuple[_int, ...]:

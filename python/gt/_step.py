@@ -41,7 +41,7 @@ class step:
         tensors: list[Tensor] = []
         for one in self._what:
             self._take(one, tensors)
-        self._begun = _gt.Step([{"params": tensors}], self._state)
+        self._begun = _gt.begin_step([{"params": tensors}], self._state)
         return self
 
     def __exit__(self, kind: Any, *error: Any) -> None:

@@ -33,20 +33,11 @@ struct Begun {
 }
 
 /// A step that has begun.
-///
-/// Args:
-///     groups: dicts whose "params" are tensors that the step may change.
-///     state: a dict of what is kept for each: tensors in it may be changed and replaced.
 #[pyclass(module = "gt", frozen)]
 pub struct Step(Mutex<Option<Begun>>);
 
 #[pymethods]
 impl Step {
-    #[new]
-    fn new(groups: &Bound<'_, PyList>, state: &Bound<'_, PyDict>) -> PyResult<Step> {
-        Ok(Step(Mutex::new(Some(Begun::new(groups, state)?))))
-    }
-
     /// Ends the step: what it has changed takes place, or is undone where a part of it has failed.
     fn commit(&self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
         match self.take() {
@@ -136,6 +127,13 @@ impl Begun {
     }
 }
 
+/// Begins a step that may change tensors: those that are "params" of a group, and those that the state
+/// has in its dicts, where they may also be replaced.
+#[pyfunction]
+fn begin_step(groups: &Bound<'_, PyList>, state: &Bound<'_, PyDict>) -> PyResult<Step> {
+    Ok(Step(Mutex::new(Some(Begun::new(groups, state)?))))
+}
+
 /// Runs `step(optimizer, args, kwargs)` as a step of what the optimizer changes, unless it is in one
 /// already.
 #[pyfunction]
@@ -207,6 +205,7 @@ fn is_key(one: &Py<PyAny>, other: &Bound<'_, PyAny>) -> bool {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(begin_step, module)?)?;
     module.add_function(wrap_pyfunction!(run_step, module)?)?;
     module.add_function(wrap_pyfunction!(begin_with, module)?)?;
     module.add_class::<Step>()

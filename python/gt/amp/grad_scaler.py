@@ -174,7 +174,7 @@ class GradScaler:
         grown = gt.where(grows & grown.isfinite(), grown, scale)
         # Where gradients have failed, both stay as they were.
         kept = {"scale": scale, "tracker": tracker}
-        begun = _gt.Step([], {self: kept})
+        begun = _gt.begin_step([], {self: kept})
         kept["scale"] = gt.where(overflowed, scale * self._backoff_factor, grown)
         counted = gt.where(overflowed | grows, gt.zeros_like(tracker), tracker + 1)
         kept["tracker"] = counted.to(gt.int32)

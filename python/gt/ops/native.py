@@ -214,7 +214,7 @@ def follow(momentum: float, *statistics: tuple[Tensor | None, Tensor]) -> None:
     kept = [running for running, _ in statistics if running is not None]
     if not kept:
         return
-    begun = _gt.Step([{"params": kept}], {})
+    begun = _gt.begin_step([{"params": kept}], {})
     with gt.no_grad():
         for running, value in statistics:
             if running is not None:
