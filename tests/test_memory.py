@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -25,6 +27,13 @@ def client(address: str, code: str, **environment: str):
     done = run_python(f"import gt, time\ngt.connect('{address}')\n{code}", **environment)
     assert done.returncode == 0, done
     return done.stdout
+
+
+def spawn_client(address: str, code: str) -> subprocess.Popen:
+    """Begin a program on a server."""
+    return subprocess.Popen(
+        [sys.executable, "-c", f"import gt, time\ngt.connect('{address}')\n{code}"]
+    )
 
 
 def from_file(folder: Path, code: str, **environment: str):
@@ -67,6 +76,72 @@ def test_a_loop_that_lets_go_of_its_values_has_room(tmp_path):
     code = "for i in range(8):\n    x = gt.full((12_000_000,), float(i))\nprint(x[0].item())\n"
     with cluster(1, *options) as (address, _):
         assert client(address, code) == "7.0\n"
+
+
+LOOPS = {
+    # In each, the values of a turn go as those of the next are made.
+    "rebound": (
+        "x = gt.ones(60_000)\nfor i in range(n):\n    y = x * 2.0\n    z = y + 1\n    x = z * 0.5\n",
+        4 * 240_000,
+    ),
+    "data": (
+        "x = s = gt.zeros(60_000)\nfor i in range(n):\n"
+        "    x = gt.tensor(np.full(60_000, i % 3, 'float32'))\n    s = s + x\n",
+        4 * 240_000,
+    ),
+    "window": (
+        "xs = [gt.ones(60_000)]\nfor i in range(n):\n    xs.append(xs[-1] * 0.5 + 1)\n"
+        "    if len(xs) > 2: xs.pop(0)\nx = xs[0]\n",
+        4 * 240_000,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LOOPS)
+def test_a_loop_fits_into_a_quota_whatever_its_length(tmp_path, kind):
+    """Hot or not, an iteration's frees make room as they do where the program has them."""
+    code, most = LOOPS[kind]
+    options = policy(tmp_path, f"default: {{memory: {most + 1000}}}\n")
+    with cluster(1, *options) as (address, _):
+        for turns in (3, 10, 60, 300):
+            asked = f"import numpy as np\nn = {turns}\n{code}print(x[0].item() >= 0)\n"
+            assert client(address, asked) == "True\n", turns
+
+
+def test_what_a_program_frees_late_makes_room(tmp_path):
+    options = policy(tmp_path, "default: {memory: 100MB}\n")
+    code = """
+x = gt.ones(20_000_000)
+y = gt.ones(10_000_000)
+time.sleep(1.5)
+print(gt.status().sessions[0]["waits_for"].split(" for")[0])
+del x
+print(y[0].item())
+"""
+    with cluster(1, *options) as (address, _):
+        waits, value = client(address, code).splitlines()
+    assert "of memory of all without a user's key" in waits and value == "1.0"
+
+
+def test_what_sessions_hold_is_told_of_one_moment(tmp_path):
+    """Two sessions take turns at a quota that has room for one of them: no sum is beyond it."""
+    options = policy(tmp_path, "default: {memory: 1MB}\n")
+    code = """
+for i in range(300):
+    x = gt.ones(200_000) + i
+    try:
+        x[0].item()
+    except gt.WorkerError:
+        pass  # The other has all, and does nothing at the moment.
+    del x
+"""
+    with cluster(1, *options) as (address, _):
+        with gt.Session(address):
+            programs = [spawn_client(address, code) for _ in range(2)]
+            while any(program.poll() is None for program in programs):
+                told = [session["bytes"] for session in gt.status().sessions]
+                assert sum(told) <= 1_000_000, told
+    assert [program.returncode for program in programs] == [0, 0]
 
 
 def test_a_users_sessions_share_a_quota_and_others_have_their_own(tmp_path):

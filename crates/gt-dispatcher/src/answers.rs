@@ -95,6 +95,13 @@ impl Answers {
         asked.min_by_key(|request| (request.since, request.original))
     }
 
+    /// Whether a client waits for any answer.
+    pub fn has_asked(&self, client: PeerId) -> bool {
+        self.requests.values().any(|it| it.client == client && it.known.is_none())
+            || self.saves.values().any(|it| it.client == client)
+            || self.surveys.values().any(|it| it.client == client)
+    }
+
     /// Opens a statistics request to the workers in `open` and returns its id. Without workers it
     /// is answered at once.
     pub fn open_survey(

@@ -6,9 +6,12 @@ use crate::common::hello;
 use gt_dispatcher::rules::{Entitlement, Rules};
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_ir::message::{Badge, Hello, Message, Role};
-use gt_ir::standing::{Division, Usage};
+use gt_ir::standing::{Division, MemoryWait, Usage};
 use gt_ir::status::Status;
-use gt_ir::{ClientCommand, LaneId, RequestId, SlotId};
+use gt_ir::{
+    Attribute, ClientCommand, Content, Create, DType, Instruction, LaneId, Meta, Operand,
+    RequestId, Scalar, Shape, SlotId, SourceId, TensorData, TensorId, ops,
+};
 
 const fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
@@ -244,4 +247,76 @@ fn a_new_policy_holds_for_sessions_that_are_there() {
     let session = &status.sessions[0];
     assert_eq!((session.busy, session.bytes), (Duration::from_millis(5), 1000));
     assert!((session.share - 1.0).abs() < 1e-9, "nobody else is there");
+}
+
+/// Whether a lane was told that all is there that its session has sent.
+fn has_all(out: &Out) -> bool {
+    let is_it =
+        |message: &Message| matches!(message, Message::MemoryTimeout { has_waited: false, .. });
+    out.iter().any(|(_, message)| is_it(message))
+}
+
+fn short(lane: LaneId, number: u64) -> Message {
+    let wait = MemoryWait { number, bytes: 800, holder: "user ada".into() };
+    Message::MemoryWait { lane, wait: Some(wait) }
+}
+
+/// What a program has not sent yet may free memory: only when it waits itself has it sent all.
+#[test]
+fn a_command_is_refused_only_when_its_session_has_sent_all() {
+    let mut world = World::new(1, Rules::default());
+    world.join(11, Role::Client, "ada", "");
+    let lane = LaneId { session: 1, slot: SlotId(0) };
+    assert!(!has_all(&world.tell(1, Role::Worker, short(lane, 1))));
+    for second in 1..100 {
+        assert!(!has_all(&world.tick(seconds(second))), "its client is silent");
+    }
+    let ask = |request| {
+        let tensor = TensorId(0);
+        let fetch = ClientCommand::Fetch { request: RequestId(request), tensor, line: SourceId(0) };
+        let meta = Meta::new(DType::F32, Shape::SCALAR);
+        let data = TensorData::new(meta.dtype, meta.shape, vec![0; 4].into()).unwrap();
+        let (output, content) = (TensorId(request), Content::Data(data));
+        let create = Create { output, content, signal: 0, source: SourceId(0) };
+        Message::Stream(vec![ClientCommand::Create(create), fetch])
+    };
+    assert!(has_all(&world.tell(11, Role::Client, ask(0))), "it waits for a value");
+    assert!(!has_all(&world.tick(seconds(100))), "it is told once");
+    let late = |out: &Out| {
+        let mut all = out.iter();
+        all.any(|(_, message)| matches!(message, Message::MemoryTimeout { has_waited: true, .. }))
+    };
+    assert!(late(&world.tick(seconds(106))), "others are waited for, but not for ever");
+    // One that begins to wait later finds the stream drained.
+    let none = Message::MemoryWait { lane, wait: None };
+    world.tell(1, Role::Worker, none);
+    assert!(has_all(&world.tell(1, Role::Worker, short(lane, 2))));
+}
+
+/// A client without credit has sent all that it can.
+#[test]
+fn a_client_that_waits_for_credit_has_sent_all() {
+    let mut world = World::new(1, Rules::default());
+    world.join(11, Role::Client, "ada", "");
+    let lane = LaneId { session: 1, slot: SlotId(0) };
+    let fill = |first: u64, count: u64| {
+        let full = |output: u64| {
+            ClientCommand::Run(Instruction {
+                operation: &ops::create::FULL,
+                output: TensorId(output),
+                results: [Meta::new(DType::F32, Shape::SCALAR)].into_iter().collect(),
+                operands: [Operand::Scalar(Scalar::Int(1))].into_iter().collect(),
+                attributes: [Attribute::dims(&[]), Attribute::DType(DType::F32)]
+                    .into_iter()
+                    .collect(),
+                source: SourceId(0),
+                signal: 0,
+            })
+        };
+        Message::Stream((first..first + count).map(full).collect())
+    };
+    world.tell(11, Role::Client, fill(0, 1000));
+    assert!(!has_all(&world.tell(1, Role::Worker, short(lane, 1))));
+    let window = Limits::default().client_window;
+    assert!(has_all(&world.tell(11, Role::Client, fill(1000, window))));
 }

@@ -148,6 +148,18 @@ impl<E: Engine> Worker<E> {
             lane.tell_usage(out);
         }
     }
+
+    /// Tells the dispatcher what other lanes hold, where one has said so since `before`: what it knows of
+    /// a worker's lanes is of one moment.
+    pub(crate) fn tell_others(&mut self, before: usize, out: &mut Vec<Out>) {
+        let is_told = |out: &Out| matches!(out, Out::Dispatcher(Message::LaneDone { .. }));
+        if self.lanes.len() < 2 || !out[before.min(out.len())..].iter().any(is_told) {
+            return;
+        }
+        for lane in self.lanes.values_mut().filter(|lane| lane.holds_otherwise()) {
+            lane.tell_usage(out);
+        }
+    }
 }
 
 impl<T> Lane<T> {
@@ -159,6 +171,12 @@ impl<T> Lane<T> {
     /// What it has used and holds, with `more` nanoseconds of device time, for the dispatcher.
     pub fn usage(&mut self, more: u64) -> Usage {
         let device = std::mem::take(&mut self.untold) + more;
-        Usage { device, bytes: self.store.bytes(), spilled: self.store.spilled() }
+        self.told = (self.store.bytes(), self.store.spilled());
+        Usage { device, bytes: self.told.0, spilled: self.told.1 }
+    }
+
+    /// Whether it holds something else than the dispatcher was told last.
+    fn holds_otherwise(&self) -> bool {
+        self.told != (self.store.bytes(), self.store.spilled())
     }
 }

@@ -292,7 +292,53 @@ pub(crate) fn parts(template: &Template) -> Vec<TemplatePart> {
     ranges.into_iter().enumerate().map(make).collect()
 }
 
+/// What the rest of a running iteration does with tensors.
+#[derive(Default)]
+pub(crate) struct Rest {
+    /// The tensors that its steps read or make.
+    uses: FxHashSet<TensorId>,
+    frees: FxHashSet<TensorId>,
+}
+
+impl Rest {
+    fn add(&mut self, step: &Step, bound: &Bound) {
+        let tensor = |name: Name| bound.tensor(name);
+        self.uses.extend(step.reads().map(tensor));
+        self.uses.extend(step.makes().into_iter().map(|(name, _)| tensor(name)));
+        if let Step::Free(name) = step {
+            self.frees.insert(tensor(*name));
+        }
+    }
+
+    /// The tensors that may be freed at once, where these are those that nothing in the queue behind it
+    /// uses before their free.
+    pub fn free_at_once(self, mut unread: FxHashSet<TensorId>) -> FxHashSet<TensorId> {
+        unread.extend(self.frees);
+        unread.retain(|id| !self.uses.contains(id));
+        unread
+    }
+}
+
 impl Running {
+    /// What is left of the iteration does this, where its next part has these steps.
+    pub fn rest(&self, part: &Range<usize>) -> Rest {
+        let mut rest = Rest::default();
+        // Those of a part that is run step by step may be done in part.
+        let from = match &self.steps {
+            Some(steps) => {
+                for command in &steps.commands[steps.next..] {
+                    let effects = Effects::of_worker(command).unwrap_or_default();
+                    rest.uses.extend(effects.reads.into_iter().chain(effects.makes));
+                    rest.frees.extend(effects.frees);
+                }
+                part.end
+            }
+            None => part.start,
+        };
+        self.template.steps[from..].iter().for_each(|step| rest.add(step, &self.bound));
+        rest
+    }
+
     pub fn new(bound: Bound, template: Arc<Template>, generation: u64, parts: usize) -> Running {
         Running { bound, template, generation, part: 0, parts, steps: None }
     }

@@ -25,6 +25,8 @@ pub(crate) struct Lane<T> {
     pub warmth: Warmth,
     /// The device time that the dispatcher has not been told of, in nanoseconds.
     pub untold: u64,
+    /// The bytes that it holds in memory and elsewhere, as the dispatcher was told last.
+    pub told: (u64, u64),
     pub memory: LaneMemory,
     pub undone: Undone,
     /// Whether it has begun, after taking back the values of a snapshot if it is made again.
@@ -75,6 +77,7 @@ impl<T> Lane<T> {
             slots: Vec::new(),
             warmth: Warmth::default(),
             untold: 0,
+            told: (0, 0),
             memory: LaneMemory::default(),
             undone: Undone::default(),
             is_restored: false,

@@ -131,9 +131,14 @@ impl<E: Engine> Worker<E> {
     pub(crate) fn look_through(&mut self, id: LaneId) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         let free = lane.queue.look_through();
-        if lane.running.is_none() {
-            lane.store.free_all(&mut self.device.held, &free);
-        }
+        let free = match &lane.running {
+            None => free,
+            Some(running) => match lane.templates.part(running.generation, running.part) {
+                Some(part) => running.rest(&part.steps).free_at_once(free),
+                None => return,
+            },
+        };
+        lane.store.free_all(&mut self.device.held, &free);
     }
 
     fn cancel(&mut self, id: LaneId, request: RequestId) {
@@ -308,6 +313,7 @@ impl<E: Engine> Work for Worker<E> {
             return true;
         }
         let Some(id) = self.ready.next() else { return false };
+        let before = out.len();
         match self.turn(id, out) {
             TurnEnd::Compiling => self.ready.set_aside(id),
             TurnEnd::Over => {
@@ -325,6 +331,7 @@ impl<E: Engine> Work for Worker<E> {
             }
         }
         self.end_shortages(out);
+        self.tell_others(before, out);
         self.pause(out);
         true
     }

@@ -161,6 +161,47 @@ fn programs_are_admitted_by_their_peak_and_run_in_steps_if_that_is_too_much() {
     assert_eq!(bench.value(of, 12).unwrap()[0], 0.0, "what was there is there");
 }
 
+/// A template frees what it only drops after all of its steps: where there is no room, that goes first.
+#[test]
+fn what_an_iteration_drops_makes_room_for_its_steps() {
+    let mut bench = Bench::default();
+    let of = lane(1, 0);
+    let negate = |output, input| instruction(&ops::unary::NEG, output, 100, &[tensor(input)]);
+    let steps = [Of::Run(negate(10, 0)), Of::Run(negate(11, 10)), Of::Free(1), Of::Free(2)];
+    let definition = template(1, 10, 2, &steps);
+    let mut invoker = Invoker::new(&definition);
+    admit(&mut bench, 1, &[("user ada", 3 * VECTOR)]);
+    bench.work(of, vec![vector(0), vector(1), vector(2), define(&definition)]);
+    bench.work(of, vec![invoke(invoker.next(10, &[], &[])), fetch(1, 11)]);
+    assert!(waits(&mut bench).is_empty());
+    assert_eq!(bench.stats().tensors, 3);
+    // The same where the first of them is read, under another name.
+    bench.work(of, vec![free(10), invoke(invoker.next(20, &[(0, 11), (1, 0), (2, 11)], &[]))]);
+    assert!(waits(&mut bench).is_empty());
+    assert_eq!(bench.value(of, 21).unwrap()[0], 0.0);
+    assert_eq!(bench.stats().tensors, 2);
+}
+
+/// What the dispatcher knows of a worker's lanes is of one moment: their sum is within the quota.
+#[test]
+fn what_lanes_hold_is_told_of_one_moment() {
+    let mut bench = Bench::default();
+    (1..=2).for_each(|session| admit(&mut bench, session, &[("user ada", 3 * VECTOR)]));
+    let (first, second) = (lane(1, 0), lane(2, 0));
+    bench.work(first, vec![vector(0), vector(1)]);
+    // The first frees its tensors within a batch that is not done, as it waits for a piece.
+    let waits = exchange(gather(1, 5, 2, &[(1, block(0, 2))]));
+    bench.work(first, vec![slots(2), free(0), free(1), waits, fetch(1, 5)]);
+    bench.work(second, vec![vector(0), vector(1)]);
+    let mut known: Vec<(LaneId, u64)> = Vec::new();
+    for out in &bench.out {
+        let Out::Dispatcher(Message::LaneDone { lane, usage, .. }) = out else { continue };
+        known.retain(|(other, _)| other != lane);
+        known.push((*lane, usage.bytes));
+    }
+    assert_eq!(known.iter().map(|(_, bytes)| bytes).sum::<u64>(), 2 * VECTOR + 16, "{known:?}");
+}
+
 fn spilling(memory: u64) -> Options {
     let memory = Some(memory);
     Options { memory, spill: 100 * VECTOR, spill_from: 0, ..Options::default() }

@@ -109,6 +109,9 @@ pub struct Following {
     sent: usize,
     /// How many had matched at the last flush.
     flushed: usize,
+    /// The bytes of data among the steps that were not sent, and how many steps had matched after the
+    /// last of it.
+    data: (u64, usize),
     /// How many of the template's frees of tensors that its steps use have matched.
     freed: usize,
     /// How many of its further frees have matched, of tensors that no step uses.
@@ -138,6 +141,7 @@ impl Following {
             position: 0,
             sent: 0,
             flushed: 0,
+            data: (0, 0),
             freed: 0,
             dropped: 0,
             held: Vec::new(),
@@ -175,6 +179,9 @@ impl Following {
             _ => false,
         };
         self.position += usize::from(fits);
+        if fits && let ClientCommand::Create(create) = command {
+            self.data = (self.data.0 + create.content.meta().bytes() as u64, self.position);
+        }
         fits
     }
 
@@ -331,6 +338,12 @@ impl Following {
         !self.odd && self.freed == known.used_frees && self.dropped == dropped
     }
 
+    /// Whether steps that were not sent follow on so many bytes of data, which was.
+    pub fn is_behind_data(&self, bytes: u64) -> bool {
+        let (data, after) = self.data;
+        data >= bytes && self.position > after
+    }
+
     pub fn position(&self) -> usize {
         self.position
     }
@@ -389,6 +402,7 @@ impl Following {
         };
         out.push(ClientCommand::Invoke(Box::new(invocation)));
         (self.sent, self.freed_sent) = (self.position, frees);
+        self.data = (0, 0);
     }
 }
 

@@ -46,6 +46,11 @@ const SHORTEST: u64 = 16;
 const ROUND: usize = 2048;
 /// or if at least one in this many of the loop's commands is part of no template.
 const COLD: u64 = 20;
+/// Data of so many bytes is not sent ahead of steps that use data before it: what they free makes room
+/// for it.
+const MUCH_DATA: u64 = 64 << 10;
+/// How much better it is to begin a round with so much data than with fewer tensors alive.
+const BEGINS_WITH_DATA: i32 = 1 << 20;
 
 /// Turns a stream of commands into one with invocations.
 pub struct HotPathDetector {
@@ -72,6 +77,8 @@ pub struct HotPathDetector {
     alive: i32,
     /// Whether the detector was flushed since the last token.
     flushed: bool,
+    /// Whether the last token was of much data.
+    is_in_data: bool,
     waits: Waits,
     /// No recording of a loop begins until `total` has reached this.
     quiet_until: u64,
@@ -97,6 +104,7 @@ impl HotPathDetector {
             cold: 0,
             alive: 0,
             flushed: false,
+            is_in_data: false,
             waits: Waits::default(),
             quiet_until: 0,
             patience: 16,
@@ -194,7 +202,7 @@ impl HotPathDetector {
         let known = self.known[iteration.number as usize].as_mut().expect("it is being followed");
         let made = iteration.step_again(known, issue, inputs)?;
         let token = known.tokens[iteration.position() - 1];
-        self.advance(token);
+        self.advance(token, 0);
         self.look_for_period();
         Some(made)
     }
@@ -252,7 +260,7 @@ impl HotPathDetector {
         let token = token.unwrap_or_else(|| {
             token::token(command, self.oldest).expect("it makes a tensor, and so has a token")
         });
-        self.advance(token);
+        self.advance(token, data_in(command));
         if self.recording.as_ref().is_some_and(Recording::is_complete) {
             self.learn(out);
         }
@@ -286,11 +294,16 @@ impl HotPathDetector {
         !is_hot || matches!(command, ClientCommand::Create(_))
     }
 
-    /// Counts a token that makes a tensor.
+    /// Counts a token that makes a tensor, of so many bytes of data.
     #[inline]
-    fn advance(&mut self, token: u64) {
-        // The best step to begin a round with: the fewest tensors alive, just after a flush.
-        let weight = 2 * self.alive + i32::from(!std::mem::take(&mut self.flushed));
+    fn advance(&mut self, token: u64, data: u64) {
+        // The best step to begin a round with: where much data comes, as that is sent before the
+        // round's other steps; else the fewest tensors alive, just after a flush.
+        let mut weight = 2 * self.alive + i32::from(!std::mem::take(&mut self.flushed));
+        let was_in_data = std::mem::replace(&mut self.is_in_data, data >= MUCH_DATA);
+        if self.is_in_data && !was_in_data {
+            weight -= BEGINS_WITH_DATA;
+        }
         self.history.push(token, weight, self.cold);
         self.total += 1;
         self.alive += 1;
@@ -311,6 +324,9 @@ impl HotPathDetector {
         let is_talkative = self.is_talkative();
         let iteration = self.following.as_mut()?;
         let known = self.known[iteration.number as usize].as_mut().expect("it is being followed");
+        if data_in(command) > 0 && iteration.is_behind_data(MUCH_DATA) {
+            iteration.send(known, out);
+        }
         if iteration.step(known, command) {
             let token = known.tokens[iteration.position() - 1];
             let is_awaited =
@@ -452,6 +468,14 @@ impl HotPathDetector {
     fn be_patient(&mut self) {
         self.quiet_until = self.total + self.patience;
         self.patience = (self.patience * 2).min(1 << 20);
+    }
+}
+
+/// The bytes of the data that a command brings.
+fn data_in(command: &ClientCommand) -> u64 {
+    match command {
+        ClientCommand::Create(create) => create.content.meta().bytes() as u64,
+        _ => 0,
     }
 }
 

@@ -148,7 +148,11 @@ impl Dispatcher {
             }
         }
         session.give_back(&mut self.outbox, given);
+        let is_short = !session.shortages.is_empty();
         self.pump(now);
+        if is_short {
+            self.end_shortages(now);
+        }
     }
 
     /// Makes a record of a batch in the session's log.

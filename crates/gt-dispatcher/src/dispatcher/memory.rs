@@ -1,16 +1,20 @@
 //! Lanes that wait for memory: how long they do, and what is told of them.
+//!
+//! A lane's command is refused only once its session's stream is drained: the client waits for an
+//! answer or for credit, so that it has sent all that it has issued, and all of that is at the lanes.
+//! Until then, what is under way may free memory.
 
 use std::time::Duration;
 
-use gt_ir::LaneId;
 use gt_ir::message::Message;
 use gt_ir::standing::MemoryWait;
+use gt_ir::{ClientCommand, LaneId};
 
 use super::{Dispatcher, PeerId};
 use crate::observability::log::LineKind;
 
-/// How long the frees that a program has issued may take to arrive.
-const FREES_UNDER_WAY: Duration = Duration::from_millis(200);
+/// How often it is looked whether a stream is drained, if nothing comes of its session.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long a lane waits for others to free memory.
 const LONGEST: Duration = Duration::from_secs(5);
 
@@ -24,7 +28,7 @@ pub(crate) struct Shortage {
 
 impl Shortage {
     fn due(&self) -> Duration {
-        self.since + if self.has_all { LONGEST } else { FREES_UNDER_WAY }
+        self.since + if self.has_all { LONGEST } else { LOOK_EVERY }
     }
 }
 
@@ -60,15 +64,26 @@ impl Dispatcher {
         // What is queued may free memory: the lane gets it all.
         session.flow.ignore_window();
         self.pump(now);
+        self.end_shortages(now);
     }
 
     /// Tells lanes that have waited that they have all that was sent, or wait no longer.
     pub(super) fn end_shortages(&mut self, now: Duration) {
-        for session in self.sessions.iter_mut() {
+        let window = self.limits.client_window;
+        for session in self.sessions.iter_mut().filter(|session| !session.shortages.is_empty()) {
+            // What may be planned has been: the queue of a session whose client waits has all there is.
+            let is_drained = session.open > window
+                || self.answers.has_asked(session.peer)
+                || session.queue.iter().flat_map(|batch| &batch.commands).any(is_question);
             let number = session.run;
             let slots = &session.catalogue.slots;
             for (slot, shortage) in &mut session.shortages {
-                if now < shortage.due() {
+                let is_due = now >= shortage.due();
+                if !shortage.has_all && !is_drained {
+                    shortage.since = if is_due { now } else { shortage.since };
+                    continue;
+                }
+                if shortage.has_all && !is_due {
                     continue;
                 }
                 let lane = LaneId { session: number, slot: *slot };
@@ -79,10 +94,8 @@ impl Dispatcher {
                     let message = Message::MemoryTimeout { lane, number, has_waited };
                     self.outbox.push(worker.peer, message);
                 }
-                if has_waited {
-                    // It is told once more if that is lost on the way.
-                    shortage.since = now;
-                }
+                // It is told once more if that is lost on the way.
+                shortage.since = now;
             }
         }
     }
@@ -92,4 +105,9 @@ impl Dispatcher {
         let all = self.sessions.iter().flat_map(|session| session.shortages.values());
         all.map(Shortage::due).min()
     }
+}
+
+/// Whether somebody waits for what a command asks.
+fn is_question(command: &ClientCommand) -> bool {
+    command.request().is_some()
 }

@@ -3,6 +3,7 @@
 use gt_ir::message::Message;
 use gt_ir::template::{Name, Step, Values};
 use gt_ir::{Meta, Template, WorkerCommand};
+use rustc_hash::FxHashSet;
 
 use super::Turn;
 use crate::engine::Engine;
@@ -62,8 +63,13 @@ impl<E: Engine> Turn<'_, E> {
                 // The planner cuts parts at a quantum: one part ends the turn if another lane is
                 // ready.
                 self.spent = self.spent.max(self.device.turn_work()) + 1;
-                let fits =
-                    !is_away && self.lane.has_room(self.peak(&running.template, bound, part));
+                let peak = self.peak(&running.template, bound, part);
+                if !is_away && !self.lane.has_room(peak) {
+                    // What the iteration drops it frees at its end.
+                    let free = running.rest(&part.steps).free_at_once(FxHashSet::default());
+                    self.lane.store.free_all(&mut self.device.held, &free);
+                }
+                let fits = !is_away && self.lane.has_room(peak);
                 let run = match fits {
                     true => self.device.run_part(self.lane, &at_hand, part),
                     false => PartRun::Refused,
