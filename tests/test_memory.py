@@ -10,7 +10,7 @@ from pathlib import Path
 import gt
 import numpy as np
 import pytest
-from processes import cluster, embedded_only, run_gt, run_python, write_key
+from processes import cluster, embedded_only, linux_only, run_gt, run_python, write_key
 
 pytestmark = embedded_only
 
@@ -81,7 +81,8 @@ def test_a_loop_that_lets_go_of_its_values_has_room(tmp_path):
 LOOPS = {
     # In each, the values of a turn go as those of the next are made.
     "rebound": (
-        "x = gt.ones(60_000)\nfor i in range(n):\n    y = x * 2.0\n    z = y + 1\n    x = z * 0.5\n",
+        "x = gt.ones(60_000)\nfor i in range(n):\n"
+        "    y = x * 2.0\n    z = y + 1\n    x = z * 0.5\n",
         4 * 240_000,
     ),
     "data": (
@@ -406,3 +407,26 @@ def test_quotas_are_exact_on_engines_in_python(tmp_path, engine):
         assert "it needs 60.0 MB" in done.stderr, done
     else:
         assert done.stdout.splitlines() == ["1.0", "refused"], done
+
+
+LARGE = """
+x = gt.ones(1).expand(2**29)
+print(x.sum().item())
+for name in ("argmax", "std", "sort", "cumsum"):
+    try:
+        made = getattr(x, name)(*[0] * (name == "cumsum"))
+        (made[0] if name == "sort" else made).sum().item()
+        print(name)
+    except gt.WorkerError:
+        print("refused")
+print(gt.ones(3).sum().item())
+"""
+
+
+@linux_only
+def test_what_an_operation_needs_beyond_its_budget_fails_it_and_not_the_worker(tmp_path):
+    with cluster(1, worker_options=("--memory", "100MB")) as (address, (_, worker)):
+        said = client(address, LARGE).splitlines()
+        most = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{worker.pid}/status").read_text())[1]
+    assert said == ["536870912.0", *["refused"] * 4, "3.0"]
+    assert int(most) < 250_000, "100 MB, the workspace, and the process itself"

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use gt_worker::EngineError;
 
+use crate::budget;
 use crate::processor;
 
 /// Alignment of all memory that is ours: a cache line, and the widest vector.
@@ -81,15 +82,29 @@ impl Buffer {
     /// Memory for `bytes` bytes, not initialized.
     pub fn new(bytes: usize) -> Result<Arc<Buffer>, EngineError> {
         let capacity = round(bytes).ok_or(EngineError::OutOfMemory { bytes })?;
-        let block = take_kept(capacity)
-            .or_else(|| Block::allocate(capacity))
-            .ok_or(EngineError::OutOfMemory { bytes })?;
+        let left = if is_counted(bytes) { budget::take(bytes)? } else { u64::MAX };
+        let block = take_kept(capacity).or_else(|| {
+            // Blocks that are kept take up what the budget leaves.
+            if left < KEPT_LARGE as u64 {
+                release_kept_beyond(left);
+            }
+            Block::allocate(capacity)
+        });
+        let Some(block) = block else {
+            if is_counted(bytes) {
+                budget::give(bytes);
+            }
+            return Err(EngineError::OutOfMemory { bytes });
+        };
         Ok(Arc::new(Buffer { memory: Memory::Own(Some(block)), length: bytes }))
     }
 
     /// Someone else's memory, shared instead of copied.
     pub fn foreign(bytes: Bytes) -> Arc<Buffer> {
         let length = bytes.len();
+        if is_counted(length) {
+            budget::note(length);
+        }
         Arc::new(Buffer { memory: Memory::Foreign(bytes), length })
     }
 
@@ -124,12 +139,20 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        if is_counted(self.length) {
+            budget::give(self.length);
+        }
         if let Memory::Own(block) = &mut self.memory
             && let Some(block) = block.take()
         {
             keep(block);
         }
     }
+}
+
+/// Whether so many bytes draw on the budget.
+fn is_counted(bytes: usize) -> bool {
+    bytes > budget::UNCOUNTED
 }
 
 /// The capacity that holds `bytes` bytes: of a class, or whole cache lines.
@@ -173,9 +196,20 @@ fn large() -> MutexGuard<'static, Large> {
 
 /// Gives the large blocks that are kept back to the system.
 pub fn release_kept() {
+    release_kept_beyond(0);
+}
+
+/// Gives so much of them back that at most so many bytes are kept; the largest first.
+fn release_kept_beyond(most: u64) {
     let mut large = large();
-    large.blocks.clear();
-    large.bytes = 0;
+    while large.bytes as u64 > most {
+        let Some(mut largest) = large.blocks.last_entry() else { break };
+        let capacity = *largest.key();
+        match largest.get_mut().pop() {
+            Some(_) => large.bytes -= capacity,
+            None => drop(largest.remove()),
+        }
+    }
 }
 
 /// A block that was kept, of exactly this capacity.

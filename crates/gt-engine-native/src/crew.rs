@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
 
+use crate::budget::{self, Budget};
 use crate::processor;
 
 /// How often a helper looks for another job before it sleeps: some 300 microseconds, as long as a
@@ -62,6 +63,8 @@ struct Job<'a> {
     body: &'a (dyn Fn(usize) + Sync),
     pieces: usize,
     next: AtomicUsize,
+    /// What the caller's work may allocate.
+    budget: Option<&'static Budget>,
 }
 
 impl Job<'_> {
@@ -104,7 +107,8 @@ impl Crew {
     /// Calls `body` once for each number below `pieces`, on this thread and the helpers'. A panic of
     /// one of the calls goes on here. There is one job at a time, which is why this takes `&mut`.
     pub fn run(&mut self, pieces: usize, body: &(dyn Fn(usize) + Sync)) {
-        let job = Job { body, pieces, next: AtomicUsize::new(0) };
+        let next = AtomicUsize::new(0);
+        let job = Job { body, pieces, next, budget: budget::current() };
         let board = &self.board;
         board.caller.store(processor::current(), Ordering::Relaxed);
         board.job.store(std::ptr::from_ref(&job).cast_mut().cast(), Ordering::Relaxed);
@@ -177,7 +181,10 @@ impl Board {
                 // opened. The caller keeps it until it is closed and all who have joined have
                 // left, which this one does below.
                 let job = unsafe { &*self.job.load(Ordering::Relaxed) };
-                if let Err(panic) = job.work() {
+                budget::enter(job.budget);
+                let worked = job.work();
+                budget::enter(None);
+                if let Err(panic) = worked {
                     let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
                     first.get_or_insert(panic);
                 }

@@ -9,6 +9,7 @@ use gt_ir::{Attributes, DType, Meta};
 use gt_linalg::fourier::{Float, Plans};
 use gt_worker::EngineError;
 
+use crate::budget;
 use crate::element::{Complex, Element};
 use crate::lines::Lines;
 use crate::table::tensor;
@@ -18,6 +19,9 @@ use crate::uninit::zeroed;
 
 /// Elements that one thread takes at a time.
 const PIECE: usize = 1 << 14;
+
+/// The lines that a transform may need as scratch, at most.
+const SCRATCH: usize = 6;
 
 /// A float whose complex numbers are element types.
 trait Part: Element + Float + Pod {
@@ -47,6 +51,11 @@ fn transform<A: Element, B: Element>(
     (output, to): (Meta, usize),
     run: impl Fn(&[A], &mut [B]) + Sync,
 ) -> Result<Tensor, EngineError> {
+    // Scratch of the transforms: lengths that are no products of small primes need several lines.
+    let longest = to.max(line_of(operands, attributes));
+    let pieces = threads.count().min(output.shape.numel().div_ceil(PIECE.max(longest)));
+    let scratch = SCRATCH * longest * A::DTYPE.size().max(B::DTYPE.size()) * pieces.max(1);
+    let _scratch = budget::scratch(scratch)?;
     let lines = Lines::new(threads, tensor(operands, 0)?, attributes, A::DTYPE)?;
     let mut out = lines.results(B::DTYPE, to)?;
     let from = lines.rows::<A>();
@@ -126,6 +135,11 @@ where
         plan.run(bytemuck::cast_slice(from), out);
         scale::<T>(out, factor);
     })
+}
+
+/// How long an operand is along the axis.
+fn line_of(operands: &Operands<Tensor>, attributes: &Attributes) -> usize {
+    operands[0].tensor().map_or(1, |given| length(attributes, given.meta()))
 }
 
 /// How long a tensor is along the axis.

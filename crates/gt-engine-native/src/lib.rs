@@ -2,7 +2,7 @@
 //!
 //! - [`table`]: from an operation to what computes it; read it first.
 //! - [`tensor`] and [`buffer`]: memory, shared by reference, and strided views of it; [`uninit`]:
-//!   tensors while they are written.
+//!   tensors while they are written; [`budget`]: what may be allocated in a turn.
 //! - [`elementwise`]: the one driver of all elementwise operations; [`unary`], [`binary`],
 //!   [`ternary`] and [`cast`] (over [`halves`]) are its [`kernel`]s, [`element`] and [`math`] what
 //!   they compute.
@@ -22,6 +22,7 @@
 
 mod attention;
 mod binary;
+mod budget;
 mod buffer;
 mod cast;
 mod complex;
@@ -74,6 +75,7 @@ use gt_worker::check::Mismatch;
 use gt_worker::plan::Given;
 use gt_worker::{Engine, EngineError, SharedBuffer};
 
+use crate::budget::Budget;
 use crate::element::compute_dtype;
 use crate::elementwise::{PARALLEL, PARALLEL_FUNCTIONS};
 use crate::kernel::{ByDType, Kernel};
@@ -95,6 +97,7 @@ pub struct NativeEngine {
     started: Instant,
     listener: Option<Listener>,
     keeper: Option<Keeper>,
+    budget: &'static Budget,
 }
 
 impl NativeEngine {
@@ -105,7 +108,7 @@ impl NativeEngine {
         // multiply some 5 % faster when the weights are not copied first.
         gemm::set_lhs_packing_threshold_single_thread(32);
         let (threads, started) = (Threads::new(threads), Instant::now());
-        NativeEngine { threads, started, listener: None, keeper: None }
+        NativeEngine { threads, started, listener: None, keeper: None, budget: Budget::new() }
     }
 
     /// Tells a listener of every plan that is made ready.
@@ -246,6 +249,13 @@ impl Engine for NativeEngine {
 
     fn compact(&mut self, tensor: &Tensor) -> Result<Tensor, EngineError> {
         copy::of_with(&mut self.threads, tensor)
+    }
+
+    fn set_budget(&mut self, bytes: Option<u64>) {
+        if let Some(bytes) = bytes {
+            self.budget.set(bytes);
+        }
+        budget::enter(bytes.map(|_| self.budget));
     }
 
     fn release_memory(&mut self) {

@@ -9,6 +9,7 @@ use gt_ir::{Attributes, DType, Meta};
 use gt_worker::EngineError;
 use smallvec::SmallVec;
 
+use crate::budget;
 use crate::cast;
 use crate::element::{Bool, Element, Number, compute_dtype, with_number, with_real};
 use crate::math::Float;
@@ -205,6 +206,9 @@ fn in_order(
     let count = count.unwrap_or(lines.length);
     let mut values = lines.results(dtype, count)?;
     let mut places = lines.results(DType::I64, count)?;
+    let size =
+        if is_narrow(dtype, lines.length) { size_of::<u64>() } else { size_of::<(u64, usize)>() };
+    let _keys = budget::scratch(lines.length * size * threads.count())?;
     with_real!(dtype, T => lines.each::<T>(threads, &mut values, &mut places, count, |line, values, places| {
         ordered(line, count, descending, |to, from| {
             values[to].write(line[from]);

@@ -8,6 +8,7 @@ use gt_ir::operation::{float, int};
 use gt_ir::{Attributes, DType, Meta, Operand};
 use gt_worker::EngineError;
 
+use crate::budget;
 use crate::cast;
 use crate::element::compute_dtype;
 use crate::fold::{self, Fold, Sum};
@@ -83,6 +84,7 @@ pub fn layer_norm(
     let x = contiguous(threads, &mut operands, 0, dtype)?;
     let weight = row_of(threads, &mut operands, 1, dtype)?;
     let bias = row_of(threads, &mut operands, 2, dtype)?;
+    let _rows = budget::scratch(2 * length * dtype.size())?;
     let mut out = Uninit::new(x.meta())?;
     match dtype {
         DType::F64 => normalize::<f64>(threads, &x, &weight, &bias, eps, &mut out, length),
@@ -183,6 +185,9 @@ pub fn layer_norm_weight_backward(
     let grad = contiguous(threads, &mut operands, 0, dtype)?;
     let x = contiguous(threads, &mut operands, 1, dtype)?;
     let mut out = Uninit::new(Meta::new(dtype, output.shape))?;
+    let length = output.shape.numel();
+    let rows = x.numel() / length.max(1);
+    let _sums = budget::scratch(rows.div_ceil(ROWS) * length * dtype.size())?;
     match dtype {
         DType::F64 => add_rows::<f64>(threads, &grad, &x, eps, &mut out),
         _ => add_rows::<f32>(threads, &grad, &x, eps, &mut out),

@@ -5,6 +5,7 @@ use gt_ir::operation::{bool, int};
 use gt_ir::{Attributes, DType, Meta, Operand, Shape};
 use gt_worker::EngineError;
 
+use crate::budget;
 use crate::cast;
 use crate::element::{Element, Number, compute_dtype, with_number};
 use crate::index::{PART, Places, axis_of, index_below};
@@ -149,6 +150,9 @@ pub fn scatter_reduce(
     let mut target = Target::new(threads, &mut operands, attributes, output, dtype)?;
     let source = target.source(threads, &mut operands)?;
     let with_own = bool(attributes, 2);
+    // A mean counts what is added to each element.
+    let counts = if way == Way::Mean { target.out.numel() * size_of::<i64>() } else { 0 };
+    let _counts = budget::scratch(counts)?;
     with_number!(dtype, T => combine(threads, &mut target, source.as_slice::<T>(), way, with_own));
     cast::to(threads, target.out, output.dtype)
 }

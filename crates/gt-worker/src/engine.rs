@@ -223,6 +223,11 @@ pub trait Engine: Send {
         Vec::new()
     }
 
+    /// What it may allocate from now on, for results and for what it needs while it computes: beyond
+    /// that an operation is out of memory. `None` for all that there is. Engines that cannot count
+    /// what they allocate ignore it.
+    fn set_budget(&mut self, _bytes: Option<u64>) {}
+
     /// Releases memory cached for reuse; called when a session ends.
     fn release_memory(&mut self) {}
 

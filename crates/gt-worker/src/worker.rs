@@ -222,6 +222,7 @@ impl<E: Engine> Worker<E> {
             short: None,
         };
         let (mut end, mut is_told_later) = (TurnEnd::Over, false);
+        turn.device.begin_budget(turn.lane.room());
         E::hold(&mut || {
             turn.measure = turn.device.begin_measure();
             for _ in 0..TURN {
@@ -235,6 +236,7 @@ impl<E: Engine> Worker<E> {
             }
             is_told_later = turn.device.end_turn(turn.measure);
         });
+        turn.device.engine.set_budget(None);
         if let Some(need) = turn.short {
             end = TurnEnd::Short(need, turn.needs_next());
         }

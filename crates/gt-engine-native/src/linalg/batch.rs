@@ -7,6 +7,7 @@ use gt_linalg::Unsolved;
 use gt_worker::EngineError;
 use num_complex::Complex;
 
+use crate::budget::{self, Scratch};
 use crate::element::{self, Element};
 use crate::table::tensor;
 use crate::tensor::Tensor;
@@ -88,6 +89,23 @@ impl Made {
 /// The part of a batch's numbers that is matrix `index`, of so many numbers each.
 pub fn nth<T>(all: &[T], index: usize, each: usize) -> &[T] {
     &all[index * each..][..each]
+}
+
+/// The bytes of the parts of an operation's results for a matrix.
+const PARTS: usize = 128;
+
+/// Takes what is allocated for so many numbers of scratch in each thread that works on a batch.
+///
+/// # Errors
+/// There is no memory for them.
+pub fn scratch<T>(
+    threads: &Threads,
+    batch: &Batch,
+    numbers: usize,
+) -> Result<Scratch, EngineError> {
+    let together = threads.count().min(batch.count);
+    let numbers = numbers.saturating_mul(size_of::<T>()).saturating_mul(together);
+    budget::scratch(numbers.saturating_add(batch.count.saturating_mul(PARTS)))
 }
 
 /// Calls `work` with the parts for each matrix, on the threads that there are.

@@ -8,7 +8,9 @@ use gt_linalg::Vectors;
 use gt_worker::EngineError;
 use num_complex::Complex;
 
-use super::batch::{Batch, Made, Number, each, each_solved, nth, numbers, operand, operations};
+use super::batch::{
+    Batch, Made, Number, each, each_solved, nth, numbers, operand, operations, scratch,
+};
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 
@@ -31,6 +33,7 @@ fn cholesky_of<T: Number>(
 ) -> Result<Vec<Tensor>, EngineError> {
     let a = operand(&mut operands, 0)?;
     let Batch { count, rows: n, .. } = Batch::of(&a);
+    let _scratch = scratch::<T>(threads, &Batch::of(&a), 2 * n * n)?;
     let (mut factor, mut info) = (Made::new(outputs[0])?, Made::new(outputs[1])?);
     let parts = factor.parts::<T::Element, T>(count).into_iter().zip(info.parts::<i32, i32>(count));
     each(threads, parts.collect(), |index, (factor, info)| {
@@ -48,6 +51,7 @@ fn lu_of<T: Number>(
 ) -> Result<Vec<Tensor>, EngineError> {
     let a = operand(&mut operands, 0)?;
     let Batch { count, rows, columns } = Batch::of(&a);
+    let _scratch = scratch::<T>(threads, &Batch::of(&a), 2 * rows * columns)?;
     let (mut packed, mut pivots) = (Made::new(outputs[0])?, Made::new(outputs[1])?);
     let mut info = Made::new(outputs[2])?;
     let parts = packed.parts::<T::Element, T>(count).into_iter();
@@ -67,6 +71,7 @@ fn geqrf_of<T: Number>(
 ) -> Result<Vec<Tensor>, EngineError> {
     let a = operand(&mut operands, 0)?;
     let Batch { count, rows, columns } = Batch::of(&a);
+    let _scratch = scratch::<T>(threads, &Batch::of(&a), 2 * rows * columns)?;
     let (mut packed, mut tau) = (Made::new(outputs[0])?, Made::new(outputs[1])?);
     let parts = packed.parts::<T::Element, T>(count).into_iter();
     let parts = parts.zip(tau.parts::<T::Element, T>(count));
@@ -87,6 +92,7 @@ fn qr_of<T: Number>(
     let Batch { count, rows, columns } = Batch::of(&a);
     let least = rows.min(columns);
     let width = if bool(attributes, 0) { rows } else { least };
+    let _scratch = scratch::<T>(threads, &Batch::of(&a), 8 * rows * columns.max(width))?;
     let (mut q, mut r) = (Made::new(outputs[0])?, Made::new(outputs[1])?);
     let parts = q.parts::<T::Element, T>(count).into_iter().zip(r.parts::<T::Element, T>(count));
     each(threads, parts.collect(), |index, (q, r)| {
@@ -119,6 +125,10 @@ fn svd_of<T: Number>(
     let a = operand(&mut operands, 0)?;
     let Batch { count, rows, columns } = Batch::of(&a);
     let full = bool(attributes, 0);
+    let (least, most) = (rows.min(columns), rows.max(columns));
+    let bases = if full { most * most } else { least * least };
+    let needs = 8 * rows * columns + 4 * bases;
+    let _scratch = scratch::<T>(threads, &Batch::of(&a), needs)?;
     let (mut u, mut values) = (Made::new(outputs[0])?, Made::new(outputs[1])?);
     let mut vh = Made::new(outputs[2])?;
     let parts = u.parts::<T::Element, T>(count).into_iter();
@@ -139,6 +149,7 @@ fn eigh_of<T: Number>(
 ) -> Result<Vec<Tensor>, EngineError> {
     let a = operand(&mut operands, 0)?;
     let Batch { count, rows: n, .. } = Batch::of(&a);
+    let _scratch = scratch::<T>(threads, &Batch::of(&a), 6 * n * n)?;
     let (mut values, mut vectors) = (Made::new(outputs[0])?, Made::new(outputs[1])?);
     let parts = values.parts::<T::RealElement, T::Real>(count).into_iter();
     let parts = parts.zip(vectors.parts::<T::Element, T>(count));
@@ -159,6 +170,7 @@ where
 {
     let a = operand(&mut operands, 0)?;
     let Batch { count, rows: n, .. } = Batch::of(&a);
+    let _scratch = scratch::<T>(threads, &Batch::of(&a), 16 * n * n)?;
     let (mut values, mut vectors) = (Made::new(outputs[0])?, Made::new(outputs[1])?);
     let parts = values.parts::<T::ComplexElement, Complex<T::Real>>(count).into_iter();
     let parts = parts.zip(vectors.parts::<T::ComplexElement, Complex<T::Real>>(count));
@@ -176,6 +188,7 @@ fn ldl_of<T: Number>(
 ) -> Result<Vec<Tensor>, EngineError> {
     let a = operand(&mut operands, 0)?;
     let Batch { count, rows: n, .. } = Batch::of(&a);
+    let _scratch = scratch::<T>(threads, &Batch::of(&a), 2 * n * n)?;
     let hermitian = bool(attributes, 0);
     let (mut packed, mut pivots) = (Made::new(outputs[0])?, Made::new(outputs[1])?);
     let mut info = Made::new(outputs[2])?;

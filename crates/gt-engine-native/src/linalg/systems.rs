@@ -7,7 +7,7 @@ use gt_linalg::Triangle;
 use gt_worker::EngineError;
 use num_complex::Complex;
 
-use super::batch::{Batch, Made, Number, each, nth, numbers, operand, operations};
+use super::batch::{Batch, Made, Number, each, nth, numbers, operand, operations, scratch};
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 
@@ -45,6 +45,7 @@ fn solve_of<T: Number>(
 ) -> Result<Vec<Tensor>, EngineError> {
     let (a, b) = (operand(&mut operands, 0)?, operand(&mut operands, 1)?);
     let Batch { count, rows: n, columns } = Batch::of(&b);
+    let _scratch = scratch::<T>(threads, &Batch::of(&b), 3 * n * n + 2 * n * columns)?;
     let (mut x, mut info) = (Made::new(outputs[0])?, Made::new(outputs[1])?);
     let parts = x.parts::<T::Element, T>(count).into_iter().zip(info.parts::<i32, i32>(count));
     let (lower, upper) = (
@@ -78,6 +79,7 @@ fn triangular_of<T: Number>(
     let Batch { count, rows: n, columns } = Batch::of(&b);
     let triangle =
         Triangle { upper: bool(attributes, 0), unit: bool(attributes, 1), ..Triangle::default() };
+    let _scratch = scratch::<T>(threads, &Batch::of(&b), n * n + 2 * n * columns)?;
     let mut x = Made::new(outputs[0])?;
     each(threads, x.parts::<T::Element, T>(count), |index, x| {
         x.copy_from_slice(nth(numbers::<T>(&b), index, n * columns));
@@ -96,6 +98,7 @@ fn ldl_solve_of<T: Number>(
     let b = operand(&mut operands, 2)?;
     let Batch { count, rows: n, columns } = Batch::of(&b);
     let hermitian = bool(attributes, 0);
+    let _scratch = scratch::<T>(threads, &Batch::of(&b), n * n + 2 * n * columns)?;
     let mut x = Made::new(outputs[0])?;
     each(threads, x.parts::<T::Element, T>(count), |index, x| {
         x.copy_from_slice(nth(numbers::<T>(&b), index, n * columns));

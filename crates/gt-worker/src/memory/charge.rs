@@ -12,6 +12,15 @@ use crate::lane::Lane;
 use crate::memory::failure::{bytes as in_words, largest};
 use crate::store::Stored;
 
+/// The least workspace of an engine.
+const WORKSPACE: u64 = 64 << 20;
+
+/// What an engine may allocate while it computes, beside results that fit: for copies of operands and
+/// scratch.
+fn workspace(memory: u64) -> u64 {
+    WORKSPACE.max(memory / 16)
+}
+
 impl<E: Engine> Device<E> {
     /// Stores a tensor with the line that made it; it may share the buffer of one of `sources`.
     #[inline]
@@ -33,6 +42,13 @@ impl<E: Engine> Device<E> {
                 lane.store.keep_charged(&mut self.held, (id, tensor, meta, line), bytes);
             }
         }
+    }
+
+    /// What the engine may allocate in a turn of a lane that has so much room: this for results, and a
+    /// workspace beside it. The workspace is bounded by the memory of the worker, not by a quota.
+    pub fn begin_budget(&mut self, room: u64) {
+        let bytes = self.options.memory.map(|memory| room.saturating_add(workspace(memory)));
+        self.engine.set_budget(bytes);
     }
 
     /// The bytes that a lane is charged for a tensor in a shared buffer: nothing, if it is charged
@@ -111,7 +127,10 @@ impl<E: Engine> Device<E> {
         let EngineError::OutOfMemory { .. } = error else { return error.to_string() };
         let own = lane.store.bytes();
         let others = self.held.bytes - own;
-        format!("{error}; the session holds {}, others {}", in_words(own), in_words(others))
+        let hint =
+            "hint: free tensors, compute on smaller pieces, or start workers with more --memory";
+        let (own, others) = (in_words(own), in_words(others));
+        format!("{error}; the session holds {own}, others {others}\n  {hint}")
     }
 
     /// A lane's largest tensors, if an engine has no memory left.

@@ -1,0 +1,280 @@
+//! Every operation under a budget: what it allocates, as the allocator counts it, is within.
+//!
+//! Operands are samples that are made large. An operation computes within its budget or is out of
+//! memory; either way no more is allocated than that.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use gt_engine_native::{NativeEngine, Tensor};
+use gt_ir::instruction::Operands;
+use gt_ir::operation::SampleOperand;
+use gt_ir::ops::custom::CUSTOM;
+use gt_ir::ops::{self, linalg};
+use gt_ir::{Attribute, Attributes, Meta, Operand, Operation, Scalar, Shape, TensorData};
+use gt_worker::{Engine, EngineError};
+
+/// The system's allocator, which is watched.
+struct Counting;
+
+static NOW: AtomicI64 = AtomicI64::new(0);
+static MOST: AtomicI64 = AtomicI64::new(0);
+
+fn add(bytes: i64) {
+    let now = NOW.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    MOST.fetch_max(now, Ordering::Relaxed);
+}
+
+// SAFETY: all calls go on to the system's allocator as they are; the counters are atomic.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        add(layout.size() as i64);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        add(layout.size() as i64);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, data: *mut u8, layout: Layout) {
+        add(-(layout.size() as i64));
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(data, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What small blocks, threads and tables may take beside a budget. Blocks are up to an eighth larger
+/// than what is asked for.
+const SLACK: i64 = 3 << 20;
+
+/// Operands are enlarged to about so many bytes.
+const LARGE: usize = 8 << 20;
+
+/// Operations whose shapes follow from attributes that are not enlarged: they allocate their results
+/// alone, or a copy of their operand.
+const BY_ATTRIBUTES: [&str; 4] = ["arange", "linspace", "eye", "reshape"];
+
+type Call = (Vec<SampleOperand>, Attributes);
+
+fn meta_of(operand: &SampleOperand) -> Operand<Meta> {
+    match operand {
+        SampleOperand::Tensor { meta, .. } => Operand::Tensor(*meta),
+        SampleOperand::Scalar(scalar) => Operand::Scalar(*scalar),
+    }
+}
+
+fn metas(call: &Call) -> Vec<Operand<Meta>> {
+    call.0.iter().map(meta_of).collect()
+}
+
+/// The call with the shapes of its tensors changed; `None` if one cannot be.
+fn reshaped(call: &Call, change: impl Fn(&[usize]) -> Option<Vec<usize>>) -> Option<Call> {
+    let mut operands = call.0.clone();
+    for operand in &mut operands {
+        if let SampleOperand::Tensor { meta, .. } = operand {
+            meta.shape = Shape::new(&change(meta.shape.dims())?).ok()?;
+        }
+    }
+    Some((operands, call.1.clone()))
+}
+
+/// Attributes with a length in the place of another.
+fn with_length(attributes: &Attributes, from: usize, to: usize) -> Attributes {
+    let other = |value: i64| if value == from as i64 { to as i64 } else { value };
+    let change = |attribute: &Attribute| match attribute {
+        Attribute::Ints(values) => {
+            Attribute::ints(&values.iter().map(|value| other(*value)).collect::<Vec<_>>())
+        }
+        Attribute::Int(value) => Attribute::Int(other(*value)),
+        same => same.clone(),
+    };
+    attributes.iter().map(change).collect()
+}
+
+/// Ways to make a call large: all are tried, as only the operation knows which are valid.
+fn enlarged(call: &Call) -> Vec<Call> {
+    let bytes = |operand: &SampleOperand| match operand {
+        SampleOperand::Tensor { meta, .. } => meta.bytes(),
+        SampleOperand::Scalar(_) => 0,
+    };
+    let factor = LARGE / call.0.iter().map(bytes).max().unwrap_or(0).max(64);
+    let mut lengths: Vec<usize> = Vec::new();
+    for operand in &call.0 {
+        if let SampleOperand::Tensor { meta, .. } = operand {
+            lengths.extend(meta.shape.dims());
+        }
+    }
+    let ints = |attribute: &Attribute| match attribute {
+        Attribute::Ints(values) => values.iter().map(|value| *value as usize).collect(),
+        _ => Vec::new(),
+    };
+    lengths.extend(call.1.iter().flat_map(ints));
+    lengths.sort_unstable();
+    lengths.dedup();
+    let mut all = Vec::new();
+    for length in lengths.into_iter().filter(|length| (1..1000).contains(length)) {
+        let to = length * factor;
+        let longer = |dims: &[usize]| {
+            Some(dims.iter().map(|old| if *old == length { to } else { *old }).collect())
+        };
+        for attributes in [call.1.clone(), with_length(&call.1, length, to)] {
+            all.extend(reshaped(&(call.0.clone(), attributes), longer));
+        }
+        // The first axis of that length alone.
+        let first = |dims: &[usize]| {
+            let mut dims = dims.to_vec();
+            if let Some(at) = dims.iter().position(|old| *old == length) {
+                dims[at] = to;
+            }
+            Some(dims)
+        };
+        all.extend(reshaped(call, first));
+    }
+    all.extend(reshaped(call, |dims| Some([&[factor], dims].concat())));
+    all
+}
+
+fn create(
+    engine: &mut NativeEngine,
+    operand: &SampleOperand,
+    is_expanded: bool,
+) -> Operand<Tensor> {
+    let (meta, low, high) = match operand {
+        SampleOperand::Scalar(scalar) => return Operand::Scalar(*scalar),
+        SampleOperand::Tensor { meta, low, high } => (*meta, *low, *high),
+    };
+    // An expanded operand is one element, which is repeated.
+    let shape = meta.shape;
+    let stored = match is_expanded {
+        true => (0..shape.rank()).fold(shape, |shape, axis| shape.with(axis, 1)),
+        false => shape,
+    };
+    let (mut bytes, mut state) = (Vec::with_capacity(stored.numel() * meta.dtype.size()), 1u64);
+    for _ in 0..stored.numel() {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let value = low + (high - low) * ((state >> 33) as f64 / (1u64 << 31) as f64);
+        let scalar = match meta.dtype.is_float() || meta.dtype.is_complex() {
+            true => Scalar::Float(value),
+            false => Scalar::Int(value.floor() as i64),
+        };
+        TensorData::encode(meta.dtype, scalar, &mut bytes);
+    }
+    let data = TensorData::new(meta.dtype, stored, bytes.into()).expect("as long as its shape");
+    let tensor = engine.create(data).expect("there is memory");
+    if !is_expanded {
+        return Operand::Tensor(tensor);
+    }
+    let attributes: Attributes = [Attribute::dims(meta.shape.dims())].into_iter().collect();
+    let operands: Operands<Tensor> = [Operand::Tensor(tensor)].into_iter().collect();
+    let expanded = engine.run(&ops::shape::EXPAND, operands, &attributes, meta);
+    Operand::Tensor(expanded.expect("a view"))
+}
+
+/// Runs a call under a budget; returns the most bytes that it has allocated, and how it ended.
+fn run(
+    engine: &mut NativeEngine,
+    operation: &'static Operation,
+    call: &Call,
+    budget: Option<u64>,
+    is_expanded: bool,
+) -> (i64, Result<(), EngineError>) {
+    let outputs = operation.results(&metas(call), &call.1).expect("checked before");
+    let given: Operands<Tensor> =
+        call.0.iter().map(|operand| create(engine, operand, is_expanded)).collect();
+    let kept = given.clone();
+    engine.release_memory();
+    let before = NOW.load(Ordering::Relaxed);
+    MOST.store(before, Ordering::Relaxed);
+    engine.set_budget(budget);
+    let made = match operation.further {
+        Some(_) => engine.run_several(operation, given, &call.1, &outputs).map(drop),
+        None => engine.run(operation, given, &call.1, outputs[0]).map(drop),
+    };
+    engine.set_budget(None);
+    let most = MOST.load(Ordering::Relaxed) - before;
+    drop(kept);
+    (most, made)
+}
+
+/// What is wrong with a call, if anything.
+fn judge(engine: &mut NativeEngine, operation: &'static Operation, call: &Call) -> Option<String> {
+    for is_expanded in [false, true] {
+        // The first run makes what stays, as threads and tables.
+        let _ = run(engine, operation, call, None, is_expanded);
+        let (most, free) = run(engine, operation, call, None, is_expanded);
+        for budget in [most - most / 4, most / 2, most / 8] {
+            let (used, made) = run(engine, operation, call, Some(budget as u64), is_expanded);
+            let allowed = budget + budget / 8 + SLACK;
+            if used > allowed {
+                let (name, shapes) = (operation.name, metas(call));
+                return Some(format!(
+                    "{name} {shapes:?} expanded {is_expanded}: {used} bytes under a budget of {budget} ({made:?})"
+                ));
+            }
+            let is_alike = match &made {
+                Err(EngineError::OutOfMemory { .. }) => true,
+                made => made.is_ok() == free.is_ok(),
+            };
+            if !is_alike {
+                return Some(format!(
+                    "{}: {made:?}, and without a budget {free:?}",
+                    operation.name
+                ));
+            }
+        }
+    }
+    None
+}
+
+/// Matrices that are large themselves.
+fn matrices(operation: &Operation, call: &Call) -> Option<Call> {
+    let all =
+        [&linalg::CHOLESKY, &linalg::LU, &linalg::QR, &linalg::SVD, &linalg::EIGH, &linalg::EIG];
+    let is_of_matrices = all.iter().any(|other| other.id == operation.id);
+    let square = |dims: &[usize]| (dims.len() >= 2).then(|| vec![300, 300]);
+    if is_of_matrices { reshaped(call, square) } else { None }
+}
+
+#[test]
+fn no_operation_allocates_beyond_its_budget() {
+    let mut engine = NativeEngine::new(2);
+    let (mut wrong, mut small) = (Vec::new(), Vec::new());
+    let all = ops::ALL.iter().copied().filter(|operation| **operation != CUSTOM);
+    for operation in all.filter(|operation| engine_lowers(operation)) {
+        let mut tried: Vec<(usize, Call)> = Vec::new();
+        for sample in (operation.samples)() {
+            let call = (sample.operands.to_vec(), sample.attributes.clone());
+            let candidates = enlarged(&call).into_iter().chain(matrices(operation, &call));
+            for call in candidates {
+                let Ok(results) = operation.results(&metas(&call), &call.1) else { continue };
+                let given =
+                    metas(&call).iter().filter_map(|of| of.tensor().copied()).collect::<Vec<_>>();
+                let size: usize = results.iter().chain(&given).map(Meta::bytes).sum();
+                if (1 << 20..64 << 20).contains(&size) {
+                    tried.push((size, call));
+                }
+            }
+        }
+        tried.sort_by_key(|(size, _)| *size);
+        if tried.is_empty() {
+            small.push(operation.name);
+        }
+        // The largest, and a few of the others.
+        let step = tried.len().div_ceil(3).max(1);
+        for (_, call) in tried.into_iter().rev().step_by(step) {
+            wrong.extend(judge(&mut engine, operation, &call));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(small, BY_ATTRIBUTES, "no sample of these could be made large");
+}
+
+fn engine_lowers(operation: &'static Operation) -> bool {
+    NativeEngine::new(1).lowers(operation)
+}
