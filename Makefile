@@ -151,7 +151,7 @@ check-release: build $(VENV)/.release ## Check workflow files, Dockerfile and co
 	GT_TEST_RELEASE=1 $(BIN)/python -m pytest tests/test_release.py
 
 lint: build $(VENV)/.tests ## Check formatting, warnings and types
-	cargo fmt --all --check
+	cargo fmt --check
 	cargo clippy --release --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff check python tests examples benches docs tools simple_launch.py
 	$(BIN)/ruff format --check python tests examples benches docs tools simple_launch.py

@@ -2,11 +2,10 @@
 
 import threading
 
+import gt
 import pytest
 from processes import cluster, embedded_only, one_engine_only, unsharded_only
 from training import SHARDED, Training, start_worker, undisturbed
-
-import gt
 
 # They start servers of their own.
 pytestmark = [embedded_only, unsharded_only, one_engine_only]
