@@ -22,7 +22,7 @@ AMOUNTS = {
 }
 COMPOSITES = set(
     "var std softmax log_softmax logsumexp gelu silu softplus "
-    "running_mean running_square adam_step "
+    "running_mean running_square adam_step commit "
     "layer_norm layer_norm_backward layer_norm_weight_backward "
     "weight_backward softmax_backward log_softmax_backward gelu_backward".split()
 )
