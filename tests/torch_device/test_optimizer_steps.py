@@ -44,7 +44,7 @@ class Training:
         if not bad or not isinstance(self.optimizer, torch.optim.Adafactor):
             self.optimizer.step()
         else:
-            # It waits for values of gradients in its step, and the part in C++ names their operation.
+            # It waits for values in its step; the part in C++ names the gradient's operation.
             with pytest.raises(gt.WorkerError, match="11 is (not in|out of range)"):
                 self.optimizer.step()
         return loss
