@@ -226,7 +226,7 @@ mod tests {
         check(
             "users:\n  ada: {shares: 2}\n",
             "p.yaml:2:9: 'users.ada.shares' is not a known key, expected share, priority, memory, \
-             sessions, workers, wall, idle\n  hint: did you mean 'share'?",
+             sessions, workers, slots, wall, idle\n  hint: did you mean 'share'?",
         );
         check("policy: fare\n", "p.yaml:1:9: 'policy' is 'fare', expected fair, fifo or priority");
         check(
