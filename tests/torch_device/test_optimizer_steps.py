@@ -1,11 +1,11 @@
 """Steps of PyTorch's optimizers on the device take place as a whole or not at all."""
 
 import gt
-import gt.torch
 import pytest
-import torch
-from torch import nn
-from torch.nn import functional as F
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
+pytest.importorskip("gt.torch")
+nn, F = torch.nn, torch.nn.functional
 
 OPTIMIZERS = {
     "ASGD": lambda p: torch.optim.ASGD(p),
@@ -44,8 +44,8 @@ class Training:
         if not bad or not isinstance(self.optimizer, torch.optim.Adafactor):
             self.optimizer.step()
         else:
-            # It waits for values in its step; the part in C++ names the gradient's operation.
-            with pytest.raises(gt.WorkerError, match="11 is (not in|out of range)"):
+            # It waits for values in its step.
+            with pytest.raises(gt.WorkerError, match="cross_entropy: target 11 is not in"):
                 self.optimizer.step()
         return loss
 
