@@ -38,12 +38,12 @@ def test_a_replacement_that_joins_before_or_after_the_death_changes_no_bit():
 def test_slots_that_are_given_do_not_depend_on_workers():
     sums = []
     for workers in (1, 2):
-        with cluster(workers) as (address, _), gt.Session(address, slots=3) as session:
+        with cluster(workers) as (address, _), gt.Session(address, slots=3):
             gt.manual_seed(0)
             with gt.signal.context("cut"):
                 x = gt.randn(1000, 7)
                 sums.append(x.sum(0).tolist())
-            assert session.closed is False
+            assert len(gt.debug.placement(x)[0].workers) == 3
     assert sums[0] == sums[1]
 
 

@@ -292,7 +292,7 @@ impl Forward<'_> {
 fn rescaled(catalogue: &mut Catalogue, rescale: Rescale) -> Result<(), String> {
     let Rescale { slots, elastic } = rescale;
     if let Some(count) = slots {
-        if !(1..=Rescale::MOST).contains(&count) {
+        if Rescale::count(count).is_none() {
             return Err(format!("a session of {count} slots, expected 1 to {}", Rescale::MOST));
         }
         catalogue.slots.rescale(count as usize);

@@ -200,12 +200,7 @@ impl Session {
 
     /// Whether its home slot is on a worker.
     pub fn has_worker(&self) -> bool {
-        self.home_is_there().is_some()
-    }
-
-    fn home_is_there(&self) -> Option<()> {
-        let slots = &self.catalogue.slots;
-        slots.host(slots.home()?).map(|_| ())
+        self.catalogue.slots.home_worker().is_some()
     }
 }
 

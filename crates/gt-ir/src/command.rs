@@ -84,6 +84,11 @@ record!(struct Rescale { slots, elastic });
 impl Rescale {
     /// The most slots that a session may have.
     pub const MOST: u32 = 4096;
+
+    /// A number of slots, if a session may have so many.
+    pub fn count(given: impl TryInto<u32>) -> Option<u32> {
+        given.try_into().ok().filter(|count| (1..=Rescale::MOST).contains(count))
+    }
 }
 
 /// A command of the dispatcher to a lane of a worker.

@@ -66,9 +66,10 @@ impl Failure {
         self.operation.split(' ').next().unwrap_or_default()
     }
 
-    /// Whether it comes before another in the program.
-    pub fn is_before(&self, other: &Failure) -> bool {
-        self.place.unwrap_or(u64::MAX) < other.place.unwrap_or(u64::MAX)
+    /// Its place in the program; one whose place is not known comes last. Of several failures, the
+    /// first is told.
+    pub fn order(&self) -> u64 {
+        self.place.unwrap_or(u64::MAX)
     }
 }
 
@@ -97,8 +98,7 @@ mod tests {
     fn failures_have_the_order_of_the_program() {
         let (first, later, unknown) =
             (failure("", Some(1)), failure("", Some(2)), failure("", None));
-        assert!(first.is_before(&later) && later.is_before(&unknown));
-        assert!(!unknown.is_before(&first) && !later.is_before(&first));
+        assert!(first.order() < later.order() && later.order() < unknown.order());
         assert_eq!(first.name(), "gather");
     }
 }

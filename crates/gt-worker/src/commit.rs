@@ -16,7 +16,7 @@ use rustc_hash::FxHashSet;
 use crate::device::Device;
 use crate::engine::Engine;
 use crate::lane::Lane;
-use crate::store::{Store, Stored};
+use crate::store::Stored;
 
 /// The steps that a lane has undone, and whose tensors have other values than their names meant.
 #[derive(Default)]
@@ -58,25 +58,9 @@ impl<T> Lane<T> {
                 all.push(Failed { failure: (**failure).clone(), tensors, steps });
             }
         }
-        all.sort_by_key(|failed| failed.failure.place.unwrap_or(u64::MAX));
+        all.sort_by_key(|failed| failed.failure.order());
         all
     }
-}
-
-/// The first failure in the program among the tensors that a commit watches.
-pub(crate) fn failure_of<T>(
-    store: &Store<T>,
-    watched: impl Iterator<Item = TensorId>,
-) -> Option<&Arc<Failure>> {
-    let mut first: Option<&Arc<Failure>> = None;
-    for id in watched {
-        if let Some(Stored::Failed(failure)) = store.get(id)
-            && first.is_none_or(|first| failure.is_before(first))
-        {
-            first = Some(failure);
-        }
-    }
-    first
 }
 
 impl<E: Engine> Device<E> {
@@ -101,7 +85,7 @@ impl<E: Engine> Device<E> {
             let failure = self.failure(instruction, &[], reason);
             return self.fail_outputs(lane, instruction, &failure);
         }
-        let Some(failure) = failure_of(&lane.store, parts.watched()).cloned() else {
+        let Some(failure) = lane.store.first_failure(parts.watched()).cloned() else {
             let zero = TensorData {
                 dtype: RESULT.dtype,
                 shape: RESULT.shape,

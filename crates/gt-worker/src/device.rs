@@ -95,8 +95,9 @@ impl<E: Engine> Device<E> {
                     }
                 }
                 Some(Stored::Failed(failure)) => {
-                    let known = Arc::clone(failure);
-                    let failure = first_failure(lane, instruction.reads(), known);
+                    let found = Arc::clone(failure);
+                    let first = lane.store.first_failure(instruction.reads());
+                    let failure = first.map_or(found, Arc::clone);
                     self.fail_outputs(lane, instruction, &failure);
                     return 1;
                 }
@@ -356,23 +357,6 @@ impl<E: Engine> Device<E> {
         catch_unwind(AssertUnwindSafe(|| call(engine)))
             .unwrap_or_else(|panic| Err(EngineError::Other(panic_text(&*panic))))
     }
-}
-
-/// The first in the program of the failures of these tensors and `known`.
-fn first_failure<T>(
-    lane: &Lane<T>,
-    ids: impl Iterator<Item = TensorId>,
-    known: Arc<Failure>,
-) -> Arc<Failure> {
-    let mut first = known;
-    for id in ids {
-        if let Some(Stored::Failed(failure)) = lane.store.get(id)
-            && failure.is_before(&first)
-        {
-            first = Arc::clone(failure);
-        }
-    }
-    first
 }
 
 /// `add of float32 (2, 3) and 1.5`

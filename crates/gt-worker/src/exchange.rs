@@ -311,19 +311,11 @@ impl<E: Engine> Device<E> {
         else {
             return false;
         };
-        let mut made = Vec::with_capacity(parts.len());
-        let mut failed: Option<Arc<Failure>> = None;
-        for part in parts.into_iter().filter_map(|(part, _)| part) {
-            match part {
-                Ok(part) => made.push(part),
-                // Of several failures the first in the program is told.
-                Err(failure) if failed.as_ref().is_none_or(|first| failure.is_before(first)) => {
-                    failed = Some(failure);
-                }
-                Err(_) => {}
-            }
-        }
-        let parts = failed.map_or(Ok(made), Err);
+        let parts: Vec<_> = parts.into_iter().filter_map(|(part, _)| part).collect();
+        // Of several failures the first in the program is told.
+        let failures = parts.iter().filter_map(|part| part.as_ref().err());
+        let failed = failures.min_by_key(|failure| failure.order()).cloned();
+        let parts = failed.map_or_else(|| parts.into_iter().collect(), Err);
         self.finish_exchange(lane, &exchange, parts);
         true
     }

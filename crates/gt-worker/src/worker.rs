@@ -121,7 +121,9 @@ impl<E: Engine> Worker<E> {
         let stats = &mut self.device.stats;
         stats.hot_sequences = stats.hot_sequences + now as u64 - sequences as u64;
         // A fetch does not wait for instructions whose results have been freed.
-        if waits && (asks || has_grown || frees) {
+        if waits && frees {
+            self.free_for_room(id);
+        } else if waits && (asks || has_grown) {
             self.look_through(id);
         }
         self.wake(id);
@@ -131,14 +133,9 @@ impl<E: Engine> Worker<E> {
     pub(crate) fn look_through(&mut self, id: LaneId) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         let free = lane.queue.look_through();
-        let free = match &lane.running {
-            None => free,
-            Some(running) => match lane.templates.part(running.generation, running.part) {
-                Some(part) => running.rest(&part.steps).free_at_once(free),
-                None => return,
-            },
-        };
-        lane.store.free_all(&mut self.device.held, &free);
+        if lane.running.is_none() {
+            lane.store.free_all(&mut self.device.held, &free);
+        }
     }
 
     fn cancel(&mut self, id: LaneId, request: RequestId) {

@@ -33,8 +33,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn slots(&self, value: &Value) -> Result<u32, ConfigError> {
-        let count = value.whole().and_then(|count| u32::try_from(count).ok());
-        let count = count.filter(|count| (1..=Rescale::MOST).contains(count));
+        let count = value.whole().and_then(Rescale::count);
         count.ok_or_else(|| self.wrong(value, "slots", "a number of slots, from 1 to 4096"))
     }
 

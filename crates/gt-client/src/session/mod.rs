@@ -103,7 +103,7 @@ impl Session {
     /// # Errors
     /// The number is none that a session may have; the connection was lost.
     pub fn rescale(&self, slots: Option<u32>, elastic: Option<bool>) -> Result<()> {
-        if let Some(count) = slots.filter(|count| !(1..=Rescale::MOST).contains(count)) {
+        if let Some(count) = slots.filter(|count| Rescale::count(*count).is_none()) {
             let most = Rescale::MOST;
             let text = format!("rescale: a session has 1 to {most} slots, {count} given");
             return Err(ClientError::Usage(text));

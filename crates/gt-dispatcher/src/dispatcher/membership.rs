@@ -38,7 +38,7 @@ impl Dispatcher {
             let kind = LineKind::Disconnect;
             self.observability.write(now, kind, &session.label, "Link", 0, details);
             let slots = &session.catalogue.slots;
-            if let Some(worker) = slots.home().and_then(|home| slots.host(home)) {
+            if let Some(worker) = slots.home_worker() {
                 self.workers.release(worker);
             }
             let session_is_kept = session.lineage.is_some();

@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
+use gt_ir::LaneId;
 use gt_ir::message::Message;
 use gt_ir::standing::MemoryWait;
-use gt_ir::{ClientCommand, LaneId};
 
 use super::{Dispatcher, PeerId};
 use crate::observability::log::LineKind;
@@ -72,9 +72,10 @@ impl Dispatcher {
         let window = self.limits.client_window;
         for session in self.sessions.iter_mut().filter(|session| !session.shortages.is_empty()) {
             // What may be planned has been: the queue of a session whose client waits has all there is.
+            let mut queued = session.queue.iter().flat_map(|batch| &batch.commands);
             let is_drained = session.open > window
                 || self.answers.has_asked(session.peer)
-                || session.queue.iter().flat_map(|batch| &batch.commands).any(is_question);
+                || queued.any(|command| command.request().is_some());
             let number = session.run;
             let slots = &session.catalogue.slots;
             for (slot, shortage) in &mut session.shortages {
@@ -105,9 +106,4 @@ impl Dispatcher {
         let all = self.sessions.iter().flat_map(|session| session.shortages.values());
         all.map(Shortage::due).min()
     }
-}
-
-/// Whether somebody waits for what a command asks.
-fn is_question(command: &ClientCommand) -> bool {
-    command.request().is_some()
 }

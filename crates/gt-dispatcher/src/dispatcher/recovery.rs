@@ -91,8 +91,8 @@ impl Dispatcher {
             return false;
         }
         let name = left.name.clone();
-        let mut hosts = self.allowed_hosts(&session.standing);
-        hosts.retain(|host| host.worker != worker && !lineage.left.contains(&host.worker));
+        let mut hosts = self.hosts_of(session);
+        hosts.retain(|host| host.worker != worker);
         if hosts.is_empty() || lineage.left.contains(&worker) {
             return false;
         }

@@ -210,7 +210,7 @@ impl Dispatcher {
             && session.lineage.is_some()
         {
             let slots = std::mem::take(&mut session.catalogue.slots);
-            if let Some(worker) = slots.home().and_then(|home| slots.host(home)) {
+            if let Some(worker) = slots.home_worker() {
                 self.workers.release(worker);
             }
             // Those that are there may leave before the others come.
@@ -312,7 +312,7 @@ impl Dispatcher {
         if slots.home().is_none() {
             let home = self.workers.assign(&hosts);
             slots.set_home(home.and_then(|worker| slots.on(worker).first().copied()));
-        } else if let Some(worker) = slots.home().and_then(|home| slots.host(home)) {
+        } else if let Some(worker) = slots.home_worker() {
             self.workers.settle(worker);
         }
         slots.set_fabrics(&Arc::new(self.workers.fabrics()));

@@ -10,7 +10,7 @@ use gt_ir::{LaneId, SlotId, WorkerId};
 use super::recovery::Cause;
 use super::snapshots::keeper;
 use super::{Dispatcher, PeerId};
-use crate::planner::{Host, Slots};
+use crate::planner::Host;
 use crate::sessions::Session;
 use crate::workers::WorkerState;
 
@@ -65,7 +65,7 @@ impl Dispatcher {
         if !had_worker {
             session.waiting_since = None;
             let slots = &session.catalogue.slots;
-            if let Some(worker) = slots.home().and_then(|home| slots.host(home)) {
+            if let Some(worker) = slots.home_worker() {
                 self.workers.settle(worker);
             }
         }
@@ -98,7 +98,7 @@ impl Dispatcher {
     }
 
     /// The workers that a session may be on, without those that it has left.
-    fn hosts_of(&self, session: &Session) -> Vec<Host> {
+    pub(super) fn hosts_of(&self, session: &Session) -> Vec<Host> {
         let mut hosts = self.allowed_hosts(&session.standing);
         if let Some(lineage) = &session.lineage {
             hosts.retain(|host| !lineage.left.contains(&host.worker));
@@ -113,19 +113,18 @@ impl Dispatcher {
         let hosts = self.hosts_of(session);
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let Some(lineage) = &mut session.lineage else { return };
-        lineage.is_even();
+        lineage.evened();
         let there = |worker| self.workers.by_id(worker).is_some();
         let slots = &mut session.catalogue.slots;
         let moves = slots.evened(&hosts);
         if moves.is_empty() || lineage.base_on(there).is_err() {
             return;
         }
-        let home = |slots: &Slots| slots.home().and_then(|home| slots.host(home));
-        let before = home(slots);
+        let before = slots.home_worker();
         for (slot, worker) in &moves {
             slots.settle(*slot, *worker);
         }
-        let after = home(slots);
+        let after = slots.home_worker();
         if before != after {
             before.into_iter().for_each(|worker| self.workers.release(worker));
             after.into_iter().for_each(|worker| self.workers.settle(worker));

@@ -9,12 +9,14 @@
 //!
 //! - [`limits`]: how much is kept.
 //! - [`log`]: what the client has sent, and the answers that it has got.
+//! - [`moves`]: slots that move to other workers, and copies that are made good.
 //! - [`pace`]: how often snapshots are taken.
 //! - [`records`]: a lineage in a journal.
 //! - [`snapshots`]: where the values of a snapshot are.
 
 mod limits;
 pub(crate) mod log;
+mod moves;
 mod pace;
 mod records;
 mod snapshots;
@@ -219,44 +221,6 @@ impl Lineage {
         self.pace.rest(now);
         self.is_thin = true;
         self.base.as_mut().is_ok_and(|base| base.lose_copy(slot, worker, is_there))
-    }
-
-    /// Some workers carry several slots while others carry fewer: after the next snapshot, slots
-    /// move.
-    pub fn crowd(&mut self) {
-        self.crowded.get_or_insert(self.last);
-    }
-
-    /// Slots have moved.
-    pub fn is_even(&mut self) {
-        self.crowded = None;
-    }
-
-    /// Whether slots that are to move may: a snapshot was taken for it, and little has come since.
-    pub fn may_move(&self) -> bool {
-        let base = self.base.as_ref().map_or(0, |base| base.number);
-        let is_fresh = self.crowded.is_some_and(|since| base > since);
-        is_fresh && self.pending.is_none() && !self.log.is_replayed() && !self.is_restored()
-    }
-
-    /// The slots of whose values in the base one worker alone has a copy, and that worker.
-    pub fn single_copies(
-        &mut self,
-        is_there: impl Fn(WorkerId) -> bool,
-    ) -> Vec<(SlotId, WorkerId)> {
-        self.copying.retain(|_, to| is_there(*to));
-        let Ok(base) = &self.base else { return Vec::new() };
-        let free = base.copies.iter().filter(|(slot, _)| {
-            !self.copying.contains_key(slot) && !self.handing.contains_key(slot)
-        });
-        free.filter_map(|(slot, copy)| Some((*slot, copy.only_holder(&is_there)?))).collect()
-    }
-
-    /// Another copy of a slot's values is on its way to a worker. Returns the snapshot's number.
-    pub fn copy_to(&mut self, slot: SlotId, worker: WorkerId) -> Option<u64> {
-        let number = self.base.as_ref().ok()?.number;
-        self.copying.insert(slot, worker);
-        Some(number)
     }
 
     /// The worker that has a copy of a slot's values.

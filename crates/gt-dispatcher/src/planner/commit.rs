@@ -161,13 +161,8 @@ impl Planner {
 
 /// The first failure in the program that is known here of what a step has made.
 fn first_failure(catalogue: &Catalogue, parts: &Parts<TensorId>) -> Option<Arc<Failure>> {
-    let mut first: Option<Arc<Failure>> = None;
-    for failure in parts.watched().filter_map(|id| catalogue.get(id).err()) {
-        if first.as_ref().is_none_or(|first| failure.is_before(first)) {
-            first = Some(failure);
-        }
-    }
-    first
+    let failures = parts.watched().filter_map(|id| catalogue.get(id).err());
+    failures.min_by_key(|failure| failure.order())
 }
 
 /// What is wrong with pairs of new and old values.

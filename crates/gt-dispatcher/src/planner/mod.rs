@@ -269,9 +269,7 @@ impl Planner {
         if signal == 0 {
             return Ok(None);
         }
-        if catalogue.signal(signal).is_some_and(Scope::is_cut) {
-            catalogue.slots.fix();
-        }
+        catalogue.fix_slots_for(signal);
         let Some((scope, slots)) = catalogue.scope(signal) else { return Ok(None) };
         let wanted = scope.resolve(slots, &mut self.meshes).map_err(str::to_string)?;
         Ok(wanted.cloned())

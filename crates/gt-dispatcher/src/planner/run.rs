@@ -20,7 +20,7 @@ use super::in_place::{Operands, aligned, run_in_place, single_place};
 use super::judge::{adds_up, gathers, unplanned, updated};
 use super::local::Local;
 use super::moves::{cost, stages};
-use super::scope::{Scope, Wanted};
+use super::scope::Wanted;
 use super::strategy::{Candidates, OperandLayouts, Strategy, is_place, is_view};
 use super::streams::Streams;
 
@@ -35,11 +35,7 @@ impl Planner {
         streams: &mut Streams,
         instruction: Instruction,
     ) -> Result<(), String> {
-        if instruction.signal != 0
-            && catalogue.signal(instruction.signal).is_some_and(Scope::is_cut)
-        {
-            catalogue.slots.fix();
-        }
+        catalogue.fix_slots_for(instruction.signal);
         // With one possible slot there is nothing to infer: the worker checks the instruction.
         if instruction.signal == 0 || catalogue.slots.count() == 1 {
             match single_place(catalogue, &instruction) {

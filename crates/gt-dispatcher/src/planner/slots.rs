@@ -78,6 +78,11 @@ impl Slots {
         self.home
     }
 
+    /// The worker of the home slot.
+    pub fn home_worker(&self) -> Option<WorkerId> {
+        self.host(self.home?)
+    }
+
     pub fn set_home(&mut self, home: Option<SlotId>) {
         self.home = home;
     }
@@ -115,10 +120,9 @@ impl Slots {
             return;
         }
         let count = self.count();
-        let (used, mut others) = (self.numbers(), self.every().skip(count));
+        let used = self.numbers().into_iter().map(|(_, slot)| slot);
         // While commands are planned anew, slots beyond those have come later.
-        let order = used.into_iter().map(|(_, slot)| slot).chain(others.by_ref());
-        for (number, slot) in order.enumerate() {
+        for (number, slot) in used.chain(self.every().skip(count)).enumerate() {
             self.slots[slot.0 as usize].number = number as u32;
         }
         self.terms.count = Some(count as u32);

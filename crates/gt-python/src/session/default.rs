@@ -54,7 +54,7 @@ fn connect(
 /// A number of slots, from 1 to 4096.
 pub fn slot_count(name: &str, count: i64) -> PyResult<u32> {
     let most = Rescale::MOST;
-    u32::try_from(count).ok().filter(|count| (1..=most).contains(count)).ok_or_else(|| {
+    Rescale::count(count).ok_or_else(|| {
         PyValueError::new_err(format!("{name}: a session has 1 to {most} slots, {count} given"))
     })
 }

@@ -62,11 +62,20 @@ fn note_index(torch: &Torch, given: &Bound<'_, PyAny>) -> PyResult<()> {
         return Ok(());
     }
     let view = dlpack::view(given)?;
-    let is_whole = view.code.dtype().is_ok_and(|dtype| matches!(dtype, DType::I64 | DType::I32));
-    if !is_whole || view.device.kind != CLUSTER {
-        return Ok(());
+    if view.code.dtype().is_ok_and(is_index) && view.device.kind == CLUSTER {
+        note_storage(view.data as usize);
     }
-    let Some(number) = storage::number(view.data as usize) else { return Ok(()) };
+    Ok(())
+}
+
+/// Whether tensors of a dtype are indices.
+pub fn is_index(dtype: DType) -> bool {
+    matches!(dtype, DType::I64 | DType::I32)
+}
+
+/// The same of the storage at an address, which holds whole numbers.
+pub fn note_storage(address: usize) {
+    let Some(number) = storage::number(address) else { return };
     let mut indexed = INDEXED.lock().unwrap_or_else(PoisonError::into_inner);
     if !source::is_foreign() {
         if indexed.len() >= INDEXED_MOST {
@@ -76,5 +85,4 @@ fn note_index(torch: &Torch, given: &Bound<'_, PyAny>) -> PyResult<()> {
     } else if let Some(&line) = indexed.get(&number) {
         source::give(gt::source::of_gradient(line));
     }
-    Ok(())
 }

@@ -42,8 +42,7 @@ impl StorageStep {
     /// Ends the step, which has changed the tensors at these addresses: each with the number that
     /// all its elements were before, if there was none at the beginning.
     fn commit(&self, py: Python<'_>, changed: Vec<(usize, f64)>) -> PyResult<()> {
-        let begun = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Begun { mut held, step: Some((mut step, session)) }) = begun else {
+        let Some(Begun { mut held, step: Some((mut step, session)) }) = self.take() else {
             return Ok(());
         };
         caller::note(py);
@@ -71,8 +70,7 @@ impl StorageStep {
     /// Ends the step: all tensors, at these addresses, are as they were when it began, or what they
     /// began with in it.
     fn roll_back(&self, py: Python<'_>, changed: Vec<(usize, f64)>) -> PyResult<()> {
-        let begun = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Begun { held, .. }) = begun else { return Ok(()) };
+        let Some(Begun { held, .. }) = self.take() else { return Ok(()) };
         caller::note(py);
         for (address, number) in changed {
             let Some(at) = storage::number(address) else { continue };
@@ -87,6 +85,12 @@ impl StorageStep {
             }
         }
         Ok(())
+    }
+}
+
+impl StorageStep {
+    fn take(&self) -> Option<Begun> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

@@ -61,7 +61,7 @@ impl<E: Engine> Worker<E> {
         pinned: Vec<TensorId>,
         out: &mut Vec<Out>,
     ) {
-        self.look_through(id);
+        self.free_for_room(id);
         if self.is_moot(id) {
             return self.ready.again(id);
         }
@@ -76,6 +76,21 @@ impl<E: Engine> Worker<E> {
         self.shortages.lanes.push(Shortage { lane: id, number, need, pinned, has_all: false });
         let wait = MemoryWait { number, bytes: need.new + need.back, holder: passed.holder };
         out.push(Out::Dispatcher(Message::MemoryWait { lane: id, wait: Some(wait) }));
+    }
+
+    /// Frees the tensors that nothing uses before their free, neither the iteration that runs nor what
+    /// is queued behind it.
+    pub(crate) fn free_for_room(&mut self, id: LaneId) {
+        let Some(lane) = self.lanes.get_mut(&id) else { return };
+        let free = lane.queue.look_through();
+        let free = match &lane.running {
+            None => free,
+            Some(running) => match lane.templates.part(running.generation, running.part) {
+                Some(part) => running.rest(&part.steps).free_at_once(free),
+                None => return,
+            },
+        };
+        lane.store.free_all(&mut self.device.held, &free);
     }
 
     /// Moves tensors away if the worker has no room for so many bytes of a lane; returns the limit
@@ -172,7 +187,7 @@ impl<E: Engine> Worker<E> {
         let (need, pinned) = (shortage.need, shortage.pinned.clone());
         self.shortages.retries = true;
         // Frees may have come since it began to wait.
-        self.look_through(id);
+        self.free_for_room(id);
         if has_waited {
             self.shortages.lanes.retain(|shortage| shortage.lane != id);
             let passed = self.make_room(id, need, &pinned, out);

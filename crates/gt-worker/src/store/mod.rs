@@ -1,8 +1,10 @@
 //! A lane's tensors, by name, with accounting of the memory they hold.
 //!
-//! - [`shared`]: buffers of several tensors; [`away`]: tensors moved elsewhere.
+//! - [`shared`]: buffers of several tensors; [`away`]: tensors moved elsewhere; [`failed`]:
+//!   tensors that have failed.
 
 mod away;
+mod failed;
 mod shared;
 
 use std::sync::Arc;
@@ -340,17 +342,6 @@ impl<T> Store<T> {
         let mut names: Vec<TensorId> = self.tensors.keys().copied().collect();
         names.sort_unstable();
         names
-    }
-
-    /// The failures of all tensors that have failed, in the order of their names.
-    pub fn failures(&self) -> Vec<&Arc<Failure>> {
-        let failed = self.tensors.iter().filter_map(|(id, stored)| match stored {
-            Stored::Failed(failure) => Some((*id, failure)),
-            _ => None,
-        });
-        let mut failed: Vec<_> = failed.collect();
-        failed.sort_unstable_by_key(|(id, _)| *id);
-        failed.into_iter().map(|(_, failure)| failure).collect()
     }
 
     /// Whether any tensor is pending.

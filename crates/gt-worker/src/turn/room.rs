@@ -4,7 +4,6 @@ use gt_ir::{TensorId, WorkerCommand};
 use smallvec::SmallVec;
 
 use super::Turn;
-use crate::commit::failure_of;
 use crate::engine::Engine;
 use crate::lane::{Lane, next_commands};
 use crate::memory::{self, Need};
@@ -18,7 +17,7 @@ impl<E: Engine> Turn<'_, E> {
         let next = next_commands(queue, running);
         match next.and_then(|(commands, place)| commands.get(*place)) {
             Some(WorkerCommand::Run(instruction)) => match instruction.commit() {
-                Some(commit) if failure_of(store, commit.watched()).is_none() => SmallVec::new(),
+                Some(commit) if store.first_failure(commit.watched()).is_none() => SmallVec::new(),
                 _ => instruction.reads().collect(),
             },
             command => command.map_or_else(SmallVec::new, reads),

@@ -134,6 +134,14 @@ impl Catalogue {
         Some((self.signals.get_mut(&number)?, &self.slots))
     }
 
+    /// Fixes the number of slots, if a signal (0 for none) cuts tensors over them.
+    #[inline]
+    pub fn fix_slots_for(&mut self, signal: u32) {
+        if signal != 0 && !self.slots.is_fixed() && self.signal(signal).is_some_and(Scope::is_cut) {
+            self.slots.fix();
+        }
+    }
+
     /// Defines or redefines a signal.
     pub fn set_signal(&mut self, number: u32, scope: Scope) {
         self.signals.insert(number, scope);

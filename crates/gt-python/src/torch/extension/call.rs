@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use super::argument::{self, Argument, CLUSTER, CONJUGATE_OR_NEGATIVE, HOST, Kind, WRAPPED_NUMBER};
 use crate::session;
 use crate::torch::arguments::SPECIAL;
+use crate::torch::caller;
 use crate::torch::places::Places;
 use crate::torch::programs::{Inputs, Key};
 use crate::torch::storage::{self, Content};
@@ -62,6 +63,18 @@ impl<'a> Call<'a> {
         match self.inputs.values.first() {
             Some(first) => Some(first.session().clone()),
             None => session::current().ok(),
+        }
+    }
+
+    /// Notes which line uses its indices.
+    pub fn note_indices(&self) {
+        for given in self.arguments {
+            if given.kind == Kind::Tensor
+                && given.device == CLUSTER
+                && argument::dtype(given.dtype).is_some_and(caller::is_index)
+            {
+                caller::note_storage(given.address);
+            }
         }
     }
 

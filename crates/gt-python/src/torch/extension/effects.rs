@@ -56,6 +56,7 @@ impl Effects {
     pub fn repeat(&self, call: &Call, results: Results) -> Option<()> {
         let outputs = with_lock(|py| {
             caller::note(py);
+            call.note_indices();
             let session = call.session().filter(|session| !session.is_full())?;
             session::note(&session);
             self.program.run(&session, &call.inputs.values, &call.numbers)

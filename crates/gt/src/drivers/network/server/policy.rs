@@ -127,9 +127,7 @@ fn entitlement(
 
 /// A number of slots; `None` for null.
 fn slots(reader: &Reader, value: &Value, path: &str) -> Result<Option<u32>, ConfigError> {
-    let number = |value: &Value| {
-        u32::try_from(value.whole()?).ok().filter(|count| (1..=Rescale::MOST).contains(count))
-    };
+    let number = |value: &Value| Rescale::count(value.whole()?);
     read_as(reader, value, path, number, "a whole number from 1 to 4096, or null")
 }
 
