@@ -100,7 +100,7 @@ pub fn is_of_gradient(source: SourceId) -> bool {
 
 /// The line that instructions of this thread are issued for from now on.
 pub fn set(source: SourceId) {
-    CURRENT.set(source);
+    CURRENT.with(|current| current.set(source));
 }
 
 /// Issues instructions of this thread for a line until it is dropped.
@@ -112,16 +112,17 @@ pub struct During {
 
 /// Issues instructions of this thread for a line, unless that is unknown.
 pub fn during(source: SourceId) -> During {
-    let before = CURRENT.get();
-    if source.0 != 0 {
-        CURRENT.set(source);
-    }
+    let before = CURRENT.with(|current| {
+        let before = current.get();
+        current.set(if source.0 == 0 { before } else { source });
+        before
+    });
     During { before, _thread: PhantomData }
 }
 
 impl Drop for During {
     fn drop(&mut self) {
-        CURRENT.set(self.before);
+        set(self.before);
     }
 }
 

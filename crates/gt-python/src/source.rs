@@ -36,20 +36,29 @@ enum Seen {
     User(SourceId),
 }
 
-thread_local! {
-    /// The line that this thread works for while it runs no line of a user's; 0 for the line noted last.
-    static GIVEN: Cell<SourceId> = const { Cell::new(SourceId(0)) };
-
-    static IS_FOREIGN: Cell<bool> = const { Cell::new(false) };
-
+/// Where a thread is.
+struct Here {
+    /// The line that it works for while it runs no line of a user's; 0 for the line noted last.
+    given: Cell<SourceId>,
+    /// Whether it ran no line of a user's when [`note`] was called last.
+    is_foreign: Cell<bool>,
     /// The code object, instruction and function that were looked up last, and the number of their
     /// line: loops stay in place.
-    static LAST: Cell<(usize, (i64, CallId), SourceId)> =
-        const { Cell::new((0, (0, CallId::NONE), SourceId(0))) };
-
+    last: Cell<(usize, (i64, CallId), SourceId)>,
     /// The frame that a backward pass was called in, and the line whose gradients a function of this
     /// thread computes for it.
-    static GRADIENT: Cell<(usize, SourceId)> = const { Cell::new((0, SourceId(0))) };
+    gradient: Cell<(usize, SourceId)>,
+}
+
+thread_local! {
+    static HERE: Here = const {
+        Here {
+            given: Cell::new(SourceId(0)),
+            is_foreign: Cell::new(false),
+            last: Cell::new((0, (0, CallId::NONE), SourceId(0))),
+            gradient: Cell::new((0, SourceId(0))),
+        }
+    };
 
     /// What is known of each code object. An entry keeps its code object alive, so that an
     /// address is never another's.
@@ -110,57 +119,33 @@ fn place(frame: &Bound<'_, PyAny>) -> i64 {
 }
 
 /// Tells the client which line issues the instructions that follow on this thread. A thread that runs
-/// no line of a user's, as those of PyTorch's backward passes, works for the line noted last.
-pub fn note(py: Python<'_>) {
-    let found = find(py);
-    if let Some(source) = found {
-        LATEST.store(source.0, Ordering::Relaxed);
-    }
-    IS_FOREIGN.set(found.is_none());
-    let latest = || match GIVEN.get() {
-        SourceId(0) => SourceId(LATEST.load(Ordering::Relaxed)),
-        given => given,
-    };
-    source::set(found.unwrap_or_else(latest));
+/// no line of a user's, as those of PyTorch's backward passes, works for the line noted last. Returns
+/// whether it is such a thread.
+pub fn note(py: Python<'_>) -> bool {
+    HERE.with(|here| here.note(py))
 }
 
-/// Says which line this thread works for while it runs no line of a user's; 0 for the line noted last.
+/// As [`note`], for the line noted last whatever this thread was given to work for.
+pub fn note_anew(py: Python<'_>) -> bool {
+    HERE.with(|here| {
+        here.given.set(SourceId(0));
+        here.note(py)
+    })
+}
+
+/// Says which line this thread works for while it runs no line of a user's.
 pub fn give(line: SourceId) {
-    GIVEN.set(line);
-    if is_foreign() && line.0 != 0 {
-        source::set(line);
-    }
+    HERE.with(|here| {
+        here.given.set(line);
+        if here.is_foreign.get() && line.0 != 0 {
+            source::set(line);
+        }
+    });
 }
 
 /// Whether this thread ran no line of a user's when [`note`] was called last.
 pub fn is_foreign() -> bool {
-    IS_FOREIGN.get()
-}
-
-/// The line of the user's program that runs now, if one of the innermost 64 frames is the user's.
-fn find(py: Python<'_>) -> Option<SourceId> {
-    // SAFETY: the GIL is held (`py`); the result is borrowed from the running frame, or null.
-    let frame = unsafe { ffi::PyEval_GetFrame() };
-    if frame.is_null() {
-        return None;
-    }
-    // SAFETY: `frame` is a valid frame object for as long as its code runs, which it does now.
-    let mut frame = unsafe { Bound::<PyAny>::from_borrowed_ptr(py, frame.cast::<ffi::PyObject>()) };
-    let (pass, of) = GRADIENT.get();
-    let mut call = CallId::NONE;
-    for _ in 0..64 {
-        if frame.as_ptr() as usize == pass {
-            return Some(of);
-        }
-        match lookup(&frame, call)? {
-            Seen::User(source) => return Some(source),
-            // The outermost is the one that the user calls.
-            Seen::Own(own) if own != CallId::NONE => call = own,
-            Seen::Own(_) => {}
-        }
-        frame = caller(&frame)?;
-    }
-    None
+    HERE.with(|here| here.is_foreign.get())
 }
 
 /// Runs a function of a backward pass: what GT's own code issues in it is of the line that is set now,
@@ -169,14 +154,14 @@ pub fn within_gradient<T>(py: Python<'_>, function: impl FnOnce() -> T) -> T {
     struct Restore((usize, SourceId));
     impl Drop for Restore {
         fn drop(&mut self) {
-            GRADIENT.set(self.0);
+            HERE.with(|here| here.gradient.set(self.0));
         }
     }
     let _py = py;
     // SAFETY: the GIL is held (`py`); only the address is taken, of a frame that runs until after
     // this function.
     let frame = unsafe { ffi::PyEval_GetFrame() } as usize;
-    let _restore = Restore(GRADIENT.replace((frame, source::current())));
+    let _restore = Restore(HERE.with(|here| here.gradient.replace((frame, source::current()))));
     function()
 }
 
@@ -185,58 +170,101 @@ pub fn last_instruction(py: Python<'_>) -> &Bound<'_, PyString> {
     intern!(py, "f_lasti")
 }
 
-/// What a frame is; of a user's, the number of its line, in which `call` was called.
-fn lookup(frame: &Bound<'_, PyAny>, call: CallId) -> Option<Seen> {
-    let pointer = frame.as_ptr().cast::<ffi::PyFrameObject>();
-    // SAFETY: `frame` is a frame object; the result is a new reference to its code object.
-    let code = unsafe {
-        let code = ffi::PyFrame_GetCode(pointer).cast::<ffi::PyObject>();
-        Bound::<PyAny>::from_owned_ptr_or_opt(frame.py(), code)?
-    };
-    let key = code.as_ptr() as usize;
-    let own = |known: &FxHashMap<usize, (Py<PyAny>, Code)>| match known.get(&key) {
-        Some((_, Code::Own(call))) => Some(*call),
-        _ => None,
-    };
-    let (last_key, last_at, last_source) = LAST.get();
-    if last_key != key
-        && let Some(own) = KNOWN.with_borrow(own)
-    {
-        return Some(Seen::Own(own));
-    }
-    // The line itself is found by reading the code object's table from its start: too slow to do
-    // each time.
-    let at = (place(frame), call);
-    if (last_key, last_at) == (key, at) {
-        return Some(Seen::User(last_source));
-    }
-    let seen = KNOWN.with_borrow_mut(|known| {
-        let (_, entry) = known.entry(key).or_insert_with(|| {
-            let file: String =
-                code.getattr("co_filename").and_then(|file| file.extract()).unwrap_or_default();
-            let packages = PACKAGES.read().unwrap_or_else(PoisonError::into_inner);
-            let own = packages.iter().any(|package| file.starts_with(package.as_str()));
-            let calls = CALLS.read().unwrap_or_else(PoisonError::into_inner);
-            let entry = if own {
-                Code::Own(calls.get(&key).copied().unwrap_or_default())
-            } else {
-                Code::User { file, lines: Default::default() }
-            };
-            (code.clone().unbind(), entry)
-        });
-        match entry {
-            Code::Own(own) => Seen::Own(*own),
-            Code::User { file, lines } => Seen::User(*lines.entry(at).or_insert_with(|| {
-                // SAFETY: `pointer` is a frame object; this only reads it.
-                let line = unsafe { ffi::PyFrame_GetLineNumber(pointer) };
-                source::intern_within(&format!("{file}:{line}"), call)
-            })),
+impl Here {
+    fn note(&self, py: Python<'_>) -> bool {
+        let found = self.find(py);
+        if let Some(source) = found {
+            LATEST.store(source.0, Ordering::Relaxed);
         }
-    });
-    if let Seen::User(source) = seen {
-        LAST.set((key, at, source));
+        self.is_foreign.set(found.is_none());
+        let latest = || match self.given.get() {
+            SourceId(0) => SourceId(LATEST.load(Ordering::Relaxed)),
+            given => given,
+        };
+        source::set(found.unwrap_or_else(latest));
+        found.is_none()
     }
-    Some(seen)
+
+    /// The line of the user's program that runs now, if one of the innermost 64 frames is the user's.
+    fn find(&self, py: Python<'_>) -> Option<SourceId> {
+        // SAFETY: the GIL is held (`py`); the result is borrowed from the running frame, or null.
+        let frame = unsafe { ffi::PyEval_GetFrame() };
+        if frame.is_null() {
+            return None;
+        }
+        // SAFETY: `frame` is a valid frame object for as long as its code runs, which it does now.
+        let mut frame =
+            unsafe { Bound::<PyAny>::from_borrowed_ptr(py, frame.cast::<ffi::PyObject>()) };
+        let (pass, of) = self.gradient.get();
+        let mut call = CallId::NONE;
+        for _ in 0..64 {
+            if frame.as_ptr() as usize == pass {
+                return Some(of);
+            }
+            match self.lookup(&frame, call)? {
+                Seen::User(source) => return Some(source),
+                // The outermost is the one that the user calls.
+                Seen::Own(own) if own != CallId::NONE => call = own,
+                Seen::Own(_) => {}
+            }
+            frame = caller(&frame)?;
+        }
+        None
+    }
+
+    /// What a frame is; of a user's, the number of its line, in which `call` was called.
+    fn lookup(&self, frame: &Bound<'_, PyAny>, call: CallId) -> Option<Seen> {
+        let pointer = frame.as_ptr().cast::<ffi::PyFrameObject>();
+        // SAFETY: `frame` is a frame object; the result is a new reference to its code object.
+        let code = unsafe {
+            let code = ffi::PyFrame_GetCode(pointer).cast::<ffi::PyObject>();
+            Bound::<PyAny>::from_owned_ptr_or_opt(frame.py(), code)?
+        };
+        let key = code.as_ptr() as usize;
+        let own = |known: &FxHashMap<usize, (Py<PyAny>, Code)>| match known.get(&key) {
+            Some((_, Code::Own(call))) => Some(*call),
+            _ => None,
+        };
+        let (last_key, last_at, last_source) = self.last.get();
+        if last_key != key
+            && let Some(own) = KNOWN.with_borrow(own)
+        {
+            return Some(Seen::Own(own));
+        }
+        // The line itself is found by reading the code object's table from its start: too slow to do
+        // each time.
+        let at = (place(frame), call);
+        if (last_key, last_at) == (key, at) {
+            return Some(Seen::User(last_source));
+        }
+        let seen = KNOWN.with_borrow_mut(|known| {
+            let (_, entry) = known.entry(key).or_insert_with(|| {
+                let file: String =
+                    code.getattr("co_filename").and_then(|file| file.extract()).unwrap_or_default();
+                let packages = PACKAGES.read().unwrap_or_else(PoisonError::into_inner);
+                let own = packages.iter().any(|package| file.starts_with(package.as_str()));
+                let calls = CALLS.read().unwrap_or_else(PoisonError::into_inner);
+                let entry = if own {
+                    Code::Own(calls.get(&key).copied().unwrap_or_default())
+                } else {
+                    Code::User { file, lines: Default::default() }
+                };
+                (code.clone().unbind(), entry)
+            });
+            match entry {
+                Code::Own(own) => Seen::Own(*own),
+                Code::User { file, lines } => Seen::User(*lines.entry(at).or_insert_with(|| {
+                    // SAFETY: `pointer` is a frame object; this only reads it.
+                    let line = unsafe { ffi::PyFrame_GetLineNumber(pointer) };
+                    source::intern_within(&format!("{file}:{line}"), call)
+                })),
+            }
+        });
+        if let Seen::User(source) = seen {
+            self.last.set((key, at, source));
+        }
+        Some(seen)
+    }
 }
 
 /// Names a folder whose lines are not the user's.

@@ -58,15 +58,18 @@ impl Changing {
             // The forking thread needs the lock, which this one may have.
             with_lock(|py| detached(py, || thread::sleep(PAUSE)));
         }
-        DEPTH.set(DEPTH.get() + 1);
+        DEPTH.with(|depth| depth.set(depth.get() + 1));
         Changing { _thread: PhantomData }
     }
 }
 
 impl Drop for Changing {
     fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
-        if DEPTH.get() == 0 {
+        let left = DEPTH.with(|depth| {
+            depth.set(depth.get() - 1);
+            depth.get()
+        });
+        if left == 0 {
             CHANGING.fetch_sub(1, Ordering::SeqCst);
         }
     }
@@ -90,7 +93,7 @@ fn before_fork(py: Python<'_>) {
     }
     let own = usize::from(DEPTH.get() > 0);
     // Until the fork is over, this thread waits for nobody: it may be in the midst of any Python code.
-    DEPTH.set(DEPTH.get() + 1);
+    DEPTH.with(|depth| depth.set(depth.get() + 1));
     FORKING.fetch_add(1, Ordering::SeqCst);
     py.detach(|| {
         while CHANGING.load(Ordering::SeqCst) > own {
@@ -107,14 +110,14 @@ fn after_fork_in_parent(py: Python<'_>) {
     }
     py.detach(gt::drivers::embedded::fork::release_all);
     FORKING.fetch_sub(1, Ordering::SeqCst);
-    DEPTH.set(DEPTH.get() - 1);
+    DEPTH.with(|depth| depth.set(depth.get() - 1));
 }
 
 #[pyfunction]
 fn after_fork_in_child() {
     FORKING.store(0, Ordering::SeqCst);
     if !is_in_engine() {
-        DEPTH.set(DEPTH.get() - 1);
+        DEPTH.with(|depth| depth.set(depth.get() - 1));
     }
     // Other threads, which may have been about to wait for the fork, are not here.
     CHANGING.store(usize::from(DEPTH.get() > 0), Ordering::SeqCst);

@@ -23,9 +23,7 @@ static LATEST: AtomicU64 = AtomicU64::new(0);
 /// Notes who issues what follows on this thread: the line, and the signal. Gradients are computed under
 /// the signal for gradients of the scope that the backward pass is called in.
 pub fn note(py: Python<'_>) {
-    source::give(SourceId(0));
-    source::note(py);
-    if source::is_foreign() {
+    if source::note_anew(py) {
         let latest = LATEST.load(Ordering::Relaxed);
         let (signal, backward) = ((latest >> 32) as u32, latest as u32);
         signal::follow(Scope { signal, backward, compiled: 0 });
@@ -62,15 +60,11 @@ fn note_index(torch: &Torch, given: &Bound<'_, PyAny>) -> PyResult<()> {
         return Ok(());
     }
     let view = dlpack::view(given)?;
-    if view.code.dtype().is_ok_and(is_index) && view.device.kind == CLUSTER {
+    let is_index = view.code.dtype().is_ok_and(|of| matches!(of, DType::I64 | DType::I32));
+    if is_index && view.device.kind == CLUSTER {
         note_storage(view.data as usize);
     }
     Ok(())
-}
-
-/// Whether tensors of a dtype are indices.
-pub fn is_index(dtype: DType) -> bool {
-    matches!(dtype, DType::I64 | DType::I32)
 }
 
 /// The same of the storage at an address, which holds whole numbers.

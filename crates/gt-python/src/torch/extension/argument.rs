@@ -49,6 +49,11 @@ pub struct Argument {
 }
 
 impl Argument {
+    /// Whether it is a tensor on the cluster that may hold indices.
+    pub fn is_index(&self) -> bool {
+        INDICES.contains(&self.dtype) && self.kind == Kind::Tensor && self.device == CLUSTER
+    }
+
     fn lengths(&self, first: *const i64) -> &[i64] {
         if self.kind != Kind::Tensor || self.count == 0 {
             return &[];
@@ -116,6 +121,9 @@ const DTYPES: [(u8, DType); 12] = [
     (11, DType::Bool),
     (15, DType::BF16),
 ];
+
+/// PyTorch's numbers of the dtypes that indices have: int32 and int64.
+const INDICES: [u8; 2] = [3, 4];
 
 /// GT's dtype for PyTorch's number of one.
 pub fn dtype(number: u8) -> Option<DType> {

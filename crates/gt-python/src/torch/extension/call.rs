@@ -68,13 +68,8 @@ impl<'a> Call<'a> {
 
     /// Notes which line uses its indices.
     pub fn note_indices(&self) {
-        for given in self.arguments {
-            if given.kind == Kind::Tensor
-                && given.device == CLUSTER
-                && argument::dtype(given.dtype).is_some_and(caller::is_index)
-            {
-                caller::note_storage(given.address);
-            }
+        for given in self.arguments.iter().filter(|given| given.is_index()) {
+            caller::note_storage(given.address);
         }
     }
 

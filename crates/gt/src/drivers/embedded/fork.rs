@@ -35,14 +35,14 @@ pub struct InEngine {
 impl InEngine {
     pub fn enter() -> InEngine {
         register();
-        DEPTH.set(DEPTH.get() + 1);
+        DEPTH.with(|depth| depth.set(depth.get() + 1));
         InEngine { _thread: PhantomData }
     }
 }
 
 impl Drop for InEngine {
     fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
+        DEPTH.with(|depth| depth.set(depth.get() - 1));
         if DEPTH.get() == 0 && IS_COPY.load(Ordering::Relaxed) {
             // SAFETY: it may be called anywhere, and does not come back.
             unsafe { libc::_exit(0) };

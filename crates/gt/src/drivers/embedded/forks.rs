@@ -48,13 +48,13 @@ pub struct Inside(());
 
 /// Exempts this thread's calls from waiting for forks, as a [`Gate`] guards it.
 pub fn stay_inside() -> Inside {
-    DEPTH.set(DEPTH.get() + 1);
+    DEPTH.with(|depth| depth.set(depth.get() + 1));
     Inside(())
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
+        DEPTH.with(|depth| depth.set(depth.get() - 1));
     }
 }
 
