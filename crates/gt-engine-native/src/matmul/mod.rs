@@ -1,16 +1,18 @@
 //! Matrix products: floats by gemm, which takes operands of any strides as they are.
 
 mod product;
+mod vector;
 
 use gt_ir::instruction::Operands;
 use gt_ir::{Attributes, Meta, Shape};
 use gt_worker::EngineError;
+use smallvec::SmallVec;
 
 use self::product::{is_better_turned, large, product};
 use crate::cast;
 use crate::copy::Loops;
 use crate::element::{Number, compute_dtype, with_number};
-use crate::small::Strided;
+use crate::small::{self, Strided};
 use crate::table::tensor;
 use crate::tensor::{Tensor, broadcast_strides};
 use crate::threads::{Shared, Threads};
@@ -23,6 +25,10 @@ const PARALLEL: usize = 1 << 20;
 /// holds up little.
 const PIECE: usize = 1 << 22;
 const PIECES: usize = 8;
+
+/// Results of up to so many elements gemm sums in another order where both operands are runs along the
+/// depth.
+const BY_DEPTH: usize = 256;
 
 /// A matrix is copied into rows if it is multiplied with so many rows or columns.
 const TURNED: usize = 128;
@@ -74,8 +80,11 @@ pub fn matmul(
     let left = cast::to(threads, tensor(&mut operands, 0)?, dtype)?;
     let right = cast::to(threads, tensor(&mut operands, 1)?, dtype)?;
     let mut out = Uninit::new(Meta::new(dtype, output.shape))?;
-    let (left, right) = fold_batch(left, right);
+    let left = forwards(threads, left, 1)?;
+    let right = forwards(threads, right, 2)?;
+    let (left, right) = fold_batch(threads, left, right)?;
     let (left, right) = in_rows(threads, left, right)?;
+    let (left, right) = not_both_by_depth(threads, left, right)?;
     if output.shape.numel() > 0 {
         with_number!(dtype, T => all::<T>(threads, &left, &right, &mut out));
     }
@@ -83,16 +92,29 @@ pub fn matmul(
     cast::to(threads, unsafe { out.finish() }, output.dtype)
 }
 
-/// A batch of matrices times one matrix is one taller matrix times it.
-fn fold_batch(left: Tensor, right: Tensor) -> (Tensor, Tensor) {
+/// A matrix, copied if it lies backwards along the axis that is summed over, so many from the last:
+/// gemm would sum backwards.
+fn forwards(threads: &mut Threads, x: Tensor, axis: usize) -> Result<Tensor, EngineError> {
+    let is_backwards = x.strides()[x.shape().rank() - axis] < 0;
+    if is_backwards { x.contiguous_with(threads) } else { Ok(x) }
+}
+
+/// A batch of matrices times one matrix is one taller matrix times it: always, so that the order of
+/// sums follows from the shapes.
+fn fold_batch(
+    threads: &mut Threads,
+    left: Tensor,
+    right: Tensor,
+) -> Result<(Tensor, Tensor), EngineError> {
     let rank = left.shape().rank();
-    if rank == 2 || right.shape().rank() > 2 || !left.is_contiguous() {
-        return (left, right);
+    if rank == 2 || right.shape().rank() > 2 {
+        return Ok((left, right));
     }
+    let left = left.contiguous_with(threads)?;
     let depth = left.shape().dims()[rank - 1];
     let rows = left.shape().dims()[..rank - 1].iter().product();
     let tall = Shape::new(&[rows, depth]).expect("a reshape of a shape");
-    (left.with_shape(tall), right)
+    Ok((left.with_shape(tall), right))
 }
 
 /// Matrices whose columns are runs, copied into rows where that is little beside the product: gemm
@@ -117,6 +139,32 @@ fn in_rows(
     let depth = left.shape()[left.shape().rank() - 1];
     let left = if columns < depth { left } else { turn(threads, left, columns)? };
     Ok((left, right))
+}
+
+/// Where gemm would sum a small result in another order, as both operands are runs along the depth, the
+/// smaller one is copied so that it is not.
+fn not_both_by_depth(
+    threads: &mut Threads,
+    left: Tensor,
+    right: Tensor,
+) -> Result<(Tensor, Tensor), EngineError> {
+    let is_run = |x: &Tensor, axis: usize| x.strides()[x.shape().rank() - axis] == 1;
+    let rows = left.shape()[left.shape().rank() - 2];
+    let (depth, columns) =
+        (right.shape()[right.shape().rank() - 2], right.shape()[right.shape().rank() - 1]);
+    let is_summed_so = rows.min(columns) > 1
+        && rows * columns <= BY_DEPTH
+        && !left.dtype().is_exact()
+        && !small::is_small(rows, depth, columns);
+    if !is_summed_so || !is_run(&left, 1) || !is_run(&right, 2) {
+        return Ok((left, right));
+    }
+    if columns <= rows {
+        return Ok((left, right.contiguous_with(threads)?));
+    }
+    let rank = left.shape().rank();
+    let order: SmallVec<[usize; 8]> = (0..rank - 2).chain([rank - 1, rank - 2]).collect();
+    Ok((left.permute(&order).contiguous_with(threads)?.permute(&order), right))
 }
 
 /// Multiplies all matrices of the batch; writes every element of the output.
@@ -226,7 +274,7 @@ unsafe fn split<T: Number>(
 /// The least rows or columns of a part, so that its elements are summed as those of the whole: gemm
 /// takes another order for results of up to 256 elements, and of up to 64 rows and columns.
 fn least_part(length: usize, other: usize) -> usize {
-    let least = 256 / other.max(1) + 1;
+    let least = BY_DEPTH / other.max(1) + 1;
     let least = if length > 64 { least.max(65) } else { least };
     least.next_multiple_of(16)
 }

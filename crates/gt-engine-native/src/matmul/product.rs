@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use gemm::Parallelism;
 use gt_ir::DType;
 
+use super::vector::{self, is_by_vector};
 use super::{Lengths, Matrix, TURNED};
 use crate::buffer::Buffer;
 use crate::element::Number;
@@ -50,6 +51,10 @@ pub(super) unsafe fn large<T: Number>(
     is_turned: bool,
 ) {
     let Lengths { rows, depth, columns } = lengths;
+    if is_by_vector::<T>(lengths) {
+        // SAFETY: the caller's promise.
+        return unsafe { vector::multiply(lengths, a, b, out, pitch) };
+    }
     if !T::DTYPE.is_exact() && depth > 0 {
         if is_turned && let Ok(buffer) = Buffer::new(rows * columns * size_of::<T>()) {
             let turned = buffer.data().cast::<T>();
@@ -143,7 +148,9 @@ unsafe fn multiply_as<G: Copy + 'static, T: Number>(
             b.row,
             zero,
             one,
-            false,
+            // The output is not read, so that it need not be conjugated. But gemm then has one way to
+            // sum complex numbers, whatever the strides.
+            true,
             false,
             false,
             Parallelism::None,

@@ -81,12 +81,22 @@ impl Machine {
         output
     }
 
+    /// The first of an operation's results.
     pub fn run(
         &mut self,
         operation: &'static Operation,
         operands: &[Operand<TensorId>],
         attributes: &Attributes,
     ) -> TensorId {
+        self.run_all(operation, operands, attributes)[0]
+    }
+
+    pub fn run_all(
+        &mut self,
+        operation: &'static Operation,
+        operands: &[Operand<TensorId>],
+        attributes: &Attributes,
+    ) -> Vec<TensorId> {
         let output = self.id();
         let metas: Vec<Operand<Meta>> =
             operands.iter().map(|operand| operand.map(|id| self.metas[id])).collect();
@@ -95,9 +105,11 @@ impl Machine {
         let anything = || [Meta::new(DType::F32, Shape::SCALAR)].into_iter().collect();
         let results: Results = results.unwrap_or_else(|_| anything());
         self.metas.insert(output, results[0]);
+        let mut outputs = vec![output];
         for meta in &results[1..] {
             let further = self.id();
             self.metas.insert(further, *meta);
+            outputs.push(further);
         }
         self.handle(WorkerCommand::Run(Arc::new(Instruction {
             operation,
@@ -108,7 +120,7 @@ impl Machine {
             source: SourceId::default(),
             signal: 0,
         })));
-        output
+        outputs
     }
 
     pub fn fetch(&mut self, tensor: TensorId) -> Result<TensorData, Failure> {

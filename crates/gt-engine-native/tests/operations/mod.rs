@@ -1,5 +1,6 @@
 //! Every operation of the instruction set, on every one of its samples, against plain loops.
 
+mod bits;
 mod edges;
 mod indices;
 mod machine;

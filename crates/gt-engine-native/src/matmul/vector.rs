@@ -1,0 +1,194 @@
+//! Products of a matrix and a vector, whose sums have one order, however the matrix lies in memory:
+//! each element of the result is the fold of a row's products with the vector ([`fold::rows_beside`]).
+//!
+//! A matrix whose rows are runs (a transposed weight) is folded row by row. One whose columns are
+//! runs is folded a strip of columns at a time, the lanes of all of them side by side; any other is
+//! copied a row at a time.
+
+use std::borrow::Cow;
+
+use gt_ir::DType;
+
+use super::{Lengths, Matrix};
+use crate::element::{Complex, Number};
+use crate::fold::{self, Fold, Sum};
+use crate::simd::vectorized;
+
+/// Rows of the result that are summed side by side: their lanes stay in the caches.
+const STRIP: usize = 512;
+/// Rows that are folded at once.
+const BESIDE: usize = 4;
+
+/// Whether a product is one of a matrix and a vector of numbers whose sums depend on their order.
+pub(super) fn is_by_vector<T: Number>(lengths: Lengths) -> bool {
+    (lengths.rows == 1 || lengths.columns == 1) && lengths.depth > 0 && !T::DTYPE.is_exact()
+}
+
+/// One product with a vector, into rows that are `pitch` elements apart; writes every element.
+///
+/// # Safety
+/// The matrices can be read in these lengths. `out` has room for such rows, which overlap with
+/// neither and nobody else looks at. [`is_by_vector`] holds.
+pub(super) unsafe fn multiply<T: Number>(
+    lengths: Lengths,
+    a: Matrix<T>,
+    b: Matrix<T>,
+    out: *mut T,
+    pitch: usize,
+) {
+    let Lengths { rows, depth, columns } = lengths;
+    let turned = Matrix { first: b.first, row: b.column, column: b.row };
+    let (matrix, count, vector, step, pitch) = match columns {
+        1 => (a, rows, b, b.row, pitch),
+        _ => (turned, columns, a, a.column, 1),
+    };
+    // SAFETY: the caller's promise: the vector has as many elements as the depth.
+    let vector = unsafe { run::<T>(vector.data(), depth, step) };
+    // SAFETY: the caller's promise; each type is laid out as itself.
+    unsafe {
+        match T::DTYPE {
+            DType::F64 => each::<T, f64>(matrix, &vector, out, [count, pitch]),
+            DType::C64 => each::<T, Complex<f32>>(matrix, &vector, out, [count, pitch]),
+            DType::C128 => each::<T, Complex<f64>>(matrix, &vector, out, [count, pitch]),
+            _ => each::<T, f32>(matrix, &vector, out, [count, pitch]),
+        }
+    }
+}
+
+/// The elements of a vector side by side, copied if they are not so in memory.
+///
+/// # Safety
+/// So many elements can be read at the step given, for as long as the result lives.
+unsafe fn run<'a, T: Number>(first: *const T, length: usize, step: isize) -> Cow<'a, [T]> {
+    if step == 1 || length == 1 {
+        // SAFETY: the caller's promise.
+        return Cow::Borrowed(unsafe { std::slice::from_raw_parts(first, length) });
+    }
+    // SAFETY: the caller's promise, for each index below the length.
+    Cow::Owned((0..length as isize).map(|index| unsafe { *first.offset(index * step) }).collect())
+}
+
+/// Each row of a matrix times the vector, as numbers of type `N`, into results that are `pitch`
+/// elements apart.
+///
+/// # Safety
+/// As many rows of as many elements as the vector can be read, and as many results written, which
+/// overlap with nothing and nobody else looks at. T and N are one type.
+unsafe fn each<T: Number, N: Number>(
+    matrix: Matrix<T>,
+    vector: &[T],
+    out: *mut T,
+    [count, pitch]: [usize; 2],
+) where
+    Sum: Fold<N>,
+{
+    let (first, vector) = (matrix.data().cast::<N>(), bytemuck::cast_slice::<T, N>(vector));
+    let (depth, out) = (vector.len(), out.cast::<N>());
+    let is_by_columns = matrix.row == 1 && matrix.column > 1 && count > 1;
+    // SAFETY: the caller's promise, for every row below the count, and for the memory from a strip's
+    // first element to its last one.
+    unsafe {
+        if is_by_columns {
+            let mut totals = [Sum::START_TOTAL; STRIP];
+            for start in (0..count).step_by(STRIP) {
+                let totals = &mut totals[..STRIP.min(count - start)];
+                let length = (depth - 1) * matrix.column as usize + totals.len();
+                let strip = std::slice::from_raw_parts(first.add(start), length);
+                let stride = matrix.column as usize;
+                fold::rows_side_by_side::<N, Sum>(
+                    strip,
+                    stride,
+                    depth,
+                    totals,
+                    #[inline(always)]
+                    |k, x| x.times(vector[k]),
+                );
+                for (index, total) in totals.iter().enumerate() {
+                    out.add((start + index) * pitch).write(Sum::finish(*total, depth));
+                }
+            }
+            return;
+        }
+        let row =
+            |index: usize| run(first.offset(index as isize * matrix.row), depth, matrix.column);
+        let whole = count - count % BESIDE;
+        for start in (0..whole).step_by(BESIDE) {
+            let rows: [_; BESIDE] = std::array::from_fn(|index| row(start + index));
+            let totals = beside::<N, BESIDE>(rows.each_ref().map(|row| &**row), vector);
+            for (index, total) in totals.into_iter().enumerate() {
+                out.add((start + index) * pitch).write(Sum::finish(total, depth));
+            }
+        }
+        for index in whole..count {
+            let [total] = beside::<N, 1>([&row(index)], vector);
+            out.add(index * pitch).write(Sum::finish(total, depth));
+        }
+    }
+}
+
+fn beside<T: Number, const N: usize>(rows: [&[T]; N], vector: &[T]) -> [<Sum as Fold<T>>::Total; N]
+where
+    Sum: Fold<T>,
+{
+    vectorized(
+        #[inline(always)]
+        || {
+            fold::rows_beside::<T, Sum, N>(
+                rows,
+                vector,
+                #[inline(always)]
+                |x, y| x.times(y),
+            )
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::threads::Shared;
+
+    /// The product of a matrix of `count` rows that lies as given: where its elements are follows from
+    /// the steps to the next row and column.
+    fn product(count: usize, depth: usize, [row, column]: [usize; 2]) -> Vec<f32> {
+        let mut memory = vec![f32::NAN; count * row.max(1) + depth * column.max(1) + count * depth];
+        let number = |index: usize| ((index * 7919 + 13) % 1009) as f32 / 1009.0 - 0.5;
+        for i in 0..count {
+            for k in 0..depth {
+                memory[i * row + k * column] = number(i * depth + k);
+            }
+        }
+        let vector: Vec<f32> = (0..depth).map(|k| number(k * 3 + 1)).collect();
+        let mut out = vec![f32::NAN; count];
+        let matrix = |x: &[f32], row: usize, column: usize| Matrix {
+            first: Shared::new(x.as_ptr().cast_mut()),
+            row: row as isize,
+            column: column as isize,
+        };
+        let lengths = Lengths { rows: count, depth, columns: 1 };
+        let (a, b) = (matrix(&memory, row, column), matrix(&vector, 1, 1));
+        // SAFETY: the memory has every element at these steps.
+        unsafe { multiply(lengths, a, b, out.as_mut_ptr(), 1) };
+        let mut other = vec![f32::NAN; count];
+        let lengths = Lengths { rows: 1, depth, columns: count };
+        let (a, b) = (matrix(&vector, 1, 1), matrix(&memory, column, row));
+        // SAFETY: as above; the matrix on the right is the same one, transposed.
+        unsafe { multiply(lengths, a, b, other.as_mut_ptr(), 1) };
+        assert_eq!(out, other, "from the left as from the right");
+        out
+    }
+
+    #[test]
+    fn the_sums_do_not_depend_on_the_steps() {
+        for count in [1, 2, 255, 256, 300] {
+            for depth in [1, 63, 64, 100, 700, 4096, 4500] {
+                let by_rows = product(count, depth, [depth, 1]);
+                let (by_columns, apart) = ([1, count.max(2)], [2 * depth, 2]);
+                assert_eq!(product(count, depth, by_columns), by_rows, "{count} x {depth}");
+                assert_eq!(product(count, depth, apart), by_rows, "{count} x {depth}, apart");
+            }
+        }
+        let long = product(3, 140_000, [140_000, 1]);
+        assert_eq!(product(3, 140_000, [1, 3]), long, "several pieces");
+    }
+}
