@@ -117,3 +117,12 @@ def test_the_host_computes_where_it_is_asked_to(fallback):
         assert done.stderr.count(f"gt.torch: {name} is computed on the host") == 1, done
     else:
         assert f"NotImplementedError: {name} (default) is not an operation" in done.stderr, done
+
+
+def test_nested_tensors_are_refused_and_jagged_ones_work():
+    parts = [torch.ones(n, 3, device="cluster", requires_grad=True) for n in (2, 4)]
+    with pytest.raises(RuntimeError, match="no nested tensors of layout torch.strided"):
+        torch.nested.as_nested_tensor(parts)
+    jagged = torch.nested.as_nested_tensor(parts, layout=torch.jagged)
+    jagged.values().sum().backward()
+    assert parts[1].grad.sum().item() == 12.0

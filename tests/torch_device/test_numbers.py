@@ -265,3 +265,31 @@ def test_views_of_views():
             host.as_strided(sizes, strides, offset)
         with pytest.raises(RuntimeError):
             here.as_strided(sizes, strides, offset)
+
+
+def test_a_scale_stays_finite():
+    scaler = torch.amp.GradScaler("cluster", growth_interval=1)
+    weight = torch.ones(2, device="cluster", requires_grad=True)
+    optimizer = torch.optim.SGD([weight], 0.0)
+    for _ in range(150):
+        optimizer.zero_grad()
+        scaler.scale((weight * 1e-3).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert scaler.get_scale() == 2.0**127
+
+
+# PyTorch's own use of what it deprecates.
+@pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
+@pytest.mark.parametrize("source", ["cpu", "cluster"])
+@pytest.mark.parametrize("target", ["cpu", "cluster"])
+def test_tangents_are_copied_between_devices(source, target):
+    from torch.autograd import forward_ad
+
+    with forward_ad.dual_level():
+        tangent = torch.full((3,), 2.0, device=source)
+        x = forward_ad.make_dual(torch.ones(3, device=source), tangent)
+        y = torch.zeros(3, device=target)
+        y.copy_(x * 3)
+        for of in (y, (x * 3).to(target)):
+            assert forward_ad.unpack_dual(of).tangent.tolist() == [6.0] * 3

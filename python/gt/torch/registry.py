@@ -19,7 +19,7 @@ from torch._decomp import decomposition_table as _DECOMPOSITIONS
 
 import gt
 from gt._gt import primitives, torch_device
-from gt.torch import extension, fallback, kernels
+from gt.torch import extension, fallback, kernels, layouts
 from gt.torch.kernels import KERNELS, OPTIONS, RAW, attention, memory
 
 #: Where GT keeps functions, by how PyTorch's operators begin.
@@ -50,8 +50,19 @@ def register_all() -> None:
     else:
         _register(found)
     attention.register()
+    nested = _library("aten", "IMPL")
+    for name in ("_nested_tensor_from_tensor_list", "_nested_view_from_buffer"):
+        nested.impl(name, _refuse_nested, "AutogradPrivateUse1")
     rest = _library("_", "IMPL")
     rest.fallback(fallback.run, _KEY)
+
+
+def _refuse_nested(*_args: Any, **_kwargs: Any) -> Any:
+    """Refuse tensors of the nested layout: PyTorch aborts where it asks for their sizes."""
+    raise RuntimeError(
+        "the device cluster has no nested tensors of layout torch.strided\n"
+        "  hint: layout=torch.jagged gives one that it has, and pad_sequence a plain one"
+    )
 
 
 def _register(found: dict[str, Callable[..., Any]]) -> None:
@@ -135,10 +146,13 @@ def kernel_of(name: str) -> Callable[..., Any] | None:
     is_first = written and not written[0].kwarg_only
     writes = "first" if is_first else [of.name for of in written] or None
     options = {
-        "pointwise": torch.Tag.pointwise in operator.tags,
+        "pointwise": torch.Tag.pointwise in operator.tags
+        and name.partition(".")[0] not in layouts.RULES,
         "operation": _primitive(operator, function),
         **OPTIONS.get(function, {}),
     }
+    if not (options["pointwise"] or written):
+        options["layout"] = layouts.rule_of(operator, name)
     return torch_device.Kernel(operator._schema.name, function, writes=writes, **options)
 
 

@@ -116,9 +116,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
             )));
         }
         let place = place(&view)?;
-        if self.kernel.pointwise {
-            self.operands.layouts.push(place.strided);
-        }
+        self.operands.layouts.push(place.strided);
         let mut tensor = place.read(py)?;
         session::ready(py, &tensor)?;
         if is_conjugate(given, &place)? {

@@ -17,7 +17,7 @@ use super::dlpack::{self, CLUSTER};
 use super::exchange::{Place, make, place};
 use super::operands::Operands;
 use super::programs::Programs;
-use super::results::Results;
+use super::results::{Orders, Results};
 use super::side::{TORCH, Torch};
 use crate::error::IntoPython;
 use crate::{convert, session};
@@ -29,8 +29,10 @@ pub struct Kernel {
     function: Py<PyAny>,
     /// The operation that the function issues, where it takes tensors and numbers alone.
     operation: Option<&'static Operation>,
-    /// Whether results lie in memory as the first operand of their shape does.
+    /// Whether results lie in memory as those of PyTorch's elementwise loops do.
     pub pointwise: bool,
+    /// Tells in which order the axes of each result lie in memory, for other operators.
+    layout: Option<Py<PyAny>>,
     /// How many axes each operand has to have for the operation to be issued at once.
     rank: Option<usize>,
     /// Whether tensors of the host's may be among the operands.
@@ -55,10 +57,12 @@ enum Writes {
 impl Kernel {
     /// A kernel from a function of GT's.
     ///
-    /// `writes` is `"first"`, or the names of the arguments that results are written to.
+    /// `writes` is `"first"`, or the names of the arguments that results are written to. `layout` is
+    /// called with the arguments where an operand does not lie in row-major order, and gives the order
+    /// of each result's axes in memory, or None.
     #[new]
     #[allow(clippy::too_many_arguments, reason = "Python names them")]
-    #[pyo3(signature = (name, function, pointwise=false, writes=None, operation=None, mixed=false, rank=None, passes_numbers=false))]
+    #[pyo3(signature = (name, function, pointwise=false, writes=None, operation=None, mixed=false, rank=None, passes_numbers=false, layout=None))]
     fn new(
         name: Py<PyString>,
         function: Py<PyAny>,
@@ -68,6 +72,7 @@ impl Kernel {
         mixed: bool,
         rank: Option<usize>,
         passes_numbers: bool,
+        layout: Option<Py<PyAny>>,
     ) -> PyResult<Kernel> {
         let operation = operation.and_then(|name| {
             let found = ops::ALL.iter().copied().find(|operation| operation.name == name)?;
@@ -84,6 +89,7 @@ impl Kernel {
             function,
             operation,
             pointwise,
+            layout,
             rank,
             mixed,
             passes_numbers,
@@ -159,7 +165,10 @@ impl Kernel {
         }
         let results = self.results(py, &mut arguments)?;
         match &self.writes {
-            Writes::Nothing => results.into_torch(py, &arguments.operands),
+            Writes::Nothing => {
+                let orders = self.orders(py, &arguments.operands, args, kwargs)?;
+                results.into_torch(py, &arguments.operands, &orders)
+            }
             Writes::First => {
                 let first = args.get_item(0)?;
                 let place = place(&dlpack::view(&first)?)?;
@@ -199,6 +208,25 @@ pub fn is_conjugate(tensor: &Bound<'_, PyAny>, place: &Place) -> PyResult<bool> 
 }
 
 impl Kernel {
+    /// How results lie in memory.
+    fn orders(
+        &self,
+        py: Python<'_>,
+        operands: &Operands<'_, '_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Orders> {
+        if self.pointwise {
+            return Ok(Orders::Elementwise);
+        }
+        match &self.layout {
+            Some(layout) if operands.any_in_other_order() => {
+                layout.bind(py).call1((args, kwargs))?.extract().map(Orders::Given)
+            }
+            _ => Ok(Orders::Plain),
+        }
+    }
+
     /// What the function gives.
     fn results<'py>(
         &self,
@@ -257,6 +285,9 @@ impl Kernel {
         }
         if strongest > widest {
             // What a tensor of the host's without axes makes of the others, PyTorch says.
+            return Ok(None);
+        }
+        if self.layout.is_some() && operands.any_in_other_order() {
             return Ok(None);
         }
         if self.rank.is_some_and(|rank| !operands.are_batches(rank)) {

@@ -1,7 +1,8 @@
 //! The operands of a call: how they lie in memory, and the numbers of the host's among them.
 
-use gt::Tensor;
+use gt::ir::shape::MAX_RANK;
 use gt::tensor::strides::Strided;
+use gt::{Shape, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
@@ -40,25 +41,68 @@ impl<'a, 'py> Operands<'a, 'py> {
                 .all(|pair| pair[0].shape.dims()[..rank - 2] == pair[1].shape.dims()[..rank - 2])
     }
 
-    /// In which order the axes of a pointwise result lie in memory, if not in their own: in that of
-    /// the first operand with the result's shape.
+    /// Whether any of them does not lie in row-major order without gaps.
+    pub fn any_in_other_order(&self) -> bool {
+        self.layouts.iter().any(|layout| !layout.is_contiguous())
+    }
+
+    /// In which order the axes of an elementwise result lie in memory, if not in their own: as
+    /// PyTorch's `TensorIterator` orders them, by the operands' strides.
     pub fn order(&self, result: &Tensor) -> Option<SmallVec<[i64; 8]>> {
-        let shape = result.shape();
-        let first = self.layouts.iter().find(|layout| layout.shape == shape)?;
-        if first.is_contiguous() {
+        if !self.any_in_other_order() {
             return None;
         }
-        let mut order: SmallVec<[i64; 8]> = (0..shape.rank() as i64).collect();
-        // Axes of length 1 and expanded ones say nothing; they stay where they are.
-        for end in (1..order.len()).rev() {
-            for at in 0..end {
-                let (left, right) = (order[at] as usize, order[at + 1] as usize);
-                let says = |axis: usize| shape[axis] != 1 && first.strides[axis] != 0;
-                if says(left) && says(right) && first.strides[left] < first.strides[right] {
-                    order.swap(at, at + 1);
+        let shape = result.shape();
+        let fits = |layout: &&Strided| is_broadcast(layout, &shape);
+        let operands: SmallVec<[[i64; MAX_RANK]; 4]> =
+            self.layouts.iter().filter(fits).map(|layout| broadcast(layout, &shape)).collect();
+        // The first operand that has different steps along two axes says which of them is inside.
+        let is_inside = |left: usize, right: usize| {
+            for strides in &operands {
+                match (strides[left], strides[right]) {
+                    (0, _) | (_, 0) => {}
+                    (inner, outer) if inner != outer => return Some(inner < outer),
+                    _ if shape[left] > shape[right] => return Some(false),
+                    _ => {}
+                }
+            }
+            None
+        };
+        // From the innermost axis to the outermost one.
+        let mut inner: SmallVec<[usize; 8]> = (0..shape.rank()).rev().collect();
+        for end in 1..inner.len() {
+            let mut moved = end;
+            for at in (0..end).rev() {
+                match is_inside(inner[at], inner[moved]) {
+                    Some(true) => break,
+                    Some(false) => {
+                        inner.swap(at, moved);
+                        moved = at;
+                    }
+                    None => {}
                 }
             }
         }
+        let order: SmallVec<[i64; 8]> = inner.iter().rev().map(|&axis| axis as i64).collect();
         (!order.is_sorted()).then_some(order)
     }
+}
+
+/// Whether a tensor that lies so is broadcast to a shape.
+fn is_broadcast(layout: &Strided, shape: &Shape) -> bool {
+    let own = layout.shape.dims();
+    own.len() <= shape.rank()
+        && own.iter().rev().zip(shape.dims().iter().rev()).all(|(own, to)| *own == 1 || own == to)
+}
+
+/// The steps along the axes of the shape that it is broadcast to.
+fn broadcast(layout: &Strided, shape: &Shape) -> [i64; MAX_RANK] {
+    let mut strides = [0; MAX_RANK];
+    let first = shape.rank() - layout.shape.rank();
+    for (axis, &length) in layout.shape.iter().enumerate() {
+        if length == shape[first + axis] {
+            strides[first + axis] = layout.strides[axis];
+        }
+    }
+    strides
 }

@@ -31,6 +31,16 @@ pub enum Item<T = Tensor> {
     Number(i64),
 }
 
+/// In which order the axes of results lie in memory.
+pub enum Orders {
+    /// Row-major.
+    Plain,
+    /// As the operands say.
+    Elementwise,
+    /// That of each result, or its own.
+    Given(Vec<Option<Vec<i64>>>),
+}
+
 /// Which of a function's results are tensors, and what the others are.
 pub enum Form {
     One,
@@ -127,15 +137,36 @@ impl<'py> Results<'py> {
         self,
         py: Python<'py>,
         operands: &Operands<'_, 'py>,
+        orders: &Orders,
     ) -> PyResult<Bound<'py, PyAny>> {
+        self.in_order(py, operands, orders, &mut 0)
+    }
+
+    /// As PyTorch's; `at` counts the tensors.
+    fn in_order(
+        self,
+        py: Python<'py>,
+        operands: &Operands<'_, 'py>,
+        orders: &Orders,
+        at: &mut usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let each = |of: Results<'py>, at: &mut usize| of.in_order(py, operands, orders, at);
         match self {
             Results::One(tensor) => {
-                let order = operands.order(&tensor);
+                let order = match orders {
+                    Orders::Plain => None,
+                    Orders::Elementwise => operands.order(&tensor),
+                    Orders::Given(all) => {
+                        let given = all.get(*at).and_then(Option::as_deref);
+                        given.map(SmallVec::from_slice)
+                    }
+                };
+                *at += 1;
                 make(py, &tensor, order.as_deref())
             }
             Results::Several(items) => {
                 let items = items.into_iter().map(|item| match item {
-                    Item::Tensor(tensor) => Results::One(tensor).into_torch(py, operands),
+                    Item::Tensor(tensor) => each(Results::One(tensor), at),
                     Item::None => Ok(py.None().into_bound(py)),
                     Item::Number(number) => Ok(number.into_pyobject(py)?.into_any()),
                 });
@@ -143,8 +174,7 @@ impl<'py> Results<'py> {
             }
             Results::Other(other) => {
                 let Some(items) = items_of(&other) else { return Ok(other) };
-                let items =
-                    items.into_iter().map(|item| Results::of(item).into_torch(py, operands));
+                let items = items.into_iter().map(|item| each(Results::of(item), at));
                 Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
             }
         }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import torch
+
 import gt
 from gt.nn import functional as F
-from gt.torch.kernels import kernel
+from gt.torch.kernels import kernel, raw
 from gt.torch.kernels.tape import vjp, vjp_of_first
+from gt.torch.layouts import CHANNELS_LAST, is_channels_last
 
 _PLAIN = (None, F.conv1d, F.conv2d, F.conv3d)
 _TRANSPOSED = (None, F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)
@@ -23,6 +26,27 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
         return _PLAIN[axes](input, weight, bias, stride, padding, dilation, groups)
     more = _each(output_padding, axes)
     return _TRANSPOSED[axes](input, weight, bias, stride, padding, more, groups, dilation)
+
+
+#: PyTorch's own kernel, which looks at the arguments and calls the one above.
+_OF_PYTORCH = torch._C.DispatchKeySet(torch._C.DispatchKey.CompositeExplicitAutograd)
+
+
+@raw("convolution")
+def convolution_in_order(input, weight, *how):
+    """Convolve; the result is channels last where the image or the weight is, as on the CPU."""
+    made = torch.ops.aten.convolution.default.redispatch(_OF_PYTORCH, input, weight, *how)
+    if input.is_contiguous() and weight.is_contiguous():
+        return made
+    if not (_is_channels_last(input) or _is_channels_last(weight)):
+        return made
+    if made.ndim == 3:
+        return made.unsqueeze(2).contiguous(memory_format=torch.channels_last).squeeze(2)
+    return made.contiguous(memory_format=CHANNELS_LAST[made.ndim])
+
+
+def _is_channels_last(tensor):
+    return is_channels_last(tensor.unsqueeze(2) if tensor.ndim == 3 else tensor)
 
 
 @kernel("convolution_backward_overrideable")

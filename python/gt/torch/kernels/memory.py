@@ -275,6 +275,12 @@ def set_(self: torch.Tensor) -> torch.Tensor:
     return resize_(self, [0])
 
 
+@raw("is_same_size")
+def is_same_size(self: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors, which may be on two devices, have one shape."""
+    return self.shape == other.shape
+
+
 @raw("is_set_to")
 def is_set_to(self: torch.Tensor, tensor: torch.Tensor) -> bool:
     """Whether two tensors show the same elements of one storage."""

@@ -31,7 +31,9 @@ def update_scale(
     steps = torch.where(overflowed, 0, growth_tracker + 1)
     grows = steps == growth_interval
     factor = torch.where(overflowed, scale_backoff_factor, 1.0)
-    self.mul_(torch.where(grows, scale_growth_factor, factor))
+    scale = self * torch.where(grows, scale_growth_factor, factor)
+    # A scale that has become infinite would make every later step overflow.
+    self.copy_(torch.where(torch.isfinite(scale), scale, self))
     growth_tracker.copy_(torch.where(grows, 0, steps))
     return self
 
