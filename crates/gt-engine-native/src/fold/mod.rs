@@ -1,13 +1,9 @@
 //! Folding elements into one: the ways to fold, and in [`order`] the loops under every reduction.
 
-mod beside;
 pub mod order;
-mod strip;
 
 use crate::element::{Bool, Complex, Element, Number};
-pub use beside::rows_beside;
 pub use order::*;
-pub use strip::rows_side_by_side;
 
 /// A way to fold elements. A block of them is folded in their own type, which is fast; blocks
 /// are folded in `Total`, which loses no digits.

@@ -154,7 +154,7 @@ fn push_chunks<T: Number, const N: usize>(
 }
 
 #[inline(always)]
-pub(super) fn fold_lanes<T: Number>(mut lanes: [T; LANES], push: impl Fn(T, T) -> T) -> T {
+fn fold_lanes<T: Number>(mut lanes: [T; LANES], push: impl Fn(T, T) -> T) -> T {
     let mut width = LANES / 2;
     while width > 0 {
         for i in 0..width {

@@ -9,6 +9,7 @@ use gt_worker::EngineError;
 use smallvec::SmallVec;
 
 use self::product::{is_better_turned, large, product};
+use self::vector::is_by_vector;
 use crate::cast;
 use crate::copy::Loops;
 use crate::element::{Number, compute_dtype, with_number};
@@ -20,6 +21,8 @@ use crate::uninit::Uninit;
 
 /// Products of fewer multiplications stay on one thread.
 const PARALLEL: usize = 1 << 20;
+/// The same of a product with a vector, in which each number is read for one of them.
+const PARALLEL_BY_VECTOR: usize = 1 << 19;
 /// A piece that a thread takes has about so many, and there are at most so many pieces for each
 /// thread: where other programs use the processors, too, a thread that has to wait for one
 /// holds up little.
@@ -236,7 +239,8 @@ unsafe fn split<T: Number>(
     out: *mut T,
 ) {
     let Lengths { rows, depth, columns } = lengths;
-    if rows * columns * depth < PARALLEL || threads.count() == 1 {
+    let parallel = if is_by_vector::<T>(lengths) { PARALLEL_BY_VECTOR } else { PARALLEL };
+    if rows * columns * depth < parallel || threads.count() == 1 {
         // SAFETY: the caller's promise; the rows follow one another.
         return unsafe { product(lengths, a, b, out, columns) };
     }

@@ -1,9 +1,14 @@
 //! Products of a matrix and a vector, whose sums have one order, however the matrix lies in memory:
-//! each element of the result is the fold of a row's products with the vector ([`fold::rows_beside`]).
+//! product `k` of a row belongs to lane `k` modulo [`LANES`], whose sums are added in pairs at the end of
+//! each block; blocks are added as those of a [`Sum`].
 //!
-//! A matrix whose rows are runs (a transposed weight) is folded row by row. One whose columns are
-//! runs is folded a strip of columns at a time, the lanes of all of them side by side; any other is
-//! copied a row at a time.
+//! A matrix whose rows are runs (a transposed weight) is summed row by row ([`rows`]). One whose columns
+//! are runs is summed a strip of columns at a time ([`columns`]); any other is copied a row at a time.
+
+mod columns;
+#[cfg(target_arch = "x86_64")]
+mod floats;
+mod rows;
 
 use std::borrow::Cow;
 
@@ -11,13 +16,14 @@ use gt_ir::DType;
 
 use super::{Lengths, Matrix};
 use crate::element::{Complex, Number};
-use crate::fold::{self, Fold, Sum};
-use crate::simd::vectorized;
+use crate::fold::{Fold, Sum};
 
+use crate::simd::{Level, level, vectorized};
+
+/// Independent sums side by side: as many as fill the vector units.
+const LANES: usize = 64;
 /// Rows of the result that are summed side by side: their lanes stay in the caches.
 const STRIP: usize = 512;
-/// Rows that are folded at once.
-const BESIDE: usize = 4;
 
 /// Whether a product is one of a matrix and a vector of numbers whose sums depend on their order.
 pub(super) fn is_by_vector<T: Number>(lengths: Lengths) -> bool {
@@ -94,15 +100,7 @@ unsafe fn each<T: Number, N: Number>(
                 let totals = &mut totals[..STRIP.min(count - start)];
                 let length = (depth - 1) * matrix.column as usize + totals.len();
                 let strip = std::slice::from_raw_parts(first.add(start), length);
-                let stride = matrix.column as usize;
-                fold::rows_side_by_side::<N, Sum>(
-                    strip,
-                    stride,
-                    depth,
-                    totals,
-                    #[inline(always)]
-                    |k, x| x.times(vector[k]),
-                );
+                columns::sums(strip, matrix.column as usize, vector, totals);
                 for (index, total) in totals.iter().enumerate() {
                     out.add((start + index) * pitch).write(Sum::finish(*total, depth));
                 }
@@ -111,36 +109,28 @@ unsafe fn each<T: Number, N: Number>(
         }
         let row =
             |index: usize| run(first.offset(index as isize * matrix.row), depth, matrix.column);
-        let whole = count - count % BESIDE;
-        for start in (0..whole).step_by(BESIDE) {
-            let rows: [_; BESIDE] = std::array::from_fn(|index| row(start + index));
-            let totals = beside::<N, BESIDE>(rows.each_ref().map(|row| &**row), vector);
-            for (index, total) in totals.into_iter().enumerate() {
-                out.add((start + index) * pitch).write(Sum::finish(total, depth));
+        let write = |index: usize, total| out.add(index * pitch).write(Sum::finish(total, depth));
+        #[cfg(target_arch = "x86_64")]
+        if N::DTYPE == DType::F32 && level() > Level::Base {
+            let block = |x: &[N], y: &[N]| {
+                // The level has AVX2; N is float32.
+                let sum = floats::block(bytemuck::cast_slice(x), bytemuck::cast_slice(y));
+                bytemuck::cast(sum)
+            };
+            for index in 0..count {
+                write(index, rows::sum(&row(index), vector, block));
             }
+            return;
         }
-        for index in whole..count {
-            let [total] = beside::<N, 1>([&row(index)], vector);
-            out.add(index * pitch).write(Sum::finish(total, depth));
-        }
+        vectorized(
+            #[inline(always)]
+            || {
+                for index in 0..count {
+                    write(index, rows::sum(&row(index), vector, rows::block));
+                }
+            },
+        );
     }
-}
-
-fn beside<T: Number, const N: usize>(rows: [&[T]; N], vector: &[T]) -> [<Sum as Fold<T>>::Total; N]
-where
-    Sum: Fold<T>,
-{
-    vectorized(
-        #[inline(always)]
-        || {
-            fold::rows_beside::<T, Sum, N>(
-                rows,
-                vector,
-                #[inline(always)]
-                |x, y| x.times(y),
-            )
-        },
-    )
 }
 
 #[cfg(test)]
