@@ -45,6 +45,8 @@ pub(crate) struct Session {
     pub unread: Unread,
     /// The weight that the client has sent and not got back.
     pub open: u64,
+    /// Whether the client waits for credit, and so has sent all that it has issued.
+    pub waits: bool,
     /// Since when it has had queued batches but no worker.
     pub waiting_since: Option<Duration>,
     /// When it last sent something, or had something done.
@@ -242,6 +244,7 @@ impl Sessions {
             flow: Flow::default(),
             unread: Unread::new(u64::MAX),
             open: 0,
+            waits: false,
             waiting_since: None,
             active: now,
             warned: Vec::new(),

@@ -317,6 +317,10 @@ fn a_client_that_waits_for_credit_has_sent_all() {
     };
     world.tell(11, Role::Client, fill(0, 1000));
     assert!(!has_all(&world.tell(1, Role::Worker, short(lane, 1))));
+    // It says so where it waits for another reason than its window, but what it sends next is not there.
+    assert!(has_all(&world.tell(11, Role::Client, Message::Waiting)));
+    world.tell(11, Role::Client, fill(1000, 1000));
+    assert!(!has_all(&world.tell(1, Role::Worker, short(lane, 2))));
     let window = Limits::default().client_window;
-    assert!(has_all(&world.tell(11, Role::Client, fill(1000, window))));
+    assert!(has_all(&world.tell(11, Role::Client, fill(2000, window))));
 }

@@ -46,6 +46,8 @@ pub enum Message {
     },
     /// Returns credit to a client: commands of this weight are complete.
     Done(u64),
+    /// The client waits for credit: it has sent all that it has issued.
+    Waiting,
     /// A lane has completed commands of this weight; `usage` has the device time since it said so
     /// last, and the bytes that it holds now.
     LaneDone {
@@ -311,6 +313,7 @@ record!(enum Message {
     46 => RetainSessions { sessions, oldest },
     47 => Shelved { owner, tensor, result },
     48 => StepUndone { lane, failure },
+    49 => Waiting,
 });
 
 impl Message {
@@ -326,6 +329,7 @@ impl Message {
             Message::Stream(_) => "a stream",
             Message::Work { .. } => "work",
             Message::Done(_) | Message::LaneDone { .. } => "credit",
+            Message::Waiting => "a wait for credit",
             Message::Admit { .. } | Message::Divide(_) => "a policy",
             Message::Notice { .. } | Message::StepUndone { .. } => "a notice",
             Message::MemoryWait { .. } | Message::MemoryTimeout { .. } => "a wait for memory",

@@ -1,4 +1,4 @@
-//! A wait of more than two seconds says, on a terminal, what it waits for.
+//! A wait of more than two seconds says, on a terminal or in a notebook, what it waits for.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -33,10 +33,27 @@ impl Notice {
             return;
         }
         self.next = (waited * GROWTH).min(waited + MOST);
+        let text = || format!("gt: waiting for {:.0} s: {}", waited.as_secs_f64(), reason(session));
         if std::io::stderr().is_terminal() {
-            eprintln!("gt: waiting for {:.0} s: {}", waited.as_secs_f64(), reason(session));
+            eprintln!("{}", text());
+        } else if Python::try_attach(is_notebook).unwrap_or(false) {
+            let text = text();
+            // Where it cannot be shown, the wait goes on without.
+            let _ = Python::try_attach(|py| show(py, &text));
         }
     }
+}
+
+/// Whether this is the kernel of a notebook, whose `sys.stderr` is shown below the cell that runs.
+fn is_notebook(py: Python<'_>) -> bool {
+    let modules = py.import("sys").and_then(|sys| sys.getattr("modules"));
+    modules.and_then(|modules| modules.contains("ipykernel")).unwrap_or(false)
+}
+
+fn show(py: Python<'_>, text: &str) -> PyResult<()> {
+    let stderr = py.import("sys")?.getattr("stderr")?;
+    stderr.call_method1("write", (format!("{text}\n"),))?;
+    stderr.call_method0("flush").map(drop)
 }
 
 fn reason(session: &Session) -> String {

@@ -34,6 +34,7 @@ impl Dispatcher {
         let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
         let number = session.log(&mut batch, frames, weight);
         session.instructions += weight;
+        session.waits = false;
         session.is_active(now);
         if self.observability.is_on() {
             let (label, number) = (&session.label, session.number);

@@ -67,6 +67,14 @@ impl Dispatcher {
         self.end_shortages(now);
     }
 
+    /// The client of a session waits for credit.
+    pub(super) fn client_waits(&mut self, now: Duration, peer: PeerId) {
+        if let Some(session) = self.sessions.get_mut(peer) {
+            session.waits = true;
+            self.end_shortages(now);
+        }
+    }
+
     /// Tells lanes that have waited that they have all that was sent, or wait no longer.
     pub(super) fn end_shortages(&mut self, now: Duration) {
         let window = self.limits.client_window;
@@ -74,6 +82,7 @@ impl Dispatcher {
             // What may be planned has been: the queue of a session whose client waits has all there is.
             let mut queued = session.queue.iter().flat_map(|batch| &batch.commands);
             let is_drained = session.open > window
+                || session.waits
                 || self.answers.has_asked(session.peer)
                 || queued.any(|command| command.request().is_some());
             let number = session.run;

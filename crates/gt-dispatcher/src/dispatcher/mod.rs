@@ -218,6 +218,7 @@ impl Dispatcher {
         match (role, message) {
             (_, Message::Hello(hello)) => self.welcome(now, peer, role, hello),
             (Role::Client, Message::Stream(batch)) => self.receive(now, peer, batch, None),
+            (Role::Client, Message::Waiting) => self.client_waits(now, peer),
             (Role::Client, Message::Confirmed { snapshot }) => {
                 self.confirm(peer, snapshot);
                 self.pump(now);

@@ -3,6 +3,7 @@
 //! - [`embedded`]: all cores in one process; [`network`]: one process each.
 //! - [`files`]: work on files beside a worker's turns; [`memory`]: how much a worker may use.
 //! - [`watch`]: a watcher of either, from another process.
+//! - [`run_ahead`]: how much of a session may be in flight.
 //! - [`system`]: what they ask the operating system.
 
 mod answers;
@@ -12,6 +13,7 @@ mod issues;
 mod log;
 pub mod memory;
 pub mod network;
+mod run_ahead;
 mod sharding;
 mod system;
 mod undone;

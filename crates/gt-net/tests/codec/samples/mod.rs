@@ -150,6 +150,7 @@ pub fn messages() -> Vec<Message> {
             (Named::Signal { session: 3, number: 1 }, "forward".into()),
             (Named::Slot { session: 3, slot: SlotId(1) }, "gpu2".into()),
         ]),
+        Message::Waiting,
     ]
 }
 

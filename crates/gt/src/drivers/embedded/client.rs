@@ -1,6 +1,5 @@
 //! The client's end of an embedded runtime: commands in flight, answers, and waiting threads.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, Weak};
 use std::thread::{self, Thread};
 
@@ -11,13 +10,13 @@ use gt_ir::message::Message;
 use super::lock;
 use crate::drivers::answers::Answers;
 use crate::drivers::issues::Issues;
+use crate::drivers::run_ahead::RunAhead;
 use crate::drivers::undone::UndoneSteps;
 
 /// The weight of commands that may be in flight.
 pub const WINDOW: u64 = 16 << 10;
 
 /// The state of the session's client.
-#[derive(Default)]
 pub struct ClientEnd {
     session: OnceLock<Weak<dyn Outbox>>,
     answers: Mutex<Answers>,
@@ -25,11 +24,23 @@ pub struct ClientEnd {
     refused: OnceLock<String>,
     /// Threads that wait for an answer, or for room in the window.
     waiters: Mutex<Vec<Thread>>,
-    in_flight: AtomicU64,
-    /// The estimated work of commands in flight.
-    work: AtomicU64,
+    pub ahead: RunAhead,
     pub issues: Issues,
     undone: UndoneSteps,
+}
+
+impl Default for ClientEnd {
+    fn default() -> ClientEnd {
+        ClientEnd {
+            session: OnceLock::new(),
+            answers: Mutex::default(),
+            refused: OnceLock::new(),
+            waiters: Mutex::default(),
+            ahead: RunAhead::new(WINDOW),
+            issues: Issues::default(),
+            undone: UndoneSteps::default(),
+        }
+    }
 }
 
 impl ClientEnd {
@@ -53,26 +64,6 @@ impl ClientEnd {
         }
     }
 
-    /// Accounts for submitted commands of this weight and estimated work.
-    pub fn submitted(&self, weight: u64, work: u64) {
-        self.in_flight.fetch_add(weight, Ordering::Relaxed);
-        self.work.fetch_add(work, Ordering::Relaxed);
-    }
-
-    /// Whether anything is submitted that is not reported as done.
-    pub fn is_at_work(&self) -> bool {
-        self.in_flight.load(Ordering::Relaxed) > 0
-    }
-
-    pub fn is_full(&self) -> bool {
-        self.in_flight.load(Ordering::Relaxed) > WINDOW
-    }
-
-    /// The estimated work of commands in flight.
-    pub fn work(&self) -> u64 {
-        self.work.load(Ordering::Relaxed)
-    }
-
     /// Why the dispatcher has ended the session, if it has.
     pub fn refused(&self) -> Option<&str> {
         self.refused.get().map(String::as_str)
@@ -82,14 +73,7 @@ impl ClientEnd {
     pub fn receive(&self, message: Message) {
         match message {
             Message::Done(weight) => {
-                let given = |open: u64| Some(open.saturating_sub(weight));
-                let before =
-                    self.in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, given);
-                let before = before.unwrap_or_else(|before| before);
-                if before <= weight {
-                    self.work.store(0, Ordering::Relaxed);
-                }
-                if before > WINDOW {
+                if self.ahead.done(weight) {
                     self.wake_waiters();
                 }
             }

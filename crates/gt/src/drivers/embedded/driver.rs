@@ -12,6 +12,7 @@ use gt_ir::{ClientCommand, RequestId, TensorData, TensorId};
 
 use super::runtime::Runtime;
 use crate::drivers::MakeWorker;
+use crate::drivers::run_ahead::LongWait;
 
 /// A waiting thread does up to this much work itself: waking another takes as long.
 const OWN_WORK: u64 = 256 << 10;
@@ -92,14 +93,14 @@ impl EmbeddedDriver {
 
     /// The threads do the remaining work. Unparking one needlessly costs as much as a small operation.
     fn leave_rest(&self) {
-        if self.runtime.client.is_at_work() && self.runtime.has_any_work() {
+        if self.runtime.client.ahead.is_at_work() && self.runtime.has_any_work() {
             self.runtime.wake();
         }
     }
 
     /// Works, then waits, until the answer is there.
     fn answer(&self, request: RequestId, interrupt: &mut Interrupt) -> Result<Message> {
-        if self.runtime.client.work() <= OWN_WORK
+        if self.runtime.client.ahead.work() <= OWN_WORK
             && let Some(answer) = self.work_for(request, interrupt)?
         {
             self.leave_rest();
@@ -179,7 +180,7 @@ impl Driver for EmbeddedDriver {
     }
 
     fn read(&self, tensor: TensorId) -> Option<TensorData> {
-        if self.runtime.client.work() > OWN_WORK {
+        if self.runtime.client.ahead.work() > OWN_WORK {
             return None;
         }
         for _ in 0..READ_TURNS {
@@ -197,17 +198,21 @@ impl Driver for EmbeddedDriver {
     }
 
     fn is_full(&self) -> bool {
-        self.runtime.client.is_full()
+        self.runtime.client.ahead.is_full()
     }
 
     fn wait_for_room(&self, interrupt: Interrupt) -> Result<()> {
         let _waiting = Waiting::new(&self.runtime);
+        let mut waiting = LongWait::new();
         while self.is_full() {
             self.check_open()?;
             self.runtime.wake();
             // No lock is held here, as the process may fork meanwhile.
             thread::park_timeout(SLICE);
             self.tick();
+            if waiting.is_to_be_told() {
+                self.runtime.say_waiting();
+            }
             if interrupt() {
                 return Err(ClientError::Interrupted);
             }

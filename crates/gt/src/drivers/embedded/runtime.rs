@@ -144,7 +144,7 @@ impl Runtime {
         let _call = self.forks.enter_briefly();
         self.watching.open(self);
         let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
-        self.client.submitted(weight, work);
+        self.client.ahead.submitted(weight, work);
         self.threads.submitted_here();
         // The batch is copied so that the session keeps writing to memory in its own core's cache:
         // single stores to cache lines that another core has read would cost more than this copy.
@@ -156,6 +156,12 @@ impl Runtime {
         });
         let stream = (CLIENT, Message::Stream(sent));
         self.dispatcher.put_all(issued.into_iter().chain([stream]));
+    }
+
+    /// Says that the session's client waits until it may send more.
+    pub fn say_waiting(&self) {
+        let _call = self.forks.enter_briefly();
+        self.dispatcher.put_all([(CLIENT, Message::Waiting)]);
     }
 
     /// Whether values can be read without a request, which nobody is to see.

@@ -1,7 +1,7 @@
 //! The network driver: a session on a server.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -21,6 +21,7 @@ use super::fork;
 use super::resume::{ClientLink, Way};
 use crate::drivers::answers::Answers;
 use crate::drivers::issues::Issues;
+use crate::drivers::run_ahead::{LongWait, RunAhead};
 use crate::drivers::undone::UndoneSteps;
 
 /// The interval at which a wait checks for the user's interrupt.
@@ -74,8 +75,7 @@ pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result
         data_roots: welcome.data_roots,
         contenders: AtomicUsize::new(0),
         wake,
-        window: welcome.window,
-        in_flight: AtomicU64::new(0),
+        ahead: RunAhead::new(welcome.window),
         session: Mutex::new(None),
         closing: AtomicBool::new(false),
         idle: AtomicBool::new(false),
@@ -105,8 +105,7 @@ struct Shared {
     /// How many threads wait for the state while another holds it and waits on the socket.
     contenders: AtomicUsize,
     wake: Wake,
-    window: u64,
-    in_flight: AtomicU64,
+    ahead: RunAhead,
     session: Mutex<Option<Weak<dyn Outbox>>>,
     closing: AtomicBool,
     idle: AtomicBool,
@@ -183,7 +182,7 @@ impl Shared {
             let received = state.link.receive(limit, wake);
             if let Some(weight) = state.link.take_renewed() {
                 // What is done of the rest was told to a server that is gone.
-                self.in_flight.store(weight, Ordering::Relaxed);
+                self.ahead.renew(weight);
             }
             match received {
                 Ok(Some(message)) => self.handle(state, message),
@@ -200,10 +199,7 @@ impl Shared {
     fn handle(&self, state: &mut ClientState, message: Message) {
         match message {
             Message::Done(weight) => {
-                // More may be given back than is known to be in flight, as after a server was started
-                // again: that is no reason to wait for ever.
-                let given = |open: u64| Some(open.saturating_sub(weight));
-                let _ = self.in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, given);
+                self.ahead.done(weight);
             }
             Message::Value { request, result } => {
                 let is_large = |content: &Content| content.meta().bytes() as u64 >= LARGE_VALUE;
@@ -340,7 +336,7 @@ impl Driver for NetworkDriver {
         }
     }
 
-    fn submit(&self, batch: &mut Vec<ClientCommand>, _work: u64) {
+    fn submit(&self, batch: &mut Vec<ClientCommand>, work: u64) {
         let shared = &self.shared;
         if shared.check_process().is_err() {
             return batch.clear();
@@ -348,7 +344,7 @@ impl Driver for NetworkDriver {
         let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
         let mut commands = std::mem::replace(batch, Vec::with_capacity(batch.len()));
         let mut state = shared.state();
-        shared.in_flight.fetch_add(weight, Ordering::Relaxed);
+        shared.ahead.submitted(weight, work);
         if state.shares_memory {
             for command in &mut commands {
                 if let ClientCommand::Create(create) = command {
@@ -363,11 +359,18 @@ impl Driver for NetworkDriver {
     }
 
     fn is_full(&self) -> bool {
-        self.shared.in_flight.load(Ordering::Relaxed) > self.shared.window
+        self.shared.ahead.is_full()
     }
 
     fn wait_for_room(&self, interrupt: Interrupt) -> Result<()> {
-        self.shared.wait_until(interrupt, |_| (!self.is_full()).then_some(()))
+        let mut waiting = LongWait::new();
+        self.shared.wait_until(interrupt, |state| {
+            let has_room = !self.is_full();
+            if !has_room && waiting.is_to_be_told() {
+                self.shared.send(state, &Message::Waiting);
+            }
+            has_room.then_some(())
+        })
     }
 
     fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Message> {
