@@ -281,7 +281,7 @@ def main() -> None:
     run, before, rounds = LOOPS[NAME]()
     for _ in range(before):
         run()
-    # From here on the interpreter collects after as many rounds whatever it has loaded, and from where.
+    # From here on the interpreter collects after as many rounds, whatever it has loaded before.
     gc.collect()
     with counted():
         for _ in range(rounds):

@@ -47,9 +47,9 @@ pub fn block<T: Number>(row: &[T], vector: &[T]) -> T {
     let mut lanes = [[T::ZERO; PART]; PARTS];
     let whole = x.len() / PARTS;
     for chunk in 0..whole {
-        for part in 0..PARTS {
+        for (part, lanes) in lanes.iter_mut().enumerate() {
             let at = chunk * PARTS + part;
-            lanes[part] = add(lanes[part], &x[at], &y[at]);
+            *lanes = add(*lanes, &x[at], &y[at]);
         }
     }
     let left = whole * PARTS;
