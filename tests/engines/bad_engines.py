@@ -39,6 +39,16 @@ class Dying(NumPyEngine):
     lowerings = {**NumPyEngine.lowerings, "tanh": lambda x: os._exit(9)}
 
 
+class Fragile(NumPyEngine):
+    """Takes its process with it at some numbers."""
+
+    name = "fragile"
+    lowerings = {
+        **NumPyEngine.lowerings,
+        "tanh": lambda x: os._exit(9) if 20 <= x.max() < 21 else np.tanh(x),
+    }
+
+
 class BadCompiler(NumPyEngine):
     """Compiles everything, wrongly."""
 

@@ -20,9 +20,9 @@ pub(crate) struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    /// Sends each lane its commands. The client gets `weight` back when all lanes have completed
-    /// theirs.
-    pub fn send(self, mut lists: Vec<(SlotId, Vec<WorkerCommand>)>, weight: u64) {
+    /// Sends each lane its commands, `of` a client's batch. The client gets `weight` back when all
+    /// lanes have completed theirs.
+    pub fn send(self, mut lists: Vec<(SlotId, Vec<WorkerCommand>)>, weight: u64, of: Option<u64>) {
         let Delivery { now, session, workers, observability, outbox } = self;
         let (number, run, is_on) = (session.number, session.run, observability.is_on());
         let slots = &session.catalogue.slots;
@@ -35,7 +35,7 @@ impl Delivery<'_> {
         }
         let weigh = |commands: &[WorkerCommand]| commands.iter().map(WorkerCommand::weight).sum();
         let weights = lists.iter().map(|(slot, commands)| (*slot, weigh(commands)));
-        let mut given = session.flow.send(weight, weights);
+        let mut given = session.flow.send(weight, of, weights);
         for (slot, commands) in lists {
             let host = slots.host(slot).and_then(|worker| workers.get_by_id(worker));
             let Some(worker) = host else {

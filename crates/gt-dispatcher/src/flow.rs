@@ -5,6 +5,7 @@
 //! them are done. Each lane has its own window, so a stalled lane holds up its own session only.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use gt_ir::SlotId;
 use rustc_hash::FxHashMap;
@@ -35,6 +36,8 @@ struct LaneCredit {
 struct BatchCredit {
     /// Returned to the client when all parts are done.
     weight: u64,
+    /// The client's batch that it is of, by its number in the session's lineage.
+    of: Option<u64>,
     /// How many lanes have not completed their part.
     open: usize,
 }
@@ -70,9 +73,14 @@ impl Flow {
         self.ignores_window = false;
     }
 
-    /// Registers a batch with parts of these weights. Returns the weight that the client gets back
-    /// at once: all of it if there are no parts.
-    pub fn send(&mut self, weight: u64, parts: impl Iterator<Item = (SlotId, u64)>) -> u64 {
+    /// Registers a batch with parts of these weights, `of` a client's batch. Returns the weight that
+    /// the client gets back at once: all of it if there are no parts.
+    pub fn send(
+        &mut self,
+        weight: u64,
+        of: Option<u64>,
+        parts: impl Iterator<Item = (SlotId, u64)>,
+    ) -> u64 {
         let batch = self.next;
         self.next += 1;
         self.busy.clear();
@@ -85,7 +93,7 @@ impl Flow {
         if self.busy.is_empty() {
             return weight;
         }
-        self.batches.insert(batch, BatchCredit { weight, open: self.busy.len() });
+        self.batches.insert(batch, BatchCredit { weight, of, open: self.busy.len() });
         0
     }
 
@@ -136,6 +144,22 @@ impl Flow {
         self.busy.iter().any(at_work)
     }
 
+    /// Whether no lane has commands in flight.
+    pub fn is_idle(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.in_flight == 0)
+    }
+
+    /// The client's batches that have commands in flight to some lanes, with those between.
+    pub fn batches(&self, slots: &[SlotId]) -> Option<Range<u64>> {
+        let lanes = slots.iter().filter_map(|slot| self.lanes.get(slot.0 as usize));
+        let owners = lanes.flat_map(|lane| &lane.owners).filter(|(_, weight)| *weight > 0);
+        let numbers = owners.filter_map(|(batch, _)| self.batches.get(batch)?.of);
+        numbers.fold(None, |range: Option<Range<u64>>, number| {
+            let Range { start, end } = range.unwrap_or(number..number);
+            Some(start.min(number)..end.max(number + 1))
+        })
+    }
+
     /// The weight in flight to a lane, and the number of batches that it belongs to.
     pub fn under_way(&self, slot: SlotId) -> (u64, u64) {
         let lane = self.lanes.get(slot.0 as usize);
@@ -151,22 +175,22 @@ mod tests {
     fn a_batch_is_done_when_all_its_lanes_are() {
         let mut flow = Flow::default();
         let (one, two) = (SlotId(0), SlotId(1));
-        assert_eq!(flow.send(10, [(one, 4), (two, 6)].into_iter()), 0);
-        assert_eq!(flow.send(3, [(one, 3)].into_iter()), 0);
+        assert_eq!(flow.send(10, None, [(one, 4), (two, 6)].into_iter()), 0);
+        assert_eq!(flow.send(3, None, [(one, 3)].into_iter()), 0);
         assert_eq!(flow.done(one, 5), 0);
         assert_eq!(flow.done(two, 6), 10);
         assert_eq!(flow.under_way(one), (2, 1));
         assert_eq!(flow.done(one, 2), 3);
         assert!(!flow.is_at_work());
         // A batch without parts is given back at once.
-        assert_eq!(flow.send(7, [].into_iter()), 7);
+        assert_eq!(flow.send(7, None, [].into_iter()), 7);
     }
 
     #[test]
     fn a_full_lane_waits_and_a_lost_one_gives_back() {
         let mut flow = Flow::default();
         let (one, two) = (SlotId(0), SlotId(1));
-        flow.send(8, [(two, 8)].into_iter());
+        flow.send(8, None, [(two, 8)].into_iter());
         assert!(!flow.has_room(one, 8));
         assert!(flow.has_room(one, 9));
         assert_eq!(flow.lose(two), 8);
@@ -179,5 +203,22 @@ mod tests {
         assert!(flow.tell_slots(SlotId(3), 1));
         assert!(!flow.tell_slots(SlotId(3), 1));
         assert!(flow.tell_slots(SlotId(3), 2));
+    }
+    #[test]
+    fn the_batches_in_flight_to_lanes_are_known_by_their_numbers() {
+        let mut flow = Flow::default();
+        let (one, two) = (SlotId(0), SlotId(1));
+        flow.send(4, Some(7), [(one, 2), (two, 2)].into_iter());
+        flow.send(1, Some(9), [(one, 1)].into_iter());
+        flow.send(0, None, [(two, 1)].into_iter());
+        assert_eq!(flow.batches(&[one]), Some(7..10));
+        assert_eq!(flow.batches(&[two]), Some(7..8));
+        flow.done(one, 2);
+        flow.done(two, 2);
+        assert_eq!((flow.batches(&[one]), flow.batches(&[two])), (Some(9..10), None));
+        assert!(!flow.is_idle());
+        flow.done(one, 1);
+        flow.done(two, 1);
+        assert!(flow.is_idle());
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::explain::Explanation;
-use gt_ir::message::Message;
+use gt_ir::message::{Failure, Message};
 use gt_ir::stored::Save;
 use gt_ir::template::{Step, expand};
 use gt_ir::{
@@ -34,16 +35,51 @@ pub(crate) struct Forward<'a> {
 }
 
 impl Forward<'_> {
-    /// Plans a batch.
+    /// Plans a batch. If its last command is given up, this is its failure.
     ///
     /// # Errors
     /// A command is not valid, or the planner panicked on one: that ends this session, not the
     /// server.
-    pub fn plan(mut self, batch: Queued) -> Result<(), String> {
-        let Queued { commands, skipped, .. } = batch;
+    pub fn plan(mut self, batch: Queued, given_up: Option<&Failure>) -> Result<(), String> {
+        let Queued { mut commands, skipped, .. } = batch;
+        let given_up = given_up.and_then(|failure| Some((commands.pop()?, failure)));
         let failed = "the planner failed on an instruction of the session";
-        catch_unwind(AssertUnwindSafe(|| self.commands(commands, &skipped)))
-            .unwrap_or_else(|_| Err(failed.into()))
+        let planned = catch_unwind(AssertUnwindSafe(|| self.commands(commands, &skipped)))
+            .unwrap_or_else(|_| Err(failed.into()));
+        planned.inspect(|()| {
+            if let Some((command, failure)) = given_up {
+                self.give_up(command, failure);
+            }
+        })
+    }
+
+    /// A command is not run, as workers died of it.
+    fn give_up(&mut self, command: ClientCommand, failure: &Failure) {
+        let Session { catalogue, peer, unread, .. } = &mut *self.session;
+        match command {
+            ClientCommand::Run(instruction) => {
+                self.planner.give_up(catalogue, &instruction, &Arc::new(failure.clone()));
+            }
+            ClientCommand::Create(create) => {
+                catalogue.fail(create.output, Arc::new(failure.clone()));
+                if let Content::Shared { block, .. } = create.content {
+                    self.release(block.token);
+                }
+            }
+            ClientCommand::Fetch { request, .. } => {
+                unread.remove(request);
+                let result = Err(failure.clone());
+                self.outbox.push(*peer, Message::Value { request, result });
+            }
+            ClientCommand::Save(save) => {
+                let (request, result) = (save.request, Err(failure.clone()));
+                self.outbox.push(*peer, Message::Saved { request, result });
+            }
+            ClientCommand::Statistics { request } => {
+                self.outbox.push(*peer, Message::Statistics { request, workers: Vec::new() });
+            }
+            _ => {}
+        }
     }
 
     fn commands(

@@ -56,17 +56,15 @@ impl<T: Default> Level<T> {
 }
 
 impl Scheduler {
-    /// The next session with a batch and room, in its lanes' windows and for values.
-    pub fn next(&self, sessions: &Sessions, window: u64, division: Division) -> Option<PeerId> {
-        let is_ready = |session: &&Session| {
-            let home = session.catalogue.slots.home();
-            !session.queue.is_empty()
-                && session.has_worker()
-                && session.unread.has_room()
-                && session.lineage.as_ref().is_none_or(|lineage| lineage.has_room())
-                && home.is_some_and(|home| session.flow.has_room(home, window))
-        };
-        let ready = sessions.iter().filter(is_ready);
+    /// The next session with a batch and room that `may` go on.
+    pub fn next(
+        &self,
+        sessions: &Sessions,
+        window: u64,
+        division: Division,
+        may: impl Fn(&Session) -> bool,
+    ) -> Option<PeerId> {
+        let ready = sessions.iter().filter(|session| session.is_ready(window) && may(session));
         self.choose(ready.map(|session| (session.peer, &session.standing)), division)
     }
 

@@ -167,6 +167,23 @@ impl Session {
         self.waiting_since.filter(|_| self.awaited.is_none() || is_none)
     }
 
+    /// Whether it has a batch, and room for it: in its lanes' windows, and for values.
+    pub fn is_ready(&self, window: u64) -> bool {
+        let home = self.catalogue.slots.home();
+        !self.queue.is_empty()
+            && self.has_worker()
+            && self.unread.has_room()
+            && self.lineage.as_ref().is_none_or(|lineage| lineage.has_room())
+            && home.is_some_and(|home| self.flow.has_room(home, window))
+    }
+
+    /// Whether its next batch is to be tried alone.
+    pub fn is_tried_next(&self) -> bool {
+        let lineage = self.lineage.as_ref();
+        let next = self.queue.front();
+        lineage.zip(next).is_some_and(|(lineage, next)| lineage.suspicion.covers(next.batch))
+    }
+
     /// Whether batches wait to be planned.
     pub fn has_queued(&self) -> bool {
         let lineage = self.lineage.as_ref();

@@ -203,6 +203,19 @@ impl Instruction {
         custom::title(self.operation, &self.attributes)
     }
 
+    /// What it is called, and what it is of: `add of float32 (2, 3) and 1.5`.
+    pub fn describe(&self, metas: &[Operand<Meta>]) -> String {
+        let operands = metas.iter().map(|operand| match operand {
+            Operand::Tensor(meta) => format!("{} {}", meta.dtype, meta.shape),
+            Operand::Scalar(scalar) => scalar.to_string(),
+        });
+        let (name, operands) = (self.title(), operands.collect::<Vec<_>>());
+        if operands.is_empty() {
+            return name.into_owned();
+        }
+        format!("{name} of {}", operands.join(" and "))
+    }
+
     /// Shape and dtype of the first tensor it makes.
     pub fn meta(&self) -> Meta {
         self.results[0]

@@ -6,7 +6,7 @@ use std::time::Instant;
 use std::{env, process, thread};
 
 use gt_sim::chaos::{self, Outcome};
-use gt_sim::deaths;
+use gt_sim::{deaths, killers};
 
 /// After so many failures it stops.
 const ENOUGH: usize = 10;
@@ -28,7 +28,8 @@ fn main() {
             }
             let chaos = chaos::run(seed).map(|outcome| total.add(&outcome));
             let deaths = deaths::run(seed).map(|outcome| dead.add(&outcome));
-            for wrong in [chaos, deaths].into_iter().filter_map(Result::err) {
+            let killers = killers::run(seed).map(drop);
+            for wrong in [chaos, deaths, killers].into_iter().filter_map(Result::err) {
                 eprintln!("{wrong}\n");
                 failures.fetch_add(1, Ordering::Relaxed);
             }

@@ -11,6 +11,7 @@
 //! - [`fabric`]: engines with collectives.
 //! - [`chaos`]: random worlds, and the invariants that hold in all of them.
 //! - [`deaths`]: deaths in turn, after which every bit is as it would have been.
+//! - [`killers`]: sessions that workers die of, among others.
 //! - [`hostile`]: fuzzing with an [`honest`] stream, [`mutate`]d; [`journal`]: of what a server goes on from.
 
 mod accounts;
@@ -24,6 +25,7 @@ pub mod faults;
 mod honest;
 pub mod hostile;
 pub mod journal;
+pub mod killers;
 mod links;
 mod meetings;
 mod mutate;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use gt_dispatcher::rules::Rules;
@@ -13,7 +14,8 @@ use gt_worker::{Options, Work, Worker};
 
 use crate::accounts::Traffic;
 use crate::fabric::{Hub, JoiningEngine};
-use crate::faults::Fault;
+use crate::faults::{Fault, Notice};
+use crate::killers::MortalEngine;
 use crate::links::{DISPATCHER, Delays, Flight, Links, Load};
 use crate::restart::Kept;
 
@@ -65,6 +67,8 @@ pub struct World {
     pub options: Options,
     /// Whether nothing can be written to disk.
     pub is_disk_full: bool,
+    /// Set while the process that computes dies of what it computes, if any can.
+    pub(crate) died: Option<Arc<AtomicBool>>,
     /// What workers have written to disk, as they had no room for it.
     pub files: BTreeMap<(PeerId, u64), TensorData>,
     next_peer: u64,
@@ -113,6 +117,7 @@ impl World {
             // A schedule must not depend on how fast this machine is.
             options: Options { is_timed: false, ..Options::default() },
             is_disk_full: false,
+            died: None,
             files: BTreeMap::new(),
             next_peer: 1,
             delivered: 0,
@@ -133,12 +138,18 @@ impl World {
     pub fn start_worker(&mut self, name: String) -> PeerId {
         let peer = self.new_peer();
         let options = self.options;
-        let core: Box<dyn Work> = match &self.hub {
-            Some(hub) => {
+        let core: Box<dyn Work> = match (&self.hub, &self.died) {
+            (None, Some(died)) => {
+                let engine = MortalEngine::new(Arc::clone(died));
+                Box::new(Worker::new(name.clone(), engine).with_options(options))
+            }
+            (Some(hub), _) => {
                 let engine = JoiningEngine::new(Arc::clone(hub));
                 Box::new(Worker::new(name.clone(), engine).with_options(options))
             }
-            None => Box::new(Worker::new(name.clone(), NativeEngine::new(1)).with_options(options)),
+            (None, None) => {
+                Box::new(Worker::new(name.clone(), NativeEngine::new(1)).with_options(options))
+            }
         };
         self.workers.insert(peer, core);
         self.names.insert(peer, name.clone());
@@ -302,6 +313,14 @@ impl World {
         let Some(worker) = self.workers.get_mut(&peer) else { return };
         let mut out = Vec::new();
         let goes_on = worker.step(&mut out);
+        if self.died.as_ref().is_some_and(|died| died.swap(false, Ordering::Relaxed)) {
+            // What it was about to send dies with it; another one takes its place.
+            self.crash(peer, Notice::Soon);
+            let after = Duration::from_micros(self.links.chance.below(300_000));
+            let load = Load::Start(self.names[&peer].clone());
+            self.links.put(self.now + after, Flight { from: peer, to: DISPATCHER, load });
+            return;
+        }
         self.send_out(peer, out);
         if goes_on {
             self.links.turn(self.now, peer);

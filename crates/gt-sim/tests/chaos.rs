@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use gt_client::Tensor;
 use gt_dispatcher::{Limits, PeerId};
 use gt_sim::chaos::{self, Outcome};
-use gt_sim::deaths;
 use gt_sim::{Delays, World, driver};
+use gt_sim::{deaths, killers};
 
 fn run(seeds: impl IntoIterator<Item = u64>) -> Outcome {
     let mut total = Outcome::default();
@@ -39,6 +39,14 @@ fn deaths_in_turn_change_no_bit() {
         }
     }
     assert!(total.equal > 9 * total.schedules / 10, "{total:?}");
+}
+
+/// Only what workers die of is given up, and its user is told; nobody else is harmed.
+#[test]
+fn who_kills_workers_is_found() {
+    let given_up: u64 =
+        (0..300).map(|seed| killers::run(seed).unwrap_or_else(|it| panic!("{it}"))).sum();
+    assert!(given_up > 300, "{given_up}");
 }
 
 #[test]

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use gt_ir::instruction::Operands;
 use gt_ir::message::Failure;
-use gt_ir::ops::custom;
 use gt_ir::statistics::WorkerStats;
 use gt_ir::stored::{SavePart, SavedBlock};
 use gt_ir::{Content, Create, Instruction, Meta, Operand, SourceId, TensorId, WorkerCommand};
@@ -337,7 +336,7 @@ impl<E: Engine> Device<E> {
         metas: &[Operand<Meta>],
         reason: String,
     ) -> Arc<Failure> {
-        let (operation, worker) = (describe(instruction, metas), self.stats.name.clone());
+        let (operation, worker) = (instruction.describe(metas), self.stats.name.clone());
         let output = instruction.output;
         let place = (output < TensorId::PLANNED).then_some(output.0);
         Arc::new(Failure { place, ..Failure::new(operation, reason, worker, instruction.source) })
@@ -357,22 +356,6 @@ impl<E: Engine> Device<E> {
         catch_unwind(AssertUnwindSafe(|| call(engine)))
             .unwrap_or_else(|panic| Err(EngineError::Other(panic_text(&*panic))))
     }
-}
-
-/// `add of float32 (2, 3) and 1.5`
-fn describe(instruction: &Instruction, metas: &[Operand<Meta>]) -> String {
-    let operands: Vec<String> = metas
-        .iter()
-        .map(|operand| match operand {
-            Operand::Tensor(meta) => format!("{} {}", meta.dtype, meta.shape),
-            Operand::Scalar(scalar) => scalar.to_string(),
-        })
-        .collect();
-    let name = custom::title(instruction.operation, &instruction.attributes);
-    if operands.is_empty() {
-        return name.into_owned();
-    }
-    format!("{name} of {}", operands.join(" and "))
 }
 
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -8,12 +8,14 @@ use gt_ir::message::Message;
 use gt_ir::standing::Usage;
 use gt_ir::{ClientCommand, LaneId, RequestId};
 
+use super::trials::single_out;
 use super::{Dispatcher, OVERDRAFT, PeerId, peers};
 use crate::delivery::Delivery;
 use crate::forward::Forward;
 use crate::journal::JournalRecord;
 use crate::observability::Peers;
 use crate::queue::{self, Queued};
+use crate::sessions::Session;
 use crate::waiting;
 
 /// How much further a client may go with what it frees and asks.
@@ -195,9 +197,11 @@ impl Dispatcher {
         loop {
             if self.limits.lineage.is_some() {
                 self.replay(now);
+                self.choose_tried(now);
             }
             let (window, division) = (self.limits.lane_window, self.rules.division);
-            let next = self.scheduler.next(&self.sessions, window, division);
+            let may_plan = |session: &Session| self.may_plan(session);
+            let next = self.scheduler.next(&self.sessions, window, division, may_plan);
             let Some(peer) = next else { return };
             self.forward(now, peer);
         }
@@ -210,7 +214,16 @@ impl Dispatcher {
         if session.queue.is_empty() {
             session.flow.heed_window();
         }
-        let (weight, since, number) = (batch.weight, batch.since, batch.batch);
+        let number = batch.batch;
+        let suspicion = session.lineage.as_ref().map(|lineage| &lineage.suspicion);
+        let given_up = match suspicion.is_some_and(|suspicion| suspicion.is_single(number)) {
+            false => None,
+            true => match single_out(session, &mut batch) {
+                Ok(given_up) => given_up,
+                Err(reason) => return self.refuse(now, peer, reason),
+            },
+        };
+        let (weight, since) = (batch.weight, batch.since);
         self.scheduler.charge(peer, &session.standing, weight);
         session.show_slots(batch.slots);
         session.is_expanded &= !session.queue.is_empty();
@@ -227,7 +240,7 @@ impl Dispatcher {
             observability: &mut self.observability,
             outbox: &mut self.outbox,
         };
-        match forward.plan(batch) {
+        match forward.plan(batch, given_up.as_deref()) {
             Ok(()) => {
                 if let (Some(begin), Some(session)) = (begin, self.sessions.get(peer)) {
                     let times = (since, begin);
@@ -237,7 +250,7 @@ impl Dispatcher {
                 if after.is_some_and(|after| after != terms) {
                     self.terms_changed(peer);
                 }
-                self.deliver(now, peer, weight);
+                self.deliver(now, peer, weight, Some(number));
                 self.has_planned(now, peer, number, before);
             }
             Err(reason) => {
@@ -249,11 +262,15 @@ impl Dispatcher {
         }
     }
 
-    /// Sends the planned commands of a session to its workers.
-    pub(super) fn deliver(&mut self, now: Duration, peer: PeerId, weight: u64) {
+    /// Sends the planned commands of a session, `of` a client's batch, to its workers.
+    pub(super) fn deliver(&mut self, now: Duration, peer: PeerId, weight: u64, of: Option<u64>) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let Dispatcher { workers, observability, outbox, .. } = self;
-        Delivery { now, session, workers, observability, outbox }.send(self.streams.take(), weight);
+        Delivery { now, session, workers, observability, outbox }.send(
+            self.streams.take(),
+            weight,
+            of,
+        );
     }
 
     /// A lane has completed commands of this weight.

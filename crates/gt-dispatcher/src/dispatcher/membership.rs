@@ -271,6 +271,7 @@ impl Dispatcher {
             self.outbox.push(worker.peer, message);
         }
         let fabrics = Arc::new(self.workers.fabrics());
+        let tried = self.alone_on(lost.id);
         for peer in self.sessions.peers() {
             let Some(session) = self.sessions.get(peer) else { continue };
             let hosts = self.allowed_hosts(&session.standing);
@@ -289,7 +290,7 @@ impl Dispatcher {
             if !moved.is_empty() {
                 self.journal.add_slots(session);
             }
-            let survival = self.survives(now, peer, lost, &moved, &what);
+            let survival = self.survives(now, peer, lost, &moved, &what, tried == Some(peer));
             self.repair(peer);
             let failure = match survival {
                 Survival::Whole => {
@@ -321,7 +322,7 @@ impl Dispatcher {
             session.give_back(&mut self.outbox, given);
             self.settle_home(now, peer, was_home);
             self.tell_lanes(number, told);
-            self.deliver(now, peer, 0);
+            self.deliver(now, peer, 0, None);
         }
         self.answers.fail_saves(&mut self.outbox, lost.peer, &failure);
         for request in self.answers.forget_worker(&mut self.outbox, lost.peer) {

@@ -6,6 +6,7 @@
 //! - [`memory`]: lanes that wait for memory.
 //! - [`snapshots`]: what sessions are made again from; [`recovery`]: that they are, when a worker is
 //!   lost; [`replay`]: what they plan anew; [`revival`]: sessions of a server that was started again.
+//! - [`trials`]: which session killed a worker.
 
 mod batches;
 mod membership;
@@ -16,6 +17,7 @@ mod replay;
 mod revival;
 mod slots;
 mod snapshots;
+mod trials;
 
 pub(crate) use memory::Shortage;
 pub(crate) use quotas::Warned;
@@ -41,6 +43,7 @@ use crate::scheduler::Scheduler;
 use crate::sessions::Sessions;
 use crate::waiting;
 use crate::workers::Workers;
+use trials::Trials;
 
 /// Identifies a link; the driver assigns the numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -104,6 +107,7 @@ pub struct Dispatcher {
     streams: Streams,
     answers: Answers,
     joints: Joints,
+    trials: Trials,
     observability: Observability,
     journal: Journal,
     /// Lanes with numbers before this one were those of a dispatcher that is gone.
@@ -140,6 +144,7 @@ impl Dispatcher {
             streams: Streams::default(),
             answers: Answers::default(),
             joints: Joints::default(),
+            trials: Trials::default(),
             observability: Observability::new(log),
             journal: Journal::default(),
             oldest: 0,
@@ -326,6 +331,7 @@ impl Dispatcher {
             self.take_snapshots(now);
         }
         self.revive(now);
+        self.begin_trials(now);
         self.end_overdue(now);
         self.end_shortages(now);
         self.observability.tick(now, &mut self.outbox);
@@ -339,13 +345,15 @@ impl Dispatcher {
         let waiting = since.map(|since| since + self.limits.worker_wait);
         let there = self.sessions.iter().filter(|session| session.has_worker());
         let lineages = there.filter_map(|session| session.lineage.as_ref());
+        // While a session is tried, no others take snapshots.
+        let lineages = lineages.filter(|_| !self.trials.is_under_way());
         let snapshot = lineages.filter_map(|lineage| lineage.deadline()).min();
         let awaited = self.sessions.iter().filter_map(|session| session.awaited.as_ref());
         let wait = self.limits.worker_wait;
         let awaited = awaited.filter_map(|awaited| awaited.deadline(wait)).min();
         let awaited = awaited.filter(|_| self.workers.len() > 0);
         let own = waiting.into_iter().chain(snapshot).chain(awaited);
-        own.chain(self.next_end()).chain(self.next_shortage()).min()
+        own.chain(self.next_end()).chain(self.next_shortage()).chain(self.next_trial()).min()
     }
 
     /// Where a client's tensor is or will be computed as a whole: the worker, the lane, and its name

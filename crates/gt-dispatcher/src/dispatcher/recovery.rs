@@ -41,15 +41,22 @@ impl Dispatcher {
         lost: &WorkerState,
         moved: &[SlotId],
         what: &str,
+        is_alone: bool,
     ) -> Survival {
         self.lose_copies(peer, lost.id);
         let Some(session) = self.sessions.get(peer) else { return Survival::Unkept };
         if session.lineage.is_none() || !self.is_hit(session, moved, lost) {
             return Survival::Unkept;
         }
+        let batches = session.flow.batches(moved);
+        let is_restored = moved.iter().any(|slot| session.flow.under_way(*slot).0 > 0);
+        let is_restored = is_restored && batches.is_none();
+        if !self.suspect(now, peer, batches, lost, is_alone) {
+            return Survival::Whole;
+        }
         let struck = match self.sessions.get_mut(peer).and_then(|it| it.lineage.as_mut()) {
-            Some(lineage) => lineage.strike(),
-            None => Ok(()),
+            Some(lineage) if is_restored => lineage.suspicion.strike(),
+            _ => Ok(()),
         };
         let recovered = struck.and_then(|()| self.recover(now, peer, Cause::Lost(what)));
         let Err(reason) = recovered else { return Survival::Whole };
@@ -230,7 +237,7 @@ impl Dispatcher {
             }
             self.streams.push(slot, WorkerCommand::Restore { session, snapshot, is_here });
         }
-        self.deliver(now, peer, 0);
+        self.deliver(now, peer, 0, None);
     }
 
     /// Gives the slots of sessions that have waited for a worker the values of their bases.

@@ -40,6 +40,9 @@ impl Dispatcher {
 
     /// Takes a snapshot of a session if it is due.
     pub(super) fn take_snapshot_if_due(&mut self, now: Duration, peer: PeerId) {
+        if self.trials.is_under_way() {
+            return;
+        }
         let lineage = self.sessions.get(peer).and_then(|session| session.lineage.as_ref());
         if lineage.is_some_and(|lineage| lineage.may_move()) {
             return self.even_out(now, peer);
@@ -90,7 +93,7 @@ impl Dispatcher {
             pending.open = copies.keys().copied().collect();
             pending.copies = copies;
         }
-        self.deliver(now, peer, 0);
+        self.deliver(now, peer, 0, None);
         self.end_snapshot(peer);
     }
 

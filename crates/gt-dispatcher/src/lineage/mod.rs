@@ -13,6 +13,7 @@
 //! - [`pace`]: how often snapshots are taken.
 //! - [`records`]: a lineage in a journal.
 //! - [`snapshots`]: where the values of a snapshot are.
+//! - [`suspicion`]: what of the session workers may have died of.
 
 mod limits;
 pub(crate) mod log;
@@ -20,6 +21,7 @@ mod moves;
 mod pace;
 mod records;
 mod snapshots;
+mod suspicion;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,10 +35,8 @@ use pace::Pace;
 pub use limits::LineageLimits;
 pub(crate) use log::{Digest, Log};
 pub(crate) use snapshots::{Copy, Snapshot, Stage, State};
+pub(crate) use suspicion::{Key, Suspicion, Tried, Verdict};
 
-/// How often a session is made again without a snapshot in between: what it computes may be what
-/// workers die of.
-const STRIKES: u32 = 3;
 /// How long shared memory of a client waits for a snapshot.
 const HOLD: Duration = Duration::from_millis(100);
 
@@ -83,9 +83,9 @@ pub(crate) struct Lineage {
     blocks_since: Duration,
     /// The end of the log when it was rewound last.
     redone: u64,
-    /// How often the session was made again, and how often since the last snapshot.
+    /// How often the session was made again.
     pub recoveries: u64,
-    strikes: u32,
+    pub suspicion: Suspicion,
 }
 
 impl Lineage {
@@ -111,7 +111,7 @@ impl Lineage {
             blocks_since: Duration::ZERO,
             redone: 0,
             recoveries: 0,
-            strikes: 0,
+            suspicion: Suspicion::default(),
         }
     }
 
@@ -122,7 +122,7 @@ impl Lineage {
 
     /// Whether a snapshot is to be taken, of a session that has used this device time.
     pub fn is_due(&self, now: Duration, device: u64) -> bool {
-        if self.pending.is_some() || self.log.is_replayed() || !self.pace.allows(now) {
+        if !self.is_calm() || !self.pace.allows(now) {
             return false;
         }
         if self.is_thin
@@ -135,11 +135,15 @@ impl Lineage {
             || self.log.bytes() >= self.limits.bytes / 4
     }
 
+    /// Whether no snapshot is taken, nothing is planned anew, and nothing is tried.
+    fn is_calm(&self) -> bool {
+        self.pending.is_none() && !self.log.is_replayed() && !self.suspicion.is_open()
+    }
+
     /// When a snapshot is due for the sake of shared memory.
     pub fn deadline(&self) -> Option<Duration> {
-        let is_idle = self.pending.is_none() && !self.log.is_replayed();
         let is_due = self.is_thin || self.crowded.is_some();
-        let waits = is_idle && (!self.blocks.is_empty() || is_due);
+        let waits = self.is_calm() && (!self.blocks.is_empty() || is_due);
         let since = if is_due { Duration::ZERO } else { self.blocks_since + HOLD };
         waits.then(|| self.pace.next(since)).flatten()
     }
@@ -177,7 +181,8 @@ impl Lineage {
         let bytes: u64 = done.copies.values().map(|copy| copy.bytes).max().unwrap_or(0);
         self.pace.complete(bytes);
         self.log.forget_before(done.planned);
-        (self.is_thin, self.strikes) = (false, 0);
+        self.suspicion.forget_before(done.planned);
+        self.is_thin = false;
         self.copying.clear();
         let blocks = std::mem::take(&mut done.blocks);
         let before = std::mem::replace(&mut self.base, Ok(done)).ok();
@@ -256,7 +261,8 @@ impl Lineage {
 
     /// There is nothing any more that the session could go back to. Returns its shared memory.
     pub fn give_up(&mut self, reason: String) -> Vec<u128> {
-        (self.base, self.strikes) = (Err(reason), 0);
+        self.base = Err(reason);
+        self.suspicion.acquit();
         let pending = self.pending.take().map(|pending| pending.blocks);
         self.log.forget_before(self.planned);
         self.blocks.extend(pending.into_iter().flatten());
@@ -297,20 +303,6 @@ impl Lineage {
             return Err(format!("the copy of what slot {slot} had was lost as well"));
         }
         Ok(base)
-    }
-
-    /// A worker is lost that had anything of the session.
-    ///
-    /// # Errors
-    /// That was so several times in a row.
-    pub fn strike(&mut self) -> Result<(), String> {
-        if self.strikes == STRIKES {
-            return Err(format!(
-                "it was tried {STRIKES} times since the last snapshot, and each time a worker was lost"
-            ));
-        }
-        self.strikes += 1;
-        Ok(())
     }
 
     /// Goes back to the base: its state, for everything after it to be planned anew.
@@ -363,16 +355,6 @@ mod tests {
         assert!(due(&lineage, OFTEN));
         lineage.try_at(second);
         assert!(!due(&lineage, OFTEN), "it was tried just now");
-    }
-
-    #[test]
-    fn what_workers_may_die_of_is_tried_a_few_times() {
-        let mut lineage = lineage();
-        (0..STRIKES).for_each(|_| assert!(lineage.strike().is_ok()));
-        let struck = lineage.strike();
-        assert!(struck.is_err_and(|reason| reason.contains("each time a worker was lost")));
-        snapshot(&mut lineage, OFTEN);
-        assert!(lineage.strike().is_ok());
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl Lineage {
     pub fn may_move(&self) -> bool {
         let base = self.base.as_ref().map_or(0, |base| base.number);
         let is_fresh = self.crowded.is_some_and(|since| base > since);
-        is_fresh && self.pending.is_none() && !self.log.is_replayed() && !self.is_restored()
+        is_fresh && self.is_calm() && !self.is_restored()
     }
 
     /// The slots of whose values in the base one worker alone has a copy, and that worker.
@@ -35,6 +35,13 @@ impl Lineage {
             !self.copying.contains_key(slot) && !self.handing.contains_key(slot)
         });
         free.filter_map(|(slot, copy)| Some((*slot, copy.only_holder(&is_there)?))).collect()
+    }
+
+    /// Whether values of the base are on one of these workers alone.
+    pub fn is_exposed(&self, on: &[WorkerId], is_there: impl Fn(WorkerId) -> bool) -> bool {
+        let copies = self.base.as_ref().into_iter().flat_map(|base| base.copies.values());
+        let mut holders = copies.filter_map(|copy| copy.only_holder(&is_there));
+        holders.any(|holder| on.contains(&holder))
     }
 
     /// Another copy of a slot's values is on its way to a worker. Returns the snapshot's number.

@@ -144,6 +144,17 @@ impl Planner {
         self.run(catalogue, streams, instruction)
     }
 
+    /// An instruction is not run, for this reason: its outputs fail.
+    pub(crate) fn give_up(
+        &mut self,
+        catalogue: &mut Catalogue,
+        instruction: &Instruction,
+        failure: &Arc<Failure>,
+    ) {
+        catalogue.fix_slots_for(instruction.signal);
+        run::fail_outputs(catalogue, instruction, failure);
+    }
+
     /// Plans a tensor made from data, placed as its scope asks. Returns the first slot that
     /// receives the data.
     ///
