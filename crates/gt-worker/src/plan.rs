@@ -131,7 +131,7 @@ impl Plan {
     }
 
     /// The operands' metas, for inference.
-    fn metas(&self, operands: &[Source]) -> SmallVec<[Operand<Meta>; 3]> {
+    pub fn metas(&self, operands: &[Source]) -> SmallVec<[Operand<Meta>; 3]> {
         let meta = |source: &Source| match source {
             Operand::Tensor(value) => self.meta(*value),
             Operand::Scalar(scalar) => Operand::Scalar(*scalar),

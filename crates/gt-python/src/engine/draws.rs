@@ -9,6 +9,7 @@ use gt::worker::{Engine, EngineError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use super::watch::Cost;
 use super::{Held, PythonEngine, convert, explain};
 
 impl PythonEngine {
@@ -37,7 +38,7 @@ impl PythonEngine {
             })?;
             return self.create(data);
         }
-        let _at_work = self.watch.begin();
+        let _at_work = self.watch.begin(Cost::Work(output.bytes() as u64));
         Python::attach(|py| {
             let numbers = numbers.iter().map(|number| convert::number(py, *number));
             let numbers = PyTuple::new(py, numbers.collect::<Vec<_>>())?;

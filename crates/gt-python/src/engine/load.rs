@@ -66,7 +66,7 @@ impl PythonEngine {
             native: NativeEngine::new(thread::available_parallelism().map_or(1, usize::from)),
             started: Instant::now(),
             rate,
-            watch: Watch::new(),
+            watch: Watch::new(rate),
         })
     }
 }

@@ -48,6 +48,7 @@ pub use program::Program;
 use program::Settings;
 pub use reason::explain;
 use tally::Tally;
+use watch::Cost;
 pub use watch::{Inside, Watch, close_engines};
 
 /// A Python object; it may be held and dropped without Python's lock.
@@ -132,15 +133,17 @@ impl Engine for PythonEngine {
     }
 
     fn create(&mut self, data: TensorData) -> Result<Held, EngineError> {
-        let _at_work = self.watch.begin();
         let meta = Meta::new(data.dtype, data.shape);
+        let _at_work = self.watch.begin(Cost::Work(meta.bytes() as u64));
         let made = Python::attach(|py| values::create(self.object.bind(py), data));
         Ok(Held::new(Arc::new(made.map_err(explain)?), meta))
     }
 
     fn read(&mut self, tensor: &Held) -> Result<TensorData, EngineError> {
-        let _at_work = self.watch.begin();
-        Python::attach(|py| values::read(self.object.bind(py), tensor)).map_err(explain)
+        let _at_work = self.watch.begin(Cost::Work(tensor.meta.bytes() as u64));
+        let read = Python::attach(|py| values::read(self.object.bind(py), tensor));
+        self.watch.caught_up();
+        read.map_err(explain)
     }
 
     fn run(
@@ -154,7 +157,7 @@ impl Engine for PythonEngine {
             let numbers: Vec<Scalar> = operands.iter().filter_map(Operand::scalar).collect();
             return self.draw(operation, &numbers, attributes, output);
         }
-        let _at_work = self.watch.begin();
+        let _at_work = self.watch.begin(Cost::of_call(operation, &operands, &[output]));
         Python::attach(|py| {
             let call = Call { operation, operands: &operands, attributes, output };
             let made = self.functions.call(py, self.object.bind(py), &self.classes, &call)?;
@@ -172,7 +175,7 @@ impl Engine for PythonEngine {
         attributes: &Attributes,
         outputs: &[Meta],
     ) -> Result<Vec<Held>, EngineError> {
-        let _at_work = self.watch.begin();
+        let _at_work = self.watch.begin(Cost::of_call(operation, &operands, outputs));
         Python::attach(|py| {
             let call = Call { operation, operands: &operands, attributes, output: outputs[0] };
             let made = self.functions.call(py, self.object.bind(py), &self.classes, &call)?;
@@ -200,7 +203,7 @@ impl Engine for PythonEngine {
     }
 
     fn prepare(&mut self, plan: &Plan) -> Result<Program, EngineError> {
-        let _at_work = self.watch.begin();
+        let _at_work = self.watch.begin(Cost::Work(0));
         let mut program = Program::new(&self.name, &self.tally, plan, self.settings);
         program.start_compiling(&self.object, &self.classes).map_err(explain)?;
         Ok(program)
@@ -228,7 +231,7 @@ impl Engine for PythonEngine {
             let made = self.draw(step.operation, &numbers, &step.attributes, step.output)?;
             given.push(Given::Tensor(made));
         }
-        let at_work = self.watch.begin();
+        let at_work = self.watch.begin(program.cost());
         let held = Python::attach(|py| {
             let Some(outputs) = program.launch(py, &given)? else { return Ok(None) };
             self.outputs(program, outputs).map(Some)
@@ -303,7 +306,7 @@ impl Engine for PythonEngine {
     }
 
     fn compact(&mut self, tensor: &Held) -> Result<Held, EngineError> {
-        let _at_work = self.watch.begin();
+        let _at_work = self.watch.begin(Cost::Work(tensor.meta.bytes() as u64));
         Python::attach(|py| {
             let made = self.object.bind(py).call_method1("copy", (&*tensor.object,))?;
             Ok(Held::new(Arc::new(made.unbind()), tensor.meta))
@@ -332,7 +335,7 @@ impl Engine for PythonEngine {
     }
 
     fn turns_done(&mut self, under_way: usize) -> Vec<u64> {
-        let _at_work = self.watch.begin();
+        let _at_work = self.watch.begin(Cost::Work(0));
         Python::attach(|py| {
             let done = self.object.bind(py).call_method1("turns_done", (under_way,));
             done.and_then(|done| done.extract()).unwrap_or_default()
@@ -351,7 +354,7 @@ impl Engine for PythonEngine {
         let Some(collectives) = &self.collectives else {
             return Err(EngineError::Other(format!("the engine '{}' joins no others", self.name)));
         };
-        let _at_work = self.watch.begin();
+        let _at_work = self.watch.begin(Cost::Unknown);
         Python::attach(|py| collectives.join(py, &self.object, &self.classes, &part))
             .map_err(explain)
     }
@@ -370,7 +373,7 @@ impl Engine for PythonEngine {
 impl PythonEngine {
     /// Calls a method that gives nothing; returns whether it could be.
     fn tell(&self, method: &str) -> bool {
-        let _at_work = self.watch.begin();
+        let _at_work = self.watch.begin(Cost::Work(0));
         Python::attach(|py| self.object.bind(py).call_method0(method).is_ok())
     }
 

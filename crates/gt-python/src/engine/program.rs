@@ -16,6 +16,7 @@ use pyo3::types::PyList;
 use super::compiler;
 use super::convert::{Classes, Translation, number};
 use super::tally::Tally;
+use super::watch::Cost;
 use super::{Held, Object, PythonEngine, explain};
 
 /// How long a compilation may take if GT_COMPILE_TIMEOUT says nothing.
@@ -94,6 +95,8 @@ enum State {
 pub struct Program {
     plan: Plan,
     last_uses: Vec<Option<u32>>,
+    /// What a run of compiled code costs.
+    cost: Cost,
     /// As the compiler is given it; of plans that are not compiled there is none.
     translation: Option<Translation>,
     /// Its engine's name, and the tally of its compilations.
@@ -110,6 +113,11 @@ impl Program {
         Program {
             plan: plan.clone(),
             last_uses: plan.last_uses(),
+            cost: plan
+                .steps
+                .iter()
+                .map(|step| Cost::of(step.operation, &plan.metas(&step.operands), step.output))
+                .fold(Cost::Work(0), Cost::and),
             translation: None,
             name: name.to_string(),
             tally: Arc::clone(tally),
@@ -117,6 +125,11 @@ impl Program {
             settings,
             failure: None,
         }
+    }
+
+    /// What a run of compiled code costs.
+    pub fn cost(&self) -> Cost {
+        self.cost
     }
 
     /// The plan, and where each of its values is used last.

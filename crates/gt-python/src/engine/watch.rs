@@ -9,11 +9,22 @@ use std::time::{Duration, Instant};
 
 use gt::drivers::embedded::fork::InEngine;
 use gt::environment;
+use gt::ir::instruction::Operands;
+use gt::ir::operation::Family;
+use gt::ir::ops::custom::CUSTOM;
+use gt::ir::{Meta, Operand, Operation};
 
-use super::compiler;
+use super::{Held, compiler};
 
-/// How long one call of an engine may take if GT_ENGINE_TIMEOUT says nothing.
-const TIMEOUT: Duration = Duration::from_secs(1800);
+/// How long any call of an engine may take if GT_ENGINE_TIMEOUT says nothing.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// A call may take longer by its estimated cost: a so-manifold of it, as estimates are of a machine
+/// that has nothing else to do.
+const PATIENCE: u64 = 1000;
+/// A call whose cost nobody knows may take so-manifold the time of others.
+const UNKNOWN: u32 = 30;
+/// How often it is looked whether a call has come back.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// How long the end of a process waits for threads in engines.
 const LAST: Duration = Duration::from_secs(5);
@@ -65,38 +76,119 @@ impl Drop for Inside {
     }
 }
 
-/// Since when an engine is at work.
+/// What a call of an engine costs.
+#[derive(Clone, Copy)]
+pub enum Cost {
+    /// At most this work ([`Operation::work`]).
+    Work(u64),
+    /// It runs a user's code, or waits for others.
+    Unknown,
+}
+
+impl Cost {
+    /// That of an operation. Decompositions and attention take longer than their estimates say, by up
+    /// to the length of an axis.
+    pub fn of(operation: &Operation, operands: &[Operand<Meta>], output: Meta) -> Cost {
+        if *operation == CUSTOM {
+            return Cost::Unknown;
+        }
+        let work = operation.work(operands, output);
+        if !matches!(operation.family, Family::Matmul | Family::Convolution) {
+            return Cost::Work(work);
+        }
+        let metas = || operands.iter().filter_map(Operand::tensor).chain([&output]);
+        let longest = metas().flat_map(|meta| meta.shape.dims()).max().copied().unwrap_or(1);
+        let bytes: usize = metas().map(|meta| meta.bytes()).sum();
+        Cost::Work(work.max((bytes as u64).saturating_mul(longest as u64 / 32)))
+    }
+
+    /// That of an operation on an engine's tensors, with all results.
+    pub fn of_call(operation: &Operation, operands: &Operands<Held>, outputs: &[Meta]) -> Cost {
+        let meta = |operand: &Operand<Held>| match operand {
+            Operand::Scalar(scalar) => Operand::Scalar(*scalar),
+            Operand::Tensor(held) => Operand::Tensor(held.meta),
+        };
+        let metas: Operands<Meta> = operands.iter().map(meta).collect();
+        let costs = outputs.iter().map(|output| Cost::of(operation, &metas, *output));
+        costs.fold(Cost::Work(0), Cost::and)
+    }
+
+    /// That of several calls.
+    pub fn and(self, other: Cost) -> Cost {
+        match (self, other) {
+            (Cost::Work(one), Cost::Work(other)) => Cost::Work(one.saturating_add(other)),
+            _ => Cost::Unknown,
+        }
+    }
+}
+
+/// Since when an engine is at work, and what it may cost.
 #[derive(Clone)]
 pub struct Watch {
-    started: Instant,
-    /// Milliseconds after the start, plus 1; 0 while it is idle.
-    busy: Arc<AtomicU64>,
+    /// The work that the engine does in a second.
+    rate: u64,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The number of the call under way; 0 while it is idle.
+    call: AtomicU64,
+    calls: AtomicU64,
+    /// The work of that call, [`u64::MAX`] if it is not known.
+    work: AtomicU64,
+    /// The most work of a call since a value was read: a device that runs ahead may be at it.
+    most: AtomicU64,
 }
 
 /// While this lives, the engine is at work.
-pub struct AtWork(Arc<AtomicU64>, Inside, InEngine);
+pub struct AtWork(Arc<State>, Inside, InEngine);
 
 impl Watch {
-    pub fn new() -> Watch {
-        Watch { started: Instant::now(), busy: Arc::default() }
+    /// That of an engine which does this work in a second.
+    pub fn new(rate: u64) -> Watch {
+        Watch { rate, state: Arc::default() }
     }
 
-    pub fn begin(&self) -> AtWork {
-        let inside = Inside::enter();
-        self.busy.store(self.started.elapsed().as_millis() as u64 + 1, Ordering::Relaxed);
-        AtWork(Arc::clone(&self.busy), inside, InEngine::enter())
+    pub fn begin(&self, cost: Cost) -> AtWork {
+        let (inside, state) = (Inside::enter(), &self.state);
+        let work = match cost {
+            Cost::Work(work) => work.max(state.most.fetch_max(work, Ordering::Relaxed)),
+            Cost::Unknown => u64::MAX,
+        };
+        state.work.store(work, Ordering::Relaxed);
+        state.call.store(state.calls.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        AtWork(Arc::clone(state), inside, InEngine::enter())
     }
 
-    /// Ends the process when one call takes longer than GT_ENGINE_TIMEOUT says.
+    /// A value was read: the device has done all before.
+    pub fn caught_up(&self) {
+        self.state.most.store(0, Ordering::Relaxed);
+    }
+
+    /// How long a call of this work may take, where any may take `least`.
+    fn limit(&self, work: u64, least: Duration) -> Duration {
+        if work == u64::MAX {
+            return least * UNKNOWN;
+        }
+        let seconds = work.saturating_mul(PATIENCE) as f64 / self.rate.max(1) as f64;
+        least.max(Duration::from_secs_f64(seconds))
+    }
+
+    /// Ends the process when one call takes longer than its cost and GT_ENGINE_TIMEOUT allow.
     pub fn end_process_if_it_hangs(&self, worker: &str, engine: &str) {
-        let limit = environment::seconds("GT_ENGINE_TIMEOUT").unwrap_or(TIMEOUT);
+        let least = environment::seconds("GT_ENGINE_TIMEOUT").unwrap_or(TIMEOUT);
         let (watch, text) = (self.clone(), format!("gt worker: {worker}: the engine '{engine}'"));
         let look = move || {
+            // Looks are counted, not hours: a process that is stopped for a time is none that hangs.
+            let (mut call, mut waited) = (0, Duration::ZERO);
             loop {
-                thread::sleep(Duration::from_millis(200));
-                let since = watch.busy.load(Ordering::Relaxed);
-                let now = watch.started.elapsed().as_millis() as u64 + 1;
-                if since != 0 && Duration::from_millis(now.saturating_sub(since)) > limit {
+                thread::sleep(LOOK_EVERY);
+                let before = std::mem::replace(&mut call, watch.state.call.load(Ordering::Relaxed));
+                let is_same = call != 0 && call == before;
+                waited = if is_same { waited + LOOK_EVERY } else { Duration::ZERO };
+                let limit = watch.limit(watch.state.work.load(Ordering::Relaxed), least);
+                if is_same && waited > limit {
                     eprintln!(
                         "{text} has not come back for {:.0} s (GT_ENGINE_TIMEOUT); the worker ends",
                         limit.as_secs_f64()
@@ -112,6 +204,42 @@ impl Watch {
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        self.0.store(0, Ordering::Relaxed);
+        self.0.call.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gt::ir::{DType, Shape, ops};
+
+    use super::*;
+
+    #[test]
+    fn a_call_may_take_as_long_as_it_may_cost() {
+        let (watch, least) = (Watch::new(1_000_000_000), Duration::from_secs(60));
+        let limit = |operation, dims: &[usize]| {
+            let meta = Meta::new(DType::F32, Shape::new(dims).unwrap());
+            let operands = [Operand::Tensor(meta), Operand::Tensor(meta)];
+            match Cost::of(operation, &operands, meta) {
+                Cost::Work(work) => watch.limit(work, least).as_secs(),
+                Cost::Unknown => watch.limit(u64::MAX, least).as_secs(),
+            }
+        };
+        assert_eq!(limit(&ops::binary::ADD, &[1000]), 60);
+        assert_eq!(limit(&ops::binary::ADD, &[100_000_000]), 1200);
+        assert_eq!(limit(&ops::matmul::MATMUL, &[10_000, 10_000]), 374_400);
+        assert_eq!(limit(&ops::custom::CUSTOM, &[1]), 1800);
+    }
+
+    #[test]
+    fn what_a_device_may_still_be_at_counts_until_a_value_is_read() {
+        let watch = Watch::new(1_000_000_000);
+        let work = || watch.state.work.load(Ordering::Relaxed);
+        drop(watch.begin(Cost::Work(500)));
+        drop(watch.begin(Cost::Work(7)));
+        assert_eq!(work(), 500);
+        watch.caught_up();
+        drop(watch.begin(Cost::Work(7)));
+        assert_eq!((work(), watch.state.call.load(Ordering::Relaxed)), (7, 0));
     }
 }
