@@ -96,6 +96,7 @@ bench: torch-extension ## Measure side by side with PyTorch and write docs/bench
 	$(BIN)/python benches/hot.py --write docs/benchmarks.md
 	$(BIN)/python benches/ground.py --write docs/benchmarks.md
 	$(BIN)/python benches/watching.py --write docs/benchmarks.md
+	$(BIN)/python benches/run_ahead.py --write docs/benchmarks.md
 	$(BIN)/python benches/fairness.py --write docs/benchmarks.md
 	$(BIN)/python benches/recovery.py --write docs/benchmarks.md
 	$(BIN)/python benches/engines.py --threads 1 --write docs/benchmarks.md
