@@ -86,6 +86,7 @@ def test_an_end_does_not_wait_for_what_nobody_will_fetch():
         "try: x.sum().item()\n"
         "except KeyboardInterrupt: print('interrupted')\n",
         timeout=20,
+        GT_RUN_AHEAD="1000",
     )
     assert (done.stdout, done.stderr) == ("interrupted\n", ""), done
 
