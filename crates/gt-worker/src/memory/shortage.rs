@@ -138,21 +138,23 @@ impl<E: Engine> Worker<E> {
         // is written.
         let retries = std::mem::take(&mut self.shortages.retries);
         for shortage in std::mem::take(&mut self.shortages.lanes) {
-            let Shortage { lane, need, has_all, .. } = shortage;
+            let Shortage { lane, need, .. } = shortage;
             if self.is_moot(lane) {
                 self.end_wait(lane, None, out);
                 continue;
             }
-            if !has_released && !retries && !has_all {
+            if !has_released && !retries && !shortage.has_all {
                 self.shortages.lanes.push(shortage);
                 continue;
             }
-            let passed = match retries {
-                true => self.make_room(lane, need, &shortage.pinned, out),
-                false => self.passed(lane, need),
-            };
+            let mut passed = self.passed(lane, need);
+            // Others may have had a turn since, and hold what they do not need at the moment.
+            if passed.as_ref().is_some_and(|passed| retries || self.is_hopeless(&shortage, passed))
+            {
+                passed = self.make_room(lane, need, &shortage.pinned, out);
+            }
             match passed {
-                Some(passed) if has_all && !self.may_free(lane, &passed.holder) => {
+                Some(passed) if self.is_hopeless(&shortage, &passed) => {
                     self.end_wait(lane, Some(&passed), out);
                 }
                 Some(_) => self.shortages.lanes.push(shortage),
@@ -193,6 +195,11 @@ impl<E: Engine> Worker<E> {
             let passed = self.make_room(id, need, &pinned, out);
             self.end_wait(id, passed.as_ref(), out);
         }
+    }
+
+    /// Whether a lane waits in vain: nothing more comes from its session, and nobody here frees any.
+    fn is_hopeless(&self, shortage: &Shortage, passed: &Passed) -> bool {
+        shortage.has_all && !self.may_free(shortage.lane, &passed.holder)
     }
 
     /// Whether memory of a holder, or of the worker if that is empty, may be freed by what is under
