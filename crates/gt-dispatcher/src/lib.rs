@@ -24,6 +24,7 @@ mod joints;
 mod journal;
 mod lineage;
 mod observability;
+mod pages;
 pub mod pipeline;
 pub mod planner;
 mod queue;

@@ -10,7 +10,8 @@
 //! - [`exchange`]: data movement between workers; [`fabric`]: between their engines.
 //! - [`philox`]: random words; [`draws`]: the random numbers made of them.
 //! - [`explain`]: the planner's decisions, for users.
-//! - [`stored`]: values in files that workers read and write; [`snapshot`]: those kept for recovery.
+//! - [`stored`]: values in files that workers read and write; [`snapshot`]: those kept for recovery;
+//!   [`names`]: sets of tensors.
 //! - [`event`]: what happened, and when; [`status`]: snapshots of the system.
 //! - [`message`]: the messages between clients, the dispatcher, workers and watchers; [`greeting`]:
 //!   the first ones; [`message::Failure`]: why an operation has none of its results.
@@ -39,6 +40,7 @@ pub mod layout;
 pub mod liveness;
 pub mod message;
 pub mod modifier;
+pub mod names;
 pub mod number;
 pub mod operation;
 pub mod ops;

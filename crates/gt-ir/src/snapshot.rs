@@ -9,6 +9,7 @@ use crate::data::Content;
 use crate::exchange::{SlotId, WorkerId};
 use crate::instruction::{SourceId, TensorId};
 use crate::message::Failure;
+use crate::names::Names;
 use crate::record;
 
 /// Whose values they are: a slot of a session. The session's number stays the same when its lanes
@@ -54,7 +55,7 @@ pub struct Backup {
     pub sender: Option<WorkerId>,
     pub values: Vec<SavedValue>,
     /// All tensors of the snapshot, with the last of its values.
-    pub names: Option<Vec<TensorId>>,
+    pub names: Option<Names>,
 }
 
 record!(struct Backup { owner, snapshot, sender, values, names });

@@ -11,6 +11,7 @@ use crate::iteration::{Iteration, Running, Templates};
 use crate::memory::LaneMemory;
 use crate::queue::Queue;
 use crate::store::Store;
+use crate::vault::Keeping;
 
 pub(crate) struct Lane<T> {
     pub id: LaneId,
@@ -29,6 +30,8 @@ pub(crate) struct Lane<T> {
     pub told: (u64, u64),
     pub memory: LaneMemory,
     pub undone: Undone,
+    /// The snapshot that is being taken of it.
+    pub keeping: Option<Keeping>,
     /// Whether it has begun, after taking back the values of a snapshot if it is made again.
     pub is_restored: bool,
 }
@@ -80,6 +83,7 @@ impl<T> Lane<T> {
             told: (0, 0),
             memory: LaneMemory::default(),
             undone: Undone::default(),
+            keeping: None,
             is_restored: false,
         }
     }

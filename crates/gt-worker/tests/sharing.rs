@@ -3,7 +3,9 @@
 use crate::common::*;
 use gt_ir::message::Message;
 use gt_ir::ops;
+use gt_ir::snapshot::Snapshot;
 use gt_ir::standing::Standing;
+use gt_ir::{TensorId, WorkerCommand};
 use gt_worker::{Out, Work};
 
 /// Queues so many operations on a vector of this length in a session.
@@ -151,4 +153,38 @@ fn device_time_that_is_known_late_is_told() {
     bench.device.lock().unwrap().as_mut().unwrap().is_done = true;
     bench.worker.report(&mut bench.out);
     assert_eq!(told(&bench), 100_000_000);
+}
+
+/// The messages with values of a snapshot, and whether the last has been sent.
+fn kept(bench: &Bench) -> (Vec<u64>, bool) {
+    let (mut names, mut is_whole) = (Vec::new(), false);
+    for out in &bench.out {
+        if let Out::Dispatcher(Message::Backup(backup)) = out {
+            names.extend(backup.values.iter().map(|value| value.tensor.0));
+            is_whole = backup
+                .names
+                .as_ref()
+                .is_some_and(|all| all.iter().eq(names.iter().copied().map(TensorId)));
+        }
+    }
+    (names, is_whole)
+}
+
+#[test]
+fn a_snapshot_of_many_tensors_is_taken_in_parts_between_others_turns() {
+    let mut bench = Bench::default();
+    let count = 5000;
+    bench.work(lane(1, 0), (0..count).map(|name| create(name, &[1.0])).collect());
+    let snapshot = Snapshot { session: 1, number: 1, keeper: None, most: u64::MAX };
+    bench.queue(lane(1, 0), vec![WorkerCommand::Snapshot(Box::new(snapshot)), free(0)]);
+    queue(&mut bench, 2, &ops::unary::NEG, (20_000, 1));
+    let mut sent = Vec::new();
+    while bench.worker.step(&mut bench.out) {
+        sent.push(kept(&bench).0.len());
+    }
+    sent.retain(|sent| (1..count as usize).contains(sent));
+    sent.dedup();
+    assert_eq!(sent, [1024, 2048, 3072, 4096]);
+    // What comes after it waits for its end.
+    assert_eq!(kept(&bench), ((0..count).collect(), true));
 }

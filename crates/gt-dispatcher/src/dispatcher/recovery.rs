@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gt_ir::message::Message;
+use gt_ir::snapshot::Owner;
 use gt_ir::{SlotId, WorkerCommand, WorkerId};
 
 use super::{Dispatcher, PeerId};
@@ -230,8 +231,9 @@ impl Dispatcher {
                         let hand_over = HandOver { holder: holder.id, is_indirect: false };
                         lineage.handing.insert(slot, hand_over);
                     }
-                    None => copy.values.iter().for_each(|backup| {
-                        self.outbox.push(to, Message::Backup(Box::new(backup.clone())));
+                    None => copy.kept.iter().for_each(|kept| {
+                        let backup = kept.backup(Owner { session, slot }, snapshot);
+                        self.outbox.push(to, Message::Backup(Box::new(backup)));
                     }),
                 }
             }

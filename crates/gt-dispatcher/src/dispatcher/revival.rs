@@ -156,12 +156,13 @@ impl Dispatcher {
         if let Some(base) = base {
             let Base { snapshot, planned, state: stored, copies, blocks, .. } = *base;
             state = Arc::unwrap_or_clone(stored);
+            state.catalogue.set_tensors(history.tensors);
             self.planner.settle_in(&mut state.catalogue);
             // It has none until its workers are back.
             state.catalogue.slots = Slots::default();
             let copy = |copy: StoredCopy| {
                 let StoredCopy { host, keeper, bytes, .. } = copy;
-                Copy { host, keeper, bytes, values: Vec::new() }
+                Copy { host, keeper, bytes, kept: None }
             };
             let copies: BTreeMap<_, _> =
                 copies.into_iter().map(|stored| (stored.slot, copy(stored))).collect();

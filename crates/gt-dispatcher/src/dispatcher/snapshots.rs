@@ -73,12 +73,13 @@ impl Dispatcher {
         if session.is_expanded || queue.front().is_some_and(|next| lineage.is_begun(next.batch)) {
             return;
         }
+        catalogue.count();
         let empty: BTreeSet<SlotId> = catalogue.empty_slots().into_iter().collect();
         let mut copies = BTreeMap::new();
         for slot in catalogue.slots.every().filter(|slot| !empty.contains(slot)) {
             let Some(host) = catalogue.slots.host(slot) else { return };
             let keeper = keeper(&self.workers, host, &lineage.unreachable);
-            copies.insert(slot, Copy { host, keeper, bytes: 0, values: Vec::new() });
+            copies.insert(slot, Copy { host, keeper, bytes: 0, kept: None });
         }
         let state = State { catalogue: catalogue.clone(), templates: templates.clone() };
         let snapshot = lineage.begin(*device, Arc::new(state));
@@ -112,7 +113,7 @@ impl Dispatcher {
         }
         let limit = lineage.most_kept();
         let before = lineage.base.as_ref().ok().and_then(|base| base.copies.get(&owner.slot));
-        let known = before.filter(|copy| copy.keeper.is_none()).map(Copy::all).unwrap_or_default();
+        let known = before.filter(|copy| copy.keeper.is_none()).and_then(|copy| copy.kept.as_ref());
         let Some(pending) = lineage.pending.as_mut().filter(|it| it.number == number) else {
             return;
         };
@@ -120,10 +121,10 @@ impl Dispatcher {
         if copy.host != worker || copy.keeper.is_some() {
             return;
         }
-        let is_last = backup.names.is_some();
-        copy.values.push(backup);
-        if is_last {
-            let result = copy.complete(known, limit);
+        let kept = copy.kept.get_or_insert_with(|| known.cloned().unwrap_or_default());
+        kept.add(backup.values);
+        if let Some(names) = backup.names {
+            let result = kept.complete(names, limit);
             self.backed(now, from, (owner.session, owner.slot), number, result);
         }
     }
@@ -232,7 +233,7 @@ impl Dispatcher {
             |pending: &&mut Snapshot| pending.number == snapshot && pending.stage == Stage::Asked;
         let Some(pending) = lineage.pending.as_mut().filter(is_it) else { return };
         pending.stage = Stage::Written;
-        match lineage.pending_record(*number, *received, Stage::Written) {
+        match lineage.pending_record(*number, *received) {
             Some(record) if self.journal.is_on => self.journal.add(|| record),
             _ => self.adopt_snapshot(peer),
         }

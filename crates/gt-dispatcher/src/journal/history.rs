@@ -6,8 +6,8 @@ use bytes::Bytes;
 use gt_ir::WorkerId;
 use gt_ir::message::Hello;
 
-use super::{Base, JournalRecord};
-use crate::planner::Slots;
+use super::{Base, JournalRecord, StoredTensors};
+use crate::planner::{Slots, Tensors};
 use crate::queue::Pruned;
 
 /// What is known of a server's sessions and workers.
@@ -38,6 +38,8 @@ pub struct SessionHistory {
     /// # Errors
     /// Why nothing is kept of the session.
     pub(crate) base: Result<Option<Box<Base>>, String>,
+    /// The tensors of the last snapshot.
+    pub(crate) tensors: Tensors,
     batches: BTreeMap<u64, Vec<Bytes>>,
     pruned: BTreeMap<u64, Pruned>,
     /// Its slots, and the numbers of batches from which on plans have so many.
@@ -73,6 +75,7 @@ impl History {
                     hello,
                     received: 0,
                     base: Ok(None),
+                    tensors: Tensors::default(),
                     batches: BTreeMap::new(),
                     pruned: BTreeMap::new(),
                     slots: Slots::default(),
@@ -122,7 +125,19 @@ impl SessionHistory {
         self.pruned = self.pruned.split_off(&number);
     }
 
-    fn rebase(&mut self, base: Box<Base>) {
+    fn rebase(&mut self, mut base: Box<Base>) {
+        let is_known = self.base.is_ok();
+        match std::mem::take(&mut base.tensors) {
+            StoredTensors::All(pages) => {
+                self.tensors = Tensors::default();
+                self.tensors.apply(pages);
+            }
+            StoredTensors::Changes(pages) if is_known => self.tensors.apply(pages),
+            StoredTensors::Changes(_) => {
+                self.base = Err("a snapshot is missing in the journal".into());
+                return;
+            }
+        }
         self.received = self.received.max(base.received);
         self.forget_before(base.planned);
         // The last one at the base still holds.
@@ -182,7 +197,9 @@ mod tests {
 
     fn base(snapshot: u64, planned: u64) -> JournalRecord {
         let (state, copies, blocks) = (Arc::new(State::default()), Vec::new(), Vec::new());
-        let base = Base { session: 3, snapshot, received: 0, planned, state, copies, blocks };
+        let tensors = StoredTensors::default();
+        let base =
+            Base { session: 3, snapshot, received: 0, planned, state, tensors, copies, blocks };
         JournalRecord::Base(Box::new(base))
     }
 

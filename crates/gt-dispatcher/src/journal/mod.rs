@@ -15,7 +15,8 @@ use gt_ir::{SlotId, WorkerId, record};
 use std::sync::Arc;
 
 use crate::lineage::State;
-use crate::planner::Slots;
+use crate::pages::Change;
+use crate::planner::{Slots, TensorState};
 use crate::queue::Pruned;
 use crate::sessions::Session;
 
@@ -100,12 +101,29 @@ pub struct Base {
     /// The first batch that is not in it.
     pub planned: u64,
     pub(crate) state: Arc<State>,
+    pub(crate) tensors: StoredTensors,
     pub(crate) copies: Vec<StoredCopy>,
     /// The client's shared memory that is not needed any more.
     pub(crate) blocks: Vec<u128>,
 }
 
-record!(struct Base { session, snapshot, received, planned, state, copies, blocks });
+record!(struct Base { session, snapshot, received, planned, state, tensors, copies, blocks });
+
+/// A snapshot's tensors.
+#[derive(Clone)]
+pub(crate) enum StoredTensors {
+    All(Vec<Change<TensorState>>),
+    /// What has changed since the snapshot that the journal has as the base.
+    Changes(Vec<Change<TensorState>>),
+}
+
+impl Default for StoredTensors {
+    fn default() -> StoredTensors {
+        StoredTensors::All(Vec::new())
+    }
+}
+
+record!(enum StoredTensors { 0 => All(pages), 1 => Changes(pages) });
 
 /// The workers that have a slot's values.
 #[derive(Clone, Copy)]

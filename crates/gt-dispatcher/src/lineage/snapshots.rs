@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use gt_ir::snapshot::{Backup, SavedValue, Unkept};
-use gt_ir::{SlotId, TensorId, WorkerId, record};
-use rustc_hash::FxHashMap;
+use gt_ir::names::Names;
+use gt_ir::snapshot::{Backup, Owner, SavedValue, Unkept};
+use gt_ir::{SlotId, WorkerId, record};
 
+use crate::pages::Pages;
 use crate::planner::Catalogue;
 use crate::templates::Templates;
 
@@ -56,51 +57,69 @@ pub(crate) struct Copy {
     pub keeper: Option<WorkerId>,
     pub bytes: u64,
     /// The values, if the dispatcher has the copy.
-    pub values: Vec<Backup>,
+    pub kept: Option<KeptValues>,
 }
 
-impl Copy {
-    /// All values that the dispatcher has.
-    pub fn all(&self) -> Vec<SavedValue> {
-        self.values.iter().flat_map(|backup| backup.values.iter().cloned()).collect()
+/// The values of a slot that the dispatcher keeps. Copies share what has not changed.
+#[derive(Clone, Default)]
+pub(crate) struct KeptValues {
+    values: Pages<Arc<SavedValue>>,
+    names: Names,
+    bytes: u64,
+}
+
+impl KeptValues {
+    /// Adds values, in the place of others of the same tensors.
+    pub fn add(&mut self, values: Vec<SavedValue>) {
+        for value in values {
+            self.names.insert(value.tensor);
+            self.bytes += bytes_of(&value);
+            if let Some(before) = self.values.insert(value.tensor.0, Arc::new(value)) {
+                self.bytes -= bytes_of(&before);
+            }
+        }
     }
 
-    /// The one worker that has the values, if there is only one, and the dispatcher has none.
-    pub fn only_holder(&self, is_there: impl Fn(WorkerId) -> bool) -> Option<WorkerId> {
-        let mut there = [Some(self.host), self.keeper].into_iter().flatten();
-        let first = there.by_ref().find(|worker| is_there(*worker))?;
-        let is_alone = self.values.is_empty() && !there.any(is_there);
-        is_alone.then_some(first)
-    }
-
-    /// The last values have come, beside those that were `known`. Returns their bytes.
+    /// The last values have come: of all these tensors. Returns the bytes of all.
     ///
     /// # Errors
     /// A value is missing, or they take up more than `limit`.
-    pub fn complete(&mut self, known: Vec<SavedValue>, limit: u64) -> Result<u64, Unkept> {
-        let parts = std::mem::take(&mut self.values);
-        let Some((owner, snapshot)) = parts.last().map(|part| (part.owner, part.snapshot)) else {
-            return Err(Unkept::Incomplete);
-        };
-        let mut all: FxHashMap<TensorId, SavedValue> = FxHashMap::default();
-        let mut names = Vec::new();
-        all.extend(known.into_iter().map(|value| (value.tensor, value)));
-        for part in parts {
-            all.extend(part.values.into_iter().map(|value| (value.tensor, value)));
-            names = part.names.unwrap_or(names);
+    pub fn complete(&mut self, names: Names, limit: u64) -> Result<u64, Unkept> {
+        for name in self.names.without(&names).iter() {
+            if let Some(value) = self.values.remove(name.0) {
+                self.bytes -= bytes_of(&value);
+            }
         }
-        let values: Option<Vec<SavedValue>> = names.iter().map(|name| all.remove(name)).collect();
-        let values = values.ok_or(Unkept::Incomplete)?;
-        let contents = values.iter().filter_map(|value| value.result.as_ref().ok());
-        let bytes = contents.map(|content| content.meta().bytes() as u64).sum();
-        if bytes > limit {
+        if !names.without(&self.names).is_empty() {
+            return Err(Unkept::Incomplete);
+        }
+        self.names = names;
+        if self.bytes > limit {
             return Err(Unkept::Refused(format!(
                 "there is one worker only, and its tensors take up more than the {limit} bytes that the server keeps of them"
             )));
         }
-        let (sender, names) = (None, Some(names));
-        self.values = vec![Backup { owner, snapshot, sender, values, names }];
-        Ok(bytes)
+        Ok(self.bytes)
+    }
+
+    /// All of them, for a worker.
+    pub fn backup(&self, owner: Owner, snapshot: u64) -> Backup {
+        let values = self.values.iter().map(|(_, value)| (**value).clone()).collect();
+        Backup { owner, snapshot, sender: None, values, names: Some(self.names.clone()) }
+    }
+}
+
+fn bytes_of(value: &SavedValue) -> u64 {
+    value.result.as_ref().map_or(0, |content| content.meta().bytes() as u64)
+}
+
+impl Copy {
+    /// The one worker that has the values, if there is only one, and the dispatcher has none.
+    pub fn only_holder(&self, is_there: impl Fn(WorkerId) -> bool) -> Option<WorkerId> {
+        let mut there = [Some(self.host), self.keeper].into_iter().flatten();
+        let first = there.by_ref().find(|worker| is_there(*worker))?;
+        let is_alone = self.kept.is_none() && !there.any(is_there);
+        is_alone.then_some(first)
     }
 }
 
@@ -110,7 +129,7 @@ impl Snapshot {
         let is_lost = |copy: &Copy| match copy.keeper {
             Some(keeper) => !is_there(copy.host) && !is_there(keeper),
             // A server that was started again has none of what it kept.
-            None => copy.values.is_empty() && !is_there(copy.host),
+            None => copy.kept.is_none() && !is_there(copy.host),
         };
         self.copies.iter().find(|(_, copy)| is_lost(copy)).map(|(slot, _)| *slot)
     }
@@ -123,7 +142,7 @@ impl Snapshot {
         worker: WorkerId,
         is_there: impl Fn(WorkerId) -> bool,
     ) -> bool {
-        let Some(Copy { host, keeper, values, .. }) = self.copies.get_mut(&slot) else {
+        let Some(Copy { host, keeper, kept, .. }) = self.copies.get_mut(&slot) else {
             return false;
         };
         if *host == worker || *keeper == Some(worker) {
@@ -131,7 +150,7 @@ impl Snapshot {
         }
         if !is_there(*host) {
             *host = worker;
-        } else if keeper.map_or(values.is_empty(), |keeper| !is_there(keeper)) {
+        } else if keeper.map_or(kept.is_none(), |keeper| !is_there(keeper)) {
             *keeper = Some(worker);
         } else {
             return false;
@@ -146,7 +165,7 @@ impl Snapshot {
         worker: WorkerId,
         is_there: impl Fn(WorkerId) -> bool,
     ) -> bool {
-        let Some(Copy { host, keeper, values, .. }) = self.copies.get_mut(&slot) else {
+        let Some(Copy { host, keeper, kept, .. }) = self.copies.get_mut(&slot) else {
             return false;
         };
         match *keeper {
@@ -158,7 +177,7 @@ impl Snapshot {
                 *keeper = None;
                 !is_there(*host)
             }
-            None if worker == *host => values.is_empty(),
+            None if worker == *host => kept.is_none(),
             _ => false,
         }
     }

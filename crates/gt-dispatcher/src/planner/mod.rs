@@ -49,6 +49,7 @@ use gt_ir::{
 };
 
 pub use catalogue::Catalogue;
+pub(crate) use catalogue::{TensorState, Tensors};
 pub use fabrics::Fabrics;
 pub use plans::{Iteration, Plans, Unfold};
 pub use scope::Scope;

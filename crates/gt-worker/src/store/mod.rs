@@ -1,10 +1,11 @@
 //! A lane's tensors, by name, with accounting of the memory they hold.
 //!
 //! - [`shared`]: buffers of several tensors; [`away`]: tensors moved elsewhere; [`failed`]:
-//!   tensors that have failed.
+//!   tensors that have failed; [`listed`]: the names of all.
 
 mod away;
 mod failed;
+mod listed;
 mod shared;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use gt_ir::{Meta, SourceId, TensorId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 pub(crate) use away::{Away, Place};
+use listed::ListedNames;
 pub(crate) use shared::SharedBuffers;
 
 /// The state of a tensor.
@@ -72,6 +74,7 @@ impl Held {
 /// The tensors of a lane, by name.
 pub(crate) struct Store<T> {
     tensors: FxHashMap<TensorId, Stored<T>>,
+    listed: ListedNames,
     pub shared: SharedBuffers,
     /// How many are pending, and how many away.
     pending: usize,
@@ -86,6 +89,7 @@ impl<T> Default for Store<T> {
     fn default() -> Store<T> {
         Store {
             tensors: FxHashMap::default(),
+            listed: ListedNames::default(),
             shared: SharedBuffers::default(),
             pending: 0,
             away: 0,
@@ -191,6 +195,7 @@ impl<T> Store<T> {
         bytes: u64,
     ) {
         let ready = Stored::Ready { tensor, meta, line, used: self.turn };
+        self.listed.note(id);
         let before = self.tensors.insert(id, ready);
         self.forget(held, id, before);
         held.tensors += 1;
@@ -199,6 +204,7 @@ impl<T> Store<T> {
     }
 
     pub fn fail(&mut self, held: &mut Held, id: TensorId, failure: Arc<Failure>) {
+        self.listed.note(id);
         let before = self.tensors.insert(id, Stored::Failed(failure));
         self.forget(held, id, before);
     }
@@ -208,6 +214,7 @@ impl<T> Store<T> {
         self.pending += 1;
         held.add(bytes);
         self.bytes += bytes;
+        self.listed.note(id);
         let before = self.tensors.insert(id, Stored::Pending(bytes));
         self.forget(held, id, before);
     }
@@ -226,12 +233,14 @@ impl<T> Store<T> {
         }
         self.bytes += away.in_memory();
         self.spilled += away.elsewhere();
+        self.listed.note(id);
         let before = self.tensors.insert(id, Stored::Away(Box::new(away)));
         self.forget(held, id, before);
     }
 
     /// Takes out a tensor that is away; the caller answers for its file.
     pub fn take_away(&mut self, held: &mut Held, id: TensorId) -> Option<Away> {
+        self.listed.note(id);
         match self.tensors.remove(&id)? {
             Stored::Away(away) => {
                 self.forget_away(held, &away);
@@ -247,6 +256,7 @@ impl<T> Store<T> {
     /// Frees a tensor.
     #[inline]
     pub fn free(&mut self, held: &mut Held, id: TensorId) {
+        self.listed.note(id);
         let before = self.tensors.remove(&id);
         self.forget(held, id, before);
     }
@@ -255,6 +265,7 @@ impl<T> Store<T> {
     /// [`Store::release`].
     #[inline]
     pub fn take(&mut self, id: TensorId) -> Option<(T, Meta)> {
+        self.listed.note(id);
         match self.tensors.remove(&id)? {
             Stored::Ready { tensor, meta, .. } => Some((tensor, meta)),
             other => {
@@ -270,6 +281,7 @@ impl<T> Store<T> {
             Some(Stored::Ready { line, used, .. }) => (*line, *used),
             _ => (SourceId::default(), self.turn),
         };
+        self.listed.note(id);
         self.tensors.insert(id, Stored::Ready { tensor, meta, line, used });
     }
 
@@ -331,17 +343,11 @@ impl<T> Store<T> {
     pub fn clear(&mut self, held: &mut Held) {
         // All are freed, so the order does not matter.
         let all = std::mem::take(&mut self.tensors);
+        self.listed = ListedNames::default();
         #[allow(clippy::iter_over_hash_type, reason = "sums are the same in any order")]
         for (id, stored) in all {
             self.forget(held, id, Some(stored));
         }
-    }
-
-    /// The names of all tensors, in order.
-    pub fn names(&self) -> Vec<TensorId> {
-        let mut names: Vec<TensorId> = self.tensors.keys().copied().collect();
-        names.sort_unstable();
-        names
     }
 
     /// Whether any tensor is pending.

@@ -132,7 +132,9 @@ impl<E: Engine> Turn<'_, E> {
             && self.lane.running.is_none()
             && self.batch_fits(&commands[place..]);
         // A batch emits its own event.
-        if self.device.events.is_on && !(is_batch && matches!(command, WorkerCommand::Run(_))) {
+        let is_begun =
+            self.lane.keeping.is_some() || is_batch && matches!(command, WorkerCommand::Run(_));
+        if self.device.events.is_on && !is_begun {
             self.device.emit_command(command);
         }
         match command {
@@ -188,7 +190,9 @@ impl<E: Engine> Turn<'_, E> {
                 self.device.stats.unique_sequences += 1;
                 self.lane.templates.retire(definition.number);
             }
-            WorkerCommand::Snapshot(snapshot) => self.take_snapshot(snapshot),
+            WorkerCommand::Snapshot(snapshot) => {
+                return usize::from(self.take_snapshot(snapshot));
+            }
             WorkerCommand::Restore { session, snapshot, .. } => self.restore(*session, *snapshot),
             WorkerCommand::Invoke(_) => {
                 let iterations = self.lane.queue.front().map(|batch| &mut batch.iterations);

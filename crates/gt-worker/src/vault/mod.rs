@@ -4,9 +4,12 @@
 //! copy needs only what is new since the one before.
 //!
 //! - [`turn`]: taking a snapshot of a lane, and taking its values back. [`room`]: their memory.
-//! - [`values`]: the values, and where they are. [`exchange`]: what a worker is told of them.
+//! - [`kept`]: what is kept of a slot; [`values`]: the values, and where they are; [`part`]: those of a
+//!   message. [`exchange`]: what a worker is told of them.
 
 mod exchange;
+mod kept;
+mod part;
 mod room;
 mod turn;
 mod values;
@@ -15,17 +18,16 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
 use gt_ir::message::Failure;
+use gt_ir::names::Names;
 use gt_ir::snapshot::{Backup, Owner, SavedValue, Unkept};
 use gt_ir::{Content, TensorData, TensorId, WorkerId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use kept::{Contents, Kept};
+use part::{Part, divide};
+pub(crate) use turn::Keeping;
 pub(crate) use values::Amounts;
 use values::{Value, ValuePlace, bytes_of};
-
-/// The values in one message, beyond which others follow in another one.
-const MESSAGE: usize = 4 << 20;
-/// The most values in one message.
-const VALUES: usize = 1 << 10;
 
 /// How many ended sessions are remembered, and how many snapshots that gave way.
 const REMEMBERED: usize = 1 << 10;
@@ -52,18 +54,6 @@ pub(crate) struct Vault {
     known: (u32, Vec<u32>),
 }
 
-/// What is kept of a slot.
-#[derive(Default)]
-struct Kept {
-    values: FxHashMap<TensorId, Value>,
-    /// Those whose tensors have other values by now.
-    outdated: FxHashSet<TensorId>,
-    /// The tensors of each snapshot that is complete here.
-    snapshots: BTreeMap<u64, Vec<TensorId>>,
-    /// Who has a copy, the tensors that it has, and the snapshots that it was given.
-    copy: Option<(Option<WorkerId>, FxHashSet<TensorId>, Vec<u64>)>,
-}
-
 impl Vault {
     /// The bytes of all values.
     pub fn amounts(&self) -> Amounts {
@@ -74,11 +64,20 @@ impl Vault {
         self.owners.is_empty()
     }
 
-    /// Whether a tensor's value is kept.
-    fn has(&self, owner: Owner, tensor: TensorId) -> bool {
-        self.owners.get(&owner).is_some_and(|kept| {
-            kept.values.contains_key(&tensor) && !kept.outdated.contains(&tensor)
-        })
+    /// The tensors among these of which there is no value, or an outdated one.
+    fn missing(&self, owner: Owner, names: &Names) -> Names {
+        let Some(kept) = self.owners.get(&owner) else { return names.clone() };
+        let nothing = Contents::default();
+        let before = kept.snapshots.values().next_back().unwrap_or(&nothing);
+        let fresh = names.without(&before.names);
+        let mut missing: Names =
+            fresh.iter().filter(|name| !kept.values.contains_key(name)).collect();
+        // The order in which a set is filled does not matter.
+        #[allow(clippy::iter_over_hash_type, reason = "a set is the same in any order")]
+        for name in kept.outdated.iter().filter(|name| names.contains(**name)) {
+            missing.insert(*name);
+        }
+        missing
     }
 
     /// Steps that were undone have given these tensors other values: those that are kept are replaced
@@ -88,7 +87,7 @@ impl Vault {
         for tensor in tensors.filter(|tensor| kept.values.contains_key(tensor)) {
             kept.outdated.insert(tensor);
             if let Some((_, known, _)) = &mut kept.copy {
-                known.remove(&tensor);
+                known.remove(tensor);
             }
         }
     }
@@ -98,40 +97,48 @@ impl Vault {
         self.may_move = true;
         for value in values {
             self.amounts.add(&value);
-            kept.outdated.remove(&value.saved.tensor);
-            if let Some(before) = kept.values.insert(value.saved.tensor, value) {
+            if let Some(before) = kept.add(value) {
                 self.amounts.remove(&before);
             }
         }
     }
 
-    /// Keeps a snapshot, of which `values` are new here.
-    fn keep(&mut self, owner: Owner, number: u64, names: Vec<TensorId>, values: Vec<Value>) {
-        self.add(owner, values);
-        let kept = self.owners.entry(owner).or_default();
-        kept.snapshots.insert(number, names);
+    /// Keeps a snapshot, of which all values are here; returns their bytes.
+    ///
+    /// # Errors
+    /// A value is missing.
+    fn complete(&mut self, owner: Owner, number: u64, names: Names) -> Result<u64, Unkept> {
+        self.owners.entry(owner).or_default().complete(number, names)
     }
 
-    /// The messages that give a snapshot to another: all its values, or those that it has not got
-    /// from here yet.
-    fn pack(&mut self, owner: Owner, number: u64, to: Option<WorkerId>) -> Vec<Backup> {
-        let Some(kept) = self.owners.get_mut(&owner) else { return Vec::new() };
-        let Some(names) = kept.snapshots.get(&number).cloned() else { return Vec::new() };
-        if kept.copy.as_ref().is_none_or(|(keeper, ..)| *keeper != to) {
-            kept.copy = Some((to, FxHashSet::default(), Vec::new()));
+    /// The next message that gives a snapshot to another: values that it has not got from here yet. The
+    /// last has the names. None if the snapshot is not here.
+    fn pack(&mut self, owner: Owner, number: u64, to: Option<WorkerId>) -> Option<Backup> {
+        let Kept { values, snapshots, copy, .. } = self.owners.get_mut(&owner)?;
+        let Contents { names, .. } = snapshots.get(&number)?;
+        if copy.as_ref().is_none_or(|(keeper, ..)| *keeper != to) {
+            *copy = Some((to, Names::default(), Vec::new()));
         }
-        let Kept { values, copy, .. } = kept;
-        let Some((_, known, given)) = copy else { return Vec::new() };
-        given.push(number);
-        let fresh = names.iter().filter(|name| known.insert(**name));
-        let fresh = fresh.filter_map(|name| values.get(name)).map(|value| value.saved.clone());
-        divide(owner, number, fresh, names.clone())
+        let (_, known, given) = copy.as_mut()?;
+        if given.last() != Some(&number) {
+            given.push(number);
+        }
+        let mut part = Part::default();
+        for name in names.without(known).iter() {
+            let Some(value) = values.get(&name) else { continue };
+            if !part.has_room(&value.saved) {
+                return Some(part.backup(owner, number, None));
+            }
+            part.add(value.saved.clone());
+            known.insert(name);
+        }
+        Some(part.backup(owner, number, Some(names.clone())))
     }
 
     /// The messages that give all values of a snapshot to a worker that restores it; none if it is
     /// not here.
     pub fn hand_over(&self, owner: Owner, number: u64) -> Option<Vec<Backup>> {
-        let names = self.owners.get(&owner)?.snapshots.get(&number)?;
+        let Contents { names, .. } = self.owners.get(&owner)?.snapshots.get(&number)?;
         Some(divide(owner, number, self.values(owner, number)?.into_iter(), names.clone()))
     }
 
@@ -238,24 +245,14 @@ impl Vault {
             return Some(Err(Unkept::Refused(reason.into())));
         }
         self.add(owner, values.into_iter().map(Value::new));
-        let names = names?;
-        let kept = self.owners.entry(owner).or_default();
-        let mut bytes = 0;
-        for name in &names {
-            match kept.values.get(name) {
-                Some(value) => bytes += bytes_of(&value.saved),
-                None => return Some(Err(Unkept::Incomplete)),
-            }
-        }
-        kept.snapshots.insert(snapshot, names);
-        Some(Ok(bytes))
+        names.map(|names| self.complete(owner, snapshot, names))
     }
 
     /// The values of a snapshot, if all of it is here.
     fn values(&self, owner: Owner, number: u64) -> Option<Vec<SavedValue>> {
         let kept = self.owners.get(&owner)?;
-        let names = kept.snapshots.get(&number)?;
-        let value = |name| kept.values.get(name).map(|value: &Value| value.saved.clone());
+        let Contents { names, .. } = kept.snapshots.get(&number)?;
+        let value = |name| kept.values.get(&name).map(|value: &Value| value.saved.clone());
         names.iter().map(value).collect()
     }
 
@@ -297,49 +294,29 @@ impl Vault {
                 return true;
             }
             let is_wanted = |number| snapshot.is_some_and(|kept| kept == number || number >= next);
-            kept.snapshots.retain(|number, _| is_wanted(*number));
-            let needed: FxHashSet<TensorId> = kept.snapshots.values().flatten().copied().collect();
-            kept.values.retain(|name, value| {
-                let stays = needed.contains(name);
-                if !stays {
-                    self.amounts.remove(value);
+            let mut dropped = std::mem::take(&mut kept.loose);
+            kept.snapshots.retain(|number, contents| {
+                if !is_wanted(*number) {
+                    dropped = dropped.or(&contents.names);
                 }
-                stays
+                is_wanted(*number)
             });
+            for contents in kept.snapshots.values() {
+                dropped = dropped.without(&contents.names);
+            }
+            for value in dropped.iter().filter_map(|name| kept.values.remove(&name)) {
+                self.amounts.remove(&value);
+            }
             // Who was not given what is left has dropped all.
             let has_it = |given: &[u64]| snapshot.is_some_and(|number| given.contains(&number));
             kept.copy = kept.copy.take().filter(|(_, _, given)| has_it(given));
             if let Some((_, known, given)) = &mut kept.copy {
-                known.retain(|name| needed.contains(name));
+                *known = known.without(&dropped);
                 given.retain(|number| is_wanted(*number));
             }
             !kept.snapshots.is_empty()
         });
     }
-}
-
-/// Divides values into messages of a moderate size; the last has the names.
-fn divide(
-    owner: Owner,
-    snapshot: u64,
-    values: impl Iterator<Item = SavedValue>,
-    names: Vec<TensorId>,
-) -> Vec<Backup> {
-    let sender = None;
-    let new = || Backup { owner, snapshot, sender, values: Vec::new(), names: None };
-    let (mut all, mut bytes) = (vec![new()], 0);
-    for value in values {
-        let size = bytes_of(&value) as usize;
-        let last = all.last().expect("there is one");
-        if !last.values.is_empty() && (bytes + size > MESSAGE || last.values.len() >= VALUES) {
-            all.push(new());
-            bytes = 0;
-        }
-        bytes += size;
-        all.last_mut().expect("there is one").values.push(value);
-    }
-    all.last_mut().expect("there is one").names = Some(names);
-    all
 }
 
 /// A value as data, or its failure.

@@ -1,5 +1,6 @@
 use gt_ir::{DType, Shape, SlotId, SourceId};
 
+use super::part::VALUES;
 use super::*;
 
 const OWNER: Owner = Owner { session: 3, slot: SlotId(1) };
@@ -14,21 +15,33 @@ fn kept(name: u64) -> Value {
     Value::new(value(name))
 }
 
-fn names(names: &[u64]) -> Vec<TensorId> {
+/// Keeps a snapshot, of which `values` are new.
+fn keep(
+    vault: &mut Vault,
+    owner: Owner,
+    number: u64,
+    names: Names,
+    values: impl IntoIterator<Item = Value>,
+) {
+    vault.add(owner, values);
+    vault.complete(owner, number, names).unwrap();
+}
+
+fn names(names: &[u64]) -> Names {
     names.iter().copied().map(TensorId).collect()
 }
 
 #[test]
 fn a_copy_gets_what_is_new_and_has_all() {
     let (mut here, mut there) = (Vault::default(), Vault::default());
-    here.keep(OWNER, 1, names(&[1, 2]), vec![kept(1), kept(2)]);
-    let first = here.pack(OWNER, 1, Some(WorkerId(9)));
-    assert_eq!((first.len(), first[0].values.len()), (1, 2));
-    assert_eq!(there.receive(first[0].clone(), 100), Some(Ok(80)));
-    here.keep(OWNER, 2, names(&[2, 3]), vec![kept(3)]);
-    let second = here.pack(OWNER, 2, Some(WorkerId(9)));
-    assert_eq!(second[0].values, [value(3)]);
-    assert_eq!(there.receive(second[0].clone(), 100), Some(Ok(80)));
+    keep(&mut here, OWNER, 1, names(&[1, 2]), vec![kept(1), kept(2)]);
+    let first = here.pack(OWNER, 1, Some(WorkerId(9))).unwrap();
+    assert_eq!(first.values.len(), 2);
+    assert_eq!(there.receive(first, 100), Some(Ok(80)));
+    keep(&mut here, OWNER, 2, names(&[2, 3]), vec![kept(3)]);
+    let second = here.pack(OWNER, 2, Some(WorkerId(9))).unwrap();
+    assert_eq!(second.values, [value(3)]);
+    assert_eq!(there.receive(second, 100), Some(Ok(80)));
     for vault in [&mut here, &mut there] {
         assert_eq!(vault.amounts().memory, 120);
         vault.retain(OWNER.session, Some(2), 3);
@@ -37,7 +50,7 @@ fn a_copy_gets_what_is_new_and_has_all() {
         assert_eq!(vault.values(OWNER, 1), None);
     }
     // Another keeper has nothing yet.
-    assert_eq!(here.pack(OWNER, 2, None)[0].values.len(), 2);
+    assert_eq!(here.pack(OWNER, 2, None).unwrap().values.len(), 2);
     here.retain(OWNER.session, None, 0);
     assert!(here.is_empty() && here.amounts().memory == 0);
 }
@@ -71,10 +84,13 @@ fn what_comes_late_is_dropped() {
 fn many_values_take_several_messages() {
     let mut vault = Vault::default();
     let all: Vec<u64> = (0..VALUES as u64 + 1).collect();
-    vault.keep(OWNER, 1, names(&all), all.iter().map(|name| kept(*name)).collect());
+    keep(&mut vault, OWNER, 1, names(&all), all.iter().map(|name| kept(*name)));
     let messages = vault.hand_over(OWNER, 1).unwrap();
     assert_eq!(messages.len(), 2);
     assert!(messages[0].names.is_none() && messages[1].names.is_some());
+    let packed: Vec<Backup> = (0..2).filter_map(|_| vault.pack(OWNER, 1, None)).collect();
+    assert!(packed == messages);
+    assert!(vault.pack(OWNER, 1, None).is_some_and(|rest| rest.values.is_empty()));
 }
 
 #[test]
@@ -82,10 +98,10 @@ fn the_largest_gives_way_but_for_what_is_pinned() {
     let mut vault = Vault::default();
     let other = Owner { session: 4, slot: SlotId(0) };
     let third = Owner { session: 5, slot: SlotId(0) };
-    vault.keep(OWNER, 1, names(&[1, 2]), vec![kept(1), kept(2)]);
-    vault.keep(other, 7, names(&[1]), vec![kept(1)]);
+    keep(&mut vault, OWNER, 1, names(&[1, 2]), vec![kept(1), kept(2)]);
+    keep(&mut vault, other, 7, names(&[1]), vec![kept(1)]);
     // What is on disk takes up no memory.
-    vault.keep(third, 1, names(&[1]), vec![Value { place: ValuePlace::Disk, ..kept(1) }]);
+    keep(&mut vault, third, 1, names(&[1]), vec![Value { place: ValuePlace::Disk, ..kept(1) }]);
     assert_eq!((vault.amounts().memory, vault.give_way(1, &[3, 4])), (120, vec![]));
     assert_eq!((vault.give_way(1, &[3]), vault.amounts().memory), (vec![(other, 7)], 80));
     assert!(vault.has_dropped(other, 7) && !vault.has_dropped(OWNER, 1));
@@ -99,7 +115,7 @@ fn the_largest_gives_way_but_for_what_is_pinned() {
 #[test]
 fn values_go_to_the_disk_and_are_the_same() {
     let mut vault = Vault::default();
-    vault.keep(OWNER, 1, names(&[1, 2, 3]), vec![kept(1), kept(2), kept(3)]);
+    keep(&mut vault, OWNER, 1, names(&[1, 2, 3]), vec![kept(1), kept(2), kept(3)]);
     let moving = vault.move_away(41, 40);
     assert_eq!(moving.len(), 2);
     assert_eq!(vault.amounts(), Amounts { memory: 120, moving: 80, disk: 0 });
@@ -113,6 +129,6 @@ fn values_go_to_the_disk_and_are_the_same() {
     assert_eq!(vault.amounts(), Amounts::default());
     vault.moved(OWNER, TensorId(2), None);
     assert_eq!(vault.amounts(), Amounts::default(), "it was dropped meanwhile");
-    vault.keep(OWNER, 2, names(&[1]), vec![kept(1)]);
+    keep(&mut vault, OWNER, 2, names(&[1]), vec![kept(1)]);
     assert!(vault.move_away(100, 41).is_empty(), "it is too small");
 }

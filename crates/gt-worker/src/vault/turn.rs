@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use gt_ir::TensorId;
 use gt_ir::message::Message;
+use gt_ir::names::Names;
 use gt_ir::snapshot::{Owner, SavedValue, Snapshot, Unkept};
 
+use super::part::{MESSAGE, VALUES};
 use super::saved;
 use super::values::{Value, ValuePlace, bytes_of};
 use crate::engine::{Engine, EngineError};
@@ -13,45 +15,92 @@ use crate::store::{Place, Stored};
 use crate::turn::Turn;
 use crate::work::Out;
 
+/// A snapshot that is being taken of a lane, a part at a time: others have their turns in between. The
+/// lane's next command waits for its end, so its tensors stay as they are.
+pub(crate) struct Keeping {
+    names: Names,
+    /// The tensors whose values are to be kept, the first last.
+    missing: Vec<TensorId>,
+    /// Whether all are kept; then those that are new are sent to the keeper.
+    is_kept: bool,
+}
+
 impl<E: Engine> Turn<'_, E> {
-    /// Keeps the values of all tensors of the lane, and sends those that are new to the keeper.
-    pub(crate) fn take_snapshot(&mut self, snapshot: &Snapshot) {
-        let Snapshot { session, number, keeper, most } = *snapshot;
-        let slot = self.lane.id.slot;
-        let owner = Owner { session, slot };
-        let names = self.lane.store.names();
-        let (mut values, mut fresh) = (Vec::new(), 0);
+    /// Keeps the values of the lane's tensors, and sends those that are new to the keeper, as many as
+    /// one message holds. Returns whether these were the last.
+    pub(crate) fn take_snapshot(&mut self, snapshot: &Snapshot) -> bool {
+        let mut keeping = self.lane.keeping.take();
+        match self.keep_part(snapshot, &mut keeping) {
+            Ok(true) => true,
+            Ok(false) => {
+                self.lane.keeping = keeping;
+                // A whole turn where another lane waits.
+                self.spent = self.spent.max(self.device.turn_work()) + 1;
+                false
+            }
+            Err(reason) => {
+                let (slot, result) = (self.lane.id.slot, Err(reason));
+                let Snapshot { session, number, .. } = *snapshot;
+                let backed = Message::Backed { session, slot, snapshot: number, result };
+                self.out.push(Out::Dispatcher(backed));
+                true
+            }
+        }
+    }
+
+    /// # Errors
+    /// Why the snapshot is not kept.
+    fn keep_part(
+        &mut self,
+        snapshot: &Snapshot,
+        keeping: &mut Option<Keeping>,
+    ) -> Result<bool, Unkept> {
+        let owner = Owner { session: snapshot.session, slot: self.lane.id.slot };
+        let keeping = match keeping {
+            Some(keeping) => keeping,
+            None => keeping.insert(self.begin_snapshot(owner, snapshot.most)?),
+        };
+        if !keeping.is_kept {
+            let (mut values, mut fresh) = (Vec::new(), 0);
+            while values.len() < VALUES
+                && fresh < MESSAGE as u64
+                && let Some(name) = keeping.missing.pop()
+            {
+                let value = self.value_to_keep(name, fresh).map_err(Unkept::Refused)?;
+                fresh += if value.place == ValuePlace::Disk { 0 } else { bytes_of(&value.saved) };
+                values.push(value);
+            }
+            self.vault.add(owner, values);
+            self.device.note_snapshots(self.vault.amounts());
+            if !keeping.missing.is_empty() {
+                return Ok(false);
+            }
+            // Values that were kept may have given way to tensors meanwhile.
+            self.vault.complete(owner, snapshot.number, std::mem::take(&mut keeping.names))?;
+            keeping.is_kept = true;
+        }
+        let Some(backup) = self.vault.pack(owner, snapshot.number, snapshot.keeper) else {
+            return Ok(true);
+        };
+        let is_last = backup.names.is_some();
+        self.out.push(Out::backup(snapshot.keeper, backup));
+        Ok(is_last)
+    }
+
+    /// # Errors
+    /// There are too many values.
+    fn begin_snapshot(&mut self, owner: Owner, most: u64) -> Result<Keeping, Unkept> {
         let bytes = self.lane.store.bytes() + self.lane.store.spilled();
         if bytes > most {
-            let result = Err(Unkept::Refused(format!(
+            return Err(Unkept::Refused(format!(
                 "there is no other worker to keep copies, and the server does not keep {bytes} bytes"
             )));
-            let backed = Message::Backed { session, slot, snapshot: number, result };
-            return self.out.push(Out::Dispatcher(backed));
         }
         self.vault.outdate(owner, self.lane.undone.changed.drain());
-        for name in &names {
-            if self.vault.has(owner, *name) {
-                continue;
-            }
-            match self.value_to_keep(*name, fresh) {
-                Ok(value) => {
-                    fresh +=
-                        if value.place == ValuePlace::Disk { 0 } else { bytes_of(&value.saved) };
-                    values.push(value);
-                }
-                Err(reason) => {
-                    let result = Err(Unkept::Refused(reason));
-                    let backed = Message::Backed { session, slot, snapshot: number, result };
-                    return self.out.push(Out::Dispatcher(backed));
-                }
-            }
-        }
-        self.vault.keep(owner, number, names, values);
-        self.device.note_snapshots(self.vault.amounts());
-        for backup in self.vault.pack(owner, number, keeper) {
-            self.out.push(Out::backup(keeper, backup));
-        }
+        let names = self.lane.store.names();
+        let mut missing: Vec<TensorId> = self.vault.missing(owner, &names).iter().collect();
+        missing.reverse();
+        Ok(Keeping { names, missing, is_kept: false })
     }
 
     /// A tensor's value, beside `before` bytes of others.

@@ -5,20 +5,53 @@ use std::sync::Arc;
 use gt_ir::layout::Layout;
 use gt_ir::message::Failure;
 use gt_ir::{SlotId, TensorId, WorkerCommand};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Catalogue, TensorCopy, TensorState};
+use super::{Catalogue, TensorCopy, TensorState, Tensors};
+use crate::pages::Page;
 use crate::planner::meshes::Meshes;
 use crate::planner::streams::Streams;
+
+/// How many copies were on each slot, by number, when they were counted.
+#[derive(Clone, Default)]
+pub(super) struct Counted {
+    tensors: Tensors,
+    copies: Vec<u64>,
+}
+
+impl Counted {
+    /// How many copies of these tensors are on each slot.
+    fn of(&self, tensors: &Tensors) -> Vec<u64> {
+        let mut counts = self.copies.clone();
+        let mut count = |page: &Page<TensorState>, is_now: bool| {
+            let placed = page.items().iter().filter_map(|state| match state {
+                TensorState::Placed(placed) => Some(placed),
+                TensorState::Failed(_) => None,
+            });
+            let copies = placed.flat_map(|placed| &placed.copies);
+            for slot in copies.flat_map(|copy| &copy.layout.mesh.slots) {
+                let slot = slot.0 as usize;
+                if slot >= counts.len() {
+                    counts.resize(slot + 1, 0);
+                }
+                counts[slot] = if is_now { counts[slot] + 1 } else { counts[slot] - 1 };
+            }
+        };
+        for (_, was, is) in tensors.differences(&self.tensors) {
+            // What is there is added first, so that no count is below zero in between.
+            is.into_iter().for_each(|page| count(page, true));
+            was.into_iter().for_each(|page| count(page, false));
+        }
+        counts
+    }
+}
 
 impl Catalogue {
     /// The bytes of this session's tensors on each slot.
     pub fn memory(&self) -> Vec<(SlotId, u64)> {
         let mut held: FxHashMap<SlotId, u64> = FxHashMap::default();
-        // The order of a sum does not matter, and the result is sorted.
-        #[allow(clippy::iter_over_hash_type, reason = "sums are the same in any order")]
-        for state in self.tensors.values() {
+        for (_, state) in self.tensors.iter() {
             let TensorState::Placed(placed) = state else { continue };
             for copy in &placed.copies {
                 for (rank, &slot) in copy.layout.mesh.slots.iter().enumerate() {
@@ -34,14 +67,22 @@ impl Catalogue {
 
     /// The slots that hold no tensor.
     pub fn empty_slots(&self) -> Vec<SlotId> {
-        let used: FxHashSet<SlotId> = self.memory().into_iter().map(|(slot, _)| slot).collect();
-        self.slots.every().filter(|slot| !used.contains(slot)).collect()
+        let counts = self.counted.of(&self.tensors);
+        let count = |slot: SlotId| counts.get(slot.0 as usize).copied().unwrap_or(0);
+        self.slots.every().filter(|slot| count(*slot) == 0).collect()
+    }
+
+    /// Notes how many copies are on each slot, so that [`Catalogue::empty_slots`] looks only at what
+    /// has changed since.
+    pub fn count(&mut self) {
+        let copies = self.counted.of(&self.tensors);
+        self.counted = Counted { tensors: self.tensors.clone(), copies };
     }
 
     /// All tensors fail.
     pub fn fail_all(&mut self, failure: &Arc<Failure>) {
-        let ids: Vec<TensorId> = self.tensors.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.fail(id, Arc::clone(failure)));
+        let ids = self.tensors.numbers().into_iter().map(TensorId);
+        ids.for_each(|id| self.fail(id, Arc::clone(failure)));
     }
 
     /// Removes a lost slot's parts. Tensors without a complete copy elsewhere fail.
@@ -53,10 +94,8 @@ impl Catalogue {
         streams: &mut Streams,
     ) {
         self.changes += 1;
-        let mut ids: Vec<TensorId> = self.tensors.keys().copied().collect();
-        ids.sort_unstable();
-        for id in ids {
-            let Some(TensorState::Placed(placed)) = self.tensors.get_mut(&id) else { continue };
+        for id in self.tensors.numbers() {
+            let Some(TensorState::Placed(placed)) = self.tensors.get_mut(id) else { continue };
             let mut left: SmallVec<[TensorCopy; 1]> = SmallVec::new();
             let mut gone: SmallVec<[TensorCopy; 1]> = SmallVec::new();
             for copy in placed.copies.drain(..) {

@@ -13,6 +13,9 @@ use gt_ir::{Meta, Operand, SlotId, SourceId, TensorId, TransferId, WorkerCommand
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
+use by_slot::Counted;
+
+use crate::pages::Pages;
 use crate::planner::explain::Recorder;
 use crate::planner::meshes::Meshes;
 use crate::planner::moving::Moving;
@@ -26,9 +29,12 @@ const COPIES: u64 = 2 << 30;
 /// Shapes and dtypes of an instruction's operands.
 pub type Metas = SmallVec<[Operand<Meta>; 3]>;
 
+/// A session's tensors by number, of which copies share what has not changed.
+pub(crate) type Tensors = Pages<TensorState>;
+
 /// The state of a tensor in the catalogue.
 #[derive(Clone)]
-enum TensorState {
+pub(crate) enum TensorState {
     Placed(Placed),
     /// Lost, or never computed, with the reason.
     Failed(Arc<Failure>),
@@ -86,7 +92,8 @@ pub struct Catalogue {
     pub strict: Option<u64>,
     /// The slices of the iteration that is being planned.
     pub moving: Moving,
-    tensors: FxHashMap<TensorId, TensorState>,
+    tensors: Tensors,
+    counted: Counted,
     /// Incremented when a tensor's copies change.
     changes: u64,
     /// The names of planner-made tensors, and the transfers, given so far.
@@ -184,7 +191,7 @@ impl Catalogue {
     /// Takes a tensor out, to be put back by [`Catalogue::lay`]. Emits no commands.
     pub fn take(&mut self, id: TensorId) -> Option<Placed> {
         self.changes += 1;
-        match self.tensors.remove(&id) {
+        match self.tensors.remove(id.0) {
             Some(TensorState::Placed(placed)) => Some(placed),
             _ => None,
         }
@@ -202,7 +209,7 @@ impl Catalogue {
         self.changes += 1;
         let kept = copies.iter().filter(|(_, moved)| !moved).map(|(copy, _)| copy.clone());
         let placed = Placed { meta, copies: kept.collect(), provenance };
-        self.tensors.insert(id, TensorState::Placed(placed));
+        self.tensors.insert(id.0, TensorState::Placed(placed));
         for (copy, _) in copies.into_iter().filter(|(_, moved)| *moved) {
             self.add_copy(id, copy);
         }
@@ -210,7 +217,7 @@ impl Catalogue {
 
     /// A tensor, or its failure.
     pub fn get(&self, id: TensorId) -> Result<&Placed, Arc<Failure>> {
-        match self.tensors.get(&id) {
+        match self.tensors.get(id.0) {
             Some(TensorState::Placed(placed)) => Ok(placed),
             _ => Err(self.failure(id).unwrap_or_else(|| Arc::new(missing(id)))),
         }
@@ -218,14 +225,14 @@ impl Catalogue {
 
     /// A slot that has a tensor as a whole, and its name there.
     pub fn whole(&self, id: TensorId) -> Option<(SlotId, TensorId)> {
-        let Some(TensorState::Placed(placed)) = self.tensors.get(&id) else { return None };
+        let Some(TensorState::Placed(placed)) = self.tensors.get(id.0) else { return None };
         let copy = placed.copies.iter().find(|copy| copy.layout.is_replicated())?;
         Some((copy.layout.mesh.slots[0], copy.id))
     }
 
     /// The failure of a tensor that is known to have failed.
     pub fn failure(&self, id: TensorId) -> Option<Arc<Failure>> {
-        match self.tensors.get(&id) {
+        match self.tensors.get(id.0) {
             Some(TensorState::Failed(failure)) => Some(Arc::clone(failure)),
             _ => None,
         }
@@ -233,14 +240,14 @@ impl Catalogue {
 
     /// A tensor that the caller has found to be placed.
     pub fn placed(&self, id: TensorId) -> &Placed {
-        match self.tensors.get(&id) {
+        match self.tensors.get(id.0) {
             Some(TensorState::Placed(placed)) => placed,
             _ => unreachable!("tensor {id} was there when the instruction began"),
         }
     }
 
     fn placed_mut(&mut self, id: TensorId) -> &mut Placed {
-        match self.tensors.get_mut(&id) {
+        match self.tensors.get_mut(id.0) {
             Some(TensorState::Placed(placed)) => placed,
             _ => unreachable!("tensor {id} was there when the instruction began"),
         }
@@ -251,7 +258,7 @@ impl Catalogue {
         self.changes += 1;
         let copies = smallvec![TensorCopy { layout, id: name, made: 0 }];
         let provenance = Provenance::default();
-        self.tensors.insert(id, TensorState::Placed(Placed { meta, copies, provenance }));
+        self.tensors.insert(id.0, TensorState::Placed(Placed { meta, copies, provenance }));
     }
 
     pub fn set_provenance(&mut self, id: TensorId, provenance: Provenance) {
@@ -291,7 +298,9 @@ impl Catalogue {
         while self.moved_bytes > COPIES {
             let Some((made, (tensor, bytes))) = self.moved.pop_first() else { return };
             self.moved_bytes -= bytes;
-            let Some(TensorState::Placed(placed)) = self.tensors.get_mut(&tensor) else { continue };
+            let Some(TensorState::Placed(placed)) = self.tensors.get_mut(tensor.0) else {
+                continue;
+            };
             if placed.copies.len() > 1
                 && let Some(index) = placed.copies.iter().position(|copy| copy.made == made)
             {
@@ -303,13 +312,13 @@ impl Catalogue {
 
     pub fn fail(&mut self, id: TensorId, failure: Arc<Failure>) {
         self.changes += 1;
-        self.tensors.insert(id, TensorState::Failed(failure));
+        self.tensors.insert(id.0, TensorState::Failed(failure));
     }
 
     /// Renames a tensor.
     pub fn rename(&mut self, from: TensorId, to: TensorId) {
         self.changes += 1;
-        if let Some(state) = self.tensors.remove(&from) {
+        if let Some(state) = self.tensors.remove(from.0) {
             if let TensorState::Placed(placed) = &state {
                 for copy in &placed.copies {
                     if let Some((tensor, _)) = self.moved.get_mut(&copy.made) {
@@ -317,7 +326,7 @@ impl Catalogue {
                     }
                 }
             }
-            self.tensors.insert(to, state);
+            self.tensors.insert(to.0, state);
         }
     }
 
@@ -325,14 +334,14 @@ impl Catalogue {
     #[inline]
     pub fn free(&mut self, id: TensorId, streams: &mut Streams) {
         self.changes += 1;
-        if let Some(TensorState::Placed(placed)) = self.tensors.remove(&id) {
+        if let Some(TensorState::Placed(placed)) = self.tensors.remove(id.0) {
             placed.copies.iter().for_each(|copy| self.let_go(copy, streams));
         }
     }
 
     /// Frees the partial copies of a tensor that has a combined copy.
     pub fn drop_combined(&mut self, id: TensorId, streams: &mut Streams) {
-        let Some(TensorState::Placed(placed)) = self.tensors.get_mut(&id) else { return };
+        let Some(TensorState::Placed(placed)) = self.tensors.get_mut(id.0) else { return };
         if placed.copies.len() < 2 || placed.copies.iter().all(|copy| copy.layout.is_partial()) {
             return;
         }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use gt_ir::layout::Layout;
-use gt_ir::record;
 use gt_ir::wire::{Decoded, Record, Sink, Source};
+use gt_ir::{TensorId, record};
 
-use super::{Catalogue, Placed, Provenance, TensorCopy, TensorState};
+use super::{Catalogue, Placed, Provenance, TensorCopy, TensorState, Tensors};
 use crate::planner::meshes::Meshes;
 
 record!(struct Provenance { placed, combined });
@@ -14,7 +14,8 @@ record!(struct TensorCopy { layout, id, made });
 record!(struct Placed { meta, copies, provenance });
 record!(enum TensorState { 0 => Placed(placed), 1 => Failed(failure) });
 
-/// Without caches and what is recorded for an explanation.
+/// Without tensors, whose pages are written as they change, caches and what is recorded for an
+/// explanation.
 impl Record for Catalogue {
     fn write<S: Sink>(&self, to: &mut S) {
         self.slots.write(to);
@@ -24,11 +25,6 @@ impl Record for Catalogue {
             scope.write(to);
         }
         self.strict.write(to);
-        to.varint(self.tensors.len() as u64);
-        for (id, state) in &self.tensors {
-            id.write(to);
-            state.write(to);
-        }
         (self.made, self.transfers).write(to);
         self.moves.write(to);
     }
@@ -37,7 +33,6 @@ impl Record for Catalogue {
         let mut catalogue = Catalogue { slots: Record::read(from)?, ..Catalogue::default() };
         catalogue.signals = Vec::read(from)?.into_iter().collect();
         catalogue.strict = Record::read(from)?;
-        catalogue.tensors = Vec::read(from)?.into_iter().collect();
         (catalogue.made, catalogue.transfers) = Record::read(from)?;
         catalogue.moves = Record::read(from)?;
         Ok(catalogue)
@@ -45,12 +40,22 @@ impl Record for Catalogue {
 }
 
 impl Catalogue {
+    /// The tensors.
+    pub(crate) fn tensors(&self) -> &Tensors {
+        &self.tensors
+    }
+
+    /// Sets the tensors of a catalogue that was read.
+    pub(crate) fn set_tensors(&mut self, tensors: Tensors) {
+        self.tensors = tensors;
+    }
+
     /// Makes a catalogue that was read like one that was planned: meshes and layouts are shared, and
     /// extra copies are counted.
     pub fn settle_in(&mut self, meshes: &mut Meshes) {
         let mut layouts: Vec<Arc<Layout>> = Vec::new();
-        for (id, state) in &mut self.tensors {
-            let TensorState::Placed(placed) = state else { continue };
+        for id in self.tensors.numbers() {
+            let Some(TensorState::Placed(placed)) = self.tensors.get_mut(id) else { continue };
             for copy in &mut placed.copies {
                 let mesh = meshes.get(&copy.layout.mesh.dims, &copy.layout.mesh.slots);
                 let layout = Layout { mesh, placements: copy.layout.placements.clone() };
@@ -61,7 +66,7 @@ impl Catalogue {
                 });
                 if copy.made > 0 {
                     let bytes = copy.bytes(placed.meta);
-                    self.moved.insert(copy.made, (*id, bytes));
+                    self.moved.insert(copy.made, (TensorId(id), bytes));
                     self.moved_bytes += bytes;
                 }
             }

@@ -161,7 +161,7 @@ fn backup(failure: Failure) -> Backup {
         snapshot: 7,
         sender: Some(WorkerId(2)),
         values: vec![value(4, Ok(data(9))), value(5, Err(failure))],
-        names: Some(vec![TensorId(4), TensorId(5)]),
+        names: Some([TensorId(4), TensorId(5)].into_iter().collect()),
     }
 }
 

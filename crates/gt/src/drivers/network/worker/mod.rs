@@ -197,8 +197,13 @@ impl WorkerProcess {
     /// Handles messages from the server and other workers, after waiting for at most `limit`.
     fn take_in(&mut self, mut limit: Duration) -> Result<(), NetError> {
         while let Some(message) = self.neighbours.try_receive()? {
+            // Values of snapshots may come without a pause: others have their turns in between.
+            let may_wait = matches!(message, Message::Backup(_));
             self.handle(message)?;
             limit = Duration::ZERO;
+            if may_wait {
+                break;
+            }
         }
         while let Some(frames) = self.link.receive(limit, self.neighbours.wakeup())? {
             self.handle(codec::decode(&frames)?)?;

@@ -1,0 +1,85 @@
+"""Measure what many live tensors of one session cost: the server, itself, and another session.
+
+A server, workers of one thread, two clients: processes of their own. Prints a table like that of
+docs/recovery.md; round trips are the median, the 99th and 99.9th percentile, and the longest.
+"""
+
+import argparse
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from sides import Side
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from processes import cluster
+
+PLAYER = str(Path(__file__).with_name("live_player.py"))
+
+
+def memory(pid: int) -> int:
+    """Return the bytes that a process has in memory."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) << 10
+
+
+def say(side: Side, command: str) -> None:
+    """Begin a command, whose answer is read later."""
+    side.process.stdin.write(command + "\n")
+    side.process.stdin.flush()
+
+
+def trips(side: Side) -> str:
+    """Return percentiles of a session's round trips and the longest, in milliseconds."""
+    times = sorted(map(float, side.process.stdout.readline().split()))
+    at = [times[int((len(times) - 1) * part)] * 1000 for part in (0.5, 0.99, 0.999, 1)]
+    return " / ".join(f"{time:.1f}" for time in at)
+
+
+def measure(live: int, seconds: float, workers: int, *options: str) -> str:
+    """Return a line of the table for so many live tensors."""
+    with ExitStack() as stack:
+        address, processes = stack.enter_context(
+            cluster(workers, *options, worker_options=["--threads", "1"])
+        )
+        server, worker = processes[0].pid, processes[1].pid
+        tenant, other = Side(PLAYER, address), Side(PLAYER, address)
+        stack.callback(tenant.stop)
+        stack.callback(other.stop)
+        before = memory(server), memory(worker)
+        say(tenant, f"hold {live}")
+        tenant.process.stdout.readline()
+        held = memory(server), memory(worker)
+        cells = [f"{live:,}"]
+        for after, first in zip(held, before, strict=True):
+            cells.append(f"{(after - first) / live:.0f} B")
+        for command in ("loop", "steps"):
+            say(tenant, f"{command} {seconds}")
+            say(other, f"trips {seconds}")
+            beside = trips(other)
+            time = float(tenant.process.stdout.readline())
+            cells += [f"{time * 1e6:.1f} us", beside]
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--live", type=int, nargs="+", default=[1000, 200_000, 1_000_000])
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--journal", action="store_true", help="with a folder for --state")
+    arguments = parser.parse_args()
+    titles = ["live tensors", "each at the server", "at a worker"]
+    titles += ["an instruction, none changes", "another's round trips (ms)"]
+    titles += ["an instruction, each changes one", "another's round trips (ms)"]
+    print(f"| {' | '.join(titles)} |")
+    print("| --- " * len(titles) + "|")
+    for live in arguments.live:
+        with tempfile.TemporaryDirectory() as state:
+            options = ["--state", state] if arguments.journal else []
+            print(measure(live, arguments.seconds, arguments.workers, *options), flush=True)
+
+
+if __name__ == "__main__":
+    main()
