@@ -260,7 +260,7 @@ def test_what_is_no_journal_is_refused(tmp_path):
 
     (tmp_path / "foreign").mkdir(mode=0o700)
     (tmp_path / "foreign" / "journal-00000001").write_text("dear diary, " * 10)
-    assert "is no journal of a gt server" in refused(tmp_path / "foreign")
+    assert "is no journal of gt" in refused(tmp_path / "foreign")
     (tmp_path / "file").write_text("")
     assert "file" in refused(tmp_path / "file")
     (tmp_path / "open").mkdir(mode=0o755)
@@ -271,7 +271,7 @@ def test_what_is_no_journal_is_refused(tmp_path):
     (tmp_path / "open" / "key").write_text("gt1-" + "00" * 32)
     assert "make it private with chmod 600" in refused(tmp_path / "open")
     with cluster(0, "--state", str(tmp_path / "state")) as (_, processes):
-        assert f"in use by another gt server (process {processes[0].pid})" in refused(
+        assert f"in use by another gt process ({processes[0].pid})" in refused(
             tmp_path / "state"
         )
     later = only_segment(tmp_path / "state")

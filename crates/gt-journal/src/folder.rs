@@ -37,6 +37,23 @@ impl Folder {
     /// # Errors
     /// It cannot be used, another process uses it, or the journal in it is not one of these.
     pub fn open(path: &Path, schema: u64) -> Result<(Folder, Contents), JournalError> {
+        Folder::open_with(path, schema, |file| {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            Ok(Bytes::from(bytes))
+        })
+    }
+
+    /// Opens a folder as [`Folder::open`] does, whose journal `read` reads, or maps: it is not written
+    /// any more.
+    ///
+    /// # Errors
+    /// It cannot be used, another process uses it, or the journal in it is not one of these.
+    pub fn open_with(
+        path: &Path,
+        schema: u64,
+        read: impl FnOnce(&mut File) -> std::io::Result<Bytes>,
+    ) -> Result<(Folder, Contents), JournalError> {
         let error = |action| move |error| JournalError::file(action, path, error);
         // What clients send is nobody else's business.
         let mut folder = fs::DirBuilder::new();
@@ -53,8 +70,9 @@ impl Folder {
         let folder = Folder { path: path.to_path_buf(), schema, number, _lock: lock };
         let Some(last) = last else { return Ok((folder, Contents::default())) };
         let file = folder.segment(last);
-        let bytes = fs::read(&file).map_err(|error| JournalError::file("reading", &file, error))?;
-        let read = segment::read(&Bytes::from(bytes), schema).map_err(|reason| {
+        let bytes = File::open(&file).and_then(|mut opened| read(&mut opened));
+        let bytes = bytes.map_err(|error| JournalError::file("reading", &file, error))?;
+        let read = segment::read(&bytes, schema).map_err(|reason| {
             let (path, reason) = (file.display().to_string(), reason.to_string());
             JournalError::Foreign { path, reason }
         })?;
@@ -196,6 +214,6 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("journal-00000003"), "a diary, perhaps a long one").unwrap();
         let refused = Folder::open(place.path(), 1).err().unwrap().to_string();
-        assert!(refused.contains("journal-00000003' is no journal of a gt server"), "{refused}");
+        assert!(refused.contains("journal-00000003' is no journal of gt"), "{refused}");
     }
 }

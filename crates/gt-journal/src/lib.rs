@@ -23,9 +23,9 @@ use std::path::Path;
 pub enum JournalError {
     #[error("{action} '{path}': {error}")]
     File { action: &'static str, path: String, error: std::io::Error },
-    #[error("the folder '{path}' is in use by another gt server (process {process})")]
+    #[error("the folder '{path}' is in use by another gt process ({process})")]
     InUse { path: String, process: String },
-    #[error("'{path}' is no journal of a gt server: {reason}")]
+    #[error("'{path}' is no journal of gt, or another one: {reason}")]
     Foreign { path: String, reason: String },
 }
 

@@ -129,7 +129,7 @@ fn run_server(
 /// Joins a server as a worker and serves until a signal comes or the server is gone.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
-#[pyo3(signature = (address, name, on_ready, key_file=None, insecure=false, threads=None, peer_host=None, backend="native", data_roots=Vec::new(), memory=None, spill_dir=None, spill_limit=None))]
+#[pyo3(signature = (address, name, on_ready, key_file=None, insecure=false, threads=None, peer_host=None, backend="native", data_roots=Vec::new(), memory=None, spill_dir=None, spill_limit=None, state=None))]
 fn run_worker(
     py: Python<'_>,
     address: &str,
@@ -144,6 +144,7 @@ fn run_worker(
     memory: Option<u64>,
     spill_dir: Option<PathBuf>,
     spill_limit: Option<u64>,
+    state: Option<PathBuf>,
 ) -> PyResult<()> {
     let address = Address::parse(address).map_err(to_python)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -169,6 +170,7 @@ fn run_worker(
         is_exact: engine.is_none(),
         data_roots,
         spill_dir: spill_dir.or_else(gt::drivers::memory::spill_dir),
+        state,
     };
     let told = gt::MemoryOptions::from_environment();
     let memory = gt::MemoryOptions {

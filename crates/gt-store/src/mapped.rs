@@ -11,7 +11,7 @@ use memmap2::Mmap;
 ///
 /// # Errors
 /// The system cannot map it.
-pub(crate) fn map(file: &File) -> io::Result<Bytes> {
+pub fn map(file: &File) -> io::Result<Bytes> {
     // SAFETY: the callers' files are in folders of this process's own or have no name, and are not
     // written again while they are mapped.
     let map = unsafe { Mmap::map(file)? };

@@ -49,5 +49,6 @@ pub mod work;
 mod worker;
 
 pub use engine::{Engine, EngineError, Joining, SharedBuffer};
+pub use vault::SnapshotRecord;
 pub use work::{FileJob, Options, Out, ToSave, Work};
 pub use worker::Worker;

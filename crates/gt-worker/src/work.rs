@@ -8,6 +8,8 @@ use gt_ir::statistics::WorkerStats;
 use gt_ir::stored::{SavePart, StoredValues};
 use gt_ir::{Joint, LaneId, Meta, Piece, TensorData, TensorId, WorkerId};
 
+use crate::vault::SnapshotRecord;
+
 /// A message that a worker sends.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Out {
@@ -140,6 +142,19 @@ pub trait Work: Send {
 
     /// The dispatcher was started again: drops all lanes, and the snapshots unless they are wanted.
     fn renew(&mut self, keeps_snapshots: bool, out: &mut Vec<Out>);
+
+    /// Takes up the snapshots of records that another process has written. Returns how many there are.
+    fn take_up(&mut self, records: Vec<SnapshotRecord>) -> usize;
+
+    /// Records all changes of the snapshots that are kept here from now on. Returns the records that
+    /// lead to what there is.
+    fn keep_records(&mut self) -> Vec<SnapshotRecord>;
+
+    /// Changes of the snapshots are not recorded any more.
+    fn leave_records(&mut self);
+
+    /// The changes of the snapshots since they were taken last.
+    fn take_records(&mut self) -> Vec<SnapshotRecord>;
 
     /// Called in the child after a fork.
     fn after_fork(&mut self);

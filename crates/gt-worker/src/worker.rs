@@ -20,7 +20,7 @@ use crate::lost::Lost;
 use crate::memory::{Limits, Need, Shortages};
 use crate::ready::Ready;
 use crate::turn::Turn;
-use crate::vault::Vault;
+use crate::vault::{SnapshotRecord, Vault};
 use crate::work::{FileJob, Options, Out, Work};
 
 /// The most commands in a turn.
@@ -400,13 +400,32 @@ impl<E: Engine> Work for Worker<E> {
         self.lost = Lost::default();
         if !keeps_snapshots {
             // It is one that knows nothing of those before.
-            (self.vault, self.oldest) = (Vault::default(), 0);
+            self.vault.clear();
+            self.oldest = 0;
             self.device.note_snapshots(self.vault.amounts());
             self.ended.clear();
         }
         self.device.events.observe(false, self.device.engine.now(), Duration::ZERO);
         self.end_shortages(out);
         self.pause(out);
+    }
+
+    fn take_up(&mut self, records: Vec<SnapshotRecord>) -> usize {
+        let count = self.vault.take_up(records);
+        self.device.note_snapshots(self.vault.amounts());
+        count
+    }
+
+    fn keep_records(&mut self) -> Vec<SnapshotRecord> {
+        self.vault.keep_records()
+    }
+
+    fn leave_records(&mut self) {
+        self.vault.leave_records();
+    }
+
+    fn take_records(&mut self) -> Vec<SnapshotRecord> {
+        self.vault.take_records()
     }
 
     fn after_fork(&mut self) {

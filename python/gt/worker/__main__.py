@@ -60,6 +60,12 @@ def main(argv: list[str] | None = None) -> int:
         help="how much may be there (default GT_SPILL_LIMIT, or as much as there is memory)",
     )
     parser.add_argument(
+        "--state",
+        metavar="FOLDER",
+        help="keep the snapshots that it has of sessions there, so that these go on when the server "
+        "and all workers were killed and are started again with their folders (default: none)",
+    )
+    parser.add_argument(
         "--peer-host",
         help="where other workers reach this one (default: its address on the way to the server)",
     )
@@ -94,6 +100,7 @@ def serve(address: str, name: str, ready: Callable[[], None], args: argparse.Nam
             args.memory,
             args.spill_dir,
             args.spill_limit,
+            args.state,
         )
     except (ConnectionError, ValueError, ImportError, DeviceError) as error:
         print(f"gt worker: {error}", file=sys.stderr)

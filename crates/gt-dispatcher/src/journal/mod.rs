@@ -10,7 +10,7 @@ mod history;
 
 use bytes::Bytes;
 use gt_ir::message::Hello;
-use gt_ir::wire::{DecodeError, Decoded, Frames, Record, Source};
+use gt_ir::wire::{self, Decoded};
 use gt_ir::{SlotId, WorkerId, record};
 use std::sync::Arc;
 
@@ -139,11 +139,7 @@ record!(struct StoredCopy { slot, host, keeper, bytes });
 impl JournalRecord {
     /// Its encoding: the record, and large data.
     pub fn encode(&self) -> Vec<Bytes> {
-        let mut frames = Frames::default();
-        self.write(&mut frames);
-        let mut all = vec![Bytes::from(frames.head)];
-        all.append(&mut frames.data);
-        all
+        wire::encode(self)
     }
 
     /// Reads a record.
@@ -151,11 +147,7 @@ impl JournalRecord {
     /// # Errors
     /// The frames are not what [`JournalRecord::encode`] makes.
     pub fn decode(frames: &[Bytes]) -> Decoded<JournalRecord> {
-        let (head, data) = frames.split_first().ok_or(DecodeError::BadMagic)?;
-        let mut source = Source::new(head, data);
-        let record = JournalRecord::read(&mut source)?;
-        source.finish()?;
-        Ok(record)
+        wire::decode(frames)
     }
 }
 

@@ -9,6 +9,8 @@
 //! - [`sink`]: where fields are written, or counted; [`source`]: where they are read.
 //! - [`fields`]: primitive types and containers; [`values`]: shapes, numbers and tensors' data.
 
+use bytes::Bytes;
+
 mod fields;
 mod sink;
 mod source;
@@ -63,6 +65,27 @@ pub trait Record: Sized {
         self.write(&mut length);
         length.bytes
     }
+}
+
+/// A record's own frames: the record, and large data.
+pub fn encode<R: Record>(record: &R) -> Vec<Bytes> {
+    let mut frames = Frames::default();
+    record.write(&mut frames);
+    let mut all = vec![Bytes::from(frames.head)];
+    all.append(&mut frames.data);
+    all
+}
+
+/// Reads a record.
+///
+/// # Errors
+/// The frames are not what [`encode`] makes.
+pub fn decode<R: Record>(frames: &[Bytes]) -> Decoded<R> {
+    let (head, data) = frames.split_first().ok_or(DecodeError::BadMagic)?;
+    let mut source = Source::new(head, data);
+    let record = R::read(&mut source)?;
+    source.finish()?;
+    Ok(record)
 }
 
 /// Describes a record: the fields of a struct in order, or the variants of an enum with their

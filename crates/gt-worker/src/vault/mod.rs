@@ -6,10 +6,12 @@
 //! - [`turn`]: taking a snapshot of a lane, and taking its values back. [`room`]: their memory.
 //! - [`kept`]: what is kept of a slot; [`values`]: the values, and where they are; [`part`]: those of a
 //!   message. [`exchange`]: what a worker is told of them.
+//! - [`records`]: what is written of them for a worker that is started again.
 
 mod exchange;
 mod kept;
 mod part;
+mod records;
 mod room;
 mod turn;
 mod values;
@@ -24,7 +26,8 @@ use gt_ir::{Content, TensorData, TensorId, WorkerId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use kept::{Contents, Kept};
-use part::{Part, divide};
+use part::{MESSAGE, Part, VALUES, divide};
+pub use records::SnapshotRecord;
 pub(crate) use turn::Keeping;
 pub(crate) use values::Amounts;
 use values::{Value, ValuePlace, bytes_of};
@@ -52,6 +55,8 @@ pub(crate) struct Vault {
     /// Of the sessions before a number, those that are still there: others were those of a
     /// dispatcher that is gone.
     known: (u32, Vec<u32>),
+    /// What has changed and is to be written; none where nothing is.
+    records: Option<Vec<SnapshotRecord>>,
 }
 
 impl Vault {
@@ -95,11 +100,16 @@ impl Vault {
     fn add(&mut self, owner: Owner, values: impl IntoIterator<Item = Value>) {
         let kept = self.owners.entry(owner).or_default();
         self.may_move = true;
+        let mut written = self.records.as_ref().map(|_| Vec::new());
         for value in values {
+            written.iter_mut().for_each(|all| all.push(value.saved.clone()));
             self.amounts.add(&value);
             if let Some(before) = kept.add(value) {
                 self.amounts.remove(&before);
             }
+        }
+        if let Some(values) = written {
+            self.record(|| SnapshotRecord::Values { owner, values });
         }
     }
 
@@ -108,7 +118,31 @@ impl Vault {
     /// # Errors
     /// A value is missing.
     fn complete(&mut self, owner: Owner, number: u64, names: Names) -> Result<u64, Unkept> {
-        self.owners.entry(owner).or_default().complete(number, names)
+        let written = self.records.as_ref().map(|_| names.clone());
+        let bytes = self.owners.entry(owner).or_default().complete(number, names)?;
+        if let Some(names) = written {
+            self.record(|| SnapshotRecord::Complete { owner, snapshot: number, names });
+        }
+        Ok(bytes)
+    }
+
+    /// Drops all that is kept of a slot; returns the numbers of its snapshots.
+    fn drop_owner(&mut self, owner: Owner) -> Vec<u64> {
+        let Some(kept) = self.owners.remove(&owner) else { return Vec::new() };
+        // The order does not matter for sums.
+        #[allow(clippy::iter_over_hash_type, reason = "sums are the same in any order")]
+        for value in kept.values.values() {
+            self.amounts.remove(value);
+        }
+        self.record(|| SnapshotRecord::Dropped { owner });
+        kept.snapshots.into_keys().collect()
+    }
+
+    /// Drops everything: it is of a server that is gone for good.
+    pub fn clear(&mut self) {
+        let owners: Vec<Owner> = self.owners.keys().copied().collect();
+        owners.into_iter().for_each(|owner| drop(self.drop_owner(owner)));
+        *self = Vault { records: self.records.take(), ..Vault::default() };
     }
 
     /// The next message that gives a snapshot to another: values that it has not got from here yet. The
@@ -160,14 +194,8 @@ impl Vault {
             if freed >= bytes || memory == 0 {
                 break;
             }
-            let Some(kept) = self.owners.remove(&owner) else { continue };
             freed += memory;
-            // The order does not matter for sums.
-            #[allow(clippy::iter_over_hash_type, reason = "sums are the same in any order")]
-            for value in kept.values.values() {
-                self.amounts.remove(value);
-            }
-            dropped.extend(kept.snapshots.into_keys().map(|number| (owner, number)));
+            dropped.extend(self.drop_owner(owner).into_iter().map(|number| (owner, number)));
         }
         self.dropped.extend(&dropped);
         let excess = self.dropped.len().saturating_sub(REMEMBERED);
@@ -279,6 +307,7 @@ impl Vault {
     /// one.
     pub fn retain(&mut self, session: u32, snapshot: Option<u64>, next: u64) {
         self.unclaimed.remove(&session);
+        self.record(|| SnapshotRecord::Retain { session, snapshot, next });
         match snapshot {
             Some(snapshot) => drop(self.wanted.insert(session, (snapshot, next))),
             None => {

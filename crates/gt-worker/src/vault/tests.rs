@@ -132,3 +132,67 @@ fn values_go_to_the_disk_and_are_the_same() {
     keep(&mut vault, OWNER, 2, names(&[1]), vec![kept(1)]);
     assert!(vault.move_away(100, 41).is_empty(), "it is too small");
 }
+
+/// Numbers that look like chance, always the same.
+fn numbers() -> impl FnMut(u64) -> u64 {
+    let mut state = 11u64;
+    move |below| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) % below
+    }
+}
+
+/// All complete snapshots with their values.
+fn all(vault: &Vault) -> Vec<(Owner, u64, Vec<SavedValue>)> {
+    let numbers = |(owner, kept): (&Owner, &Kept)| {
+        let owner = *owner;
+        kept.snapshots.keys().map(move |number| (owner, *number)).collect::<Vec<_>>()
+    };
+    let snapshots = vault.owners.iter().flat_map(numbers);
+    let whole = |(owner, number)| (owner, number, vault.values(owner, number).unwrap());
+    snapshots.map(whole).collect()
+}
+
+#[test]
+fn records_lead_to_the_same_snapshots_wherever_they_end() {
+    let mut chance = numbers();
+    let (mut vault, mut records, mut next) = (Vault::default(), Vec::new(), 1);
+    let mut stages: Vec<(usize, Vec<(Owner, u64, Vec<SavedValue>)>)> = Vec::new();
+    for round in 0..400 {
+        let owner = Owner { session: chance(3) as u32, slot: SlotId(chance(2) as u32) };
+        match chance(8) {
+            0 => vault.retain(owner.session, None, 0),
+            1 => drop(vault.give_way(1, &[])),
+            2..=3 => {
+                let kept =
+                    vault.owners.get(&owner).and_then(|kept| kept.snapshots.keys().next_back());
+                let last = kept.copied();
+                vault.retain(owner.session, last, next);
+            }
+            _ => {
+                let all: Vec<u64> = (0..6).filter(|_| chance(2) == 0).collect();
+                let fresh = vault.missing(owner, &names(&all));
+                vault.add(owner, fresh.iter().map(|name| kept(name.0)));
+                // Others may be dropped in between.
+                if chance(4) > 0 {
+                    vault.complete(owner, next, names(&all)).unwrap();
+                    next += 1;
+                }
+            }
+        }
+        if round == 100 {
+            records = vault.keep_records();
+        }
+        records.extend(vault.take_records());
+        if round >= 100 {
+            stages.push((records.len(), self::all(&vault)));
+        }
+    }
+    for (length, expected) in stages {
+        let mut other = Vault::default();
+        let written = records[..length].iter().map(gt_ir::wire::encode);
+        let read = written.map(|frames| gt_ir::wire::decode(&frames).unwrap());
+        assert_eq!(other.take_up(read.collect()), expected.len());
+        assert!(self::all(&other) == expected);
+    }
+}

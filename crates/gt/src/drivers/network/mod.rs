@@ -5,11 +5,13 @@
 //! - [`neighbours`]: a worker's links to the other workers.
 //! - [`resume`]: a client's link, which outlives its connection.
 //! - [`fork`]: fork safety of clients.
+//! - [`journal`]: what a process goes on from when it is started again.
 //! - [`blocks`]: tensor data in shared memory, for links within one machine.
 
 mod blocks;
 pub mod client;
 mod fork;
+mod journal;
 mod neighbours;
 mod resume;
 pub mod server;

@@ -4,13 +4,13 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gt_dispatcher::{Dispatcher, History, JournalRecord, PeerId};
-use gt_ir::message::{Hello, PROTOCOL_VERSION, Resume, schema};
-use gt_journal::{Folder, Writer, has_journal};
+use gt_ir::message::{Hello, Resume};
+use gt_journal::Folder;
 use gt_net::NetError;
 use gt_net::keys::Key;
 use gt_net::private;
@@ -18,54 +18,16 @@ use gt_net::server::LinkId;
 use gt_net::wake::Wake;
 
 use super::peers::Peers;
-
-/// A journal begins anew when it is longer than at its beginning by this factor and bytes.
-const FACTOR: u64 = 2;
-const BYTES: u64 = 64 << 20;
-/// How long a disk is waited for.
-#[derive(Clone, Copy)]
-struct Patience {
-    /// The longest time in which it does nothing.
-    hang: Duration,
-    /// The time after a failure until writing is tried again.
-    retry: Duration,
-}
-
-/// The server looks at its journal several times a second: after so long without, it stood still.
-const STILL: Duration = Duration::from_secs(1);
-/// How often it looks whether the journal is still in its folder.
-const VISIT_EVERY: Duration = Duration::from_secs(1);
-
-const PATIENCE: Patience =
-    Patience { hang: Duration::from_secs(10), retry: Duration::from_secs(30) };
+use crate::drivers::network::journal::{Health, Journal, meaning, start_error};
 
 /// The journal of a running server.
 pub(super) struct ServerJournal {
-    writer: Writer<JournalRecord>,
+    journal: Journal<JournalRecord>,
     wake: Arc<Wake>,
     /// What waits for the disk, by the position up to which all is to be durable.
     later: VecDeque<(u64, Later)>,
     /// Snapshots that become their sessions' bases once they are durable.
     bases: VecDeque<(u64, u32, u64)>,
-    /// The position of the last beginning of the journal.
-    begun: u64,
-    /// How far the disk had got when that was last something new, and when that was.
-    progress: (u64, Instant),
-    /// When the server last looked at it, and its folder.
-    looked: Instant,
-    visited: Instant,
-    place: PathBuf,
-    failed: Option<Failed>,
-    patience: Patience,
-}
-
-/// The journal is not written.
-struct Failed {
-    /// Since when, or since when it is tried again.
-    since: Instant,
-    reason: String,
-    /// The beginning of the journal by which it is tried again.
-    trial: Option<u64>,
 }
 
 /// What is done once all that was recorded before it is durable.
@@ -76,10 +38,6 @@ pub(super) enum Later {
     Welcome(PeerId),
     /// A client goes on with its session on another link: it forgets what was received.
     Resume(LinkId, Box<(Hello, Resume)>),
-}
-
-fn start_error(error: impl std::fmt::Display) -> NetError {
-    NetError::Start { reason: error.to_string() }
 }
 
 /// The key of a server that keeps its state: the one in its folder, which is made if there is none.
@@ -103,11 +61,6 @@ pub(super) fn key(folder: &Path) -> Result<Key, NetError> {
         options.write(true).create_new(true).mode(0o600).open(&path).map_err(error("writing"))?;
     std::io::Write::write_all(&mut file, key.to_text().as_bytes()).map_err(error("writing"))?;
     Ok(key)
-}
-
-/// What the records of this version mean: a journal of another one is refused.
-fn meaning() -> u64 {
-    schema() ^ u64::from(PROTOCOL_VERSION).rotate_right(16)
 }
 
 /// Opens the journal in a folder, and reads what it says.
@@ -169,40 +122,11 @@ impl ServerJournal {
     /// # Errors
     /// It cannot be written.
     pub fn start(folder: Folder, dispatcher: &mut Dispatcher) -> Result<ServerJournal, NetError> {
-        let place = folder.path().to_path_buf();
-        let path = place.display().to_string();
         let wake = Arc::new(Wake::new().map_err(start_error)?);
         let ring = Arc::clone(&wake);
-        let tell = move || ring.ring();
-        let mut writer = Writer::start(folder, JournalRecord::encode, tell).map_err(start_error)?;
-        let begun = writer.replace(dispatcher.keep_journal());
-        let mut progress = writer.progress();
-        while !writer.wait(begun, PATIENCE.hang) {
-            // It may be long.
-            let before = std::mem::replace(&mut progress, writer.progress());
-            if writer.error().is_none() && progress != before {
-                continue;
-            }
-            let reason = writer.error().unwrap_or_else(|| "it takes too long".into());
-            return Err(start_error(format!("the state cannot be written to '{path}': {reason}")));
-        }
-        let (later, bases) = (VecDeque::new(), VecDeque::new());
-        let progress = (writer.progress(), Instant::now());
-        let (failed, patience) = (None, PATIENCE);
-        let (looked, visited) = (progress.1, progress.1);
-        Ok(ServerJournal {
-            writer,
-            wake,
-            later,
-            bases,
-            begun,
-            progress,
-            looked,
-            visited,
-            place,
-            failed,
-            patience,
-        })
+        let (encode, records) = (JournalRecord::encode, dispatcher.keep_journal());
+        let journal = Journal::start(folder, encode, records, move || ring.ring())?;
+        Ok(ServerJournal { journal, wake, later: VecDeque::new(), bases: VecDeque::new() })
     }
 
     /// What wakes a thread that waits, once more is durable.
@@ -212,7 +136,7 @@ impl ServerJournal {
 
     /// What clients are to know while the journal is not written.
     pub fn warning(&self) -> Option<String> {
-        let Failed { reason, .. } = self.failed.as_ref()?;
+        let reason = self.journal.failure()?;
         Some(format!(
             "the server cannot write its state ({reason}): if it dies, the session is lost"
         ))
@@ -226,15 +150,19 @@ impl ServerJournal {
                 JournalRecord::Base(base) => Some((base.session, base.snapshot)),
                 _ => None,
             };
-            let position = self.writer.append(record);
+            let position = self.journal.writer.append(record);
             self.bases.extend(base.map(|(session, snapshot)| (position, session, snapshot)));
         }
-        match self.trouble() {
-            trouble if self.failed.is_some() => self.try_again(now, dispatcher, trouble),
-            Some(reason) => return self.fail(now, dispatcher, reason),
-            None => self.begin_again_if_long(dispatcher),
+        match self.journal.look(|| dispatcher.keep_journal()) {
+            Health::Failed { is_new } => return self.fail(now, dispatcher, is_new),
+            Health::Mended => {
+                let text = "the server's state is written again: sessions go on if it dies";
+                tracing::warn!("{text}");
+                dispatcher.tell_all(text);
+            }
+            Health::Unchanged => {}
         }
-        let durable = self.writer.durable();
+        let durable = self.journal.writer.durable();
         let ready = self.bases.partition_point(|(position, ..)| *position <= durable);
         for (_, session, snapshot) in self.bases.drain(..ready) {
             dispatcher.written(now, session, snapshot);
@@ -243,84 +171,25 @@ impl ServerJournal {
         self.later.drain(..ready).map(|(_, later)| later).collect()
     }
 
-    /// Why the journal cannot be written: an error, or the disk hangs.
-    fn trouble(&mut self) -> Option<String> {
-        // While this process stood still (it was stopped, or the machine suspended), the disk had no
-        // time to answer either.
-        let now = Instant::now();
-        let still = now.duration_since(std::mem::replace(&mut self.looked, now));
-        if still > STILL {
-            self.progress.1 += still;
-        }
-        let progress = self.writer.progress();
-        if progress != self.progress.0 || self.writer.is_idle() {
-            self.progress = (progress, Instant::now());
-        }
-        let hang = self.patience.hang;
-        let hangs = self.progress.1.elapsed() > hang;
-        let reason = || format!("the disk has not answered for {} s", hang.as_secs());
-        self.writer.error().or_else(|| hangs.then(reason)).or_else(|| self.removed())
-    }
-
-    /// That the journal was taken away, which writing does not notice: the open file is still there.
-    fn removed(&mut self) -> Option<String> {
-        if self.failed.is_some() || self.visited.elapsed() < VISIT_EVERY {
-            return None;
-        }
-        self.visited = Instant::now();
-        let is_there = has_journal(&self.place);
-        (!is_there).then(|| format!("'{}' was removed, or its journal", self.place.display()))
-    }
-
-    fn begin_again_if_long(&mut self, dispatcher: &mut Dispatcher) {
-        let (bytes, begun) = self.writer.bytes();
-        let is_durable = self.writer.durable() >= self.begun;
-        if bytes > FACTOR * begun + BYTES && is_durable {
-            self.begun = self.writer.replace(dispatcher.everything());
-        }
-    }
-
     /// Nothing can be written: nothing waits for it any more. Everybody is told the first time.
-    fn fail(&mut self, now: Duration, dispatcher: &mut Dispatcher, reason: String) -> Vec<Later> {
-        self.writer.abandon(&reason);
+    fn fail(&mut self, now: Duration, dispatcher: &mut Dispatcher, is_new: bool) -> Vec<Later> {
         dispatcher.leave_journal(now);
         self.bases.clear();
-        let failed = Failed { since: Instant::now(), reason, trial: None };
-        if self.failed.replace(failed).is_none() {
+        if is_new {
             let warning = self.warning().unwrap_or_default();
-            let seconds = self.patience.retry.as_secs();
+            let seconds = self.journal.patience.retry.as_secs();
             tracing::warn!("{warning}; it is tried again every {seconds} s");
             dispatcher.tell_all(&warning);
         }
         self.later.drain(..).map(|(_, later)| later).collect()
     }
 
-    /// Tries to write again, now and then, and says so when it works.
-    fn try_again(&mut self, now: Duration, dispatcher: &mut Dispatcher, trouble: Option<String>) {
-        let Some(failed) = &mut self.failed else { return };
-        match (failed.trial, trouble) {
-            (Some(begin), _) if self.writer.durable() >= begin => {
-                self.failed = None;
-                let text = "the server's state is written again: sessions go on if it dies";
-                tracing::warn!("{text}");
-                dispatcher.tell_all(text);
-            }
-            (Some(_), Some(reason)) => drop(self.fail(now, dispatcher, reason)),
-            (None, _) if failed.since.elapsed() > self.patience.retry && self.writer.is_idle() => {
-                self.begun = self.writer.replace(dispatcher.keep_journal());
-                (failed.since, failed.trial) = (Instant::now(), Some(self.begun));
-                self.progress.1 = Instant::now();
-            }
-            _ => {}
-        }
-    }
-
     /// Does something once all that was recorded is durable, unless the disk fails. Returns it if
     /// that is so now.
     pub fn defer(&mut self, later: Later) -> Option<Later> {
-        let position = self.writer.given();
-        let is_durable = self.later.is_empty() && position <= self.writer.durable();
-        if self.failed.is_some() || is_durable {
+        let position = self.journal.writer.given();
+        let is_durable = self.later.is_empty() && position <= self.journal.writer.durable();
+        if self.journal.failure().is_some() || is_durable {
             return Some(later);
         }
         self.later.push_back((position, later));
@@ -338,9 +207,12 @@ impl ServerJournal {
 mod tests {
     use std::ffi::CString;
 
+    use std::time::Instant;
+
     use gt_dispatcher::Limits;
 
     use super::*;
+    use crate::drivers::network::journal::Patience;
 
     const LIMIT: Duration = Duration::from_secs(20);
 
@@ -367,13 +239,13 @@ mod tests {
         let mut dispatcher = Dispatcher::new(String::new(), Limits::default(), None);
         let mut journal = ServerJournal::start(folder, &mut dispatcher).unwrap();
         let (hang, retry) = (Duration::from_millis(300), Duration::from_millis(300));
-        journal.patience = Patience { hang, retry };
+        journal.journal.patience = Patience { hang, retry };
         // Whoever opens this for writing waits for a reader.
         let fifo = path.join("journal.new");
         let name = CString::new(fifo.to_str().unwrap()).unwrap();
         // SAFETY: the name is a string that ends with a zero and lives through the call.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
-        journal.writer.replace(dispatcher.everything());
+        journal.journal.writer.replace(dispatcher.everything());
         let peer = PeerId(1);
         assert!(journal.defer(Later::Receipt(peer, 7)).is_none());
         assert!(journal.keep(Duration::ZERO, &mut dispatcher).is_empty());
@@ -383,7 +255,7 @@ mod tests {
         assert!(journal.defer(Later::Welcome(peer)).is_some(), "nobody waits any more");
         // The disk works again: what is on it is out of date.
         drop(fs::File::open(&fifo).unwrap());
-        keep_until(&mut journal, &mut dispatcher, |journal| journal.writer.is_idle());
+        keep_until(&mut journal, &mut dispatcher, |journal| journal.journal.writer.is_idle());
         fs::remove_file(&fifo).unwrap();
         keep_until(&mut journal, &mut dispatcher, |journal| journal.warning().is_none());
         drop(journal);

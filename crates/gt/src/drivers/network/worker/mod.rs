@@ -1,13 +1,15 @@
 //! A worker process.
 //!
 //! - [`rejoin`]: how it waits for a server that is gone, and joins it again.
+//! - [`state`]: what it goes on from when it is started again.
 
 mod rejoin;
+mod state;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use gt_ir::message::{Hello, Message, Role};
+use gt_ir::message::{Hello, Message, Resume, Role};
 use gt_ir::snapshot::Backup;
 use gt_ir::{Fabric, Piece, RequestId, WorkerCommand, WorkerId};
 use gt_net::address::Address;
@@ -17,6 +19,7 @@ use gt_net::{NetError, codec, descriptors};
 use gt_worker::{Out, Work};
 use rustc_hash::FxHashSet;
 
+use self::state::WorkerState;
 use super::blocks::{self, Blocks};
 use super::neighbours::Neighbours;
 use crate::drivers::MakeWorker;
@@ -43,6 +46,8 @@ pub struct WorkerOptions {
     pub data_roots: Vec<PathBuf>,
     /// The folder in which it makes one for tensors that it has no room for.
     pub spill_dir: Option<PathBuf>,
+    /// The folder for its state, from which it goes on when it is started again.
+    pub state: Option<PathBuf>,
 }
 
 /// How many descriptors a worker needs: its links' to the server and from other workers, and for files.
@@ -71,6 +76,7 @@ pub struct WorkerProcess {
     /// What it is known by, and how long it waits for a server that is gone.
     token: u128,
     grace: Duration,
+    state: Option<WorkerState>,
 }
 
 /// How a worker reaches its server, and says who it is.
@@ -105,16 +111,32 @@ impl WorkerProcess {
         };
         let places = files::below(&options.data_roots)
             .map_err(|error| NetError::Start { reason: error.to_string() })?;
-        let greeting = hello.clone();
+        let stored = options.state.as_deref().map(state::open).transpose()?;
+        let known = stored.as_ref().and_then(|stored| stored.token);
+        let resume = known.map(|token| Box::new(Resume::new(token)));
+        let greeting = Hello { resume, ..hello.clone() };
         let (link, welcome) = super::greet(address, key.as_ref(), options.insecure, greeting)?;
         let folders = Folders { places, spill: memory::spill_folder(options.spill_dir.as_deref()) };
         let files = FileThread::start(folders, welcome.name.clone())
             .map_err(|error| NetError::Start { reason: error.to_string() })?;
+        let token = welcome.resume.as_ref().map_or(0, |resume| resume.token);
+        let mut core = make(welcome.name, options.threads);
+        if stored.is_some() && welcome.grace.is_zero() {
+            tracing::warn!(
+                "the server was started without --state: the worker's is of no use to it"
+            );
+        }
+        let state = match stored {
+            Some(stored) => {
+                Some(WorkerState::start(stored, token, welcome.is_renewed, &mut *core)?)
+            }
+            None => None,
+        };
         Ok(WorkerProcess {
             link,
             files,
             neighbours: Neighbours::new(WorkerId(welcome.session), peers),
-            core: make(welcome.name, options.threads),
+            core,
             blocks: Blocks::default(),
             sharing: FxHashSet::default(),
             started: Instant::now(),
@@ -124,8 +146,9 @@ impl WorkerProcess {
                 insecure: options.insecure,
                 hello,
             },
-            token: welcome.resume.as_ref().map_or(0, |resume| resume.token),
+            token,
             grace: welcome.grace,
+            state,
         })
     }
 
@@ -160,13 +183,15 @@ impl WorkerProcess {
                 asked = Instant::now();
             }
             // Messages are handled between any two turns: pieces may end a lane's wait.
-            let wait = if self.files.is_busy() { FILE_SLICE } else { SLICE };
+            let is_awaited = self.state.as_ref().is_some_and(WorkerState::is_awaited);
+            let wait = if self.files.is_busy() || is_awaited { FILE_SLICE } else { SLICE };
             self.take_in(match is_busy {
                 true if self.core.is_holding() => HOLD_SLICE,
                 true => Duration::ZERO,
                 false => wait,
             })?;
             self.end_jobs()?;
+            self.keep_state()?;
             is_busy = self.work()?;
             if !is_busy {
                 self.report()?;
@@ -179,6 +204,13 @@ impl WorkerProcess {
         // A server that is gone needs no goodbye.
         let _ = self.send(&Message::Goodbye { reason: "the worker was stopped".into() });
         Ok(())
+    }
+
+    /// Sends what has waited for the disk that the state is on.
+    fn keep_state(&mut self) -> Result<(), NetError> {
+        let Some(state) = &mut self.state else { return Ok(()) };
+        let ready = state.keep(&mut *self.core);
+        ready.into_iter().try_for_each(|out| self.send_out(out))
     }
 
     /// Passes on what was read from files, and what was written.
@@ -268,13 +300,18 @@ impl WorkerProcess {
         let own = self.neighbours.own();
         while !out.is_empty() {
             let mut local = Vec::new();
+            if let Some(state) = &mut self.state {
+                state.write(self.token, &mut *self.core);
+            }
             for out in std::mem::take(out) {
-                match out {
-                    Out::Dispatcher(message) => self.answer(message)?,
-                    Out::Worker(to, piece) if to == own => local.push(piece),
-                    Out::Worker(to, piece) => self.send_piece(to, piece)?,
-                    Out::Backup(to, backup) => self.send_backup(to, backup)?,
-                    Out::Files(job) => self.files.begin(job),
+                match (out, &mut self.state) {
+                    (Out::Worker(to, piece), _) if to == own => local.push(piece),
+                    (out, Some(state)) => {
+                        if let Some(out) = state.defer(out) {
+                            self.send_out(out)?;
+                        }
+                    }
+                    (out, None) => self.send_out(out)?,
                 }
             }
             for piece in local {
@@ -282,6 +319,18 @@ impl WorkerProcess {
             }
         }
         Ok(())
+    }
+
+    fn send_out(&mut self, out: Out) -> Result<(), NetError> {
+        match out {
+            Out::Dispatcher(message) => self.answer(message),
+            Out::Worker(to, piece) => self.send_piece(to, piece),
+            Out::Backup(to, backup) => self.send_backup(to, backup),
+            Out::Files(job) => {
+                self.files.begin(job);
+                Ok(())
+            }
+        }
     }
 
     /// Sends another worker a piece, inline or as a block that it maps.

@@ -7,6 +7,7 @@ use gt_ir::message::{Hello, Message, Resume};
 use gt_net::NetError;
 use gt_worker::Out;
 
+use super::state::WorkerState;
 use super::{ATTEMPT, FILES_WITHIN, PAUSE, Way, WorkerProcess};
 use crate::drivers::network;
 
@@ -85,6 +86,7 @@ impl WorkerProcess {
         self.core.renew(true, &mut out);
         self.begin_jobs(out);
         self.sharing.clear();
+        self.state.iter_mut().for_each(WorkerState::forget);
         for token in self.neighbours.forget_all() {
             self.blocks.release(token);
         }

@@ -1,0 +1,109 @@
+//! What a worker writes of its snapshots, so that it has them when it is started again.
+
+use gt_ir::names::Names;
+use gt_ir::record;
+use gt_ir::snapshot::{Owner, SavedValue};
+
+use super::values::{Value, ValuePlace};
+use super::{MESSAGE, VALUES, Vault, bytes_of};
+
+/// A change of the snapshots that a worker keeps.
+#[derive(Clone, PartialEq, Debug)]
+pub enum SnapshotRecord {
+    /// Values of a slot, in the place of those that it had of the same tensors.
+    Values { owner: Owner, values: Vec<SavedValue> },
+    /// All values of a snapshot are there.
+    Complete { owner: Owner, snapshot: u64, names: Names },
+    /// Of a session, one snapshot is wanted, and those from the number `next` on; none without one.
+    Retain { session: u32, snapshot: Option<u64>, next: u64 },
+    /// Nothing is kept of a slot any more.
+    Dropped { owner: Owner },
+}
+
+record!(enum SnapshotRecord {
+    0 => Values { owner, values }, 1 => Complete { owner, snapshot, names },
+    2 => Retain { session, snapshot, next }, 3 => Dropped { owner },
+});
+
+impl Vault {
+    /// Records all changes from now on. Returns the records that lead to what there is.
+    pub fn keep_records(&mut self) -> Vec<SnapshotRecord> {
+        self.records = Some(Vec::new());
+        let mut all = Vec::new();
+        for (&owner, kept) in &self.owners {
+            let mut names: Vec<_> = kept.values.keys().copied().collect();
+            names.sort_unstable();
+            let (mut values, mut bytes) = (Vec::new(), 0);
+            for value in names.iter().filter_map(|name| kept.values.get(name)) {
+                values.push(value.saved.clone());
+                bytes += bytes_of(&value.saved);
+                if values.len() == VALUES || bytes > MESSAGE as u64 {
+                    all.push(SnapshotRecord::Values { owner, values: std::mem::take(&mut values) });
+                    bytes = 0;
+                }
+            }
+            all.push(SnapshotRecord::Values { owner, values });
+            all.extend(kept.snapshots.iter().map(|(number, contents)| {
+                let names = contents.names.clone();
+                SnapshotRecord::Complete { owner, snapshot: *number, names }
+            }));
+        }
+        all
+    }
+
+    /// Changes are not recorded any more.
+    pub fn leave_records(&mut self) {
+        self.records = None;
+    }
+
+    /// The changes since they were taken last.
+    pub fn take_records(&mut self) -> Vec<SnapshotRecord> {
+        self.records.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    pub(super) fn record(&mut self, record: impl FnOnce() -> SnapshotRecord) {
+        if let Some(records) = &mut self.records {
+            records.push(record());
+        }
+    }
+
+    /// Takes up what records say, whose values are mapped files. What is not complete is dropped.
+    /// Returns how many snapshots there are.
+    pub fn take_up(&mut self, records: Vec<SnapshotRecord>) -> usize {
+        for record in records {
+            match record {
+                SnapshotRecord::Values { owner, values } => {
+                    let on_disk = |saved| Value { saved, place: ValuePlace::Disk };
+                    self.add(owner, values.into_iter().map(on_disk));
+                }
+                SnapshotRecord::Complete { owner, snapshot, names } => {
+                    // Without all its values it is none.
+                    let _ = self.complete(owner, snapshot, names);
+                }
+                SnapshotRecord::Retain { session, snapshot, next } => {
+                    self.retain(session, snapshot, next);
+                }
+                SnapshotRecord::Dropped { owner } => drop(self.drop_owner(owner)),
+            }
+        }
+        let owners: Vec<Owner> = self.owners.keys().copied().collect();
+        for owner in owners {
+            self.drop_loose(owner);
+        }
+        self.renew();
+        self.owners.values().map(|kept| kept.snapshots.len()).sum()
+    }
+
+    /// Drops the values of a slot that are in no snapshot.
+    fn drop_loose(&mut self, owner: Owner) {
+        let Some(kept) = self.owners.get_mut(&owner) else { return };
+        for name in std::mem::take(&mut kept.loose).iter() {
+            if let Some(value) = kept.values.remove(&name) {
+                self.amounts.remove(&value);
+            }
+        }
+        if kept.snapshots.is_empty() {
+            self.owners.remove(&owner);
+        }
+    }
+}

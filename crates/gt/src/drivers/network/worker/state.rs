@@ -1,0 +1,190 @@
+//! What a worker has in the folder of its state: the snapshots that it keeps, and what the server knows
+//! it by. So all that is kept of sessions outlives a power cut.
+//!
+//! A snapshot is one to others once it is durable here: until then, what says that it is complete
+//! waits, and the one before stays.
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use gt_ir::message::Message;
+use gt_ir::{record, wire};
+use gt_journal::Folder;
+use gt_net::{NetError, private};
+use gt_store::mapped;
+use gt_worker::{Out, SnapshotRecord, Work};
+
+use crate::drivers::network::journal::{Health, Journal, meaning, start_error};
+
+/// The journal of a worker is not that of a server.
+const OF_WORKERS: u64 = 0x776f_726b_6572_0000;
+
+/// What is written.
+enum StateRecord {
+    /// What the server knows the worker by.
+    Token(u128),
+    Snapshot(SnapshotRecord),
+}
+
+record!(enum StateRecord { 0 => Token(token), 1 => Snapshot(record) });
+
+/// What a folder says of the worker that used it before.
+pub(super) struct Stored {
+    folder: Folder,
+    pub token: Option<u128>,
+    records: Vec<SnapshotRecord>,
+}
+
+/// Opens the folder of a worker's state.
+///
+/// # Errors
+/// It cannot be used, another process uses it, or what is in it is of another version.
+pub(super) fn open(path: &Path) -> Result<Stored, NetError> {
+    private::folder(path)?;
+    // It is replaced before anything else is written, so what is mapped does not change.
+    let opened = Folder::open_with(path, meaning() ^ OF_WORKERS, |file| mapped::map(file));
+    let (folder, contents) = opened.map_err(start_error)?;
+    let (mut token, mut records) = (None, Vec::new());
+    for frames in &contents.records {
+        match wire::decode(frames) {
+            Ok(StateRecord::Token(last)) => token = Some(last),
+            Ok(StateRecord::Snapshot(record)) => records.push(record),
+            Err(error) => {
+                return Err(start_error(format!(
+                    "the state in '{}' cannot be read ({error})\n  hint: start the version of gt that wrote it, or give another folder",
+                    path.display()
+                )));
+            }
+        }
+    }
+    if let Some(damage) = contents.damage {
+        tracing::warn!(
+            "the state in '{}' ends early: {} at byte {}; {} bytes are lost, and what was complete before is used",
+            path.display(),
+            damage.reason,
+            damage.at,
+            damage.lost
+        );
+    }
+    Ok(Stored { folder, token, records })
+}
+
+/// The folder of a running worker's state.
+pub(super) struct WorkerState {
+    journal: Journal<StateRecord>,
+    token: u128,
+    /// What is sent once the disk has got so far, in order.
+    later: VecDeque<(u64, Out)>,
+}
+
+impl WorkerState {
+    /// Goes on with what is stored, if the server expects that (`is_known`), or else without.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn start(
+        stored: Stored,
+        token: u128,
+        is_known: bool,
+        core: &mut dyn Work,
+    ) -> Result<WorkerState, NetError> {
+        let Stored { folder, records, .. } = stored;
+        let path = folder.path().display();
+        let has_values = |it: &SnapshotRecord| matches!(it, SnapshotRecord::Values { values, .. } if !values.is_empty());
+        if is_known {
+            let count = core.take_up(records);
+            tracing::warn!("{count} snapshots in '{path}' are taken up again");
+        } else if records.iter().any(has_values) {
+            tracing::warn!(
+                "the snapshots in '{path}' are of sessions that the server does not know any more: they are dropped"
+            );
+        }
+        let all = beginning(token, core.keep_records());
+        let journal = Journal::start(folder, |record| wire::encode(record), all, || {})?;
+        Ok(WorkerState { journal, token, later: VecDeque::new() })
+    }
+
+    /// Writes what has changed, and what the server knows the worker by now.
+    pub fn write(&mut self, token: u128, core: &mut dyn Work) {
+        if std::mem::replace(&mut self.token, token) != token {
+            self.journal.writer.append(StateRecord::Token(token));
+        }
+        for record in core.take_records() {
+            self.journal.writer.append(StateRecord::Snapshot(record));
+        }
+    }
+
+    /// Whether something waits for the disk.
+    pub fn is_awaited(&self) -> bool {
+        !self.later.is_empty()
+    }
+
+    /// Lets a message wait until all that was written before it is durable, if it tells others of a
+    /// snapshot. Returns it if it may be sent now.
+    pub fn defer(&mut self, out: Out) -> Option<Out> {
+        if !is_of_snapshot(&out) || self.journal.failure().is_some() {
+            return Some(out);
+        }
+        let position = self.journal.writer.given();
+        if self.later.is_empty() && (!is_last(&out) || position <= self.journal.writer.durable()) {
+            return Some(out);
+        }
+        self.later.push_back((position, out));
+        None
+    }
+
+    /// Looks after the disk; returns what may be sent by now.
+    pub fn keep(&mut self, core: &mut dyn Work) -> Vec<Out> {
+        let token = self.token;
+        match self.journal.look(|| beginning(token, core.keep_records())) {
+            Health::Failed { is_new } => {
+                core.leave_records();
+                if is_new {
+                    let (path, reason) = (self.journal.place(), self.journal.failure());
+                    tracing::warn!(
+                        "the worker cannot write its state to '{}' ({}): snapshots are lost if it dies; it is tried again every {} s",
+                        path.display(),
+                        reason.unwrap_or_default(),
+                        self.journal.patience.retry.as_secs()
+                    );
+                }
+                return self.later.drain(..).map(|(_, out)| out).collect();
+            }
+            Health::Mended => tracing::warn!("the worker's state is written again"),
+            Health::Unchanged => {}
+        }
+        let durable = self.journal.writer.durable();
+        let ready = self.later.partition_point(|(position, _)| *position <= durable);
+        self.later.drain(..ready).map(|(_, out)| out).collect()
+    }
+
+    /// The server is gone: nothing waits for it any more.
+    pub fn forget(&mut self) {
+        self.later.clear();
+    }
+}
+
+/// The records that a journal begins with.
+fn beginning(token: u128, records: Vec<SnapshotRecord>) -> Vec<StateRecord> {
+    let records = records.into_iter().map(StateRecord::Snapshot);
+    std::iter::once(StateRecord::Token(token)).chain(records).collect()
+}
+
+fn is_of_snapshot(out: &Out) -> bool {
+    let message =
+        |message: &Message| matches!(message, Message::Backup(_) | Message::Backed { .. });
+    match out {
+        Out::Backup(..) => true,
+        Out::Dispatcher(told) => message(told),
+        _ => false,
+    }
+}
+
+/// Whether a message says that a snapshot is complete.
+fn is_last(out: &Out) -> bool {
+    match out {
+        Out::Backup(_, backup) | Out::Dispatcher(Message::Backup(backup)) => backup.names.is_some(),
+        Out::Dispatcher(Message::Backed { result, .. }) => result.is_ok(),
+        _ => false,
+    }
+}

@@ -1,0 +1,132 @@
+"""A server and all of its workers die at once; each has a folder for its state, and sessions go on."""
+
+import re
+import shutil
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from processes import cluster, embedded_only, one_engine_only, run_gt, unsharded_only
+from test_restart import Session
+from training import GPT, SHARDED, TRAINING, Training, start_server, start_worker, undisturbed
+
+# They start servers of their own.
+pytestmark = [embedded_only, unsharded_only, one_engine_only]
+
+
+class Cluster:
+    """A server and workers that are killed at once, and started again."""
+
+    def __init__(self, address: str, state: Path, workers: int) -> None:
+        self.address, self.state, self.workers = address, state, workers
+        self.processes: list[subprocess.Popen] = []
+        #: What all that were killed had written to stderr.
+        self.told = ""
+
+    def start(self) -> None:
+        self.processes = [start_server(self.address, self.state / "server")]
+        for number in range(self.workers):
+            folder = str(self.state / f"w{number}")
+            worker = start_worker(self.address, f"w{number}", "--state", folder)
+            self.processes.append(worker)
+
+    def kill(self) -> None:
+        for process in self.processes:
+            process.kill()
+        for process in self.processes:
+            self.told += process.communicate(timeout=20)[1]
+        self.processes = []
+
+
+@contextmanager
+def durable(workers: int, state: Path):
+    with cluster(0) as (address, processes):
+        server = processes.pop()
+        server.kill()
+        server.communicate(timeout=20)
+        whole = Cluster(address, state, workers)
+        whole.start()
+        try:
+            yield whole
+        finally:
+            whole.kill()
+
+
+@pytest.mark.parametrize(
+    ("code", "workers", "steps"),
+    [(TRAINING, 1, 1500), (SHARDED, 2, 1500), (GPT, 2, 420)],
+    ids=["one", "cut", "gpt"],
+)
+def test_training_goes_on_with_the_same_numbers_after_a_power_cut(code, workers, steps, tmp_path):
+    expected = undisturbed(code, workers, steps)
+    with durable(workers, tmp_path) as whole:
+        training = Training(code, whole.address, steps)
+        for part in (1, 2, 3):
+            training.wait_for(steps // 400 * 100 * part)
+            whole.kill()
+            whole.start()
+        assert training.end() == expected
+    counts = [int(count) for count in re.findall(r"(\d+) snapshots in .* are taken up", whole.told)]
+    assert max(counts) > 0, whole.told
+    assert all("was lost" in line or "again" in line for line in training.errors), training.errors
+
+
+def test_without_its_folders_a_session_is_told_what_is_lost(tmp_path):
+    with durable(2, tmp_path) as whole:
+        session = Session(whole.address)
+        assert session.step() == "21.0"
+        whole.kill()
+        for number in range(2):
+            shutil.rmtree(tmp_path / f"w{number}")
+        whole.start()
+        answer = session.step()
+        # All of it is in the journal if there was no snapshot yet.
+        assert answer == "27.0" or "could not be made again" in answer, answer
+        session.end()
+
+
+def test_a_torn_state_is_told_and_what_was_complete_before_is_used(tmp_path):
+    with durable(1, tmp_path) as whole:
+        training = Training(TRAINING, whole.address, 2400)
+        training.wait_for(1500)
+        whole.kill()
+        (journal,) = (tmp_path / "w0").glob("journal-*")
+        with journal.open("ab") as file:
+            file.write(b"torn")
+        whole.start()
+        assert training.end() == undisturbed(TRAINING, 1, 2400)
+    assert "4 bytes are lost" in whole.told and "1 snapshots in" in whole.told
+
+
+def test_a_state_that_nobody_knows_is_told_and_dropped(tmp_path):
+    with durable(1, tmp_path) as whole:
+        session = Session(whole.address)
+        training = Training(TRAINING, whole.address, 1500)
+        training.end()
+        whole.kill()
+        session.process.kill()
+        session.process.communicate()
+        shutil.rmtree(tmp_path / "server")
+        whole.start()
+        session = Session(whole.address)
+        assert session.step() == "21.0"
+        session.end()
+    assert "does not know any more: they are dropped" in whole.told
+
+
+def test_a_folder_is_of_one_worker_and_private(tmp_path):
+    with durable(1, tmp_path) as whole:
+        host, port = whole.address.split(":")
+        command = ("worker", "--host", host, "-p", port, "--state")
+        second = run_gt(*command, str(tmp_path / "w0"))
+        assert second.returncode == 1 and "in use by another gt process" in second.stderr
+        server = run_gt(*command, str(tmp_path / "server"))
+        assert server.returncode == 1 and "in use" in server.stderr
+        (tmp_path / "open").mkdir(mode=0o755)
+        public = run_gt(*command, str(tmp_path / "open"))
+        assert public.returncode == 1 and "chmod 700" in public.stderr
+        (tmp_path / "foreign").mkdir(mode=0o700)
+        (tmp_path / "foreign" / "journal-00000001").write_text("a diary, perhaps a long one")
+        foreign = run_gt(*command, str(tmp_path / "foreign"))
+        assert foreign.returncode == 1 and "is no journal of gt" in foreign.stderr
