@@ -28,6 +28,8 @@ struct Schedule {
     /// The bytes of the session's stream that are kept.
     lineage: u64,
     journal: bool,
+    /// Whether workers have folders for their state.
+    states: bool,
     /// Whether values move to the disk.
     spills: bool,
     steps: usize,
@@ -45,6 +47,7 @@ impl Schedule {
             delays: Delays { least: 1, most: [1, 100, 5_000][chance.below(3) as usize] },
             lineage: 2048 << (2 * chance.below(4)),
             journal,
+            states: journal && seed % 3 == 0,
             spills: chance.below(4) == 0,
             steps: 8 + chance.below(24) as usize,
             faults: Vec::new(),
@@ -65,6 +68,12 @@ impl Schedule {
                 _ => Fault::Crash { worker, notice, restart: Some(after) },
             };
             schedule.faults.push((at, fault));
+        }
+        if schedule.states {
+            let mut power = Chance::new(seed ^ 0x0FF0_0000_0000_0000);
+            for _ in 0..1 + power.below(2) {
+                schedule.faults.push((power.below(400), Fault::PowerCut));
+            }
         }
         schedule.faults.sort_by_key(|(at, _)| *at);
         schedule
@@ -142,6 +151,9 @@ fn train(
     let mut world = World::new(seed, 0, schedule.delays, limits);
     if schedule.journal {
         world.keep_journal(limits);
+    }
+    if schedule.states {
+        world.keep_states();
     }
     if schedule.spills {
         let (memory, spill) = (Some(4096), u64::MAX);

@@ -111,6 +111,11 @@ impl World {
     }
 
     pub(crate) fn send_out(&mut self, worker: PeerId, out: Vec<Out>) {
+        let out = self.write_state(worker, out);
+        self.send_now(worker, out);
+    }
+
+    pub(crate) fn send_now(&mut self, worker: PeerId, out: Vec<Out>) {
         for out in out {
             match out {
                 Out::Dispatcher(message) => self.send(worker, DISPATCHER, message),

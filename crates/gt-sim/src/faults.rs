@@ -74,6 +74,8 @@ pub enum Fault {
     Start,
     /// The dispatcher is killed, and started again.
     Restart,
+    /// The dispatcher and all workers are killed at once, and started again.
+    PowerCut,
 }
 
 impl World {
@@ -134,6 +136,7 @@ impl World {
                 self.links.hold(from, to, self.now + length);
             }
             Fault::Restart => self.restart(),
+            Fault::PowerCut => self.cut_power(),
             Fault::Start => {
                 let name = format!("w{}", self.came.len());
                 self.start_worker(name);

@@ -11,6 +11,7 @@
 //! - [`fabric`]: engines with collectives.
 //! - [`chaos`]: random worlds, and the invariants that hold in all of them.
 //! - [`deaths`]: deaths in turn, after which every bit is as it would have been.
+//! - `power`: all processes die at once, and go on from their disks.
 //! - [`killers`]: sessions that workers die of, among others.
 //! - [`hostile`]: fuzzing with an [`honest`] stream, [`mutate`]d; [`journal`]: of what a server goes on from.
 
@@ -29,6 +30,7 @@ pub mod killers;
 mod links;
 mod meetings;
 mod mutate;
+mod power;
 mod restart;
 mod world;
 

@@ -10,6 +10,7 @@ use gt_ir::message::{Message, Resume, Welcome};
 use gt_ir::{ClientCommand, RequestId};
 
 use crate::links::{DISPATCHER, Load};
+use crate::power::StateFolder;
 use crate::world::World;
 
 /// The journal of a world, and the ends of its clients' links.
@@ -213,6 +214,8 @@ impl World {
     /// The workers that are there join again.
     fn rejoin(&mut self) {
         self.sent.clear();
+        // What waited for a worker's disk was for the dispatcher that is gone.
+        self.states.values_mut().for_each(StateFolder::forget);
         let there: Vec<PeerId> = self.workers.keys().copied().collect();
         for peer in there {
             if self.links.is_broken(peer, DISPATCHER) {

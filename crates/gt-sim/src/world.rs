@@ -17,6 +17,7 @@ use crate::fabric::{Hub, JoiningEngine};
 use crate::faults::{Fault, Notice};
 use crate::killers::MortalEngine;
 use crate::links::{DISPATCHER, Delays, Flight, Links, Load};
+use crate::power::StateFolder;
 use crate::restart::Kept;
 
 /// A simulated cluster.
@@ -71,6 +72,9 @@ pub struct World {
     pub(crate) died: Option<Arc<AtomicBool>>,
     /// What workers have written to disk, as they had no room for it.
     pub files: BTreeMap<(PeerId, u64), TensorData>,
+    /// Whether workers have folders for their state, and what is in them.
+    pub(crate) has_states: bool,
+    pub(crate) states: BTreeMap<PeerId, StateFolder>,
     next_peer: u64,
     /// How many messages have been delivered.
     pub delivered: u64,
@@ -119,6 +123,8 @@ impl World {
             is_disk_full: false,
             died: None,
             files: BTreeMap::new(),
+            has_states: false,
+            states: BTreeMap::new(),
             next_peer: 1,
             delivered: 0,
         };
@@ -137,26 +143,32 @@ impl World {
     /// Starts a worker with a name.
     pub fn start_worker(&mut self, name: String) -> PeerId {
         let peer = self.new_peer();
-        let options = self.options;
-        let core: Box<dyn Work> = match (&self.hub, &self.died) {
-            (None, Some(died)) => {
-                let engine = MortalEngine::new(Arc::clone(died));
-                Box::new(Worker::new(name.clone(), engine).with_options(options))
-            }
-            (Some(hub), _) => {
-                let engine = JoiningEngine::new(Arc::clone(hub));
-                Box::new(Worker::new(name.clone(), engine).with_options(options))
-            }
-            (None, None) => {
-                Box::new(Worker::new(name.clone(), NativeEngine::new(1)).with_options(options))
-            }
-        };
+        let mut core = self.make_worker(name.clone());
+        if self.has_states {
+            core.keep_records();
+            self.states.insert(peer, StateFolder::default());
+        }
         self.workers.insert(peer, core);
         self.names.insert(peer, name.clone());
         self.came.push(peer);
         let hello = self.known(peer, self.worker_hello(peer, name));
         self.send(peer, DISPATCHER, hello);
         peer
+    }
+
+    pub(crate) fn make_worker(&self, name: String) -> Box<dyn Work> {
+        let options = self.options;
+        match (&self.hub, &self.died) {
+            (None, Some(died)) => {
+                let engine = MortalEngine::new(Arc::clone(died));
+                Box::new(Worker::new(name, engine).with_options(options))
+            }
+            (Some(hub), _) => {
+                let engine = JoiningEngine::new(Arc::clone(hub));
+                Box::new(Worker::new(name, engine).with_options(options))
+            }
+            (None, None) => Box::new(Worker::new(name, NativeEngine::new(1)).with_options(options)),
+        }
     }
 
     pub(crate) fn worker_hello(&self, peer: PeerId, name: String) -> Message {
@@ -292,7 +304,7 @@ impl World {
             self.let_meet(true);
             return true;
         }
-        if self.flush_journal() {
+        if self.flush_states() || self.flush_journal() {
             return true;
         }
         // A deadline of a session without requests sends nothing and recurs, so try each session's.

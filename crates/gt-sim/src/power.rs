@@ -1,0 +1,114 @@
+//! Power cuts: the dispatcher and all workers die at once, and start again from what was durable.
+//!
+//! The semantics are those of `gt::drivers::network::worker::state`: what tells others that a snapshot is
+//! complete waits until all that was written before it is durable.
+
+use std::collections::VecDeque;
+use std::mem::take;
+
+use gt_dispatcher::PeerId;
+use gt_ir::message::Message;
+use gt_ir::wire;
+use gt_worker::{Out, SnapshotRecord};
+
+use crate::links::{DISPATCHER, Load};
+use crate::world::World;
+
+/// A worker's folder.
+#[derive(Default)]
+pub(crate) struct StateFolder {
+    records: Vec<SnapshotRecord>,
+    /// How many of them are durable.
+    durable: usize,
+    /// What waits for the disk, by the number of records that are to be durable.
+    later: VecDeque<(usize, Out)>,
+}
+
+impl StateFolder {
+    /// Nothing waits for the disk any more.
+    pub fn forget(&mut self) {
+        self.later.clear();
+    }
+}
+
+impl World {
+    /// Lets workers that start from now on write their snapshots to a disk.
+    pub fn keep_states(&mut self) {
+        self.has_states = true;
+    }
+
+    /// Writes what has changed at a worker. Returns what it may send by now.
+    pub(crate) fn write_state(&mut self, peer: PeerId, out: Vec<Out>) -> Vec<Out> {
+        let (Some(folder), Some(worker)) =
+            (self.states.get_mut(&peer), self.workers.get_mut(&peer))
+        else {
+            return out;
+        };
+        folder.records.extend(worker.take_records());
+        let mut ready = Vec::new();
+        for out in out {
+            let is_snapshot = match &out {
+                Out::Backup(..) => true,
+                Out::Dispatcher(message) => {
+                    matches!(message, Message::Backup(_) | Message::Backed { .. })
+                }
+                _ => false,
+            };
+            match is_snapshot {
+                true => folder.later.push_back((folder.records.len(), out)),
+                false => ready.push(out),
+            }
+        }
+        if self.links.chance.below(3) == 0 {
+            folder.durable = folder.records.len();
+        }
+        while folder.later.front().is_some_and(|(count, _)| *count <= folder.durable) {
+            ready.extend(folder.later.pop_front().map(|(_, out)| out));
+        }
+        ready
+    }
+
+    /// Makes durable what workers have written. Returns whether something waited for that.
+    pub(crate) fn flush_states(&mut self) -> bool {
+        let mut ready = Vec::new();
+        for (peer, folder) in &mut self.states {
+            folder.durable = folder.records.len();
+            let later = take(&mut folder.later);
+            ready.push((*peer, later.into_iter().map(|(_, out)| out).collect::<Vec<_>>()));
+        }
+        let has_waited = ready.iter().any(|(_, out)| !out.is_empty());
+        ready.into_iter().for_each(|(peer, out)| self.send_now(peer, out));
+        has_waited
+    }
+
+    /// Kills everything but the clients, and starts it again.
+    pub(crate) fn cut_power(&mut self) {
+        if self.kept.is_none() {
+            return;
+        }
+        let there: Vec<PeerId> = self.workers.keys().copied().collect();
+        let is_worker = |peer: PeerId| there.contains(&peer);
+        self.links.retain(|flight| match flight.load {
+            Load::Message(_) | Load::Turn => !is_worker(flight.from) && !is_worker(flight.to),
+            Load::Notice | Load::Start(_) => true,
+        });
+        self.waiting.clear();
+        self.files.clear();
+        for peer in there {
+            let name = self.names[&peer].clone();
+            let mut core = self.make_worker(name);
+            if let Some(folder) = self.states.get_mut(&peer) {
+                let written = take(&mut folder.records).into_iter().take(folder.durable);
+                let read = written.map(|record| wire::decode(&wire::encode(&record)));
+                core.take_up(read.map(|record| record.expect("it was just written")).collect());
+                folder.records = core.keep_records();
+                folder.durable = folder.records.len();
+            }
+            match self.links.is_broken(peer, DISPATCHER) {
+                true => drop(self.workers.remove(&peer)),
+                false => drop(self.workers.insert(peer, core)),
+            }
+        }
+        self.restart();
+    }
+}
