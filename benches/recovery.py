@@ -35,22 +35,25 @@ COSTS = [
 
 
 def costs(rounds: int) -> list[str]:
-    """Compare servers without lineage, with it, and with a journal too, round by round."""
-    titles = ["work over tcp", "without lineage", "with", "with a journal", "costs"]
-    lines = [f"| {' | '.join(titles)} |", "| --- | --- | --- | --- | --- |"]
+    """Compare servers without lineage, with it, and with journals of it and of snapshots."""
+    titles = ["work over tcp", "without lineage", "with", "with a journal", "and workers' state"]
+    titles.append("costs")
+    lines = [f"| {' | '.join(titles)} |", "| --- " * len(titles) + "|"]
     for name, work, environment in COSTS:
         with ExitStack() as stack:
             sides = []
-            state = stack.enter_context(tempfile.TemporaryDirectory())
-            for options in (["--lineage", "0"], [], ["--state", state]):
-                running = cluster(1, *options, worker_options=WORKER)
+            states = [stack.enter_context(tempfile.TemporaryDirectory()) for _ in range(3)]
+            kinds = [["--lineage", "0"], [], ["--state", states[0]], ["--state", states[1]]]
+            for options in kinds:
+                own = ["--state", states[2]] if states[1] in options else []
+                running = cluster(1, *options, worker_options=[*WORKER, *own])
                 address, _ = stack.enter_context(running)
                 side = Side(PLAYER, address, work, environment=environment)
                 stack.callback(side.stop)
                 sides.append(side)
             times = [[float(side.ask("time")) for side in sides] for _ in range(rounds)]
         medians = [statistics.median(column) for column in zip(*times, strict=True)]
-        ratios = [statistics.median(row[at] / row[0] for row in times) for at in (1, 2)]
+        ratios = [statistics.median(row[at] / row[0] for row in times) for at in (1, 2, 3)]
         cells = [name, *(f"{median * 1e6:.2f} us" for median in medians)]
         cells.append(", ".join(f"{100 * (ratio - 1):+.1f} %" for ratio in ratios))
         lines.append(f"| {' | '.join(cells)} |")
@@ -166,6 +169,39 @@ def restarts(count: int, sessions: int, workers: int) -> list[float]:
     return gaps
 
 
+def power_cuts(count: int, work: str, pause: float) -> list[float]:
+    """Kill the server and both workers at once, start them again; give how long it stood still."""
+    gaps = []
+    with tempfile.TemporaryDirectory() as place, cluster(0) as (address, processes):
+        processes.pop().kill()
+
+        def start() -> list[subprocess.Popen]:
+            server = start_server(address, Path(place) / "server")
+            folders = [f"{place}/w{number}" for number in range(2)]
+            workers = [
+                start_worker(address, f"w{number}", *WORKER, "--state", folder)
+                for number, folder in enumerate(folders)
+            ]
+            return [server, *workers]
+
+        running = start()
+        steps = Steps(address, work)
+        for _ in range(count):
+            time.sleep(pause)
+            at = time.time()
+            for process in running:
+                process.kill()
+            for process in running:
+                process.communicate()
+            running = start()
+            gaps.append(steps.gap_after(at))
+        steps.stop()
+        for process in running:
+            process.kill()
+            process.communicate()
+    return gaps
+
+
 def growth(steps: int) -> str:
     """Give how much memory grows in so many steps of a small loop, after its first minute."""
     names = ["client", "server", "worker"]
@@ -218,6 +254,14 @@ def main() -> None:
         (
             "the server is killed and started again: 10 sessions (MLP) on 4 workers, the slowest",
             restarts(max(3, args.kills // 3), 10, 4),
+        ),
+        (
+            "the server and both workers are killed at once, and started again (MLP)",
+            power_cuts(max(3, args.kills // 3), "mlp", 2),
+        ),
+        (
+            "the same with 1 GB of tensors, all of which change",
+            power_cuts(max(3, args.kills // 6), "large", 12),
         ),
     ]
     for name, gaps in losses:

@@ -1,4 +1,4 @@
-"""A server and all of its workers die at once; each has a folder for its state, and sessions go on."""
+"""A server and all of its workers die at once, and go on from the folders of their states."""
 
 import re
 import shutil

@@ -271,9 +271,7 @@ def test_what_is_no_journal_is_refused(tmp_path):
     (tmp_path / "open" / "key").write_text("gt1-" + "00" * 32)
     assert "make it private with chmod 600" in refused(tmp_path / "open")
     with cluster(0, "--state", str(tmp_path / "state")) as (_, processes):
-        assert f"in use by another gt process ({processes[0].pid})" in refused(
-            tmp_path / "state"
-        )
+        assert f"in use by another gt process ({processes[0].pid})" in refused(tmp_path / "state")
     later = only_segment(tmp_path / "state")
     content = bytearray(later.read_bytes())
     content[8] = 99

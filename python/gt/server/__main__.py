@@ -196,6 +196,8 @@ def _start_worker(
         command += ["--backend", args.backend]
     for root in args.data_root:
         command += ["--data-root", root]
+    if args.state:
+        command += ["--state", os.path.join(args.state, f"worker-{number}")]
     if args.host == "0.0.0.0" and not args.ipc:
         # They join by this machine's own address, at which others would not reach them.
         command += ["--peer-host", _outward_address()]

@@ -62,8 +62,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--state",
         metavar="FOLDER",
-        help="keep the snapshots that it has of sessions there, so that these go on when the server "
-        "and all workers were killed and are started again with their folders (default: none)",
+        help="keep its snapshots of sessions there, so that these go on when the server and all "
+        "workers were killed and are started again with their folders (default: none)",
     )
     parser.add_argument(
         "--peer-host",

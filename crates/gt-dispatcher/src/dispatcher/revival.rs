@@ -147,7 +147,10 @@ impl Dispatcher {
         mut history: SessionHistory,
     ) -> Result<(), String> {
         let limits = self.limits.lineage.ok_or("this server keeps nothing of sessions")?;
-        let batches = history.take_batches()?;
+        let unkept = |reason| {
+            format!("the server was started again, and its tensors could not be made again: {reason}")
+        };
+        let batches = history.take_batches().map_err(unkept)?;
         let base = std::mem::replace(&mut history.base, Ok(None))?;
         let standing = Standing { is_away: true, ..self.entitle(&history.hello)? };
         let run = self.sessions.next_number();

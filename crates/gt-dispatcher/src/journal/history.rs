@@ -148,16 +148,20 @@ impl SessionHistory {
     }
 
     /// The number of the first batch since the base.
-    fn first(&self) -> u64 {
-        self.base.as_ref().ok().and_then(Option::as_ref).map_or(0, |base| base.planned)
+    ///
+    /// # Errors
+    /// Why nothing is kept of the session.
+    fn first(&self) -> Result<u64, String> {
+        let base = self.base.as_ref().map_err(String::clone)?;
+        Ok(base.as_ref().map_or(0, |base| base.planned))
     }
 
     /// The batches since the base.
     ///
     /// # Errors
-    /// One is missing.
+    /// One is missing, or nothing is kept of the session.
     pub(crate) fn take_batches(&mut self) -> Result<Vec<StoredBatch>, String> {
-        let first = self.first();
+        let first = self.first()?;
         let mut slots = self.counts.range(..=first).next_back().map(|(_, count)| *count);
         let mut all = Vec::with_capacity(self.batches.len());
         for (expected, (number, frames)) in (first..).zip(std::mem::take(&mut self.batches)) {
@@ -238,6 +242,9 @@ mod tests {
     fn a_gap_is_an_error_and_what_ended_is_gone() {
         let missing = history(vec![batch(0), batch(2)]).take_batches().err();
         assert_eq!(missing.as_deref(), Some("batch 1 is missing in the journal"));
+        let unkept = JournalRecord::Unkept { session: 3, from: 1, reason: "no room".into() };
+        let unkept = history(vec![batch(0), unkept, batch(1)]).take_batches().err();
+        assert_eq!(unkept.as_deref(), Some("no room"));
         let mut all = History::default();
         let hello = Box::new(Hello::new(Role::Client, "ada"));
         all.add(JournalRecord::Session { session: 4, hello });
