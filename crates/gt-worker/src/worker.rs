@@ -276,7 +276,7 @@ impl<E: Engine> Work for Worker<E> {
             Message::EndSession { session } => self.end_session(session),
             Message::WorkerLost { worker, name } => self.lose(worker, &name),
             Message::Spilled { lane, tensor, number, result } => {
-                self.spilled(lane, tensor, number, result);
+                self.spilled(lane, tensor, number, result, out);
                 self.wake(lane);
             }
             Message::Shelved { owner, tensor, result } => self.shelved(owner, tensor, result),

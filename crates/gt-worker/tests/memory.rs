@@ -2,6 +2,7 @@
 
 use crate::common::*;
 use gt_ir::message::{Failure, Message};
+use gt_ir::snapshot::Snapshot;
 use gt_ir::standing::{MemoryQuota, MemoryWait, Standing};
 use gt_ir::stored::OnDisk;
 use gt_ir::{Content, LaneId, SourceId, TensorData, TensorId, WorkerCommand, ops};
@@ -241,6 +242,11 @@ fn serve(bench: &mut Bench, disk: &mut Vec<(u64, TensorData)>, is_full: bool) ->
                     bench.hand(Message::Loaded { lane, tensor, result });
                 }
                 FileJob::Discard { number } => disk.retain(|(of, _)| *of != number),
+                FileJob::Shelve { owner, tensor, data } => {
+                    let full = Failure::new("spill", "full", "w", SourceId(0));
+                    let result = if is_full { Err(full) } else { Ok(Content::Data(data)) };
+                    bench.hand(Message::Shelved { owner, tensor, result });
+                }
                 other => panic!("{other:?}"),
             }
             bench.run();
@@ -349,4 +355,63 @@ fn what_cannot_be_read_back_is_told() {
     let values = bench.values();
     let [(9, Err(said))] = &values[..] else { panic!("{values:?}") };
     assert!(said.contains("are lost: the file is damaged"), "{said}");
+}
+
+/// Why snapshots were dropped.
+fn dropped(bench: &Bench) -> Vec<String> {
+    let reason = |out: &Out| match out {
+        Out::Dispatcher(Message::Backed { result: Err(unkept), .. }) => Some(unkept.to_string()),
+        _ => None,
+    };
+    bench.out.iter().filter_map(reason).collect()
+}
+
+/// A worker with room for four vectors whose snapshot, of two, went to a disk with room for three.
+fn with_snapshot_on_disk(disk: &mut Vec<(u64, TensorData)>) -> Bench {
+    let mut bench = Bench::new(Options { spill: 3 * VECTOR, ..spilling(4 * VECTOR) });
+    let snapshot = Snapshot { session: 1, number: 1, keeper: None, most: u64::MAX };
+    let take = WorkerCommand::Snapshot(Box::new(snapshot));
+    bench.work(lane(1, 0), vec![vector(1), vector(2), take]);
+    bench.work(lane(1, 0), vec![vector(3), vector(4)]);
+    assert_eq!(serve(&mut bench, disk, false), 2, "its values make room for tensors");
+    assert!(dropped(&bench).is_empty());
+    bench
+}
+
+#[test]
+fn snapshots_leave_the_disk_to_tensors() {
+    let mut disk = Vec::new();
+    let mut bench = with_snapshot_on_disk(&mut disk);
+    let of = lane(1, 0);
+    bench.work(of, vec![vector(5)]);
+    serve(&mut bench, &mut disk, false);
+    assert!(dropped(&bench).is_empty(), "there is room for one beside it");
+    for name in 6..=7 {
+        bench.work(of, vec![vector(name)]);
+        serve(&mut bench, &mut disk, false);
+    }
+    let [reason] = &dropped(&bench)[..] else { panic!("it is dropped once") };
+    assert!(reason.contains("needed the disk space of its snapshot for tensors"), "{reason}");
+    assert_eq!(disk.len(), 3);
+    bench.work(of, vec![free(5), free(6), free(7), fetch(9, 1)]);
+    serve(&mut bench, &mut disk, false);
+    assert!(matches!(&bench.values()[..], [(9, Ok(value))] if value[0] == 1.0));
+}
+
+#[test]
+fn a_disk_that_others_have_filled_is_tensors_first() {
+    let mut disk = Vec::new();
+    let mut bench = with_snapshot_on_disk(&mut disk);
+    bench.work(lane(1, 0), vec![vector(5)]);
+    let failing = |out: &Out| matches!(out, Out::Files(FileJob::Spill { .. }));
+    let place = bench.out.iter().position(failing).expect("it is written away");
+    let Out::Files(FileJob::Spill { lane, tensor, number, .. }) = bench.out.remove(place) else {
+        unreachable!("it was found a line ago");
+    };
+    let result = Err(Failure::new("spill", "full", "w", SourceId(0)));
+    bench.hand(Message::Spilled { lane, tensor, number, result });
+    bench.run();
+    assert_eq!(dropped(&bench).len(), 1);
+    serve(&mut bench, &mut disk, false);
+    assert_eq!(disk.len(), 1, "it was tried again");
 }

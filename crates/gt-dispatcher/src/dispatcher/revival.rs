@@ -148,7 +148,9 @@ impl Dispatcher {
     ) -> Result<(), String> {
         let limits = self.limits.lineage.ok_or("this server keeps nothing of sessions")?;
         let unkept = |reason| {
-            format!("the server was started again, and its tensors could not be made again: {reason}")
+            format!(
+                "the server was started again, and its tensors could not be made again: {reason}"
+            )
         };
         let batches = history.take_batches().map_err(unkept)?;
         let base = std::mem::replace(&mut history.base, Ok(None))?;

@@ -6,6 +6,7 @@ use gt_ir::{LaneId, TensorId};
 
 use crate::engine::Engine;
 use crate::memory::limits::{Grant, Need, Passed};
+use crate::vault::Medium;
 use crate::work::Out;
 use crate::worker::Worker;
 
@@ -109,7 +110,7 @@ impl<E: Engine> Worker<E> {
                 (passed.held + others + need.new + need.back).saturating_sub(passed.allowed);
             self.shelve(excess.saturating_sub(self.device.held.shelving), out);
             let free = self.spill(id, excess, pinned, out);
-            self.give_way(excess.saturating_sub(free), out);
+            self.give_way(Medium::Memory, excess.saturating_sub(free), out);
         }
         self.passed(id, need)
     }

@@ -14,6 +14,7 @@ use crate::device::Device;
 use crate::engine::Engine;
 use crate::lane::Lane;
 use crate::store::{Away, Listed, Place};
+use crate::vault::Medium;
 use crate::work::{FileJob, Out};
 use crate::worker::Worker;
 
@@ -91,18 +92,16 @@ impl<E: Engine> Worker<E> {
 
     /// Moves a tensor to the host's memory, or begins to write it to disk; returns whether it does.
     fn move_away(&mut self, id: LaneId, listed: Listed, out: &mut Vec<Out>) -> bool {
-        let Worker { device, lanes, shortages, .. } = self;
-        let Some(lane) = lanes.get_mut(&id) else { return false };
         let Listed { id: tensor, meta, line, .. } = listed;
         let bytes = meta.bytes() as u64;
+        let device = &self.device;
         let host = if device.engine.is_on_host() { 0 } else { device.options.host_memory };
-        let held = &device.held;
-        let on_disk = held.disk_bytes + held.writing.values().sum::<u64>();
-        let fits_host = held.spilled_bytes - held.disk_bytes + bytes <= host;
-        let fits_disk = !shortages.is_disk_full && on_disk + bytes <= device.options.spill;
-        if !fits_host && !fits_disk {
+        let fits_host = device.held.spilled_bytes - device.held.disk_bytes + bytes <= host;
+        if !fits_host && !self.has_disk(bytes, out) {
             return false;
         }
+        let Worker { device, lanes, shortages, .. } = self;
+        let Some(lane) = lanes.get_mut(&id) else { return false };
         let Some(value) = lane.store.ready(tensor).cloned() else { return false };
         // Its values stay where they are if they cannot be read.
         let Ok(data) = device.guarded(|engine| engine.read(&value)) else { return false };
@@ -120,6 +119,20 @@ impl<E: Engine> Worker<E> {
         true
     }
 
+    /// Whether the disk has so many bytes for a tensor; snapshots that are there make room for it.
+    fn has_disk(&mut self, bytes: u64, out: &mut Vec<Out>) -> bool {
+        let (held, most) = (&self.device.held, self.device.options.spill);
+        let tensors = held.disk_bytes + held.writing.values().sum::<u64>() + bytes;
+        if self.shortages.is_disk_full || tensors > most {
+            return false;
+        }
+        let excess = |worker: &Worker<E>| {
+            (tensors + worker.vault.amounts().on(Medium::Disk)).saturating_sub(most)
+        };
+        self.give_way(Medium::Disk, excess(self), out);
+        excess(self) == 0
+    }
+
     /// A tensor was written to disk, or could not be.
     pub(crate) fn spilled(
         &mut self,
@@ -127,9 +140,13 @@ impl<E: Engine> Worker<E> {
         tensor: TensorId,
         number: u64,
         result: Result<OnDisk, Failure>,
+        out: &mut Vec<Out>,
     ) {
+        // Where others have filled the disk, what snapshots have there is tensors' first.
+        let is_full = result.is_err() && !self.give_way(Medium::Disk, 1, out);
         let Worker { device, lanes, shortages, .. } = self;
         shortages.retries = true;
+        shortages.is_disk_full |= is_full;
         let lane = lanes.get_mut(&id);
         let is_it = |away: &&Away| matches!(away.place, Place::Writing { number: own, .. } if own == number);
         let found = lane.filter(|lane| lane.store.away(tensor).filter(is_it).is_some());
@@ -147,7 +164,6 @@ impl<E: Engine> Worker<E> {
                 lane.store.put_away(&mut device.held, tensor, Away { place, ..away });
             }
             (Err(_), Place::Writing { data, .. }) => {
-                shortages.is_disk_full = true;
                 device.put_back_data(lane, tensor, data, away.line);
             }
             (Err(_), _) => {}

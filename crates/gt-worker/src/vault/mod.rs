@@ -29,7 +29,7 @@ use kept::{Contents, Kept};
 use part::{MESSAGE, Part, VALUES, divide};
 pub use records::SnapshotRecord;
 pub(crate) use turn::Keeping;
-pub(crate) use values::Amounts;
+pub(crate) use values::{Amounts, Medium};
 use values::{Value, ValuePlace, bytes_of};
 
 /// How many ended sessions are remembered, and how many snapshots that gave way.
@@ -176,25 +176,25 @@ impl Vault {
         Some(divide(owner, number, self.values(owner, number)?.into_iter(), names.clone()))
     }
 
-    /// Drops snapshots until so many bytes of memory are free, but for those of some `pinned`
-    /// sessions. Returns the snapshots that are dropped.
-    pub fn give_way(&mut self, bytes: u64, pinned: &[u32]) -> Vec<(Owner, u64)> {
-        let memory = |kept: &Kept| {
-            let in_memory = kept.values.values().filter(|value| value.place != ValuePlace::Disk);
-            in_memory.map(|value| bytes_of(&value.saved)).sum::<u64>()
+    /// Drops snapshots until so many bytes of memory or of the disk are free, but for those of some
+    /// `pinned` sessions. Returns the snapshots that are dropped.
+    pub fn give_way(&mut self, medium: Medium, bytes: u64, pinned: &[u32]) -> Vec<(Owner, u64)> {
+        let size = |kept: &Kept| {
+            let there = kept.values.values().filter(|value| medium.has(value.place));
+            there.map(|value| bytes_of(&value.saved)).sum::<u64>()
         };
         let is_pinned =
             |session: u32| pinned.contains(&session) || self.unclaimed.contains(&session);
         let free = self.owners.iter().filter(|(owner, _)| !is_pinned(owner.session));
         let mut largest: Vec<(u64, Owner)> =
-            free.map(|(owner, kept)| (memory(kept), *owner)).collect();
+            free.map(|(owner, kept)| (size(kept), *owner)).collect();
         largest.sort_unstable_by_key(|(bytes, owner)| (Reverse(*bytes), *owner));
         let (mut freed, mut dropped) = (0, Vec::new());
-        for (memory, owner) in largest {
-            if freed >= bytes || memory == 0 {
+        for (size, owner) in largest {
+            if freed >= bytes || size == 0 {
                 break;
             }
-            freed += memory;
+            freed += size;
             dropped.extend(self.drop_owner(owner).into_iter().map(|number| (owner, number)));
         }
         self.dropped.extend(&dropped);

@@ -73,8 +73,8 @@ impl Vault {
         for record in records {
             match record {
                 SnapshotRecord::Values { owner, values } => {
-                    let on_disk = |saved| Value { saved, place: ValuePlace::Disk };
-                    self.add(owner, values.into_iter().map(on_disk));
+                    let mapped = |saved| Value { saved, place: ValuePlace::Mapped };
+                    self.add(owner, values.into_iter().map(mapped));
                 }
                 SnapshotRecord::Complete { owner, snapshot, names } => {
                     // Without all its values it is none.

@@ -5,7 +5,7 @@ use gt_ir::message::{Failure, Message};
 use gt_ir::snapshot::{Owner, Unkept};
 use gt_ir::{Content, TensorId};
 
-use super::Amounts;
+use super::{Amounts, Medium};
 use crate::device::Device;
 use crate::engine::Engine;
 use crate::lane::Lane;
@@ -34,7 +34,7 @@ impl<E: Engine> Device<E> {
     /// The bytes that more snapshots may take up beside these.
     pub fn room_for_snapshots(&self, kept: Amounts) -> u64 {
         let all = self.memory_for_snapshots().saturating_add(self.disk_for_snapshots());
-        all.saturating_sub(kept.memory + kept.disk)
+        all.saturating_sub(kept.memory + kept.disk + kept.mapped)
     }
 
     /// Snapshots take up so much now.
@@ -84,22 +84,27 @@ impl<E: Engine> Worker<E> {
         self.device.note_snapshots(self.vault.amounts());
     }
 
-    /// Drops snapshots to free memory for tensors: their sessions are not protected until others
-    /// are taken. Those stay that lanes are made again from.
-    pub(crate) fn give_way(&mut self, bytes: u64, out: &mut Vec<Out>) {
-        if bytes == 0 || self.device.held.snapshots == 0 {
-            return;
+    /// Drops snapshots to free memory or disk space for tensors: their sessions are not protected until
+    /// others are taken. Those stay that lanes are made again from. Returns whether any is dropped.
+    pub(crate) fn give_way(&mut self, medium: Medium, bytes: u64, out: &mut Vec<Out>) -> bool {
+        if bytes == 0 || self.vault.amounts().on(medium) == 0 {
+            return false;
         }
         let restored = self.lanes.values_mut().filter(|lane| !lane.is_restored);
         let pinned: Vec<u32> = restored.filter_map(Lane::restores).collect();
         let name = &self.device.stats.name;
-        let reason = format!("the worker '{name}' needed the memory of its snapshot for tensors");
-        for (owner, snapshot) in self.vault.give_way(bytes, &pinned) {
+        let medium_name = medium.name();
+        let reason =
+            format!("the worker '{name}' needed the {medium_name} of its snapshot for tensors");
+        let dropped = self.vault.give_way(medium, bytes, &pinned);
+        let is_any = !dropped.is_empty();
+        for (owner, snapshot) in dropped {
             let Owner { session, slot } = owner;
             let result = Err(Unkept::Dropped(reason.clone()));
             let backed = Message::Backed { session, slot, snapshot, result };
             out.push(Out::Dispatcher(backed));
         }
         self.device.note_snapshots(self.vault.amounts());
+        is_any
     }
 }

@@ -100,13 +100,23 @@ fn the_largest_gives_way_but_for_what_is_pinned() {
     let third = Owner { session: 5, slot: SlotId(0) };
     keep(&mut vault, OWNER, 1, names(&[1, 2]), vec![kept(1), kept(2)]);
     keep(&mut vault, other, 7, names(&[1]), vec![kept(1)]);
-    // What is on disk takes up no memory.
+    // What is on disk takes up no memory, and the other way round.
     keep(&mut vault, third, 1, names(&[1]), vec![Value { place: ValuePlace::Disk, ..kept(1) }]);
-    assert_eq!((vault.amounts().memory, vault.give_way(1, &[3, 4])), (120, vec![]));
-    assert_eq!((vault.give_way(1, &[3]), vault.amounts().memory), (vec![(other, 7)], 80));
+    assert_eq!((vault.amounts().memory, vault.give_way(Medium::Memory, 1, &[3, 4])), (120, vec![]));
+    assert_eq!(
+        (vault.amounts().on(Medium::Disk), vault.give_way(Medium::Disk, 1, &[5])),
+        (40, vec![])
+    );
+    assert_eq!(
+        (vault.give_way(Medium::Memory, 1, &[3]), vault.amounts().memory),
+        (vec![(other, 7)], 80)
+    );
     assert!(vault.has_dropped(other, 7) && !vault.has_dropped(OWNER, 1));
     assert!(vault.hand_over(other, 7).is_none() && vault.hand_over(third, 1).is_some());
-    assert_eq!((vault.give_way(1 << 30, &[]), vault.amounts().memory), (vec![(OWNER, 1)], 0));
+    assert_eq!(
+        (vault.give_way(Medium::Memory, 1 << 30, &[]), vault.amounts().memory),
+        (vec![(OWNER, 1)], 0)
+    );
     let (values, names) = (vec![value(1)], Some(names(&[1])));
     let backup = Backup { owner: other, snapshot: 9, sender: None, values, names };
     assert!(vault.receive(backup, 39).is_some_and(|kept| kept.is_err()));
@@ -118,11 +128,11 @@ fn values_go_to_the_disk_and_are_the_same() {
     keep(&mut vault, OWNER, 1, names(&[1, 2, 3]), vec![kept(1), kept(2), kept(3)]);
     let moving = vault.move_away(41, 40);
     assert_eq!(moving.len(), 2);
-    assert_eq!(vault.amounts(), Amounts { memory: 120, moving: 80, disk: 0 });
+    assert_eq!(vault.amounts(), Amounts { memory: 120, moving: 80, ..Amounts::default() });
     for (at, (owner, tensor, data)) in moving.into_iter().enumerate() {
         vault.moved(owner, tensor, (at == 0).then_some(Content::Data(data)));
     }
-    assert_eq!(vault.amounts(), Amounts { memory: 80, moving: 0, disk: 40 });
+    assert_eq!(vault.amounts(), Amounts { memory: 80, disk: 40, ..Amounts::default() });
     assert_eq!(vault.values(OWNER, 1).unwrap(), [value(1), value(2), value(3)]);
     vault.move_away(1, 40);
     vault.retain(OWNER.session, None, 0);
@@ -162,7 +172,7 @@ fn records_lead_to_the_same_snapshots_wherever_they_end() {
         let owner = Owner { session: chance(3) as u32, slot: SlotId(chance(2) as u32) };
         match chance(8) {
             0 => vault.retain(owner.session, None, 0),
-            1 => drop(vault.give_way(1, &[])),
+            1 => drop(vault.give_way(Medium::Memory, 1, &[])),
             2..=3 => {
                 let kept =
                     vault.owners.get(&owner).and_then(|kept| kept.snapshots.keys().next_back());

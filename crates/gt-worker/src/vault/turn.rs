@@ -67,7 +67,7 @@ impl<E: Engine> Turn<'_, E> {
                 && let Some(name) = keeping.missing.pop()
             {
                 let value = self.value_to_keep(name, fresh).map_err(Unkept::Refused)?;
-                fresh += if value.place == ValuePlace::Disk { 0 } else { bytes_of(&value.saved) };
+                fresh += if value.place == ValuePlace::Mapped { 0 } else { bytes_of(&value.saved) };
                 values.push(value);
             }
             self.vault.add(owner, values);
@@ -131,7 +131,7 @@ impl<E: Engine> Turn<'_, E> {
                     Some(content) => {
                         let (tensor, line) = (name, away.line);
                         let saved = SavedValue { tensor, line, result: Ok(content.clone()) };
-                        Ok(Value { saved, place: ValuePlace::Disk })
+                        Ok(Value { saved, place: ValuePlace::Mapped })
                     }
                     None => Err("tensors on the worker's disk cannot be mapped".into()),
                 },
