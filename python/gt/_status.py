@@ -7,6 +7,8 @@ class Status:
     """A dispatcher at one moment, with its workers and sessions; prints as a table.
 
     `workers`, `sessions` and `users` are lists of dicts; what is not known at the moment is None.
+    Of a worker, `snapshot_bytes` and `snapshot_disk_bytes` are what snapshots of sessions take up
+    there, in memory and on disk, from which tensors are made again when a worker is lost.
     Of a session, `share` is the part of a worker's time that it is entitled to while all sessions
     have work, between 0 and 1; `device_seconds` is the time that it has used, `bytes` what it holds
     in the memory of all workers, and `spilled_bytes` what was written away as there was no room.

@@ -24,6 +24,9 @@ pub struct WorkerStats {
     /// Tensors that were written away as there was no room, and their bytes.
     pub spilled_tensors: u64,
     pub spilled_bytes: u64,
+    /// The bytes of snapshots that are kept here, in memory and on disk.
+    pub snapshot_bytes: u64,
+    pub snapshot_disk_bytes: u64,
     /// Of all operations, those in iterations of hot paths.
     pub hot_instructions: u64,
     /// Hot paths defined so far.
@@ -51,6 +54,8 @@ record!(struct WorkerStats {
     bytes_peak,
     spilled_tensors,
     spilled_bytes,
+    snapshot_bytes,
+    snapshot_disk_bytes,
     hot_instructions,
     unique_sequences,
     hot_sequences,

@@ -68,13 +68,16 @@ pub struct Report {
     /// Tensors that were written away as there was no room, and their bytes.
     pub spilled_tensors: u64,
     pub spilled_bytes: u64,
+    /// The bytes of snapshots of sessions that are kept there, in memory and on disk.
+    pub snapshot_bytes: u64,
+    pub snapshot_disk_bytes: u64,
     /// The time spent on each activity.
     pub busy: [Duration; Activity::ALL.len()],
 }
 
 record!(struct Report {
     at, since, engine, operations, failed, tensors, bytes, bytes_peak, spilled_tensors, spilled_bytes,
-    busy,
+    snapshot_bytes, snapshot_disk_bytes, busy,
 });
 
 impl Report {

@@ -173,6 +173,8 @@ fn get_status(py: Python<'_>) -> PyResult<Py<PyDict>> {
                 worker.report.engine.clone_from(&stats.engine);
                 (worker.report.tensors, worker.report.bytes) = (stats.tensors, stats.bytes);
                 worker.report.spilled_bytes = stats.spilled_bytes;
+                worker.report.snapshot_bytes = stats.snapshot_bytes;
+                worker.report.snapshot_disk_bytes = stats.snapshot_disk_bytes;
             }
         }
     }
@@ -228,6 +230,9 @@ fn convert_worker<'py>(
     dict.set_item("tensors", report.map(|report| report.tensors))?;
     dict.set_item("bytes", report.map(|report| report.bytes))?;
     dict.set_item("spilled_bytes", report.map(|report| report.spilled_bytes))?;
+    dict.set_item("snapshot_bytes", report.map(|report| report.snapshot_bytes))?;
+    let on_disk = report.map(|report| report.snapshot_disk_bytes);
+    dict.set_item("snapshot_disk_bytes", on_disk)?;
     dict.set_item("queued", worker.in_flight)?;
     let busy = worker.busy_since.map(|since| now.saturating_sub(since).as_secs_f64());
     dict.set_item("busy_for", busy)?;

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use gt_ir::event::Activity;
 use gt_ir::standing::Standing;
+use gt_ir::status::Report;
 use serde_json::{Map, Value, json};
 
 use super::model::Model;
@@ -35,12 +36,13 @@ pub fn plain(model: &Model, title: &str) -> String {
             .collect();
         let _ = writeln!(
             out,
-            "worker {} ({}): idle {:.0} %, queue {}, {}{}{}",
+            "worker {} ({}): idle {:.0} %, queue {}, {}{}{}{}",
             worker.name,
             if worker.report.is_there() { &worker.report.engine } else { UNKNOWN },
             100.0 * (1.0 - shares.busy()),
             worker.in_flight,
             held(worker.report.is_there(), worker.report.bytes),
+            elsewhere(&worker.report),
             if parts.is_empty() { "" } else { ", " },
             parts.join(", ")
         );
@@ -77,6 +79,23 @@ pub fn plain(model: &Model, title: &str) -> String {
     out
 }
 
+/// `, 1.5 GB written away, snapshots 20.0 MB and 1.0 GB on disk`: what there is of these.
+fn elsewhere(report: &Report) -> String {
+    let mut text = String::new();
+    if report.spilled_bytes > 0 {
+        let _ = write!(text, ", {} written away", bytes(report.spilled_bytes));
+    }
+    match (report.snapshot_bytes, report.snapshot_disk_bytes) {
+        (0, 0) => {}
+        (memory, 0) => text += &format!(", snapshots {}", bytes(memory)),
+        (0, disk) => text += &format!(", snapshots {} on disk", bytes(disk)),
+        (memory, disk) => {
+            text += &format!(", snapshots {} and {} on disk", bytes(memory), bytes(disk));
+        }
+    }
+    text
+}
+
 fn quotas(standing: &Standing) -> Vec<Value> {
     let quotas = standing.memory.iter();
     quotas.map(|quota| json!({"of": quota.holder, "bytes": quota.bytes})).collect()
@@ -107,6 +126,8 @@ pub fn json(model: &Model, title: &str) -> String {
             "bytes_peak": told(worker.report.bytes_peak),
             "spilled_tensors": told(worker.report.spilled_tensors),
             "spilled_bytes": told(worker.report.spilled_bytes),
+            "snapshot_bytes": told(worker.report.snapshot_bytes),
+            "snapshot_disk_bytes": told(worker.report.snapshot_disk_bytes),
         })
     });
     let sessions = status.sessions.iter().map(|session| {

@@ -241,6 +241,8 @@ impl Emitter {
             bytes_peak: stats.bytes_peak,
             spilled_tensors: stats.spilled_tensors,
             spilled_bytes: stats.spilled_bytes,
+            snapshot_bytes: stats.snapshot_bytes,
+            snapshot_disk_bytes: stats.snapshot_disk_bytes,
             busy: self.busy,
         };
         let (events, dropped) =

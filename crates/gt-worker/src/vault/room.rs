@@ -39,6 +39,8 @@ impl<E: Engine> Device<E> {
 
     /// Snapshots take up so much now.
     pub fn note_snapshots(&mut self, kept: Amounts) {
+        self.stats.snapshot_bytes = kept.memory;
+        self.stats.snapshot_disk_bytes = kept.disk + kept.mapped;
         if self.engine.is_on_host() {
             self.held.releases += u64::from(kept.memory < self.held.snapshots);
             (self.held.snapshots, self.held.shelving) = (kept.memory, kept.moving);

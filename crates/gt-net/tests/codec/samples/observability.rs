@@ -76,6 +76,8 @@ pub fn report() -> Report {
         bytes_peak: 1 << 41,
         spilled_tensors: 2,
         spilled_bytes: 1 << 33,
+        snapshot_bytes: 1 << 20,
+        snapshot_disk_bytes: 1 << 34,
         busy: Activity::ALL.map(|activity| Duration::from_nanos(activity as u64 * 1000)),
     }
 }

@@ -182,6 +182,7 @@ mod tests {
         let now = Duration::from_secs(now);
         let mut report = Report { at: now, engine: "native".into(), ..Report::default() };
         report.bytes = 3 << 20;
+        (report.spilled_bytes, report.snapshot_disk_bytes) = (1 << 20, 1 << 30);
         report.busy[Activity::Matmul as usize] = Duration::from_millis(busy);
         report.busy[Activity::Elementwise as usize] = Duration::from_millis(busy / 2);
         let worker = |number: u32| WorkerStatus {

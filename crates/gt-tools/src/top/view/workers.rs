@@ -16,6 +16,8 @@ struct Columns {
     engine: usize,
     bar: usize,
     has_memory: bool,
+    /// Whether there is room for what is on disk, or on its way there.
+    has_disk: bool,
 }
 
 impl Columns {
@@ -27,15 +29,21 @@ impl Columns {
             _ => (18, 9),
         };
         let has_memory = width >= 56;
-        let beside = name + 1 + engine + 6 + 9 + if has_memory { 10 } else { 0 };
-        Columns { name, engine, bar: width.saturating_sub(beside).max(4), has_memory }
+        let has_disk = width >= 76;
+        let beside = name
+            + 1
+            + engine
+            + 6
+            + 9
+            + 10 * [has_memory, has_disk].map(usize::from).iter().sum::<usize>();
+        Columns { name, engine, bar: width.saturating_sub(beside).max(4), has_memory, has_disk }
     }
 }
 
 /// The names of the columns.
 pub(super) fn head(width: u16) -> Line<'static> {
     let columns = Columns::of(width);
-    let Columns { name, engine, bar, has_memory } = columns;
+    let Columns { name, engine, bar, has_memory, has_disk } = columns;
     let mut text = format!("{:<name$} ", "worker");
     if engine > 0 {
         text += &format!("{:<engine$}", "engine");
@@ -44,11 +52,14 @@ pub(super) fn head(width: u16) -> Line<'static> {
     if has_memory {
         text += &format!("{:>10}", "memory");
     }
+    if has_disk {
+        text += &format!("{:>10}", "disk");
+    }
     Line::styled(text, Style::new().add_modifier(Modifier::BOLD))
 }
 
 pub(super) fn line(worker: &WorkerStatus, shares: Shares, width: u16) -> Line<'static> {
-    let Columns { name, engine, bar, has_memory } = Columns::of(width);
+    let Columns { name, engine, bar, has_memory, has_disk } = Columns::of(width);
     let mut spans = vec![Span::raw(format!("{:<name$} ", cut(&worker.name, name)))];
     if engine > 0 {
         spans.push(Span::raw(format!("{:<engine$}", cut(&worker.report.engine, engine - 1))));
@@ -62,6 +73,10 @@ pub(super) fn line(worker: &WorkerStatus, shares: Shares, width: u16) -> Line<'s
             "{:>10}",
             held(worker.report.is_there(), worker.report.bytes)
         )));
+    }
+    if has_disk {
+        let on_disk = worker.report.spilled_bytes + worker.report.snapshot_disk_bytes;
+        spans.push(Span::raw(format!("{:>10}", held(worker.report.is_there(), on_disk))));
     }
     Line::from(spans)
 }
