@@ -84,3 +84,23 @@ def test_a_file_says_how_many_slots_there_are(tmp_path):
     path.write_text("slots: many\n")
     with pytest.raises(ValueError, match="'slots' is 'many', expected a number of slots"):
         config.load(path)
+
+
+def test_slots_stay_with_workers_that_compute_the_same_and_it_is_told_if_they_cannot():
+    with cluster(2) as (address, processes):
+        training = Training(SHARDED, address, 2500)
+        training.wait_for(100)
+        processes.append(start_worker(address, "other", "--backend", "numpy"))
+        training.wait_for(200)
+        processes[2].kill()
+        training.wait_for(400)
+        assert not any("last bits" in line for line in training.errors), training.errors
+        with gt.Session(address):
+            slots = [session["slots"] for session in gt.status().sessions]
+        assert ["w0", "w0"] in slots
+        processes[1].kill()
+        training.end()
+    told = [line for line in training.errors if "last bits" in line]
+    assert len(told) == 2, training.errors
+    assert "slot 0 is on the worker 'other' now, which computes with numpy" in told[0]
+    assert "not native" in told[0]

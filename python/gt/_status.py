@@ -12,6 +12,7 @@ class Status:
     Of a session, `share` is the part of a worker's time that it is entitled to while all sessions
     have work, between 0 and 1; `device_seconds` is the time that it has used, `bytes` what it holds
     in the memory of all workers, and `spilled_bytes` what was written away as there was no room.
+    `slots` has the name of the worker that carries each of its slots ("" while there is none).
     `recoveries` says how often its tensors were made again after the loss of a worker, and `unkept`
     why they could not be now (empty if they could).
     `memory_quotas` says how many bytes its holders may have on each worker, and `behind` names the

@@ -64,10 +64,15 @@ class Step:
 
 @dataclass
 class Explanation:
-    """All steps of a piece of program, and the bytes of memory in use on each worker after it."""
+    """All steps of a piece of program, and the bytes of memory in use on each worker after it.
+
+    `slots` has the name of the worker that carries each of the session's slots, by their numbers,
+    which `workers` of tensors and scopes are; "" while there is none.
+    """
 
     steps: list[Step] = field(default_factory=list)
     memory: dict[int, int] = field(default_factory=dict)
+    slots: list[str] = field(default_factory=list)
 
     @property
     def moves(self) -> list[Move]:
@@ -101,6 +106,11 @@ class Explanation:
         )
         held = ", ".join(f"worker {n}: {_size(size)}" for n, size in sorted(self.memory.items()))
         lines.append(f"memory: {held or 'nothing'}")
+        if len(set(self.slots)) < len(self.slots) or "" in self.slots:
+            carried = ", ".join(
+                f"slot {n} on {worker or 'no worker'}" for n, worker in enumerate(self.slots)
+            )
+            lines.append(f"slots: {carried}")
         return "\n".join(lines)
 
 
@@ -157,7 +167,7 @@ def _collect(session: Session) -> None:
     steps = [_step(step) for step in noted["steps"]]
     for explanation in _OPEN[session]:
         explanation.steps += steps
-        explanation.memory = noted["memory"]
+        explanation.memory, explanation.slots = noted["memory"], noted["slots"]
 
 
 def _step(step: dict) -> Step:

@@ -131,7 +131,8 @@ impl Forward<'_> {
                     self.planner.begin_explaining(catalogue);
                     Explanation::default()
                 } else {
-                    self.planner.end_explaining(catalogue)
+                    let slots = self.workers.carried(&catalogue.slots);
+                    Explanation { slots, ..self.planner.end_explaining(catalogue) }
                 };
                 self.outbox.push(client, Message::Explained { request, explanation });
             }

@@ -1,15 +1,16 @@
 //! Per-worker state, and the assignment of sessions to home workers.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use gt_ir::message::{Hello, Resume};
 use gt_ir::{Fabric, WorkerId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::dispatcher::PeerId;
 use crate::journal::{JournalRecord, StoredWorker};
-use crate::planner::{Fabrics, Host};
+use crate::planner::{Fabrics, Host, Slots};
 
 pub(crate) struct WorkerState {
     pub peer: PeerId,
@@ -28,6 +29,8 @@ pub(crate) struct WorkerState {
     rate: u64,
     /// Whether its engine gives the same bits each time.
     pub is_exact: bool,
+    /// What its results depend on beside their commands.
+    pub arithmetic: String,
     /// The weight of the commands that it has not reported done.
     pub in_flight: u64,
     /// Since when it has had commands in flight.
@@ -63,7 +66,9 @@ impl WorkerState {
 
     /// Its id and number.
     pub fn host(&self) -> Host {
-        Host { worker: self.id, number: self.number }
+        let mut hasher = FxHasher::default();
+        self.arithmetic.hash(&mut hasher);
+        Host { worker: self.id, number: self.number, arithmetic: hasher.finish() }
     }
 }
 
@@ -75,13 +80,17 @@ pub(crate) struct Workers {
     next: u32,
     /// Those that were there before the server was started again, and may come back.
     expected: BTreeMap<WorkerId, StoredWorker>,
+    /// What workers have said that their results depend on, by its number.
+    arithmetics: BTreeMap<u64, String>,
 }
 
 impl Workers {
     /// Adds a worker, under another name if its own is taken. Its number is its name, if that is a
     /// free number, or else the first free one.
     pub fn add(&mut self, peer: PeerId, hello: Hello) -> &WorkerState {
-        let Hello { mut name, machine, endpoint, fabric, rate, is_exact, resume, .. } = hello;
+        let Hello {
+            mut name, machine, endpoint, fabric, rate, is_exact, arithmetic, resume, ..
+        } = hello;
         let token = resume.as_ref().map_or(0, |resume| resume.token);
         let known = resume.as_ref().and_then(|resume| self.expected_id(resume));
         let back = known.and_then(|id| Some((id, self.expected.remove(&id)?)));
@@ -115,13 +124,21 @@ impl Workers {
                 fabric,
                 rate,
                 is_exact,
+                arithmetic,
                 in_flight: 0,
                 busy_since: None,
                 busy: Duration::ZERO,
                 sessions: 0,
             },
         );
-        &self.workers[place]
+        let worker = &self.workers[place];
+        self.arithmetics.insert(worker.host().arithmetic, worker.arithmetic.clone());
+        worker
+    }
+
+    /// What the results of workers of this arithmetic depend on.
+    pub fn arithmetic(&self, number: u64) -> &str {
+        self.arithmetics.get(&number).map_or("what the one before did", String::as_str)
     }
 
     fn expected_id(&self, resume: &Resume) -> Option<WorkerId> {
@@ -162,6 +179,13 @@ impl Workers {
         let expected = self.expected.get(&id).map(|worker| &worker.name);
         let name = self.by_id(id).map(|worker| &worker.name).or(expected);
         name.map_or_else(|| id.0.to_string(), |name| format!("'{name}'"))
+    }
+
+    /// The slots of a session by number, each with the name of its worker; empty for none.
+    pub fn carried(&self, slots: &Slots) -> Vec<(u32, String)> {
+        let name = |slot| slots.host(slot).and_then(|host| Some(self.by_id(host)?.name.clone()));
+        let numbers = slots.numbers().into_iter();
+        numbers.map(|(number, slot)| (number, name(slot).unwrap_or_default())).collect()
     }
 
     /// The records of all that are there or may come back.

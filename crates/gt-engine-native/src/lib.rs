@@ -100,6 +100,12 @@ pub struct NativeEngine {
     budget: &'static Budget,
 }
 
+/// Return what the bits of results depend on: version, processor and the vectors that loops use.
+pub fn arithmetic() -> String {
+    let (version, arch) = (env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
+    format!("native {version} on {arch} {:?}", simd::level())
+}
+
 impl NativeEngine {
     /// An engine that computes on up to `threads` threads, the caller's among them. The others
     /// start with the first operation that is large enough for them.

@@ -52,6 +52,8 @@ pub struct Explanation {
     pub steps: Vec<PlannedStep>,
     /// The bytes of the session's tensors on each worker at the end, by its number.
     pub memory: Vec<(u32, u64)>,
+    /// The session's slots by number, each with the name of its worker; empty for none.
+    pub slots: Vec<(u32, String)>,
 }
 
-record!(struct Explanation { steps, memory });
+record!(struct Explanation { steps, memory, slots });

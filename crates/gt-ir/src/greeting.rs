@@ -48,6 +48,9 @@ pub struct Hello {
     pub rate: u64,
     /// Whether a worker's engine gives the same bits each time, however it is asked.
     pub is_exact: bool,
+    /// What the bits of a worker's results depend on beside its commands: engine, versions and
+    /// processor. Workers that say the same compute the same.
+    pub arithmetic: String,
     /// The user whose key a client has, if it is a user's. The server's driver checks the proof: to
     /// the dispatcher it is a fact.
     pub badge: Option<Box<Badge>>,
@@ -59,7 +62,7 @@ pub struct Hello {
 }
 
 record!(struct Hello {
-    version, schema, role, name, machine, endpoint, fabric, rate, is_exact, badge, process, resume,
+    version, schema, role, name, machine, endpoint, fabric, rate, is_exact, arithmetic, badge, process, resume,
 });
 
 impl Hello {
@@ -75,6 +78,7 @@ impl Hello {
             fabric: None,
             rate: 0,
             is_exact: true,
+            arithmetic: String::new(),
             badge: None,
             process: None,
             resume: None,

@@ -92,6 +92,8 @@ pub struct SessionStatus {
     pub number: u32,
     /// The user's name, or else the client's.
     pub name: String,
+    /// Its slots by number, each with the name of its worker; empty for none.
+    pub slots: Vec<(u32, String)>,
     /// What it is entitled to.
     pub standing: Standing,
     /// Its part of a worker's time if all sessions have work, between 0 and 1.
@@ -121,7 +123,7 @@ pub struct SessionStatus {
 }
 
 record!(struct SessionStatus {
-    number, name, standing, share, since, instructions, open, queued, bytes, spilled, busy,
+    number, name, slots, standing, share, since, instructions, open, queued, bytes, spilled, busy,
     recoveries, unkept, waits, behind,
 });
 

@@ -184,6 +184,8 @@ fn end_explaining(py: Python<'_>, session: &PySession) -> PyResult<Py<PyDict>> {
         "memory",
         explanation.memory.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
     )?;
+    let slots: Vec<String> = explanation.slots.into_iter().map(|(_, worker)| worker).collect();
+    all.set_item("slots", slots)?;
     Ok(all.unbind())
 }
 

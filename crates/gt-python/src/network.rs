@@ -168,6 +168,10 @@ fn run_worker(
         fabric,
         rate,
         is_exact: engine.is_none(),
+        arithmetic: match &engine {
+            Some(engine) => engine.arithmetic(py)?,
+            None => gt::native_arithmetic(),
+        },
         data_roots,
         spill_dir: spill_dir.or_else(gt::drivers::memory::spill_dir),
         state,

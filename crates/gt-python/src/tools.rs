@@ -247,6 +247,8 @@ fn convert_session<'py>(
     let dict = PyDict::new(py);
     dict.set_item("number", session.number)?;
     dict.set_item("name", &session.name)?;
+    let slots: Vec<&String> = session.slots.iter().map(|(_, worker)| worker).collect();
+    dict.set_item("slots", slots)?;
     dict.set_item("seconds", now.saturating_sub(session.since).as_secs_f64())?;
     dict.set_item("instructions", session.instructions)?;
     dict.set_item("open", session.open)?;

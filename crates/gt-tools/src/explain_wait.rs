@@ -138,6 +138,7 @@ mod tests {
         SessionStatus {
             number,
             name: format!("{user}#{number}"),
+            slots: vec![(0, "gpu0".into()), (1, "gpu0".into())],
             standing: Standing { user: user.into(), ..Standing::default() },
             share: 0.5,
             since: Duration::ZERO,

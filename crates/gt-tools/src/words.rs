@@ -108,6 +108,7 @@ mod tests {
         let session = |number, waits| SessionStatus {
             number,
             name: format!("s#{number}"),
+            slots: vec![(0, "gpu0".into()), (1, "gpu0".into())],
             standing: gt_ir::standing::Standing::default(),
             share: 0.5,
             since: Duration::ZERO,

@@ -35,6 +35,7 @@ pub use gt_worker as worker;
 pub use drivers::memory::MemoryOptions;
 pub use drivers::{MakeWorker, native_worker, native_worker_with, worker_on, worker_with};
 pub use gt_engine_native::NativeEngine;
+pub use gt_engine_native::arithmetic as native_arithmetic;
 
 /// The programs of the guides, which run as tests.
 #[cfg(doctest)]

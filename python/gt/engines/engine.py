@@ -172,6 +172,14 @@ class Engine:
     def __init__(self, device: int = 0):
         """Make an engine for one of the machine's GPUs, by its number; others ignore it."""
 
+    @property
+    def arithmetic(self) -> str:
+        """Return what the bits of results depend on: library, version and kind of processor.
+
+        Sessions keep to workers that say the same, and are told if they cannot.
+        """
+        return self.name
+
     def lowers(self, operation: str) -> bool:
         """Say whether steps may have this operation.
 

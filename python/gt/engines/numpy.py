@@ -1,6 +1,7 @@
 """The plain reference: NumPy, one operation after another."""
 
 import math
+import platform
 from collections.abc import Callable
 from typing import Any
 
@@ -115,6 +116,11 @@ class NumPyEngine(Engine):
         "masked_rows": lambda x, mask, count: x[mask],
         "masked_rows_scatter": masked_rows_scatter,
     }
+
+    @property
+    def arithmetic(self) -> str:
+        """Return the version of NumPy and the kind of processor."""
+        return f"{self.name} {np.__version__} on {platform.machine()}"
 
     def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
         """Give an array of these values."""

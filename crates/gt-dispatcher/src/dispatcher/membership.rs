@@ -285,6 +285,7 @@ impl Dispatcher {
                 catalogue.slots.home().filter(|home| catalogue.slots.host(*home) == Some(lost.id));
             let lineage = session.lineage.as_ref();
             let keeper = |slot| lineage.and_then(|lineage| lineage.keeper(slot));
+            let arithmetics = catalogue.slots.arithmetics();
             let moved = catalogue.slots.remove(lost.id, &hosts, keeper);
             catalogue.slots.set_fabrics(&fabrics);
             if !moved.is_empty() {
@@ -292,6 +293,7 @@ impl Dispatcher {
             }
             let survival = self.survives(now, peer, lost, &moved, &what, tried == Some(peer));
             self.repair(peer);
+            self.tell_arithmetic(peer, &arithmetics);
             let failure = match survival {
                 Survival::Whole => {
                     self.settle_home(now, peer, was_home);

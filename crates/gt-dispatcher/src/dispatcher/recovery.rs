@@ -109,12 +109,14 @@ impl Dispatcher {
         let was_home = slots.home().filter(|home| slots.host(*home) == Some(worker));
         let Some(lineage) = &mut session.lineage else { return false };
         lineage.left.insert(worker);
+        let arithmetics = slots.arithmetics();
         slots.remove(worker, &hosts, |slot| lineage.keeper(slot));
         self.journal.add_slots(session);
         let what = format!("the worker '{name}' cannot reach another one");
         if self.recover(now, peer, Cause::Lost(&what)).is_err() {
             return false;
         }
+        self.tell_arithmetic(peer, &arithmetics);
         if was_home.is_some() {
             self.workers.release(worker);
         }

@@ -306,6 +306,7 @@ impl Dispatcher {
         let Some(awaited) = session.awaited.take() else { return };
         let Some(lineage) = &mut session.lineage else { return };
         let mut slots = awaited.slots;
+        let arithmetics = slots.arithmetics();
         for worker in missing {
             slots.remove(*worker, &hosts, |slot| lineage.keeper(slot));
         }
@@ -348,6 +349,7 @@ impl Dispatcher {
             "the server was started again: the session's tensors are made again, from its last snapshot and {count} batches since"
         );
         self.outbox.push(peer, Message::Notice { text });
+        self.tell_arithmetic(peer, &arithmetics);
         self.restore(now, peer);
     }
 }

@@ -41,6 +41,7 @@ impl Dispatcher {
         let had_worker = session.has_worker();
         let catalogue = &mut session.catalogue;
         let (moves, terms) = (catalogue.slots.moves(), catalogue.slots.terms());
+        let before = catalogue.slots.arithmetics();
         let empty = catalogue.empty_slots();
         // A slot with commands or joint exchanges in flight stays where it is.
         let (flow, joints, number) = (&session.flow, &self.joints, session.run);
@@ -69,6 +70,7 @@ impl Dispatcher {
                 self.workers.settle(worker);
             }
         }
+        self.tell_arithmetic(peer, &before);
         self.find_use(now, peer, host.worker);
     }
 
@@ -97,6 +99,26 @@ impl Dispatcher {
         }
     }
 
+    /// Tells a session's user if slots are on workers that compute otherwise than those `before`.
+    pub(super) fn tell_arithmetic(&mut self, peer: PeerId, before: &[u64]) {
+        let Some(session) = self.sessions.get(peer) else { return };
+        let slots = session.slots();
+        let is_other = |(slot, old): &(SlotId, &u64)| slots.arithmetic(*slot) != **old;
+        let others: Vec<_> = slots.every().zip(before).filter(is_other).collect();
+        for (slot, old) in others {
+            let Some(host) = slots.host(slot).and_then(|host| self.workers.by_id(host)) else {
+                continue;
+            };
+            let (number, old) =
+                (slots.number(slot).unwrap_or(slot.0), self.workers.arithmetic(*old));
+            let text = format!(
+                "slot {number} is on the worker '{}' now, which computes with {}, not {old}: results may differ in their last bits",
+                host.name, host.arithmetic
+            );
+            self.outbox.push(peer, Message::Notice { text });
+        }
+    }
+
     /// The workers that a session may be on, without those that it has left.
     pub(super) fn hosts_of(&self, session: &Session) -> Vec<Host> {
         let mut hosts = self.allowed_hosts(&session.standing);
@@ -120,9 +142,9 @@ impl Dispatcher {
         if moves.is_empty() || lineage.base_on(there).is_err() {
             return;
         }
-        let before = slots.home_worker();
-        for (slot, worker) in &moves {
-            slots.settle(*slot, *worker);
+        let (before, arithmetics) = (slots.home_worker(), slots.arithmetics());
+        for (slot, host) in &moves {
+            slots.settle(*slot, *host);
         }
         let after = slots.home_worker();
         if before != after {
@@ -132,10 +154,12 @@ impl Dispatcher {
         self.journal.add_slots(session);
         let number = |slot: SlotId| session.catalogue.slots.number(slot).unwrap_or(slot.0);
         let name = |id: WorkerId| self.workers.name_of(id);
-        let moved = moves.iter().map(|(slot, to)| format!("{} to {}", number(*slot), name(*to)));
+        let moved =
+            moves.iter().map(|(slot, to)| format!("{} to {}", number(*slot), name(to.worker)));
         let text = format!("slots move: {}", moved.collect::<Vec<_>>().join(", "));
         // What could be lost was looked for above.
         let _ = self.recover(now, peer, Cause::Moved(&text));
+        self.tell_arithmetic(peer, &arithmetics);
         self.pump(now);
     }
 

@@ -194,7 +194,7 @@ mod tests {
 
     fn slots(count: u32) -> Slots {
         let mut slots = Slots::default();
-        let host = |number| Host { worker: WorkerId(number), number };
+        let host = |number| Host { worker: WorkerId(number), number, arithmetic: 0 };
         (0..count).for_each(|number| slots.add(host(number), |_| true));
         slots
     }

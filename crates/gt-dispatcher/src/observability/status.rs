@@ -92,6 +92,7 @@ impl Cluster<'_> {
         SessionStatus {
             number: session.number,
             name: session.label.clone(),
+            slots: self.workers.carried(session.slots()),
             standing: session.standing.clone(),
             share: self.sessions.share(session),
             since: session.since,

@@ -86,7 +86,7 @@ impl Recorder {
 
     pub fn explanation(self, slots: &Slots, memory: &[(SlotId, u64)]) -> Explanation {
         let memory = memory.iter().filter_map(|(slot, bytes)| Some((slots.number(*slot)?, *bytes)));
-        Explanation { steps: self.steps, memory: memory.collect() }
+        Explanation { steps: self.steps, memory: memory.collect(), slots: Vec::new() }
     }
 }
 

@@ -4,6 +4,7 @@
 //! one; from then on their number is fixed, and workers carry them: several after a loss, fewer
 //! after a worker has joined. All that results depend on follows from the slots alone.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use gt_ir::wire::{Decoded, Record, Sink, Source};
@@ -16,6 +17,8 @@ use super::fabrics::Fabrics;
 pub struct Host {
     pub worker: WorkerId,
     pub number: u32,
+    /// What its results depend on, as a number: equal for workers that compute the same.
+    pub arithmetic: u64,
 }
 
 #[derive(Clone)]
@@ -26,9 +29,19 @@ struct Slot {
     number: u32,
     /// Whether its own worker is gone and another stands in.
     is_lent: bool,
+    /// How its worker computes; while there is none, how the last one did.
+    arithmetic: u64,
 }
 
-record!(struct Slot { host, number, is_lent });
+record!(struct Slot { host, number, is_lent, arithmetic });
+
+impl Slot {
+    /// Puts it on a worker.
+    fn put_on(&mut self, host: Host, is_lent: bool) {
+        (self.host, self.is_lent) = (Some(host.worker), is_lent);
+        self.arithmetic = host.arithmetic;
+    }
+}
 
 /// What decides on the results of a session beside its commands. It changes where a program asks
 /// for it, or once, when it is first needed.
@@ -134,7 +147,8 @@ impl Slots {
     pub fn rescale(&mut self, count: usize) {
         self.fix();
         for number in self.slots.len()..count {
-            self.slots.push(Slot { host: None, number: number as u32, is_lent: false });
+            let arithmetic = self.home().map_or(0, |home| self.arithmetic(home));
+            self.slots.push(Slot { host: None, number: number as u32, is_lent: false, arithmetic });
         }
         self.terms.count = Some(count as u32);
         self.shown = self.shown.map(|_| count);
@@ -148,17 +162,28 @@ impl Slots {
             if self.host(slot).is_some() {
                 continue;
             }
-            let number = self.slots[slot.0 as usize].number;
-            let load = |host: &&Host| (self.on(host.worker).len(), host.number != number);
+            let Slot { number, arithmetic, .. } = self.slots[slot.0 as usize];
+            let load = |host: &&Host| {
+                let is_other = host.arithmetic != arithmetic;
+                (is_other, self.on(host.worker).len(), host.number != number)
+            };
             if let Some(host) = hosts.iter().min_by_key(load) {
-                self.settle(slot, host.worker);
+                self.settle(slot, *host);
             }
         }
     }
 
     /// The moves that even out how many slots workers carry, from those with the most to those with
-    /// the fewest.
-    pub fn evened(&self, hosts: &[Host]) -> Vec<(SlotId, WorkerId)> {
+    /// the fewest that compute the same.
+    pub fn evened(&self, hosts: &[Host]) -> Vec<(SlotId, Host)> {
+        let kinds: BTreeSet<u64> = hosts.iter().map(|host| host.arithmetic).collect();
+        let among = kinds.into_iter().map(|kind| {
+            hosts.iter().filter(|host| host.arithmetic == kind).copied().collect::<Vec<Host>>()
+        });
+        among.flat_map(|hosts| self.evened_among(&hosts)).collect()
+    }
+
+    fn evened_among(&self, hosts: &[Host]) -> Vec<(SlotId, Host)> {
         let mut after = self.clone();
         let mut moves = Vec::new();
         loop {
@@ -177,16 +202,25 @@ impl Slots {
                 (after.slots[slot.0 as usize].is_lent, Some(*slot) != after.home, slot.0)
             };
             let Some(slot) = carried.into_iter().max_by_key(order) else { return moves };
-            after.settle(slot, least.worker);
-            moves.push((slot, least.worker));
+            after.settle(slot, *least);
+            moves.push((slot, *least));
         }
     }
 
     /// Moves a slot to a worker.
-    pub fn settle(&mut self, slot: SlotId, worker: WorkerId) {
-        let slot = &mut self.slots[slot.0 as usize];
-        (slot.host, slot.is_lent) = (Some(worker), false);
+    pub fn settle(&mut self, slot: SlotId, host: Host) {
+        self.slots[slot.0 as usize].put_on(host, false);
         self.moves += 1;
+    }
+
+    /// How a slot's worker computes, or the last one that it had.
+    pub fn arithmetic(&self, slot: SlotId) -> u64 {
+        self.slots.get(slot.0 as usize).map_or(0, |slot| slot.arithmetic)
+    }
+
+    /// How the worker of each slot computes.
+    pub fn arithmetics(&self) -> Vec<u64> {
+        self.slots.iter().map(|slot| slot.arithmetic).collect()
     }
 
     /// The slots that plans may use: before their number is fixed, those that came first.
@@ -294,9 +328,8 @@ impl Slots {
         self.moves += 1;
         let mut is_needed = true;
         for slot in self.slots.iter_mut().filter(|slot| slot.host.is_none()) {
-            slot.host = Some(new.worker);
             // The first becomes its own; the others are lent.
-            slot.is_lent = !std::mem::take(&mut is_needed);
+            slot.put_on(new, !std::mem::take(&mut is_needed));
         }
         if !is_needed {
             return;
@@ -304,8 +337,7 @@ impl Slots {
         let lent =
             self.every().find(|slot| self.slots[slot.0 as usize].is_lent && holds_nothing(*slot));
         if let Some(slot) = lent {
-            let slot = &mut self.slots[slot.0 as usize];
-            (slot.host, slot.is_lent) = (Some(new.worker), false);
+            self.slots[slot.0 as usize].put_on(new, false);
             return;
         }
         if let Some(count) = self.terms.count {
@@ -319,12 +351,13 @@ impl Slots {
         let is_free = |number: &u32| self.slots.iter().all(|slot| slot.number != *number);
         let number = Some(new.number).filter(is_free).or_else(|| (0..).find(is_free));
         let number = number.unwrap_or(new.number);
-        self.slots.push(Slot { host: Some(new.worker), number, is_lent: false });
+        let Host { worker, arithmetic, .. } = new;
+        self.slots.push(Slot { host: Some(worker), number, is_lent: false, arithmetic });
         self.version += 1;
     }
 
-    /// Moves a lost worker's slots to others, those that are wanted for each if they are among them;
-    /// returns the slots.
+    /// Moves a lost worker's slots to others, those that are wanted for each if they are among them and
+    /// compute the same; returns the slots.
     pub fn remove(
         &mut self,
         gone: WorkerId,
@@ -333,14 +366,19 @@ impl Slots {
     ) -> Vec<SlotId> {
         let moved = self.on(gone);
         for slot in &moved {
-            // The one that is wanted, or else that with the fewest slots of this session, the first of
-            // equals.
-            let load = |host: &&Host| self.on(host.worker).len();
-            let wanted = wanted(*slot);
-            let wanted = others.iter().find(|host| Some(host.worker) == wanted);
-            let host = wanted.or_else(|| others.iter().min_by_key(load)).map(|host| host.worker);
+            // One that computes the same; the one that is wanted, or else that with the fewest slots of
+            // this session, the first of equals.
+            let (wanted, arithmetic) = (wanted(*slot), self.arithmetic(*slot));
+            let order = |host: &&Host| {
+                let is_other = host.arithmetic != arithmetic;
+                (is_other, Some(host.worker) != wanted, self.on(host.worker).len())
+            };
+            let host = others.iter().min_by_key(order).copied();
             let slot = &mut self.slots[slot.0 as usize];
-            (slot.host, slot.is_lent) = (host, true);
+            match host {
+                Some(host) => slot.put_on(host, true),
+                None => (slot.host, slot.is_lent) = (None, true),
+            }
         }
         self.moves += u64::from(!moved.is_empty());
         moved
@@ -352,7 +390,7 @@ mod tests {
     use super::*;
 
     fn host(worker: u32) -> Host {
-        Host { worker: WorkerId(worker), number: worker }
+        Host { worker: WorkerId(worker), number: worker, arithmetic: 0 }
     }
 
     fn slots(workers: u32) -> Slots {
@@ -377,10 +415,26 @@ mod tests {
     }
 
     #[test]
+    fn slots_stay_with_workers_that_compute_the_same() {
+        let other = |worker| Host { arithmetic: 1, ..host(worker) };
+        let mut slots = slots(2);
+        slots.add(other(2), |_| true);
+        // One with its values computes otherwise.
+        slots.remove(WorkerId(1), &[host(0), other(2)], |_| Some(WorkerId(2)));
+        assert_eq!(slots.host(SlotId(1)), Some(WorkerId(0)));
+        let arithmetics = |slots: &Slots| [0, 1, 2].map(|slot| slots.arithmetic(SlotId(slot)));
+        assert_eq!(arithmetics(&slots), [0, 0, 1]);
+        assert!(slots.evened(&[host(0), other(2), other(3)]).is_empty());
+        assert_eq!(slots.evened(&[host(0), other(2), host(4)]), [(SlotId(1), host(4))]);
+        slots.remove(WorkerId(0), &[other(2)], |_| None);
+        assert_eq!(arithmetics(&slots), [1, 1, 1]);
+    }
+
+    #[test]
     fn who_comes_takes_over_what_is_lent_and_empty() {
         let mut slots = slots(2);
         slots.remove(WorkerId(1), &[host(0)], |_| None);
-        slots.add(Host { worker: WorkerId(7), number: 5 }, |_| true);
+        slots.add(Host { number: 5, ..host(7) }, |_| true);
         assert_eq!((slots.host(SlotId(1)), slots.number(SlotId(1))), (Some(WorkerId(7)), Some(1)));
         slots.remove(WorkerId(7), &[host(0)], |_| None);
         // A lent slot that holds a tensor stays where it is.

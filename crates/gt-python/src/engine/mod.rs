@@ -104,6 +104,11 @@ impl PythonEngine {
         Ok(self.collectives.as_ref().map(|collectives| collectives.fabric().clone()))
     }
 
+    /// What the bits of its results depend on.
+    pub fn arithmetic(&self, py: Python<'_>) -> PyResult<String> {
+        self.object.bind(py).getattr("arithmetic")?.extract()
+    }
+
     /// Since when it is at work.
     pub fn watch(&self) -> Watch {
         self.watch.clone()

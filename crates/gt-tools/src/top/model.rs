@@ -258,6 +258,7 @@ mod tests {
         let session = |busy| SessionStatus {
             number: 1,
             name: "anna".into(),
+            slots: vec![(0, "gpu0".into()), (1, "gpu0".into())],
             standing: Standing::default(),
             share: 0.5,
             since: Duration::ZERO,

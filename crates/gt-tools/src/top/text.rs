@@ -51,11 +51,12 @@ pub fn plain(model: &Model, title: &str) -> String {
         let rates = model.rates(session);
         let _ = writeln!(
             out,
-            "session {}: {}/s, {:.0} % of all workers, {}, waits for {}",
+            "session {}: {}/s, {:.0} % of all workers, {}, slots on {}, waits for {}",
             session.name,
             number(rates.instructions),
             100.0 * rates.share,
             bytes(session.bytes),
+            carriers(&session.slots),
             waits(session, status.now)
         );
     }
@@ -94,6 +95,26 @@ fn elsewhere(report: &Report) -> String {
         }
     }
     text
+}
+
+/// `gpu0 x 2, gpu1`: the workers that carry slots, with how many.
+fn carriers(slots: &[(u32, String)]) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for (_, worker) in slots {
+        let worker = if worker.is_empty() { "no worker" } else { worker };
+        match counts.iter_mut().find(|(name, _)| *name == worker) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((worker, 1)),
+        }
+    }
+    let each = |(name, count): (&str, usize)| match count {
+        1 => name.to_string(),
+        _ => format!("{name} x {count}"),
+    };
+    match counts.is_empty() {
+        true => UNKNOWN.into(),
+        false => counts.into_iter().map(each).collect::<Vec<_>>().join(", "),
+    }
 }
 
 fn quotas(standing: &Standing) -> Vec<Value> {
@@ -135,6 +156,7 @@ pub fn json(model: &Model, title: &str) -> String {
         json!({
             "number": session.number,
             "name": session.name,
+            "slots": session.slots.iter().map(|(_, worker)| worker).collect::<Vec<_>>(),
             "instructions": session.instructions,
             "rate": rates.instructions,
             "share": rates.share,

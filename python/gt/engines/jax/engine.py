@@ -63,6 +63,11 @@ class JAXEngine(Engine):
         self._placed = Placed(self.device)
         self._compiled: deque[tuple[str, str, float]] = deque(maxlen=16)
 
+    @property
+    def arithmetic(self) -> str:
+        """Return the version of JAX and the kind of device."""
+        return f"{self.name} {jax.__version__} on {self.device.device_kind}"
+
     def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> Any:
         """Give an array of these values."""
         if self._host is not None:

@@ -6,6 +6,7 @@ goes through `GPU.cuda`, which is `torch.cuda`, so that tests can give it anothe
 """
 
 import os
+import platform
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +36,11 @@ class Processor:
     """The host: tensors lie where values come from."""
 
     is_gpu = False
+
+    @property
+    def model(self) -> str:
+        """Return what kind of device it is."""
+        return f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}"
 
     def __init__(self, device: torch.device):
         self.torch = device
@@ -76,6 +82,11 @@ class GPU(Processor):
         #: The copies to the GPU and those from it: the bus moves both at once.
         self._incoming, self._outgoing = self._open()
         set_precision(os.environ.get("GT_TF32", "") not in ("", "0"))
+
+    @property
+    def model(self) -> str:
+        """Return what kind of device it is."""
+        return self.cuda.get_device_name(self.torch)
 
     @property
     def _computing(self) -> Any:

@@ -73,6 +73,12 @@ class PyTorchEngine(Engine):
         #: Whether an operation itself finds values that it fails for, and says so at once.
         self.finds_errors = self.device.type == "cpu" and not is_gpu
 
+    @property
+    def arithmetic(self) -> str:
+        """Return the versions of PyTorch and the kind of device, and what factors are rounded to."""
+        rounded = f", factors {self.factors}" if self.factors else ""
+        return f"{self.name} {torch.__version__} on {self.hardware.model}{rounded}"
+
     def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
         """Give a tensor of these values, on the engine's device."""
         if not len(data):

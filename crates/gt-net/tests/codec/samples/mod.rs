@@ -48,6 +48,7 @@ pub fn messages() -> Vec<Message> {
             fabric: Some(fabric()),
             rate: 1 << 40,
             is_exact: true,
+            arithmetic: "native 1".into(),
             badge: Some(Box::new(Badge {
                 user: "ada".into(),
                 team: "vision".into(),

@@ -28,7 +28,8 @@ pub fn explanation() -> Explanation {
         moves: vec![moved],
         counted: true,
     };
-    Explanation { steps: vec![step], memory: vec![(3, 1 << 40)] }
+    let (memory, slots) = (vec![(3, 1 << 40)], vec![(3, "w1".into())]);
+    Explanation { steps: vec![step], memory, slots }
 }
 
 /// An event of each kind, about each thing.
@@ -86,6 +87,7 @@ pub fn status() -> Status {
     let session = |number, waits| SessionStatus {
         number,
         name: format!("1f#{number}"),
+        slots: vec![(0, "w0".into()), (1, String::new())],
         standing: super::standing(),
         share: 0.25,
         since: Duration::from_secs(1),

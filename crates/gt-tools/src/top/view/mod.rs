@@ -204,6 +204,7 @@ mod tests {
         let session = |number, waits| SessionStatus {
             number,
             name: format!("anna#{number}"),
+            slots: vec![(0, "gpu0".into()), (1, "gpu0".into())],
             standing: Standing::default(),
             share: 0.5,
             since: Duration::ZERO,

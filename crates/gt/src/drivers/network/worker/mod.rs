@@ -42,6 +42,8 @@ pub struct WorkerOptions {
     pub rate: u64,
     /// Whether its engine gives the same bits each time.
     pub is_exact: bool,
+    /// What its results depend on: see [`Hello::arithmetic`].
+    pub arithmetic: String,
     /// The folders in which it may read and write files.
     pub data_roots: Vec<PathBuf>,
     /// The folder in which it makes one for tensors that it has no room for.
@@ -107,6 +109,7 @@ impl WorkerProcess {
             fabric: options.fabric.clone(),
             rate: options.rate,
             is_exact: options.is_exact,
+            arithmetic: options.arithmetic.clone(),
             ..super::introduction(Role::Worker, &options.name, None)
         };
         let places = files::below(&options.data_roots)
