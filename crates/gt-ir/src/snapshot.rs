@@ -54,11 +54,22 @@ pub struct Backup {
     /// The worker that sends them to another.
     pub sender: Option<WorkerId>,
     pub values: Vec<SavedValue>,
-    /// All tensors of the snapshot, with the last of its values.
-    pub names: Option<Names>,
+    /// With the last of its values.
+    pub inventory: Option<Inventory>,
 }
 
-record!(struct Backup { owner, snapshot, sender, values, names });
+record!(struct Backup { owner, snapshot, sender, values, inventory });
+
+/// What a slot has at a snapshot, beside the values.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Inventory {
+    /// All of its tensors.
+    pub names: Names,
+    /// How often it has run each of its plans, by their hashes, where that decides how they are run.
+    pub runs: Vec<(u64, u32)>,
+}
+
+record!(struct Inventory { names, runs });
 
 /// Why values of a snapshot are not kept.
 #[derive(Clone, PartialEq, Eq, Debug)]

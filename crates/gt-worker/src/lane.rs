@@ -48,6 +48,19 @@ impl Warmth {
         self.0.get(&plan).copied().unwrap_or(0)
     }
 
+    /// The counts of plans, up to `most`, beyond which they make no difference.
+    pub fn counts(&self, most: u32) -> Vec<(u64, u32)> {
+        let counts = self.0.iter().map(|(plan, runs)| (*plan, (*runs).min(most)));
+        let mut all: Vec<(u64, u32)> = counts.filter(|(_, runs)| *runs > 0).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Goes on from counts.
+    pub fn set(&mut self, counts: &[(u64, u32)]) {
+        self.0 = counts.iter().copied().collect();
+    }
+
     pub fn rise(&mut self, plan: u64) {
         if self.0.len() >= COUNTED {
             self.0.clear();

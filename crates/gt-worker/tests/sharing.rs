@@ -162,9 +162,9 @@ fn kept(bench: &Bench) -> (Vec<u64>, bool) {
         if let Out::Dispatcher(Message::Backup(backup)) = out {
             names.extend(backup.values.iter().map(|value| value.tensor.0));
             is_whole = backup
-                .names
+                .inventory
                 .as_ref()
-                .is_some_and(|all| all.iter().eq(names.iter().copied().map(TensorId)));
+                .is_some_and(|all| all.names.iter().eq(names.iter().copied().map(TensorId)));
         }
     }
     (names, is_whole)

@@ -3,7 +3,10 @@
 use std::sync::atomic::Ordering;
 
 use crate::common::*;
-use gt_worker::Work;
+use gt_ir::WorkerCommand;
+use gt_ir::message::Message;
+use gt_ir::snapshot::Snapshot;
+use gt_worker::{Out, Work};
 
 /// A lane with `x` and a template that negates it, which is invoked `count` times.
 fn negations(bench: &mut Bench, to: gt_ir::LaneId, count: u64) {
@@ -65,4 +68,26 @@ fn the_end_of_a_session_ends_its_wait() {
     bench.hand(gt_ir::message::Message::EndSession { session: 1 });
     bench.run();
     assert_eq!(bench.stats().tensors, 0);
+}
+
+#[test]
+fn a_lane_that_is_made_again_runs_what_it_would_have_run() {
+    let (mut before, mut after) = (Bench::default(), Bench::default());
+    for bench in [&before, &after] {
+        bench.compiler.warmup.store(2, Ordering::Relaxed);
+    }
+    negations(&mut before, lane(1, 0), 1);
+    let snapshot = Snapshot { session: 1, number: 1, keeper: None, most: u64::MAX };
+    before.work(lane(1, 0), vec![WorkerCommand::Snapshot(Box::new(snapshot))]);
+    for out in before.out {
+        if let Out::Dispatcher(Message::Backup(backup)) = out {
+            after.hand(Message::Backup(backup));
+        }
+    }
+    let again = lane(7, 0);
+    let restore = WorkerCommand::Restore { session: 1, snapshot: 1, is_here: false };
+    after.work(again, vec![restore, free(1), free(21)]);
+    negations(&mut after, again, 3);
+    after.run();
+    assert_eq!(after.computed(), ["neg", "compiled", "neg", "compiled", "neg"]);
 }

@@ -123,8 +123,8 @@ impl Dispatcher {
         }
         let kept = copy.kept.get_or_insert_with(|| known.cloned().unwrap_or_default());
         kept.add(backup.values);
-        if let Some(names) = backup.names {
-            let result = kept.complete(names, limit);
+        if let Some(inventory) = backup.inventory {
+            let result = kept.complete(inventory, limit);
             self.backed(now, from, (owner.session, owner.slot), number, result);
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gt_ir::names::Names;
-use gt_ir::snapshot::{Backup, Owner, SavedValue, Unkept};
+use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
 use gt_ir::{SlotId, WorkerId, record};
 
 use crate::pages::Pages;
@@ -65,6 +65,7 @@ pub(crate) struct Copy {
 pub(crate) struct KeptValues {
     values: Pages<Arc<SavedValue>>,
     names: Names,
+    runs: Vec<(u64, u32)>,
     bytes: u64,
 }
 
@@ -84,7 +85,8 @@ impl KeptValues {
     ///
     /// # Errors
     /// A value is missing, or they take up more than `limit`.
-    pub fn complete(&mut self, names: Names, limit: u64) -> Result<u64, Unkept> {
+    pub fn complete(&mut self, inventory: Inventory, limit: u64) -> Result<u64, Unkept> {
+        let Inventory { names, runs } = inventory;
         for name in self.names.without(&names).iter() {
             if let Some(value) = self.values.remove(name.0) {
                 self.bytes -= bytes_of(&value);
@@ -93,7 +95,7 @@ impl KeptValues {
         if !names.without(&self.names).is_empty() {
             return Err(Unkept::Incomplete);
         }
-        self.names = names;
+        (self.names, self.runs) = (names, runs);
         if self.bytes > limit {
             return Err(Unkept::Refused(format!(
                 "there is one worker only, and its tensors take up more than the {limit} bytes that the server keeps of them"
@@ -105,7 +107,8 @@ impl KeptValues {
     /// All of them, for a worker.
     pub fn backup(&self, owner: Owner, snapshot: u64) -> Backup {
         let values = self.values.iter().map(|(_, value)| (**value).clone()).collect();
-        Backup { owner, snapshot, sender: None, values, names: Some(self.names.clone()) }
+        let inventory = Inventory { names: self.names.clone(), runs: self.runs.clone() };
+        Backup { owner, snapshot, sender: None, values, inventory: Some(inventory) }
     }
 }
 

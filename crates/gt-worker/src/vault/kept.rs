@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gt_ir::names::Names;
-use gt_ir::snapshot::Unkept;
+use gt_ir::snapshot::{Inventory, Unkept};
 use gt_ir::{TensorId, WorkerId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -26,7 +26,7 @@ pub(super) struct Kept {
 /// What is in a snapshot.
 #[derive(Default)]
 pub(super) struct Contents {
-    pub names: Names,
+    pub inventory: Inventory,
     /// The bytes of its values.
     pub bytes: u64,
 }
@@ -39,7 +39,8 @@ impl Kept {
         let before = self.values.insert(name, value);
         match &before {
             Some(before) => {
-                let having = self.snapshots.values_mut().filter(|it| it.names.contains(name));
+                let having =
+                    self.snapshots.values_mut().filter(|it| it.inventory.names.contains(name));
                 having.for_each(|it| it.bytes = it.bytes - bytes_of(&before.saved) + bytes);
             }
             None => self.loose.insert(name),
@@ -52,17 +53,18 @@ impl Kept {
     ///
     /// # Errors
     /// A value is missing.
-    pub fn complete(&mut self, number: u64, names: Names) -> Result<u64, Unkept> {
+    pub fn complete(&mut self, number: u64, inventory: Inventory) -> Result<u64, Unkept> {
         let nothing = Contents::default();
         let before = self.snapshots.values().next_back().unwrap_or(&nothing);
+        let (names, known) = (&inventory.names, &before.inventory.names);
         let bytes = |name: TensorId| self.values.get(&name).map(|value| bytes_of(&value.saved));
-        let gone: u64 = before.names.without(&names).iter().filter_map(bytes).sum();
-        let fresh: Option<u64> = names.without(&before.names).iter().map(bytes).sum();
+        let gone: u64 = known.without(names).iter().filter_map(bytes).sum();
+        let fresh: Option<u64> = names.without(known).iter().map(bytes).sum();
         let bytes = before.bytes - gone + fresh.ok_or(Unkept::Incomplete)?;
         if !self.loose.is_empty() {
-            self.loose = self.loose.without(&names);
+            self.loose = self.loose.without(names);
         }
-        self.snapshots.insert(number, Contents { names, bytes });
+        self.snapshots.insert(number, Contents { inventory, bytes });
         Ok(bytes)
     }
 }

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use gt_ir::message::Failure;
 use gt_ir::names::Names;
-use gt_ir::snapshot::{Backup, Owner, SavedValue, Unkept};
+use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
 use gt_ir::{Content, TensorData, TensorId, WorkerId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -74,7 +74,7 @@ impl Vault {
         let Some(kept) = self.owners.get(&owner) else { return names.clone() };
         let nothing = Contents::default();
         let before = kept.snapshots.values().next_back().unwrap_or(&nothing);
-        let fresh = names.without(&before.names);
+        let fresh = names.without(&before.inventory.names);
         let mut missing: Names =
             fresh.iter().filter(|name| !kept.values.contains_key(name)).collect();
         // The order in which a set is filled does not matter.
@@ -117,11 +117,11 @@ impl Vault {
     ///
     /// # Errors
     /// A value is missing.
-    fn complete(&mut self, owner: Owner, number: u64, names: Names) -> Result<u64, Unkept> {
-        let written = self.records.as_ref().map(|_| names.clone());
-        let bytes = self.owners.entry(owner).or_default().complete(number, names)?;
-        if let Some(names) = written {
-            self.record(|| SnapshotRecord::Complete { owner, snapshot: number, names });
+    fn complete(&mut self, owner: Owner, number: u64, inventory: Inventory) -> Result<u64, Unkept> {
+        let written = self.records.as_ref().map(|_| inventory.clone());
+        let bytes = self.owners.entry(owner).or_default().complete(number, inventory)?;
+        if let Some(inventory) = written {
+            self.record(|| SnapshotRecord::Complete { owner, snapshot: number, inventory });
         }
         Ok(bytes)
     }
@@ -146,10 +146,10 @@ impl Vault {
     }
 
     /// The next message that gives a snapshot to another: values that it has not got from here yet. The
-    /// last has the names. None if the snapshot is not here.
+    /// last has the inventory. None if the snapshot is not here.
     fn pack(&mut self, owner: Owner, number: u64, to: Option<WorkerId>) -> Option<Backup> {
         let Kept { values, snapshots, copy, .. } = self.owners.get_mut(&owner)?;
-        let Contents { names, .. } = snapshots.get(&number)?;
+        let Contents { inventory, .. } = snapshots.get(&number)?;
         if copy.as_ref().is_none_or(|(keeper, ..)| *keeper != to) {
             *copy = Some((to, Names::default(), Vec::new()));
         }
@@ -158,7 +158,7 @@ impl Vault {
             given.push(number);
         }
         let mut part = Part::default();
-        for name in names.without(known).iter() {
+        for name in inventory.names.without(known).iter() {
             let Some(value) = values.get(&name) else { continue };
             if !part.has_room(&value.saved) {
                 return Some(part.backup(owner, number, None));
@@ -166,14 +166,14 @@ impl Vault {
             part.add(value.saved.clone());
             known.insert(name);
         }
-        Some(part.backup(owner, number, Some(names.clone())))
+        Some(part.backup(owner, number, Some(inventory.clone())))
     }
 
     /// The messages that give all values of a snapshot to a worker that restores it; none if it is
     /// not here.
     pub fn hand_over(&self, owner: Owner, number: u64) -> Option<Vec<Backup>> {
-        let Contents { names, .. } = self.owners.get(&owner)?.snapshots.get(&number)?;
-        Some(divide(owner, number, self.values(owner, number)?.into_iter(), names.clone()))
+        let Contents { inventory, .. } = self.owners.get(&owner)?.snapshots.get(&number)?;
+        Some(divide(owner, number, self.values(owner, number)?.into_iter(), inventory.clone()))
     }
 
     /// Drops snapshots until so many bytes of memory or of the disk are free, but for those of some
@@ -259,7 +259,7 @@ impl Vault {
     /// # Errors
     /// Values of it are missing, or take up more than `room`.
     pub fn receive(&mut self, backup: Backup, room: u64) -> Option<Result<u64, Unkept>> {
-        let Backup { owner, snapshot, values, names, .. } = backup;
+        let Backup { owner, snapshot, values, inventory, .. } = backup;
         let (oldest, known) = &self.known;
         if self.ended.contains(&owner.session)
             || owner.session < *oldest && !known.contains(&owner.session)
@@ -273,15 +273,22 @@ impl Vault {
             return Some(Err(Unkept::Refused(reason.into())));
         }
         self.add(owner, values.into_iter().map(Value::new));
-        names.map(|names| self.complete(owner, snapshot, names))
+        inventory.map(|inventory| self.complete(owner, snapshot, inventory))
     }
 
     /// The values of a snapshot, if all of it is here.
     fn values(&self, owner: Owner, number: u64) -> Option<Vec<SavedValue>> {
         let kept = self.owners.get(&owner)?;
-        let Contents { names, .. } = kept.snapshots.get(&number)?;
+        let Contents { inventory, .. } = kept.snapshots.get(&number)?;
         let value = |name| kept.values.get(&name).map(|value: &Value| value.saved.clone());
-        names.iter().map(value).collect()
+        inventory.names.iter().map(value).collect()
+    }
+
+    /// How often plans had been run at a snapshot.
+    fn runs(&self, owner: Owner, number: u64) -> &[(u64, u32)] {
+        let kept = self.owners.get(&owner);
+        let contents = kept.and_then(|kept| kept.snapshots.get(&number));
+        contents.map_or(&[], |contents| &contents.inventory.runs)
     }
 
     /// The server is gone: its sessions may be made again by another.
@@ -326,12 +333,12 @@ impl Vault {
             let mut dropped = std::mem::take(&mut kept.loose);
             kept.snapshots.retain(|number, contents| {
                 if !is_wanted(*number) {
-                    dropped = dropped.or(&contents.names);
+                    dropped = dropped.or(&contents.inventory.names);
                 }
                 is_wanted(*number)
             });
             for contents in kept.snapshots.values() {
-                dropped = dropped.without(&contents.names);
+                dropped = dropped.without(&contents.inventory.names);
             }
             for value in dropped.iter().filter_map(|name| kept.values.remove(&name)) {
                 self.amounts.remove(&value);

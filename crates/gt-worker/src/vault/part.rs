@@ -1,7 +1,6 @@
 //! Values in messages of a moderate size.
 
-use gt_ir::names::Names;
-use gt_ir::snapshot::{Backup, Owner, SavedValue};
+use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue};
 
 use super::values::bytes_of;
 
@@ -29,17 +28,17 @@ impl Part {
         self.values.push(value);
     }
 
-    pub fn backup(self, owner: Owner, snapshot: u64, names: Option<Names>) -> Backup {
-        Backup { owner, snapshot, sender: None, values: self.values, names }
+    pub fn backup(self, owner: Owner, snapshot: u64, inventory: Option<Inventory>) -> Backup {
+        Backup { owner, snapshot, sender: None, values: self.values, inventory }
     }
 }
 
-/// Divides values into messages of a moderate size; the last has the names.
+/// Divides values into messages of a moderate size; the last has the inventory.
 pub(super) fn divide(
     owner: Owner,
     snapshot: u64,
     values: impl Iterator<Item = SavedValue>,
-    names: Names,
+    inventory: Inventory,
 ) -> Vec<Backup> {
     let (mut all, mut part) = (Vec::new(), Part::default());
     for value in values {
@@ -48,6 +47,6 @@ pub(super) fn divide(
         }
         part.add(value);
     }
-    all.push(part.backup(owner, snapshot, Some(names)));
+    all.push(part.backup(owner, snapshot, Some(inventory)));
     all
 }

@@ -1,8 +1,7 @@
 //! What a worker writes of its snapshots, so that it has them when it is started again.
 
-use gt_ir::names::Names;
 use gt_ir::record;
-use gt_ir::snapshot::{Owner, SavedValue};
+use gt_ir::snapshot::{Inventory, Owner, SavedValue};
 
 use super::values::{Value, ValuePlace};
 use super::{MESSAGE, VALUES, Vault, bytes_of};
@@ -13,7 +12,7 @@ pub enum SnapshotRecord {
     /// Values of a slot, in the place of those that it had of the same tensors.
     Values { owner: Owner, values: Vec<SavedValue> },
     /// All values of a snapshot are there.
-    Complete { owner: Owner, snapshot: u64, names: Names },
+    Complete { owner: Owner, snapshot: u64, inventory: Inventory },
     /// Of a session, one snapshot is wanted, and those from the number `next` on; none without one.
     Retain { session: u32, snapshot: Option<u64>, next: u64 },
     /// Nothing is kept of a slot any more.
@@ -21,7 +20,7 @@ pub enum SnapshotRecord {
 }
 
 record!(enum SnapshotRecord {
-    0 => Values { owner, values }, 1 => Complete { owner, snapshot, names },
+    0 => Values { owner, values }, 1 => Complete { owner, snapshot, inventory },
     2 => Retain { session, snapshot, next }, 3 => Dropped { owner },
 });
 
@@ -44,8 +43,8 @@ impl Vault {
             }
             all.push(SnapshotRecord::Values { owner, values });
             all.extend(kept.snapshots.iter().map(|(number, contents)| {
-                let names = contents.names.clone();
-                SnapshotRecord::Complete { owner, snapshot: *number, names }
+                let inventory = contents.inventory.clone();
+                SnapshotRecord::Complete { owner, snapshot: *number, inventory }
             }));
         }
         all
@@ -76,9 +75,9 @@ impl Vault {
                     let mapped = |saved| Value { saved, place: ValuePlace::Mapped };
                     self.add(owner, values.into_iter().map(mapped));
                 }
-                SnapshotRecord::Complete { owner, snapshot, names } => {
+                SnapshotRecord::Complete { owner, snapshot, inventory } => {
                     // Without all its values it is none.
-                    let _ = self.complete(owner, snapshot, names);
+                    let _ = self.complete(owner, snapshot, inventory);
                 }
                 SnapshotRecord::Retain { session, snapshot, next } => {
                     self.retain(session, snapshot, next);

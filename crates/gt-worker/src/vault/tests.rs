@@ -24,7 +24,12 @@ fn keep(
     values: impl IntoIterator<Item = Value>,
 ) {
     vault.add(owner, values);
-    vault.complete(owner, number, names).unwrap();
+    vault.complete(owner, number, inventory(names)).unwrap();
+}
+
+fn inventory(names: Names) -> Inventory {
+    let runs = vec![(names.len() as u64, 2)];
+    Inventory { names, runs }
 }
 
 fn names(names: &[u64]) -> Names {
@@ -47,6 +52,7 @@ fn a_copy_gets_what_is_new_and_has_all() {
         vault.retain(OWNER.session, Some(2), 3);
         assert_eq!(vault.amounts().memory, 80);
         assert_eq!(vault.values(OWNER, 2), Some(vec![value(2), value(3)]));
+        assert_eq!((vault.runs(OWNER, 2), vault.runs(OWNER, 1)), (&[(2, 2)][..], &[][..]));
         assert_eq!(vault.values(OWNER, 1), None);
     }
     // Another keeper has nothing yet.
@@ -58,9 +64,9 @@ fn a_copy_gets_what_is_new_and_has_all() {
 #[test]
 fn a_copy_with_a_gap_is_none() {
     let mut vault = Vault::default();
-    let names = Some(names(&[1, 2]));
+    let inventory = Some(inventory(names(&[1, 2])));
     let values = vec![value(1)];
-    let backup = Backup { owner: OWNER, snapshot: 1, sender: None, values, names };
+    let backup = Backup { owner: OWNER, snapshot: 1, sender: None, values, inventory };
     assert!(vault.receive(backup, 100).is_some_and(|kept| kept.is_err()));
     assert_eq!(vault.values(OWNER, 1), None);
 }
@@ -69,8 +75,8 @@ fn a_copy_with_a_gap_is_none() {
 fn what_comes_late_is_dropped() {
     let mut vault = Vault::default();
     let backup = |snapshot, name| {
-        let (values, names) = (vec![value(name)], Some(names(&[name])));
-        Backup { owner: OWNER, snapshot, sender: None, values, names }
+        let (values, inventory) = (vec![value(name)], Some(inventory(names(&[name]))));
+        Backup { owner: OWNER, snapshot, sender: None, values, inventory }
     };
     assert_eq!(vault.receive(backup(1, 1), 100), Some(Ok(40)));
     vault.retain(OWNER.session, Some(1), 4);
@@ -87,7 +93,7 @@ fn many_values_take_several_messages() {
     keep(&mut vault, OWNER, 1, names(&all), all.iter().map(|name| kept(*name)));
     let messages = vault.hand_over(OWNER, 1).unwrap();
     assert_eq!(messages.len(), 2);
-    assert!(messages[0].names.is_none() && messages[1].names.is_some());
+    assert!(messages[0].inventory.is_none() && messages[1].inventory.is_some());
     let packed: Vec<Backup> = (0..2).filter_map(|_| vault.pack(OWNER, 1, None)).collect();
     assert!(packed == messages);
     assert!(vault.pack(OWNER, 1, None).is_some_and(|rest| rest.values.is_empty()));
@@ -117,8 +123,8 @@ fn the_largest_gives_way_but_for_what_is_pinned() {
         (vault.give_way(Medium::Memory, 1 << 30, &[]), vault.amounts().memory),
         (vec![(OWNER, 1)], 0)
     );
-    let (values, names) = (vec![value(1)], Some(names(&[1])));
-    let backup = Backup { owner: other, snapshot: 9, sender: None, values, names };
+    let (values, inventory) = (vec![value(1)], Some(inventory(names(&[1]))));
+    let backup = Backup { owner: other, snapshot: 9, sender: None, values, inventory };
     assert!(vault.receive(backup, 39).is_some_and(|kept| kept.is_err()));
 }
 
@@ -185,7 +191,7 @@ fn records_lead_to_the_same_snapshots_wherever_they_end() {
                 vault.add(owner, fresh.iter().map(|name| kept(name.0)));
                 // Others may be dropped in between.
                 if chance(4) > 0 {
-                    vault.complete(owner, next, names(&all)).unwrap();
+                    vault.complete(owner, next, inventory(names(&all))).unwrap();
                     next += 1;
                 }
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gt_ir::TensorId;
 use gt_ir::message::Message;
 use gt_ir::names::Names;
-use gt_ir::snapshot::{Owner, SavedValue, Snapshot, Unkept};
+use gt_ir::snapshot::{Inventory, Owner, SavedValue, Snapshot, Unkept};
 
 use super::part::{MESSAGE, VALUES};
 use super::saved;
@@ -76,13 +76,15 @@ impl<E: Engine> Turn<'_, E> {
                 return Ok(false);
             }
             // Values that were kept may have given way to tensors meanwhile.
-            self.vault.complete(owner, snapshot.number, std::mem::take(&mut keeping.names))?;
+            let names = std::mem::take(&mut keeping.names);
+            let runs = self.lane.warmth.counts(self.device.engine.warmup());
+            self.vault.complete(owner, snapshot.number, Inventory { names, runs })?;
             keeping.is_kept = true;
         }
         let Some(backup) = self.vault.pack(owner, snapshot.number, snapshot.keeper) else {
             return Ok(true);
         };
-        let is_last = backup.names.is_some();
+        let is_last = backup.inventory.is_some();
         self.out.push(Out::backup(snapshot.keeper, backup));
         Ok(is_last)
     }
@@ -165,6 +167,7 @@ impl<E: Engine> Turn<'_, E> {
     /// Takes back the values of a snapshot.
     pub(crate) fn restore(&mut self, session: u32, snapshot: u64) {
         let owner = Owner { session, slot: self.lane.id.slot };
+        self.lane.warmth.set(self.vault.runs(owner, snapshot));
         for value in self.vault.values(owner, snapshot).unwrap_or_default() {
             let SavedValue { tensor, line, result } = value;
             match result {

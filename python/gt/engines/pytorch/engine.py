@@ -75,7 +75,7 @@ class PyTorchEngine(Engine):
 
     @property
     def arithmetic(self) -> str:
-        """Return the versions of PyTorch and the kind of device, and what factors are rounded to."""
+        """Return PyTorch's version, the kind of device, and what factors are rounded to."""
         rounded = f", factors {self.factors}" if self.factors else ""
         return f"{self.name} {torch.__version__} on {self.hardware.model}{rounded}"
 

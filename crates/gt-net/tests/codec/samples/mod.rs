@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gt_ir::message::{Badge, Failure, Hello, Message, Named, Process, Resume, Role, Welcome};
-use gt_ir::snapshot::{Backup, Owner, SavedValue, Unkept};
+use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
 use gt_ir::standing::{Division, Holding, MemoryQuota, MemoryWait, Other, Standing, Usage};
 use gt_ir::statistics::{Compilation, WorkerStats};
 use gt_ir::stored::OnDisk;
@@ -162,7 +162,10 @@ fn backup(failure: Failure) -> Backup {
         snapshot: 7,
         sender: Some(WorkerId(2)),
         values: vec![value(4, Ok(data(9))), value(5, Err(failure))],
-        names: Some([TensorId(4), TensorId(5)].into_iter().collect()),
+        inventory: Some(Inventory {
+            names: [TensorId(4), TensorId(5)].into_iter().collect(),
+            runs: vec![(1 << 50, 2)],
+        }),
     }
 }
 

@@ -66,7 +66,7 @@ mod tests {
         };
         let (owner, values) = (Owner { session: 1, slot: SlotId(0) }, lengths.iter().enumerate());
         let values = values.map(value).collect();
-        Backup { owner, snapshot: 1, sender: None, values, names: None }
+        Backup { owner, snapshot: 1, sender: None, values, inventory: None }
     }
 
     #[test]

@@ -183,7 +183,9 @@ fn is_of_snapshot(out: &Out) -> bool {
 /// Whether a message says that a snapshot is complete.
 fn is_last(out: &Out) -> bool {
     match out {
-        Out::Backup(_, backup) | Out::Dispatcher(Message::Backup(backup)) => backup.names.is_some(),
+        Out::Backup(_, backup) | Out::Dispatcher(Message::Backup(backup)) => {
+            backup.inventory.is_some()
+        }
         Out::Dispatcher(Message::Backed { result, .. }) => result.is_ok(),
         _ => false,
     }
