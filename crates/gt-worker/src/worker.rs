@@ -319,7 +319,10 @@ impl<E: Engine> Work for Worker<E> {
                 self.ready.take_back();
                 self.ready.again(id);
             }
-            TurnEnd::Idle => self.ready.take_back(),
+            TurnEnd::Idle => {
+                self.ready.take_back();
+                self.shortages.has_rested = true;
+            }
             TurnEnd::Exchanging => {
                 self.ready.take_back();
                 self.hold(id);

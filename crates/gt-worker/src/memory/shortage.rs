@@ -19,7 +19,12 @@ pub(crate) struct Shortage {
     pinned: Vec<TensorId>,
     /// Whether all is there that its session has sent.
     has_all: bool,
+    /// How things were when tensors were last moved away for it.
+    tried: Situation,
 }
+
+/// What decides on what can be moved away: the bytes in memory, and how many lanes keep tensors there.
+type Situation = (u64, usize);
 
 /// The lanes of a worker that wait for memory, in the order in which they began to, and what is on
 /// its way to the disk.
@@ -36,6 +41,8 @@ pub(crate) struct Shortages {
     pub is_disk_full: bool,
     /// Whether there may be something more to move away since the lanes were looked at.
     pub retries: bool,
+    /// Whether a lane has nothing to do any more since then.
+    pub has_rested: bool,
 }
 
 impl Shortages {
@@ -74,7 +81,15 @@ impl<E: Engine> Worker<E> {
         let number = self.shortages.count;
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         lane.memory.waits = true;
-        self.shortages.lanes.push(Shortage { lane: id, number, need, pinned, has_all: false });
+        let tried = self.situation();
+        self.shortages.lanes.push(Shortage {
+            lane: id,
+            number,
+            need,
+            pinned,
+            has_all: false,
+            tried,
+        });
         let wait = MemoryWait { number, bytes: need.new + need.back, holder: passed.holder };
         out.push(Out::Dispatcher(Message::MemoryWait { lane: id, wait: Some(wait) }));
     }
@@ -136,26 +151,30 @@ impl<E: Engine> Worker<E> {
         let has_released = self.shortages.seen != self.device.held.releases;
         self.shortages.seen = self.device.held.releases;
         // What can be moved away was looked for when the lane began to wait; others follow when that
-        // is written.
+        // is written, or once nobody works any more who may hold them.
         let retries = std::mem::take(&mut self.shortages.retries);
-        for shortage in std::mem::take(&mut self.shortages.lanes) {
+        let has_rested = std::mem::take(&mut self.shortages.has_rested);
+        for mut shortage in std::mem::take(&mut self.shortages.lanes) {
             let Shortage { lane, need, .. } = shortage;
             if self.is_moot(lane) {
                 self.end_wait(lane, None, out);
                 continue;
             }
-            if !has_released && !retries && !shortage.has_all {
+            if !has_released && !retries && !has_rested && !shortage.has_all {
                 self.shortages.lanes.push(shortage);
                 continue;
             }
             let mut passed = self.passed(lane, need);
-            // Others may have had a turn since, and hold what they do not need at the moment.
-            if passed.as_ref().is_some_and(|passed| retries || self.is_hopeless(&shortage, passed))
-            {
+            let may_move = |passed: &Passed| {
+                retries
+                    || shortage.tried != self.situation() && !self.may_free(lane, &passed.holder)
+            };
+            if passed.as_ref().is_some_and(may_move) {
                 passed = self.make_room(lane, need, &shortage.pinned, out);
+                shortage.tried = self.situation();
             }
             match passed {
-                Some(passed) if self.is_hopeless(&shortage, &passed) => {
+                Some(passed) if shortage.has_all && !self.may_free(lane, &passed.holder) => {
                     self.end_wait(lane, Some(&passed), out);
                 }
                 Some(_) => self.shortages.lanes.push(shortage),
@@ -198,9 +217,9 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    /// Whether a lane waits in vain: nothing more comes from its session, and nobody here frees any.
-    fn is_hopeless(&self, shortage: &Shortage, passed: &Passed) -> bool {
-        shortage.has_all && !self.may_free(shortage.lane, &passed.holder)
+    fn situation(&self) -> Situation {
+        let keeps = self.lanes.values().filter(|lane| lane.memory.grant.is_some());
+        (self.device.held.bytes, keeps.count())
     }
 
     /// Whether memory of a holder, or of the worker if that is empty, may be freed by what is under
