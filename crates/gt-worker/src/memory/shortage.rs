@@ -81,6 +81,8 @@ impl<E: Engine> Worker<E> {
         let number = self.shortages.count;
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         lane.memory.waits = true;
+        // Who waits keeps nothing: another that waits may need it.
+        lane.memory.end_grant(&mut self.device.held);
         let tried = self.situation();
         self.shortages.lanes.push(Shortage {
             lane: id,
@@ -155,7 +157,10 @@ impl<E: Engine> Worker<E> {
         let retries = std::mem::take(&mut self.shortages.retries);
         let has_rested = std::mem::take(&mut self.shortages.has_rested);
         for mut shortage in std::mem::take(&mut self.shortages.lanes) {
-            let Shortage { lane, need, .. } = shortage;
+            let lane = shortage.lane;
+            // Tensors that it reads may have been moved away for others.
+            shortage.need.back = self.elsewhere(lane, &shortage.pinned);
+            let need = shortage.need;
             if self.is_moot(lane) {
                 self.end_wait(lane, None, out);
                 continue;
@@ -206,15 +211,22 @@ impl<E: Engine> Worker<E> {
         let is_it = |shortage: &&mut Shortage| shortage.lane == id && shortage.number == number;
         let Some(shortage) = all.find(is_it) else { return };
         shortage.has_all = true;
-        let (need, pinned) = (shortage.need, shortage.pinned.clone());
+        let (mut need, pinned) = (shortage.need, shortage.pinned.clone());
         self.shortages.retries = true;
         // Frees may have come since it began to wait.
         self.free_for_room(id);
         if has_waited {
             self.shortages.lanes.retain(|shortage| shortage.lane != id);
+            need.back = self.elsewhere(id, &pinned);
             let passed = self.make_room(id, need, &pinned, out);
             self.end_wait(id, passed.as_ref(), out);
         }
+    }
+
+    /// The bytes of a lane's tensors among these that are elsewhere.
+    fn elsewhere(&self, id: LaneId, tensors: &[TensorId]) -> u64 {
+        let Some(lane) = self.lanes.get(&id) else { return 0 };
+        lane.store.elsewhere(tensors)
     }
 
     fn situation(&self) -> Situation {

@@ -158,6 +158,13 @@ impl<T> Store<T> {
         }
     }
 
+    /// The bytes of these tensors that will be needed when they are brought back.
+    pub fn elsewhere(&self, ids: &[TensorId]) -> u64 {
+        let is_first = |(at, id): &(usize, &TensorId)| !ids[..*at].contains(id);
+        let all = ids.iter().enumerate().filter(is_first);
+        all.filter_map(|(_, id)| self.away(*id)).map(Away::elsewhere).sum()
+    }
+
     /// A tensor that is ready, with what is known of it.
     pub fn details(&self, id: TensorId) -> Option<(T, Meta, SourceId)>
     where

@@ -7,7 +7,6 @@ use super::Turn;
 use crate::engine::Engine;
 use crate::lane::{Lane, next_commands};
 use crate::memory::{self, Need};
-use crate::store::Away;
 
 impl<E: Engine> Turn<'_, E> {
     /// The tensors that the next command reads. Of a commit, whether they have failed is all that
@@ -68,7 +67,7 @@ impl<E: Engine> Turn<'_, E> {
     /// that takes time. What there is no room for fails where it is used.
     pub(super) fn brings_back(&mut self) -> bool {
         let reads = self.reads_next();
-        if self.elsewhere(&reads) > self.lane.room_back() {
+        if self.lane.store.elsewhere(&reads) > self.lane.room_back() {
             return false;
         }
         let mut waits = false;
@@ -80,13 +79,6 @@ impl<E: Engine> Turn<'_, E> {
         waits
     }
 
-    /// The bytes that these tensors will need when they are brought back.
-    fn elsewhere(&self, ids: &[TensorId]) -> u64 {
-        let is_first = |(at, id): &(usize, &TensorId)| !ids[..*at].contains(id);
-        let away = ids.iter().enumerate().filter(is_first);
-        away.filter_map(|(_, id)| self.lane.store.away(*id)).map(Away::elsewhere).sum()
-    }
-
     /// Whether there is no room for what the next command needs: its results, and the tensors that
     /// it reads and that are elsewhere.
     pub(super) fn is_short(&mut self) -> bool {
@@ -94,7 +86,7 @@ impl<E: Engine> Turn<'_, E> {
         let mut is_full = false;
         if self.lane.store.has_absent() {
             let reads = self.reads_next();
-            back = self.elsewhere(&reads);
+            back = self.lane.store.elsewhere(&reads);
             let memory = self.lane.room_back();
             is_full = back > memory;
             room = room.min(memory.saturating_sub(back));
