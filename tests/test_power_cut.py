@@ -3,13 +3,14 @@
 import re
 import shutil
 import subprocess
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from processes import cluster, embedded_only, one_engine_only, run_gt, unsharded_only
 from test_restart import Session
-from training import GPT, SHARDED, TRAINING, Training, start_server, start_worker, undisturbed
+from training import SHARDED, TRAINING, Training, start_server, start_worker, undisturbed
 
 # They start servers of their own.
 pytestmark = [embedded_only, unsharded_only, one_engine_only]
@@ -30,6 +31,13 @@ class Cluster:
             folder = str(self.state / f"w{number}")
             worker = start_worker(self.address, f"w{number}", "--state", folder)
             self.processes.append(worker)
+
+    def wait_for_snapshot(self) -> None:
+        """Wait until a worker has written values."""
+        until = time.monotonic() + 60
+        while not any(path.stat().st_size > 1000 for path in self.state.glob("w*/journal-*")):
+            assert time.monotonic() < until, "there is no snapshot"
+            time.sleep(0.01)
 
     def kill(self) -> None:
         for process in self.processes:
@@ -55,8 +63,8 @@ def durable(workers: int, state: Path):
 
 @pytest.mark.parametrize(
     ("code", "workers", "steps"),
-    [(TRAINING, 1, 1500), (SHARDED, 2, 1500), (GPT, 2, 420)],
-    ids=["one", "cut", "gpt"],
+    [(TRAINING, 1, 4000), (SHARDED, 2, 4000)],
+    ids=["one", "cut"],
 )
 def test_training_goes_on_with_the_same_numbers_after_a_power_cut(code, workers, steps, tmp_path):
     expected = undisturbed(code, workers, steps)
@@ -64,6 +72,8 @@ def test_training_goes_on_with_the_same_numbers_after_a_power_cut(code, workers,
         training = Training(code, whole.address, steps)
         for part in (1, 2, 3):
             training.wait_for(steps // 400 * 100 * part)
+            if part > 1:
+                whole.wait_for_snapshot()
             whole.kill()
             whole.start()
         assert training.end() == expected
@@ -88,14 +98,14 @@ def test_without_its_folders_a_session_is_told_what_is_lost(tmp_path):
 
 def test_a_torn_state_is_told_and_what_was_complete_before_is_used(tmp_path):
     with durable(1, tmp_path) as whole:
-        training = Training(TRAINING, whole.address, 2400)
-        training.wait_for(1500)
+        training = Training(TRAINING, whole.address, 4000)
+        whole.wait_for_snapshot()
         whole.kill()
         (journal,) = (tmp_path / "w0").glob("journal-*")
         with journal.open("ab") as file:
             file.write(b"torn")
         whole.start()
-        assert training.end() == undisturbed(TRAINING, 1, 2400)
+        assert training.end() == undisturbed(TRAINING, 1, 4000)
     assert "4 bytes are lost" in whole.told and "1 snapshots in" in whole.told
 
 

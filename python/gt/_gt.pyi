@@ -3772,7 +3772,7 @@ def run_step(step: Callable[..., Any], optimizer: Any, args: tuple[Any, ...], kw
     """Runs `step(optimizer, args, kwargs)` as a step of what the optimizer changes, unless it is in one
     already.
     """
-def run_worker(address: str, name: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, threads: _int | None = None, peer_host: str | None = None, backend: str = "native", data_roots: Sequence[Any] = ..., memory: _int | None = None, spill_dir: str | PathLike[str] | None = None, spill_limit: _int | None = None) -> None:
+def run_worker(address: str, name: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, threads: _int | None = None, peer_host: str | None = None, backend: str = "native", data_roots: Sequence[Any] = ..., memory: _int | None = None, spill_dir: str | PathLike[str] | None = None, spill_limit: _int | None = None, state: str | PathLike[str] | None = None) -> None:
     """Joins a server as a worker and serves until a signal comes or the server is gone."""
 def safetensors_bytes(tensors: Sequence[tuple[str, Tensor]], metadata: dict[str, str]) -> bytes:
     """The bytes of a safetensors file of these tensors. Waits for them."""
