@@ -26,7 +26,8 @@ impl Delivery<'_> {
         let Delivery { now, session, workers, observability, outbox } = self;
         let (number, run, is_on) = (session.number, session.run, observability.is_on());
         let slots = &session.catalogue.slots;
-        if slots.count() > 1 {
+        // Also those that plans do not use: tensors may be there.
+        if slots.every().count() > 1 {
             for (slot, commands) in &mut lists {
                 if session.flow.tell_slots(*slot, slots.moves()) {
                     commands.insert(0, WorkerCommand::Slots(slots.hosts()));

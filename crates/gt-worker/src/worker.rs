@@ -319,10 +319,7 @@ impl<E: Engine> Work for Worker<E> {
                 self.ready.take_back();
                 self.ready.again(id);
             }
-            TurnEnd::Idle => {
-                self.ready.take_back();
-                self.shortages.has_rested = true;
-            }
+            TurnEnd::Idle => self.ready.take_back(),
             TurnEnd::Exchanging => {
                 self.ready.take_back();
                 self.hold(id);
@@ -332,6 +329,7 @@ impl<E: Engine> Work for Worker<E> {
                 self.find_room(id, need, pinned, out);
             }
         }
+        self.shortages.has_rested |= !self.ready.has_next();
         self.end_shortages(out);
         self.tell_others(before, out);
         self.pause(out);

@@ -41,7 +41,7 @@ pub(crate) struct Shortages {
     pub is_disk_full: bool,
     /// Whether there may be something more to move away since the lanes were looked at.
     pub retries: bool,
-    /// Whether a lane has nothing to do any more since then.
+    /// Whether no lane has had anything to do for a moment since then.
     pub has_rested: bool,
 }
 
@@ -153,7 +153,7 @@ impl<E: Engine> Worker<E> {
         let has_released = self.shortages.seen != self.device.held.releases;
         self.shortages.seen = self.device.held.releases;
         // What can be moved away was looked for when the lane began to wait; others follow when that
-        // is written, or once nobody works any more who may hold them.
+        // is written, or once no lane can go on that may need them at once.
         let retries = std::mem::take(&mut self.shortages.retries);
         let has_rested = std::mem::take(&mut self.shortages.has_rested);
         for mut shortage in std::mem::take(&mut self.shortages.lanes) {
@@ -170,11 +170,10 @@ impl<E: Engine> Worker<E> {
                 continue;
             }
             let mut passed = self.passed(lane, need);
-            let may_move = |passed: &Passed| {
-                retries
-                    || shortage.tried != self.situation() && !self.may_free(lane, &passed.holder)
-            };
-            if passed.as_ref().is_some_and(may_move) {
+            let is_vain =
+                |passed: &Passed| shortage.has_all && !self.may_free(lane, &passed.holder);
+            let is_new = shortage.tried != self.situation();
+            if passed.as_ref().is_some_and(|it| retries || is_new && (has_rested || is_vain(it))) {
                 passed = self.make_room(lane, need, &shortage.pinned, out);
                 shortage.tried = self.situation();
             }
