@@ -20,6 +20,10 @@ use crate::links::{DISPATCHER, Delays, Flight, Links, Load};
 use crate::power::StateFolder;
 use crate::restart::Kept;
 
+/// How often each session may have a deadline of which nothing comes before nothing ever will: as often
+/// as it is looked whether it still waits for memory until others give up waiting for it.
+const TRIES: usize = 60;
+
 /// A simulated cluster.
 pub struct World {
     pub(crate) now: Duration,
@@ -307,8 +311,8 @@ impl World {
         if self.flush_states() || self.flush_journal() {
             return true;
         }
-        // A deadline of a session without requests sends nothing and recurs, so try each session's.
-        for _ in 0..=self.dispatcher.population().0 {
+        // A deadline of a session without requests sends nothing and recurs: others come later.
+        for _ in 0..TRIES * (1 + self.dispatcher.population().0) {
             let Some(deadline) = self.dispatcher.next_deadline() else { return false };
             self.now = self.now.max(deadline);
             self.dispatcher.tick(self.now);
