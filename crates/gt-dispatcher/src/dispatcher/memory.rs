@@ -22,6 +22,9 @@ const LONGEST: Duration = Duration::from_secs(5);
 pub(crate) struct Shortage {
     pub wait: MemoryWait,
     pub since: Duration,
+    /// When it began, and whether that was long ago.
+    pub begun: Duration,
+    pub is_long: bool,
     /// Whether the lane was told that all is there that its session has sent.
     has_all: bool,
 }
@@ -60,7 +63,9 @@ impl Dispatcher {
             0,
             details,
         );
-        session.shortages.insert(lane.slot, Shortage { wait, since: now, has_all: false });
+        let (since, begun) = (now, now);
+        let shortage = Shortage { wait, since, begun, is_long: false, has_all: false };
+        session.shortages.insert(lane.slot, shortage);
         // What is queued may free memory: the lane gets it all.
         session.flow.ignore_window();
         self.pump(now);

@@ -16,7 +16,8 @@ use crate::queue::Queued;
 use crate::sessions::Session;
 use crate::workers::WorkerState;
 
-/// How long after a death a trial waits while others' values are on the same workers alone.
+/// How long after a death a trial waits while others' values are on the same workers alone, and for
+/// sessions there that wait for memory.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Which session is tried.
@@ -58,6 +59,11 @@ fn runs_on(session: &Session, worker: WorkerId) -> bool {
     let slots = session.catalogue.slots.on(worker).into_iter();
     let mut slots = slots.filter(|slot| !session.shortages.contains_key(slot));
     slots.any(|slot| session.flow.under_way(slot).0 > 0)
+}
+
+/// Whether a session has commands in flight to a worker that a trial waits for.
+fn holds_up(session: &Session, worker: WorkerId) -> bool {
+    runs_on(session, worker) && !session.is_stuck()
 }
 
 impl Dispatcher {
@@ -116,7 +122,8 @@ impl Dispatcher {
         };
         let tried = self.trials.tried.and_then(|tried| self.sessions.get(tried));
         self.trials.is_waiting = false;
-        let mut next = tried.filter(goes_on);
+        let tried = tried.filter(goes_on);
+        let mut next = tried.filter(|session| !session.is_stuck());
         if next.is_none() {
             let idle = self.sessions.iter().filter(|it| is_due(it) && it.flow.is_idle());
             let has_killed = |session: &&Session| {
@@ -124,6 +131,8 @@ impl Dispatcher {
             };
             next = idle.min_by_key(has_killed);
             self.trials.is_waiting = next.is_some_and(|next| self.is_too_early(now, next));
+            // One that is stuck goes on if there is no other.
+            next = next.or(tried);
         }
         let next = next.filter(|_| !self.trials.is_waiting);
         let unprobed =
@@ -160,14 +169,21 @@ impl Dispatcher {
 
     /// When a trial that waits begins at the latest.
     pub(super) fn next_trial(&self) -> Option<Duration> {
-        self.trials.is_waiting.then_some(self.trials.since + PATIENCE)
+        let begins = self.trials.is_waiting.then_some(self.trials.since + PATIENCE);
+        let shortages = self.sessions.iter().flat_map(|session| session.shortages.values());
+        let short = shortages.filter(|it| self.trials.is_on && !it.is_long);
+        begins.into_iter().chain(short.map(|it| it.begun + PATIENCE)).min()
     }
 
     /// Begins a trial that has waited.
     pub(super) fn begin_trials(&mut self, now: Duration) {
-        if self.next_trial().is_some_and(|due| now >= due) {
-            self.pump(now);
+        if self.next_trial().is_none_or(|due| now < due) {
+            return;
         }
+        for shortage in self.sessions.iter_mut().flat_map(|it| it.shortages.values_mut()) {
+            shortage.is_long |= now >= shortage.begun + PATIENCE;
+        }
+        self.pump(now);
     }
 
     /// Whether a session may go on beside the one that is tried. That one does when nothing else is
@@ -182,7 +198,7 @@ impl Dispatcher {
         let (hosts, is_short) = (hosts(tried), !tried.shortages.is_empty());
         if session.peer == tried.peer {
             let mut others = self.sessions.iter().filter(|other| other.peer != tried.peer);
-            let runs = |other: &Session| hosts.iter().any(|host| runs_on(other, *host));
+            let runs = |other: &Session| hosts.iter().any(|host| holds_up(other, *host));
             let is_probed = self.trials.probed == Some(placement(tried));
             return is_short || is_probed && tried.flow.is_idle() && !others.any(runs);
         }
@@ -195,6 +211,12 @@ impl Session {
     /// Whether batches of it are to be tried.
     fn is_suspected(&self) -> bool {
         self.lineage.as_ref().is_some_and(|lineage| lineage.suspicion.is_open())
+    }
+
+    /// Whether it has waited for memory for long, and so may do until its client goes on: its other lanes
+    /// wait for that one.
+    fn is_stuck(&self) -> bool {
+        self.shortages.values().any(|shortage| shortage.is_long)
     }
 
     /// Nothing is tried any more once all batches that were to be are done.

@@ -28,6 +28,8 @@ use schedule::Schedule;
 
 /// The longest wait: a silent peer is given up, then a worker is waited for, several times over.
 const LIMIT: Duration = Duration::from_secs(4 * (15 + 30));
+/// How long each command may wait for memory that others hold.
+const MEMORY_LIMIT: Duration = Duration::from_secs(5);
 /// The longest wait of a session that no fault affects, as links are slow.
 const CALM_LIMIT: Duration = Duration::from_secs(10);
 
@@ -164,6 +166,9 @@ impl Run<'_> {
         let is_calm = self.schedule.calm[index];
         let took = self.world().now() - since;
         let limit = match is_calm {
+            false if self.schedule.memory.is_some() => {
+                LIMIT + MEMORY_LIMIT * self.schedule.steps as u32
+            }
             false => LIMIT,
             // Engines blocked on a silent member serve no session until it is given up.
             true if self.schedule.joins => CALM_LIMIT + SILENCE,
