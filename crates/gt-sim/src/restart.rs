@@ -39,6 +39,11 @@ fn token(peer: PeerId) -> u128 {
     u128::from(peer.0) + 1
 }
 
+/// A record as it is read from a file.
+fn read_back(record: &JournalRecord) -> JournalRecord {
+    JournalRecord::decode(&record.encode()).expect("it was just written")
+}
+
 fn weight(messages: &[Message]) -> u64 {
     let weight = |message: &Message| match message {
         Message::Stream(commands) => commands.iter().map(ClientCommand::weight).sum(),
@@ -82,7 +87,7 @@ impl Kept {
 impl World {
     /// Lets the dispatcher keep a journal. A peer's hello says what it is known by.
     pub fn keep_journal(&mut self, limits: Limits) {
-        let records = self.dispatcher.keep_journal();
+        let records: Vec<_> = self.dispatcher.keep_journal().iter().map(read_back).collect();
         let (durable, clients, joining) = (records.len(), BTreeMap::new(), BTreeSet::new());
         self.kept = Some(Box::new(Kept { limits, records, durable, clients, joining }));
     }
@@ -113,10 +118,7 @@ impl World {
     /// Adds to the journal, and perhaps makes it durable.
     pub(crate) fn write_journal(&mut self) {
         let Some(kept) = &mut self.kept else { return };
-        for record in self.dispatcher.take_journal() {
-            let read = JournalRecord::decode(&record.encode());
-            kept.records.push(read.expect("it was just written"));
-        }
+        kept.records.extend(self.dispatcher.take_journal().iter().map(read_back));
         let fresh = kept.records[kept.durable..].iter();
         // A session that its client knows of is one that can go on.
         let begins = fresh.clone().any(|record| matches!(record, JournalRecord::Session { .. }));
@@ -137,7 +139,7 @@ impl World {
             .collect();
         if self.links.chance.below(20) == 0 {
             // It begins anew with all that it says.
-            kept.records = self.dispatcher.everything();
+            kept.records = self.dispatcher.everything().iter().map(read_back).collect();
         }
         kept.durable = kept.records.len();
         kept.clients.values_mut().for_each(|end| end.acknowledged = end.arrived);
@@ -175,7 +177,7 @@ impl World {
                 }
             }
         }
-        kept.records = self.dispatcher.keep_journal();
+        kept.records = self.dispatcher.keep_journal().iter().map(read_back).collect();
         kept.durable = kept.records.len();
         kept.clients.retain(|client, _| self.is_connected(*client));
         let ends: Vec<PeerId> = kept.clients.keys().copied().collect();

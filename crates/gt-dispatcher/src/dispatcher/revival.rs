@@ -163,8 +163,6 @@ impl Dispatcher {
             state = Arc::unwrap_or_clone(stored);
             state.catalogue.set_tensors(history.tensors);
             self.planner.settle_in(&mut state.catalogue);
-            // It has none until its workers are back.
-            state.catalogue.slots = Slots::default();
             let copy = |copy: StoredCopy| {
                 let StoredCopy { host, keeper, bytes, .. } = copy;
                 Copy { host, keeper, bytes, kept: None }
@@ -181,6 +179,8 @@ impl Dispatcher {
             };
             // Workers may have later ones, of which the journal knows nothing.
             lineage.go_on_from(snapshot, u64::from(run) << 32);
+            // It has none until its workers are back. The base says how many it had.
+            state.catalogue.slots = Slots::default();
             for token in blocks {
                 self.outbox.push(peer, Message::Release { token });
             }
@@ -351,5 +351,49 @@ impl Dispatcher {
         self.outbox.push(peer, Message::Notice { text });
         self.tell_arithmetic(peer, &arithmetics);
         self.restore(now, peer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gt_ir::message::{Hello, Role};
+
+    use super::*;
+    use crate::lineage::LineageLimits;
+    use crate::planner::Host;
+    use crate::{Limits, journal::StoredTensors};
+
+    #[test]
+    fn a_base_of_the_journal_knows_its_slots() {
+        let mut slots = Slots::default();
+        for number in 0..2 {
+            slots.add(Host { worker: WorkerId(number), number }, |_| true);
+        }
+        let mut state = State::default();
+        state.catalogue.slots = slots.clone();
+        let base = Base {
+            session: 3,
+            snapshot: 1,
+            received: 0,
+            planned: 0,
+            state: Arc::new(state),
+            tensors: StoredTensors::default(),
+            copies: Vec::new(),
+            blocks: Vec::new(),
+        };
+        let mut history = History::default();
+        let hello = Box::new(Hello::new(Role::Client, "client"));
+        history.add(JournalRecord::Session { session: 3, hello });
+        history.add(JournalRecord::Slots { session: 3, from: 0, slots });
+        history.add(JournalRecord::Base(Box::new(base)));
+        let lineage = Some(LineageLimits::default());
+        let limits = Limits { lineage, ..Limits::default() };
+        let mut dispatcher = Dispatcher::new(String::new(), limits, None);
+        let session = history.take_sessions().remove(0);
+        dispatcher.take_up(Duration::ZERO, PeerId(1), session).unwrap();
+        let session = dispatcher.sessions.get_mut(PeerId(1)).unwrap();
+        assert_eq!(session.catalogue.slots.count(), 0, "its workers are not back");
+        let state = session.lineage.as_mut().unwrap().rewind(|_| true).unwrap();
+        assert_eq!(state.catalogue.slots.count(), 2);
     }
 }
