@@ -9,6 +9,14 @@ use rustc_hash::FxHashSet;
 
 use crate::templates::Templates;
 
+/// How many slots plans of a batch had.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SlotCount {
+    Known(usize),
+    /// As many as there were after the batch before it: a journal says nothing else.
+    Unchanged,
+}
+
 /// A batch that waits to be planned.
 pub(crate) struct Queued {
     pub commands: Vec<ClientCommand>,
@@ -18,7 +26,7 @@ pub(crate) struct Queued {
     /// The number of the client's batch that it is of, in the session's lineage.
     pub batch: u64,
     /// How many slots plans had, if it is planned anew.
-    pub slots: Option<usize>,
+    pub slots: Option<SlotCount>,
     /// Unwanted iterations, by their first name and step: they advance the bindings and do their
     /// frees, but are not run.
     pub skipped: Vec<(TensorId, u32)>,

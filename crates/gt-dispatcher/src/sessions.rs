@@ -13,7 +13,7 @@ use crate::flow::Flow;
 use crate::journal::JournalRecord;
 use crate::lineage::{Lineage, log};
 use crate::planner::{Catalogue, Plans, Slots};
-use crate::queue::Queued;
+use crate::queue::{Queued, SlotCount};
 use crate::templates::Templates;
 use crate::unread::Unread;
 
@@ -191,10 +191,13 @@ impl Session {
     }
 
     /// Lets plans use so many slots while batches are planned anew, and all afterwards.
-    pub fn show_slots(&mut self, count: Option<usize>) {
+    pub fn show_slots(&mut self, count: Option<SlotCount>) {
         let slots = &mut self.catalogue.slots;
-        if count.is_some() || slots.is_limited() {
-            slots.show(count);
+        match count {
+            Some(SlotCount::Known(count)) => slots.show(Some(count)),
+            Some(SlotCount::Unchanged) => {}
+            None if slots.is_limited() => slots.show(None),
+            None => {}
         }
     }
 

@@ -117,6 +117,9 @@ impl Driver for SimDriver {
     }
 
     fn wait_for_room(&self, interrupt: Interrupt) -> Result<()> {
+        if self.is_full() {
+            lock(&self.world).send_from_client(self.client, Message::Waiting);
+        }
         self.run_until(interrupt, || (!self.is_full()).then_some(()))
     }
 

@@ -71,6 +71,50 @@ fn slots_that_move_with_work_under_way() {
     run([80, 99, 122, 136, 151, 216, 327, 545, 555]);
 }
 
+/// A lane that waited for memory again kept what it had been granted, and another one gave up.
+#[test]
+fn who_waits_for_memory_keeps_none_from_others() {
+    run([36140]);
+}
+
+/// The clock stopped at deadlines that recur, before one that was due later.
+#[test]
+fn waits_for_memory_end_beside_those_of_idle_clients() {
+    run([22784, 42976]);
+}
+
+/// A session that lost a worker just after the server was started again had no slots.
+#[test]
+fn losses_before_the_first_snapshot_after_a_restart() {
+    run([17899, 49198]);
+}
+
+/// A number of slots that was not durable when the power was cut was taken for the one before it.
+#[test]
+fn power_cuts_change_no_bits() {
+    for seed in [1584, 4884] {
+        deaths::run(seed).unwrap_or_else(|wrong| panic!("{wrong}"));
+    }
+}
+
+/// A lane gave up though others held memory that could be moved away.
+#[test]
+fn memory_is_looked_for_again_when_others_rest() {
+    run([3224]);
+}
+
+/// Lanes of clients that did nothing more waited for memory for ever: the check of the credit is a wait.
+#[test]
+fn credit_comes_back_to_clients_that_wait_for_it() {
+    run([24988, 30664, 34616]);
+}
+
+/// Sessions that waited for memory while their clients did nothing held up those that were tried.
+#[test]
+fn trials_go_on_beside_what_is_stuck() {
+    run([14824, 46600]);
+}
+
 /// The same with nothing left to chance: a worker comes while the last results of a lent slot, which
 /// nobody has kept, are still to be computed.
 #[test]

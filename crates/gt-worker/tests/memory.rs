@@ -415,3 +415,35 @@ fn a_disk_that_others_have_filled_is_tensors_first() {
     serve(&mut bench, &mut disk, false);
     assert_eq!(disk.len(), 1, "it was tried again");
 }
+
+/// The tensor that a granted command reads is written to disk before its turn: the room for its result
+/// alone does not suffice any more, and is not kept from others while it waits again.
+#[test]
+fn who_waits_again_keeps_nothing_from_others() {
+    let mut bench = Bench::new(Options { spill: VECTOR, ..spilling(3 * VECTOR) });
+    let [first, second, third] = [1, 2, 3].map(|session| lane(session, 0));
+    [first, second, third].iter().for_each(|of| bench.work(*of, vec![vector(0)]));
+    // The first session's vector begins to be moved away.
+    bench.work(second, vec![negative(1, 0)]);
+    let job = bench.out.iter().find_map(|out| match out {
+        Out::Files(FileJob::Spill { lane, tensor, number, .. }) => Some((*lane, *tensor, *number)),
+        _ => None,
+    });
+    let (of, tensor, number) = job.unwrap();
+    assert_eq!((of, tensor), (first, TensorId(0)));
+    bench.work(first, vec![negative(1, 0)]);
+    bench.work(third, vec![negative(1, 0)]);
+    assert_eq!(waits(&mut bench).len(), 3);
+    bench.hand(Message::EndSession { session: 2 });
+    assert_eq!(waits(&mut bench), [(first, None)], "the first has its room");
+    let result = Ok(OnDisk { checksum: 0, mapped: None });
+    bench.hand(Message::Spilled { lane: of, tensor, number, result });
+    assert_eq!(waits(&mut bench), [(third, None)], "and so has the third");
+    bench.run();
+    let again = waits(&mut bench);
+    let [(lane, Some(wait))] = &again[..] else { panic!("{again:?}") };
+    assert_eq!((*lane, wait.bytes), (first, 2 * VECTOR));
+    bench.work(third, vec![negative(2, 0)]);
+    assert!(waits(&mut bench).is_empty());
+    assert_eq!(bench.value(third, 2).unwrap().len(), 100);
+}

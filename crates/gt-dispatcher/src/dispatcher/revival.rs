@@ -367,7 +367,7 @@ mod tests {
     fn a_base_of_the_journal_knows_its_slots() {
         let mut slots = Slots::default();
         for number in 0..2 {
-            slots.add(Host { worker: WorkerId(number), number }, |_| true);
+            slots.add(Host { worker: WorkerId(number), number, arithmetic: 0 }, |_| true);
         }
         let mut state = State::default();
         state.catalogue.slots = slots.clone();

@@ -55,12 +55,11 @@ impl Dispatcher {
     }
 
     /// A batch of a session is planned, perhaps in part, with so many slots at its beginning.
-    pub(super) fn has_planned(&mut self, now: Duration, peer: PeerId, batch: u64, slots: usize) {
+    pub(super) fn has_planned(&mut self, peer: PeerId, batch: u64, slots: usize) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let Some(lineage) = &mut session.lineage else { return };
         let queued = session.queue.front().map(|next| next.batch);
         lineage.planned(batch, queued, slots);
-        self.take_snapshot_if_due(now, peer);
     }
 
     /// Takes a snapshot of a session at this point of its stream, if it is at the end of a batch.

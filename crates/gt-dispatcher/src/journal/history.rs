@@ -8,7 +8,7 @@ use gt_ir::message::Hello;
 
 use super::{Base, JournalRecord, StoredTensors};
 use crate::planner::{Slots, Tensors};
-use crate::queue::Pruned;
+use crate::queue::{Pruned, SlotCount};
 
 /// What is known of a server's sessions and workers.
 #[derive(Default)]
@@ -52,7 +52,7 @@ pub(crate) struct StoredBatch {
     pub number: u64,
     pub frames: Vec<Bytes>,
     pub pruned: Pruned,
-    pub slots: Option<usize>,
+    pub slots: Option<SlotCount>,
 }
 
 impl History {
@@ -162,15 +162,18 @@ impl SessionHistory {
     /// One is missing, or nothing is kept of the session.
     pub(crate) fn take_batches(&mut self) -> Result<Vec<StoredBatch>, String> {
         let first = self.first()?;
-        let mut slots = self.counts.range(..=first).next_back().map(|(_, count)| *count);
+        let before = self.counts.range(..=first).next_back().map(|(_, count)| *count);
+        let mut slots = before.map(SlotCount::Known);
         let mut all = Vec::with_capacity(self.batches.len());
         for (expected, (number, frames)) in (first..).zip(std::mem::take(&mut self.batches)) {
             if number != expected {
                 return Err(format!("batch {expected} is missing in the journal"));
             }
-            slots = self.counts.get(&number).copied().or(slots);
+            slots = self.counts.get(&number).copied().map(SlotCount::Known).or(slots);
             let pruned = self.pruned.remove(&number).unwrap_or_default();
             all.push(StoredBatch { number, frames, pruned, slots });
+            // Without a word of another number it is what the batch before it has left.
+            slots = slots.map(|_| SlotCount::Unchanged);
         }
         Ok(all)
     }
@@ -234,7 +237,8 @@ mod tests {
         assert_eq!((history.received, history.slots.count()), (13, 4));
         let batches = history.take_batches().unwrap();
         let numbers: Vec<_> = batches.iter().map(|batch| (batch.number, batch.slots)).collect();
-        assert_eq!(numbers, [(2, Some(2)), (3, Some(4))]);
+        let known = |count| Some(SlotCount::Known(count));
+        assert_eq!(numbers, [(2, known(2)), (3, known(4))]);
         assert_eq!(batches[0].pruned, pruned);
     }
 

@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::journal::{JournalRecord, StoredBatch};
 use crate::planner::Slots;
-use crate::queue::Pruned;
+use crate::queue::{Pruned, SlotCount};
 
 /// The longest value of which a digest is kept.
 const SMALL: usize = 4 << 10;
@@ -60,7 +60,7 @@ struct Entry {
     weight: u64,
     requests: Vec<RequestId>,
     /// How many slots there were when it was planned, if it was.
-    slots: Option<usize>,
+    slots: Option<SlotCount>,
     /// What was not planned of it, as nobody wanted it.
     pruned: Pruned,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Replayed {
     pub commands: Vec<ClientCommand>,
     pub weight: u64,
     /// How many slots plans had.
-    pub slots: Option<usize>,
+    pub slots: Option<SlotCount>,
     /// Unwanted iterations, by their first name and step.
     pub skipped: Vec<(TensorId, u32)>,
 }
@@ -138,8 +138,8 @@ impl Log {
             return Err(format!("{} is no stream", message.name()));
         };
         let number = self.add(frames, shared_bytes(&commands), 0, requests(&commands));
-        if let Some(slots) = slots {
-            self.planned(number, slots);
+        if let Some(entry) = self.entry(number) {
+            entry.slots = slots;
         }
         self.pruned(number, pruned);
         Ok(())
@@ -161,9 +161,11 @@ impl Log {
     pub fn records(&self, session: u32, received: u64, slots: &Slots) -> Vec<JournalRecord> {
         let (mut all, mut shown) = (Vec::new(), None);
         for (number, entry) in (self.first..).zip(&self.entries) {
-            if entry.slots.is_some() && entry.slots != shown {
-                shown = entry.slots;
-                let slots = slots.of(entry.slots.unwrap_or_default());
+            if let Some(SlotCount::Known(count)) = entry.slots
+                && shown != Some(count)
+            {
+                shown = Some(count);
+                let slots = slots.of(count);
                 all.push(JournalRecord::Slots { session, from: number, slots });
             }
             let frames = entry.frames.clone();
@@ -215,7 +217,9 @@ impl Log {
     /// A batch is planned, by a session with so many slots at its beginning.
     pub fn planned(&mut self, number: u64, slots: usize) {
         if let Some(entry) = self.entry(number) {
-            entry.slots.get_or_insert(slots);
+            if !matches!(entry.slots, Some(SlotCount::Known(_))) {
+                entry.slots = Some(SlotCount::Known(slots));
+            }
         }
     }
 
@@ -359,7 +363,10 @@ mod tests {
         let all: Vec<Replayed> = std::iter::from_fn(|| log.replay()).map(Result::unwrap).collect();
         let counts: Vec<usize> = all.iter().map(|batch| batch.commands.len()).collect();
         assert_eq!(counts, [1, 2, 2], "the second is compared, the third is asked");
-        assert_eq!((all[0].slots, all[1].slots, all[0].weight), (Some(4), None, 0));
+        assert_eq!(
+            (all[0].slots, all[1].slots, all[0].weight),
+            (Some(SlotCount::Known(4)), None, 0)
+        );
         assert!(!log.is_replayed());
     }
 

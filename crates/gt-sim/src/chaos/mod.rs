@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use gt_client::ClientError;
 use gt_dispatcher::{Limits, LineageLimits, PeerId};
+use gt_ir::message::Message;
 
 use crate::chance::Chance;
 use crate::fabric::Hub;
@@ -235,6 +236,10 @@ impl Run<'_> {
             let mut world = self.world();
             world.planned.clear();
             world.start_worker("w7".into());
+            // Nobody frees memory for a lane whose client does nothing, so all wait for credit.
+            for (_, client) in self.programs.iter().flatten() {
+                world.send_from_client(*client, Message::Waiting);
+            }
             world.settle();
         }
         let open: Vec<(usize, u64)> = self
