@@ -121,7 +121,7 @@ impl Workers {
                 name,
                 machine,
                 endpoint,
-                fabric,
+                fabric: fabric.map(|fabric| *fabric),
                 rate,
                 is_exact,
                 arithmetic,

@@ -43,7 +43,7 @@ pub struct Hello {
     /// The address at which a worker receives pieces; empty if none is needed.
     pub endpoint: String,
     /// How a worker's engine reaches others, if it can.
-    pub fabric: Option<Fabric>,
+    pub fabric: Option<Box<Fabric>>,
     /// The estimated work ([`crate::Operation::work`]) that a worker's engine does in a second.
     pub rate: u64,
     /// Whether a worker's engine gives the same bits each time, however it is asked.

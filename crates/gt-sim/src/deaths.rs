@@ -47,7 +47,7 @@ impl Schedule {
             delays: Delays { least: 1, most: [1, 100, 5_000][chance.below(3) as usize] },
             lineage: 2048 << (2 * chance.below(4)),
             journal,
-            states: journal && seed % 3 == 0,
+            states: journal && seed.is_multiple_of(3),
             spills: chance.below(4) == 0,
             steps: 8 + chance.below(24) as usize,
             faults: Vec::new(),

@@ -361,5 +361,5 @@ impl World {
 
 fn hello(role: Role, name: String, fabric: Option<Fabric>) -> Message {
     // A small quantum, so that iterations are cut.
-    Message::Hello(Hello { rate: 1 << 16, fabric, ..Hello::new(role, name) })
+    Message::Hello(Hello { rate: 1 << 16, fabric: fabric.map(Box::new), ..Hello::new(role, name) })
 }

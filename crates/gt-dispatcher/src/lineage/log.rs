@@ -216,10 +216,10 @@ impl Log {
 
     /// A batch is planned, by a session with so many slots at its beginning.
     pub fn planned(&mut self, number: u64, slots: usize) {
-        if let Some(entry) = self.entry(number) {
-            if !matches!(entry.slots, Some(SlotCount::Known(_))) {
-                entry.slots = Some(SlotCount::Known(slots));
-            }
+        if let Some(entry) = self.entry(number)
+            && !matches!(entry.slots, Some(SlotCount::Known(_)))
+        {
+            entry.slots = Some(SlotCount::Known(slots));
         }
     }
 

@@ -20,7 +20,12 @@ use gt_ir::{
 
 pub fn hello(role: Role, name: String, fabric: Option<Fabric>) -> Message {
     let machine = "machine".to_string();
-    Message::Hello(Hello { machine, rate: u64::MAX, fabric, ..Hello::new(role, name) })
+    Message::Hello(Hello {
+        machine,
+        rate: u64::MAX,
+        fabric: fabric.map(Box::new),
+        ..Hello::new(role, name)
+    })
 }
 
 /// Builds a client's program as commands.

@@ -45,7 +45,7 @@ pub fn messages() -> Vec<Message> {
             name: "n".into(),
             machine: "m".into(),
             endpoint: "tcp://h:1".into(),
-            fabric: Some(fabric()),
+            fabric: Some(Box::new(fabric())),
             rate: 1 << 40,
             is_exact: true,
             arithmetic: "native 1".into(),

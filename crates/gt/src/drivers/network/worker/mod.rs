@@ -106,7 +106,7 @@ impl WorkerProcess {
         let peers = PeerLinks::bind(address, options.peer_host.as_deref(), key.as_ref())?;
         let hello = Hello {
             endpoint: peers.endpoint().to_string(),
-            fabric: options.fabric.clone(),
+            fabric: options.fabric.clone().map(Box::new),
             rate: options.rate,
             is_exact: options.is_exact,
             arithmetic: options.arithmetic.clone(),

@@ -100,7 +100,7 @@ impl WorkerState {
             );
         }
         let all = beginning(token, core.keep_records());
-        let journal = Journal::start(folder, |record| wire::encode(record), all, || {})?;
+        let journal = Journal::start(folder, wire::encode, all, || {})?;
         Ok(WorkerState { journal, token, later: VecDeque::new() })
     }
 
