@@ -54,6 +54,10 @@ chaos: ## Run simulated schedules with faults, from FIRST on, COUNT of them
 	cargo build $(CHECKED) --quiet -p gt-sim -p gt-python --example chaos
 	$${CARGO_TARGET_DIR:-target}/release/examples/chaos $(FIRST) $(COUNT) $$(nproc)
 
+ROUNDS ?= 50
+kills: build $(VENV)/.tests ## Train while workers and the server are killed, alone, in pairs and all at once, in ROUNDS made of SEED
+	$(BIN)/python tests/kills.py --rounds $(ROUNDS) --seed $(SEED)
+
 MOMENTS ?= 1000
 SEED ?= 0
 WORKERS ?= 2
@@ -195,6 +199,6 @@ clean: ## Remove what was built
 	cargo clean
 	rm -rf $(VENV)
 
-.PHONY: help build demo test soak repeat chaos chaos-processes torch-extension test-all coverage torch-coverage \
+.PHONY: help build demo test soak repeat chaos chaos-processes kills torch-extension test-all coverage torch-coverage \
 	torch-releases bench speed-guard wheel test-wheel build-report gpu-tools test-gpu gpu test-aarch64 \
 	install-aarch64 check-release lint site docs pictures fuzz fuzz-decoders check-targets clean

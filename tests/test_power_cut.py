@@ -26,11 +26,14 @@ class Cluster:
         self.told = ""
 
     def start(self) -> None:
-        self.processes = [start_server(self.address, self.state / "server")]
-        for number in range(self.workers):
-            folder = str(self.state / f"w{number}")
-            worker = start_worker(self.address, f"w{number}", "--state", folder)
-            self.processes.append(worker)
+        self.processes = [self.start_one(place) for place in range(1 + self.workers)]
+
+    def start_one(self, place: int) -> subprocess.Popen:
+        """Start the server, which has place 0, or a worker."""
+        if place == 0:
+            return start_server(self.address, self.state / "server")
+        name = f"w{place - 1}"
+        return start_worker(self.address, name, "--state", str(self.state / name))
 
     def wait_for_snapshot(self) -> None:
         """Wait until a worker has written values."""

@@ -166,9 +166,9 @@ class Training:
             assert time.monotonic() < until and self.process.poll() is None, self.errors
             time.sleep(0.005)
 
-    def end(self) -> str:
-        """Give the last line."""
-        assert self.process.wait(60) == 0, self.errors
+    def end(self, limit: float = 60) -> str:
+        """Give the last line, which comes within so many seconds."""
+        assert self.process.wait(limit) == 0, self.errors
         self._close()
         return self.lines[-1]
 
@@ -187,6 +187,6 @@ class Training:
 def undisturbed(code: str, workers: int, steps: int) -> str:
     with cluster(workers) as (address, _):
         training = Training(code, address, steps)
-        result = training.end()
+        result = training.end(60 + steps / 200)
         assert training.errors == []
         return result
