@@ -10,8 +10,8 @@ use bytes::Bytes;
 use crate::JournalError;
 use crate::segment::{self, Damage};
 
-/// The bytes after which a journal that begins anew is made durable in between.
-const SYNC: u64 = 64 << 20;
+/// The bytes after which a journal is made durable in between.
+pub(crate) const SYNC: u64 = 64 << 20;
 
 /// A folder with a journal, locked as long as this lives.
 pub struct Folder {
@@ -77,7 +77,8 @@ impl Folder {
             JournalError::Foreign { path, reason }
         })?;
         if read.damage.is_some() {
-            // It is kept for whoever wants to look at it.
+            // The last one is kept for whoever wants to look at it.
+            folder.remove_damaged();
             let _ = fs::hard_link(&file, path.join(format!("damaged-{last:08}")));
         }
         Ok((folder, Contents { records: read.records, damage: read.damage }))
@@ -85,6 +86,15 @@ impl Folder {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn remove_damaged(&self) {
+        let Ok(entries) = fs::read_dir(&self.path) else { return };
+        for entry in entries.flatten() {
+            if entry.file_name().to_str().is_some_and(|name| name.starts_with("damaged-")) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
     }
 
     /// Removes the journal, which says what is not so any more.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use crate::folder::Folder;
+use crate::folder::{Folder, SYNC};
 use crate::segment;
 
 /// The time between two groups: the disk is not asked more often.
@@ -213,12 +213,21 @@ impl<R> Work<R> {
             shared.encoded.fetch_add(1, Ordering::Relaxed);
             encode(record)
         };
+        let mut unsynced = 0;
         for (_, order) in group {
             match order {
                 Order::Append(record) => {
                     let Some(file) = &mut self.file else { continue };
                     let bytes = segment::write_record(&encode(&record), file)?;
                     self.shared.bytes.fetch_add(bytes, Ordering::Relaxed);
+                    unsynced += bytes;
+                    if unsynced > SYNC {
+                        // A slow disk gets on, and is not taken for one that hangs.
+                        file.flush()?;
+                        file.get_ref().sync_data()?;
+                        self.shared.encoded.fetch_add(1, Ordering::Relaxed);
+                        unsynced = 0;
+                    }
                 }
                 Order::Replace(records) => {
                     let frames = records.iter().map(encode);

@@ -307,6 +307,7 @@ impl Dispatcher {
         let Some(lineage) = &mut session.lineage else { return };
         let mut slots = awaited.slots;
         let arithmetics = slots.arithmetics();
+        hosts.iter().for_each(|host| slots.know(*host));
         for worker in missing {
             slots.remove(*worker, &hosts, |slot| lineage.keeper(slot));
         }

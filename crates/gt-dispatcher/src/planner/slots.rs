@@ -213,6 +213,13 @@ impl Slots {
         self.moves += 1;
     }
 
+    /// A worker is back, and computes so.
+    pub fn know(&mut self, host: Host) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.host == Some(host.worker)) {
+            slot.arithmetic = host.arithmetic;
+        }
+    }
+
     /// How a slot's worker computes, or the last one that it had.
     pub fn arithmetic(&self, slot: SlotId) -> u64 {
         self.slots.get(slot.0 as usize).map_or(0, |slot| slot.arithmetic)

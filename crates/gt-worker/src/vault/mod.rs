@@ -294,6 +294,10 @@ impl Vault {
     /// The server is gone: its sessions may be made again by another.
     pub fn renew(&mut self) {
         self.unclaimed = self.owners.keys().map(|owner| owner.session).collect();
+        // Copies that the server had are gone with it.
+        for kept in self.owners.values_mut() {
+            kept.copy = kept.copy.take().filter(|(keeper, ..)| keeper.is_some());
+        }
     }
 
     /// Whether a snapshot will not come: it is not wanted any more.
@@ -343,8 +347,13 @@ impl Vault {
             for value in dropped.iter().filter_map(|name| kept.values.remove(&name)) {
                 self.amounts.remove(&value);
             }
-            // Who was not given what is left has dropped all.
-            let has_it = |given: &[u64]| snapshot.is_some_and(|number| given.contains(&number));
+            // Who was not given what is left has dropped all. Of one that was given up, nobody knows what
+            // has arrived.
+            let has_it = |given: &[u64]| {
+                let is_given_up = |number: &u64| Some(*number) > snapshot && !is_wanted(*number);
+                snapshot.is_some_and(|number| given.contains(&number))
+                    && !given.iter().any(is_given_up)
+            };
             kept.copy = kept.copy.take().filter(|(_, _, given)| has_it(given));
             if let Some((_, known, given)) = &mut kept.copy {
                 *known = known.without(&dropped);

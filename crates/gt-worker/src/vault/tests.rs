@@ -62,6 +62,28 @@ fn a_copy_gets_what_is_new_and_has_all() {
 }
 
 #[test]
+fn copies_that_may_not_be_there_are_given_anew() {
+    let mut vault = Vault::default();
+    keep(&mut vault, OWNER, 1, names(&[1]), vec![kept(1)]);
+    let packed =
+        |vault: &mut Vault, number, to| vault.pack(OWNER, number, to).unwrap().values.len();
+    assert_eq!((packed(&mut vault, 1, None), packed(&mut vault, 1, None)), (1, 0));
+    // The server is another one.
+    vault.renew();
+    assert_eq!(packed(&mut vault, 1, None), 1);
+    let keeper = Some(WorkerId(9));
+    assert_eq!((packed(&mut vault, 1, keeper), packed(&mut vault, 1, keeper)), (1, 0));
+    vault.renew();
+    assert_eq!(packed(&mut vault, 1, keeper), 0, "the other worker has it still");
+    // A snapshot that is given up may not have arrived.
+    keep(&mut vault, OWNER, 2, names(&[1, 2]), vec![kept(2)]);
+    assert_eq!(packed(&mut vault, 2, keeper), 1);
+    vault.retain(OWNER.session, Some(1), 5);
+    keep(&mut vault, OWNER, 5, names(&[1, 2]), vec![kept(2)]);
+    assert_eq!(packed(&mut vault, 5, keeper), 2);
+}
+
+#[test]
 fn a_copy_with_a_gap_is_none() {
     let mut vault = Vault::default();
     let inventory = Some(inventory(names(&[1, 2])));

@@ -212,6 +212,7 @@ impl WorkerProcess {
     /// Sends what has waited for the disk that the state is on.
     fn keep_state(&mut self) -> Result<(), NetError> {
         let Some(state) = &mut self.state else { return Ok(()) };
+        state.write(self.token, &mut *self.core);
         let ready = state.keep(&mut *self.core);
         ready.into_iter().try_for_each(|out| self.send_out(out))
     }
