@@ -117,7 +117,8 @@ print("hash", hashlib.sha256(b"".join(value.numpy().tobytes() for value in state
 def start_worker(address: str, name: str, *options: str) -> subprocess.Popen:
     command = [sys.executable, "-m", "gt.worker", "--address", address, "--id", name, *options]
     worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert worker.stdout.readline().startswith("gt worker")
+    line = worker.stdout.readline()
+    assert line.startswith("gt worker"), (line, worker.stderr.read())
     return worker
 
 
