@@ -103,14 +103,18 @@ impl Dispatcher {
                 let kind = LineKind::WorkerRecv;
                 let details = format_args!("connected");
                 self.observability.write(now, kind, &welcome.name, "Link", 0, details);
-                self.add_slots(now, WorkerId(welcome.session));
             }
             Role::Watcher => {
                 let peers = peers!(self);
                 self.observability.add_watcher(now, &mut self.outbox, peer, peers);
             }
         }
+        let worker = (role == Role::Worker).then_some(WorkerId(welcome.session));
+        // It is the first that a peer reads.
         self.outbox.push(peer, Message::Welcome(welcome));
+        if let Some(worker) = worker {
+            self.add_slots(now, worker);
+        }
         if role != Role::Watcher && self.observability.is_on() {
             self.observability.observe(now, &mut self.outbox, peer, true);
         }
