@@ -29,8 +29,8 @@ pub(crate) struct WorkerState {
     rate: u64,
     /// Whether its engine gives the same bits each time.
     pub is_exact: bool,
-    /// What its results depend on beside their commands.
-    pub arithmetic: String,
+    /// What its results depend on beside their commands: see [`Workers::arithmetic`].
+    arithmetic: u64,
     /// The weight of the commands that it has not reported done.
     pub in_flight: u64,
     /// Since when it has had commands in flight.
@@ -66,9 +66,7 @@ impl WorkerState {
 
     /// Its id and number.
     pub fn host(&self) -> Host {
-        let mut hasher = FxHasher::default();
-        self.arithmetic.hash(&mut hasher);
-        Host { worker: self.id, number: self.number, arithmetic: hasher.finish() }
+        Host { worker: self.id, number: self.number, arithmetic: self.arithmetic }
     }
 }
 
@@ -89,7 +87,15 @@ impl Workers {
     /// free number, or else the first free one.
     pub fn add(&mut self, peer: PeerId, hello: Hello) -> &WorkerState {
         let Hello {
-            mut name, machine, endpoint, fabric, rate, is_exact, arithmetic, resume, ..
+            mut name,
+            machine,
+            endpoint,
+            fabric,
+            rate,
+            is_exact,
+            arithmetic: said,
+            resume,
+            ..
         } = hello;
         let token = resume.as_ref().map_or(0, |resume| resume.token);
         let known = resume.as_ref().and_then(|resume| self.expected_id(resume));
@@ -109,6 +115,10 @@ impl Workers {
         let own = back.map(|(_, worker)| worker.number).or_else(|| name.parse().ok());
         let own = own.filter(free).or_else(|| (0..).find(free));
         let number = own.expect("there are fewer than 2^32 workers");
+        let mut hasher = FxHasher::default();
+        said.hash(&mut hasher);
+        let arithmetic = hasher.finish();
+        self.arithmetics.insert(arithmetic, said);
         self.ids.insert(peer, id);
         let place = self.workers.partition_point(|worker| worker.id < id);
         self.workers.insert(
@@ -131,9 +141,7 @@ impl Workers {
                 sessions: 0,
             },
         );
-        let worker = &self.workers[place];
-        self.arithmetics.insert(worker.host().arithmetic, worker.arithmetic.clone());
-        worker
+        &self.workers[place]
     }
 
     /// What the results of workers of this arithmetic depend on.

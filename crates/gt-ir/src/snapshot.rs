@@ -46,6 +46,13 @@ pub struct SavedValue {
 
 record!(struct SavedValue { tensor, line, result });
 
+impl SavedValue {
+    /// The bytes of the value.
+    pub fn bytes(&self) -> u64 {
+        self.result.as_ref().map_or(0, |content| content.meta().bytes() as u64)
+    }
+}
+
 /// Values of a slot's snapshot that the receiver does not have.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Backup {

@@ -78,7 +78,7 @@ impl Folder {
         })?;
         if read.damage.is_some() {
             // The last one is kept for whoever wants to look at it.
-            folder.remove_damaged();
+            folder.remove(|name| name.starts_with("damaged-"));
             let _ = fs::hard_link(&file, path.join(format!("damaged-{last:08}")));
         }
         Ok((folder, Contents { records: read.records, damage: read.damage }))
@@ -88,21 +88,16 @@ impl Folder {
         &self.path
     }
 
-    fn remove_damaged(&self) {
-        let Ok(entries) = fs::read_dir(&self.path) else { return };
-        for entry in entries.flatten() {
-            if entry.file_name().to_str().is_some_and(|name| name.starts_with("damaged-")) {
-                let _ = fs::remove_file(entry.path());
-            }
-        }
-    }
-
     /// Removes the journal, which says what is not so any more.
     pub fn clear(&self) {
-        // Where even this fails, there is nothing to be done.
+        self.remove(|name| number_of(name).is_some());
+    }
+
+    /// Removes the files of some names. Where even this fails, there is nothing to be done.
+    fn remove(&self, is_one: impl Fn(&str) -> bool) {
         let Ok(entries) = fs::read_dir(&self.path) else { return };
         for entry in entries.flatten() {
-            if entry.file_name().to_str().and_then(number_of).is_some() {
+            if entry.file_name().to_str().is_some_and(&is_one) {
                 let _ = fs::remove_file(entry.path());
             }
         }

@@ -25,7 +25,7 @@ pub enum JournalError {
     File { action: &'static str, path: String, error: std::io::Error },
     #[error("the folder '{path}' is in use by another gt process ({process})")]
     InUse { path: String, process: String },
-    #[error("'{path}' is no journal of gt, or another one: {reason}")]
+    #[error("'{path}' is no journal of gt that can be used here: {reason}")]
     Foreign { path: String, reason: String },
 }
 

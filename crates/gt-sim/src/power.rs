@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::mem::take;
 
 use gt_dispatcher::PeerId;
-use gt_ir::message::Message;
 use gt_ir::wire;
 use gt_worker::{Out, SnapshotRecord};
 
@@ -47,14 +46,7 @@ impl World {
         folder.records.extend(worker.take_records());
         let mut ready = Vec::new();
         for out in out {
-            let is_snapshot = match &out {
-                Out::Backup(..) => true,
-                Out::Dispatcher(message) => {
-                    matches!(message, Message::Backup(_) | Message::Backed { .. })
-                }
-                _ => false,
-            };
-            match is_snapshot {
+            match out.is_of_snapshot() {
                 true => folder.later.push_back((folder.records.len(), out)),
                 false => ready.push(out),
             }

@@ -22,6 +22,28 @@ pub enum Out {
 }
 
 impl Out {
+    /// Whether it tells others of a snapshot.
+    pub fn is_of_snapshot(&self) -> bool {
+        match self {
+            Out::Backup(..) => true,
+            Out::Dispatcher(message) => {
+                matches!(message, Message::Backup(_) | Message::Backed { .. })
+            }
+            Out::Worker(..) | Out::Files(_) => false,
+        }
+    }
+
+    /// Whether it tells others that a snapshot is complete.
+    pub fn completes_snapshot(&self) -> bool {
+        match self {
+            Out::Backup(_, backup) | Out::Dispatcher(Message::Backup(backup)) => {
+                backup.inventory.is_some()
+            }
+            Out::Dispatcher(Message::Backed { result, .. }) => result.is_ok(),
+            _ => false,
+        }
+    }
+
     /// Values of a snapshot, for a worker or else for the dispatcher.
     pub(crate) fn backup(to: Option<WorkerId>, backup: Backup) -> Out {
         let backup = Box::new(backup);

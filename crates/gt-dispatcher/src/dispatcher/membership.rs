@@ -109,10 +109,10 @@ impl Dispatcher {
                 self.observability.add_watcher(now, &mut self.outbox, peer, peers);
             }
         }
-        let worker = (role == Role::Worker).then_some(WorkerId(welcome.session));
+        let worker = WorkerId(welcome.session);
         // It is the first that a peer reads.
         self.outbox.push(peer, Message::Welcome(welcome));
-        if let Some(worker) = worker {
+        if role == Role::Worker {
             self.add_slots(now, worker);
         }
         if role != Role::Watcher && self.observability.is_on() {

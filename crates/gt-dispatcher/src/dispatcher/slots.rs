@@ -109,11 +109,12 @@ impl Dispatcher {
             let Some(host) = slots.host(slot).and_then(|host| self.workers.by_id(host)) else {
                 continue;
             };
-            let (number, old) =
-                (slots.number(slot).unwrap_or(slot.0), self.workers.arithmetic(*old));
+            let number = slots.number(slot).unwrap_or(slot.0);
+            let [new, old] =
+                [slots.arithmetic(slot), *old].map(|number| self.workers.arithmetic(number));
             let text = format!(
-                "slot {number} is on the worker '{}' now, which computes with {}, not {old}: results may differ in their last bits",
-                host.name, host.arithmetic
+                "slot {number} is on the worker '{}' now, which computes with {new}, not {old}: results may differ in their last bits",
+                host.name
             );
             self.outbox.push(peer, Message::Notice { text });
         }

@@ -74,9 +74,9 @@ impl KeptValues {
     pub fn add(&mut self, values: Vec<SavedValue>) {
         for value in values {
             self.names.insert(value.tensor);
-            self.bytes += bytes_of(&value);
+            self.bytes += value.bytes();
             if let Some(before) = self.values.insert(value.tensor.0, Arc::new(value)) {
-                self.bytes -= bytes_of(&before);
+                self.bytes -= before.bytes();
             }
         }
     }
@@ -89,7 +89,7 @@ impl KeptValues {
         let Inventory { names, runs } = inventory;
         for name in self.names.without(&names).iter() {
             if let Some(value) = self.values.remove(name.0) {
-                self.bytes -= bytes_of(&value);
+                self.bytes -= value.bytes();
             }
         }
         if !names.without(&self.names).is_empty() {
@@ -110,10 +110,6 @@ impl KeptValues {
         let inventory = Inventory { names: self.names.clone(), runs: self.runs.clone() };
         Backup { owner, snapshot, sender: None, values, inventory: Some(inventory) }
     }
-}
-
-fn bytes_of(value: &SavedValue) -> u64 {
-    value.result.as_ref().map_or(0, |content| content.meta().bytes() as u64)
 }
 
 impl Copy {

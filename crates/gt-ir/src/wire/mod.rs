@@ -9,14 +9,14 @@
 //! - [`sink`]: where fields are written, or counted; [`source`]: where they are read.
 //! - [`fields`]: primitive types and containers; [`values`]: shapes, numbers and tensors' data.
 
-use bytes::Bytes;
-
 mod fields;
 mod sink;
 mod source;
 mod values;
 
 pub use values::Made;
+
+use bytes::Bytes;
 
 pub use sink::{Frames, Length, Sink};
 pub use source::Source;

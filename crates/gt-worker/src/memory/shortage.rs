@@ -158,9 +158,6 @@ impl<E: Engine> Worker<E> {
         let has_rested = std::mem::take(&mut self.shortages.has_rested);
         for mut shortage in std::mem::take(&mut self.shortages.lanes) {
             let lane = shortage.lane;
-            // Tensors that it reads may have been moved away for others.
-            shortage.need.back = self.elsewhere(lane, &shortage.pinned);
-            let need = shortage.need;
             if self.is_moot(lane) {
                 self.end_wait(lane, None, out);
                 continue;
@@ -169,6 +166,9 @@ impl<E: Engine> Worker<E> {
                 self.shortages.lanes.push(shortage);
                 continue;
             }
+            // Tensors that it reads may have been moved away for others.
+            shortage.need.back = self.elsewhere(lane, &shortage.pinned);
+            let need = shortage.need;
             let mut passed = self.passed(lane, need);
             let is_vain =
                 |passed: &Passed| shortage.has_all && !self.may_free(lane, &passed.holder);

@@ -7,7 +7,7 @@ use gt_ir::snapshot::{Inventory, Unkept};
 use gt_ir::{TensorId, WorkerId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::values::{Value, bytes_of};
+use super::values::Value;
 
 /// What is kept of a slot.
 #[derive(Default)]
@@ -34,18 +34,23 @@ pub(super) struct Contents {
 impl Kept {
     /// Adds a value; returns the one before.
     pub fn add(&mut self, value: Value) -> Option<Value> {
-        let (name, bytes) = (value.saved.tensor, bytes_of(&value.saved));
+        let (name, bytes) = (value.saved.tensor, value.saved.bytes());
         self.outdated.remove(&name);
         let before = self.values.insert(name, value);
         match &before {
             Some(before) => {
                 let having =
                     self.snapshots.values_mut().filter(|it| it.inventory.names.contains(name));
-                having.for_each(|it| it.bytes = it.bytes - bytes_of(&before.saved) + bytes);
+                having.for_each(|it| it.bytes = it.bytes - before.saved.bytes() + bytes);
             }
             None => self.loose.insert(name),
         }
         before
+    }
+
+    /// Takes the values of these tensors out.
+    pub fn remove(&mut self, names: &Names) -> impl Iterator<Item = Value> {
+        names.iter().filter_map(|name| self.values.remove(&name))
     }
 
     /// Completes a snapshot, of which all values are here. Only what differs from the one before is
@@ -57,7 +62,7 @@ impl Kept {
         let nothing = Contents::default();
         let before = self.snapshots.values().next_back().unwrap_or(&nothing);
         let (names, known) = (&inventory.names, &before.inventory.names);
-        let bytes = |name: TensorId| self.values.get(&name).map(|value| bytes_of(&value.saved));
+        let bytes = |name: TensorId| self.values.get(&name).map(|value| value.saved.bytes());
         let gone: u64 = known.without(names).iter().filter_map(bytes).sum();
         let fresh: Option<u64> = names.without(known).iter().map(bytes).sum();
         let bytes = before.bytes - gone + fresh.ok_or(Unkept::Incomplete)?;

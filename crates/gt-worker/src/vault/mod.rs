@@ -26,11 +26,11 @@ use gt_ir::{Content, TensorData, TensorId, WorkerId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use kept::{Contents, Kept};
-use part::{MESSAGE, Part, VALUES, divide};
+use part::{Part, divide};
 pub use records::SnapshotRecord;
 pub(crate) use turn::Keeping;
 pub(crate) use values::{Amounts, Medium};
-use values::{Value, ValuePlace, bytes_of};
+use values::{Value, ValuePlace};
 
 /// How many ended sessions are remembered, and how many snapshots that gave way.
 const REMEMBERED: usize = 1 << 10;
@@ -181,7 +181,7 @@ impl Vault {
     pub fn give_way(&mut self, medium: Medium, bytes: u64, pinned: &[u32]) -> Vec<(Owner, u64)> {
         let size = |kept: &Kept| {
             let there = kept.values.values().filter(|value| medium.has(value.place));
-            there.map(|value| bytes_of(&value.saved)).sum::<u64>()
+            there.map(|value| value.saved.bytes()).sum::<u64>()
         };
         let is_pinned =
             |session: u32| pinned.contains(&session) || self.unclaimed.contains(&session);
@@ -212,11 +212,11 @@ impl Vault {
         }
         for (owner, kept) in &mut self.owners {
             let is_free = |value: &&Value| {
-                value.place == ValuePlace::Memory && bytes_of(&value.saved) >= least.max(1)
+                value.place == ValuePlace::Memory && value.saved.bytes() >= least.max(1)
             };
             let free = kept.values.values().filter(is_free);
             let mut largest: Vec<(u64, TensorId)> =
-                free.map(|value| (bytes_of(&value.saved), value.saved.tensor)).collect();
+                free.map(|value| (value.saved.bytes(), value.saved.tensor)).collect();
             largest.sort_unstable_by_key(|(bytes, tensor)| (Reverse(*bytes), *tensor));
             for (size, tensor) in largest {
                 if moved >= bytes {
@@ -267,7 +267,7 @@ impl Vault {
         {
             return None;
         }
-        let size: u64 = values.iter().map(bytes_of).sum();
+        let size: u64 = values.iter().map(SavedValue::bytes).sum();
         if size > room {
             let reason = "the worker that was to keep a copy has no memory left for it";
             return Some(Err(Unkept::Refused(reason.into())));
@@ -344,9 +344,7 @@ impl Vault {
             for contents in kept.snapshots.values() {
                 dropped = dropped.without(&contents.inventory.names);
             }
-            for value in dropped.iter().filter_map(|name| kept.values.remove(&name)) {
-                self.amounts.remove(&value);
-            }
+            kept.remove(&dropped).for_each(|value| self.amounts.remove(&value));
             // Who was not given what is left has dropped all. Of one that was given up, nobody knows what
             // has arrived.
             let has_it = |given: &[u64]| {

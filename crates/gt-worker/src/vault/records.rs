@@ -3,8 +3,9 @@
 use gt_ir::record;
 use gt_ir::snapshot::{Inventory, Owner, SavedValue};
 
+use super::Vault;
+use super::part::parts;
 use super::values::{Value, ValuePlace};
-use super::{MESSAGE, VALUES, Vault, bytes_of};
 
 /// A change of the snapshots that a worker keeps.
 #[derive(Clone, PartialEq, Debug)]
@@ -32,16 +33,9 @@ impl Vault {
         for (&owner, kept) in &self.owners {
             let mut names: Vec<_> = kept.values.keys().copied().collect();
             names.sort_unstable();
-            let (mut values, mut bytes) = (Vec::new(), 0);
-            for value in names.iter().filter_map(|name| kept.values.get(name)) {
-                values.push(value.saved.clone());
-                bytes += bytes_of(&value.saved);
-                if values.len() == VALUES || bytes > MESSAGE as u64 {
-                    all.push(SnapshotRecord::Values { owner, values: std::mem::take(&mut values) });
-                    bytes = 0;
-                }
-            }
-            all.push(SnapshotRecord::Values { owner, values });
+            let values = names.iter().filter_map(|name| kept.values.get(name));
+            let parts = parts(values.map(|value| value.saved.clone())).into_iter();
+            all.extend(parts.map(|part| SnapshotRecord::Values { owner, values: part.values }));
             all.extend(kept.snapshots.iter().map(|(number, contents)| {
                 let inventory = contents.inventory.clone();
                 SnapshotRecord::Complete { owner, snapshot: *number, inventory }
@@ -96,11 +90,8 @@ impl Vault {
     /// Drops the values of a slot that are in no snapshot.
     fn drop_loose(&mut self, owner: Owner) {
         let Some(kept) = self.owners.get_mut(&owner) else { return };
-        for name in std::mem::take(&mut kept.loose).iter() {
-            if let Some(value) = kept.values.remove(&name) {
-                self.amounts.remove(&value);
-            }
-        }
+        let loose = std::mem::take(&mut kept.loose);
+        kept.remove(&loose).for_each(|value| self.amounts.remove(&value));
         if kept.snapshots.is_empty() {
             self.owners.remove(&owner);
         }

@@ -9,7 +9,7 @@ use gt_ir::snapshot::{Inventory, Owner, SavedValue, Snapshot, Unkept};
 
 use super::part::{MESSAGE, VALUES};
 use super::saved;
-use super::values::{Value, ValuePlace, bytes_of};
+use super::values::{Value, ValuePlace};
 use crate::engine::{Engine, EngineError};
 use crate::store::{Place, Stored};
 use crate::turn::Turn;
@@ -67,7 +67,7 @@ impl<E: Engine> Turn<'_, E> {
                 && let Some(name) = keeping.missing.pop()
             {
                 let value = self.value_to_keep(name, fresh).map_err(Unkept::Refused)?;
-                fresh += if value.place == ValuePlace::Mapped { 0 } else { bytes_of(&value.saved) };
+                fresh += if value.place == ValuePlace::Mapped { 0 } else { value.saved.bytes() };
                 values.push(value);
             }
             self.vault.add(owner, values);

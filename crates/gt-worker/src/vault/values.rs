@@ -78,11 +78,11 @@ impl Amounts {
     }
 
     pub(super) fn add(&mut self, value: &Value) {
-        self.of(value).for_each(|amount| *amount += bytes_of(&value.saved));
+        self.of(value).for_each(|amount| *amount += value.saved.bytes());
     }
 
     pub(super) fn remove(&mut self, value: &Value) {
-        self.of(value).for_each(|amount| *amount -= bytes_of(&value.saved));
+        self.of(value).for_each(|amount| *amount -= value.saved.bytes());
     }
 }
 
@@ -90,13 +90,5 @@ impl Value {
     /// One that is in memory.
     pub fn new(saved: SavedValue) -> Value {
         Value { saved, place: ValuePlace::Memory }
-    }
-}
-
-/// The bytes of a value.
-pub(super) fn bytes_of(value: &SavedValue) -> u64 {
-    match &value.result {
-        Ok(content) => content.meta().bytes() as u64,
-        Err(_) => 0,
     }
 }

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use gt_ir::message::{PROTOCOL_VERSION, schema};
-use gt_journal::{Folder, Writer, has_journal};
-use gt_net::NetError;
+use gt_ir::wire::{self, DecodeError, Record};
+use gt_journal::{Contents, Folder, JournalError, Writer, has_journal};
+use gt_net::{NetError, private};
 
 /// A journal begins anew when it is longer than at its beginning by this factor and bytes.
 const FACTOR: u64 = 2;
@@ -72,6 +73,39 @@ pub(super) fn start_error(error: impl std::fmt::Display) -> NetError {
 /// What the records of this version mean: a journal of another one is refused.
 pub(super) fn meaning() -> u64 {
     schema() ^ u64::from(PROTOCOL_VERSION).rotate_right(16)
+}
+
+/// Opens the journal in a private folder, and reads its records.
+///
+/// # Errors
+/// The folder cannot be used, or a record not be read.
+pub(super) fn open<R: Record>(
+    path: &Path,
+    open: impl FnOnce() -> Result<(Folder, Contents), JournalError>,
+) -> Result<(Folder, Vec<R>), NetError> {
+    private::folder(path)?;
+    let (folder, contents) = open().map_err(start_error)?;
+    let count = contents.records.len();
+    let mut records = Vec::with_capacity(count);
+    for (index, frames) in contents.records.iter().enumerate() {
+        let unreadable = |error: DecodeError| {
+            start_error(format!(
+                "record {index} of {count} of the journal in '{}' cannot be read ({error})\n  hint: start the version of gt that wrote it, or give another folder",
+                path.display()
+            ))
+        };
+        records.push(wire::decode(frames).map_err(unreadable)?);
+    }
+    if let Some(damage) = contents.damage {
+        tracing::warn!(
+            "the journal in '{}' ends early: {} at byte {}; the {count} records before it are used, {} bytes are lost",
+            path.display(),
+            damage.reason,
+            damage.at,
+            damage.lost
+        );
+    }
+    Ok((folder, records))
 }
 
 impl<R: Send + 'static> Journal<R> {

@@ -18,7 +18,7 @@ use gt_net::server::LinkId;
 use gt_net::wake::Wake;
 
 use super::peers::Peers;
-use crate::drivers::network::journal::{Health, Journal, meaning, start_error};
+use crate::drivers::network::journal::{self, Health, Journal, meaning, start_error};
 
 /// The journal of a running server.
 pub(super) struct ServerJournal {
@@ -68,30 +68,9 @@ pub(super) fn key(folder: &Path) -> Result<Key, NetError> {
 /// # Errors
 /// The folder cannot be used, or the journal not be read.
 pub(super) fn open(path: &Path) -> Result<(Folder, History), NetError> {
-    private::folder(path)?;
-    let (folder, contents) = Folder::open(path, meaning()).map_err(start_error)?;
+    let (folder, records) = journal::open(path, || Folder::open(path, meaning()))?;
     let mut history = History::default();
-    let count = contents.records.len();
-    for (index, frames) in contents.records.iter().enumerate() {
-        match JournalRecord::decode(frames) {
-            Ok(record) => history.add(record),
-            Err(error) => {
-                return Err(start_error(format!(
-                    "record {index} of {count} of the journal in '{}' cannot be read ({error})\n  hint: start the version of gt that wrote it, or give another folder",
-                    path.display()
-                )));
-            }
-        }
-    }
-    if let Some(damage) = contents.damage {
-        tracing::warn!(
-            "the journal in '{}' ends early: {} at byte {}; the {count} records before it are used, {} bytes are lost",
-            path.display(),
-            damage.reason,
-            damage.at,
-            damage.lost
-        );
-    }
+    records.into_iter().for_each(|record| history.add(record));
     Ok((folder, history))
 }
 

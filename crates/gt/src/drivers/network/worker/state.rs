@@ -7,14 +7,13 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use gt_ir::message::Message;
 use gt_ir::{record, wire};
 use gt_journal::Folder;
-use gt_net::{NetError, private};
+use gt_net::NetError;
 use gt_store::mapped;
 use gt_worker::{Out, SnapshotRecord, Work};
 
-use crate::drivers::network::journal::{Health, Journal, meaning, start_error};
+use crate::drivers::network::journal::{self, Health, Journal, meaning};
 
 /// The journal of a worker is not that of a server.
 const OF_WORKERS: u64 = 0x776f_726b_6572_0000;
@@ -40,31 +39,15 @@ pub(super) struct Stored {
 /// # Errors
 /// It cannot be used, another process uses it, or what is in it is of another version.
 pub(super) fn open(path: &Path) -> Result<Stored, NetError> {
-    private::folder(path)?;
     // It is replaced before anything else is written, so what is mapped does not change.
-    let opened = Folder::open_with(path, meaning() ^ OF_WORKERS, |file| mapped::map(file));
-    let (folder, contents) = opened.map_err(start_error)?;
+    let open = || Folder::open_with(path, meaning() ^ OF_WORKERS, |file| mapped::map(file));
+    let (folder, all) = journal::open(path, open)?;
     let (mut token, mut records) = (None, Vec::new());
-    for frames in &contents.records {
-        match wire::decode(frames) {
-            Ok(StateRecord::Token(last)) => token = Some(last),
-            Ok(StateRecord::Snapshot(record)) => records.push(record),
-            Err(error) => {
-                return Err(start_error(format!(
-                    "the state in '{}' cannot be read ({error})\n  hint: start the version of gt that wrote it, or give another folder",
-                    path.display()
-                )));
-            }
+    for record in all {
+        match record {
+            StateRecord::Token(last) => token = Some(last),
+            StateRecord::Snapshot(record) => records.push(record),
         }
-    }
-    if let Some(damage) = contents.damage {
-        tracing::warn!(
-            "the state in '{}' ends early: {} at byte {}; {} bytes are lost, and what was complete before is used",
-            path.display(),
-            damage.reason,
-            damage.at,
-            damage.lost
-        );
     }
     Ok(Stored { folder, token, records })
 }
@@ -122,11 +105,13 @@ impl WorkerState {
     /// Lets a message wait until all that was written before it is durable, if it tells others of a
     /// snapshot. Returns it if it may be sent now.
     pub fn defer(&mut self, out: Out) -> Option<Out> {
-        if !is_of_snapshot(&out) || self.journal.failure().is_some() {
+        if !out.is_of_snapshot() || self.journal.failure().is_some() {
             return Some(out);
         }
         let position = self.journal.writer.given();
-        if self.later.is_empty() && (!is_last(&out) || position <= self.journal.writer.durable()) {
+        if self.later.is_empty()
+            && (!out.completes_snapshot() || position <= self.journal.writer.durable())
+        {
             return Some(out);
         }
         self.later.push_back((position, out));
@@ -168,25 +153,4 @@ impl WorkerState {
 fn beginning(token: u128, records: Vec<SnapshotRecord>) -> Vec<StateRecord> {
     let records = records.into_iter().map(StateRecord::Snapshot);
     std::iter::once(StateRecord::Token(token)).chain(records).collect()
-}
-
-fn is_of_snapshot(out: &Out) -> bool {
-    let message =
-        |message: &Message| matches!(message, Message::Backup(_) | Message::Backed { .. });
-    match out {
-        Out::Backup(..) => true,
-        Out::Dispatcher(told) => message(told),
-        _ => false,
-    }
-}
-
-/// Whether a message says that a snapshot is complete.
-fn is_last(out: &Out) -> bool {
-    match out {
-        Out::Backup(_, backup) | Out::Dispatcher(Message::Backup(backup)) => {
-            backup.inventory.is_some()
-        }
-        Out::Dispatcher(Message::Backed { result, .. }) => result.is_ok(),
-        _ => false,
-    }
 }
