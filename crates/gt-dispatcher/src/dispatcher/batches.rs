@@ -246,13 +246,15 @@ impl Dispatcher {
                     let times = (since, begin);
                     self.observability.emit_batch(now, session, weight, times, peers!(self));
                 }
-                self.has_planned(peer, number, before);
+                let has_lineage = self.has_planned(peer, number, before);
                 let after = self.sessions.get(peer).map(|session| session.catalogue.slots.terms());
                 if after.is_some_and(|after| after != terms) {
                     self.terms_changed(peer);
                 }
                 self.deliver(now, peer, weight, Some(number));
-                self.take_snapshot_if_due(now, peer);
+                if has_lineage {
+                    self.take_snapshot_if_due(now, peer);
+                }
             }
             Err(reason) => {
                 // The batch is dropped, and the session ends.

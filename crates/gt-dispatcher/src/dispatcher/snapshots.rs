@@ -54,12 +54,14 @@ impl Dispatcher {
         }
     }
 
-    /// A batch of a session is planned, perhaps in part, with so many slots at its beginning.
-    pub(super) fn has_planned(&mut self, peer: PeerId, batch: u64, slots: usize) {
-        let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Some(lineage) = &mut session.lineage else { return };
+    /// A batch of a session is planned, perhaps in part, with so many slots at its beginning. Returns
+    /// whether the session has a lineage.
+    pub(super) fn has_planned(&mut self, peer: PeerId, batch: u64, slots: usize) -> bool {
+        let Some(session) = self.sessions.get_mut(peer) else { return false };
+        let Some(lineage) = &mut session.lineage else { return false };
         let queued = session.queue.front().map(|next| next.batch);
         lineage.planned(batch, queued, slots);
+        true
     }
 
     /// Takes a snapshot of a session at this point of its stream, if it is at the end of a batch.
