@@ -303,25 +303,34 @@ def test_garbage_and_other_protocols_disturb_nobody(served):
 
 
 def test_ctrl_c_interrupts_a_fetch_over_the_network(served):
+    address, (_, *workers) = served
     code = (
-        "x = gt.randn(1500, 1500)\n"
-        "for _ in range(60): x = (x @ x) * 1e-3\n"
-        "print('ready', flush=True)\n"
-        "try: x.sum().item()\n"
+        "x = gt.randn(100, 100)\n"
+        "print(f'ready {x.isfinite().all().item()}', flush=True)\n"
+        "try: input(); (x @ x).sum().item()\n"
         "except KeyboardInterrupt: print('interrupted', flush=True)\n"
     )
     process = subprocess.Popen(
-        [sys.executable, "-c", HEED_CTRL_C + CLIENT + code, served[0]],
+        [sys.executable, "-c", HEED_CTRL_C + CLIENT + code, address],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
-    start = time.monotonic()
-    assert process.stdout.readline() == "interrupted\n"
-    assert time.monotonic() - start < 5
-    process.communicate(timeout=30)
+    with process:
+        assert process.stdout.readline() == "ready True\n"
+        for worker in workers:
+            worker.send_signal(signal.SIGSTOP)
+        try:
+            process.stdin.write("fetch\n")
+            process.stdin.flush()
+            time.sleep(0.3)
+            process.send_signal(signal.SIGINT)
+            start = time.monotonic()
+            assert process.stdout.readline() == "interrupted\n"
+            assert time.monotonic() - start < 5
+        finally:
+            for worker in workers:
+                worker.send_signal(signal.SIGCONT)
 
 
 def test_ipc(tmp_path):
