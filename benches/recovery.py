@@ -278,7 +278,7 @@ def main() -> None:
         "-p",
         "gt-journal",
         "--example",
-        "throughput",
+        "append",
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     print(done.stdout.strip(), flush=True)

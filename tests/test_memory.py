@@ -109,6 +109,31 @@ def test_a_loop_fits_into_a_quota_whatever_its_length(tmp_path, kind):
             assert client(address, asked) == "True\n", turns
 
 
+def test_many_small_tensors_count_for_a_quota(tmp_path):
+    """A record of each is kept here and there: also where they are views, without memory of their own."""
+    options = policy(tmp_path, "default: {memory: 10MB}\n")
+    code = """
+base = gt.arange(1000.0)
+all = []
+try:
+    for i in range(30_000):
+        all.append({made})
+        if i % 500 == 0:
+            all[-1].sum().item()
+    all[-1].sum().item()
+except gt.WorkerError as error:
+    print(len(all) > 24_000, error)
+del all
+print((base + 1).sum().item())
+"""
+    with cluster(1, *options) as (address, _):
+        for made in ("gt.ones(1)", "base[:500]", "gt.ones(0)"):
+            said = client(address, code.replace("{made}", made))
+            assert said.startswith("True "), said
+            assert "MB of it for the records of tensors, which are many" in said, said
+            assert said.endswith("\n500500.0\n"), said
+
+
 def test_what_a_program_frees_late_makes_room(tmp_path):
     options = policy(tmp_path, "default: {memory: 100MB}\n")
     code = """

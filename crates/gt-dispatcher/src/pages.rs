@@ -125,17 +125,19 @@ pub struct Pages<T> {
     /// The group in which a number was new last, and its number. Its pages may be empty: where tensors
     /// come and go, so would they.
     newest: (u64, Arc<Group<T>>),
+    count: usize,
 }
 
 impl<T> Default for Pages<T> {
     fn default() -> Pages<T> {
-        Pages { groups: FxHashMap::default(), newest: Default::default() }
+        Pages { groups: FxHashMap::default(), newest: Default::default(), count: 0 }
     }
 }
 
 impl<T> Clone for Pages<T> {
     fn clone(&self) -> Pages<T> {
-        Pages { groups: self.groups.clone(), newest: self.newest.clone() }
+        let Pages { groups, newest, count } = self;
+        Pages { groups: groups.clone(), newest: newest.clone(), count: *count }
     }
 }
 
@@ -180,6 +182,11 @@ impl<T: Clone> Pages<T> {
         }
     }
 
+    /// How many values there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
     #[inline]
     pub fn get(&self, number: u64) -> Option<&T> {
         let (group, page, place) = places(number);
@@ -203,11 +210,14 @@ impl<T: Clone> Pages<T> {
         }
         let pages = self.group_mut(group).expect("there is one now");
         if let Some(page) = pages.get_mut(page) {
-            return Arc::make_mut(page).insert(place, value);
+            let before = Arc::make_mut(page).insert(place, value);
+            self.count += usize::from(before.is_none());
+            return before;
         }
         let mut values = Page::default();
         values.insert(place, value);
         pages.insert(page, Arc::new(values));
+        self.count += 1;
         None
     }
 
@@ -218,7 +228,9 @@ impl<T: Clone> Pages<T> {
         let group = self.group_mut(number)?;
         let values = Arc::make_mut(group.get_mut(page)?);
         let removed = values.remove(place)?;
-        if values.is_empty() && number != self.newest.0 {
+        let is_empty = values.is_empty();
+        self.count -= 1;
+        if is_empty && number != self.newest.0 {
             self.drop_empty(number, page);
         }
         Some(removed)
@@ -295,10 +307,12 @@ impl<T: Clone> Pages<T> {
                 self.turn_to(group);
             }
             let pages = Arc::make_mut(&mut self.newest.1);
-            match page.filter(|page| !page.is_empty()) {
-                Some(page) => drop(pages.insert(place, page)),
-                None => drop(pages.remove(place)),
-            }
+            self.count += page.as_ref().map_or(0, |page| page.items.len());
+            let before = match page.filter(|page| !page.is_empty()) {
+                Some(page) => pages.insert(place, page),
+                None => pages.remove(place),
+            };
+            self.count -= before.map_or(0, |page| page.items.len());
         }
     }
 }
@@ -335,6 +349,7 @@ mod tests {
                 assert_eq!(pages.remove(number), plain.remove(&number));
             }
             assert_eq!(pages.get(number), plain.get(&number));
+            assert_eq!(pages.count(), plain.len());
             if round % 500 == 0 {
                 assert_eq!(all(&pages), plain.iter().map(|(a, b)| (*a, *b)).collect::<Vec<_>>());
                 assert_eq!(all(&before.0), before.1.into_iter().collect::<Vec<_>>());
@@ -375,6 +390,7 @@ mod tests {
             other.apply(vec![(number, read.map(Arc::new))]);
         }
         assert_eq!(all(&other), all(&pages));
+        assert_eq!((other.count(), pages.count()), (99_937, 99_937));
         assert_eq!(first.get(70_000), Some(&70_000));
     }
 }

@@ -96,3 +96,22 @@ fn sessions_that_wait_for_each_other_end_their_waits() {
         }
     }
 }
+
+/// The server keeps something of each tensor, also of those that no quota allows: a session has a limit,
+/// which ends it alone.
+#[test]
+fn a_session_of_too_many_tensors_is_told_and_ends_alone() {
+    let mut world = World::new(1, 1, FAST, Limits { tensors: 1_000, ..Limits::default() });
+    world.settle();
+    let world = Arc::new(Mutex::new(world));
+    let (ada, eve) = (driver::connect_as(&world, "ada").0, driver::connect_as(&world, "eve").0);
+    let kept = vector(&eve, 10);
+    let all: Vec<Tensor> = (0..900).map(|_| vector(&ada, 10)).collect();
+    all[899].fetch().unwrap();
+    // Not how many there were counts, but how many there are.
+    drop(all);
+    let all: Vec<Tensor> = (0..1_100).map(|_| vector(&ada, 10)).collect();
+    let error = all[1_099].fetch().unwrap_err().to_string();
+    assert!(error.contains("it has more than 1000 tensors at a time"), "{error}");
+    assert_eq!(kept.sum(&[], false).unwrap().item().unwrap().as_f64(), 10.0);
+}

@@ -171,12 +171,18 @@ impl<T> Lane<T> {
     /// What it has used and holds, with `more` nanoseconds of device time, for the dispatcher.
     pub fn usage(&mut self, more: u64) -> Usage {
         let device = std::mem::take(&mut self.untold) + more;
-        self.told = (self.store.bytes(), self.store.spilled());
+        self.told = self.holds();
         Usage { device, bytes: self.told.0, spilled: self.told.1 }
     }
 
     /// Whether it holds something else than the dispatcher was told last.
     fn holds_otherwise(&self) -> bool {
-        self.told != (self.store.bytes(), self.store.spilled())
+        self.told != self.holds()
+    }
+
+    /// The bytes that it holds in memory, with what records count for its quotas, and elsewhere.
+    fn holds(&self) -> (u64, u64) {
+        let records = if self.memory.quota.is_some() { self.records() } else { 0 };
+        (self.store.bytes() + records, self.store.spilled())
     }
 }

@@ -60,7 +60,8 @@ impl<E: Engine> Device<E> {
             return 1;
         }
         if lane.memory.gives_up.is_some()
-            && let Some(need) = need_of(&self.engine, instruction, dying, &lane.store, lane.room())
+            && let room = lane.room(instruction.results.len())
+            && let Some(need) = need_of(&self.engine, instruction, dying, &lane.store, room)
         {
             let title = instruction.title().into();
             let failure = self.no_room_for(lane, title, need, instruction.source);
@@ -201,7 +202,7 @@ impl<E: Engine> Device<E> {
     pub fn create(&mut self, lane: &mut Lane<E::Tensor>, create: &Create, out: &mut Vec<Out>) {
         let tensor = create.output;
         let bytes = create.content.meta().bytes() as u64;
-        if lane.memory.gives_up.is_some() && !lane.has_room(bytes) {
+        if lane.memory.gives_up.is_some() && !lane.has_room(bytes, 1) {
             let failure = self.no_room_for(lane, "create".into(), bytes, create.source);
             return self.fail(lane, tensor, failure);
         }

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::commit::Undone;
 use crate::exchange::Exchanges;
 use crate::iteration::{Iteration, Running, Templates};
-use crate::memory::LaneMemory;
+use crate::memory::{LaneMemory, records};
 use crate::queue::Queue;
 use crate::store::Store;
 use crate::vault::Keeping;
@@ -131,19 +131,36 @@ impl<T> Lane<T> {
         })
     }
 
-    /// The bytes that it may hold beside those that it holds.
+    /// The bytes that it may hold beside those that it holds, in so many more tensors; `None` if even
+    /// the records of these are too many for a quota.
     #[inline]
-    pub fn room(&self) -> u64 {
-        self.memory.limit.saturating_sub(self.store.bytes())
+    pub fn room(&self, tensors: usize) -> Option<u64> {
+        self.memory.room(&self.store, tensors)
+    }
+
+    /// The bytes that the records of its tensors count for its quotas.
+    pub fn records(&self) -> u64 {
+        records(self.store.count())
+    }
+
+    /// The same of so many more.
+    pub fn records_of(&self, tensors: usize) -> u64 {
+        records(self.store.count() + tensors) - self.records()
+    }
+
+    /// The bytes that it counts for its quotas: what it holds in memory and elsewhere, and records.
+    pub fn counted(&self) -> u64 {
+        self.store.bytes() + self.store.spilled() + self.records()
     }
 
     /// The bytes that may come back to it from elsewhere.
     pub fn room_back(&self) -> u64 {
-        self.memory.capacity.saturating_sub(self.store.bytes())
+        self.memory.room_back(&self.store)
     }
 
-    pub fn has_room(&self, bytes: u64) -> bool {
-        bytes <= self.room()
+    /// Whether there is room for so many bytes in so many tensors.
+    pub fn has_room(&self, bytes: u64, tensors: usize) -> bool {
+        self.room(tensors).is_some_and(|room| bytes <= room)
     }
 
     /// The worker that a slot of the session is on.

@@ -191,11 +191,11 @@ impl<E: Engine> Worker<E> {
 
     /// Runs a lane's turn.
     fn turn(&mut self, id: LaneId, out: &mut Vec<Out>) -> TurnEnd {
-        let (limit, capacity) = self.limits.of_lane(&self.lanes, &self.device.held, id);
+        let (quota, capacity) = self.limits.of_lane(&self.lanes, &self.device.held, id);
         self.turns += 1;
         let Worker { device, lanes, joints, lost, vault, ready, turns, .. } = self;
         let Some(lane) = lanes.get_mut(&id) else { return TurnEnd::Idle };
-        (lane.memory.limit, lane.memory.capacity) = (limit, capacity);
+        (lane.memory.quota, lane.memory.capacity) = (quota, capacity);
         lane.store.turn = *turns;
         device.events.turn_to(id.session);
         let (others_wait, is_shared) = (ready.has_next(), ready.is_shared());
@@ -219,7 +219,7 @@ impl<E: Engine> Worker<E> {
             short: None,
         };
         let (mut end, mut is_told_later) = (TurnEnd::Over, false);
-        turn.device.begin_budget(turn.lane.room());
+        turn.device.begin_budget(turn.lane.room(0).unwrap_or(0));
         E::hold(&mut || {
             turn.measure = turn.device.begin_measure();
             for _ in 0..TURN {

@@ -447,3 +447,44 @@ fn who_waits_again_keeps_nothing_from_others() {
     assert!(waits(&mut bench).is_empty());
     assert_eq!(bench.value(third, 2).unwrap().len(), 100);
 }
+
+/// The records of tensors count for quotas, once there are many: also of those that need no memory.
+#[test]
+fn records_of_many_tensors_count_for_a_quota() {
+    let mut bench = Bench::default();
+    admit(&mut bench, 1, &[("user ada", 1_000_000)]);
+    let (of, other) = (lane(1, 0), lane(2, 0));
+    // The last for which 8 n + 400 (n - 4096) <= 1,000,000.
+    let most = 6466;
+    bench.work(of, (1..=most).map(|id| create(id, &[1.0])).collect());
+    assert!(waits(&mut bench).is_empty());
+    for command in
+        [create(most + 1, &[1.0]), run(instruction(&ops::unary::NEG, most + 1, 1, &[tensor(1)]))]
+    {
+        let is_over = matches!(command, WorkerCommand::Run(_));
+        let mut commands = vec![command];
+        // Its result is written over the operand: no more bytes, but a tensor more for a moment.
+        commands.extend(is_over.then(|| free(1)));
+        bench.work(of, commands);
+        let [(_, Some(wait))] = &waits(&mut bench)[..] else { panic!("it waits") };
+        assert_eq!((wait.bytes, wait.holder.as_str()), (if is_over { 0 } else { 8 }, "user ada"));
+        time_out(&mut bench, of, wait.number, true);
+        let reason = failure(&mut bench, of, most + 1).reason;
+        let held = "user ada holds 999.7 KB of 1.0 MB on this worker, 948.0 KB of it for the records of tensors";
+        assert!(reason.contains(held), "{reason}");
+        bench.work(of, vec![free(most + 1)]);
+        waits(&mut bench);
+    }
+    // One has been freed meanwhile.
+    bench.work(of, vec![create(most + 2, &[1.0])]);
+    // Who has no quota may have any number.
+    bench.work(other, (1..=10_000).map(|id| create(id, &[1.0])).collect());
+    assert!(waits(&mut bench).is_empty());
+    let done = |out: &Out| match out {
+        Out::Dispatcher(Message::LaneDone { lane, usage, .. }) => Some((*lane, usage.bytes)),
+        _ => None,
+    };
+    let told: Vec<(LaneId, u64)> = bench.out.iter().filter_map(done).collect();
+    let last = |of| told.iter().rev().find(|(lane, _)| *lane == of).map(|(_, bytes)| *bytes);
+    assert_eq!((last(of), last(other)), (Some(999_728), Some(80_000)));
+}

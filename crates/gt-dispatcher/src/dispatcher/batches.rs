@@ -240,7 +240,8 @@ impl Dispatcher {
             observability: &mut self.observability,
             outbox: &mut self.outbox,
         };
-        match forward.plan(batch, given_up.as_deref()) {
+        let planned = forward.plan(batch, given_up.as_deref());
+        match planned.and_then(|()| self.check_count(peer)) {
             Ok(()) => {
                 if let (Some(begin), Some(session)) = (begin, self.sessions.get(peer)) {
                     let times = (since, begin);
@@ -262,6 +263,24 @@ impl Dispatcher {
                 self.observability.unfolded.clear();
                 self.refuse(now, peer, reason);
             }
+        }
+    }
+
+    /// Checks that a session has no more tensors than it may have.
+    ///
+    /// # Errors
+    /// It has more.
+    fn check_count(&self, peer: PeerId) -> Result<(), String> {
+        let most = self.limits.tensors;
+        match self
+            .sessions
+            .get(peer)
+            .is_some_and(|session| session.catalogue.tensors().count() > most)
+        {
+            false => Ok(()),
+            true => Err(format!(
+                "it has more than {most} tensors at a time, the most that the server keeps of a session\n  hint: keep many numbers in one tensor, and delete those that are not needed"
+            )),
         }
     }
 

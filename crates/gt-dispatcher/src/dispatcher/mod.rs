@@ -63,6 +63,8 @@ pub struct Limits {
     pub lane_window: u64,
     /// The bytes of large values that a client may have asked for and not received.
     pub unread: u64,
+    /// How many tensors a session may have at a time.
+    pub tensors: usize,
     /// How long a session waits for a worker before its requests fail.
     pub worker_wait: Duration,
     /// What is kept to make tensors again when a worker is lost; nothing without.
@@ -72,8 +74,9 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         let worker_wait = Duration::from_secs(30);
-        let (client_window, lane_window, unread) = (16 << 10, 2 << 10, u64::MAX);
-        Limits { client_window, lane_window, unread, worker_wait, lineage: None }
+        let (client_window, lane_window) = (16 << 10, 2 << 10);
+        let (unread, tensors) = (u64::MAX, usize::MAX);
+        Limits { client_window, lane_window, unread, tensors, worker_wait, lineage: None }
     }
 }
 

@@ -26,12 +26,17 @@ pub(crate) struct NoRoom {
 impl NoRoom {
     /// The failure of an operation that needs so many bytes.
     pub fn failure(&self, operation: String, need: u64, worker: &str, line: SourceId) -> Failure {
-        let Passed { holder, allowed, held } = &self.passed;
+        let Passed { holder, allowed, held, records } = &self.passed;
         let (needs, allowed, held) = (bytes(need), bytes(*allowed), bytes(*held));
         let mut reason = match holder.as_str() {
             "" => format!("it needs {needs}, and {held} of the worker's {allowed} are held"),
             _ => format!("it needs {needs}, and {holder} holds {held} of {allowed} on this worker"),
         };
+        if *records > 0 {
+            let records = bytes(*records);
+            reason
+                .push_str(&format!(", {records} of it for the records of tensors, which are many"));
+        }
         reason.push_str(match holder.as_str() {
             "" => "\n  hint: free tensors, spread the session over more workers, or start workers with --spill-dir",
             _ => "\n  hint: free tensors, spread the session over more workers, or ask the operator for more",
@@ -48,7 +53,8 @@ impl<E: Engine> Worker<E> {
         let counts = |session: u32| holder.is_empty() || self.limits.is_of(session, holder);
         let mut sessions: BTreeMap<u32, u64> = BTreeMap::new();
         for lane in self.lanes.values().filter(|lane| counts(lane.id.session)) {
-            *sessions.entry(lane.id.session).or_default() += lane.store.bytes();
+            let bytes = if holder.is_empty() { lane.store.bytes() } else { lane.counted() };
+            *sessions.entry(lane.id.session).or_default() += bytes;
         }
         sessions.remove(&id.session);
         let sessions = sessions.into_iter().filter(|(_, held)| *held > 0);

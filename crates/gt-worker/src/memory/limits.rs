@@ -8,13 +8,24 @@ use rustc_hash::FxHashMap;
 
 use crate::lane::Lane;
 use crate::memory::failure::NoRoom;
-use crate::store::Held;
+use crate::store::{Held, Store};
+
+/// What each tensor counts for a quota besides its elements: the server and the worker keep records of it.
+const RECORD: u64 = 400;
+/// How many tensors a lane may have whose records do not count.
+const UNCOUNTED: usize = 4096;
+
+/// The bytes that the records of a lane's tensors count for its quotas, if there are so many.
+pub(crate) fn records(tensors: usize) -> u64 {
+    RECORD * tensors.saturating_sub(UNCOUNTED) as u64
+}
 
 /// The memory of a lane.
 pub(crate) struct LaneMemory {
-    /// The bytes that it may hold in memory in this turn, by its quotas and by the worker's memory.
-    pub limit: u64,
-    /// The same by the worker's memory alone: what comes back from elsewhere is in its quotas already.
+    /// The bytes that it may hold in memory in this turn, and for records, by its quotas if it has any.
+    pub quota: Option<u64>,
+    /// The bytes that it may hold by the worker's memory: also what comes back from elsewhere, which is
+    /// in its quotas already.
     pub capacity: u64,
     /// Whether it waits for room.
     pub waits: bool,
@@ -35,6 +46,27 @@ pub(crate) struct Grant {
 }
 
 impl LaneMemory {
+    /// The bytes that a lane may hold beside those that it holds, in so many more tensors; `None` if
+    /// even the records of these are too many for a quota.
+    #[inline]
+    pub fn room<T>(&self, store: &Store<T>, tensors: usize) -> Option<u64> {
+        let room = self.room_back(store);
+        match self.quota {
+            None => Some(room),
+            Some(quota) => {
+                let records = records(store.count() + tensors);
+                let left = quota.checked_sub(store.bytes() + records);
+                left.or((records == 0).then_some(0)).map(|left| left.min(room))
+            }
+        }
+    }
+
+    /// The bytes that may come back to a lane from elsewhere.
+    #[inline]
+    pub fn room_back<T>(&self, store: &Store<T>) -> u64 {
+        self.capacity.saturating_sub(store.bytes())
+    }
+
     /// Nothing is kept any more for the lane.
     pub fn end_grant(&mut self, held: &mut Held) {
         if let Some(grant) = self.grant.take() {
@@ -59,13 +91,7 @@ impl LaneMemory {
 
 impl Default for LaneMemory {
     fn default() -> LaneMemory {
-        LaneMemory {
-            limit: u64::MAX,
-            capacity: u64::MAX,
-            waits: false,
-            grant: None,
-            gives_up: None,
-        }
+        LaneMemory { quota: None, capacity: u64::MAX, waits: false, grant: None, gives_up: None }
     }
 }
 
@@ -74,6 +100,8 @@ impl Default for LaneMemory {
 pub(crate) struct Need {
     /// For its results.
     pub new: u64,
+    /// How many these are.
+    pub tensors: usize,
     /// For tensors that come back from elsewhere.
     pub back: u64,
 }
@@ -86,6 +114,8 @@ pub(crate) struct Passed {
     pub allowed: u64,
     /// What is held of it.
     pub held: u64,
+    /// Of this, what is counted for the records of tensors.
+    pub records: u64,
 }
 
 /// The limits of a worker's lanes.
@@ -122,27 +152,26 @@ impl Limits {
     /// The bytes that a holder has, in memory and elsewhere.
     fn held_by<T>(&self, lanes: &BTreeMap<LaneId, Lane<T>>, holder: &str) -> u64 {
         let own = lanes.values().filter(|lane| self.is_of(lane.id.session, holder));
-        own.map(|lane| lane.store.bytes() + lane.store.spilled()).sum()
+        own.map(Lane::counted).sum()
     }
 
-    /// The most bytes that a lane may hold in memory, as things are: by all limits, and by the
-    /// worker's memory alone.
+    /// The most bytes that a lane may hold in memory, as things are: by its quotas, if it has any, and
+    /// by the worker's memory.
     pub fn of_lane<T>(
         &self,
         lanes: &BTreeMap<LaneId, Lane<T>>,
         held: &Held,
         id: LaneId,
-    ) -> (u64, u64) {
-        let Some(lane) = lanes.get(&id) else { return (u64::MAX, u64::MAX) };
+    ) -> (Option<u64>, u64) {
+        let Some(lane) = lanes.get(&id) else { return (None, u64::MAX) };
         let own = lane.store.bytes();
         let others = held.bytes - own + held.snapshots + lane.memory.granted_to_others(held);
         let capacity = self.capacity.map_or(u64::MAX, |all| all.saturating_sub(others));
-        let mut most = capacity;
-        for quota in self.quotas(id.session) {
-            let others = self.held_by(lanes, &quota.holder) - own;
-            most = most.min(quota.bytes.saturating_sub(others));
-        }
-        (most, capacity)
+        let quotas = self.quotas(id.session).iter().map(|quota| {
+            let others = self.held_by(lanes, &quota.holder) - own - lane.records();
+            quota.bytes.saturating_sub(others)
+        });
+        (quotas.min(), capacity)
     }
 
     /// The limit that a lane would pass with what it needs; a quota before the worker's memory.
@@ -151,18 +180,22 @@ impl Limits {
         lanes: &BTreeMap<LaneId, Lane<T>>,
         held: &Held,
         id: LaneId,
-        Need { new, back }: Need,
+        Need { new, tensors, back }: Need,
     ) -> Option<Passed> {
+        let lane = lanes.get(&id);
+        let more = new + lane.map_or(0, |lane| lane.records_of(tensors));
         for MemoryQuota { holder, bytes } in self.quotas(id.session) {
             let held = self.held_by(lanes, holder);
-            if new > 0 && held.saturating_add(new) > *bytes {
-                return Some(Passed { holder: holder.clone(), allowed: *bytes, held });
+            if more > 0 && held.saturating_add(more) > *bytes {
+                let own = lanes.values().filter(|lane| self.is_of(lane.id.session, holder));
+                let records = own.map(Lane::records).sum();
+                return Some(Passed { holder: holder.clone(), allowed: *bytes, held, records });
             }
         }
         let allowed = self.capacity?;
-        let granted = lanes.get(&id).map_or(0, |lane| lane.memory.granted_to_others(held));
+        let granted = lane.map_or(0, |lane| lane.memory.granted_to_others(held));
         let all = held.bytes + held.snapshots;
-        let passed = Passed { holder: String::new(), allowed, held: all };
+        let passed = Passed { holder: String::new(), allowed, held: all, records: 0 };
         (all.saturating_add(granted).saturating_add(new + back) > allowed).then_some(passed)
     }
 }

@@ -18,6 +18,6 @@ mod need;
 mod shortage;
 mod spill;
 
-pub(crate) use limits::{LaneMemory, Limits, Need};
-pub(crate) use need::{bytes_of, need_of, of_command, peak};
+pub(crate) use limits::{LaneMemory, Limits, Need, records};
+pub(crate) use need::{bytes_of, made_by, need_of, of_command, peak};
 pub(crate) use shortage::Shortages;

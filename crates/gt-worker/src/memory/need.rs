@@ -26,43 +26,56 @@ fn may_reuse(operation: &Operation) -> bool {
         && operation.further.is_none()
 }
 
-/// The bytes that a command needs beside what there is, if they are more than `room`; `rest` are
-/// the commands that follow.
+/// How many tensors a command makes.
+#[inline]
+pub(crate) fn made_by(command: &WorkerCommand) -> usize {
+    match command {
+        WorkerCommand::Run(instruction) => instruction.results.len(),
+        WorkerCommand::Create(_) => 1,
+        WorkerCommand::Exchange(exchange) => usize::from(exchange.output.is_some()),
+        _ => 0,
+    }
+}
+
+/// The bytes that a command needs beside what there is, if they are more than `room`, or there is no
+/// room for its tensors' records; `rest` are the commands that follow.
 #[inline]
 pub(crate) fn of_command<E: Engine>(
     engine: &E,
     command: &WorkerCommand,
     rest: &[WorkerCommand],
     store: &Store<E::Tensor>,
-    room: u64,
+    room: Option<u64>,
 ) -> Option<u64> {
     let need = match command {
         WorkerCommand::Run(instruction) => return need_of(engine, instruction, rest, store, room),
         WorkerCommand::Create(create) => create.content.meta().bytes() as u64,
-        WorkerCommand::Exchange(exchange) => {
-            exchange.output.map_or(0, |(_, meta)| meta.bytes() as u64)
-        }
-        _ => 0,
+        WorkerCommand::Exchange(exchange) => exchange.output?.1.bytes() as u64,
+        _ => return None,
     };
-    (need > room).then_some(need)
+    room.is_none_or(|room| need > room).then_some(need)
 }
 
-/// The bytes that an instruction needs, if they are more than `room`.
+/// The bytes that an instruction needs, if they are more than `room`, or there is no room for its
+/// tensors' records.
 #[inline]
 pub(crate) fn need_of<E: Engine>(
     engine: &E,
     instruction: &Instruction,
     rest: &[WorkerCommand],
     store: &Store<E::Tensor>,
-    room: u64,
+    room: Option<u64>,
 ) -> Option<u64> {
     let need = bytes_of(&instruction.results);
     // The end of a step makes a number alone: a step that has met a limit ends all the same.
-    let is_more = need > room
-        && !is_commit(instruction.operation)
-        && !is_view(engine, instruction, store)
-        && !reuses(instruction, need, rest, store);
-    is_more.then_some(need)
+    if room.is_some_and(|room| need <= room) || is_commit(instruction.operation) {
+        return None;
+    }
+    let needs_none = is_view(engine, instruction, store) || reuses(instruction, need, rest, store);
+    match room {
+        Some(_) => (!needs_none).then_some(need),
+        None => Some(if needs_none { 0 } else { need }),
+    }
 }
 
 /// Whether an instruction makes a view of its operand, which needs no memory.

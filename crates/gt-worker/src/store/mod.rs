@@ -176,6 +176,12 @@ impl<T> Store<T> {
         }
     }
 
+    /// How many tensors there are, also of those that have failed.
+    #[inline]
+    pub fn count(&self) -> usize {
+        self.tensors.len()
+    }
+
     /// The bytes of all tensors in the device's memory.
     #[inline]
     pub fn bytes(&self) -> u64 {

@@ -64,12 +64,13 @@ impl<E: Engine> Turn<'_, E> {
                 // ready.
                 self.spent = self.spent.max(self.device.turn_work()) + 1;
                 let peak = self.peak(&running.template, bound, part);
-                if !is_away && !self.lane.has_room(peak) {
+                let made = part.steps.len();
+                if !is_away && !self.lane.has_room(peak, made) {
                     // What the iteration drops it frees at its end.
                     let free = running.rest(&part.steps).free_at_once(FxHashSet::default());
                     self.lane.store.free_all(&mut self.device.held, &free);
                 }
-                let fits = !is_away && self.lane.has_room(peak);
+                let fits = !is_away && self.lane.has_room(peak, made);
                 let run = match fits {
                     true => self.device.run_part(self.lane, &at_hand, part),
                     false => PartRun::Refused,

@@ -206,10 +206,14 @@ impl<E: Engine> Turn<'_, E> {
     /// Whether there is room for all that a batch may make.
     fn batch_fits(&self, commands: &[WorkerCommand]) -> bool {
         let made = commands.iter().filter_map(|command| match command {
-            WorkerCommand::Run(instruction) => Some(memory::bytes_of(&instruction.results)),
+            WorkerCommand::Run(instruction) => Some(&instruction.results),
             _ => None,
         });
-        self.lane.has_room(made.take(self.device.options.batch_size).sum())
+        let made = made.take(self.device.options.batch_size);
+        let (bytes, tensors) = made.fold((0, 0), |(bytes, tensors), results| {
+            (bytes + memory::bytes_of(results), tensors + results.len())
+        });
+        self.lane.has_room(bytes, tensors)
     }
 
     fn exchange(&mut self, exchange: &gt_ir::Exchange) {

@@ -82,22 +82,26 @@ impl<E: Engine> Turn<'_, E> {
     /// Whether there is no room for what the next command needs: its results, and the tensors that
     /// it reads and that are elsewhere.
     pub(super) fn is_short(&mut self) -> bool {
-        let (mut room, mut back) = (self.lane.room(), 0);
+        let mut back = 0;
         let mut is_full = false;
         if self.lane.store.has_absent() {
             let reads = self.reads_next();
             back = self.lane.store.elsewhere(&reads);
-            let memory = self.lane.room_back();
-            is_full = back > memory;
-            room = room.min(memory.saturating_sub(back));
+            is_full = back > self.lane.room_back();
         }
-        let Lane { queue, running, store, .. } = &mut *self.lane;
+        let Lane { queue, running, store, memory, .. } = &mut *self.lane;
         let Some((commands, place)) = next_commands(queue, running) else { return false };
         let Some(command) = commands.get(*place) else { return false };
         let rest = &commands[*place + 1..];
+        let tensors = memory::made_by(command);
+        let mut room = memory.room(store, tensors);
+        if back > 0 {
+            let beside = memory.room_back(store).saturating_sub(back);
+            room = room.map(|room| room.min(beside));
+        }
         let new = memory::of_command(&self.device.engine, command, rest, store, room);
         let is_short = new.is_some() || is_full;
-        self.short = is_short.then(|| Need { new: new.unwrap_or(0), back });
+        self.short = is_short.then(|| Need { new: new.unwrap_or(0), tensors, back });
         self.short.is_some()
     }
 

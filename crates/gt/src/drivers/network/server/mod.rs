@@ -44,6 +44,9 @@ const BLAMED: Duration = Duration::from_secs(8);
 const SLICE: Duration = Duration::from_millis(100);
 /// The bytes of large values that a client may have asked for and not received.
 const UNREAD: u64 = 256 << 20;
+/// How many tensors a session may have at a time: more than the backward pass of a million operations
+/// needs. The server keeps about 200 bytes of each.
+const TENSORS: usize = 16 << 20;
 /// The most bytes queued for a peer that does not read, before it is given up: of a client or watcher,
 /// and of a worker.
 const BACKLOG: [usize; 2] = [512 << 20, 1 << 30];
@@ -112,7 +115,8 @@ impl Server {
         };
         let worker_wait = options.worker_wait;
         let lineage = options.lineage;
-        let limits = Limits { worker_wait, unread: UNREAD, lineage, ..Limits::default() };
+        let (unread, tensors) = (UNREAD, TENSORS);
+        let limits = Limits { worker_wait, unread, tensors, lineage, ..Limits::default() };
         let machine = shm::machine_token();
         let mut dispatcher = Dispatcher::new(machine.clone(), limits, open_log(options)?);
         shard_from_environment(&mut dispatcher);
