@@ -123,8 +123,8 @@ impl<E: Engine> Device<E> {
             Some(Stored::Failed(failure)) => Arc::clone(failure),
             // There was no room to bring it back.
             Some(Stored::Away(away)) => {
-                let line = away.line;
-                self.no_room(lane, "commit".into(), line)
+                let (bytes, line) = (away.elsewhere(), away.line);
+                self.no_room_for(lane, "commit".into(), bytes, line)
             }
             Some(Stored::Pending(_)) => unreachable!("it has waited for its operands"),
             None => unreachable!("it was there when the commit began"),

@@ -32,6 +32,12 @@ pub(crate) struct Device<E: Engine> {
 /// Shapes and dtypes of operands.
 pub(crate) type Metas = SmallVec<[Operand<Meta>; 3]>;
 
+/// The bytes of an instruction's operands that are to come back from elsewhere.
+fn back_for<T>(lane: &Lane<T>, instruction: &Instruction) -> u64 {
+    let reads: SmallVec<[TensorId; 4]> = instruction.reads().collect();
+    lane.store.elsewhere(&reads)
+}
+
 impl<E: Engine> Device<E> {
     pub fn new(name: String, engine: E) -> Device<E> {
         let stats =
@@ -63,8 +69,9 @@ impl<E: Engine> Device<E> {
             && let room = lane.room(instruction.results.len())
             && let Some(need) = need_of(&self.engine, instruction, dying, &lane.store, room)
         {
+            let bytes = need + back_for(lane, instruction);
             let title = instruction.title().into();
-            let failure = self.no_room_for(lane, title, need, instruction.source);
+            let failure = self.no_room_for(lane, title, bytes, instruction.source);
             self.fail_outputs(lane, instruction, &failure);
             return 1;
         }
@@ -103,8 +110,8 @@ impl<E: Engine> Device<E> {
                 }
                 // There was no room to bring it back.
                 Some(Stored::Away(_)) => {
-                    let failure =
-                        self.no_room(lane, instruction.title().into(), instruction.source);
+                    let (title, bytes) = (instruction.title().into(), back_for(lane, instruction));
+                    let failure = self.no_room_for(lane, title, bytes, instruction.source);
                     self.fail_outputs(lane, instruction, &failure);
                     return 1;
                 }
@@ -304,7 +311,8 @@ impl<E: Engine> Device<E> {
                 if let Place::Host(data) | Place::Writing { data, .. } = &away.place {
                     return Ok(Content::Data(data.clone()));
                 }
-                Err((*self.no_room(lane, "fetch".into(), away.line)).clone())
+                let failure = self.no_room_for(lane, "fetch".into(), away.elsewhere(), away.line);
+                Err((*failure).clone())
             }
             Some(Stored::Pending(_)) => unreachable!("it has waited for the tensor"),
             None => {

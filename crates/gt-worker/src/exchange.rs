@@ -175,8 +175,9 @@ impl<E: Engine> Device<E> {
         match lane.store.get(input) {
             Some(Stored::Ready { tensor, meta, .. }) => Ok((tensor.clone(), *meta)),
             Some(Stored::Failed(failure)) => Err(Arc::clone(failure)),
-            Some(Stored::Away(_)) => {
-                Err(self.no_room(lane, exchange.collective.name().into(), exchange.line))
+            Some(Stored::Away(away)) => {
+                let name = exchange.collective.name().into();
+                Err(self.no_room_for(lane, name, away.elsewhere(), exchange.line))
             }
             Some(Stored::Pending(_)) => unreachable!("it has waited for its input"),
             None => {

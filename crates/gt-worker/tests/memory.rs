@@ -327,6 +327,29 @@ fn a_full_disk_fails_what_there_is_no_room_for_and_loses_nothing() {
 }
 
 #[test]
+fn what_cannot_be_brought_back_is_told_with_its_own_bytes() {
+    for (command, needs) in [(fetch(77, 1), "800 bytes"), (negative(8, 1), "1.6 KB")] {
+        let mut bench = Bench::new(spilling(2 * VECTOR));
+        let (of, mut disk) = (lane(1, 0), Vec::new());
+        bench.work(of, (1..=5).map(vector).collect());
+        serve(&mut bench, &mut disk, false);
+        assert_eq!(disk.len(), 3, "of five vectors there is room for two");
+        waits(&mut bench);
+        // The disk takes no more.
+        bench.work(of, vec![command.clone()]);
+        serve(&mut bench, &mut disk, true);
+        let Some((_, Some(wait))) = waits(&mut bench).pop() else { panic!("it waits") };
+        time_out(&mut bench, of, wait.number, true);
+        let failed = match command {
+            WorkerCommand::Fetch { .. } => bench.values().pop().expect("it is answered").1,
+            _ => bench.value(of, 8),
+        };
+        let failed = failed.unwrap_err();
+        assert!(failed.contains(&format!("it needs {needs}, and")), "{failed}");
+    }
+}
+
+#[test]
 fn what_is_freed_or_used_while_it_is_written_does_not_come_back_or_get_lost() {
     let mut bench = Bench::new(spilling(2 * VECTOR));
     let (of, mut disk) = (lane(1, 0), Vec::new());

@@ -97,7 +97,8 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// The failure of a command that there is no room for.
+    /// The failure of a command that there is no room for: neither for its results nor for the tensors
+    /// that it reads and that are elsewhere, which are so many bytes.
     pub fn no_room_for(
         &self,
         lane: &Lane<E::Tensor>,
@@ -110,16 +111,6 @@ impl<E: Engine> Device<E> {
             Some(no_room) => no_room.failure(operation, bytes, worker, line),
             None => Failure::new(operation, "there is no memory for it", worker, line),
         })
-    }
-
-    /// The failure of a command whose tensors cannot be brought back.
-    pub fn no_room(
-        &self,
-        lane: &Lane<E::Tensor>,
-        operation: String,
-        line: SourceId,
-    ) -> Arc<Failure> {
-        self.no_room_for(lane, operation, lane.store.spilled(), line)
     }
 
     /// An engine's error; out of memory, with what the session holds.
