@@ -17,6 +17,7 @@ use crate::cast;
 use crate::copy::Loops;
 use crate::element::{Element, with_bits, with_element};
 use crate::kernel::Kernel;
+use crate::repeats;
 use crate::tensor::{Tensor, contiguous_strides};
 use crate::threads::{Shared, Threads};
 use crate::uninit::Uninit;
@@ -35,7 +36,7 @@ const SHORT_ROW: usize = 16;
 
 /// Runs a kernel on operands that broadcast to the output's shape, on threads from `parallel`
 /// elements on. It may take the operands, so that the last reference to one is gone when the output
-/// is made.
+/// is made. What all operands of a large result repeat, it repeats as well.
 pub fn run(
     threads: &mut Threads,
     operands: &mut Operands<Tensor>,
@@ -43,6 +44,15 @@ pub fn run(
     parallel: usize,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
+    if let Some(shape) = repeats::distinct(operands.iter().filter_map(Operand::tensor), output) {
+        for operand in operands.iter_mut() {
+            if let Operand::Tensor(tensor) = operand {
+                *tensor = repeats::narrowed(tensor, &output.shape, &shape);
+            }
+        }
+        let distinct = Meta::new(output.dtype, shape);
+        return Ok(run(threads, operands, kernel, parallel, distinct)?.expand(&output.shape));
+    }
     let in_place = operands.first_mut().is_some_and(|first| can_take(first, kernel, output));
     let mut out = if in_place { take(operands) } else { Uninit::new(output)? };
     if output.shape.numel() > 0 && !small(operands, kernel, &mut out, in_place) {

@@ -32,6 +32,7 @@ mod create;
 mod crew;
 mod element;
 mod elementwise;
+mod extreme;
 mod fold;
 mod fourier;
 mod halves;
@@ -49,7 +50,7 @@ pub mod processor;
 mod program;
 mod random;
 mod reduce;
-mod repeated;
+mod repeats;
 mod rows;
 mod samplers;
 mod scatter;
@@ -70,7 +71,7 @@ use std::time::{Duration, Instant};
 
 use gt_ir::instruction::Operands;
 use gt_ir::ops::custom::{self, CUSTOM};
-use gt_ir::{Attributes, DType, Meta, Operation, TensorData};
+use gt_ir::{Attributes, DType, Meta, Operation, Shape, TensorData};
 use gt_worker::check::Mismatch;
 use gt_worker::plan::Given;
 use gt_worker::{Engine, EngineError, SharedBuffer};
@@ -249,8 +250,13 @@ impl Engine for NativeEngine {
         tensor.shared_buffer()
     }
 
-    fn is_contiguous(&self, tensor: &Tensor) -> bool {
-        tensor.is_contiguous()
+    fn makes_view_of(&self, tensor: &Tensor, shape: &Shape) -> bool {
+        shape::is_view(tensor, shape)
+    }
+
+    fn bytes_of_distinct(&self, operands: &[&Tensor], output: Meta) -> u64 {
+        let shape = repeats::distinct(operands.iter().copied(), output);
+        Meta::new(output.dtype, shape.unwrap_or(output.shape)).bytes() as u64
     }
 
     fn compact(&mut self, tensor: &Tensor) -> Result<Tensor, EngineError> {

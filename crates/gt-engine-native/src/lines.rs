@@ -13,6 +13,7 @@ use crate::budget;
 use crate::cast;
 use crate::element::{Bool, Element, Number, compute_dtype, with_number, with_real};
 use crate::math::Float;
+use crate::repeats;
 use crate::table::tensor;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
@@ -261,6 +262,9 @@ fn extremes<const LARGEST: bool, const RUNNING: bool>(
 ) -> Result<Vec<Tensor>, EngineError> {
     let x = tensor(&mut operands, 0)?;
     let dtype = compute_dtype(x.dtype());
+    // What is repeated has the extreme of the first, and is so as often.
+    let distinct = repeats::distinct(std::iter::once(&x), x.meta()).filter(|_| !RUNNING);
+    let x = distinct.map_or_else(|| x.clone(), |shape| repeats::narrowed(&x, x.shape(), &shape));
     let lines = Lines::new(threads, x, attributes, dtype)?;
     let count = if RUNNING { lines.length } else { 1 };
     let mut values = lines.results(dtype, count)?;
@@ -283,10 +287,9 @@ fn extremes<const LARGEST: bool, const RUNNING: bool>(
     }));
     // SAFETY: `each` visits every line, and all of its slots have been written.
     let (values, places) = unsafe { (values.finish(), places.finish()) };
-    Ok(vec![
-        lines.back(threads, values, outputs[0].dtype)?,
-        lines.back(threads, places, DType::I64)?,
-    ])
+    let values = lines.back(threads, values, outputs[0].dtype)?;
+    let places = lines.back(threads, places, DType::I64)?;
+    Ok(vec![values.expand(&outputs[0].shape), places.expand(&outputs[1].shape)])
 }
 
 macro_rules! extremes {

@@ -15,8 +15,8 @@ use smallvec::SmallVec;
 
 use crate::cast;
 use crate::element::{Complex, Number, compute_dtype, with_real};
+use crate::fold::pieces;
 use crate::fold::{self, All, Any, Fold, Largest, Mean, Product, Smallest, Sum};
-use crate::repeated;
 use crate::simd::vectorized;
 use crate::table::tensor;
 use crate::tensor::Tensor;
@@ -29,7 +29,7 @@ const EXACT: [DType; 2] = [DType::I64, DType::Bool];
 /// Reductions of fewer elements stay on one thread.
 const PARALLEL: usize = 1 << 17;
 
-/// A tensor as outer x reduced x inner: contiguous, or with repeated elements.
+/// A tensor as outer x reduced x inner: contiguous, or with repeated elements; in any dtype.
 struct Arranged {
     tensor: Tensor,
     outer: usize,
@@ -37,7 +37,8 @@ struct Arranged {
     inner: usize,
 }
 
-type Order = SmallVec<[usize; 8]>;
+/// An order of axes.
+pub type Order = SmallVec<[usize; 8]>;
 
 /// Brings a tensor into that form, in the order of its axes: where its elements are in memory makes no
 /// difference to the order in which they are folded. Where there are fewer in memory than it has,
@@ -114,7 +115,9 @@ fn reduce(
     fold: FoldFn,
 ) -> Result<Tensor, EngineError> {
     let gone = checked_axes(ints(attributes, 0), tensor.shape())?;
-    let x = cast::to(threads, tensor, dtype)?;
+    // Much is cast as it is folded.
+    let is_much = tensor.numel() >= PARALLEL;
+    let x = if is_much { tensor } else { cast::to(threads, tensor, dtype)? };
     let is_exact = EXACT.contains(&dtype);
     let arrange = if is_exact { arrange_as_it_lies } else { arrange };
     let x = arrange(threads, x, &gone)?;
@@ -124,7 +127,8 @@ fn reduce(
     cast::to(threads, unsafe { out.finish() }, output.dtype)
 }
 
-fn checked_axes(given: &[i64], shape: &Shape) -> Result<Vec<usize>, EngineError> {
+/// The axes that an attribute names.
+pub fn checked_axes(given: &[i64], shape: &Shape) -> Result<Vec<usize>, EngineError> {
     axes(given, shape.rank(), "reduce").map_err(|error| EngineError::Other(error.to_string()))
 }
 
@@ -134,8 +138,8 @@ type FoldFn = fn(&mut Threads, &Arranged, &mut Uninit);
 fn fold_into<T: Number, F: Fold<T>>(threads: &mut Threads, x: &Arranged, out: &mut Uninit) {
     let Arranged { outer, reduced, inner, .. } = *x;
     let out = out.slots::<T>();
-    if !x.tensor.is_contiguous() {
-        return repeated::fold::<T, F>(threads, &x.tensor, out, [reduced, inner]);
+    if !x.tensor.is_contiguous() || x.tensor.dtype() != T::DTYPE {
+        return pieces::fold::<T, F>(threads, &x.tensor, out, [reduced, inner]);
     }
     let values = x.tensor.as_slice::<T>();
     assert!(out.len() == outer * inner && values.len() == outer * reduced * inner);
@@ -244,52 +248,6 @@ macro_rules! truth_reduction {
 truth_reduction! {
     any, Any;
     all, All;
-}
-
-macro_rules! arg_reduction {
-    ($($name:ident, $fold:ident;)*) => { $(
-        pub fn $name(
-            threads: &mut Threads,
-            mut operands: Operands<Tensor>,
-            attributes: &Attributes,
-            output: Meta,
-        ) -> Result<Tensor, EngineError> {
-            let x = tensor(&mut operands, 0)?;
-            let dtype = compute_dtype(x.dtype());
-            let x = cast::to(threads, x, dtype)?;
-            with_real!(dtype, T => arg::<T, $fold>(x, attributes, output))
-        }
-    )* };
-}
-
-arg_reduction! {
-    argmax, Largest;
-    argmin, Smallest;
-}
-
-/// Where the element is that a fold chooses: folds first, then looks for it, which is faster
-/// than to carry positions along.
-fn arg<T: Number, F: Fold<T, Total = T>>(
-    x: Tensor,
-    attributes: &Attributes,
-    output: Meta,
-) -> Result<Tensor, EngineError> {
-    let gone = checked_axes(ints(attributes, 0), x.shape())?;
-    let rank = x.shape().rank();
-    let kept = (0..rank).filter(|axis| !gone.contains(axis));
-    let order: Order = kept.chain(gone.iter().copied()).collect();
-    let x = arranged(x.permute(&order).contiguous()?, rank - gone.len()..rank)?;
-    let mut out = Uninit::new(output)?;
-    let slots = out.slots::<i64>();
-    let rows = x.tensor.as_slice::<T>().chunks_exact(x.reduced.max(1));
-    assert!(slots.len() == rows.len(), "an index for each row");
-    for (slot, row) in slots.iter_mut().zip(rows) {
-        let best = fold::row::<T, F>(row);
-        let found = row.iter().position(|&x| x == best || (x.is_nan() && best.is_nan()));
-        slot.write(found.expect("the fold chose one of them") as i64);
-    }
-    // SAFETY: every element has been written: there are as many rows.
-    Ok(unsafe { out.finish() })
 }
 
 /// Sums up to each element along an axis.

@@ -34,6 +34,11 @@ pub fn reshape(
     }
 }
 
+/// Whether [`reshape`] makes a view of a tensor.
+pub fn is_view(x: &Tensor, to: &Shape) -> bool {
+    x.is_contiguous() || strides_after(x, to).is_some()
+}
+
 /// The strides under which a tensor's memory has another shape, if there are such.
 fn strides_after(x: &Tensor, to: &Shape) -> Option<Strides> {
     let from: SmallVec<[(usize, isize); 8]> = (0..x.shape().rank())

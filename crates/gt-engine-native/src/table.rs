@@ -17,7 +17,7 @@ use crate::kernel::ByDType;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::{
-    attention, binary, cast, complex, convolution, create, fourier, index,
+    attention, binary, cast, complex, convolution, create, extreme, fourier, index,
     linalg::operations as linalg, linalg::systems, lines, masked, matmul, normalization, parts,
     pooling, random, reduce, rows, samplers, scatter, shape, softmax, ternary, unary, wide,
 };
@@ -150,8 +150,8 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&r::PROD, By(reduce::prod)),
     (&r::AMAX, By(reduce::amax)),
     (&r::AMIN, By(reduce::amin)),
-    (&r::ARGMAX, By(reduce::argmax)),
-    (&r::ARGMIN, By(reduce::argmin)),
+    (&r::ARGMAX, By(extreme::argmax)),
+    (&r::ARGMIN, By(extreme::argmin)),
     (&r::ANY, By(reduce::any)),
     (&r::ALL, By(reduce::all)),
     (&cu::CUMSUM, By(reduce::cumsum)),

@@ -6,7 +6,7 @@ use gt_ir::fabric::{Joint, Way};
 use gt_ir::instruction::{Attribute, Operands};
 use gt_ir::statistics::Compilation;
 use gt_ir::template::varying_attribute;
-use gt_ir::{Attributes, DType, Meta, Operand, Operation, TensorData, WorkerId};
+use gt_ir::{Attributes, DType, Meta, Operand, Operation, Shape, TensorData, WorkerId};
 
 use crate::check::Mismatch;
 use crate::plan::{Given, Input, Plan, Step};
@@ -177,10 +177,15 @@ pub trait Engine: Send {
         true
     }
 
-    /// Whether a tensor's elements lie one after another in row-major order, so that it can be
-    /// reshaped without a copy.
-    fn is_contiguous(&self, _tensor: &Self::Tensor) -> bool {
+    /// Whether a tensor can be reshaped without a copy.
+    fn makes_view_of(&self, _tensor: &Self::Tensor, _shape: &Shape) -> bool {
         false
+    }
+
+    /// The bytes that the result of an operation takes that goes element by element: fewer than its
+    /// elements have where all operands repeat theirs, and so does the result.
+    fn bytes_of_distinct(&self, _operands: &[&Self::Tensor], output: Meta) -> u64 {
+        output.bytes() as u64
     }
 
     /// A copy of a tensor, in memory of its own that is no longer than it needs.

@@ -1,6 +1,8 @@
-//! Folding elements into one: the ways to fold, and in [`order`] the loops under every reduction.
+//! Folding elements into one: the ways to fold, in [`order`] the loops under every reduction, and in
+//! [`pieces`] the same for tensors that are written out a piece at a time.
 
 pub mod order;
+pub mod pieces;
 
 use crate::element::{Bool, Complex, Element, Number};
 pub use order::*;

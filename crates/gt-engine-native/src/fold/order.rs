@@ -330,16 +330,14 @@ fn block_of_columns<T: Number, F: Fold<T>, const N: usize>(
     finish_block::<T, F>(totals, &folded);
 }
 
-/// Adds a piece to the totals of its columns, or to the one of a run: of `rows` rows, no more than are
-/// a piece.
-pub fn add_piece<T: Number, F: Fold<T>>(x: &[T], rows: usize, totals: &mut [F::Total]) {
+/// Folds the columns of a piece, or a run: of `rows` rows, no more than are a piece.
+pub fn fold_piece<T: Number, F: Fold<T>>(x: &[T], rows: usize, totals: &mut [F::Total]) {
     if let [total] = totals {
-        *total = F::merge(*total, piece::<T, F>(x));
+        *total = piece::<T, F>(x);
         return;
     }
-    let mut part = vec![F::START_TOTAL; totals.len()];
-    piece_of_columns::<T, F>(x, totals.len(), rows, &mut part);
-    merge_columns::<T, F>(totals, &part);
+    totals.fill(F::START_TOTAL);
+    piece_of_columns::<T, F>(x, totals.len(), rows, totals);
 }
 
 fn finish_columns<T: Number, F: Fold<T>>(
@@ -369,7 +367,8 @@ pub fn finish_block<T: Number, F: Fold<T>>(piece: &mut [F::Total], folded: &[T])
 }
 
 /// Adds a piece of columns to the whole.
-fn merge_columns<T: Number, F: Fold<T>>(totals: &mut [F::Total], piece: &[F::Total]) {
+/// Adds the totals of a piece.
+pub fn merge_columns<T: Number, F: Fold<T>>(totals: &mut [F::Total], piece: &[F::Total]) {
     for (total, piece) in totals.iter_mut().zip(piece) {
         *total = F::merge(*total, *piece);
     }

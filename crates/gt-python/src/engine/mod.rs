@@ -32,7 +32,9 @@ use gt::ir::instruction::Operands;
 use gt::ir::operation::{Body, Family};
 use gt::ir::ops::custom;
 use gt::ir::statistics::Compilation;
-use gt::ir::{Attributes, DType, Fabric, Meta, Operand, Operation, Scalar, TensorData, WorkerId};
+use gt::ir::{
+    Attributes, DType, Fabric, Meta, Operand, Operation, Scalar, Shape, TensorData, WorkerId,
+};
 use gt::worker::check::Mismatch;
 use gt::worker::engine::launch_plainly;
 use gt::worker::plan::{Given, Plan};
@@ -302,7 +304,7 @@ impl Engine for PythonEngine {
         self.makes_views
     }
 
-    fn is_contiguous(&self, tensor: &Held) -> bool {
+    fn makes_view_of(&self, tensor: &Held, _: &Shape) -> bool {
         // One that cannot tell is taken to need memory.
         Python::attach(|py| {
             let said = self.object.bind(py).call_method1("is_contiguous", (&*tensor.object,));

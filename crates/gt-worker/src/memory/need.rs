@@ -18,9 +18,9 @@ pub(crate) fn bytes_of(results: &Results) -> u64 {
     results.iter().map(|meta| meta.bytes() as u64).sum()
 }
 
-/// Whether an operation may write its result over an operand of the same size that nobody needs any
-/// more.
-fn may_reuse(operation: &Operation) -> bool {
+/// Whether an operation goes element by element, so that it may write its result over an operand of the
+/// same size that nobody needs any more.
+fn is_elementwise(operation: &Operation) -> bool {
     matches!(operation.family, Family::Unary | Family::Binary | Family::Ternary)
         && matches!(operation.body, Body::Primitive)
         && operation.further.is_none()
@@ -72,10 +72,26 @@ pub(crate) fn need_of<E: Engine>(
         return None;
     }
     let needs_none = is_view(engine, instruction, store) || reuses(instruction, need, rest, store);
-    match room {
-        Some(_) => (!needs_none).then_some(need),
-        None => Some(if needs_none { 0 } else { need }),
+    let need = if needs_none { 0 } else { distinct(engine, instruction, store).unwrap_or(need) };
+    room.is_none_or(|room| need > room).then_some(need)
+}
+
+/// The bytes of what is kept of the result of an instruction that goes element by element.
+fn distinct<E: Engine>(
+    engine: &E,
+    instruction: &Instruction,
+    store: &Store<E::Tensor>,
+) -> Option<u64> {
+    let [result] = instruction.results.as_slice() else { return None };
+    if !is_elementwise(instruction.operation) {
+        return None;
     }
+    let tensor = |id: TensorId| match store.get(id) {
+        Some(Stored::Ready { tensor, .. }) => Some(tensor),
+        _ => None,
+    };
+    let operands: Option<Vec<&E::Tensor>> = instruction.reads().map(tensor).collect();
+    Some(engine.bytes_of_distinct(&operands?, *result))
 }
 
 /// Whether an instruction makes a view of its operand, which needs no memory.
@@ -84,12 +100,12 @@ fn is_view<E: Engine>(engine: &E, instruction: &Instruction, store: &Store<E::Te
         return false;
     }
     let of = |operation: &Operation| instruction.operation.id == operation.id;
-    // One with other strides than its shape's is copied.
-    let is_contiguous = |id: TensorId| match store.get(id) {
-        Some(Stored::Ready { tensor, .. }) => engine.is_contiguous(tensor),
+    let shape = instruction.results[0].shape;
+    let is_viewed = |id: TensorId| match store.get(id) {
+        Some(Stored::Ready { tensor, .. }) => engine.makes_view_of(tensor, &shape),
         _ => false,
     };
-    let is_kept = || instruction.reads().all(is_contiguous);
+    let is_kept = || instruction.reads().all(is_viewed);
     of(&SLICE) || of(&PERMUTE) || of(&EXPAND) || (of(&RESHAPE) && is_kept())
 }
 
@@ -109,7 +125,7 @@ fn reuses<T>(
         let is_as_long = store.meta(id).is_some_and(|meta| meta.bytes() as u64 == bytes);
         is_as_long && dies(id) && !store.shared.has(id)
     };
-    may_reuse(instruction.operation) && instruction.reads().any(has_room)
+    is_elementwise(instruction.operation) && instruction.reads().any(has_room)
 }
 
 /// The old values of tensors that a step changes and that are freed after it, each with the last step
@@ -164,7 +180,7 @@ pub(crate) fn peak(
                 let reused = operands
                     .into_iter()
                     .find(|name| live.get(name) == Some(&bytes) && is_next(*name))
-                    .filter(|_| may_reuse(run.operation));
+                    .filter(|_| is_elementwise(run.operation));
                 if let Some(reused) = reused {
                     live.remove(&reused);
                     now -= bytes;
