@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use gt_ir::instruction::Operands;
 use gt_ir::shape::MAX_RANK;
-use gt_ir::{DType, Meta, Operand, Scalar};
+use gt_ir::{DType, Meta, Operand, Scalar, Shape};
 use gt_worker::EngineError;
 
 use crate::cast;
@@ -44,14 +44,10 @@ pub fn run(
     parallel: usize,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
-    if let Some(shape) = repeats::distinct(operands.iter().filter_map(Operand::tensor), output) {
-        for operand in operands.iter_mut() {
-            if let Operand::Tensor(tensor) = operand {
-                *tensor = repeats::narrowed(tensor, &output.shape, &shape);
-            }
-        }
-        let distinct = Meta::new(output.dtype, shape);
-        return Ok(run(threads, operands, kernel, parallel, distinct)?.expand(&output.shape));
+    if output.shape.numel() >= repeats::MANY
+        && let Some(shape) = repeats::distinct(tensors(operands), output.shape)
+    {
+        return run_distinct(threads, operands, (kernel, parallel), output, shape);
     }
     let in_place = operands.first_mut().is_some_and(|first| can_take(first, kernel, output));
     let mut out = if in_place { take(operands) } else { Uninit::new(output)? };
@@ -60,6 +56,29 @@ pub fn run(
     }
     // SAFETY: the kernel has written all elements.
     Ok(unsafe { out.finish() })
+}
+
+/// The tensors among operands.
+fn tensors(operands: &Operands<Tensor>) -> impl Iterator<Item = &Tensor> + Clone {
+    operands.iter().filter_map(Operand::tensor)
+}
+
+/// As [`run`], for a result of which only the elements in a shape are distinct.
+#[cold]
+fn run_distinct(
+    threads: &mut Threads,
+    operands: &mut Operands<Tensor>,
+    (kernel, parallel): (&Kernel, usize),
+    output: Meta,
+    shape: Shape,
+) -> Result<Tensor, EngineError> {
+    for operand in operands.iter_mut() {
+        if let Operand::Tensor(tensor) = operand {
+            *tensor = repeats::narrowed(tensor, &output.shape, &shape);
+        }
+    }
+    let distinct = Meta::new(output.dtype, shape);
+    Ok(run(threads, operands, kernel, parallel, distinct)?.expand(&output.shape))
 }
 
 /// Whether the output can be written into an operand's memory.

@@ -255,7 +255,7 @@ impl Engine for NativeEngine {
     }
 
     fn bytes_of_distinct(&self, operands: &[&Tensor], output: Meta) -> u64 {
-        let shape = repeats::distinct(operands.iter().copied(), output);
+        let shape = repeats::distinct(operands.iter().copied(), output.shape);
         Meta::new(output.dtype, shape.unwrap_or(output.shape)).bytes() as u64
     }
 

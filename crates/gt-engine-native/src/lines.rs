@@ -263,7 +263,7 @@ fn extremes<const LARGEST: bool, const RUNNING: bool>(
     let x = tensor(&mut operands, 0)?;
     let dtype = compute_dtype(x.dtype());
     // What is repeated has the extreme of the first, and is so as often.
-    let distinct = repeats::distinct(std::iter::once(&x), x.meta()).filter(|_| !RUNNING);
+    let distinct = repeats::distinct(std::iter::once(&x), *x.shape()).filter(|_| !RUNNING);
     let x = distinct.map_or_else(|| x.clone(), |shape| repeats::narrowed(&x, x.shape(), &shape));
     let lines = Lines::new(threads, x, attributes, dtype)?;
     let count = if RUNNING { lines.length } else { 1 };

@@ -32,12 +32,6 @@ pub(crate) struct Device<E: Engine> {
 /// Shapes and dtypes of operands.
 pub(crate) type Metas = SmallVec<[Operand<Meta>; 3]>;
 
-/// The bytes of an instruction's operands that are to come back from elsewhere.
-fn back_for<T>(lane: &Lane<T>, instruction: &Instruction) -> u64 {
-    let reads: SmallVec<[TensorId; 4]> = instruction.reads().collect();
-    lane.store.elsewhere(&reads)
-}
-
 impl<E: Engine> Device<E> {
     pub fn new(name: String, engine: E) -> Device<E> {
         let stats =
@@ -50,6 +44,21 @@ impl<E: Engine> Device<E> {
             programs: Programs::default(),
             events: Emitter::new(),
         }
+    }
+
+    /// Fails an instruction that there is no room for: neither for its results nor for what is to come
+    /// back from elsewhere.
+    #[cold]
+    fn fail_without_room(
+        &mut self,
+        lane: &mut Lane<E::Tensor>,
+        instruction: &Instruction,
+        results: u64,
+    ) {
+        let reads: SmallVec<[TensorId; 4]> = instruction.reads().collect();
+        let (title, bytes) = (instruction.title().into(), results + lane.store.elsewhere(&reads));
+        let failure = self.no_room_for(lane, title, bytes, instruction.source);
+        self.fail_outputs(lane, instruction, &failure);
     }
 
     /// Runs an instruction and returns its work. Operands freed by `dying`, the commands that
@@ -69,10 +78,7 @@ impl<E: Engine> Device<E> {
             && let room = lane.room(instruction.results.len())
             && let Some(need) = need_of(&self.engine, instruction, dying, &lane.store, room)
         {
-            let bytes = need + back_for(lane, instruction);
-            let title = instruction.title().into();
-            let failure = self.no_room_for(lane, title, bytes, instruction.source);
-            self.fail_outputs(lane, instruction, &failure);
+            self.fail_without_room(lane, instruction, need);
             return 1;
         }
         let mut operands: Operands<E::Tensor> = SmallVec::new();
@@ -110,9 +116,7 @@ impl<E: Engine> Device<E> {
                 }
                 // There was no room to bring it back.
                 Some(Stored::Away(_)) => {
-                    let (title, bytes) = (instruction.title().into(), back_for(lane, instruction));
-                    let failure = self.no_room_for(lane, title, bytes, instruction.source);
-                    self.fail_outputs(lane, instruction, &failure);
+                    self.fail_without_room(lane, instruction, 0);
                     return 1;
                 }
                 Some(Stored::Pending(_)) => unreachable!("it has waited for its operands"),
