@@ -118,12 +118,6 @@ impl Names {
         self.merged(other, |own, its| own | its)
     }
 
-    /// The names that are in both sets.
-    #[must_use]
-    pub fn and(&self, other: &Names) -> Names {
-        self.merged(other, |own, its| own & its)
-    }
-
     /// Replaces the words of these numbers, which come in order, by the names of them that are there.
     pub fn renew(&mut self, words: &[u64], is_there: impl Fn(TensorId) -> bool) {
         let bit = |id: TensorId| if is_there(id) { place(id).1 } else { 0 };
@@ -193,7 +187,6 @@ mod tests {
         assert_eq!(first.without(&second), names(one.difference(&two).copied()));
         assert_eq!(second.without(&first), names(two.difference(&one).copied()));
         assert_eq!(first.or(&second), names(one.union(&two).copied()));
-        assert_eq!(first.and(&second), names(one.intersection(&two).copied()));
         let listed: Vec<u64> = second.iter().map(|id| id.0).collect();
         assert_eq!(listed, two.iter().copied().collect::<Vec<_>>());
         assert_eq!((first.len(), second.len()), (one.len(), two.len()));
