@@ -15,6 +15,7 @@ EXPANDED = {
     "last": ((3, 900, 1), (3, 900, 700)),
     "outer": ((1, 700, 1), (3, 700, 900)),
     "wide": ((1, 1, 1100), (2, 600, 1100)),
+    "one more": ((1, 700, 513), (2, 700, 513)),
 }
 REDUCTIONS = [
     *("sum", "prod", "mean", "amax", "amin", "max", "min", "any", "all", "argmax", "argmin"),
@@ -83,7 +84,9 @@ def test_what_goes_element_by_element_repeats_what_all_operands_do(kind):
     assert same_bits(*results)
 
 
-@pytest.mark.parametrize("shape", [(1_100_003,), (3, 500, 811), (900, 3, 500), (2, 600, 1100)])
+@pytest.mark.parametrize(
+    "shape", [(1_100_003,), (3, 500, 811), (900, 3, 500), (2, 600, 1100), (1000, 513), (90_000, 4)]
+)
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "float16", "bfloat16"])
 def test_what_is_cast_as_it_is_folded_has_the_bits_of_a_cast_before(shape, dtype):
     dtype = getattr(gt, dtype)

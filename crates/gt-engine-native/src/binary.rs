@@ -11,6 +11,7 @@ use crate::element::{Bool, Complex, Element, Number, Whole, compute_dtype, with_
 use crate::elementwise::{self, PARALLEL};
 use crate::kernel::{ByDType, Kernel};
 use crate::math::Float;
+use crate::repeats;
 use crate::simd::vectorized;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
@@ -240,8 +241,11 @@ pub fn check_divisor(
     let zero = match &mut operands[1] {
         Operand::Scalar(scalar) => scalar.as_i64() == 0,
         Operand::Tensor(tensor) => {
-            // As many values as there are is enough: where it repeats, so would the zeros.
-            let cast = cast::to(threads, tensor.clone(), output.dtype)?.contiguous()?;
+            // Where it repeats, so would the zeros.
+            let whole = *tensor.shape();
+            let shape = repeats::distinct(std::iter::once(&*tensor), whole).unwrap_or(whole);
+            let distinct = repeats::narrowed(tensor, &whole, &shape);
+            let cast = cast::to(threads, distinct, output.dtype)?.contiguous()?;
             with_number!(output.dtype, T => cast.as_slice::<T>().iter().any(|x| !x.truth()))
         }
     };

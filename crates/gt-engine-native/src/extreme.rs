@@ -54,17 +54,17 @@ fn arg<T: Number, F: Fold<T, Total = T>>(
     let order: Order = kept.chain(gone.iter().copied()).collect();
     let x = x.permute(&order);
     let over = rank - gone.len()..rank;
-    // Of repeated elements the first is the one.
-    let whole = *x.shape();
-    let strides = x.strides();
-    let shape = over.clone().filter(|axis| strides[*axis] == 0 && whole[*axis] > 0);
-    let shape = shape.fold(whole, |shape, axis| shape.with(axis, 1));
+    // Of repeated elements the first is the one; results are repeated as often.
+    let (whole, strides) = (*x.shape(), x.strides());
+    let repeats = (0..rank).filter(|axis| strides[*axis] == 0 && whole[*axis] > 0);
+    let shape = repeats.fold(whole, |shape, axis| shape.with(axis, 1));
     let mut x = x.into_view(0, shape, strides);
     let length = shape.dims()[over.clone()].iter().product::<usize>().max(1);
     if length > LONG {
         x = cast::to(threads, x, T::DTYPE)?.contiguous_with(threads)?;
     }
-    let mut out = Uninit::new(output)?;
+    let kept = |shape: &Shape| over.clone().fold(*shape, |shape, axis| shape.with(axis, 1));
+    let mut out = Uninit::new(Meta::new(output.dtype, kept(&shape)))?;
     let slots = out.slots::<i64>();
     assert!(slots.len() * length == x.numel(), "an index for each row");
     let is_there = x.is_contiguous() && x.dtype() == T::DTYPE;
@@ -86,7 +86,8 @@ fn arg<T: Number, F: Fold<T, Total = T>>(
         }
     });
     // SAFETY: every element has been written: there are as many rows.
-    Ok(unsafe { out.finish() })
+    let out = unsafe { out.finish() }.expand(&kept(&whole));
+    Ok(out.contiguous_with(threads)?.with_shape(output.shape))
 }
 
 /// The index of the element that a fold chooses: it is looked for afterwards, which is faster than to

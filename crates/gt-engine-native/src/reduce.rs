@@ -4,7 +4,6 @@
 //! where its memory is already so. The order of folding follows from that form ([`fold`]): from the
 //! shape and the axes, and from nothing else.
 
-use std::mem::MaybeUninit;
 
 use gt_ir::instruction::Operands;
 use gt_ir::operation::ints;
@@ -144,7 +143,7 @@ fn fold_into<T: Number, F: Fold<T>>(threads: &mut Threads, x: &Arranged, out: &m
     let values = x.tensor.as_slice::<T>();
     assert!(out.len() == outer * inner && values.len() == outer * reduced * inner);
     if values.len() < PARALLEL || threads.count() == 1 && outer * inner > 1 {
-        return fold_rows::<T, F>(values, out, reduced, inner);
+        return pieces::fold_slices::<T, F>(values, out, reduced, inner);
     }
     if outer * inner == 1 {
         out[0].write(F::finish(fold::row_with::<T, F>(threads, values), reduced));
@@ -152,33 +151,10 @@ fn fold_into<T: Number, F: Fold<T>>(threads: &mut Threads, x: &Arranged, out: &m
         let step = (fold::PIECE / (reduced * inner)).clamp(1, outer);
         threads.for_each_part(out, step * inner, |piece, out| {
             let values = &values[piece * step * reduced * inner..][..out.len() * reduced];
-            fold_rows::<T, F>(values, out, reduced, inner);
+            pieces::fold_slices::<T, F>(values, out, reduced, inner);
         });
     } else {
         fold::columns_with::<T, F>(threads, values, reduced, out);
-    }
-}
-
-/// Folds each outer slice in turn; writes every element of the output.
-fn fold_rows<T: Number, F: Fold<T>>(
-    values: &[T],
-    out: &mut [MaybeUninit<T>],
-    reduced: usize,
-    inner: usize,
-) {
-    assert!(values.len() == out.len() * reduced);
-    if reduced == 0 {
-        let nothing = MaybeUninit::new(F::finish(F::START_TOTAL, 0));
-        out.fill(nothing);
-    } else if inner == 1 {
-        for (out, row) in out.iter_mut().zip(values.chunks_exact(reduced)) {
-            out.write(F::finish(fold::row::<T, F>(row), reduced));
-        }
-    } else if inner > 0 {
-        let slices = values.chunks_exact(reduced * inner);
-        for (out, slice) in out.chunks_exact_mut(inner).zip(slices) {
-            fold::columns::<T, F>(slice, reduced, out);
-        }
     }
 }
 

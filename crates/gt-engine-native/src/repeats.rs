@@ -18,8 +18,12 @@ pub fn distinct<'a>(
 ) -> Option<Shape> {
     // Most operands are contiguous and have the shape of the result.
     let is_whole = |tensor: &Tensor| tensor.is_contiguous() && *tensor.shape() == output;
-    let is_none = operands.clone().next().is_none();
-    if output.numel() < MANY || is_none || operands.clone().any(is_whole) {
+    let mut all = operands.clone();
+    if output.numel() < MANY
+        || operands.clone().next().is_none()
+        || operands.clone().any(is_whole)
+        || !all.all(|tensor| tensor.shape().expands_to(&output))
+    {
         return None;
     }
     let mut shape = output;

@@ -8,6 +8,7 @@ use gt_worker::EngineError;
 
 use crate::binary::Binary;
 use crate::cast;
+use crate::repeats;
 use crate::special;
 use crate::table::tensor;
 use crate::tensor::Tensor;
@@ -110,11 +111,13 @@ pub fn polygamma(
 ) -> Result<Tensor, EngineError> {
     let n = int(attributes, 0);
     let x = tensor(&mut operands, 0)?;
+    let shape = repeats::distinct(std::iter::once(&x), output.shape).unwrap_or(output.shape);
+    let x = repeats::narrowed(&x, &output.shape, &shape);
     let x = cast::to(threads, x, DType::F64)?.contiguous()?;
-    let mut out = Uninit::new(Meta::new(DType::F64, output.shape))?;
+    let mut out = Uninit::new(Meta::new(DType::F64, shape))?;
     for (x, out) in x.as_slice::<f64>().iter().zip(out.slots::<f64>()) {
         out.write(special::polygamma(n, *x));
     }
     // SAFETY: every element has been written: there are as many as of x.
-    cast::to(threads, unsafe { out.finish() }, output.dtype)
+    Ok(cast::to(threads, unsafe { out.finish() }, output.dtype)?.expand(&output.shape))
 }

@@ -135,7 +135,7 @@ pub(crate) struct TemplatePart {
     pub structure: Option<Vec<(u32, Scalar)>>,
     pub ready: Option<Ready>,
     /// The bytes that it needs at most beside what there is, once that was worked out.
-    pub peak: Option<u64>,
+    pub peak: Option<crate::memory::Peak>,
     /// Whether it is never run as a plan.
     pub is_plain: bool,
 }

@@ -18,6 +18,8 @@ pub(crate) struct Batch {
     pub next: usize,
     /// The iterations of the invocations that are not run yet, in order.
     pub iterations: VecDeque<Iteration>,
+    /// Whether it was there when a command before it gave up its wait for memory.
+    pub has_waited: bool,
     /// The indices of commands that are not to be run.
     skipped: FxHashSet<usize>,
     weight: u64,
@@ -39,7 +41,8 @@ impl Queue {
         let weight = commands.iter().map(WorkerCommand::weight).sum();
         self.weight += weight;
         let skipped = FxHashSet::default();
-        self.batches.push_back(Batch { commands, next: 0, iterations, skipped, weight });
+        let (next, has_waited) = (0, false);
+        self.batches.push_back(Batch { commands, next, iterations, has_waited, skipped, weight });
     }
 
     pub fn is_empty(&self) -> bool {
@@ -49,6 +52,11 @@ impl Queue {
     /// The oldest batch.
     pub fn front(&mut self) -> Option<&mut Batch> {
         self.batches.front_mut()
+    }
+
+    /// All that is queued has waited for memory, with the command that gives up now.
+    pub fn note_wait(&mut self) {
+        self.batches.iter_mut().for_each(|batch| batch.has_waited = true);
     }
 
     /// Removes the oldest batch, which is done, and returns its weight.

@@ -490,7 +490,10 @@ fn records_of_many_tensors_count_for_a_quota() {
         commands.extend(is_over.then(|| free(1)));
         bench.work(of, commands);
         let [(_, Some(wait))] = &waits(&mut bench)[..] else { panic!("it waits") };
-        assert_eq!((wait.bytes, wait.holder.as_str()), (if is_over { 0 } else { 8 }, "user ada"));
+        assert_eq!(
+            (wait.bytes, wait.holder.as_str()),
+            (if is_over { 400 } else { 408 }, "user ada")
+        );
         time_out(&mut bench, of, wait.number, true);
         let reason = failure(&mut bench, of, most + 1).reason;
         let held = "user ada holds 999.7 KB of 1.0 MB on this worker, 948.0 KB of it for the records of tensors";

@@ -98,7 +98,7 @@ pub fn row_of_blocks<T: Number, F: Fold<T>>(blocks: &[T]) -> F::Total {
 }
 
 /// Folds at most [`PIECE`] elements.
-fn piece<T: Number, F: Fold<T>>(x: &[T]) -> F::Total {
+pub fn piece<T: Number, F: Fold<T>>(x: &[T]) -> F::Total {
     vectorized(
         #[inline(always)]
         || {
@@ -282,7 +282,7 @@ fn strip_of_columns<T: Number, F: Fold<T>>(
 
 /// Folds as many columns as there are totals, of the rows of one piece: element (r, c) is at
 /// `x[r * stride + c]`.
-fn piece_of_columns<T: Number, F: Fold<T>>(
+pub fn piece_of_columns<T: Number, F: Fold<T>>(
     x: &[T],
     stride: usize,
     rows: usize,
@@ -330,16 +330,6 @@ fn block_of_columns<T: Number, F: Fold<T>, const N: usize>(
     finish_block::<T, F>(totals, &folded);
 }
 
-/// Folds the columns of a piece, or a run: of `rows` rows, no more than are a piece.
-pub fn fold_piece<T: Number, F: Fold<T>>(x: &[T], rows: usize, totals: &mut [F::Total]) {
-    if let [total] = totals {
-        *total = piece::<T, F>(x);
-        return;
-    }
-    totals.fill(F::START_TOTAL);
-    piece_of_columns::<T, F>(x, totals.len(), rows, totals);
-}
-
 fn finish_columns<T: Number, F: Fold<T>>(
     totals: &[F::Total],
     rows: usize,
@@ -367,7 +357,6 @@ pub fn finish_block<T: Number, F: Fold<T>>(piece: &mut [F::Total], folded: &[T])
 }
 
 /// Adds a piece of columns to the whole.
-/// Adds the totals of a piece.
 pub fn merge_columns<T: Number, F: Fold<T>>(totals: &mut [F::Total], piece: &[F::Total]) {
     for (total, piece) in totals.iter_mut().zip(piece) {
         *total = F::merge(*total, *piece);

@@ -5,12 +5,15 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::{COLUMNS, Fold, PIECE, fold_piece, merge_columns, piece_rows};
+use super::{COLUMNS, Fold, PIECE, merge_columns, piece, piece_of_columns, piece_rows};
 use crate::cast;
 use crate::copy::Loops;
 use crate::element::{Element, Number, with_element};
 use crate::tensor::Tensor;
 use crate::threads::Threads;
+
+/// How many pieces of one slice are folded before they are added up.
+const PIECES: usize = 1024;
 
 /// Elements of a tensor in row-major order, wherever they are in memory and whatever their dtype.
 pub struct Elements<'a> {
@@ -102,25 +105,56 @@ pub fn fold<T: Number, F: Fold<T>>(
     if out.len() == inner && inner <= COLUMNS {
         return slices.fold_one::<T, F>(threads, out);
     }
-    // Wide slices are cut, and short ones share a piece of work.
-    let step = match out.len() == inner {
-        true => COLUMNS,
-        false => (PIECE / (reduced * inner).max(1)).max(1) * inner,
-    };
+    let slice = reduced * inner;
+    if slice <= PIECE {
+        // Short slices share a piece of work.
+        let step = PIECE / slice.max(1) * inner;
+        return threads.for_each_part(out, step, |part, out| {
+            let start = part * step * reduced;
+            let mut values = Vec::new();
+            slices.elements.read(start..start + out.len() * reduced, &mut values);
+            fold_slices::<T, F>(&values, out, reduced, inner);
+        });
+    }
+    // Wide slices are cut.
+    let step = if out.len() == inner { COLUMNS } else { inner };
     threads.for_each_part(out, step, |part, out| {
-        let (mut at, mut values) = (part * step, Vec::new());
-        // A part has whole slices, or columns of one.
-        for out in out.chunks_mut(inner).flat_map(|slice| slice.chunks_mut(COLUMNS)) {
+        let (first, mut values) = (part * step, Vec::new());
+        for (index, out) in out.chunks_mut(COLUMNS).enumerate() {
+            let at = first + index * COLUMNS;
             let mut totals = vec![F::START_TOTAL; out.len()];
             let mut piece = totals.clone();
-            for rows in slices.pieces() {
+            for rows in (0..reduced).step_by(slices.piece()) {
                 slices.fold::<T, F>((at / inner, at % inner), rows, &mut values, &mut piece);
                 merge_columns::<T, F>(&mut totals, &piece);
             }
             slices.finish::<T, F>(&totals, out);
-            at += out.len();
         }
     });
+}
+
+/// Folds each slice of a tensor whose elements lie one after another; writes every element of the
+/// output.
+pub fn fold_slices<T: Number, F: Fold<T>>(
+    values: &[T],
+    out: &mut [MaybeUninit<T>],
+    reduced: usize,
+    inner: usize,
+) {
+    assert!(values.len() == out.len() * reduced);
+    if reduced == 0 {
+        let nothing = MaybeUninit::new(F::finish(F::START_TOTAL, 0));
+        out.fill(nothing);
+    } else if inner == 1 {
+        for (out, row) in out.iter_mut().zip(values.chunks_exact(reduced)) {
+            out.write(F::finish(super::row::<T, F>(row), reduced));
+        }
+    } else if inner > 0 {
+        let slices = values.chunks_exact(reduced * inner);
+        for (out, slice) in out.chunks_exact_mut(inner).zip(slices) {
+            super::columns::<T, F>(slice, reduced, out);
+        }
+    }
 }
 
 /// A tensor of the form outer x reduced x inner.
@@ -131,51 +165,55 @@ struct Slices<'a> {
 }
 
 impl Slices<'_> {
-    /// The rows of a slice, in pieces.
-    fn pieces(&self) -> impl Iterator<Item = Range<usize>> {
-        let (rows, reduced) = (self.piece(), self.reduced);
-        (0..reduced).step_by(rows).map(move |first| first..reduced.min(first + rows))
-    }
-
     /// How many rows are a piece.
     fn piece(&self) -> usize {
         if self.inner == 1 { PIECE } else { piece_rows(self.inner) }
     }
 
-    /// Folds the only slice, which is not wide, over threads.
+    /// Folds the only slice, which is not wide, over threads: some pieces at a time.
     fn fold_one<T: Number, F: Fold<T>>(&self, threads: &mut Threads, out: &mut [MaybeUninit<T>]) {
-        let pieces: Vec<Range<usize>> = self.pieces().collect();
-        let mut parts = vec![F::START_TOTAL; pieces.len() * self.inner];
-        threads.for_each_part(&mut parts, self.inner, |piece, totals| {
-            self.fold::<T, F>((0, 0), pieces[piece].clone(), &mut Vec::new(), totals);
-        });
         let mut totals = vec![F::START_TOTAL; self.inner];
-        for part in parts.chunks(self.inner) {
-            merge_columns::<T, F>(&mut totals, part);
+        let pieces = |first: usize| (self.reduced - first).div_ceil(self.piece()).min(PIECES);
+        let mut parts = vec![F::START_TOTAL; pieces(0) * self.inner];
+        for first in (0..self.reduced).step_by(PIECES * self.piece()) {
+            let pieces = pieces(first);
+            let parts = &mut parts[..pieces * self.inner];
+            threads.for_each_part(parts, self.inner, |piece, totals| {
+                let row = first + piece * self.piece();
+                self.fold::<T, F>((0, 0), row, &mut Vec::new(), totals);
+            });
+            for part in parts.chunks(self.inner) {
+                merge_columns::<T, F>(&mut totals, part);
+            }
         }
         self.finish::<T, F>(&totals, out);
     }
 
-    /// Folds a piece of some columns of a slice.
+    /// Folds a piece, the rows from one on, of some columns of a slice.
     fn fold<T: Number, F: Fold<T>>(
         &self,
         (slice, column): (usize, usize),
-        rows: Range<usize>,
+        row: usize,
         values: &mut Vec<T>,
         totals: &mut [F::Total],
     ) {
-        let (start, count) = (slice * self.reduced * self.inner, rows.len());
+        let rows = self.piece().min(self.reduced - row);
+        let start = (slice * self.reduced + row) * self.inner + column;
         values.clear();
         if totals.len() == self.inner {
-            let range = start + rows.start * self.inner..start + rows.end * self.inner;
-            self.elements.read(range, values);
+            self.elements.read(start..start + rows * self.inner, values);
         } else {
-            for row in rows {
-                let from = start + row * self.inner + column;
+            for from in (start..).step_by(self.inner).take(rows) {
                 self.elements.read(from..from + totals.len(), values);
             }
         }
-        fold_piece::<T, F>(values, count, totals);
+        match self.inner {
+            1 => totals[0] = piece::<T, F>(values),
+            _ => {
+                totals.fill(F::START_TOTAL);
+                piece_of_columns::<T, F>(values, totals.len(), rows, totals);
+            }
+        }
     }
 
     fn finish<T: Number, F: Fold<T>>(&self, totals: &[F::Total], out: &mut [MaybeUninit<T>]) {

@@ -24,10 +24,20 @@ pub(crate) struct NoRoom {
 }
 
 impl NoRoom {
+    /// Whether it is a holder's quota that has no room.
+    pub fn is_of(&self, holder: &str) -> bool {
+        self.passed.holder == holder
+    }
+
+    /// The same for a limit that is passed again.
+    pub fn with(&self, passed: Passed) -> NoRoom {
+        NoRoom { passed, ..self.clone() }
+    }
+
     /// The failure of an operation that needs so many bytes.
     pub fn failure(&self, operation: String, need: u64, worker: &str, line: SourceId) -> Failure {
-        let Passed { holder, allowed, held, records } = &self.passed;
-        let (needs, allowed, held) = (bytes(need), bytes(*allowed), bytes(*held));
+        let Passed { holder, allowed, held, records, more } = &self.passed;
+        let (needs, allowed, held) = (bytes(need + more), bytes(*allowed), bytes(*held));
         let mut reason = match holder.as_str() {
             "" => format!("it needs {needs}, and {held} of the worker's {allowed} are held"),
             _ => format!("it needs {needs}, and {holder} holds {held} of {allowed} on this worker"),

@@ -33,6 +33,8 @@ pub(crate) struct LaneMemory {
     pub grant: Option<Box<Grant>>,
     /// Its next command fails if there is no room for it, for this reason.
     pub gives_up: Option<Box<NoRoom>>,
+    /// Why it gave up last.
+    pub gave_up: Option<Box<NoRoom>>,
 }
 
 /// Room that is kept for a lane's next command, so that others do not take it before its turn: no two
@@ -91,7 +93,14 @@ impl LaneMemory {
 
 impl Default for LaneMemory {
     fn default() -> LaneMemory {
-        LaneMemory { quota: None, capacity: u64::MAX, waits: false, grant: None, gives_up: None }
+        LaneMemory {
+            quota: None,
+            capacity: u64::MAX,
+            waits: false,
+            grant: None,
+            gives_up: None,
+            gave_up: None,
+        }
     }
 }
 
@@ -116,6 +125,8 @@ pub(crate) struct Passed {
     pub held: u64,
     /// Of this, what is counted for the records of tensors.
     pub records: u64,
+    /// What the records of the command's own results count.
+    pub more: u64,
 }
 
 /// The limits of a worker's lanes.
@@ -183,19 +194,21 @@ impl Limits {
         Need { new, tensors, back }: Need,
     ) -> Option<Passed> {
         let lane = lanes.get(&id);
-        let more = new + lane.map_or(0, |lane| lane.records_of(tensors));
+        let more = lane.map_or(0, |lane| lane.records_of(tensors));
+        let wanted = new + more;
         for MemoryQuota { holder, bytes } in self.quotas(id.session) {
             let held = self.held_by(lanes, holder);
-            if more > 0 && held.saturating_add(more) > *bytes {
+            if wanted > 0 && held.saturating_add(wanted) > *bytes {
                 let own = lanes.values().filter(|lane| self.is_of(lane.id.session, holder));
                 let records = own.map(Lane::records).sum();
-                return Some(Passed { holder: holder.clone(), allowed: *bytes, held, records });
+                let holder = holder.clone();
+                return Some(Passed { holder, allowed: *bytes, held, records, more });
             }
         }
         let allowed = self.capacity?;
         let granted = lane.map_or(0, |lane| lane.memory.granted_to_others(held));
         let all = held.bytes + held.snapshots;
-        let passed = Passed { holder: String::new(), allowed, held: all, records: 0 };
+        let passed = Passed { holder: String::new(), allowed, held: all, records: 0, more: 0 };
         (all.saturating_add(granted).saturating_add(new + back) > allowed).then_some(passed)
     }
 }

@@ -19,5 +19,5 @@ mod shortage;
 mod spill;
 
 pub(crate) use limits::{LaneMemory, Limits, Need, records};
-pub(crate) use need::{bytes_of, made_by, need_of, of_command, peak};
+pub(crate) use need::{Peak, bytes_of, made_by, need_of, of_command, peak};
 pub(crate) use shortage::Shortages;

@@ -51,6 +51,10 @@ pub(crate) fn of_command<E: Engine>(
         WorkerCommand::Run(instruction) => return need_of(engine, instruction, rest, store, room),
         WorkerCommand::Create(create) => create.content.meta().bytes() as u64,
         WorkerCommand::Exchange(exchange) => exchange.output?.1.bytes() as u64,
+        // What repeats elements is copied to be read.
+        WorkerCommand::Fetch { tensor, .. } if store.shared.repeats(*tensor) => {
+            store.meta(*tensor)?.bytes() as u64
+        }
         _ => return None,
     };
     room.is_none_or(|room| need > room).then_some(need)
@@ -69,6 +73,10 @@ pub(crate) fn need_of<E: Engine>(
     let need = bytes_of(&instruction.results);
     // The end of a step makes a number alone: a step that has met a limit ends all the same.
     if room.is_some_and(|room| need <= room) || is_commit(instruction.operation) {
+        return None;
+    }
+    // What fails anyway needs nothing.
+    if store.first_failure(instruction.reads()).is_some() {
         return None;
     }
     let needs_none = is_view(engine, instruction, store) || reuses(instruction, need, rest, store);
@@ -150,14 +158,23 @@ fn freed_with_step(steps: &[Step]) -> FxHashMap<Name, usize> {
     olds
 }
 
-/// The most bytes that steps need beside the tensors that they are given, of which some are freed
+/// What steps need beside the tensors that they are given.
+#[derive(Clone, Copy)]
+pub(crate) struct Peak {
+    /// The most bytes.
+    pub bytes: u64,
+    /// How many tensors they make.
+    pub tensors: usize,
+}
+
+/// What steps need beside the tensors that they are given, of which some are freed
 /// by them. `makes_views` says that expanded tensors need no memory.
 pub(crate) fn peak(
     steps: &[Step],
     given: &[(Name, Meta)],
     dying: &FxHashSet<Name>,
     makes_views: bool,
-) -> u64 {
+) -> Peak {
     // In a plan the end of a step reads nothing: old values are freed after their last other use.
     let freed_at = freed_with_step(steps);
     let given = given.iter().filter(|(name, _)| dying.contains(name));
@@ -195,5 +212,6 @@ pub(crate) fn peak(
         }
         most = most.max(now);
     }
-    most - before
+    let tensors = steps.iter().map(|step| step.makes().len()).sum();
+    Peak { bytes: most - before, tensors }
 }

@@ -77,9 +77,18 @@ impl<E: Engine> Worker<E> {
             self.grant(id, need.new + need.back, pinned);
             return self.ready.again(id);
         };
+        let Some(lane) = self.lanes.get_mut(&id) else { return };
+        // What was queued when the lane gave up has waited for others' frees with it.
+        if !passed.holder.is_empty()
+            && lane.queue.front().is_some_and(|batch| batch.has_waited)
+            && let Some(before) = &lane.memory.gave_up
+            && before.is_of(&passed.holder)
+        {
+            lane.memory.gives_up = Some(Box::new(before.with(passed)));
+            return self.ready.again(id);
+        }
         self.shortages.count += 1;
         let number = self.shortages.count;
-        let Some(lane) = self.lanes.get_mut(&id) else { return };
         lane.memory.waits = true;
         // Who waits keeps nothing: another that waits may need it.
         lane.memory.end_grant(&mut self.device.held);
@@ -92,7 +101,8 @@ impl<E: Engine> Worker<E> {
             has_all: false,
             tried,
         });
-        let wait = MemoryWait { number, bytes: need.new + need.back, holder: passed.holder };
+        let bytes = need.new + need.back + passed.more;
+        let wait = MemoryWait { number, bytes, holder: passed.holder };
         out.push(Out::Dispatcher(Message::MemoryWait { lane: id, wait: Some(wait) }));
     }
 
@@ -252,6 +262,10 @@ impl<E: Engine> Worker<E> {
         let no_room = passed.map(|passed| Box::new(self.no_room(id, passed)));
         if let Some(lane) = self.lanes.get_mut(&id) {
             lane.memory.waits = false;
+            if no_room.is_some() {
+                lane.memory.gave_up.clone_from(&no_room);
+                lane.queue.note_wait();
+            }
             lane.memory.gives_up = no_room;
         }
         out.push(Out::Dispatcher(Message::MemoryWait { lane: id, wait: None }));

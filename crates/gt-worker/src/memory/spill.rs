@@ -77,7 +77,9 @@ impl<E: Engine> Worker<E> {
                     let is_pinned = lane.id == id && pinned.contains(&listed.id);
                     let grant = lane.memory.grant.as_ref();
                     let is_kept = grant.is_some_and(|grant| grant.pinned.contains(&listed.id));
-                    listed.bytes >= smallest && !is_pinned && !is_kept
+                    // One that repeats elements would take up more elsewhere than it does here.
+                    let is_whole = listed.bytes >= listed.meta.bytes() as u64;
+                    listed.bytes >= smallest && is_whole && !is_pinned && !is_kept
                 };
                 let list = lane.store.list().into_iter().filter(is_free);
                 of_session.extend(list.map(|listed| (lane.id, listed)));

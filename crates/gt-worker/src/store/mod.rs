@@ -188,6 +188,11 @@ impl<T> Store<T> {
         self.bytes
     }
 
+    /// The bytes of the elements of all tensors in the device's memory, also of those that repeat them.
+    pub fn values(&self) -> u64 {
+        self.bytes + self.shared.beyond()
+    }
+
     /// The bytes of all that are elsewhere.
     pub fn spilled(&self) -> u64 {
         self.spilled
@@ -326,7 +331,9 @@ impl<T> Store<T> {
                     held.discarded.push(number);
                 }
             }
-            Some(Stored::Failed(_)) | None => {}
+            // Its record is free.
+            Some(Stored::Failed(_)) => held.releases += 1,
+            None => {}
         }
     }
 

@@ -19,6 +19,10 @@ pub(crate) struct SharedBuffers {
     of: FxHashMap<TensorId, (u64, u64)>,
     /// The buffers of which little is used since a tensor was freed.
     wasted: Vec<u64>,
+    /// The tensors that repeat elements, and by how many bytes these are more than their buffers.
+    repeated: FxHashMap<TensorId, u64>,
+    /// The sum of these bytes.
+    beyond: u64,
 }
 
 struct Users {
@@ -43,6 +47,11 @@ impl SharedBuffers {
         buffer: SharedBuffer,
         first: Option<(TensorId, u64)>,
     ) -> u64 {
+        let more = bytes.saturating_sub(buffer.bytes);
+        if more > 0 {
+            self.repeated.insert(id, more);
+            self.beyond += more;
+        }
         let new = Users { bytes: buffer.bytes, count: 0, used: 0 };
         let is_new = !self.buffers.contains_key(&buffer.id);
         let users = self.buffers.entry(buffer.id).or_insert(new);
@@ -59,6 +68,17 @@ impl SharedBuffers {
         if is_new { users.bytes - first.map_or(0, |(_, bytes)| bytes.min(users.bytes)) } else { 0 }
     }
 
+    /// Whether a tensor repeats elements, so that a copy takes more than its buffer.
+    #[inline]
+    pub fn repeats(&self, id: TensorId) -> bool {
+        !self.repeated.is_empty() && self.repeated.contains_key(&id)
+    }
+
+    /// The bytes that all tensors would take beyond their buffers if none repeated elements.
+    pub fn beyond(&self) -> u64 {
+        self.beyond
+    }
+
     /// Whether a tensor is in a shared buffer.
     pub fn has(&self, id: TensorId) -> bool {
         self.of.contains_key(&id)
@@ -72,6 +92,9 @@ impl SharedBuffers {
 
     /// Removes a tensor; returns the bytes to release. `None` if it is in no shared buffer.
     pub fn remove(&mut self, id: TensorId) -> Option<u64> {
+        if !self.repeated.is_empty() {
+            self.beyond -= self.repeated.remove(&id).unwrap_or(0);
+        }
         let (buffer, bytes) = self.of.remove(&id)?;
         let users = self.buffers.get_mut(&buffer)?;
         users.count -= 1;

@@ -9,7 +9,7 @@ use super::Turn;
 use crate::engine::Engine;
 use crate::iterate::{AtHand, PartRun};
 use crate::iteration::{Bound, Iteration, Running, Steps, TemplatePart};
-use crate::memory;
+use crate::memory::{self, Peak};
 use crate::work::Out;
 
 impl<E: Engine> Turn<'_, E> {
@@ -63,14 +63,13 @@ impl<E: Engine> Turn<'_, E> {
                 // The planner cuts parts at a quantum: one part ends the turn if another lane is
                 // ready.
                 self.spent = self.spent.max(self.device.turn_work()) + 1;
-                let peak = self.peak(&running.template, bound, part);
-                let made = part.steps.len();
-                if !is_away && !self.lane.has_room(peak, made) {
+                let Peak { bytes, tensors } = self.peak(&running.template, bound, part);
+                if !is_away && !self.lane.has_room(bytes, tensors) {
                     // What the iteration drops it frees at its end.
                     let free = running.rest(&part.steps).free_at_once(FxHashSet::default());
                     self.lane.store.free_all(&mut self.device.held, &free);
                 }
-                let fits = !is_away && self.lane.has_room(peak, made);
+                let fits = !is_away && self.lane.has_room(bytes, tensors);
                 let run = match fits {
                     true => self.device.run_part(self.lane, &at_hand, part),
                     false => PartRun::Refused,
@@ -128,15 +127,15 @@ impl<E: Engine> Turn<'_, E> {
         }
     }
 
-    /// The bytes that a part needs at most beside what there is.
-    fn peak(&self, template: &Template, bound: &Bound, part: &mut TemplatePart) -> u64 {
+    /// What a part needs at most beside what there is.
+    fn peak(&self, template: &Template, bound: &Bound, part: &mut TemplatePart) -> Peak {
         if let Some(peak) = part.peak {
             return peak;
         }
         let steps = &template.steps[part.steps.clone()];
         if let [Step::Exchange(_)] = steps {
             // It is a step by itself.
-            return 0;
+            return Peak { bytes: 0, tensors: 0 };
         }
         let meta = |name: &Name| Some((*name, self.lane.store.meta(bound.tensor(*name))?));
         let given: Vec<(Name, Meta)> = part.needs.iter().filter_map(meta).collect();

@@ -101,7 +101,8 @@ impl<E: Engine> Turn<'_, E> {
         }
         let new = memory::of_command(&self.device.engine, command, rest, store, room);
         let is_short = new.is_some() || is_full;
-        self.short = is_short.then(|| Need { new: new.unwrap_or(0), tensors, back });
+        let (new, tensors) = new.map_or((0, 0), |new| (new, tensors));
+        self.short = is_short.then_some(Need { new, tensors, back });
         self.short.is_some()
     }
 

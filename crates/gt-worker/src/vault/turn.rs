@@ -92,7 +92,7 @@ impl<E: Engine> Turn<'_, E> {
     /// # Errors
     /// There are too many values.
     fn begin_snapshot(&mut self, owner: Owner, most: u64) -> Result<Keeping, Unkept> {
-        let bytes = self.lane.store.bytes() + self.lane.store.spilled();
+        let bytes = self.lane.store.values() + self.lane.store.spilled();
         if bytes > most {
             return Err(Unkept::Refused(format!(
                 "there is no other worker to keep copies, and the server does not keep {bytes} bytes"
