@@ -98,11 +98,11 @@ def tended(workers: int, engine: str):
 
 
 @pytest.mark.parametrize(
-    ("engine", "workers", "steps", "deaths"),
-    [("Dying", 1, 0, 3), ("Dying", 2, 0, 3), ("Fragile", 1, 60, None), ("Hanging", 1, 0, 3)],
+    ("engine", "workers", "steps", "most"),
+    [("Dying", 1, 0, 4), ("Dying", 2, 0, 4), ("Fragile", 1, 60, 6), ("Hanging", 1, 0, 4)],
     ids=["one worker", "two workers", "in a hot loop", "hangs"],
 )
-def test_who_kills_workers_is_found_and_neighbours_are_not_harmed(engine, workers, steps, deaths):
+def test_who_kills_workers_is_found_and_neighbours_are_not_harmed(engine, workers, steps, most):
     seeds, count = (1, 2), 1500
     with tended(workers, engine) as (address, _):
         alone = [Training(NEIGHBOUR, address, count, seed) for seed in seeds]
@@ -119,6 +119,7 @@ def test_who_kills_workers_is_found_and_neighbours_are_not_harmed(engine, worker
             assert words in first, (first, done.stderr)
         assert after == "[6.0, 6.0, 6.0]"
         assert [neighbour.end() for neighbour in neighbours] == expected
-        assert all[0].deaths <= 5 if deaths is None else sum(it.deaths for it in all) == deaths
+        # With the neighbours at an end, the last worker is risked, too.
+        assert 3 <= sum(it.deaths for it in all) <= most
     for neighbour in neighbours:
         assert not [line for line in neighbour.errors if "lost:" in line or "not" in line]

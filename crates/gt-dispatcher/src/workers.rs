@@ -39,6 +39,8 @@ pub(crate) struct WorkerState {
     pub busy: Duration,
     /// The sessions whose home slot it was assigned.
     pub sessions: u32,
+    /// Whether it was stopped, and said so: it has not died of anything.
+    pub is_stopped: bool,
 }
 
 impl WorkerState {
@@ -139,6 +141,7 @@ impl Workers {
                 busy_since: None,
                 busy: Duration::ZERO,
                 sessions: 0,
+                is_stopped: false,
             },
         );
         &self.workers[place]

@@ -6,8 +6,9 @@
 //! - [`elementwise`]: the one driver of all elementwise operations; [`unary`], [`binary`],
 //!   [`ternary`] and [`cast`] (over [`halves`]) are its [`kernel`]s, [`element`] and [`math`] what
 //!   they compute.
-//! - [`wide`], [`parts`] and [`complex`]: further kernels; [`lines`]: what goes along one axis.
-//! - [`reduce`] over [`fold`], [`matmul`], [`convolution`], [`pooling`], [`attention`], [`softmax`], [`normalization`], [`shape`] over [`copy`],
+//! - [`wide`], [`parts`] and [`complex`]: further kernels; [`lines`]: what goes along one axis;
+//!   [`repeats`]: results that repeat elements.
+//! - [`reduce`] and [`extreme`] over [`fold`], [`matmul`], [`convolution`], [`pooling`], [`attention`], [`softmax`], [`normalization`], [`shape`] over [`copy`],
 //!   [`index`], [`scatter`] and [`rows`], [`create`], [`random`] and [`samplers`], [`fourier`], [`linalg`]: the other families.
 //! - [`program`]: many operations as one.
 //! - [`simd`] and [`threads`] over [`crew`]: the machine's vectors and processors; [`processor`]: who

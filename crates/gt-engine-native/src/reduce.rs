@@ -4,7 +4,6 @@
 //! where its memory is already so. The order of folding follows from that form ([`fold`]): from the
 //! shape and the axes, and from nothing else.
 
-
 use gt_ir::instruction::Operands;
 use gt_ir::operation::ints;
 use gt_ir::shape::axes;

@@ -9,9 +9,8 @@ use crate::tensor::Tensor;
 /// out: they are faster to read so.
 pub const MANY: usize = 1 << 18;
 
-/// The shape of the elements that a result of operands that broadcast to it does not repeat, if it has
-/// many: of length 1 along each axis along which all operands repeat theirs. `None` if there is no such
-/// axis.
+/// The shape of a result's distinct elements, if it has many: of length 1 along each axis along which
+/// all operands, which broadcast to it, repeat theirs. `None` if there is no such axis.
 pub fn distinct<'a>(
     operands: impl Iterator<Item = &'a Tensor> + Clone,
     output: Shape,

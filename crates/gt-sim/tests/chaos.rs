@@ -77,6 +77,29 @@ fn who_waits_for_memory_keeps_none_from_others() {
     run([36140]);
 }
 
+/// A lane gave up though others' tensors could be moved away: as many bytes were held as when it had
+/// tried that last, but others.
+#[test]
+fn who_waits_for_memory_tries_again_when_others_are_held() {
+    run([23132]);
+}
+
+/// Workers that were stopped, or died by chance while one command was tried, were held against it.
+#[test]
+fn deaths_from_outside_are_not_held_against_a_session() {
+    for seed in [53483, 54840, 54971, 73903, 94974, 98192] {
+        deaths::run(seed).unwrap_or_else(|wrong| panic!("{wrong}"));
+    }
+}
+
+/// The last trial of a killer cost others their values, of which there were no copies yet.
+#[test]
+fn trials_wait_for_copies_of_others_values() {
+    for seed in [1957, 2404, 2503, 3319, 4330, 5002, 5926] {
+        killers::run(seed).unwrap_or_else(|wrong| panic!("{wrong}"));
+    }
+}
+
 /// The clock stopped at deadlines that recur, before one that was due later.
 #[test]
 fn waits_for_memory_end_beside_those_of_idle_clients() {

@@ -182,8 +182,8 @@ pub trait Engine: Send {
         false
     }
 
-    /// The bytes that the result of an operation takes that goes element by element: fewer than its
-    /// elements have where all operands repeat theirs, and so does the result.
+    /// The bytes that the result of an elementwise operation takes. Where all operands repeat elements,
+    /// the result may do so too, and takes fewer bytes than its elements have.
     fn bytes_of_distinct(&self, _operands: &[&Self::Tensor], output: Meta) -> u64 {
         output.bytes() as u64
     }

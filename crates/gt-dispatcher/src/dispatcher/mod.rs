@@ -310,7 +310,12 @@ impl Dispatcher {
                 }
                 None => {}
             },
-            (_, Message::Goodbye { .. }) => self.disconnect(now, peer, "said goodbye"),
+            (_, Message::Goodbye { .. }) => {
+                if let Some(worker) = self.workers.get_mut(peer) {
+                    worker.is_stopped = true;
+                }
+                self.disconnect(now, peer, "said goodbye");
+            }
             (role, other) => {
                 let reason = format!("a {} may not send {}", role.name(), other.name());
                 self.refuse(now, peer, reason);

@@ -49,8 +49,9 @@ impl Dispatcher {
         if session.lineage.is_none() || !self.is_hit(session, moved, lost) {
             return Survival::Unkept;
         }
-        let batches = session.flow.batches(moved);
-        let is_restored = moved.iter().any(|slot| session.flow.under_way(*slot).0 > 0);
+        let batches = session.flow.batches(moved).filter(|_| !lost.is_stopped);
+        let is_restored =
+            !lost.is_stopped && moved.iter().any(|slot| session.flow.under_way(*slot).0 > 0);
         let is_restored = is_restored && batches.is_none();
         if !self.suspect(now, peer, batches, lost, is_alone) {
             return Survival::Whole;

@@ -20,6 +20,9 @@ use crate::workers::WorkerState;
 /// sessions there that wait for memory.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How long after a death the last trial of a command waits for a worker to spare.
+const SPARE: Duration = Duration::from_secs(5);
+
 /// Which session is tried.
 #[derive(Default)]
 pub(super) struct Trials {
@@ -31,8 +34,8 @@ pub(super) struct Trials {
     probed: Option<Placement>,
     /// When the last worker died.
     since: Duration,
-    /// Whether the next trial waits for copies of others' values.
-    is_waiting: bool,
+    /// When the next trial begins at the latest, if it waits.
+    begins: Option<Duration>,
 }
 
 impl Trials {
@@ -84,13 +87,18 @@ impl Dispatcher {
         lost: &WorkerState,
         is_alone: bool,
     ) -> bool {
-        let Some(Session { lineage: Some(lineage), label, .. }) = self.sessions.get_mut(peer)
-        else {
+        let Some(Session { lineage: Some(lineage), .. }) = self.sessions.get_mut(peer) else {
             return true;
         };
         let verdict = lineage.suspicion.hit(batches, &lost.name, is_alone);
         self.trials.is_on |= lineage.suspicion.is_open();
         self.trials.since = now;
+        self.judge(now, peer, verdict)
+    }
+
+    /// Tells a session's user what is given up. Returns whether the session goes on.
+    fn judge(&mut self, now: Duration, peer: PeerId, verdict: Verdict) -> bool {
+        let Some(Session { label, .. }) = self.sessions.get(peer) else { return true };
         let (failure, goes_on) = match verdict {
             Verdict::Try => return true,
             Verdict::GiveUp(failure) => (failure, true),
@@ -121,7 +129,7 @@ impl Dispatcher {
             session.is_suspected() && (is_due(session) || !session.flow.is_idle())
         };
         let tried = self.trials.tried.and_then(|tried| self.sessions.get(tried));
-        self.trials.is_waiting = false;
+        self.trials.begins = None;
         let tried = tried.filter(goes_on);
         let mut next = tried.filter(|session| !session.is_stuck());
         if next.is_none() {
@@ -130,11 +138,22 @@ impl Dispatcher {
                 session.lineage.as_ref().is_some_and(|lineage| lineage.suspicion.has_killed())
             };
             next = idle.min_by_key(has_killed);
-            self.trials.is_waiting = next.is_some_and(|next| self.is_too_early(now, next));
             // One that is stuck goes on if there is no other.
             next = next.or(tried);
         }
-        let next = next.filter(|_| !self.trials.is_waiting);
+        let idle = next.filter(|next| next.flow.is_idle());
+        let begins = idle.filter(|_| now < self.trials.since + PATIENCE);
+        self.trials.begins = begins.and_then(|next| self.begins(next));
+        if let Some(doubted) = idle.filter(|it| self.lacks_spare(it)) {
+            let begins = self.trials.since + SPARE;
+            if now >= begins {
+                let peer = doubted.peer;
+                self.give_up_doubted(now, peer);
+                return self.choose_tried(now);
+            }
+            self.trials.begins = Some(begins);
+        }
+        let next = next.filter(|_| self.trials.begins.is_none());
         let unprobed =
             next.filter(|it| it.flow.is_idle() && self.trials.probed != Some(placement(it)));
         let unprobed = unprobed.map(|session| (session.peer, placement(session)));
@@ -156,20 +175,38 @@ impl Dispatcher {
         self.deliver(now, peer, 0, None);
     }
 
-    /// Whether a trial may cost others their values: they are on its workers alone, as others died
-    /// just now.
-    fn is_too_early(&self, now: Duration, tried: &Session) -> bool {
+    /// When a session may be tried, if its trial may cost others their values: they are on its workers
+    /// alone, as others died just now.
+    fn begins(&self, tried: &Session) -> Option<Duration> {
         let (hosts, there) = (hosts(tried), |worker| self.workers.by_id(worker).is_some());
         let mut others = self.sessions.iter().filter(|session| session.peer != tried.peer);
-        now < self.trials.since + PATIENCE
-            && others.any(|other| {
-                other.lineage.as_ref().is_some_and(|lineage| lineage.is_exposed(&hosts, there))
-            })
+        let is_exposed = others.any(|other| {
+            other.lineage.as_ref().is_some_and(|lineage| lineage.is_exposed(&hosts, there))
+        });
+        is_exposed.then_some(self.trials.since + PATIENCE)
+    }
+
+    /// Whether a session would try on the last worker, which others are on as well, what workers have
+    /// died of.
+    fn lacks_spare(&self, tried: &Session) -> bool {
+        let lineage = tried.lineage.as_ref();
+        self.workers.len() < 2
+            && self.sessions.len() > 1
+            && lineage.is_some_and(|lineage| lineage.suspicion.is_doubted())
+    }
+
+    /// Gives up what workers have died of, as there is none to spare.
+    fn give_up_doubted(&mut self, now: Duration, peer: PeerId) {
+        let Some(Session { lineage: Some(lineage), .. }) = self.sessions.get_mut(peer) else {
+            return;
+        };
+        let verdict = lineage.suspicion.give_up_doubted();
+        self.judge(now, peer, verdict);
     }
 
     /// When a trial that waits begins at the latest.
     pub(super) fn next_trial(&self) -> Option<Duration> {
-        let begins = self.trials.is_waiting.then_some(self.trials.since + PATIENCE);
+        let begins = self.trials.begins;
         let shortages = self.sessions.iter().flat_map(|session| session.shortages.values());
         let short = shortages.filter(|it| self.trials.is_on && !it.is_long);
         begins.into_iter().chain(short.map(|it| it.begun + PATIENCE)).min()

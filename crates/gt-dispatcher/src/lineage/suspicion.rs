@@ -1,8 +1,9 @@
 //! What of a session workers may have died of.
 //!
 //! Batches that were in flight to a worker when it died are tried alone, one command at a time. What a
-//! worker dies of then is known exactly. One such death may have come from outside, so the command is
-//! tried again; after the second it is given up, and its results are failures.
+//! worker dies of then is known exactly. Such a death may have come from outside, as where machines go
+//! down in turn, so the command is tried again; after the third death, or the second where there are no
+//! workers to spare, it is given up, and its results are failures.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +13,7 @@ use gt_ir::message::Failure;
 use gt_ir::{ClientCommand, RequestId, TensorId};
 
 /// How many workers die of a command that is tried alone before it is given up.
-const DEATHS: usize = 2;
+const DEATHS: usize = 3;
 /// How many workers in a row are lost while a session's values are restored before nothing is kept of
 /// it.
 const STRIKES: u32 = 3;
@@ -51,6 +52,13 @@ pub(crate) struct Tried {
     pub failure: Failure,
 }
 
+/// The workers that died of a command while it was tried.
+struct Deaths {
+    workers: Vec<String>,
+    batch: u64,
+    failure: Failure,
+}
+
 /// What follows from a worker's death for a session that was hit.
 #[derive(PartialEq, Debug)]
 pub(crate) enum Verdict {
@@ -69,8 +77,8 @@ pub(crate) struct Suspicion {
     batches: Range<u64>,
     /// The command that is being tried, if nothing else of the session is in flight.
     tried: Option<Tried>,
-    /// The workers that died of commands that were tried.
-    deaths: BTreeMap<Key, Vec<String>>,
+    /// The commands that workers died of while they were tried.
+    deaths: BTreeMap<Key, Deaths>,
     /// The commands that are given up, with the batches that they are of.
     given_up: BTreeMap<Key, (u64, Arc<Failure>)>,
     /// How many were in all.
@@ -133,22 +141,45 @@ impl Suspicion {
         let Some(Tried { key, batch, failure }) = tried.filter(|_| alone) else {
             return Verdict::Try;
         };
-        let workers = self.deaths.entry(key).or_default();
-        workers.push(worker.to_string());
-        if workers.len() < DEATHS {
+        let none = Deaths { workers: Vec::new(), batch, failure };
+        let deaths = self.deaths.entry(key).or_insert(none);
+        deaths.workers.push(worker.to_string());
+        if deaths.workers.len() < DEATHS { Verdict::Try } else { self.give_up(key) }
+    }
+
+    /// Whether another worker that dies of a command would be the last.
+    pub fn is_doubted(&self) -> bool {
+        self.doubted().is_some()
+    }
+
+    fn doubted(&self) -> Option<Key> {
+        let is_it = |(key, deaths): &(&Key, &Deaths)| {
+            deaths.workers.len() == DEATHS - 1 && !self.given_up.contains_key(key)
+        };
+        self.deaths.iter().find(is_it).map(|(key, _)| *key)
+    }
+
+    /// Gives up a command that has one death left.
+    pub fn give_up_doubted(&mut self) -> Verdict {
+        self.doubted().map_or(Verdict::Try, |key| self.give_up(key))
+    }
+
+    fn give_up(&mut self, key: Key) -> Verdict {
+        let Some(Deaths { workers, batch, failure }) = self.deaths.get(&key) else {
             return Verdict::Try;
-        }
+        };
         let names: Vec<String> = workers.iter().map(|name| format!("'{name}'")).collect();
-        let (names, reason) = (names.join(" and "), failure.reason);
+        let (names, reason) = (names.join(", "), &failure.reason);
         let reason = format!(
             "it ended the workers that ran it and nothing else, {names}: it is not run again ({reason})"
         );
-        let failure = Arc::new(Failure { reason, worker: worker.to_string(), ..failure });
+        let worker = workers.last().cloned().unwrap_or_default();
+        let failure = Arc::new(Failure { reason, worker, ..failure.clone() });
         self.count += 1;
         if self.count == GIVEN_UP || matches!(key, Key::Freed(_)) {
             return Verdict::End(failure);
         }
-        self.given_up.insert(key, (batch, Arc::clone(&failure)));
+        self.given_up.insert(key, (*batch, Arc::clone(&failure)));
         Verdict::GiveUp(failure)
     }
 
@@ -208,25 +239,38 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_given_up_after_two_deaths_of_it_alone() {
+    fn a_command_is_given_up_after_three_deaths_of_it_alone() {
         let mut suspicion = Suspicion::default();
         let hit = |suspicion: &mut Suspicion, output, alone| {
             suspicion.begin(tried(output));
             suspicion.hit(Some(5..6), "w", alone)
         };
-        for (output, alone) in [(1, true), (2, true), (2, false)] {
+        for (output, alone) in [(1, true), (2, true), (2, false), (1, true), (2, true)] {
             assert_eq!(hit(&mut suspicion, output, alone), Verdict::Try, "{output} {alone}");
         }
         // One that came before it was sent again was not of it.
         assert_eq!(suspicion.hit(Some(5..6), "w", true), Verdict::Try);
-        let Verdict::GiveUp(failure) = hit(&mut suspicion, 2, true) else { panic!("the second") };
-        assert!(failure.reason.contains("'w' and 'w'") && failure.reason.contains("16 bytes"));
+        let Verdict::GiveUp(failure) = hit(&mut suspicion, 2, true) else { panic!("the third") };
+        assert!(failure.reason.contains("'w', 'w', 'w'") && failure.reason.contains("16 bytes"));
         assert!(suspicion.failure(Key::Made(TensorId(2))).is_some());
         assert!(suspicion.failure(Key::Made(TensorId(1))).is_none());
         suspicion.acquit();
         assert!(suspicion.is_single(5), "it may be planned again after another death");
         suspicion.forget_before(6);
         assert!(!suspicion.is_single(5));
+    }
+
+    #[test]
+    fn two_deaths_are_enough_where_there_is_no_worker_to_spare() {
+        let mut suspicion = Suspicion::default();
+        for _ in 0..2 {
+            assert!(!suspicion.is_doubted());
+            suspicion.begin(tried(4));
+            assert_eq!(suspicion.hit(Some(5..6), "w", true), Verdict::Try);
+        }
+        assert!(suspicion.is_doubted());
+        assert!(matches!(suspicion.give_up_doubted(), Verdict::GiveUp(_)));
+        assert!(!suspicion.is_doubted() && suspicion.failure(Key::Made(TensorId(4))).is_some());
     }
 
     #[test]
@@ -243,7 +287,7 @@ mod tests {
     fn a_session_ends_whose_commands_end_workers_time_and_again() {
         let mut suspicion = Suspicion::default();
         for output in 0..3 {
-            for _ in 0..2 {
+            for _ in 0..DEATHS {
                 suspicion.begin(tried(output));
                 let verdict = suspicion.hit(Some(5..6), "w", true);
                 assert_eq!(matches!(verdict, Verdict::End(_)), output == 2 && suspicion.count == 3);

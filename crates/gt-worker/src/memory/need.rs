@@ -18,7 +18,7 @@ pub(crate) fn bytes_of(results: &Results) -> u64 {
     results.iter().map(|meta| meta.bytes() as u64).sum()
 }
 
-/// Whether an operation goes element by element, so that it may write its result over an operand of the
+/// Whether an operation is elementwise, so that it may write its result over an operand of the
 /// same size that nobody needs any more.
 fn is_elementwise(operation: &Operation) -> bool {
     matches!(operation.family, Family::Unary | Family::Binary | Family::Ternary)
@@ -84,7 +84,7 @@ pub(crate) fn need_of<E: Engine>(
     room.is_none_or(|room| need > room).then_some(need)
 }
 
-/// The bytes of what is kept of the result of an instruction that goes element by element.
+/// The bytes that the result of an elementwise instruction takes.
 fn distinct<E: Engine>(
     engine: &E,
     instruction: &Instruction,

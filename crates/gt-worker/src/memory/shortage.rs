@@ -23,8 +23,9 @@ pub(crate) struct Shortage {
     tried: Situation,
 }
 
-/// What decides on what can be moved away: the bytes in memory, and how many lanes keep tensors there.
-type Situation = (u64, usize);
+/// What decides on what can be moved away: the bytes in memory, how often some were released, and how
+/// many lanes keep tensors there.
+type Situation = (u64, u64, usize);
 
 /// The lanes of a worker that wait for memory, in the order in which they began to, and what is on
 /// its way to the disk.
@@ -240,7 +241,7 @@ impl<E: Engine> Worker<E> {
 
     fn situation(&self) -> Situation {
         let keeps = self.lanes.values().filter(|lane| lane.memory.grant.is_some());
-        (self.device.held.bytes, keeps.count())
+        (self.device.held.bytes, self.device.held.releases, keeps.count())
     }
 
     /// Whether memory of a holder, or of the worker if that is empty, may be freed by what is under
