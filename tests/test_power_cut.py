@@ -42,12 +42,17 @@ class Cluster:
             assert time.monotonic() < until, "there is no snapshot"
             time.sleep(0.01)
 
-    def kill(self) -> None:
-        for process in self.processes:
+    def kill(self, first: int = 0) -> None:
+        """Kill all processes from a place on at once."""
+        for process in self.processes[first:]:
             process.kill()
-        for process in self.processes:
+        for process in self.processes[first:]:
             self.told += process.communicate(timeout=20)[1]
-        self.processes = []
+        del self.processes[first:]
+
+    def restart_workers(self) -> None:
+        self.kill(first=1)
+        self.processes += [self.start_one(place) for place in range(1, 1 + self.workers)]
 
 
 @contextmanager
@@ -83,6 +88,37 @@ def test_training_goes_on_with_the_same_numbers_after_a_power_cut(code, workers,
     counts = [int(count) for count in re.findall(r"(\d+) snapshots in .* are taken up", whole.told)]
     assert max(counts) > 0, whole.told
     assert all("was lost" in line or "again" in line for line in training.errors), training.errors
+
+
+@pytest.mark.parametrize(("code", "workers"), [(TRAINING, 1), (SHARDED, 2)], ids=["one", "cut"])
+def test_training_goes_on_when_all_workers_die_and_the_server_lives(code, workers, tmp_path):
+    expected = undisturbed(code, workers, 4000)
+    with durable(workers, tmp_path) as whole:
+        training = Training(code, whole.address, 4000)
+        for part in (1, 2, 3):
+            training.wait_for(1000 * part)
+            whole.wait_for_snapshot()
+            whole.restart_workers()
+        assert training.end() == expected
+    assert "are taken up again" in whole.told, whole.told
+    # The server itself keeps what one worker alone has.
+    has_waited = any("waits for the workers" in line for line in training.errors)
+    assert has_waited == (workers > 1), training.errors
+
+
+def test_a_session_whose_workers_do_not_come_back_is_told(tmp_path):
+    with durable(2, tmp_path) as whole:
+        training = Training(TRAINING, whole.address, 100_000)
+        whole.wait_for_snapshot()
+        training.wait_for(2000)
+        whole.kill(first=1)
+        assert training.process.wait(timeout=60) != 0
+        for thread in training.threads:
+            thread.join()
+        training.process.stdout.close()
+        training.process.stderr.close()
+    said = "".join(training.errors)
+    assert "waits for the workers 'w" in said and "were not started again within 30 s" in said, said
 
 
 def test_without_its_folders_a_session_is_told_what_is_lost(tmp_path):

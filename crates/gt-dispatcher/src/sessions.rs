@@ -173,7 +173,7 @@ impl Session {
         !self.queue.is_empty()
             && self.has_worker()
             && self.unread.has_room()
-            && self.lineage.as_ref().is_none_or(|lineage| lineage.has_room())
+            && self.lineage.as_ref().is_none_or(|it| it.has_room() && !it.is_waiting)
             && home.is_some_and(|home| self.flow.has_room(home, window))
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct WorkerState {
     pub sessions: u32,
     /// Whether it was stopped, and said so: it has not died of anything.
     pub is_stopped: bool,
+    /// Whether what it keeps of sessions outlives its process.
+    pub is_durable: bool,
 }
 
 impl WorkerState {
@@ -78,7 +80,8 @@ pub(crate) struct Workers {
     workers: Vec<WorkerState>,
     ids: FxHashMap<PeerId, WorkerId>,
     next: u32,
-    /// Those that were there before the server was started again, and may come back.
+    /// Those that are lost and may come back with what they keep: they have it on disk, or were there
+    /// before the server was started again.
     expected: BTreeMap<WorkerId, StoredWorker>,
     /// What workers have said that their results depend on, by its number.
     arithmetics: BTreeMap<u64, String>,
@@ -96,6 +99,7 @@ impl Workers {
             rate,
             is_exact,
             arithmetic: said,
+            is_durable,
             resume,
             ..
         } = hello;
@@ -142,6 +146,7 @@ impl Workers {
                 busy: Duration::ZERO,
                 sessions: 0,
                 is_stopped: false,
+                is_durable,
             },
         );
         &self.workers[place]
@@ -159,9 +164,30 @@ impl Workers {
         all.fold(None, |found, (id, worker)| if is_it(worker) { Some(*id) } else { found })
     }
 
-    /// Whether the worker of a hello was there before the server was started again.
+    /// Whether the worker of a hello was there before, and is expected to come back.
     pub fn expects(&self, hello: &Hello) -> bool {
         hello.resume.as_ref().is_some_and(|resume| self.expected_id(resume).is_some())
+    }
+
+    /// The worker that the one of a hello was, if its loss has not been noticed yet.
+    pub fn earlier(&self, hello: &Hello) -> Option<PeerId> {
+        let resume = hello.resume.as_ref()?;
+        let is_it = |worker: &WorkerState| worker.token != 0 && resume.is_by(worker.token);
+        // All are compared, wherever it is among them.
+        let all = self.workers.iter();
+        all.fold(None, |found, worker| if is_it(worker) { Some(worker.peer) } else { found })
+    }
+
+    /// A worker that is lost may come back with what it keeps.
+    pub fn expect_back(&mut self, lost: &WorkerState) {
+        let WorkerState { id, number, name, token, .. } = lost;
+        let stored = StoredWorker { number: *number, name: name.clone(), token: *token };
+        self.expected.insert(*id, stored);
+    }
+
+    /// Whether a worker is there, or may come back.
+    pub fn may_come(&self, id: WorkerId) -> bool {
+        self.by_id(id).is_some() || self.expected.contains_key(&id)
     }
 
     /// These may come back, and get their ids; others get ids from `next` on.

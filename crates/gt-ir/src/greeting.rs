@@ -7,7 +7,7 @@ use crate::instruction::RequestId;
 use crate::record;
 
 /// The protocol version; both ends of a link must have the same.
-pub const PROTOCOL_VERSION: u32 = 11;
+pub const PROTOCOL_VERSION: u32 = 12;
 
 /// A peer's role, which its link proves and which decides the messages it may send.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -51,6 +51,8 @@ pub struct Hello {
     /// What the bits of a worker's results depend on beside its commands: engine, versions and
     /// processor. Workers that say the same compute the same.
     pub arithmetic: String,
+    /// Whether what a worker keeps of sessions outlives its process.
+    pub is_durable: bool,
     /// The user whose key a client has, if it is a user's. The server's driver checks the proof: to
     /// the dispatcher it is a fact.
     pub badge: Option<Box<Badge>>,
@@ -62,7 +64,7 @@ pub struct Hello {
 }
 
 record!(struct Hello {
-    version, schema, role, name, machine, endpoint, fabric, rate, is_exact, arithmetic, badge, process, resume,
+    version, schema, role, name, machine, endpoint, fabric, rate, is_exact, arithmetic, is_durable, badge, process, resume,
 });
 
 impl Hello {
@@ -79,6 +81,7 @@ impl Hello {
             rate: 0,
             is_exact: true,
             arithmetic: String::new(),
+            is_durable: false,
             badge: None,
             process: None,
             resume: None,

@@ -8,7 +8,7 @@ use std::mem::take;
 
 use gt_dispatcher::PeerId;
 use gt_ir::wire;
-use gt_worker::{Out, SnapshotRecord};
+use gt_worker::{Out, SnapshotRecord, Work};
 
 use crate::links::{DISPATCHER, Load};
 use crate::world::World;
@@ -24,6 +24,27 @@ pub(crate) struct StateFolder {
 }
 
 impl StateFolder {
+    /// What is found in a folder by the next process that uses it: what was durable.
+    fn found(self) -> StateFolder {
+        let StateFolder { mut records, durable, .. } = self;
+        records.truncate(durable);
+        StateFolder { records, durable, later: VecDeque::new() }
+    }
+
+    /// A worker goes on with what is in its folder.
+    fn take_up(&mut self, core: &mut dyn Work) {
+        let written = take(&mut self.records).into_iter().take(self.durable);
+        let read = written.map(|record| wire::decode(&wire::encode(&record)));
+        core.take_up(read.map(|record| record.expect("it was just written")).collect());
+        self.begin(core);
+    }
+
+    /// A worker writes its folder anew.
+    fn begin(&mut self, core: &mut dyn Work) {
+        self.records = core.keep_records();
+        self.durable = self.records.len();
+    }
+
     /// Nothing waits for the disk any more.
     pub fn forget(&mut self) {
         self.later.clear();
@@ -34,6 +55,34 @@ impl World {
     /// Lets workers that start from now on write their snapshots to a disk.
     pub fn keep_states(&mut self) {
         self.has_states = true;
+    }
+
+    /// Starts a worker again, with the folder that it had.
+    pub(crate) fn start_again(&mut self, before: PeerId, name: String) {
+        let folder = self.states.remove(&before).map(StateFolder::found);
+        let owner = self.owners.get(&before).copied().unwrap_or(before);
+        let peer = self.new_peer();
+        if let Some(folder) = folder {
+            self.owners.insert(peer, owner);
+            self.states.insert(peer, folder);
+            self.unread.insert(peer);
+        }
+        self.begin_worker(peer, name);
+    }
+
+    /// A worker that was started again is told whether what is in its folder is wanted.
+    pub(crate) fn read_state(&mut self, peer: PeerId, is_renewed: bool) {
+        if !self.unread.remove(&peer) {
+            return;
+        }
+        if let (Some(folder), Some(core)) =
+            (self.states.get_mut(&peer), self.workers.get_mut(&peer))
+        {
+            match is_renewed {
+                true => folder.take_up(&mut **core),
+                false => folder.begin(&mut **core),
+            }
+        }
     }
 
     /// Writes what has changed at a worker. Returns what it may send by now.
@@ -90,11 +139,8 @@ impl World {
             let name = self.names[&peer].clone();
             let mut core = self.make_worker(name);
             if let Some(folder) = self.states.get_mut(&peer) {
-                let written = take(&mut folder.records).into_iter().take(folder.durable);
-                let read = written.map(|record| wire::decode(&wire::encode(&record)));
-                core.take_up(read.map(|record| record.expect("it was just written")).collect());
-                folder.records = core.keep_records();
-                folder.durable = folder.records.len();
+                folder.take_up(&mut *core);
+                self.unread.remove(&peer);
             }
             match self.links.is_broken(peer, DISPATCHER) {
                 true => drop(self.workers.remove(&peer)),

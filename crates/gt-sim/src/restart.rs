@@ -100,7 +100,8 @@ impl World {
     /// The hello of a peer, by which it is known again.
     pub(crate) fn known(&self, peer: PeerId, mut hello: Message) -> Message {
         if let (Message::Hello(hello), Some(_)) = (&mut hello, &self.kept) {
-            hello.resume = Some(Box::new(Resume::new(token(peer))));
+            let owner = self.owners.get(&peer).copied().unwrap_or(peer);
+            hello.resume = Some(Box::new(Resume::new(token(owner))));
         }
         hello
     }
@@ -239,6 +240,7 @@ impl World {
     /// A worker is told whether its snapshots are wanted.
     pub(crate) fn welcome_worker(&mut self, peer: PeerId, welcome: &Welcome) {
         let mut out = Vec::new();
+        self.read_state(peer, welcome.is_renewed);
         let is_joining = self.kept.as_mut().is_some_and(|kept| kept.joining.remove(&peer));
         if let Some(worker) = self.workers.get_mut(&peer).filter(|_| is_joining) {
             worker.renew(welcome.is_renewed, &mut out);

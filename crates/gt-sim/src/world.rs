@@ -79,6 +79,10 @@ pub struct World {
     /// Whether workers have folders for their state, and what is in them.
     pub(crate) has_states: bool,
     pub(crate) states: BTreeMap<PeerId, StateFolder>,
+    /// Those that have not been told yet whether that is wanted.
+    pub(crate) unread: BTreeSet<PeerId>,
+    /// Who had the folder of a worker first.
+    pub(crate) owners: BTreeMap<PeerId, PeerId>,
     next_peer: u64,
     /// How many messages have been delivered.
     pub delivered: u64,
@@ -129,6 +133,8 @@ impl World {
             files: BTreeMap::new(),
             has_states: false,
             states: BTreeMap::new(),
+            unread: BTreeSet::new(),
+            owners: BTreeMap::new(),
             next_peer: 1,
             delivered: 0,
         };
@@ -147,17 +153,21 @@ impl World {
     /// Starts a worker with a name.
     pub fn start_worker(&mut self, name: String) -> PeerId {
         let peer = self.new_peer();
+        self.begin_worker(peer, name);
+        peer
+    }
+
+    pub(crate) fn begin_worker(&mut self, peer: PeerId, name: String) {
         let mut core = self.make_worker(name.clone());
         if self.has_states {
             core.keep_records();
-            self.states.insert(peer, StateFolder::default());
+            self.states.entry(peer).or_default();
         }
         self.workers.insert(peer, core);
         self.names.insert(peer, name.clone());
         self.came.push(peer);
         let hello = self.known(peer, self.worker_hello(peer, name));
         self.send(peer, DISPATCHER, hello);
-        peer
     }
 
     pub(crate) fn make_worker(&self, name: String) -> Box<dyn Work> {
@@ -177,7 +187,14 @@ impl World {
 
     pub(crate) fn worker_hello(&self, peer: PeerId, name: String) -> Message {
         let fabric = self.hub.is_some().then(|| Hub::fabric(peer.0));
-        hello(Role::Worker, name, fabric)
+        let mut hello = hello(Role::Worker, name, fabric);
+        if let Message::Hello(hello) = &mut hello {
+            hello.is_durable = self.has_states;
+            // Others are told of those that come back.
+            hello.endpoint =
+                if self.has_states { format!("worker {}", peer.0) } else { String::new() };
+        }
+        hello
     }
 
     /// Sets the operator's policy.
@@ -205,7 +222,7 @@ impl World {
         peer
     }
 
-    fn new_peer(&mut self) -> PeerId {
+    pub(crate) fn new_peer(&mut self) -> PeerId {
         self.next_peer += 1;
         PeerId(self.next_peer - 1)
     }
@@ -266,9 +283,7 @@ impl World {
         let Flight { from, to, load } = flight;
         match load {
             Load::Notice => self.notice(from, to),
-            Load::Start(name) => {
-                self.start_worker(name);
-            }
+            Load::Start(name) => self.start_again(from, name),
             load if self.waiting.contains_key(&to) => {
                 let late = self.waiting.entry(to).or_default();
                 late.push((arrival.1, Flight { from, to, load }));

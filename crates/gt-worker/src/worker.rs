@@ -275,6 +275,7 @@ impl<E: Engine> Work for Worker<E> {
             Message::Cancel { lane, request } => self.cancel(lane, request),
             Message::EndSession { session } => self.end_session(session),
             Message::WorkerLost { worker, name } => self.lose(worker, &name),
+            Message::Neighbour { worker, .. } => self.lost.remove(worker),
             Message::Spilled { lane, tensor, number, result } => {
                 self.spilled(lane, tensor, number, result, out);
                 self.wake(lane);

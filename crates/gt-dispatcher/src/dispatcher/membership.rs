@@ -60,7 +60,12 @@ impl Dispatcher {
         let peers = peers!(self);
         self.observability.remove_peer(now, &mut self.outbox, peer, peers);
         if let Some(worker) = self.workers.remove(peer) {
-            self.journal.add(|| JournalRecord::WorkerLost { id: worker.id });
+            if worker.is_durable && self.limits.lineage.is_some() {
+                self.workers.expect_back(&worker);
+                self.taken_up = Some(now);
+            } else {
+                self.journal.add(|| JournalRecord::WorkerLost { id: worker.id });
+            }
             self.observability.reports.remove(&worker.id);
             self.lose_worker(now, &worker, reason);
         }
@@ -95,6 +100,9 @@ impl Dispatcher {
                 Err(reason) => return self.refuse(now, peer, reason),
             },
             Role::Worker => {
+                if let Some(earlier) = self.workers.earlier(&hello) {
+                    self.disconnect(now, earlier, "it was started again");
+                }
                 welcome.resume = hello.resume.clone();
                 welcome.is_renewed = self.workers.expects(&hello);
                 let worker = self.workers.add(peer, hello);
@@ -109,7 +117,7 @@ impl Dispatcher {
                 self.observability.add_watcher(now, &mut self.outbox, peer, peers);
             }
         }
-        let worker = WorkerId(welcome.session);
+        let (worker, is_renewed) = (WorkerId(welcome.session), welcome.is_renewed);
         // It is the first that a peer reads.
         self.outbox.push(peer, Message::Welcome(welcome));
         if role == Role::Worker {
@@ -123,7 +131,7 @@ impl Dispatcher {
             for session in self.sessions.iter() {
                 self.outbox.0.extend(session.admission().map(|message| (peer, message)));
             }
-            if self.oldest > 0 {
+            if is_renewed || self.oldest > 0 {
                 // Others ended while it was away.
                 let sessions = self.sessions.iter().map(|session| session.number).collect();
                 let oldest = self.oldest;

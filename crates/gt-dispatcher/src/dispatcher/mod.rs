@@ -326,6 +326,7 @@ impl Dispatcher {
     /// Advances the time: fails requests that have waited too long for a worker, and ends sessions
     /// whose time is over.
     pub fn tick(&mut self, now: Duration) {
+        self.end_unrestored(now);
         let limit = self.limits.worker_wait;
         let is_empty = self.workers.len() == 0;
         for session in self.sessions.iter_mut() {

@@ -8,7 +8,7 @@ use gt_ir::{SlotId, WorkerCommand, WorkerId};
 
 use super::{Dispatcher, PeerId};
 use crate::flow::Flow;
-use crate::lineage::{HandOver, Stage, State};
+use crate::lineage::{HandOver, Snapshot, Stage, State};
 use crate::observability::log::LineKind;
 use crate::planner::Plans;
 use crate::sessions::Session;
@@ -142,10 +142,9 @@ impl Dispatcher {
         let Dispatcher { sessions, workers, .. } = self;
         let Some(session) = sessions.get_mut(peer) else { return Ok(()) };
         let Some(lineage) = &mut session.lineage else { return Err("nothing was kept".into()) };
-        let is_there = |worker| workers.by_id(worker).is_some();
         let is_written =
             lineage.pending.as_ref().is_some_and(|pending| pending.stage == Stage::Written);
-        let State { catalogue, templates } = lineage.rewind(is_there)?;
+        let State { catalogue, templates } = lineage.rewind(|worker| workers.may_come(worker))?;
         let old = std::mem::replace(&mut session.run, run);
         let slots = std::mem::replace(&mut session.catalogue, catalogue);
         let (base_slots, slots) = (session.catalogue.slots.count(), slots.slots.clone());
@@ -193,16 +192,66 @@ impl Dispatcher {
                 self.observability.write(now, kind, &label, "Slots", 0, format_args!("{what}"));
             }
         }
-        match self.sessions.get_mut(peer) {
-            Some(session) if !session.has_worker() => {
-                session.waiting_since = Some(now);
-                if let Some(lineage) = &mut session.lineage {
-                    lineage.is_waiting = true;
+        if let Some(session) = self.sessions.get_mut(peer)
+            && let Some(lineage) = &mut session.lineage
+        {
+            let there = |worker| self.workers.by_id(worker).is_some();
+            let lacks_copies = lineage.base_on(there).is_err();
+            let has_worker = session.catalogue.slots.home_worker().is_some();
+            if lacks_copies || !has_worker {
+                (session.waiting_since, lineage.is_waiting) = (Some(now), true);
+                if lacks_copies {
+                    self.tell_missing(peer);
                 }
+                return Ok(());
             }
-            _ => self.restore(now, peer),
         }
+        self.restore(now, peer);
         Ok(())
+    }
+
+    /// Tells a session's user that it waits for workers that have its values on disk.
+    fn tell_missing(&mut self, peer: PeerId) {
+        let names = self.missing(peer).join(", ");
+        let text = format!(
+            "the session waits for the workers {names} to be started again: they have its tensors in their --state"
+        );
+        self.outbox.push(peer, Message::Notice { text });
+    }
+
+    /// The names of the workers that have values of a session's base, and are not there.
+    fn missing(&self, peer: PeerId) -> Vec<String> {
+        let lineage = self.sessions.get(peer).and_then(|session| session.lineage.as_ref());
+        let base = lineage.and_then(|lineage| lineage.base.as_ref().ok());
+        let all = base.map(Snapshot::workers).unwrap_or_default();
+        let gone = all.into_iter().filter(|id| self.workers.by_id(*id).is_none());
+        gone.map(|id| self.workers.name_of(id)).collect()
+    }
+
+    /// Whether a session waits for workers that have values of its base.
+    pub(super) fn lacks_copies(&self, session: &Session) -> bool {
+        let there = |worker| self.workers.by_id(worker).is_some();
+        let lineage = session.lineage.as_ref();
+        lineage.is_some_and(|lineage| lineage.is_waiting && lineage.base_on(there).is_err())
+    }
+
+    /// Ends the sessions that have waited too long for workers that have their values.
+    pub(super) fn end_unrestored(&mut self, now: Duration) {
+        let limit = self.limits.worker_wait;
+        let is_late = |session: &&Session| {
+            self.lacks_copies(session)
+                && session.waiting_since.is_some_and(|since| now >= since + limit)
+        };
+        let late: Vec<PeerId> =
+            self.sessions.iter().filter(is_late).map(|session| session.peer).collect();
+        for peer in late {
+            let names = self.missing(peer).join(", ");
+            let reason = format!(
+                "its tensors could not be made again: the workers {names}, which have them in their --state, were not started again within {} s",
+                limit.as_secs_f64()
+            );
+            self.refuse(now, peer, reason);
+        }
     }
 
     /// Gives a session's slots the values of its base; if they have no worker, once they have.
@@ -248,10 +297,17 @@ impl Dispatcher {
     /// Gives the slots of sessions that have waited for a worker the values of their bases.
     pub(super) fn restore_waiting(&mut self, now: Duration) {
         let waits = |session: &&Session| {
-            session.has_worker() && session.lineage.as_ref().is_some_and(|it| it.is_waiting)
+            session.has_worker()
+                && session.lineage.as_ref().is_some_and(|it| it.is_waiting)
+                && !self.lacks_copies(session)
         };
         let peers: Vec<PeerId> =
             self.sessions.iter().filter(waits).map(|session| session.peer).collect();
-        peers.into_iter().for_each(|peer| self.restore(now, peer));
+        for peer in peers {
+            if let Some(session) = self.sessions.get_mut(peer) {
+                session.waiting_since = None;
+            }
+            self.restore(now, peer);
+        }
     }
 }

@@ -64,7 +64,9 @@ impl Dispatcher {
         }
         self.journal.add_slots(session);
         if !had_worker {
-            session.waiting_since = None;
+            if !session.lineage.as_ref().is_some_and(|lineage| lineage.is_waiting) {
+                session.waiting_since = None;
+            }
             let slots = &session.catalogue.slots;
             if let Some(worker) = slots.home_worker() {
                 self.workers.settle(worker);

@@ -162,7 +162,8 @@ impl Cluster<'_> {
         }
         if !session.queue.is_empty() {
             let has_copies = session.lineage.as_ref().is_none_or(|lineage| lineage.has_room());
-            return match session.has_worker() {
+            let is_waiting = session.lineage.as_ref().is_some_and(|lineage| lineage.is_waiting);
+            return match session.has_worker() && !is_waiting {
                 false => Waits::Workers,
                 true if !session.unread.has_room() => Waits::Reader,
                 true if !has_copies => Waits::Copies,

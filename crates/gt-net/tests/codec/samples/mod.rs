@@ -49,6 +49,7 @@ pub fn messages() -> Vec<Message> {
             rate: 1 << 40,
             is_exact: true,
             arithmetic: "native 1".into(),
+            is_durable: true,
             badge: Some(Box::new(Badge {
                 user: "ada".into(),
                 team: "vision".into(),

@@ -110,6 +110,7 @@ impl WorkerProcess {
             rate: options.rate,
             is_exact: options.is_exact,
             arithmetic: options.arithmetic.clone(),
+            is_durable: options.state.is_some(),
             ..super::introduction(Role::Worker, &options.name, None)
         };
         let places = files::below(&options.data_roots)
@@ -126,7 +127,7 @@ impl WorkerProcess {
         let mut core = make(welcome.name, options.threads);
         if stored.is_some() && welcome.grace.is_zero() {
             tracing::warn!(
-                "the server was started without --state: the worker's is of no use to it"
+                "the server was started without --state: the worker's is of use for as long as that server lives"
             );
         }
         let state = match stored {
@@ -256,7 +257,9 @@ impl WorkerProcess {
                 self.core.handle(Message::Work { lane, commands }, &mut out);
             }
             Message::Neighbour { worker, name, endpoint, machine } => {
-                self.neighbours.know(worker, name, endpoint, machine);
+                self.neighbours.know(worker, name.clone(), endpoint.clone(), machine.clone());
+                let known = Message::Neighbour { worker, name, endpoint, machine };
+                self.core.handle(known, &mut out);
             }
             Message::WorkerLost { worker, name } => {
                 for token in self.neighbours.forget(worker) {
