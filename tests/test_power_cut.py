@@ -19,8 +19,9 @@ pytestmark = [embedded_only, unsharded_only, one_engine_only]
 class Cluster:
     """A server and workers that are killed at once, and started again."""
 
-    def __init__(self, address: str, state: Path, workers: int) -> None:
+    def __init__(self, address: str, state: Path, workers: int, options: tuple[str, ...]) -> None:
         self.address, self.state, self.workers = address, state, workers
+        self.options = options
         self.processes: list[subprocess.Popen] = []
         #: What all that were killed had written to stderr.
         self.told = ""
@@ -31,7 +32,7 @@ class Cluster:
     def start_one(self, place: int) -> subprocess.Popen:
         """Start the server, which has place 0, or a worker."""
         if place == 0:
-            return start_server(self.address, self.state / "server")
+            return start_server(self.address, self.state / "server", *self.options)
         name = f"w{place - 1}"
         return start_worker(self.address, name, "--state", str(self.state / name))
 
@@ -56,12 +57,12 @@ class Cluster:
 
 
 @contextmanager
-def durable(workers: int, state: Path):
+def durable(workers: int, state: Path, *options: str):
     with cluster(0) as (address, processes):
         server = processes.pop()
         server.kill()
         server.communicate(timeout=20)
-        whole = Cluster(address, state, workers)
+        whole = Cluster(address, state, workers, options)
         whole.start()
         try:
             yield whole
@@ -107,7 +108,7 @@ def test_training_goes_on_when_all_workers_die_and_the_server_lives(code, worker
 
 
 def test_a_session_whose_workers_do_not_come_back_is_told(tmp_path):
-    with durable(2, tmp_path) as whole:
+    with durable(2, tmp_path, "--worker-wait", "4") as whole:
         training = Training(TRAINING, whole.address, 100_000)
         whole.wait_for_snapshot()
         training.wait_for(2000)
@@ -118,7 +119,7 @@ def test_a_session_whose_workers_do_not_come_back_is_told(tmp_path):
         training.process.stdout.close()
         training.process.stderr.close()
     said = "".join(training.errors)
-    assert "waits for the workers 'w" in said and "were not started again within 30 s" in said, said
+    assert "waits for the workers 'w" in said and "were not started again within 4 s" in said, said
 
 
 def test_without_its_folders_a_session_is_told_what_is_lost(tmp_path):
