@@ -282,6 +282,21 @@ def test_an_embedded_session_writes_away_what_there_is_no_room_for(tmp_path):
     assert list(spill.iterdir()) == []
 
 
+def test_repeated_elements_stay_where_they_are_and_room_is_made_to_read_them(tmp_path):
+    """Written away, 40 MB that take one would be 400, which never came back."""
+    code = """
+import gt
+y = gt.ones(1, 1_000_000).expand(10, 1_000_000) + 1
+z = gt.ones(1, 1_000_000).expand(100, 1_000_000) + 1
+others = [gt.full((5_000_000,), float(i)) for i in range(6)]
+print(z.sum().item(), [other[0].item() for other in others] == [0, 1, 2, 3, 4, 5])
+print(y.numpy().shape, z.sum().item(), gt.status().workers[0]["spilled_bytes"] < 150_000_000)
+"""
+    limits = {"GT_MEMORY": "100MB", "GT_SPILL_DIR": str(tmp_path), "GT_SPILL_LIMIT": "1GB"}
+    done = run_python(code, **limits)
+    assert done.stdout == "200000000.0 True\n(10, 1000000) 200000000.0 True\n", done
+
+
 def test_training_where_there_is_no_room_gives_the_same_bits(tmp_path):
     code = """
 import gt

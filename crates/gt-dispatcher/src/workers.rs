@@ -74,6 +74,12 @@ impl WorkerState {
     }
 }
 
+/// The one of these with the token that a peer says. All are compared, wherever it is among them.
+fn of_token<K>(resume: &Resume, all: impl Iterator<Item = (K, u128)>) -> Option<K> {
+    let is_it = |token: u128| token != 0 && resume.is_by(token);
+    all.fold(None, |found, (of, token)| if is_it(token) { Some(of) } else { found })
+}
+
 /// All workers, in the order of their ids.
 #[derive(Default)]
 pub(crate) struct Workers {
@@ -158,10 +164,7 @@ impl Workers {
     }
 
     fn expected_id(&self, resume: &Resume) -> Option<WorkerId> {
-        let is_it = |worker: &StoredWorker| worker.token != 0 && resume.is_by(worker.token);
-        // All are compared, wherever it is among them.
-        let all = self.expected.iter();
-        all.fold(None, |found, (id, worker)| if is_it(worker) { Some(*id) } else { found })
+        of_token(resume, self.expected.iter().map(|(id, worker)| (*id, worker.token)))
     }
 
     /// Whether the worker of a hello was there before, and is expected to come back.
@@ -171,11 +174,8 @@ impl Workers {
 
     /// The worker that the one of a hello was, if its loss has not been noticed yet.
     pub fn earlier(&self, hello: &Hello) -> Option<PeerId> {
-        let resume = hello.resume.as_ref()?;
-        let is_it = |worker: &WorkerState| worker.token != 0 && resume.is_by(worker.token);
-        // All are compared, wherever it is among them.
-        let all = self.workers.iter();
-        all.fold(None, |found, worker| if is_it(worker) { Some(worker.peer) } else { found })
+        let all = self.workers.iter().map(|worker| (worker.peer, worker.token));
+        of_token(hello.resume.as_ref()?, all)
     }
 
     /// A worker that is lost may come back with what it keeps.

@@ -242,9 +242,7 @@ pub fn check_divisor(
         Operand::Scalar(scalar) => scalar.as_i64() == 0,
         Operand::Tensor(tensor) => {
             // Where it repeats, so would the zeros.
-            let whole = *tensor.shape();
-            let shape = repeats::distinct(std::iter::once(&*tensor), whole).unwrap_or(whole);
-            let distinct = repeats::narrowed(tensor, &whole, &shape);
+            let distinct = repeats::distinct_of(tensor.clone());
             let cast = cast::to(threads, distinct, output.dtype)?.contiguous()?;
             with_number!(output.dtype, T => cast.as_slice::<T>().iter().any(|x| !x.truth()))
         }

@@ -263,11 +263,7 @@ fn extremes<const LARGEST: bool, const RUNNING: bool>(
     let x = tensor(&mut operands, 0)?;
     let dtype = compute_dtype(x.dtype());
     // What is repeated has the extreme of the first, and is so as often.
-    let distinct = repeats::distinct(std::iter::once(&x), *x.shape()).filter(|_| !RUNNING);
-    let x = match distinct {
-        Some(shape) => repeats::narrowed(&x, x.shape(), &shape),
-        None => x,
-    };
+    let x = if RUNNING { x } else { repeats::distinct_of(x) };
     let lines = Lines::new(threads, x, attributes, dtype)?;
     let count = if RUNNING { lines.length } else { 1 };
     let mut values = lines.results(dtype, count)?;

@@ -35,6 +35,14 @@ pub fn distinct<'a>(
     (shape != output).then_some(shape)
 }
 
+/// The distinct elements of a large tensor, or else all of them.
+pub fn distinct_of(tensor: Tensor) -> Tensor {
+    match distinct(std::iter::once(&tensor), *tensor.shape()) {
+        Some(shape) => narrowed(&tensor, tensor.shape(), &shape),
+        None => tensor,
+    }
+}
+
 /// The elements of a tensor, broadcast to `whole`, that are in the shape of a result's distinct ones.
 pub fn narrowed(tensor: &Tensor, whole: &Shape, distinct: &Shape) -> Tensor {
     tensor.view(0, *distinct, tensor.strides_in(whole))

@@ -110,11 +110,9 @@ pub fn polygamma(
     output: Meta,
 ) -> Result<Tensor, EngineError> {
     let n = int(attributes, 0);
-    let x = tensor(&mut operands, 0)?;
-    let shape = repeats::distinct(std::iter::once(&x), output.shape).unwrap_or(output.shape);
-    let x = repeats::narrowed(&x, &output.shape, &shape);
+    let x = repeats::distinct_of(tensor(&mut operands, 0)?);
     let x = cast::to(threads, x, DType::F64)?.contiguous()?;
-    let mut out = Uninit::new(Meta::new(DType::F64, shape))?;
+    let mut out = Uninit::new(x.meta())?;
     for (x, out) in x.as_slice::<f64>().iter().zip(out.slots::<f64>()) {
         out.write(special::polygamma(n, *x));
     }

@@ -78,9 +78,7 @@ impl Schedule {
         schedule.faults.sort_by_key(|(at, _)| *at);
         schedule
     }
-}
 
-impl Schedule {
     /// Whether all workers come back with what they have on disk, and logs are never too long to be kept.
     fn loses_nothing(&self) -> bool {
         let is_back = |fault: &Fault| match fault {

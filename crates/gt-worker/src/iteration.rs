@@ -15,6 +15,8 @@ use gt_ir::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::memory::Peak;
+
 /// The bindings of one iteration.
 #[derive(Clone, Debug)]
 pub(crate) struct Bound {
@@ -135,7 +137,7 @@ pub(crate) struct TemplatePart {
     pub structure: Option<Vec<(u32, Scalar)>>,
     pub ready: Option<Ready>,
     /// The bytes that it needs at most beside what there is, once that was worked out.
-    pub peak: Option<crate::memory::Peak>,
+    pub peak: Option<Peak>,
     /// Whether it is never run as a plan.
     pub is_plain: bool,
 }

@@ -514,3 +514,22 @@ fn records_of_many_tensors_count_for_a_quota() {
     let last = |of| told.iter().rev().find(|(lane, _)| *lane == of).map(|(_, bytes)| *bytes);
     assert_eq!((last(of), last(other)), (Some(999_728), Some(80_000)));
 }
+
+/// What is queued behind a command that gives up has waited for others' frees with it.
+#[test]
+fn what_was_queued_with_a_refused_command_does_not_wait_anew() {
+    let mut bench = Bench::default();
+    admit(&mut bench, 1, &[("user ada", VECTOR)]);
+    let of = lane(1, 0);
+    bench.work(of, vec![vector(0), vector(1), vector(2), vector(3), fetch(5, 0)]);
+    let [(_, Some(wait))] = &waits(&mut bench)[..] else { panic!("it waits") };
+    time_out(&mut bench, of, wait.number, true);
+    assert!(waits(&mut bench).iter().all(|(_, wait)| wait.is_none()), "once for all of them");
+    assert_eq!(bench.values().len(), 1);
+    for id in 1..4 {
+        assert!(failure(&mut bench, of, id).reason.contains("user ada holds 800 bytes of 800"));
+    }
+    // What comes later may wait for frees that are under way.
+    bench.work(of, vec![vector(4)]);
+    assert!(matches!(&waits(&mut bench)[..], [(_, Some(_))]));
+}

@@ -115,7 +115,7 @@ pub struct Dispatcher {
     journal: Journal,
     /// Lanes with numbers before this one were those of a dispatcher that is gone.
     oldest: u32,
-    /// When the sessions of a journal were taken up.
+    /// When workers were last expected back: those of a journal, or one that is lost and has a folder.
     taken_up: Option<Duration>,
     /// How many workers are announced, until that many are there.
     announced: usize,

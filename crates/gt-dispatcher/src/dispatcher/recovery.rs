@@ -192,21 +192,15 @@ impl Dispatcher {
                 self.observability.write(now, kind, &label, "Slots", 0, format_args!("{what}"));
             }
         }
-        if let Some(session) = self.sessions.get_mut(peer)
-            && let Some(lineage) = &mut session.lineage
+        if let Some(Session { lineage: Some(lineage), waiting_since, .. }) =
+            self.sessions.get_mut(peer)
         {
-            let there = |worker| self.workers.by_id(worker).is_some();
-            let lacks_copies = lineage.base_on(there).is_err();
-            let has_worker = session.catalogue.slots.home_worker().is_some();
-            if lacks_copies || !has_worker {
-                (session.waiting_since, lineage.is_waiting) = (Some(now), true);
-                if lacks_copies {
-                    self.tell_missing(peer);
-                }
-                return Ok(());
-            }
+            (*waiting_since, lineage.is_waiting) = (Some(now), true);
         }
-        self.restore(now, peer);
+        self.restore_waiting(now);
+        if self.sessions.get(peer).is_some_and(|session| self.lacks_copies(session)) {
+            self.tell_missing(peer);
+        }
         Ok(())
     }
 
@@ -294,7 +288,7 @@ impl Dispatcher {
         self.deliver(now, peer, 0, None);
     }
 
-    /// Gives the slots of sessions that have waited for a worker the values of their bases.
+    /// Gives the slots of sessions that wait for workers the values of their bases, where these have come.
     pub(super) fn restore_waiting(&mut self, now: Duration) {
         let waits = |session: &&Session| {
             session.has_worker()
