@@ -1,23 +1,28 @@
-//! What a dispatcher makes of streams, as the instruction log writes it, compared with the texts in
+//! What a dispatcher makes of a client's streams, as readable programs, compared with the texts in
 //! `streams/`. `GT_WRITE_STREAMS=1` rewrites them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gt_dispatcher::log::Log;
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
+use gt_ir::explain::PlacedTensor;
 use gt_ir::message::{Message, Role};
-use gt_ir::{ClientCommand, Fabric};
+use gt_ir::{ClientCommand, Fabric, RequestId, TensorId};
 
 use super::hello;
+use super::listing::Listing;
 
 const CLIENT: PeerId = PeerId(100);
 
-/// A dispatcher with workers that never finish anything, and its log.
+/// A dispatcher with workers that never finish anything.
 pub struct Golden {
     pub dispatcher: Dispatcher,
-    lines: Arc<Mutex<Vec<String>>>,
+    listing: Listing,
+    /// What each worker got, by its index.
+    workers: Vec<Vec<String>>,
+    /// The copies of each tensor, as the dispatcher answers at the end.
+    placements: BTreeMap<TensorId, Vec<PlacedTensor>>,
 }
 
 impl Golden {
@@ -25,32 +30,96 @@ impl Golden {
         Golden::with(Limits::default(), vec![None; workers])
     }
 
-    /// With workers that have these fabrics.
+    /// Has workers with these fabrics.
     pub fn with(limits: Limits, workers: Vec<Option<Fabric>>) -> Golden {
-        let lines: Arc<Mutex<Vec<String>>> = Arc::default();
-        let sink = Arc::clone(&lines);
-        let log = Log::new(Box::new(move |line| sink.lock().unwrap().push(line.to_string())));
-        let mut dispatcher = Dispatcher::new(String::new(), limits, Some(log));
+        let mut golden = Golden {
+            dispatcher: Dispatcher::new(String::new(), limits, None),
+            listing: Listing::default(),
+            workers: vec![Vec::new(); workers.len()],
+            placements: BTreeMap::new(),
+        };
         for (worker, fabric) in workers.into_iter().enumerate() {
             let message = hello(Role::Worker, format!("w{worker}"), fabric);
-            dispatcher.handle(Duration::ZERO, PeerId(1 + worker as u64), Role::Worker, message);
+            golden.handle(PeerId(1 + worker as u64), Role::Worker, message);
         }
-        let message = hello(Role::Client, "client".into(), None);
-        dispatcher.handle(Duration::ZERO, CLIENT, Role::Client, message);
-        Golden { dispatcher, lines }
+        golden.handle(CLIENT, Role::Client, hello(Role::Client, "client".into(), None));
+        golden
     }
 
-    /// Compares the log of these batches with the text of this name.
-    pub fn check(mut self, name: &str, batches: impl IntoIterator<Item = Vec<ClientCommand>>) {
-        for batch in batches {
-            self.dispatcher.handle(Duration::ZERO, CLIENT, Role::Client, Message::Stream(batch));
+    fn handle(&mut self, peer: PeerId, role: Role, message: Message) {
+        self.dispatcher.handle(Duration::ZERO, peer, role, message);
+        let mut out = Vec::new();
+        self.dispatcher.take_outbox(&mut out);
+        for (peer, message) in out {
+            match message {
+                Message::Work { commands, .. } => {
+                    let lines = commands.iter().map(|command| self.listing.worker(command));
+                    self.workers[peer.0 as usize - 1].extend(lines);
+                }
+                Message::Located { request, result: Ok(copies) } => {
+                    self.placements.insert(TensorId(request.0), copies);
+                }
+                _ => {}
+            }
         }
-        let got = self.lines.lock().unwrap().join("\n") + "\n";
+    }
+
+    /// Compares the programs that these batches and the workers' streams are with the text of this
+    /// name. A comment beside a client's instruction says where its result is at the end.
+    pub fn check(mut self, name: &str, batches: impl IntoIterator<Item = Vec<ClientCommand>>) {
+        let mut client = Vec::new();
+        for batch in batches {
+            let lines = batch.iter().map(|command| (command.made(), self.listing.client(command)));
+            client.push(lines.collect::<Vec<_>>());
+            self.handle(CLIENT, Role::Client, Message::Stream(batch));
+        }
+        let made = client.iter().flatten().filter_map(|(made, _)| *made);
+        let locate = made.map(|tensor| {
+            let request = RequestId(tensor.0);
+            ClientCommand::Locate { request, tensor }
+        });
+        let locate = locate.collect();
+        let workers = std::mem::take(&mut self.workers);
+        self.workers = vec![Vec::new(); workers.len()];
+        self.handle(CLIENT, Role::Client, Message::Stream(locate));
+
+        let batches = client.iter().map(|lines| {
+            let made = lines.iter().filter(|(made, _)| made.is_some());
+            let width = made.map(|(_, line)| line.len()).max().unwrap_or(0);
+            section("client", lines.iter().map(|(made, line)| self.placed(*made, line, width)))
+        });
+        let workers = workers.iter().enumerate();
+        let workers = workers.map(|(index, lines)| section(&format!("w{index}"), lines));
+        let got: String = batches.chain(workers).collect::<Vec<_>>().join("\n");
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/streams").join(name);
         if std::env::var_os("GT_WRITE_STREAMS").is_some() {
             std::fs::write(&path, &got).unwrap();
         }
         let want = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(got, want, "{name}: GT_WRITE_STREAMS=1 writes it anew");
+        assert_eq!(got, want, "{name}: GT_WRITE_STREAMS=1 rewrites it");
     }
+
+    /// A client's command, with the placement of what it makes behind this width.
+    fn placed(&self, made: Option<TensorId>, line: &str, width: usize) -> String {
+        let copies = made.and_then(|tensor| self.placements.get(&tensor));
+        let Some(copies) = copies.filter(|copies| !copies.is_empty()) else { return line.into() };
+        let copies = copies.iter().map(|copy| {
+            let workers = copy.workers.iter().map(|worker| format!("w{worker}"));
+            format!("{} on {}", copy.placement, workers.collect::<Vec<_>>().join(", "))
+        });
+        format!("{line:<width$}  # {}", copies.collect::<Vec<_>>().join("; "))
+    }
+}
+
+/// A program with its owner's name above it.
+fn section(owner: &str, lines: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let mut text = format!("{owner}:\n");
+    for line in lines.into_iter().flat_map(|lines| indented(lines.as_ref())) {
+        text += &line;
+    }
+    text
+}
+
+fn indented(lines: &str) -> Vec<String> {
+    lines.lines().map(|line| format!("    {line}\n")).collect()
 }

@@ -2,6 +2,7 @@
 //! complete everything at once.
 
 pub mod golden;
+pub mod listing;
 pub mod pair;
 
 use std::time::Duration;
