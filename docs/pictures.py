@@ -1,7 +1,7 @@
 """Draw the pictures of the documentation: `make pictures`.
 
-A server, two workers and two programs run; `gt top` is photographed in a terminal of tmux, and a
-trace of them is drawn.
+A server, two workers and two programs run; a screenshot of `gt top` is taken in tmux, and a trace
+is drawn.
 """
 
 import io
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).resolve().parent / "pictures"
 PORT = "23457"
 TOP_SIZE = (96, 13)
 
-#: A network that is trained on both workers, each with half of the batch.
+#: A program that trains a network on both workers, each with half of the batch.
 TRAINING = f"""
 import gt
 from gt import ShardConfig, SignalConfig, nn
@@ -45,7 +45,7 @@ while True:
         loss.item()
 """
 
-#: Somebody else's attempts, with pauses.
+#: A program of another user, with pauses.
 TRYING = f"""
 import time
 import gt
@@ -68,7 +68,7 @@ def gt(*arguments: str, **options) -> subprocess.Popen:
 def photograph(
     file: str, title: str, size: tuple[int, int], command: list[str], seconds: float
 ) -> None:
-    """Save what a command shows in a terminal after some seconds."""
+    """Save a screenshot of a command in a terminal after some seconds."""
     width, height = size
 
     def tmux(*arguments: str) -> str:
@@ -86,14 +86,14 @@ def photograph(
     console = Console(record=True, width=width, height=height, file=io.StringIO())
     console.print(Text.from_ansi(screen), end="")
     drawn = console.export_svg(title=title)
-    # No fonts from elsewhere.
+    # Remove the fonts that would be loaded from the network.
     drawn = re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
     drawn = drawn.replace("Fira Code, monospace", "monospace")
     (FOLDER / f"{file}.svg").write_text(drawn)
 
 
 def main() -> int:
-    """Draw; give the exit status."""
+    """Draw the pictures; return the exit status."""
     FOLDER.mkdir(exist_ok=True)
     with ExitStack() as stack, TemporaryDirectory() as folder:
 

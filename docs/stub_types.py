@@ -1,10 +1,10 @@
-"""The types in the stubs: the tables that say of names what the compiled module cannot."""
+"""Tables of types for the stubs, which the compiled module does not contain."""
 
 AXIS, AXES = "_int | None", "_int | Sequence[_int] | None"
 PATH = "str | PathLike[str] | None"
 LIKE, DTYPE = "_TensorLike", "_DTypeLike | None"
 
-#: Types of parameters by their names; `method.parameter` comes before `parameter`.
+#: Types of parameters by name; `method.parameter` takes precedence over `parameter`.
 PARAMETERS = {
     "spill_limit": "_int | None",
     "code": "Any",
@@ -215,7 +215,7 @@ PARAMETERS = {
     "unsqueeze.dim": AXIS,
 }
 
-#: What methods, properties and functions give, where it is not a tensor.
+#: Result types of methods, properties and functions that do not return a tensor.
 RESULTS = {
     "_is_view": "_bool",
     "is_contiguous": "_bool",
@@ -360,13 +360,13 @@ RESULTS = {
     "tolist": "Any",
     "element_of": "Any",
 }
-#: Functions that give a tensor are listed by name: a function in neither list is a mistake.
+#: The functions that return a tensor. A function in neither table is an error.
 TENSOR_FUNCTIONS = (
     "arange arange_beside as_tensor cat empty empty_like eye from_bytes from_numpy full full_like "
     "linspace ones ones_like rand rand_like randint randint_like randn randn_like signal_tensor "
     "snapshot stack tensor tensor_beside where zeros zeros_like"
 ).split()
-#: The function `grad` of the module is not the property of tensors.
+#: Result types of the module's functions; its `grad` is not the property of tensors.
 FUNCTION_RESULTS = {
     **RESULTS,
     **dict.fromkeys(TENSOR_FUNCTIONS, "Tensor"),
@@ -376,5 +376,5 @@ FUNCTION_RESULTS = {
     "failures": "list[tuple[str, str | None, _int, _int]]",
 }
 
-#: Properties that may be set, with what they take.
+#: The properties that can be set, and the types of their values.
 SETTABLE = {"data": "Tensor", "grad": "Tensor | None", "requires_grad": "_bool"}

@@ -1,8 +1,8 @@
-"""Type stubs of the compiled module, and of the namespaces made of operations.
+"""Type stubs of the compiled module, and of the namespaces of operations.
 
-Names, parameters, defaults and documentation come from the modules themselves. Types come from the
-annotations of composites, from the kinds of parameters that primitives declare, and for the rest
-of the compiled module from the tables in `stub_types`.
+Names, parameters, defaults and documentation are taken from the modules themselves. Types are taken
+from the annotations of composites, from the parameter kinds that primitives declare, and for the
+rest of the compiled module from the tables in `stub_types`.
 """
 
 import inspect
@@ -16,7 +16,7 @@ from stub_types import FUNCTION_RESULTS, PARAMETERS, RESULTS, SETTABLE
 #: The declarations of primitives, by name.
 PRIMITIVES = {operation["name"]: operation for operation in _gt.operations()}
 
-#: What a parameter of each kind takes.
+#: The type of a parameter of each kind.
 KINDS = {
     "Tensor": "Tensor",
     "Value": "_TensorLike",
@@ -94,7 +94,7 @@ from gt._gt import Tensor, _DTypeLike, _Number, _TensorLike
 
 
 def signature(function, owner: str = "") -> str:
-    """Write the parameters of a function; `owner` stands for the first of a compiled method."""
+    """Return the parameters of a function; `owner` is the first one of a compiled method."""
     parameters, after_star = [owner] if owner else [], False
     for parameter in inspect.signature(function).parameters.values():
         name = parameter.name
@@ -118,7 +118,7 @@ def signature(function, owner: str = "") -> str:
 
 
 def type_of(function, parameter: inspect.Parameter) -> str:
-    """Give the type of a parameter."""
+    """Return the type of a parameter."""
     if inspect.isfunction(function):
         return annotated(parameter.annotation)
     declared = PRIMITIVES.get(function.__name__.removesuffix("_"), {}).get("kinds", {})
@@ -129,7 +129,7 @@ def type_of(function, parameter: inspect.Parameter) -> str:
 
 
 def annotated(annotation) -> str:
-    """Write an annotation with the names of the stubs."""
+    """Return an annotation in the names of the stubs."""
     text = annotation if isinstance(annotation, str) else "Any"
     if any(word not in WORDS for word in re.findall(r"[\w.]+", text)):
         return "Any"
@@ -137,14 +137,14 @@ def annotated(annotation) -> str:
 
 
 def known(types: dict[str, str], name: str) -> str:
-    """Look a type up."""
+    """Return the type of a name; exit with an error if the table lacks it."""
     if name not in types:
         sys.exit(f"no type is known for '{name}'\n  hint: add it to docs/stub_types.py")
     return types[name]
 
 
 def default(parameter: inspect.Parameter) -> str:
-    """Write a parameter's default value."""
+    """Return the source of a parameter's default value."""
     if parameter.default is parameter.empty:
         return ""
     if not isinstance(parameter.default, bool | int | float | str | None):
@@ -153,14 +153,14 @@ def default(parameter: inspect.Parameter) -> str:
 
 
 def operation_doc(thing) -> str:
-    """Give what an operation says of itself, for a method or function that only runs it."""
+    """Return an operation's documentation, for a method or function that only runs it."""
     name = getattr(thing, "__name__", "")
     doc = PRIMITIVES.get(name.rstrip("_"), {}).get("doc", "")
     return f"In place: {doc}" if doc and name.endswith("_") else doc
 
 
 def ending(thing, indent: str) -> list[str]:
-    """Write what follows a signature: the documentation, or nothing."""
+    """Return the lines that follow a signature: the documentation, or `...`."""
     first, *others = (inspect.getdoc(thing) or operation_doc(thing)).strip().split("\n")
     if not others:
         return [":", f'{indent}    """{first}"""'] if first else [": ..."]
@@ -169,13 +169,13 @@ def ending(thing, indent: str) -> list[str]:
 
 
 def define(name: str, parameters: str, result: str, thing, indent: str = "") -> list[str]:
-    """Write one function or method."""
+    """Return the stub of a function or method."""
     head, *body = ending(thing, indent)
     return [f"{indent}def {name}{parameters} -> {result}{head}", *body]
 
 
 def operator(kind: type, name: str) -> str:
-    """Write one of the methods that Python calls by itself."""
+    """Return the stub of a special method."""
     result = RESULTS.get(name, "Tensor" if kind is _gt.Tensor else "_bool")
     if name in (
         "__array__",
@@ -185,7 +185,7 @@ def operator(kind: type, name: str) -> str:
         "__exit__",
         "__format__",
     ):
-        # Where the module has documentation, it is about these names, not their use.
+        # The inherited documentation of these methods says nothing about tensors.
         return f"    def {name}{signature(getattr(kind, name), 'self')} -> {result}: ..."
     given = list(inspect.signature(getattr(kind, name)).parameters)[1:]
     of_any = kind is not _gt.Tensor or name in ("__eq__", "__ne__")
@@ -193,14 +193,14 @@ def operator(kind: type, name: str) -> str:
     types = {"key": "Any", "mod": "None = None"}
     parameters = ["self", *(f"{item}: {types.get(item, other)}" for item in given)]
     parameters += ["/"] if given else []
-    # Comparing gives a tensor, as in NumPy; `**=` takes no modulus.
+    # Comparisons return a tensor, as in NumPy; `**=` takes no modulus.
     ignored = {"__eq__": "override", "__ne__": "override", "__ipow__": "misc"}
     remark = f"  # type: ignore[{ignored[name]}]" if name in ignored and result == "Tensor" else ""
     return f"    def {name}({', '.join(parameters)}) -> {result}: ...{remark}"
 
 
 def class_stub(kind: type) -> list[str]:
-    """Write a compiled class."""
+    """Return the stub of a compiled class."""
     head, *body = ending(kind, "")
     lines = [f"class {kind.__name__}{head}", *body, ""]
     if kind is _gt.Tensor:
@@ -234,7 +234,7 @@ def class_stub(kind: type) -> list[str]:
         elif name.startswith("__"):
             lines.append(operator(kind, name))
         elif kind is _gt.Tensor and name in DIRECT:
-            # A primitive's method that its composite describes.
+            # A method of a primitive, which its composite documents.
             of = COMPOSITES[f"gt.{name}"]
             first = next(iter(inspect.signature(of).parameters))
             parameters = signature(of).replace(f"({first}: Tensor", "(self", 1)
@@ -245,12 +245,12 @@ def class_stub(kind: type) -> list[str]:
 
 
 def result_of(kind: type, name: str) -> str:
-    """Say what a method or property gives."""
+    """Return the result type of a method or property."""
     return RESULTS.get(f"{kind.__name__}.{name}", RESULTS.get(name, "Tensor"))
 
 
 def module_stub() -> str:
-    """Write the stubs of the compiled module."""
+    """Return the stubs of the compiled module."""
     names = sorted(name for name in vars(_gt) if not name.startswith("__"))
     values = {name: getattr(_gt, name) for name in names}
     dtypes = [name for name, value in values.items() if isinstance(value, _gt.dtype)]
@@ -275,7 +275,7 @@ def module_stub() -> str:
 
 
 def namespace_stub(module) -> str:
-    """Write the stubs of a namespace of operations."""
+    """Return the stubs of a namespace of operations."""
     doc = inspect.getdoc(module).split("\n")[0]
     lines = ["__all__ = [", *(f'    "{name}",' for name in sorted(module.__all__)), "]", ""]
     for name in sorted(module.__all__):

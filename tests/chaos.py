@@ -1,11 +1,11 @@
-"""Train while workers, the server and the program are killed, stopped or cut off, at moments made
-of a seed.
+"""Train while workers, the server and the program are killed, stopped or disconnected at random.
 
     python tests/chaos.py --moments 1000 --seed 0 --workers 3
 
-Each program must end with the parameters of an undisturbed run, bit for bit; nothing may stand
-still for longer than `LONGEST`; and afterwards nothing may be left. One worker is lost at a time:
-what a worker has is kept by one other.
+A seed chooses the events and their moments. Each program must end with the parameters of an
+undisturbed run, bit for bit; no program may pause for longer than `LONGEST`; and no session, memory
+or process may be left at the end. Workers are lost one at a time, since a worker's values have a
+copy on one other worker.
 """
 
 import argparse
@@ -18,32 +18,24 @@ import time
 from pathlib import Path
 
 from leaks import Counts
-from processes import cluster, run_python
+from processes import cluster, run_program
 from proxy import Proxy
 from training import GPT, SHARDED, TRAINING, Training, start_server, start_worker, undisturbed
 
-#: How long a program may stand still, in seconds: a silent worker is given up after 8 at most.
+#: How long a program may pause, in seconds: a silent worker is declared lost after 8 at most.
 LONGEST = 10
-INSECURE = "gt.connect(sys.argv[1], insecure=True)"
 
+#: Programs, each with its number of steps.
+PROGRAMS = {TRAINING: 1200, SHARDED: 1200, GPT: 200}
 
-#: How many steps of each program, by its name.
-PROGRAMS = {"plain": (TRAINING, 1200), "cut": (SHARDED, 1200), "gpt": (GPT, 200)}
-
-
-def over_a_proxy(code: str) -> str:
-    """Give a program that says each tenth step, and connects without a key."""
-    code = code.replace("gt.connect(sys.argv[1])", INSECURE)
-    return code.replace("step % 100 == 0", "step % 10 == 0")
-
-
-#: What may happen: a worker is killed, stopped, or joins; the server is killed, or stopped for a
-#: while; the program's connection is cut, or says nothing; the program is stopped for a while.
+#: Events: a worker is killed, stopped, or joins; the server is killed, or stopped for a while
+#: ("pause"); the program's connection is closed, or silent for a while; the program is stopped for
+#: a while ("doze").
 KINDS = "kill kill cut cut silence join stop server server pause doze".split()
 
 
 class Chaos:
-    """A server, workers, and what happens to them."""
+    """A server and workers, and the events that disturb them."""
 
     def __init__(
         self, chance: random.Random, address: str, processes: list, proxy: Proxy, state: Path
@@ -57,14 +49,14 @@ class Chaos:
         self.quiet_until = 0.0
 
     def happen(self, program: subprocess.Popen) -> str:
-        """Let something happen to a program, or to what it needs; say what."""
+        """Disturb a program or the cluster; return the kind of the event."""
         what = self.chance.choice(KINDS)
         if self.stopped and what in ("server", "pause", "stop"):
             what = "kill"
         if what == "cut":
             self.proxy.cut()
         elif what == "silence":
-            # With luck it is longer than a link may say nothing.
+            # Some of these silences are longer than the timeout of a link.
             self.proxy.hold()
             time.sleep(0.5 + 6.5 * self.chance.random())
             self.proxy.let_go()
@@ -77,7 +69,7 @@ class Chaos:
             self._end(self.server)
             self.server = start_server(self.address, self.state, "--insecure")
             self.processes.insert(0, self.server)
-            # One thing at a time: workers join again within a second.
+            # One event at a time: workers reconnect within a second.
             self.quiet_until = time.monotonic() + 1
         elif what == "join":
             self._join()
@@ -93,11 +85,11 @@ class Chaos:
         return what
 
     def is_waiting(self) -> bool:
-        """Whether a stopped worker is not given up yet."""
+        """Return whether the last event is still in progress: a stopped worker is not lost yet."""
         return time.monotonic() < self.quiet_until
 
     def settle(self) -> None:
-        """Leave as many workers as an undisturbed run has: sums over others differ in bits."""
+        """Restore the number of workers of an undisturbed run, on which the bits of sums depend."""
         self.quiet_until = 0.0
         while self.stopped:
             self._end(self.stopped.pop())
@@ -119,39 +111,21 @@ class Chaos:
         self.processes.append(worker)
 
 
-#: Says what the cluster holds for others.
-LEFT = """
-import sys, time
-import gt
-gt.connect(sys.argv[1], insecure=True)
-until = time.monotonic() + 20
-while True:
-    status = gt.status()
-    # A worker that was killed just now may still be listed, and says nothing; a session whose
-    # client ended while it was cut off may still wait for it.
-    held = [each["bytes"] for each in status.workers]
-    is_free = len(status.sessions) == 1 and set(held) == {0}
-    if is_free or time.monotonic() > until:
-        break
-    time.sleep(0.1)
-print(len(status.sessions), "session,", sum(bytes or 0 for bytes in held), "bytes")
-"""
-
-
 def children() -> set[str]:
-    """Give the processes that this one has started."""
+    """Return the ids of this process's children."""
     tasks = Path("/proc/self/task").iterdir()
     return {child for task in tasks for child in (task / "children").read_text().split()}
 
 
 def campaign(seed: int, moments: int, workers: int = 2) -> str:
-    """Run programs until so many things have happened; give an account.
+    """Run programs until `moments` events have happened; return a summary.
 
     Raises:
-        AssertionError: Something did not hold; it names the seed.
+        AssertionError: A program ended with other numbers, paused for too long or left something
+            behind; the message names the seed.
     """
     chance = random.Random(seed)
-    expected = {name: undisturbed(code, workers, steps) for name, (code, steps) in PROGRAMS.items()}
+    expected = {name: undisturbed(name, workers, steps) for name, steps in PROGRAMS.items()}
     happened: list[str] = []
     longest = 0.0
     others = children()
@@ -167,8 +141,8 @@ def campaign(seed: int, moments: int, workers: int = 2) -> str:
         before = None
         while len(happened) < moments:
             name = chance.choice(list(PROGRAMS))
-            code, steps = PROGRAMS[name]
-            training = Training(over_a_proxy(code), f"127.0.0.1:{proxy.port}", steps)
+            options = ("--insecure", "--every", 10)
+            training = Training(name, f"127.0.0.1:{proxy.port}", PROGRAMS[name], *options)
             try:
                 training.wait_for(0)
                 while training.process.poll() is None:
@@ -186,11 +160,11 @@ def campaign(seed: int, moments: int, workers: int = 2) -> str:
             now = {"server": Counts.of(chaos.server.pid)}
             now |= {f"worker {at}": Counts.of(it.pid) for at, it in enumerate(chaos.workers)}
             before = before or now
-        # Processes come and go; those that are there hold no more than the first ones did.
+        # The processes may be new ones; each holds no more than the one before the first event.
         for name, counts in now.items():
             excess = before[name].excess(counts, 32 << 20)
             assert excess == [], (f"seed {seed}", name, excess)
-        left = run_python(LEFT, address)
+        left = run_program("recovery/wait_until_free", address)
         assert left.stdout == "1 session, 0 bytes\n", (f"seed {seed}", left)
         proxy.close()
     assert children() == others, (f"seed {seed}", "processes are left")

@@ -1,11 +1,12 @@
-"""Type-check the crates for the systems that GT cannot be run on here.
+"""Type-check the crates for systems on which this machine cannot run GT.
 
 A target's standard library comes from rustup (`rustup target add TARGET`), or is compiled from its
-source, which a toolchain has as `rust-src` (`rustup component add rust-src`; on Debian the packages
-`rustc-web` and `rust-web-src`, whose compiler is /usr/bin/rustc). Where there is neither, the
-target is skipped, which is said loudly.
+source, the component `rust-src` (`rustup component add rust-src`; on Debian the packages
+`rustc-web` and `rust-web-src`, whose compiler is /usr/bin/rustc). A target without either is
+skipped with a message.
 
-No C is compiled: cargo takes the build scripts of libzmq and libsodium for done. Nothing is linked.
+No C is compiled and nothing is linked: the configuration replaces the build scripts of libzmq and
+libsodium.
 """
 
 import os
@@ -14,10 +15,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-#: The crates that have no system's business in them.
+#: The crates that do not depend on an operating system.
 CORES = ["gt-ir", "gt-client", "gt-dispatcher", "gt-policy", "gt-worker", "gt-engine-native"]
 
-#: What is checked for each target; an empty list stands for all crates.
+#: The crates that are checked for each target; an empty list means all.
 TARGETS: dict[str, list[str]] = {
     "aarch64-apple-darwin": [],
     "x86_64-apple-darwin": [],
@@ -25,19 +26,19 @@ TARGETS: dict[str, list[str]] = {
     "x86_64-pc-windows-msvc": CORES,
 }
 
-#: Libraries of C, by the name under which a build script says where they are.
+#: C libraries, by the `links` names of their crates.
 LIBRARIES = ["zmq", "sodium"]
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def ask(compiler: str, *arguments: str) -> Path:
-    """Return the folder that a compiler names."""
+    """Return the path that a compiler prints."""
     done = subprocess.run([compiler, *arguments], capture_output=True, text=True, cwd=ROOT)
     return Path(done.stdout.strip() or "/nowhere")
 
 
 def find(target: str) -> tuple[str, bool] | None:
-    """Return a compiler, and whether it is to compile the standard library; None without one."""
+    """Return a compiler, and whether it must compile the standard library; None if none fits."""
     compilers = [path for path in ("rustc", "/usr/bin/rustc") if shutil.which(path)]
     for compiler in compilers:
         if list(ask(compiler, "--print", "target-libdir", "--target", target).glob("libstd-*")):
@@ -52,7 +53,7 @@ def find(target: str) -> tuple[str, bool] | None:
 def check(target: str, crates: list[str], compiler: str, compiles_std: bool) -> bool:
     """Run cargo check for a target."""
     command = ["cargo", "check", "--quiet", "--target", target, "--keep-going"]
-    # Nothing is run: optimizing macros and build scripts takes longer than they do.
+    # Optimizing macros and build scripts would take longer than running them does.
     command += ["--config", 'profile.dev.package."*".opt-level=0']
     for library in LIBRARIES:
         command += ["--config", f'target.{target}.{library}.rustc-link-lib=["{library}"]']
@@ -66,7 +67,7 @@ def check(target: str, crates: list[str], compiler: str, compiles_std: bool) -> 
 
 
 def main() -> int:
-    """Check the targets that are named, or all."""
+    """Check the targets on the command line, or all."""
     failed = False
     for target in sys.argv[1:] or TARGETS:
         found = find(target)
@@ -77,8 +78,8 @@ def main() -> int:
             )
             continue
         crates = TARGETS.get(target, [])
-        said = ", ".join(crates) or "all crates"
-        print(f"{target}: checking {said} by {found[0]}", flush=True)
+        names = ", ".join(crates) or "all crates"
+        print(f"{target}: checking {names} with {found[0]}", flush=True)
         passes = check(target, crates, *found)
         print(f"{target}: {'passes' if passes else 'FAILS'}", flush=True)
         failed |= not passes

@@ -1,8 +1,7 @@
 """Fixtures for all tests.
 
-The whole suite runs embedded; on a server with GT_TEST_SERVER=host:port, or on one that is
-started for it with GT_TEST_SERVER=local; and with everything cut over three workers with
-GT_TEST_SHARDED=1.
+The suite runs embedded; on a server with GT_TEST_SERVER=host:port, or on one that the suite starts
+with GT_TEST_SERVER=local; and with every tensor sharded over three workers with GT_TEST_SHARDED=1.
 """
 
 import os
@@ -14,10 +13,13 @@ import gt
 import pytest
 from processes import cluster, program, run_gt
 
-# Tests leave nothing in the user's caches, and find nothing there.
+#: Programs that tests run as processes; pytest must not import them.
+collect_ignore = ["programs"]
+
+# Tests neither read nor write the user's caches.
 os.environ.setdefault("GT_COMPILE_CACHE", "off")
 
-# Tests that compare with PyTorch find it as it is; those of the device import `gt.torch`.
+# Tests that compare with PyTorch use it without the device; tests of the device import `gt.torch`.
 os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
 
 SERVER = os.environ.get("GT_TEST_SERVER")
@@ -25,14 +27,14 @@ SHARDED = os.environ.get("GT_TEST_SHARDED")
 
 
 def pytest_runtest_setup():
-    """Allow PyTorch's settings to be changed, which its test utilities forbid once imported."""
+    """Let tests change PyTorch's settings, which PyTorch's test utilities freeze on import."""
     if backends := sys.modules.get("torch.backends"):
         backends.flags_frozen.__globals__["__allow_nonbracketed_mutation_flag"] = True
 
 
 @pytest.fixture(scope="session", autouse=True)
 def connection():
-    """Connect, if a server is asked for."""
+    """Connect to the server that GT_TEST_SERVER names, if any."""
     if SHARDED:
         gt.gpu_workers(3)
     if SERVER == "local":
@@ -48,13 +50,13 @@ def connection():
 
 @pytest.fixture(autouse=True)
 def seed():
-    """Give every test the same random numbers."""
+    """Seed the random numbers of every test."""
     gt.manual_seed(0)
 
 
 @pytest.fixture(autouse=True)
 def scope():
-    """Cut everything along the first axis, if that is asked for."""
+    """Shard every tensor along its first axis if GT_TEST_SHARDED is set."""
     if SHARDED:
         gt.register_config("suite", gt.SignalConfig(gt.ShardConfig(axis=0)))
     with gt.signal.context("suite") if SHARDED else nullcontext():
@@ -63,7 +65,7 @@ def scope():
 
 @pytest.fixture(scope="session")
 def trace_file(tmp_path_factory):
-    """Give the path of a trace, written by `gt trace`."""
+    """Return the path of a trace that `gt trace` has written."""
     folder = tmp_path_factory.mktemp("traces")
     with program() as process:
         done = run_gt("trace", "-s", "0.5", "--pid", str(process.pid), "--dir", str(folder))

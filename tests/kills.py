@@ -2,7 +2,7 @@
 
     python tests/kills.py --rounds 50 --seed 0 --steps 60000
 
-Each process has a folder for its state and is started again at once. The program must end with the
+Each process has a folder for its state and is restarted at once. The program must end with the
 parameters of an undisturbed run, bit for bit.
 """
 
@@ -18,8 +18,8 @@ from test_power_cut import Cluster, durable
 from training import SHARDED, Training, undisturbed
 
 WORKERS = 3
-#: What is killed at once, by index: the server is 0. All copies of a worker's values may go only
-#: if it is all at once, with the server, which knows them again then.
+#: The indices of the processes that are killed together; the server is 0. All copies of a value may
+#: be lost only if every process dies: then server and workers restore them from their folders.
 KINDS = {
     "a worker": lambda choose: [choose(range(1, 1 + WORKERS))],
     "the server": lambda choose: [0],
@@ -28,14 +28,14 @@ KINDS = {
 }
 
 
-def kill(whole: Cluster, places: list[int]) -> None:
-    """Kill these processes at once, and start them again."""
-    for place in places:
-        whole.processes[place].kill()
-    for place in places:
-        whole.told += whole.processes[place].communicate(timeout=20)[1]
-    for place in sorted(places):
-        whole.processes[place] = whole.start_one(place)
+def kill(running: Cluster, indices: list[int]) -> None:
+    """Kill these processes together, and restart them."""
+    for index in indices:
+        running.processes[index].kill()
+    for index in indices:
+        running.errors += running.processes[index].communicate(timeout=20)[1]
+    for index in sorted(indices):
+        running.processes[index] = running.start_one(index)
 
 
 def main() -> int:
@@ -46,22 +46,22 @@ def main() -> int:
     arguments = parser.parse_args()
     chance = random.Random(arguments.seed)
     counts: collections.Counter[str] = collections.Counter()
-    with tempfile.TemporaryDirectory() as place, durable(WORKERS, Path(place)) as whole:
-        training = Training(SHARDED, whole.address, arguments.steps)
+    with tempfile.TemporaryDirectory() as place, durable(WORKERS, Path(place)) as running:
+        training = Training(SHARDED, running.address, arguments.steps)
         training.wait_for(100)
         while counts.total() < arguments.rounds and training.process.poll() is None:
-            # Now and then the next comes while the one before is made good.
+            # Some kills hit while the cluster recovers from the one before.
             time.sleep(chance.choice([0.3, 1.0, 2.0]) * chance.random() + 0.2)
             kind = chance.choice(list(KINDS))
             counts[kind] += 1
-            kill(whole, KINDS[kind](chance.choice))
+            kill(running, KINDS[kind](chance.choice))
         done = counts.total()
         got = training.end(600)
     expected = undisturbed(SHARDED, WORKERS, arguments.steps)
     each = ", ".join(f"{kind}: {count}" for kind, count in counts.items())
     print(f"{done} rounds ({each}): {'the same bits' if got == expected else 'OTHER BITS'}")
     if done < arguments.rounds:
-        print(f"the program ended after {done} of {arguments.rounds} rounds: give more --steps")
+        print(f"the program ended after {done} of {arguments.rounds} rounds: use more --steps")
     return int(got != expected or done < arguments.rounds)
 
 

@@ -1,4 +1,4 @@
-"""Custom operations, as a lab would write them, for NumPy's engine."""
+"""Custom operations for the NumPy engine, as a user would write them."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ def scaled(x, factor=1.0, **others):
 
 
 def described(x, **attributes):
-    """Give one number that tells of the kinds of all attributes."""
+    """Return the operand; the attributes must be one of each kind."""
     kinds = ",".join(f"{name}={value!r}" for name, value in sorted(attributes.items()))
     expected = "flag=True,number=1.5,places=[1, 2],whole=3,word='é'"
     assert kinds == expected, kinds
@@ -17,7 +17,7 @@ def described(x, **attributes):
 
 
 def register(engine):
-    """Give them to an engine."""
+    """Register the operations with an engine."""
     engine.register("lab:scaled", scaled)
     engine.register("described", described)
     engine.register("both", lambda x: (x + 1, x.argmax(axis=-1).astype(np.int64)))

@@ -1,4 +1,4 @@
-"""What a process holds, so that tests find what is never given back."""
+"""The resources that a process holds, for tests that look for leaks."""
 
 import os
 from dataclasses import dataclass
@@ -7,19 +7,19 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Counts:
-    """What a process holds at a moment."""
+    """The resources that a process holds at one moment."""
 
-    #: Bytes of memory of its own.
+    #: Bytes of private memory.
     memory: int
     descriptors: int
     threads: int
-    #: Blocks of memory that it shares with others, and their bytes.
+    #: Blocks of memory that it shares with other processes, and their bytes.
     blocks: int
     shared: int
 
     @classmethod
     def of(cls, pid: int) -> "Counts":
-        """Count what a process holds."""
+        """Count the resources of a process."""
         process = Path("/proc") / str(pid)
         status = (process / "status").read_text().splitlines()
         memory = next(line.split()[1] for line in status if line.startswith("RssAnon:"))
@@ -37,7 +37,7 @@ class Counts:
         return cls(int(memory) * 1024, descriptors, threads, blocks, shared)
 
     def excess(self, of: "Counts", memory: int) -> list[str]:
-        """Say what another has more of than this: of memory more than so many bytes."""
+        """Return a line for each resource of which `of` has more; `memory` bytes are allowed."""
         allowed = {"memory": memory, "descriptors": 8, "threads": 2, "blocks": 8, "shared": memory}
         return [
             f"{name}: {getattr(self, name)} before, {getattr(of, name)} now"

@@ -1,4 +1,4 @@
-"""A forwarded port, whose connections a test cuts or holds up."""
+"""A proxy whose connections a test can close or pause."""
 
 import socket
 import threading
@@ -6,7 +6,7 @@ from contextlib import suppress
 
 
 class Proxy:
-    """Forwards connections to a port of this machine."""
+    """A server that forwards its connections to another port of this machine."""
 
     def __init__(self, port: int) -> None:
         self._to = port
@@ -31,7 +31,7 @@ class Proxy:
             try:
                 server = socket.create_connection(("127.0.0.1", self._to))
             except OSError:
-                # Nobody listens there now.
+                # The server is not listening now.
                 client.close()
                 continue
             self._sockets += [client, server]
@@ -50,7 +50,7 @@ class Proxy:
                 end.shutdown(socket.SHUT_RDWR)
 
     def cut(self) -> None:
-        """Close all connections; what is under way is lost."""
+        """Close all connections; data in transit is lost."""
         sockets, self._sockets = self._sockets, []
         for end in sockets:
             with suppress(OSError):
@@ -58,10 +58,11 @@ class Proxy:
             end.close()
 
     def hold(self) -> None:
-        """Let nothing through, and close nothing."""
+        """Pause all connections without closing them."""
         self._flows.clear()
 
     def let_go(self) -> None:
+        """Resume all connections."""
         self._flows.set()
 
     def close(self) -> None:

@@ -2,9 +2,9 @@
 
     python tests/soak.py --hours 1
 
-Two programs run all the time, one that trains and one that does a bit of everything, and others
-come and go. What the server, the workers and the programs hold is counted every few seconds; it may
-not grow beyond the first quarter of the time.
+Two programs run all the time, one that trains and one that uses many features, and short programs
+run one after the other. The resources of the server, the workers and the two programs are counted
+every few seconds; at the end they must not exceed those of the first quarter of the time.
 """
 
 import argparse
@@ -17,61 +17,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from leaks import Counts
-from processes import cluster, run_python
+from processes import cluster, run_program
 from training import TRAINING, Training
 
 MB = 1 << 20
-#: Memory may vary by so much: allocators keep what they had.
+#: Memory may grow by this many bytes: allocators keep freed memory.
 SLACK = 24 * MB
 WORKERS = 2
 
-#: A bit of everything, again and again: shapes, errors, files, values of all sizes, new functions.
-MIXED = """
-import itertools, sys
-import numpy as np
-import gt
-
-gt.connect(sys.argv[1])
-folder = sys.argv[2]
-kept = gt.randn(512, 512)
-for step in itertools.count():
-    if step % 100 == 0:
-        print("step", step, flush=True)
-    rows = 1 + step * 7 % 40
-    x = gt.randn(rows, 16)
-    y = (x @ gt.randn(16, 8)).relu()[:, : 1 + step % 8]
-    y.sum().item()
-    view = kept[step % 512, : rows]
-    kept = kept * 0.99 + view.mean()
-    sent = gt.from_numpy(np.full((rows, 1000), float(step), dtype="float32"))
-    assert sent.numpy()[0, 0] == step
-    if step % 20 == 0:
-        large = gt.ones(1 << 20)
-        assert large.numpy().sum() == 1 << 20
-        try:
-            gt.ones(2, 3) @ gt.ones(2, 3)
-        except ValueError:
-            pass
-    if step % 200 == 0:
-        gt.status()
-        gt.checkpoint.save(folder + "/saved", {"kept": kept}).wait()
-        loaded = gt.checkpoint.load(folder + "/saved")[0]["kept"]
-        assert gt.equal(loaded, kept)
-"""
-
-#: A program that comes and goes.
-SHORT = """
-import sys
-import gt
-gt.connect(sys.argv[1])
-x = gt.randn(256, 256, requires_grad=True)
-(x @ x).sum().backward()
-print(x.grad.shape[0])
-"""
-
 
 class Soak:
-    """Processes, and what they held each time that it was counted."""
+    """Processes, and the samples of the resources that they hold."""
 
     def __init__(self, processes: dict[str, int], state: Path) -> None:
         self.processes, self.state = processes, state
@@ -85,15 +41,15 @@ class Soak:
         self.journal.append(sum(sizes))
 
     def report(self) -> list[str]:
-        """Print what was held; give what has grown."""
+        """Print the samples; return a line for each resource that has grown."""
         grown = []
         print(
             f"{'':10}{'memory':>22}{'descriptors':>16}{'threads':>12}{'blocks':>12}{'shared':>20}"
         )
         for name, all_counts in self.counts.items():
             quarter = max(1, len(all_counts) // 4)
-            # What is under way comes and goes, and caches fill: what has grown is never as little
-            # again as it was at the most.
+            # Work in flight varies and caches fill. A resource has grown if its lowest count at
+            # the end exceeds its highest count at the beginning.
             first, last = of_each(max, all_counts[:quarter]), of_each(min, all_counts[-quarter:])
             print(
                 f"{name:10}"
@@ -113,7 +69,7 @@ class Soak:
 
 
 def of_each(choose: Callable[..., int], counts: list[Counts]) -> Counts:
-    """Give the most or the least of each that was held."""
+    """Return the highest or the lowest count of each resource."""
     names = Counts.__dataclass_fields__
     return Counts(*(choose(getattr(count, name) for count in counts) for name in names))
 
@@ -122,11 +78,11 @@ def come_and_go(
     address: str, end: threading.Event, ended: list[subprocess.CompletedProcess]
 ) -> None:
     while not end.is_set():
-        ended.append(run_python(SHORT, address))
+        ended.append(run_program("soak/gradient", address))
 
 
 def soak(seconds: float, interval: float = 5.0) -> list[str]:
-    """Use a cluster for so long; print an account, and give what has grown."""
+    """Use a cluster; print a summary, and return a line for each resource that has grown."""
     end, ended = threading.Event(), []
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder) / "state"
@@ -135,7 +91,7 @@ def soak(seconds: float, interval: float = 5.0) -> list[str]:
         with cluster(WORKERS, *options, worker_options=root) as (address, processes):
             programs = [
                 Training(TRAINING, address, 10**12),
-                Training(MIXED, address, folder),
+                Training("soak/everything", address, folder),
             ]
             coming = threading.Thread(target=come_and_go, args=(address, end, ended))
             try:
@@ -143,7 +99,7 @@ def soak(seconds: float, interval: float = 5.0) -> list[str]:
                     program.wait_for(100)
                 coming.start()
                 names = ["server", *(f"worker {number}" for number in range(WORKERS))]
-                names += ["training", "mixed"]
+                names += ["training", "everything"]
                 all_processes: list[subprocess.Popen] = [*processes, *(p.process for p in programs)]
                 pids = [process.pid for process in all_processes]
                 counted = Soak(dict(zip(names, pids, strict=True)), state)
@@ -165,7 +121,7 @@ def soak(seconds: float, interval: float = 5.0) -> list[str]:
     longest = max(program.longest_gap() for program in programs)
     print(
         f"{seconds / 3600:.2f} hours: {steps[0]} steps of training, {steps[1]} of everything, "
-        f"{len(ended)} programs that came and went; the longest pause {longest:.2f} s"
+        f"{len(ended)} short programs; the longest pause {longest:.2f} s"
     )
     return counted.report()
 

@@ -1,4 +1,4 @@
-"""Activations that are computed again: the same gradients, and less memory."""
+"""Activation checkpointing: the same gradients with less memory."""
 
 import contextlib
 import functools
@@ -20,7 +20,7 @@ from gt.utils.checkpoint import (
 
 @pytest.fixture(autouse=True)
 def no_warnings():
-    """Every function here is checkpointed, unless its test expects the warning."""
+    """Fail on warnings that a function is not checkpointed; some tests expect them."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
@@ -31,7 +31,7 @@ def plainly(function, *args, use_reentrant=None, preserve_rng_state=True, **kwar
 
 
 def both(program):
-    """Give all gradients that a program leaves, without checkpoints and with them."""
+    """Return the gradients of a program, without checkpoints and with them."""
     results = []
     for call in (plainly, checkpoint):
         gt.manual_seed(0)
@@ -131,7 +131,7 @@ class Holder:
 
 
 @pytest.mark.parametrize("form", ["global", "partial", "slots", "default", "list"])
-def test_where_parameters_are_found(form):
+def test_parameters_of_functions_are_found(form):
     def program(call):
         global WEIGHT
         WEIGHT = gt.ones(4, requires_grad=True)
@@ -147,7 +147,7 @@ def test_where_parameters_are_found(form):
     check(program)
 
 
-def test_gradients_that_are_asked_for():
+def test_gradients_by_autograd_grad():
     def program(call):
         layer, x = nn.Linear(6, 6), gt.randn(2, 6, requires_grad=True)
         out = call(lambda given: layer(given).tanh(), x * 2)
@@ -184,7 +184,7 @@ def test_checkpoints_inside_checkpoints():
     check(program)
 
 
-def test_uses_before_after_and_beside():
+def test_tensors_used_inside_and_outside_of_checkpoints():
     def program(call):
         weight = gt.randn(6, 6, requires_grad=True)
         x = gt.randn(2, 6, requires_grad=True)
@@ -196,7 +196,7 @@ def test_uses_before_after_and_beside():
     check(program)
 
 
-def test_a_graph_is_kept_for_another_pass():
+def test_a_retained_graph_is_used_twice():
     x = gt.ones(3, requires_grad=True)
     out = checkpoint(lambda given: given**2, x).sum()
     out.backward(retain_graph=True)
@@ -218,7 +218,7 @@ def test_as_a_decorator():
         checkpoint(None, x)
 
 
-def test_arguments_that_are_changed_afterwards():
+def test_arguments_that_change_after_the_forward_pass():
     x, y = gt.ones(3, requires_grad=True), gt.full((3,), 2.0)
     middle = x * 1
     out = checkpoint(lambda a, b: a * a * b, middle, y)
@@ -273,7 +273,7 @@ def test_contexts():
     assert seen == ["forward", "again"]
 
 
-def test_what_is_not_the_same_again():
+def test_a_different_recomputation_raises():
     counted = []
 
     def function(given):
@@ -330,7 +330,7 @@ def test_mistakes_with_segments():
         checkpoint_sequential([abs], 3, gt.ones(1))
 
 
-def test_as_pytorch_has_it():
+def test_gradients_equal_those_of_pytorch():
     torch = pytest.importorskip("torch")
     their = pytest.importorskip("torch.utils.checkpoint")
     layer = torch.nn.Linear(4, 4)
@@ -347,7 +347,7 @@ def test_as_pytorch_has_it():
 
 
 def peak(call):
-    """Give the most bytes that training a deep model held beyond what there was before."""
+    """Return the peak bytes of a worker that trains a deep model."""
     with gt.Session(workers=1):
         x = gt.randn(2000, 50)
         blocks = [

@@ -1,4 +1,4 @@
-"""Autocast, and losses that are scaled."""
+"""Automatic mixed precision: autocast and gradient scaling."""
 
 import copy
 import pickle
@@ -53,7 +53,7 @@ SAME = {
     "var": lambda x: x.var(),
     "reshape": lambda x: x.reshape(-1),
     "max_pool": lambda x: F.max_pool1d(x, 2),
-    "told": lambda x: x.sum(dtype=gt.float16).to(x.dtype),
+    "explicit dtype": lambda x: x.sum(dtype=gt.float16).to(x.dtype),
 }
 
 
@@ -68,7 +68,7 @@ def test_products_have_the_lower_precision(name, dtype):
 
 
 @pytest.mark.parametrize("name", FULL)
-def test_what_needs_float32_has_it(name):
+def test_sensitive_functions_have_float32(name):
     x = (floats(2, 3).abs() + 0.5).to(gt.bfloat16)
     expected = FULL[name](x.float())
     with gt.autocast("cpu"):
@@ -85,7 +85,7 @@ def test_others_keep_their_dtype(name, dtype):
         assert SAME[name](x).dtype == dtype
 
 
-def test_the_widest_dtype():
+def test_operations_of_several_operands_have_the_widest_dtype():
     low = floats(2, 3).to(gt.bfloat16)
     with gt.autocast("cpu"):
         assert gt.cat([low, floats(2, 3)]).dtype == gt.float32
@@ -99,7 +99,7 @@ def test_products_of_mixed_precisions():
         assert (floats(2, 3).to(gt.float16) @ floats(3, 4)).dtype == gt.bfloat16
 
 
-def test_what_takes_no_part():
+def test_autocast_ignores_float64_and_integers():
     doubles, wholes = floats(3, 3).double(), gt.ones(3, 3, dtype=gt.int64)
     with gt.autocast("cpu"):
         assert (doubles @ doubles).dtype == gt.float64
@@ -107,7 +107,7 @@ def test_what_takes_no_part():
         assert (wholes @ wholes).dtype == gt.int64
 
 
-def test_blocks_inside_blocks():
+def test_nested_blocks():
     a = floats(2, 2)
     assert not gt.is_autocast_enabled() and (a @ a).dtype == gt.float32
     with gt.autocast("cpu"):
@@ -135,7 +135,7 @@ def test_as_a_decorator():
         block(3)
 
 
-def test_threads_have_blocks_of_their_own():
+def test_autocast_is_local_to_a_thread():
     seen = []
 
     def run():
@@ -200,7 +200,7 @@ def test_gradients_have_the_dtypes_of_their_tensors():
     np.testing.assert_allclose(inside.numpy(), expected.numpy(), rtol=0.05)
 
 
-def test_training_comes_near_to_full_precision():
+def test_training_is_close_to_full_precision():
     def losses(block):
         gt.manual_seed(0)
         model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
@@ -219,7 +219,7 @@ def test_training_comes_near_to_full_precision():
 
 
 class Product(gt.autograd.Function):
-    """A product that tells of its dtypes."""
+    """A product that records its dtypes."""
 
     seen = []
 
@@ -255,7 +255,7 @@ class Cast(gt.autograd.Function):
         return grad
 
 
-def test_functions_with_gradients_of_their_own():
+def test_functions_with_custom_gradients():
     Product.seen.clear()
     a, b = floats(2, 3).requires_grad_(), floats(3, 2)
     with gt.autocast("cpu"):
@@ -281,7 +281,7 @@ def test_older_names(kind):
 
 
 def training(lib, overflowing=(), clip=False, **options):
-    """Train with a scaler; give the parameter and the scale after each step."""
+    """Train with a scaler; return parameter and scale after each step, and the scaler's state."""
     weight = lib.ones(3, requires_grad=True)
     optimizer = lib.optim.SGD([weight], lr=0.1, momentum=0.9)
     kind = lib.amp.GradScaler
@@ -307,7 +307,7 @@ def training(lib, overflowing=(), clip=False, **options):
 def test_scaled_training_is_as_in_pytorch(overflowing, clip, growth, enabled):
     torch = pytest.importorskip("torch")
     if overflowing and not enabled:
-        pytest.skip("what is not finite stays so")
+        pytest.skip("without scaling, infinite parameters stay infinite")
     options = {"init_scale": 64.0, "growth_interval": growth, "enabled": enabled}
     (ours, own), (theirs, other) = (
         training(lib, overflowing, clip, **options) for lib in (gt, torch)
@@ -388,9 +388,9 @@ def test_mistakes_with_scaling():
     with pytest.raises(ValueError, match="outputs must be"):
         scaler.scale(3)
     half = gt.ones(1, dtype=gt.float16, requires_grad=True)
-    halves = gt.optim.SGD([half], lr=0.1)
+    of_half = gt.optim.SGD([half], lr=0.1)
     scaler.scale(half.sum()).backward()
     with pytest.raises(ValueError, match="FP16"):
-        scaler.unscale_(halves)
+        scaler.unscale_(of_half)
     with pytest.raises(ValueError, match="growth_factor"):
         gt.amp.GradScaler(growth_factor=1.0)

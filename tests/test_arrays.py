@@ -1,4 +1,4 @@
-"""Values on their way to Python: arrays, and the elements that iterating gives."""
+"""Fetched values: NumPy arrays, and the elements of an iteration over a tensor."""
 
 import gc
 
@@ -11,7 +11,6 @@ DTYPES = "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 co
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_asarray_is_read_only_and_has_the_values(dtype):
-    """For every dtype that NumPy has."""
     want = (np.arange(600) % 7).astype(dtype).reshape(20, 30)
     x = gt.from_numpy(want) + gt.zeros(20, 30, dtype=getattr(gt, dtype))
     array = np.asarray(x)
@@ -23,7 +22,7 @@ def test_asarray_is_read_only_and_has_the_values(dtype):
 
 
 def test_asarray_keeps_its_values():
-    """Whatever becomes of the tensor."""
+    """Neither changes of the tensor nor its end affect the array."""
     x = gt.arange(1 << 16)
     array = np.asarray(x)
     x += 1
@@ -37,7 +36,7 @@ def test_asarray_keeps_its_values():
     assert (array == np.arange(1 << 16)).all()
 
 
-def test_arrays_of_ones_own_may_be_written():
+def test_copies_may_be_written():
     """`numpy()` and `np.array` copy."""
     x = gt.zeros(3)
     for array in (x.numpy(), np.array(x), x.__array__(copy=True)):
@@ -47,7 +46,7 @@ def test_arrays_of_ones_own_may_be_written():
 
 @pytest.mark.skipif(np.__version__.startswith("1."), reason="`copy` is an argument of NumPy 2")
 def test_copy_and_dtype_are_as_numpy_2_defines():
-    """`copy=False` is an error where there must be a copy."""
+    """`copy=False` raises if a copy is needed."""
     x = gt.ones(3)
     assert not np.asarray(x, copy=False).flags.writeable
     assert np.asarray(x, dtype="float64").dtype == np.float64
@@ -60,7 +59,7 @@ def test_copy_and_dtype_are_as_numpy_2_defines():
         np.asarray(half, copy=False)
 
 
-def test_what_requires_gradients_is_no_array():
+def test_tensors_that_require_gradients_are_not_converted():
     """As in PyTorch."""
     x = gt.ones(3, requires_grad=True)
     for take in (lambda: x.numpy(), lambda: np.asarray(x), lambda: (x * 2).numpy()):
@@ -72,7 +71,7 @@ def test_what_requires_gradients_is_no_array():
     assert x.tolist() == [1.0, 1.0, 1.0] and x[0].item() == 1.0
 
 
-def test_iterating_gives_the_values():
+def test_iterating_yields_the_values():
     """Over several blocks, and for a view."""
     values = np.arange(3000, dtype="float32")
     x = gt.from_numpy(values)
@@ -83,8 +82,8 @@ def test_iterating_gives_the_values():
     assert list(gt.zeros(0)) == []
 
 
-def test_elements_are_computed_with():
-    """Before and after their values are known."""
+def test_elements_are_operands():
+    """Before and after their values are fetched."""
     x = gt.arange(5)
     assert sum(x).item() == 10
     elements = list(x)
@@ -94,8 +93,8 @@ def test_elements_are_computed_with():
     assert elements[2].shape == () and elements[2].dtype == gt.int64
 
 
-def test_elements_see_what_is_written():
-    """They are views, as PyTorch's are: of the tensor, and of each other."""
+def test_elements_are_views():
+    """Writes to the tensor change elements and the other way round, as in PyTorch."""
     x = gt.zeros(4)
     seen = []
     for place, v in enumerate(x):
@@ -113,8 +112,7 @@ def test_elements_see_what_is_written():
     assert rows.tolist() == [[0.0] * 3, [2.0] * 3]
 
 
-def test_elements_are_on_the_tape():
-    """Those of a tensor that requires gradients."""
+def test_elements_of_a_tensor_that_requires_gradients_are_differentiable():
     x = gt.tensor([1.0, 2.0, 3.0], requires_grad=True)
     total = gt.zeros(())
     for v in x:
@@ -126,16 +124,15 @@ def test_elements_are_on_the_tape():
         assert not any(v.requires_grad for v in x)
 
 
-def test_elements_of_what_failed_fail():
-    """When their values are asked for, not before."""
+def test_elements_of_a_failed_tensor_raise_at_the_fetch():
     elements = list(gt.zeros(3).index_select(0, gt.tensor([1, 7], dtype=gt.int64)))
     for element in elements:
         with pytest.raises(gt.WorkerError):
             float(element)
 
 
-def test_elements_of_a_closed_session_are_gone():
-    """Even where they are known."""
+def test_elements_of_a_closed_session_raise():
+    """Also those whose values were fetched."""
     with gt.Session(workers=1):
         first, second = gt.ones(2)
         assert float(first) == 1.0

@@ -1,4 +1,4 @@
-"""Gradients as users see them."""
+"""Gradients from Python: backward, grad, modes and graphs."""
 
 import threading
 
@@ -11,7 +11,7 @@ def leaf(*values):
     return gt.tensor(list(values), requires_grad=True)
 
 
-def test_gradients_accumulate_and_are_forgotten():
+def test_gradients_accumulate_and_can_be_reset():
     a = leaf(1.0, 2.0)
     (a * a).sum().backward()
     (a * 3).sum().backward()
@@ -22,7 +22,7 @@ def test_gradients_accumulate_and_are_forgotten():
     assert a.grad is None
 
 
-def test_several_graphs_are_alive_at_once():
+def test_several_graphs_exist_at_once():
     a = leaf(1.0, 2.0)
     losses = [(a * k).sum() for k in (1, 2, 3)]
     for loss in reversed(losses):
@@ -30,7 +30,7 @@ def test_several_graphs_are_alive_at_once():
     assert a.grad.tolist() == [6, 6]
 
 
-def test_a_graph_is_given_up_unless_retained():
+def test_a_graph_is_freed_unless_retained():
     a = leaf(2.0)
     loss = (a * a).sum()
     loss.backward(retain_graph=True)
@@ -40,7 +40,7 @@ def test_a_graph_is_given_up_unless_retained():
         loss.backward()
 
 
-def test_a_graph_that_saved_nothing_is_gone_through_again():
+def test_a_graph_without_saved_tensors_can_be_used_again():
     a = leaf(1.0, 2.0)
     loss = (-a + 1).reshape(2, 1).sum()
     loss.backward()
@@ -68,7 +68,7 @@ def test_no_grad_detach_and_integers():
         a += 1
 
 
-def test_broadcast_slices_and_joins_carry_gradients():
+def test_gradients_of_broadcasts_slices_cat_and_stack():
     a, b = leaf(1.0, 2.0, 3.0), leaf(10.0)
     out = gt.cat([a[1:] * b, gt.stack([a[0], a[2]])]).reshape(2, 2).T
     out.backward(gt.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -82,7 +82,7 @@ def test_broadcast_slices_and_joins_carry_gradients():
     assert d.grad.tolist() == [2, 0, 1]
 
 
-def test_assignment_to_an_index_carries_gradients():
+def test_gradients_of_an_assignment_to_an_index():
     a, b = leaf(1.0, 2.0, 3.0), leaf(5.0)
     x = a * 2
     x[1:2] = b
@@ -125,7 +125,7 @@ def test_threads_have_their_own_mode():
     assert seen == [True]
 
 
-def test_a_network_against_differences():
+def test_gradients_of_a_network_by_finite_differences():
     random = np.random.default_rng(0)
     x, y = random.normal(size=(5, 4)), random.integers(0, 3, 5)
     w = random.normal(size=(4, 3))
@@ -146,7 +146,7 @@ def test_a_network_against_differences():
         assert abs(weights.grad.numpy()[place] - want) < 1e-6
 
 
-def test_gradients_of_one_with_respect_to_others():
+def test_grad_returns_gradients_of_inputs():
     a, b = leaf(1.0, 2.0), leaf(3.0)
     loss = (a * b).sum()
     grads = gt.autograd.grad(loss, [a, b], retain_graph=True)
@@ -159,7 +159,7 @@ def test_gradients_of_one_with_respect_to_others():
     assert middle.tolist() == [4, 8], "not only of leaves"
 
 
-def test_backward_in_the_middle_keeps_the_leaf_sum():
+def test_backward_with_given_gradients_accumulates_in_leaves():
     a = leaf(2.0)
     for _ in range(3):
         (a * a).backward(gt.tensor([0.5]))
@@ -167,7 +167,7 @@ def test_backward_in_the_middle_keeps_the_leaf_sum():
     assert not a.grad.requires_grad and a.grad.is_leaf
 
 
-def test_gradients_have_their_leafs_dtype_and_shape():
+def test_gradients_have_the_dtype_and_shape_of_their_leaf():
     x = gt.ones(2, 1, dtype="float64", requires_grad=True)
     y = gt.ones(3, dtype="float32", requires_grad=True)
     z = gt.tensor(2.0, requires_grad=True)
@@ -177,7 +177,7 @@ def test_gradients_have_their_leafs_dtype_and_shape():
     assert (z.grad.dtype, z.grad.shape, z.grad.item()) == (gt.float32, (), 6)
 
 
-def test_values_from_before_a_change_in_place_count():
+def test_backward_uses_the_values_before_an_in_place_change():
     a = leaf(2.0)
     x = a * 3
     product = x * x
@@ -216,7 +216,7 @@ def test_modes_nest_and_survive_errors():
     assert gt.is_grad_enabled()
 
 
-def test_threads_differentiate_at_once():
+def test_threads_differentiate_concurrently():
     shared, failures = leaf(*range(10)), []
 
     def work(number):
@@ -236,7 +236,7 @@ def test_threads_differentiate_at_once():
 
 
 def test_wide_and_shared_graphs():
-    """2^60 paths, but each operation runs backward once."""
+    """The graph has 2^60 paths, but the backward pass visits each operation once."""
     a = leaf(1.0)
     x = a
     for _ in range(60):
@@ -249,7 +249,7 @@ def test_wide_and_shared_graphs():
 
 
 def test_gradients_of_several_outputs_depend_on_the_given_gradients():
-    """A gradient that was given is part of the graph, and not of the way back."""
+    """The result is differentiable by given gradients, which are constants in the first pass."""
     a, weight = leaf(1.0, 2.0), leaf(3.0, 5.0)
     outputs = [a * a, a * 2]
     (first,) = gt.autograd.grad(outputs, a, [weight, weight * a], create_graph=True)
@@ -265,7 +265,7 @@ VALUES = [[2.0, 0.3, -0.1], [0.4, 3.0, 0.2], [0.5, -0.6, 4.0]]
 
 
 def at_zero(which):
-    """Give what makes columns of VALUES zero."""
+    """Return a tensor whose subtraction makes columns of VALUES zero."""
     return gt.tensor(np.array(VALUES) * which)
 
 
@@ -285,7 +285,7 @@ def at_zero(which):
     ],
 )
 def test_gradients_of_gradients_by_finite_differences(function):
-    """Also of results that an operation has saved, and at zeros."""
+    """Also of results that an operation saves, and of products at zeros."""
     at = np.array(VALUES)
     step, direction = 1e-6, np.arange(1.0, 10.0).reshape(3, 3)
 
@@ -303,8 +303,8 @@ def test_gradients_of_gradients_by_finite_differences(function):
     np.testing.assert_allclose(got.numpy(), (above - below) / (2 * step), rtol=1e-4, atol=1e-5)
 
 
-def test_a_long_graph_is_walked_while_others_are_computed():
-    """A backward pass waits for room as every instruction does; what is freed weighs nothing."""
+def test_a_backward_pass_of_a_long_graph_waits_for_credit():
+    """A backward pass waits for room in the window, as every instruction does; frees do not."""
     x = y = gt.ones(4, requires_grad=True)
     for _ in range(150_000):
         y = y * 1.0

@@ -1,4 +1,4 @@
-"""Functions with gradients of their own, and looks at gradients as they pass."""
+"""Functions with custom gradients, and hooks on gradients."""
 
 import gc
 
@@ -75,7 +75,7 @@ class BothExps(gt.autograd.Function):
         return grad * result
 
 
-def test_a_saved_result_that_nobody_holds_has_its_history():
+def test_a_saved_result_that_the_program_has_dropped_has_its_history():
     x = leaf(0.5, 1.0)
     (first,) = gt.autograd.grad(BothExps.apply(x)[0].sum(), x, create_graph=True)
     assert first.requires_grad
@@ -115,7 +115,7 @@ def test_needs_input_grad_and_constant_outputs():
         assert not ProductAndSum.apply(x, y)[0].requires_grad
 
 
-def test_a_graph_of_functions_goes_when_nobody_holds_it():
+def test_a_graph_of_functions_is_freed_with_its_result():
     x = leaf(1.0)
     y = x
     for _ in range(5000):
@@ -131,7 +131,7 @@ def test_a_graph_of_functions_goes_when_nobody_holds_it():
     assert "Identity" not in names and "ScaledExp" not in names
 
 
-def test_a_backward_that_is_wrong():
+def test_mistakes_in_backward():
     def function(result):
         class Wrong(gt.autograd.Function):
             @staticmethod
@@ -179,7 +179,7 @@ def test_hooks_see_and_change_gradients():
     assert x.grad.tolist() == [33, 33] and len(seen) == 1
 
 
-def test_hooks_that_are_wrong():
+def test_mistakes_in_hooks():
     x = leaf(1.0, 2.0)
     with pytest.raises(RuntimeError, match="does not require gradients"):
         gt.ones(2).register_hook(lambda grad: None)
@@ -194,8 +194,8 @@ def test_hooks_that_are_wrong():
         (x * 2).sum().backward()
 
 
-def test_what_is_saved_is_as_it_was():
-    """As in operations of GT's own: changes in place after forward do not reach backward."""
+def test_saved_tensors_keep_their_values():
+    """In-place changes after forward do not affect backward, as in operations of GT."""
     x = leaf(2.0)
     y = ProductAndSum.apply(x, x)[0]
     with gt.no_grad():
@@ -204,7 +204,7 @@ def test_what_is_saved_is_as_it_was():
     assert x.grad.tolist() == [4]
 
 
-def test_gradients_of_some_leave_the_others_alone():
+def test_grad_does_not_affect_other_tensors():
     seen = []
     w, b = leaf(3.0), leaf(2.0)
     b.register_hook(lambda grad: seen.append("b"))
@@ -215,7 +215,7 @@ def test_gradients_of_some_leave_the_others_alone():
     x = w * w
     x.register_hook(lambda grad: seen.append("x"))
     (grad,) = gt.autograd.grad((x * 3).sum(), [x])
-    # What lies beyond x was not gone through, and is still there.
+    # The pass stops at x: the graph behind x was not used and still exists.
     assert grad.tolist() == [3] and seen == ["x"]
     x.sum().backward()
     assert w.grad.tolist() == [6]
@@ -233,7 +233,7 @@ def test_hooks_outlive_freezing_and_retained_gradients_changes_in_place():
     assert seen == [[72]] and y.grad.tolist() == [12]
 
 
-def test_a_hook_may_remove_others_when_it_goes():
+def test_a_hook_may_remove_others_when_it_is_freed():
     x = leaf(1.0)
     other = x.register_hook(lambda grad: None)
 

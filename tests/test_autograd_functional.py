@@ -1,4 +1,4 @@
-"""Jacobians, Hessians, their products and checks of gradients, beside PyTorch's."""
+"""Jacobians, Hessians, their products and gradcheck, compared with PyTorch."""
 
 import gt
 import numpy as np
@@ -33,7 +33,7 @@ def flat(given):
 
 
 def same(call):
-    """Hold what a call gives with GT against what it gives with PyTorch."""
+    """Compare the results of a call with GT and with PyTorch."""
     got, want = (flat(call(m)) for m in (gt, torch))
     assert [tuple(each.shape) for each in got] == [tuple(each.shape) for each in want]
     for one, other in zip(got, want, strict=True):
@@ -66,7 +66,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_products_are_pytorchs(name):
+def test_results_equal_those_of_pytorch(name):
     same(lambda m: CALLS[name](m.autograd.functional, m))
 
 
@@ -100,7 +100,7 @@ def test_gradients_of_several_outputs(m):
     first, second = x.sin(), (x * x).sum()
     (slope,) = m.autograd.grad([first, second], x, [weight, None], create_graph=True)
     np.testing.assert_allclose(slope.detach().numpy(), np.cos(POINT) + 2 * POINT)
-    # The gradients given are themselves differentiated through.
+    # The result is differentiable by the given gradients, too.
     (back,) = m.autograd.grad(slope.sum(), weight, retain_graph=True)
     np.testing.assert_allclose(back.numpy(), np.cos(POINT))
     m.autograd.backward([first, second], [weight.detach(), None])

@@ -1,4 +1,4 @@
-"""The tools behind `make build` and `make test`: what is missing is one line, at once."""
+"""The tools behind `make build` and `make test`: a missing requirement is one line, at once."""
 
 import errno
 import fcntl
@@ -15,19 +15,20 @@ import preflight as check
 import pytest
 import run_tests as runner
 import suites
+from processes import program_command
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def program(folder: Path, name: str, text: str) -> None:
-    """Put a program into a folder that stands for the PATH."""
+    """Write a shell script into a folder that the test puts on the PATH."""
     path = folder / name
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
 
 
 def missing(function, *words: str) -> None:
-    """A check fails with one line that has these words."""
+    """Check that a function raises Missing with one line that has these words."""
     with pytest.raises(check.Missing) as found:
         function()
     assert "\n" not in str(found.value), found.value
@@ -41,7 +42,7 @@ def test_this_machine_has_what_a_build_needs():
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_all_that_is_missing_is_printed_with_what_to_do(tmp_path):
+def test_everything_missing_is_printed_with_a_remedy(tmp_path):
     done = subprocess.run(
         [sys.executable, ROOT / "tools/preflight.py"],
         env={"PATH": str(tmp_path)},
@@ -97,7 +98,7 @@ def test_a_full_disk_and_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
     missing(check.check_folder, str(ROOT), "cannot be written (Read-only file system)")
 
 
-def test_another_package_of_the_name(tmp_path, monkeypatch):
+def test_another_package_called_gt(tmp_path, monkeypatch):
     monkeypatch.setattr(check, "ROOT", str(tmp_path))
     check.check_environment()
     other = tmp_path / ".venv/lib/python3.11/site-packages/gt"
@@ -108,20 +109,20 @@ def test_another_package_of_the_name(tmp_path, monkeypatch):
 def test_a_second_build_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(build, "ROOT", tmp_path)
     with build.lock():
-        with pytest.raises(build.Failed, match=f"process {os.getpid()} builds in this checkout"):
+        with pytest.raises(build.Failed, match=f"process {os.getpid()} is building in this"):
             build.lock()
     build.lock().close()
 
 
-def test_why_nothing_was_downloaded(monkeypatch):
+def test_a_failed_download_is_explained(monkeypatch):
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     lines = ["Caused by:", "[6] Could not resolve hostname (Could not resolve host: example.org)"]
-    assert "there is no network, or it wants a proxy" in build.download_advice("crates", lines)
+    assert "there is no network, or it needs a proxy" in build.download_advice("crates", lines)
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
     assert "through HTTPS_PROXY=http://proxy:3128" in build.download_advice("crates", lines)
     other = build.download_advice("crates", ["the lock file needs to be updated"])
-    assert other == "crates could not be downloaded: the reason stands above"
+    assert other == "crates could not be downloaded: see the reason above"
 
 
 def test_a_stage_shows_progress_and_what_failed(tmp_path, capsys, monkeypatch):
@@ -130,11 +131,11 @@ def test_a_stage_shows_progress_and_what_failed(tmp_path, capsys, monkeypatch):
     with pytest.raises(build.Failed) as failed:
         build.follow(build.Stage("compile"), [str(tmp_path / "cargo"), "build"], dict(os.environ))
     assert "compile: 3 of 12 crates (gt-ir, faer), 0 s" in capsys.readouterr().out
-    # What stands behind the last end of a line counts, too.
+    # The last line counts, too, although it has no line end.
     assert failed.value.lines == ["error: no"]
 
 
-def test_flags_for_one_processor_make_no_wheel(monkeypatch):
+def test_a_wheel_is_not_built_with_flags_for_one_processor(monkeypatch):
     wheel.check_flags()
     monkeypatch.setenv("RUSTFLAGS", "-C target-cpu=native")
     with pytest.raises(wheel.Unfit, match="RUSTFLAGS=-C target-cpu=native"):
@@ -161,21 +162,12 @@ def test_a_part_that_takes_half_as_long_again_fails(capsys):
 
 def test_the_lock_is_freed_with_its_process(tmp_path, monkeypatch):
     monkeypatch.setattr(build, "ROOT", tmp_path)
-    code = (
-        "import pathlib, sys\n"
-        "sys.path.insert(0, sys.argv[1])\n"
-        "import build_package as build\n"
-        "build.ROOT = pathlib.Path(sys.argv[2])\n"
-        "held = build.lock()\n"
-        "print('held', flush=True)\n"
-        "sys.stdin.read()\n"
-    )
-    command = [sys.executable, "-c", code, str(ROOT / "tools"), str(tmp_path)]
+    command = program_command("building/hold_lock", ROOT / "tools", tmp_path)
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout.readline() == "held\n"
-        with pytest.raises(build.Failed, match=f"process {process.pid} builds"):
+        with pytest.raises(build.Failed, match=f"process {process.pid} is building"):
             build.lock()
         process.kill()
         process.wait(timeout=10)

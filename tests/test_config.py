@@ -1,4 +1,4 @@
-"""Configurations of signals: YAML, Python and the environment."""
+"""Configurations of signals from YAML, Python and the environment."""
 
 import re
 
@@ -97,7 +97,7 @@ def test_mistakes_are_located(tmp_path, text, error):
     assert not gt.get_config().signals
 
 
-def test_what_is_not_yaml_is_located(tmp_path):
+def test_invalid_yaml_is_located(tmp_path):
     path = write(tmp_path, "a:\n\tb: 1\n")
     with pytest.raises(ValueError, match=f"^{re.escape(str(path))}:2:.*cannot be read"):
         gt.load_config(path)

@@ -1,11 +1,18 @@
-"""Operations of users: registered with an engine, declared in the program."""
+"""Custom operations, which a user registers with an engine and declares in the program."""
 
 import os
 from pathlib import Path
 
 import gt
 import pytest
-from processes import cluster, embedded_only, one_engine_only, run_python
+from processes import (
+    PROGRAMS,
+    cluster,
+    embedded_only,
+    one_engine_only,
+    run_program,
+    run_python,
+)
 
 FOLDERS = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
 ENVIRONMENT = {
@@ -14,14 +21,8 @@ ENVIRONMENT = {
     "PYTHONPATH": os.pathsep.join(FOLDERS),
 }
 
-START = """
-import gt
-same = lambda x, **attributes: (x.dtype, x.shape)
-def gradient(grads, inputs, outputs, factor=1.0):
-    return grads[0] * factor
-scaled = gt.custom_op("lab:scaled", lambda x, factor=1.0: (x.dtype, x.shape), gradient)
-x = gt.tensor([1.0, 2.0, 3.0])
-"""
+#: Declares the operation `scaled`, the function `same` and the tensor `x`.
+START = (PROGRAMS / "custom_op" / "scaled.py").read_text()
 
 pytestmark = [embedded_only, one_engine_only]
 
@@ -32,7 +33,7 @@ def run(code: str, **environment: str) -> str:
     return done.stdout
 
 
-def test_it_is_computed():
+def test_a_custom_operation_is_computed():
     assert run("print(scaled(x, factor=2.0).tolist(), scaled(x).tolist())") == (
         "[2.0, 4.0, 6.0] [1.0, 2.0, 3.0]\n"
     )
@@ -52,7 +53,7 @@ def test_two_results():
     assert run(code) == "[2.0, 3.0, 4.0] 2 gt.int64\n"
 
 
-def test_a_loop():
+def test_a_training_loop():
     code = (
         "w = gt.ones(3, requires_grad=True)\n"
         "for step in range(100):\n"
@@ -66,7 +67,7 @@ def test_a_loop():
     assert run(code, GT_COMPILE="1") == "[0.5, 0.0, -0.5]\n"
 
 
-def test_its_gradient():
+def test_the_gradient_is_correct():
     code = (
         "x = gt.tensor([0.5, 2.0], dtype=gt.float64, requires_grad=True)\n"
         "print(gt.autograd.gradcheck(lambda x: scaled(x * x, factor=3.0), (x,)))\n"
@@ -93,7 +94,7 @@ def test_without_a_gradient_rule():
             "lambda x: [same(x), same(x)]",
             ["gave 1 results for custom:one", "expected a tuple of 2"],
         ),
-        ("nobody", "same", ["no custom operation 'nobody'", "'numpy'", "lab:scaled"]),
+        ("missing", "same", ["no custom operation 'missing'", "'numpy'", "lab:scaled"]),
     ],
 )
 def test_wrong_kernels(name, results, words):
@@ -109,7 +110,7 @@ def test_wrong_kernels(name, results, words):
     assert out.endswith("[2.0, 4.0, 6.0]\n")
 
 
-def test_the_native_engine_has_none():
+def test_the_native_engine_has_no_custom_operations():
     code = "try: scaled(x).tolist()\nexcept gt.WorkerError as error: print(error)\n"
     assert "'native' has no custom operations, as custom:lab:scaled" in run(
         code, GT_BACKEND="native"
@@ -120,33 +121,20 @@ def test_with_workers(monkeypatch):
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     with cluster(2) as (address, _):
-        code = START.replace("import gt\n", f"import gt\ngt.connect({address!r})\n")
-        done = run_python(code + "print(scaled(x * 2, factor=2.0).tolist())")
+        connect = f"import gt\ngt.connect({address!r})\n"
+        done = run_python(connect + START + "print(scaled(x * 2, factor=2.0).tolist())")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[4.0, 8.0, 12.0]\n"
 
 
-SHARDED = """
-gt.Session(workers=2).__enter__()
-gt.register_config("cut", gt.SignalConfig(gt.ShardConfig(axis=0)))
-with gt.signal.context("cut"):
-    x = gt.ones(6, 2)
-rule = "b _ -> b _, b" if RULE else None
-most = gt.custom_op("rows", lambda x: [(x.dtype, x.shape), (gt.int64, x.shape[:1])], sharding=rule)
-with gt.signal.context("cut"):
-    doubled, rows = most(x)
-print(doubled.sum().item(), rows.tolist())
-"""
+def test_a_sharding_rule_lets_workers_compute_their_shards():
+    """The kernel returns the number of rows that it receives."""
+    for rule, rows in (("b _ -> b _, b", 3), ("", 6)):
+        done = run_program("custom_op/sharded", rule, **ENVIRONMENT)
+        assert done.stdout == f"24.0 {[rows] * 6}\n", done
 
 
-def test_cut_by_its_rule():
-    """Each part is computed where it lies: the function tells how many rows it was given."""
-    code = SHARDED.replace("RULE", "True")
-    assert run(code) == "24.0 [3, 3, 3, 3, 3, 3]\n"
-    assert run(SHARDED.replace("RULE", "False")) == "24.0 [6, 6, 6, 6, 6, 6]\n"
-
-
-def test_it_is_named_where_programs_are_shown(tmp_path):
+def test_explain_and_the_log_name_custom_operations(tmp_path):
     log = tmp_path / "log"
     code = "with gt.debug.explain() as plan:\n    scaled(x, factor=2.0)\nprint(plan)\n"
     out = run(code, GT_INSTRUCTION_LOG=str(log))
@@ -180,5 +168,5 @@ def test_bad_arguments():
         gt.custom_op("name", same, sharding="b d -> b d")(x)
     with pytest.raises(ValueError, match="axis of 2 and of 3 elements"):
         gt.custom_op("name", lambda x: (x.dtype, (3,)), sharding="b -> b")(x)
-    with pytest.raises(TypeError, match="custom:name: results gave 7"):
+    with pytest.raises(TypeError, match="custom:name: results returned 7"):
         gt.custom_op("name", lambda x: 7)(x)

@@ -1,15 +1,15 @@
-"""gt.debug: what it shows is there, and its printed form is readable."""
+"""`gt.debug`: the tape and the statistics of workers, as data and printed."""
 
 import os
 
 import gt
 from processes import unsharded_only
 
-#: Of the workers that the suite runs on.
+#: The engine of the workers that the suite runs on.
 ENGINE = os.environ.get("GT_BACKEND") or "native"
 
 
-def test_the_tape_lists_what_can_be_reached(capsys):
+def test_the_tape_lists_reachable_operations(capsys):
     before = len(gt.debug.get_tape())
     a = gt.tensor([1.0, 2.0], requires_grad=True)
     loss = ((a * 2).exp() + a).sum()
@@ -29,7 +29,7 @@ def test_the_tape_lists_what_can_be_reached(capsys):
     assert len(gt.debug.get_tape()) == before
 
 
-def test_the_tape_shrinks_by_graphs():
+def test_the_tape_shrinks_when_a_graph_is_freed():
     before = len(gt.debug.get_tape())
     a = gt.ones(2, requires_grad=True)
     first, second = (a * 2).sum(), (a * 3).exp().sum()

@@ -1,4 +1,4 @@
-"""The dtype of new tensors of floats, which a program may set."""
+"""The default dtype of new tensors of floats."""
 
 import gt
 import pytest
@@ -8,14 +8,13 @@ FLOATS = [gt.float32, gt.float64, gt.float16, gt.bfloat16]
 
 @pytest.fixture(params=FLOATS, ids=lambda dtype: dtype.name)
 def default(request):
-    """Each float dtype as the default."""
+    """Set each float dtype as the default."""
     gt.set_default_dtype(request.param)
     yield request.param
     gt.set_default_dtype(gt.float32)
 
 
-def test_new_tensors_have_it(default):
-    """Those of functions and of lists."""
+def test_new_tensors_have_the_default_dtype(default):
     assert gt.get_default_dtype() == default
     made = [
         gt.tensor([1.5]),
@@ -40,8 +39,7 @@ def test_new_tensors_have_it(default):
     assert gt.tensor([True]).dtype == gt.bool
 
 
-def test_integers_become_it(default):
-    """Where floats are computed."""
+def test_operations_of_floats_promote_integers_to_the_default(default):
     i = gt.arange(1, 4)
     results = [i / i, i * 1.5, i.sqrt(), i.exp(), (i > 1) * 0.5, gt.where(i > 1, i, 0.5)]
     assert [x.dtype for x in results] == [default] * len(results)
@@ -51,8 +49,8 @@ def test_integers_become_it(default):
     assert (i + 1).dtype == gt.int64 and (i > 1).dtype == gt.bool
 
 
-def test_as_precise_as_it_is():
-    """float64 keeps what float32 rounds."""
+def test_a_default_of_float64_keeps_numbers_exact():
+    """float32 would round them."""
     gt.set_default_dtype(gt.float64)
     try:
         assert (gt.arange(1, 4) / 3)[0].item() == 1 / 3
@@ -63,7 +61,6 @@ def test_as_precise_as_it_is():
         gt.set_default_dtype(gt.float32)
 
 
-def test_only_floats():
-    """As in PyTorch."""
+def test_the_default_must_be_a_float_dtype():
     with pytest.raises(TypeError, match="a float dtype"):
         gt.set_default_dtype(gt.int64)

@@ -1,4 +1,4 @@
-"""`gt demo` as a process of its own, its drawing and its digits."""
+"""`gt demo`: the command, its plot and its data set."""
 
 import hashlib
 import io
@@ -24,21 +24,21 @@ from gt.demo.curve import ASCII, draw
 from gt.demo.screen import Screen
 from gt.demo.train import Result
 from processes import (
-    HEED_CTRL_C,
+    HONOUR_CTRL_C,
     embedded_only,
     one_engine_only,
     run_gt,
-    run_python,
+    run_program,
     unsharded_only,
 )
 
 pytestmark = [embedded_only, one_engine_only, unsharded_only]
 
-#: The demo, for processes that are started in the background.
-DEMO = HEED_CTRL_C + "import sys; from gt.demo.__main__ import main; sys.exit(main(sys.argv[1:]))"
+#: The demo, with a handler of Ctrl-C also when the tests run in the background.
+DEMO = HONOUR_CTRL_C + "import sys; from gt.demo.__main__ import main; sys.exit(main(sys.argv[1:]))"
 
 
-def test_it_trains_here_and_on_a_server_with_numpy_alone(tmp_path):
+def test_the_demo_trains_embedded_and_on_a_server_and_needs_only_numpy(tmp_path):
     others = tmp_path / "others"
     others.mkdir()
     for name in ("matplotlib", "sklearn", "tqdm"):
@@ -62,7 +62,7 @@ def test_it_trains_here_and_on_a_server_with_numpy_alone(tmp_path):
     assert not list(folder.iterdir())
 
 
-def test_it_saves_what_it_measured_only_if_asked(tmp_path):
+def test_the_curves_are_saved_only_with_the_option(tmp_path):
     path = tmp_path / "curves.json"
     done = run_gt("demo", "--workers", "1", "--epochs", "20", "--save", str(path))
     assert done.returncode == 0, done.stderr
@@ -96,14 +96,14 @@ def test_curves_that_differ_are_a_failure():
 def test_a_server_that_cannot_start_is_a_failure():
     done = run_gt("demo", "--epochs", "1", GT_KEY="no key")
     assert done.returncode == 1
-    assert done.stderr.startswith("gt demo: the server ended at its start with status 1: gt server")
+    assert done.stderr.startswith("gt demo: the server exited at start with status 1: gt server")
 
 
 @pytest.mark.parametrize(
     ("sent", "status"),
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)],
 )
-def test_its_processes_end_with_it(sent, status):
+def test_the_demo_ends_its_processes(sent, status):
     command = [sys.executable, "-c", DEMO, "--epochs", "60"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as demo:
         while b"is ready after" not in (line := demo.stdout.readline()):
@@ -121,7 +121,7 @@ def test_its_processes_end_with_it(sent, status):
 
 
 def in_a_terminal(columns: int, **environment: str) -> str:
-    """Run the demo without a server in a terminal; return what it writes there."""
+    """Run the demo without a server in a terminal; return its output."""
     terminal, end = pty.openpty()
     ioctl(end, termios.TIOCSWINSZ, struct.pack("4H", 50, columns, 0, 0))
     env = {"TERM": "xterm", "PYTHONIOENCODING": "utf-8", **os.environ, **environment}
@@ -134,7 +134,7 @@ def in_a_terminal(columns: int, **environment: str) -> str:
         while True:
             try:
                 written += os.read(terminal, 4096)
-            except OSError:  # The other end is closed.
+            except OSError:  # The demo has closed its end.
                 break
         assert demo.wait(30) == 0, written
     os.close(terminal)
@@ -146,7 +146,11 @@ def test_a_terminal_shows_a_progress_bar_and_lines_that_fit(columns):
     written = in_a_terminal(columns)
     assert "━ 30/30 loss 0.0" in written and "\x1b[1m1. In this process\x1b[0m" in written
     plain = written.replace("\x1b[1m", "").replace("\x1b[0m", "")
-    commands = ("     less", "     /", '     gt.connect("')  # Not broken, to be copied.
+    commands = (
+        "     less",
+        "     /",
+        '     gt.connect("',
+    )  # Not wrapped, so that users can copy them.
     for line in plain.replace("\r", "\n").split("\n"):
         assert len(line) <= columns or line.startswith(commands), line
 
@@ -158,7 +162,7 @@ def test_no_color_and_other_encodings_leave_plain_text():
     assert not {"\r", "\x1b"} & set(in_a_terminal(80, TERM="dumb"))
 
 
-def test_the_drawing_of_two_curves():
+def test_the_plot_of_two_curves():
     curves = {"here": [1.0, 0.1, 0.01], "there": [1.0, 0.01, 0.01]}
     assert draw(curves, width=20, height=5, characters=ASCII) == [
         "   1 +*o",
@@ -174,7 +178,7 @@ def test_the_drawing_of_two_curves():
     ]
 
 
-def test_the_drawing_leaves_out_what_has_no_logarithm():
+def test_the_plot_leaves_out_values_without_a_logarithm():
     nan = float("nan")
     assert draw({"loss": [nan, 0.0, -1.0]}) == ["(no loss that is positive and finite)"]
     flat = ["2 +ooooooooo", "  |", "  |", "  +---------"]
@@ -184,23 +188,9 @@ def test_the_drawing_leaves_out_what_has_no_logarithm():
     assert lines == [*flat, "   epoch 1", "o loss"]
 
 
-def test_a_limit_names_who_is_waited_for():
-    # In a process of its own, as a test's time limit uses the same timer.
-    code = """
-import select, signal
-from gt.demo.limit import DemoError, limit
-before = signal.getsignal(signal.SIGALRM)
-try:
-    with limit(0.01, "the moon"):
-        select.select([], [], [], 60)
-except DemoError as error:
-    print(error)
-with limit(60, "nothing"):
-    pass
-assert signal.getsignal(signal.SIGALRM) == before
-assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
-"""
-    done = run_python(code)
+def test_a_time_limit_names_what_the_demo_waited_for():
+    # As a process, since the time limit of a test uses the same timer.
+    done = run_program("demo/time_limit")
     assert (done.stdout, done.stderr) == ("waited 0.01 s for the moon\n", "")
 
 
@@ -212,7 +202,7 @@ def test_the_digits():
     assert np.bincount(np.concatenate(arrays[1::2])).tolist() == [
         *(178, 182, 177, 183, 181, 182, 181, 179, 174, 180)
     ]
-    # Those of scikit-learn, in the order of `default_rng(0).permutation(1797)`.
+    # The data of scikit-learn, in the order of `default_rng(0).permutation(1797)`.
     digest = hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
     assert digest[:16] == "39b5386261716e0d"
 

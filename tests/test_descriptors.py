@@ -1,4 +1,4 @@
-"""Few file descriptors: what cannot begin says so on both sides, and nothing aborts."""
+"""Few file descriptors: both sides raise or log an error, and no process aborts."""
 
 import re
 import resource
@@ -9,27 +9,9 @@ import time
 
 import gt
 import pytest
-from processes import cluster, embedded_only, run_python
+from processes import cluster, embedded_only, run_program
 
 pytestmark = embedded_only
-
-#: A program that has all descriptors but some in use, and connects.
-NEARLY_OUT = """
-import resource, sys, gt
-soft = int(sys.argv[3])
-resource.setrlimit(resource.RLIMIT_NOFILE, (64, soft))
-files = []
-try:
-    while True: files.append(open("/dev/null"))
-except OSError: pass
-for _ in range(int(sys.argv[2])): files.pop().close()
-try:
-    gt.connect(sys.argv[1])
-    print("sum", gt.ones(3).sum().item())
-    print("long", gt.ones(300_000).numpy().sum())
-except Exception as error:
-    print(type(error).__name__, error)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -39,28 +21,28 @@ def address():
 
 
 @pytest.mark.parametrize("left", [0, 1, 2, 4, 5, 7, 9, 11])
-def test_a_client_with_few_descriptors_is_told_so(address, left):
-    done = run_python(NEARLY_OUT, address, str(left), "64", timeout=30)
+def test_a_client_with_too_few_descriptors_raises(address, left):
+    done = run_program("descriptors/nearly_out", address, left, 64, timeout=30)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("ConnectionError"), done.stdout
     assert re.search(r"file descriptors|Too many open files", done.stdout), done.stdout
 
 
 @pytest.mark.parametrize("left", range(12, 20))
-def test_one_with_just_enough_works_or_says_so(address, left):
-    done = run_python(NEARLY_OUT, address, str(left), "64", timeout=30)
+def test_a_client_with_barely_enough_descriptors_works_or_raises(address, left):
+    done = run_program("descriptors/nearly_out", address, left, 64, timeout=30)
     assert done.returncode == 0, done.stderr
     assert re.search(r"sum 3.0|file descriptors|Too many open files", done.stdout), done.stdout
 
 
 def test_a_soft_limit_is_raised(address):
-    done = run_python(NEARLY_OUT, address, "3", "256", timeout=30)
+    done = run_program("descriptors/nearly_out", address, 3, 256, timeout=30)
     assert done.stdout == "sum 3.0\nlong 300000.0\n", (done.stdout, done.stderr)
 
 
 @pytest.mark.parametrize("limit", range(6, 30))
 @pytest.mark.parametrize("kind", ["server", "worker"])
-def test_a_server_and_a_worker_with_few_descriptors_say_so(address, kind, limit):
+def test_servers_and_workers_with_few_descriptors_start_or_exit_with_an_error(address, kind, limit):
     where = ["-p", "0"] if kind == "server" else ["--host", "localhost", "-p", address[10:]]
     if kind == "server":
         import socket
@@ -87,7 +69,7 @@ def test_a_server_and_a_worker_with_few_descriptors_say_so(address, kind, limit)
 
 @pytest.mark.parametrize("limit", [24, 48])
 @pytest.mark.parametrize("kind", ["tcp", "ipc"])
-def test_those_whom_a_server_has_no_descriptor_for_are_told_so(limit, kind, tmp_path):
+def test_clients_that_a_server_has_no_descriptors_for_raise(limit, kind, tmp_path):
     import socket
 
     with socket.socket() as probe:
@@ -127,7 +109,7 @@ def test_those_whom_a_server_has_no_descriptor_for_are_told_so(limit, kind, tmp_
         assert len(sessions) + len(errors) == limit and sessions and errors
         assert all("has no file descriptors left" in error for error in errors), set(errors)
         with sessions[0]:
-            assert gt.ones(3).sum().item() == 3.0, "those that are connected are served"
+            assert gt.ones(3).sum().item() == 3.0, "connected clients are served"
         for session in sessions:
             session.close()
         sessions.clear()
@@ -135,13 +117,13 @@ def test_those_whom_a_server_has_no_descriptor_for_are_told_so(limit, kind, tmp_
         while not sessions and time.monotonic() < until:
             connect()
         with sessions[0]:
-            assert gt.ones(3).sum().item() == 3.0, "there is room again"
+            assert gt.ones(3).sum().item() == 3.0, "a new client connects"
     finally:
         for session in sessions:
             session.close()
         for process in filter(None, [worker, server]):
             process.terminate()
-        told = server.communicate(timeout=20)[1]
+        log = server.communicate(timeout=20)[1]
         if worker:
             worker.communicate(timeout=20)
-    assert f"no file descriptors are left (the limit is {limit})" in told, told
+    assert f"no file descriptors are left (the limit is {limit})" in log, log

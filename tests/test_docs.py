@@ -1,15 +1,16 @@
-"""Every block of code in the documentation runs, and prints what stands below it.
+"""Every block of code in the documentation runs, and prints the text that the page shows below it.
 
-- ```python blocks of a page run in one namespace, in an empty folder; one that begins with the
-  comment `# name.py` is such a file instead.
-- A page that begins with `<!-- needs: name -->` is skipped where that package is missing.
-- ```text right after a block is what it prints.
-- ```bash lines that run gt or python are run: servers and workers until the page's end.
-- ```console lines are for other machines, or go on for ever: their options exist.
-- ```yaml blocks are configurations. ```rust blocks with a file's name stand in that file; others
-  are tested by cargo. Blocks without a language are drawings.
+- ```python: the blocks of a page run in one namespace, in an empty folder. A block that begins with
+  the comment `# name.py` is written to that file instead.
+- ```text right after a block is the output of the block.
+- ```bash: lines that run gt or python are executed; servers and workers run until the page ends.
+- ```console: lines for other machines, or commands that never end. The test checks only that their
+  options exist.
+- ```yaml blocks are configurations. A ```rust block with a file's name must be part of that file;
+  cargo tests the others. Blocks without a language are drawings.
+- A page that begins with `<!-- needs: name -->` is skipped if that package is missing.
 
-Notebooks are run as pages are, cell by cell in their folder, but for fewer steps.
+Notebooks run like pages, cell by cell in their folder, with fewer steps.
 """
 
 import contextlib
@@ -25,42 +26,29 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from processes import embedded_only
+from processes import embedded_only, program_command
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^( *)```(\w*)([^\n]*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 LANGUAGES = {"", "bash", "console", "python", "rust", "text", "toml", "yaml"}
-#: Programs that go on until they are stopped.
+#: Commands that run until they are stopped.
 SERVES = re.compile(r"(?:python -m gt\.|gt )(?:server|worker)\b")
-#: What a page's reader does once for the machine; `make` and `cargo` are run by CI itself.
+#: Commands that a reader runs once to set up a machine, or that CI runs itself.
 NOT_RUN = ("cargo", "cd", "curl", "git", "make", "pip", "source", "sudo")
 
 pytestmark = [
     embedded_only,
-    pytest.mark.skipif(bool(os.environ.get("GT_TEST_SHARDED")), reason="pages say how they run"),
+    pytest.mark.skipif(
+        bool(os.environ.get("GT_TEST_SHARDED")), reason="pages choose their own placement"
+    ),
     pytest.mark.skipif(bool(os.environ.get("GT_BACKEND")), reason="pages show the native engine"),
 ]
 
-#: Runs blocks, one for each line of its input, in one namespace.
-RUN_BLOCKS = """
-import contextlib, io, json, sys, traceback
-namespace = {"__name__": "__main__"}
-for line in sys.stdin:
-    source, name = json.loads(line)
-    said, error = io.StringIO(), None
-    try:
-        with contextlib.redirect_stdout(said):
-            exec(compile(source, name, "exec"), namespace)
-    except BaseException:
-        error = traceback.format_exc()
-    print(json.dumps([said.getvalue(), error]), flush=True)
-"""
-
 
 class Page:
-    """A page's programs, while they run."""
+    """The running programs of a page."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -74,7 +62,7 @@ class Page:
         }
 
     def with_ports(self, text: str) -> str:
-        """Put free ports in the place of those that pages name."""
+        """Return a text with free ports in place of the ports that pages name."""
         return re.sub(r"\b1234\d\b", lambda found: self._port(found[0]), text)
 
     def _port(self, named: str) -> str:
@@ -97,34 +85,35 @@ class Page:
         return process
 
     def run_python(self, source: str, name: str) -> str:
-        """Run a block; give what it prints."""
+        """Run a block; return its output."""
         file = re.match(r"# (\w+\.py)\n", source)
         if file:
             (self.folder / file[1]).write_text(self.with_ports(source))
             return ""
         if self.python is None:
-            command = [sys.executable, "-W", "error", "-c", RUN_BLOCKS]
+            interpreter, *program = program_command("docs/run_blocks")
+            command = [interpreter, "-W", "error", *program]
             self.python = self.start(command, stdin=subprocess.PIPE)
         self.python.stdin.write(json.dumps([self.with_ports(source), name]) + "\n")
         self.python.stdin.flush()
-        said, error = json.loads(self.python.stdout.readline())
+        output, error = json.loads(self.python.stdout.readline())
         assert error is None, f"{name}\n{error}"
-        return said
+        return output
 
     def run_line(self, line: str) -> str:
-        """Run a command; give what it prints, unless it is one that goes on."""
+        """Run a command; return its output, or nothing for a server or a worker."""
         line = self.with_ports(line)
         words = [word for word in shlex.split(line, comments=True) if "=" not in word]
         if not words or words[0] in NOT_RUN:
             return ""
-        assert words[0] in ("gt", "python"), f"'{line}' is of no kind that pages have"
+        assert words[0] in ("gt", "python"), f"'{line}' runs neither gt nor python"
         process = self.start(["bash", "-c", f"exec {line}" if SERVES.search(line) else line])
         if SERVES.search(line):
             assert "gt " in process.stdout.readline(), line
             return ""
-        said, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=60)
         assert process.returncode == 0, line
-        return said
+        return output
 
     def close(self) -> None:
         for process in reversed(self.processes):
@@ -143,7 +132,7 @@ def help_of(command: str) -> str:
 
 
 def check_options(line: str) -> None:
-    """See that the options of GT's commands in a line exist."""
+    """Check that the options of GT's commands in a line exist."""
     for command, rest in re.findall(
         r"(?:python -m gt\.(?:scripts\.)?|\bgt )(\w+)([^|;&#']*)", line
     ):
@@ -160,7 +149,7 @@ def test_the_code_of_a_page_runs(page, tmp_path):
     if needed and importlib.util.find_spec(needed[1]) is None:
         pytest.skip(f"{needed[1]} is not installed")
     running = Page(tmp_path)
-    said, end = "", 0
+    output, end = "", 0
     try:
         for number, found in enumerate(BLOCK.finditer(text), 1):
             indent, language, title, body = found.groups()
@@ -170,12 +159,12 @@ def test_the_code_of_a_page_runs(page, tmp_path):
             follows = not text[end : found.start()].strip()
             end = found.end()
             if language == "text" and number > 1 and follows:
-                assert said == running.with_ports(body), where
-            said = ""
+                assert output == running.with_ports(body), where
+            output = ""
             if language == "python":
-                said = running.run_python(body, where)
+                output = running.run_python(body, where)
             elif language == "bash":
-                said = "".join(running.run_line(line) for line in body.splitlines())
+                output = "".join(running.run_line(line) for line in body.splitlines())
             elif language == "console":
                 lines = [line for line in body.splitlines() if line.strip()]
                 assert all(line.startswith("$ ") for line in lines), where
@@ -196,23 +185,25 @@ def test_the_code_of_a_page_runs(page, tmp_path):
 def test_the_code_of_a_notebook_runs(notebook):
     cells = [c for c in json.loads(notebook.read_text())["cells"] if c["cell_type"] == "code"]
     assert all((c["outputs"], c["execution_count"]) == ([], None) for c in cells), "clear outputs"
-    running, said = Page(notebook.parent), ""
+    running, output = Page(notebook.parent), ""
     running.environment["MPLBACKEND"] = "Agg"
     try:
         for number, cell in enumerate(cells, 1):
             source = re.sub(r"^steps = \d+$", "steps = 40", "".join(cell["source"]), flags=re.M)
-            said += running.run_python(source, f"{notebook.name}, code cell {number}")
+            output += running.run_python(source, f"{notebook.name}, code cell {number}")
     finally:
         running.close()
-    first, last = map(float, re.search(r"loss ([\d.]+), then ([\d.]+)", said).groups())
-    assert last < first - 1, said
+    first, last = map(float, re.search(r"loss ([\d.]+), then ([\d.]+)", output).groups())
+    assert last < first - 1, output
 
 
 def test_every_page_is_in_the_navigation():
-    told = (ROOT / "mkdocs.yml").read_text()
+    navigation = (ROOT / "mkdocs.yml").read_text()
     for page in sorted((ROOT / "docs").rglob("*.md")):
         name = page.relative_to(ROOT / "docs").as_posix()
-        assert name.startswith("adr/") or re.search(rf"[ -:] {re.escape(name)}$", told, re.M), name
+        assert name.startswith("adr/") or re.search(
+            rf"[ -:] {re.escape(name)}$", navigation, re.M
+        ), name
 
 
 def test_links_between_pages_lead_somewhere():

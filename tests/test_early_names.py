@@ -1,4 +1,4 @@
-"""Names that programs of early versions have: they are aliases of what is there today."""
+"""Aliases that programs for early versions of GT use."""
 
 import importlib
 

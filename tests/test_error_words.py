@@ -1,4 +1,4 @@
-"""What a worker refuses is told in the words of the function that was called, with its line."""
+"""Errors of workers name the function that the user called, and the line of the call."""
 
 import gt
 import pytest
@@ -13,7 +13,7 @@ def grid(rows=2, columns=3):
     return gt.ones(rows, columns, requires_grad=True)
 
 
-#: The words of an error, and a function of a table with gradients and a bad index in place of 1.
+#: Functions of a table, which requires gradients, and an index, by the error of a bad index.
 FUNCTIONS = {
     "cross_entropy: target {} is not in [0, 3)": lambda w, i: F.cross_entropy(w, gt.cat([i, i])),
     "nll_loss: target {} is not in [0, 3)": lambda w, i: F.nll_loss(w, gt.cat([i, i])),
@@ -38,7 +38,7 @@ FUNCTIONS = {
 }
 
 
-def told(tensor):
+def message(tensor):
     with pytest.raises(gt.WorkerError) as caught:
         tensor.tolist()
     assert isinstance(caught.value, IndexError)
@@ -46,12 +46,12 @@ def told(tensor):
 
 
 @pytest.mark.parametrize("words", FUNCTIONS)
-def test_a_refused_index_is_told_by_the_function_that_was_called(words):
+def test_a_bad_index_is_reported_by_the_function_that_was_called(words):
     act = FUNCTIONS[words]
     act(grid(), index(1)).tolist()
     result = act(grid(), index(99))  # the line that called it
-    text = told(result)
-    # Operations of their own say their operands, too.
+    text = message(result)
+    # If the function is an operation itself, the error also lists its operands.
     name, _, reason = words.format(99).partition(":")
     assert text.startswith(f"{name}: ") or text.startswith(f"{name} of float32 ("), text
     assert f":{reason}" in text.splitlines()[0], text
@@ -67,17 +67,17 @@ def test_a_refused_index_is_told_by_the_function_that_was_called(words):
         (lambda w, i: w.index_select(0, i).sum(), "index_select: index 11 is not in [0, 2)"),
     ],
 )
-def test_a_gradient_is_refused_in_the_words_and_at_the_line_of_what_was_called(act, words):
+def test_an_error_in_a_gradient_names_the_forward_function_and_its_line(act, words):
     w = grid()
     loss = act(w, index(11))
     loss.backward()
-    text = told(w.grad)
+    text = message(w.grad)
     assert text.startswith(words), text
-    # The lambda's own line, not that of the backward pass.
+    # The line of the lambda, not that of the backward pass.
     assert f"{__file__}:{act.__code__.co_firstlineno}" in text, text
 
 
-def test_a_module_is_told_by_its_function_and_the_line_in_the_users_module():
+def test_an_error_in_a_module_names_its_function_and_the_line_in_the_users_module():
     class Model(gt.nn.Module):
         def __init__(self):
             super().__init__()
@@ -87,21 +87,21 @@ def test_a_module_is_told_by_its_function_and_the_line_in_the_users_module():
             return self.table(x)
 
     model = Model()
-    text = told(model(index(4)))
+    text = message(model(index(4)))
     line = Model.forward.__code__.co_firstlineno + 1
     assert text.startswith("embedding: index 4 is not in [0, 4)"), text
     assert f"{__file__}:{line}" in text
 
 
-def test_of_several_failures_the_first_in_the_program_is_told():
+def test_the_first_of_several_failures_is_reported():
     x = gt.ones(3)
     first = x[index(7)]
     second = x[index(8)]
-    assert "index 7" in told(second + first)
-    assert "index 7" in told(gt.stack([second, first]).sum())
+    assert "index 7" in message(second + first)
+    assert "index 7" in message(gt.stack([second, first]).sum())
 
 
-def test_a_users_own_function_is_told_at_its_own_lines():
+def test_an_error_in_a_users_function_names_its_line():
     class Own(gt.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -113,11 +113,11 @@ def test_a_users_own_function_is_told_at_its_own_lines():
 
     x = gt.ones(3, requires_grad=True)
     Own.apply(x).sum().backward()
-    text = told(x.grad)
+    text = message(x.grad)
     assert f"{__file__}:{Own.backward.__code__.co_firstlineno + 2}" in text, text
 
 
-def test_a_bad_label_in_a_hot_loop_is_told_the_same():
+def test_a_bad_label_in_a_hot_loop_raises_the_same_error():
     w = grid()
     for step in range(12):
         w.grad = None
@@ -125,8 +125,8 @@ def test_a_bad_label_in_a_hot_loop_is_told_the_same():
         loss = F.cross_entropy(w, labels)  # in the loop
         loss.backward()
         if step == 10:
-            text = told(w.grad)
-            assert text == told(loss)
+            text = message(w.grad)
+            assert text == message(loss)
             assert text.startswith("cross_entropy: target 11 is not in [0, 3)"), text
     assert w.grad.shape == (2, 3)
     w.grad.tolist()

@@ -1,4 +1,4 @@
-"""Bad input: each error says what was given, what was expected and what to do."""
+"""Bad input: each error states what was given, what was expected and what to do."""
 
 import math
 from pathlib import Path
@@ -45,7 +45,7 @@ from processes import embedded_only, run_python
         (RuntimeError, ["add up"], lambda: gt.ones(5).split([1, 2])),
         (ValueError, ["high", "low"], lambda: gt.randint(5, 5, (2,))),
         (ValueError, ["probability"], lambda: gt.nn.Dropout(2)),
-        (ValueError, ["alike"], lambda: gt.nn.mse_loss(gt.ones(2), gt.ones(2, 1))),
+        (ValueError, ["same shape"], lambda: gt.nn.mse_loss(gt.ones(2), gt.ones(2, 1))),
         (
             ValueError,
             ["(3,)", "(2, 4)"],
@@ -99,7 +99,7 @@ def test_a_failure_on_a_worker_names_line_operation_and_worker():
     line = next(n for n, text in enumerate(lines, 1) if "# the line" in text)
     for word in ["indexing: index 7 is not in [-3, 3)", "worker", f"{__file__}:{line}"]:
         assert word in text, text
-    assert (gt.ones(3) * 2).tolist() == [2, 2, 2], "the worker goes on"
+    assert (gt.ones(3) * 2).tolist() == [2, 2, 2], "the worker still computes"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_failure_on_a_worker_names_line_operation_and_worker():
         ),
     ],
 )
-def test_what_only_values_show_is_raised_at_the_fetch(words, make):
+def test_errors_that_depend_on_values_are_raised_by_the_fetch(words, make):
     index = gt.tensor([0], dtype="int64")
     result = make(index)
     for _ in range(2):  # again at each fetch
@@ -130,7 +130,7 @@ def test_what_only_values_show_is_raised_at_the_fetch(words, make):
     assert (index + 1).tolist() == [1]
 
 
-def test_a_failure_reaches_gradients_and_no_others():
+def test_a_failure_reaches_its_gradients_and_no_other_tensor():
     a = gt.ones(3, requires_grad=True)
     good = (a * 2).sum()
     bad = a[gt.tensor([3], dtype="int64")].sum()
@@ -142,7 +142,7 @@ def test_a_failure_reaches_gradients_and_no_others():
     assert a.grad.tolist() == [2, 2, 2]
 
 
-def test_lines_of_the_package_are_not_the_users():
+def test_errors_name_a_line_of_the_user_not_of_the_package():
     layer = gt.nn.Linear(2, 2)
     rows = gt.ones(2, 2)[gt.tensor([5, 0], dtype=gt.int64)]  # its line
     layer.weight = gt.nn.Parameter(rows)
@@ -191,11 +191,12 @@ def test_limits_of_dtypes_fit():
     ("memory", "reason"),
     [
         ("", "it needs 281.5 TB, and 4.0 MB of the worker's"),
-        # The worker is told that there is enough, and the engine finds that there is not.
+        # GT_MEMORY claims that there is enough memory; the allocation of the engine fails.
         ("999TB", f"out of memory: {4 << 46} bytes asked for; the session holds 4.0 MB"),
     ],
 )
 def test_without_memory_the_largest_holders_are_named(memory, reason):
+    # A program without a file: the error cannot read the names of its variables.
     done = run_python(
         "import gt\n"
         "small, large = gt.ones(10), gt.ones(1000, 1000)\n"
@@ -206,8 +207,8 @@ def test_without_memory_the_largest_holders_are_named(memory, reason):
         "print((large.sum() + small.sum()).item())\n",
         GT_MEMORY=memory,
     )
-    said, goes_on = done.stdout.strip().rsplit("\n", 1)
+    message, total = done.stdout.strip().rsplit("\n", 1)
     held = "the largest are float32 (1000, 1000) of <string>:3, 4.0 MB,\n  float32 (10,)"
     for words in (f": {reason}", held, "issued at <string>:5"):
-        assert words in said, said
-    assert float(goes_on) == 1000010
+        assert words in message, message
+    assert float(total) == 1000010

@@ -1,4 +1,4 @@
-"""Every example runs and says what it should."""
+"""Every example runs and prints what it should."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import HEED_CTRL_C, embedded_only, linux_only
+from processes import HONOUR_CTRL_C, embedded_only, linux_only
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = embedded_only
@@ -46,7 +46,7 @@ def test_example(script, words):
         assert word in out, out
 
 
-def test_no_example_is_forgotten():
+def test_every_example_has_a_test():
     tested = {"demo", "signal_demo", "compile_demo", "config_from_python", "debug_demo"}
     tested |= {"data_parallel", "tensor_parallel", "pipeline", "hybrid", "sharding"}
     tested |= {"train_digits", "chargpt"}
@@ -81,8 +81,8 @@ def test_simple_launch():
 @pytest.mark.parametrize(
     ("ending", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)], ids=["Ctrl-C", "kill"]
 )
-def test_the_launcher_stops_what_it_started(ending, status):
-    code = HEED_CTRL_C + "import simple_launch, sys\nsys.exit(simple_launch.main(['--no-test']))"
+def test_the_launcher_stops_the_processes_that_it_started(ending, status):
+    code = HONOUR_CTRL_C + "import simple_launch, sys\nsys.exit(simple_launch.main(['--no-test']))"
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as launcher:
         assert "1 worker(s)" in launcher.stdout.readline()

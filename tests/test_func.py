@@ -1,4 +1,4 @@
-"""gt.func beside torch.func."""
+"""`gt.func` compared with `torch.func`."""
 
 import doctest
 
@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-#: PyTorch warns where it computes one after the other, and that parts of it are old.
+#: PyTorch warns of missing batching rules, and of deprecated functions.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 RNG = np.random.default_rng(0)
@@ -88,7 +88,7 @@ def test_fused_attention():
     both(per_sample)
 
 
-def test_grad_by_several_arguments_with_something_besides():
+def test_grad_by_several_arguments_with_auxiliary_results():
     def of(lib):
         both_of = lib.func.grad_and_value(
             lambda a, b: ((a * b).sum(), a + 1), argnums=(0, 1), has_aux=True
@@ -154,7 +154,7 @@ def test_jacobians():
     both(lambda lib: lib.vmap(lib.func.hessian(lambda x: x.prod().sin()))(lib.tensor(X)))
 
 
-def test_nothing_is_recorded_where_nothing_was():
+def test_no_graph_is_recorded_under_no_grad():
     x = gt.tensor(X[0], requires_grad=True)
     with gt.no_grad():
         assert not gt.func.grad(lambda x: x.square().sum())(x).requires_grad
@@ -192,22 +192,22 @@ def test_a_module_with_other_parameters():
 
 
 class Cubed(gt.autograd.Function):
-    """A function with a gradient of its own."""
+    """A function with a custom gradient."""
 
     @staticmethod
     def forward(ctx, x, w):
-        """Keep both."""
+        """Save both arguments."""
         ctx.save_for_backward(x, w)
         return x**3 * w
 
     @staticmethod
     def backward(ctx, grad):
-        """Give the gradients of both."""
+        """Return the gradients of both arguments."""
         x, w = ctx.saved_tensors
         return grad * 3 * x**2 * w, grad * x**3
 
 
-def test_functions_with_gradients_of_their_own():
+def test_functions_with_custom_gradients():
     x, w = gt.tensor(X), gt.tensor(X[0], requires_grad=True)
     each = gt.vmap(gt.func.grad(lambda x: Cubed.apply(x, w).sum()))(x)
     np.testing.assert_allclose(each.detach().numpy(), 3 * X**2 * X[0], rtol=1e-5)
@@ -215,7 +215,7 @@ def test_functions_with_gradients_of_their_own():
     np.testing.assert_allclose(w.grad.numpy(), (X**3).sum(0), rtol=1e-5)
 
 
-def test_examples_give_what_they_say():
+def test_docstring_examples_are_correct():
     for module in (gt.func.gradients, gt.func.mapping, gt.func.modules):
         options = doctest.NORMALIZE_WHITESPACE
         assert doctest.testmod(module, extraglobs={"gt": gt}, optionflags=options).failed == 0

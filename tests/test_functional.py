@@ -1,4 +1,4 @@
-"""gt.nn.functional beyond what PyTorch's database of operators checks."""
+"""`gt.nn.functional`, where PyTorch's operator database has no tests."""
 
 import gt
 import numpy as np
@@ -51,7 +51,7 @@ def test_running_statistics_follow_the_batches():
     assert mean.tolist() == still
 
 
-def test_long_rows_are_shortened_in_the_table():
+def test_max_norm_scales_rows_in_the_table():
     table = gt.tensor([[3.0, 4.0], [3.0, 4.0]])
     F.embedding(gt.tensor([1], dtype=gt.int64), table, max_norm=1.0)
     np.testing.assert_allclose(table.numpy(), [[3, 4], [0.6, 0.8]], rtol=1e-6)
@@ -69,14 +69,14 @@ def test_hard_samples_have_the_gradient_of_soft_ones():
 
 def test_an_impossible_alignment_has_infinite_loss():
     log_p = gt.randn(2, 1, 3).log_softmax(-1).requires_grad_()
-    sizes = ([[1, 1]], [2], [2])  # needs a blank in between, so three steps
+    sizes = ([[1, 1]], [2], [2])  # A repeated label needs a blank in between, so three steps.
     target, steps, length = (gt.tensor(size, dtype=gt.int64) for size in sizes)
     assert F.ctc_loss(log_p, target, steps, length).item() == float("inf")
     F.ctc_loss(log_p, target, steps, length, zero_infinity=True).backward()
     assert not log_p.grad.numpy().any()
 
 
-def test_dropping_channels_drops_all_of_each():
+def test_dropout2d_drops_whole_channels():
     gt.manual_seed(0)
     kept = F.dropout2d(gt.ones(20, 10, 3, 3), 0.5).numpy() != 0
     assert (kept.all((2, 3)) | ~kept.any((2, 3))).all() and 0.3 < kept.mean() < 0.7
@@ -87,13 +87,17 @@ def test_dropping_channels_drops_all_of_each():
     [
         (TypeError, ["elu", "int64", "input.float()"], lambda: F.elu(gt.arange(3))),
         (TypeError, ["alpha", "number", "'x'"], lambda: F.elu(gt.ones(2), "x")),
-        (ValueError, ["(2,)", "(2, 1)", "alike"], lambda: F.l1_loss(gt.ones(2), gt.ones(2, 1))),
+        (
+            ValueError,
+            ["(2,)", "(2, 1)", "same shape"],
+            lambda: F.l1_loss(gt.ones(2), gt.ones(2, 1)),
+        ),
         (
             ValueError,
             ["'most'", "'mean'"],
             lambda: F.l1_loss(gt.ones(2), gt.ones(2), reduction="most"),
         ),
-        (ValueError, ["5 channels", "2 groups"], lambda: F.group_norm(gt.ones(2, 5), 2)),
+        (ValueError, ["5 channels", "2 equal groups"], lambda: F.group_norm(gt.ones(2, 5), 2)),
         (
             ValueError,
             ["one value per channel"],
@@ -112,7 +116,7 @@ def test_dropping_channels_drops_all_of_each():
         (TypeError, ["normalized_shape", "hint: layer_norm("], lambda: F.layer_norm(gt.ones(2))),
     ],
 )
-def test_errors_say_what_is_wrong(error, words, act):
+def test_error_messages(error, words, act):
     with pytest.raises(error) as caught:
         act()
     for word in words:

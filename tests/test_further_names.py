@@ -1,4 +1,4 @@
-"""What programs ask of PyTorch besides computing: most of it changes nothing, or says why not."""
+"""PyTorch functions other than operations: most change nothing, or raise with a reason."""
 
 import copy
 import warnings
@@ -39,7 +39,7 @@ def test_one_process_is_in_no_group():
         gt.distributed.init_process_group("gloo")
 
 
-def test_no_gpu_is_there_to_choose():
+def test_gpu_functions_without_a_gpu():
     assert gt.cuda.memory_allocated() == gt.cuda.max_memory_allocated("cuda:0") == 0
     assert not gt.cuda.is_bf16_supported() and gt.cuda.get_rng_state_all() == []
     model = gt.nn.Linear(2, 2)
@@ -84,7 +84,7 @@ def test_parallel_modules_call_their_module():
     assert list(model.state_dict()) == ["module.weight", "module.bias"]
 
 
-def test_tensors_of_old_programs():
+def test_tensor_names_of_old_programs():
     x = gt.autograd.Variable(gt.ones(2), requires_grad=True)
     (x * 2).sum().backward()
     assert x.grad.tolist() == [2, 2] and isinstance(x, gt.autograd.Variable)
@@ -99,7 +99,7 @@ def test_tensors_of_old_programs():
         _ = (x * 2).grad_fn.next_functions
 
 
-def test_what_is_not_supported_says_so():
+def test_unsupported_features_raise_or_warn():
     with pytest.raises(NotImplementedError, match="CheckpointPolicy"):
         create_selective_checkpoint_contexts([])
     with pytest.raises(AttributeError, match="saved_tensors_hooks"):
@@ -132,7 +132,7 @@ def test_gradients_by_pytorchs_arguments():
         gt.autograd.grad((x * 2).sum(), x, only_inputs=False)
 
 
-def test_normalized_vectors_are_stored_where_that_is_asked_for():
+def test_normalize_writes_to_out():
     out = gt.empty(0)
     vectors = gt.tensor([[3.0, 4.0]])
     assert gt.nn.functional.normalize(vectors, out=out) is out

@@ -1,4 +1,4 @@
-"""What is generated is fresh, and the stubs fit the module."""
+"""Generated files are up to date, and the type stubs match the module."""
 
 import re
 import subprocess
@@ -8,19 +8,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def test_generated_files_are_fresh():
+def test_generated_files_are_up_to_date():
     command = [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 
 
-def test_the_stubs_fit_the_module():
+def test_the_stubs_match_the_module():
     command = [sys.executable, "-m", "mypy.stubtest", "gt._gt"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_dependency_has_a_line():
+def test_every_dependency_is_documented():
     manifests = ["Cargo.toml", "fuzz/Cargo.toml"]
     manifests += [f"third_party/{name}/Cargo.toml" for name in ("libsodium-sys", "zmq", "zmq-sys")]
     names = set()

@@ -1,6 +1,6 @@
-"""What users of PyTorch do without thinking works: each habit is a small program.
+"""Habits of PyTorch users work in GT: each habit is a small program.
 
-The programs take the library as `torch`; `nn/test_habits_with_torch.py` runs the same in PyTorch.
+A program takes the library as `torch`; `nn/test_habits_with_torch.py` runs the same with PyTorch.
 """
 
 import gt
@@ -26,10 +26,10 @@ def test_mistake(mistake):
         mistake(gt)
 
 
-def test_states_that_do_not_fit_are_told_with_what_is_near():
+def test_errors_of_load_state_dict_suggest_similar_names():
     with pytest.raises(RuntimeError) as caught:
         state_of_another_shape(gt)
-    told = str(caught.value)
-    assert "hint: '2.weight' may be '2.weihgt' in the state" in told
-    assert told.index("2.weihgt") < told.index("size mismatch for 0.weight")
-    assert "strict=False" in told
+    message = str(caught.value)
+    assert "hint: '2.weight' may be '2.weihgt' in the state" in message
+    assert message.index("2.weihgt") < message.index("size mismatch for 0.weight")
+    assert "strict=False" in message

@@ -1,45 +1,27 @@
-"""Hot paths: what repeats runs as one, and gives the same numbers."""
+"""Hot paths: repeated instructions run as one program, with the same results."""
 
+import json
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import gt
 import numpy as np
 import pytest
-from processes import cluster, embedded_only, run_python
-
-TRAIN = """
-import gt, numpy as np
-from gt import nn
-
-gt.manual_seed(0)
-rng = np.random.default_rng(0)
-data = gt.from_numpy(rng.normal(size=(96, 10)).astype("float32"))
-target = gt.tensor(rng.integers(0, 3, 96), dtype="int64")
-model = nn.Sequential(nn.Linear(10, 16), nn.Tanh(), nn.Dropout(0.1), nn.Linear(16, 3))
-optimizer = gt.optim.AdamW(model.parameters(), lr=0.01)
-losses = []
-for step in range({steps}):
-    start = 32 * (step % 3)
-    x, y = data[start : start + 32], target[start : start + 32]
-    for group in optimizer.param_groups:
-        group["lr"] = 0.01 / (1 + step)
-    loss = nn.cross_entropy_loss(model(x), y)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    losses.append(loss.item())
-    if step % 7 == 6:
-        with gt.no_grad():
-            losses.append(model(data).sum().item())
-"""
-
-SHOW = "print(np.array2string(np.array(losses), separator=',', max_line_width=10**6))\n"
+from processes import cluster, embedded_only, line_in_program, run_program, run_python
 
 
-def losses(steps=40, **environment):
-    done = run_python(TRAIN.format(steps=steps) + SHOW, **environment)
+def losses(steps=40, *address, **environment):
+    done = run_program("hotpaths/training", steps, "losses", *address, **environment)
     assert done.returncode == 0 and done.stderr == "", done.stderr
-    return np.array(eval(done.stdout))
+    return json.loads(done.stdout)
+
+
+def statistics(steps, **environment):
+    """Train; return the statistics of the worker, and their printed form."""
+    done = run_program("hotpaths/training", steps, "statistics", **environment)
+    assert done.returncode == 0, done.stderr
+    stats, _, text = done.stdout.partition("\n")
+    return json.loads(stats), text
 
 
 def test_templates_change_no_number():
@@ -61,39 +43,33 @@ def test_every_engine_trains_alike(engine):
 def test_compiled_engines_train_alike():
     pytest.importorskip("jax")
     native = losses(15)
-    done = run_python(
-        TRAIN.format(steps=15) + SHOW, GT_BACKEND="jax", GT_COMPILE="1", GT_DEBUG_COMPILE="1"
-    )
+    options = {"GT_BACKEND": "jax", "GT_COMPILE": "1", "GT_DEBUG_COMPILE": "1"}
+    done = run_program("hotpaths/training", 15, "losses", **options)
     assert "gt: compiled" in done.stderr and "warning" not in done.stderr, done.stderr
-    np.testing.assert_allclose(np.array(eval(done.stdout)), native, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(json.loads(done.stdout), native, rtol=1e-4, atol=1e-4)
 
 
-def test_the_statistics_tell():
-    # Others do not compile unasked on a processor: there is nothing to check.
+def test_statistics_of_hot_paths():
+    # On a CPU only the native engine compiles without GT_COMPILE.
     compiles = os.environ.get("GT_BACKEND", "native") == "native"
-    script = (
-        "stats = list(gt.debug.get_worker_stats().values())[0]\n"
-        "hot, compiled = stats['hotpath'], stats['compilation']\n"
-        "assert set(hot) == {'total_instructions', 'hot_instructions', 'unique_sequences',\n"
-        "    'hot_sequences', 'hot_threshold', 'top_sequences'}, hot\n"
-        "assert hot['hot_instructions'] > 0.8 * hot['total_instructions'], hot\n"
-        "assert hot['hot_threshold'] == 3 and hot['hot_sequences'] >= 1\n"
-        "compiled_operations = stats['operations']['compiled']\n"
-        f"assert {int(compiles)} <= compiled_operations <= stats['operations']['total']\n"
-        "total, eager = stats['operations']['total'], stats['operations']['eager']\n"
-        "assert total == stats['operations']['compiled'] + eager\n"
-        "top = hot['top_sequences'][0]\n"
-        "assert top['repetitions'] > 5 and top['length'] > 20, top\n"
-        "assert compiled['cache_size'] >= 1 and compiled['cache_hits'] > 20\n"
-        "assert compiled['failures'] == 0, compiled\n"
-        "assert stats['engine'] in ('jax', 'pytorch') or compiled['compiled'] == []\n"
-        f"assert compiled['checked'] >= {int(compiles)}, compiled\n"
-        "gt.debug.print_worker_stats()\n"
-    )
-    done = run_python(TRAIN.format(steps=120) + script)
-    assert done.returncode == 0, done.stderr
+    stats, text = statistics(120)
+    operations, hot, compiled = stats["operations"], stats["hotpath"], stats["compilation"]
+    assert set(hot) == {
+        *("total_instructions", "hot_instructions", "unique_sequences"),
+        *("hot_sequences", "hot_threshold", "top_sequences"),
+    }, hot
+    assert hot["hot_instructions"] > 0.8 * hot["total_instructions"], hot
+    assert hot["hot_threshold"] == 3 and hot["hot_sequences"] >= 1
+    assert int(compiles) <= operations["compiled"] <= operations["total"]
+    assert operations["total"] == operations["compiled"] + operations["eager"]
+    top = hot["top_sequences"][0]
+    assert top["repetitions"] > 5 and top["length"] > 20, top
+    assert compiled["cache_size"] >= 1 and compiled["cache_hits"] > 20
+    assert compiled["failures"] == 0, compiled
+    assert stats["engine"] in ("jax", "pytorch") or compiled["compiled"] == []
+    assert compiled["checked"] >= int(compiles), compiled
     for word in ("hot paths:", "repetitions", "hits", "misses", "to compile", "saved"):
-        assert word in done.stdout
+        assert word in text
 
 
 @pytest.mark.parametrize("backend", ["native", "pytorch", "jax"])
@@ -122,14 +98,14 @@ def test_compiled_code_can_be_read(backend, tmp_path):
     assert "= tanh(%" in text and "outputs: %" in text
     assert {"native": "tile by tile", "pytorch": "def call(", "jax": "HloModule"}[backend] in text
 
-    # A folder that cannot be made is told, and changes nothing else.
+    # A folder that cannot be created is reported, and changes nothing else.
     environment["GT_SAVE_COMPILED_CODE"] = os.devnull
-    done = run_python(TRAIN.format(steps=9) + SHOW, **environment)
+    done = run_program("hotpaths/training", 9, "losses", **environment)
     assert done.returncode == 0 and "GT_SAVE_COMPILED_CODE is to name a folder" in done.stderr
 
 
 @pytest.mark.parametrize("backend", ["native", "numpy", "pytorch", "jax"])
-def test_a_program_may_end_while_it_is_compiled(backend):
+def test_a_program_may_end_during_compilation(backend):
     if backend in ("pytorch", "jax"):
         pytest.importorskip("torch" if backend == "pytorch" else "jax")
     program = (
@@ -153,36 +129,24 @@ def test_a_program_may_end_while_it_is_compiled(backend):
         ("GT_WORKER_BATCH_SIZE", "0", "a whole number from 1 on"),
     ],
 )
-def test_a_variable_that_cannot_be_understood_is_told(name, value, expected):
+def test_an_invalid_variable_is_reported(name, value, expected):
     program = "import gt\nprint(gt.ones(2).sum().item())\n"
     done = run_python(program, **{"GT_BACKEND": "native", name: value})
-    said = f"gt: warning: {name} is '{value}', expected {expected}: it is ignored\n"
-    assert (done.stdout, done.stderr) == ("2.0\n", said)
+    warning = f"gt: warning: {name} is '{value}', expected {expected}: it is ignored\n"
+    assert (done.stdout, done.stderr) == ("2.0\n", warning)
 
 
-def test_a_scope_is_compiled_however_far_back_its_tensors_are():
-    program = (
-        "import gt\n"
-        "gt.register_config('hot', gt.SignalConfig(compile=True))\n"
-        "x, w = gt.ones(4, 4), gt.ones(4, 4)\n"
-        "for step in range(3):\n"
-        "    with gt.signal.context('hot'):\n"
-        "        y = ((x @ w).relu() * 2 + 1).sum()\n"
-        "    y.item()\n"
-        "print(list(gt.debug.get_worker_stats().values())[0]['hotpath']['hot_instructions'])\n"
-    )
-    assert run_python(program).stdout == "10\n"
+def test_a_scope_is_compiled_although_its_tensors_are_old():
+    assert run_program("hotpaths/scope_of_old_tensors").stdout == "10\n"
 
 
 def test_the_threshold_and_the_switch():
-    count = (
-        "stats = list(gt.debug.get_worker_stats().values())[0]\n"
-        "print(stats['hotpath']['hot_instructions'] > 0)\n"
-    )
-    program = TRAIN.format(steps=9) + count
-    assert run_python(program).stdout == "True\n"
-    assert run_python(program, GT_AUTO_COMPILE="0").stdout == "False\n"
-    assert run_python(program, GT_HOTPATH_THRESHOLD="50").stdout == "False\n"
+    def is_hot(**environment):
+        return statistics(9, **environment)[0]["hotpath"]["hot_instructions"] > 0
+
+    assert is_hot()
+    assert not is_hot(GT_AUTO_COMPILE="0")
+    assert not is_hot(GT_HOTPATH_THRESHOLD="50")
 
 
 def test_the_log_shows_hot_paths(tmp_path):
@@ -203,83 +167,50 @@ def test_the_log_shows_hot_paths(tmp_path):
     assert len(starts) >= 3
     assert any(event == ("RECV", "HotPathStart") for event in events)
     for start in starts:
-        # The operations that an iteration stands for are between its marks.
+        # The operations of an iteration are between its start and its end.
         end = next(at for at in range(start, len(events)) if events[at][1] == "WorkerHotPathEnd")
         inside = {event[1] for event in events[start + 1 : end]}
         assert inside <= {"WorkerUnaryOp", "WorkerBinaryOp", "WorkerFreeTensor"} and inside
-    # Every operation is there once on its way to the worker.
+    # Every operation is logged once as sent to the worker.
     sent = {("WORKER_SEND", "WorkerUnaryOp"), ("WORKER_SEND", "WorkerBinaryOp")}
     assert sum(event in sent for event in events) == 180
 
 
-def test_a_scope_that_is_to_be_compiled_is_one_from_its_second_time_on():
-    program = (
-        "import gt\n"
-        "gt.register_config('hot', gt.SignalConfig(compile=True))\n"
-        "x = gt.ones(8)\n"
-        "for round in range(4):\n"
-        "    with gt.signal.context('hot'):\n"
-        "        x = ((x * 2).tanh() + round).exp()\n"
-        "    if round == 1: x = x / 3\n"
-        "print(round, x.sum().item() > 0)\n"
-        "stats = list(gt.debug.get_worker_stats().values())[0]\n"
-        "print(stats['hotpath']['hot_instructions'], stats['hotpath']['hot_sequences'])\n"
-    )
-    assert run_python(program).stdout == "3 True\n12 1\n"
+def test_a_compiled_scope_is_hot_from_its_second_run_on():
+    assert run_program("hotpaths/scope_twice").stdout == "3 True\n12 1\n"
 
 
 def test_an_error_in_a_hot_path_names_its_line():
-    program = (
-        "import gt\n"
-        "x, at = gt.arange(8), gt.tensor([1, 2], dtype='int64')\n"
-        "for step in range(40):\n"
-        "    at = at + (8 if step == 30 else 0)\n"
-        "    y = x * 2\n"
-        "    z = y.index_select(0, at)\n"
-        "    if step == 29: good = z + 0\n"
-        "print(good.tolist())\n"
-        "try: print(z.tolist())\n"
-        "except gt.WorkerError as error: print(error)\n"
-        "print((gt.ones(2) + 1).tolist())\n"
-    )
-    done = run_python(program)
+    program = "hotpaths/bad_index"
+    done = run_program(program)
     first, *error, last = done.stdout.splitlines()
     assert first == "[2, 4]" and last == "[2.0, 2.0]"
     assert "index 9 is out of range for an axis of length 8" in error[0]
-    assert "index_select" in error[0] and any("<string>:7" in line for line in error), done.stdout
+    assert "index_select" in error[0] and any(
+        line_in_program(program, "# the line") in line for line in error
+    ), done.stdout
 
 
-def test_nan_is_found_where_it_begins():
-    program = (
-        "import gt\n"
-        "x = gt.tensor([1.0, -1.0])\n"
-        "y = x.log()\n"
-        "z = (y * 2).sum()\n"
-        "try: z.item()\n"
-        "except gt.WorkerError as error: print(error)\n"
-        "print((gt.tensor([float('nan')]) + 1).isnan().item())\n"
-    )
-    done = run_python(program, GT_CHECK_NAN="1")
+def test_nan_is_reported_by_the_operation_that_computes_it():
+    program = "hotpaths/nan"
+    done = run_program(program, GT_CHECK_NAN="1")
     text = done.stdout
     assert "log of float32 (2,)" in text and "has a NaN, first as element 1 of 2" in text, done
-    assert "<string>:4" in text and text.endswith("True\n")
+    assert line_in_program(program, "# the line") in text and text.endswith("True\n")
     assert run_python("import gt; print(gt.tensor([-1.0]).log().isnan().item())").stdout == "True\n"
 
 
 @embedded_only
-def test_two_clients_are_hot_side_by_side():
+def test_two_clients_are_hot_at_the_same_time():
     with cluster(workers=1) as (address, _):
-        program = f"import gt\ngt.connect('{address}')\n" + TRAIN.format(steps=20) + SHOW
         alone = losses(20)
-        import concurrent.futures as futures
-
-        with futures.ThreadPoolExecutor(2) as pool:
-            done = list(pool.map(run_python, [program, program]))
-        for each in done:
-            np.testing.assert_allclose(np.array(eval(each.stdout)), alone, rtol=1e-5, atol=1e-5)
+        with ThreadPoolExecutor(2) as pool:
+            together = [pool.submit(losses, 20, address) for _ in range(2)]
+        for each in together:
+            np.testing.assert_allclose(each.result(), alone, rtol=1e-5, atol=1e-5)
 
 
-def test_a_loop_that_is_interrupted_goes_on():
+def test_fetches_in_between_do_not_end_a_hot_loop():
     x = gt.ones(5)
     seen = []
     for step in range(50):

@@ -1,4 +1,4 @@
-"""Loops that are hot when something comes between: the numbers stay right."""
+"""Hot loops that are disturbed: the results stay correct."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ pytestmark = embedded_only
 
 
 def start_worker(address: str, processes: list[subprocess.Popen]) -> None:
-    """Start another worker of a server, and wait until it serves."""
+    """Start another worker of a server, and wait until it is connected."""
     command = [sys.executable, "-m", "gt.worker", "-p", address.rsplit(":")[1], "--id", "late"]
     processes.append(
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -28,8 +28,8 @@ def kill(process: subprocess.Popen) -> None:
     time.sleep(0.5)
 
 
-def test_iterations_that_nobody_wants_are_left_out():
-    """The numbers of those after them count on."""
+def test_iterations_without_used_results_are_skipped():
+    """Predictions of the later iterations account for the skipped ones."""
     with gt.Session(workers=1):
         big, x = gt.randn(1500, 1500), gt.zeros(4)
 
@@ -65,7 +65,7 @@ def test_a_free_before_a_step_that_binds_another_tensor():
         assert last.tolist() == [55.0] * 4 and held.tolist() == [5.0] * 4
 
 
-def test_a_worker_that_comes_while_a_loop_is_hot():
+def test_a_worker_that_joins_during_a_hot_loop():
     with cluster(2) as (address, processes), gt.Session(address):
         rows = gt.arange(6400).reshape(6400, 1).float()
         total, last = gt.zeros(1), gt.zeros(1)
@@ -82,8 +82,8 @@ def test_a_worker_that_comes_while_a_loop_is_hot():
         assert total.tolist() == [sum(range(90 * 64))] and last.tolist() == [sum(range(90))]
 
 
-def test_a_loop_that_changes_while_there_is_no_worker():
-    """Its template gets the number of the one before, whose plans are forgotten with it."""
+def test_a_loop_that_changes_while_no_worker_is_connected():
+    """Its template has the number of the old one, whose plans must be dropped with it."""
 
     def body(value, operation):
         value = value * 1.0
@@ -106,8 +106,8 @@ def test_a_loop_that_changes_while_there_is_no_worker():
         assert value.tolist() == [-3800.0] * 4
 
 
-def test_a_plan_notices_what_another_has_moved():
-    """One combines partial sums and frees them; the other read them before."""
+def test_a_plan_notices_redistributions_by_another():
+    """One plan combines partial sums and frees them; the other one read the partial sums before."""
     gt.register_config("disturbed rows", gt.SignalConfig(gt.ShardConfig(axis=0)))
     with gt.Session(workers=2), gt.signal.context("disturbed rows"):
         x = gt.arange(12.0).reshape(4, 3)
@@ -135,7 +135,7 @@ def test_a_plan_notices_what_another_has_moved():
 
 
 def test_sums_of_rows_between_assignments_are_one_program():
-    """A result of one element for each row does not take over an input that is broadcast."""
+    """A result with one element for each row must not overwrite an input that is broadcast."""
     data = np.random.default_rng(0).normal(size=(16, 4)).astype("float32")
     want = data.copy()
     with gt.Session(workers=1):

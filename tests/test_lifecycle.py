@@ -1,4 +1,4 @@
-"""Starting, forking, threads, interrupts, ends: nothing hangs and nothing is left behind."""
+"""Start, threads, interrupts and exit of programs: none hangs or leaves anything behind."""
 
 import os
 import signal
@@ -7,24 +7,24 @@ import time
 
 import gt
 import pytest
-from processes import embedded_only, linux_only, run_python
+from processes import embedded_only, linux_only, run_program, run_python
 
 pytestmark = embedded_only
 
 
-def test_a_program_says_nothing_and_leaves_nothing():
+def test_a_program_prints_nothing_of_its_own():
     done = run_python(
         "import gt, threading\n"
         "x = gt.randn(300, 300)\n"
         "for _ in range(200): x = (x + 1) * 0.5\n"
         "print(x.shape)\n"
-        "y = x @ x  # still under way at the end\n"
+        "y = x @ x  # still running at exit\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "(300, 300)\n", "")
 
 
 @linux_only
-def test_import_starts_nothing():
+def test_import_starts_no_thread_and_opens_no_file():
     done = run_python(
         "import os, gt\n"
         "print(len(os.listdir('/proc/self/task')), len(os.listdir('/proc/self/fd')))\n"
@@ -60,7 +60,7 @@ def test_many_starts_and_stops_leave_no_thread_and_no_file():
         "a = gt.ones(3, requires_grad=True); b = (a * 2).sum(); b.backward()",
     ],
 )
-def test_every_ending_is_silent(ending, tmp_path):
+def test_every_way_to_exit_is_silent(ending, tmp_path):
     code = (
         "import gt\n"
         "def work():\n"
@@ -70,13 +70,13 @@ def test_every_ending_is_silent(ending, tmp_path):
     )
     done = run_python(code + ending, TMPDIR=str(tmp_path), HOME=str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    # The user's runtime folder is there for all programs; nothing may be left in it.
+    # All programs share the user's runtime folder; none may leave files in it.
     left = [file for _, _, files in os.walk(tmp_path) for file in files]
     assert left == []
 
 
-def test_an_end_does_not_wait_for_what_nobody_will_fetch():
-    """Minutes of work are queued when Ctrl-C comes: the program ends all the same."""
+def test_exit_does_not_wait_for_results_that_are_not_fetched():
+    """The program exits after Ctrl-C, although minutes of work are queued."""
     done = run_python(
         "import gt, os, signal, threading\n"
         "x = gt.randn(1500, 1500)\n"
@@ -91,17 +91,8 @@ def test_an_end_does_not_wait_for_what_nobody_will_fetch():
     assert (done.stdout, done.stderr) == ("interrupted\n", ""), done
 
 
-def test_tensors_of_an_ended_session_say_so():
-    done = run_python(
-        "import gt\n"
-        "x = gt.ones(3)\n"
-        "gt.disconnect()\n"
-        "gt.gpu_workers(1)\n"
-        "for act in (lambda: (x + 1).tolist(), lambda: (x + gt.ones(3)).tolist()):\n"
-        "    try: act()\n"
-        "    except Exception as error: print(type(error).__name__, str(error).splitlines()[0])\n"
-        "print(gt.ones(2).tolist())\n"
-    )
+def test_tensors_of_a_closed_session_raise():
+    done = run_program("lifecycle/closed_session")
     assert done.stdout.splitlines() == [
         "ConnectionError the session is closed",
         "RuntimeError add: the tensors belong to different sessions",
@@ -109,7 +100,7 @@ def test_tensors_of_an_ended_session_say_so():
     ], done
 
 
-def test_threads_compute_at_once():
+def test_threads_compute_concurrently():
     failures = []
 
     def work(number):
@@ -129,24 +120,24 @@ def test_threads_compute_at_once():
     assert not failures and not any(thread.is_alive() for thread in threads)
 
 
-def test_an_interrupt_ends_a_wait_and_the_session_goes_on():
-    # A process that was started in the background ignores Ctrl-C from its birth.
+def test_an_interrupt_ends_a_wait_but_not_the_session():
+    # A process that is started in the background ignores Ctrl-C.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     x = gt.randn(1200, 1200)
     for _ in range(40):
-        x = (x @ x) * 0.029  # of the same size as before
+        x = (x @ x) * 0.029  # keeps the magnitude of the elements
     timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         x.sum().item()
-        time.sleep(30)  # a very fast machine is interrupted here
+        time.sleep(30)  # On a very fast machine the interrupt arrives here.
     timer.join()
     signal.signal(signal.SIGINT, before)
     assert gt.ones(2).tolist() == [1, 1]
 
 
-def test_training_holds_memory_bounded():
-    """Nothing of a step is left after it: neither tensors on the worker nor graphs."""
+def test_training_uses_bounded_memory():
+    """A step leaves neither tensors on the worker nor graphs."""
     model = gt.nn.Sequential(gt.nn.Linear(20, 30), gt.nn.Tanh(), gt.nn.Linear(30, 2))
     optimizer = gt.optim.Adam(model.parameters())
     x, y = gt.randn(16, 20), gt.randint(0, 2, (16,))
@@ -165,7 +156,7 @@ def test_training_holds_memory_bounded():
     assert total_tensors() == tensors and len(gt.debug.get_tape()) == tape
 
 
-def test_second_derivatives_leave_nothing():
+def test_second_derivatives_free_their_tensors_and_graphs():
     x = gt.ones(3, requires_grad=True)
     gt.synchronize()
     tensors = total_tensors()
@@ -187,28 +178,16 @@ def memory() -> int:
 
 
 @pytest.mark.skipif(
-    os.environ.get("GT_BACKEND", "native") != "native", reason="other engines copy once more"
+    os.environ.get("GT_BACKEND", "native") != "native", reason="other engines make one more copy"
 )
 def test_values_are_copied_at_most_once_each_way():
-    done = run_python(
-        "import resource, sys, numpy as np, gt\n"
-        "unit = 1 if sys.platform == 'darwin' else 1024\n"
-        "def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit\n"
-        "array = np.ones(50_000_000, 'float32')\n"
-        "gt.ones(1).item()\n"  # the engine is there
-        "start = peak()\n"
-        "x = gt.from_numpy(array)\n"
-        "gt.synchronize()\n"
-        "there = peak()\n"
-        "assert x.numpy().sum() == array.size\n"
-        "print(there - start, peak() - there)\n"
-    )
+    done = run_program("lifecycle/peak_memory")
     there, back = map(int, done.stdout.split())
     assert there < 250e6 and back < 250e6, done
 
 
 @linux_only
-def test_issuing_without_fetching_holds_memory_bounded():
+def test_issuing_without_fetching_uses_bounded_memory():
     x = gt.ones(1000)
     gt.synchronize()
     before = memory()

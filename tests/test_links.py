@@ -1,41 +1,31 @@
-"""Connections that are lost: sessions go on, and what is gone for good is freed."""
+"""Lost connections: sessions resume, and the server frees those of clients that do not return."""
 
 import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 
 from chaos import campaign
-from processes import cluster, embedded_only, one_engine_only, run_gt, unsharded_only
+from processes import (
+    cluster,
+    embedded_only,
+    one_engine_only,
+    run_gt,
+    start_program,
+    unsharded_only,
+)
 from proxy import Proxy
 from training import TRAINING, Training, undisturbed
 
-# They start servers of their own.
+# These tests start their own servers.
 pytestmark = [embedded_only, unsharded_only, one_engine_only]
-
-#: As `TRAINING`, over a link without keys: they are found by the server's address.
-OVER_A_PROXY = TRAINING.replace("gt.connect(sys.argv[1])", "gt.connect(sys.argv[1], insecure=True)")
-
-#: Has a tensor, and waits.
-HOLDS = """
-import sys
-import gt
-gt.connect(sys.argv[1], insecure=True)
-x = gt.ones(1000)
-x.sum().item()
-print("step 0", flush=True)
-sys.stdin.readline()
-print("sum", x.sum().item(), flush=True)
-"""
 
 
 @contextmanager
 def behind_a_proxy(*options: str):
-    """Give a server's address by way of a proxy, the proxy, and the server's own address."""
+    """Yield the address of a proxy of a server, the proxy, and the address of the server."""
     with cluster(1, "--insecure", *options, worker_options=["--insecure"]) as (address, _):
         proxy = Proxy(int(address.rsplit(":", 1)[1]))
         try:
@@ -46,14 +36,8 @@ def behind_a_proxy(*options: str):
 
 @contextmanager
 def holding(address: str):
-    """Run a program that has a tensor; give its process."""
-    program = subprocess.Popen(
-        [sys.executable, "-c", HOLDS, address],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    """Yield the process of a program that holds a tensor."""
+    program = start_program("recovery/one_tensor", address)
     try:
         assert program.stdout.readline() == "step 0\n", program.stderr.read()
         yield program
@@ -70,7 +54,7 @@ def sessions(address: str) -> int:
 
 
 def wait_until(condition, seconds: float) -> float:
-    """Wait for a condition; give how long that took."""
+    """Wait for a condition; return the seconds that it took."""
     begin = time.monotonic()
     while not condition():
         assert time.monotonic() - begin < seconds
@@ -78,12 +62,12 @@ def wait_until(condition, seconds: float) -> float:
     return time.monotonic() - begin
 
 
-def test_a_program_goes_on_however_often_its_connection_is_cut():
+def test_a_program_resumes_after_every_lost_connection():
     steps = 600
     expected = undisturbed(TRAINING, 1, steps)
     chance = random.Random(0)
     with behind_a_proxy() as (address, proxy, _):
-        training = Training(OVER_A_PROXY, address, steps)
+        training = Training(TRAINING, address, steps, "--insecure")
         training.wait_for(0)
         cuts = 0
         while training.process.poll() is None:
@@ -95,10 +79,10 @@ def test_a_program_goes_on_however_often_its_connection_is_cut():
         assert training.errors == []
 
 
-def test_a_program_goes_on_after_a_silence():
+def test_a_program_resumes_after_a_silent_connection():
     with behind_a_proxy() as (address, proxy, _), holding(address) as program:
         proxy.hold()
-        # Both ends have given the connection up, and each finds out by itself.
+        # Both ends have closed the connection, each after its own timeout.
         time.sleep(9)
         proxy.cut()
         proxy.let_go()
@@ -107,7 +91,7 @@ def test_a_program_goes_on_after_a_silence():
         assert "trying again for 600 s" in errors and "again after" in errors
 
 
-def test_a_killed_client_is_freed_and_a_silent_one_after_its_grace():
+def test_the_session_of_a_killed_client_is_freed_at_once_and_of_a_silent_one_after_its_grace():
     with behind_a_proxy("--grace", "3") as (through, proxy, address):
         with holding(through) as program:
             assert sessions(address) == 1
@@ -117,7 +101,7 @@ def test_a_killed_client_is_freed_and_a_silent_one_after_its_grace():
             program.send_signal(signal.SIGSTOP)
             proxy.cut()
             time.sleep(1)
-            assert sessions(address) == 1, "it may come back"
+            assert sessions(address) == 1, "it may reconnect"
             wait_until(lambda: sessions(address) == 0, 10)
             os.kill(program.pid, signal.SIGCONT)
             _, errors = program.communicate("go\n", timeout=30)

@@ -1,4 +1,4 @@
-"""Servers, workers and clients as processes of their own."""
+"""Servers, workers and clients as separate processes."""
 
 import json
 import os
@@ -10,7 +10,15 @@ import sys
 import time
 
 import pytest
-from processes import HEED_CTRL_C, cluster, embedded_only, run_python, write_key
+from processes import (
+    HONOUR_CTRL_C,
+    cluster,
+    embedded_only,
+    run_program,
+    run_python,
+    start_program,
+    write_key,
+)
 
 pytestmark = embedded_only
 
@@ -24,13 +32,6 @@ def client(address: str, code: str, **options):
     return run_python(CLIENT + code, address, **options)
 
 
-def start_client(address: str, code: str) -> subprocess.Popen:
-    """Start a client that reads from and writes to this process."""
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    command = [sys.executable, "-c", CLIENT + code, address]
-    return subprocess.Popen(command, text=True, **pipes)
-
-
 @pytest.fixture(scope="module")
 def served():
     with cluster(2) as (address, processes):
@@ -38,34 +39,16 @@ def served():
 
 
 def test_a_client_computes(served):
-    done = client(
-        served[0],
-        "import numpy as np\n"
-        "big = np.random.default_rng(0).normal(size=(3000, 1000)).astype('float32')\n"
-        "t = gt.from_numpy(big)\n"
-        "assert (t.numpy() == big).all(), 'by shared memory'\n"
-        "assert abs((t * 2).sum().item() - 2 * big.sum(dtype='float64')) < 1\n"
-        "print((gt.ones(3) + 1).tolist(), gt.debug.get_worker_stats().keys() == {'w0', 'w1'})\n",
-    )
+    done = run_program("network/computes", served[0])
     assert done.stdout == "[2.0, 2.0, 2.0] True\n" and done.stderr == "", done
 
 
-def test_training_is_the_same_as_embedded(served):
-    code = (
-        "gt.manual_seed(1)\n"
-        "model = gt.nn.Sequential(gt.nn.Linear(8, 16), gt.nn.ReLU(), gt.nn.Linear(16, 3))\n"
-        "x, y = gt.randn(32, 8), gt.randint(0, 3, (32,))\n"
-        "optimizer = gt.optim.Adam(model.parameters(), lr=0.01)\n"
-        "for _ in range(20):\n"
-        "    loss = gt.nn.cross_entropy_loss(model(x), y)\n"
-        "    loss.backward(); optimizer.step(); optimizer.zero_grad()\n"
-        "print(loss.item())\n"
-    )
-    remote, local = client(served[0], code), run_python("import gt\n" + code)
+def test_training_on_a_server_and_embedded_compute_the_same(served):
+    remote, local = run_program("network/training", served[0]), run_program("network/training")
     assert remote.stdout and abs(float(remote.stdout) - float(local.stdout)) < 1e-6, (remote, local)
 
 
-def test_clients_do_not_meet_and_leave_nothing(served):
+def test_clients_are_independent_and_leave_no_tensors(served):
     code = (
         "x = [gt.full((1000,), float(sys.argv[2])) for _ in range(100)]\n"
         "for _ in range(50): x = [t + 1 for t in x]\n"
@@ -89,7 +72,7 @@ def tensors(address: str) -> int:
     return int(done.stdout)
 
 
-def test_a_killed_client_is_forgotten_within_a_second(served):
+def test_a_killed_client_is_freed_within_a_second(served):
     code = (
         "import time\n"
         "x = [gt.ones(1000) for _ in range(500)]\n"
@@ -107,17 +90,9 @@ def test_a_killed_client_is_forgotten_within_a_second(served):
     assert tensors(served[0]) == 0
 
 
-def test_a_dead_worker_is_named_and_the_session_goes_on():
+def test_a_dead_worker_is_named_and_the_session_continues():
     with cluster(1, "--lineage", "0") as (address, processes):
-        code = (
-            "import subprocess, time\n"
-            "x = gt.ones(3); x.tolist()\n"
-            "print('ready', flush=True); sys.stdin.readline()\n"
-            "try: (x + 1).tolist()\n"
-            "except gt.WorkerError as error: print('w0' in str(error) and 'lost' in str(error))\n"
-            "print((gt.ones(2) + 1).tolist())\n"
-        )
-        process = start_client(address, code)
+        process = start_program("network/lost_worker", address)
         assert process.stdout.readline() == "ready\n"
         processes[1].kill()
         processes[1].wait()
@@ -136,20 +111,9 @@ def test_a_dead_worker_is_named_and_the_session_goes_on():
 
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_the_slots_of_a_dead_worker_move_to_the_others(which):
-    """Those that are left compute its parts, and exchange them among their own slots."""
-    code = (
-        "gt.register_config('rows', gt.SignalConfig(gt.ShardConfig(axis=0)))\n"
-        "def total():\n"
-        "    with gt.signal.context('rows'):\n"
-        "        return (gt.arange(12.0).reshape(6, 2) @ gt.ones(2, 5)).sum(dim=0)\n"
-        "print(total().tolist(), flush=True); sys.stdin.readline()\n"
-        "for _ in range(20):\n"
-        "    try: total().tolist()\n"
-        "    except gt.WorkerError: continue\n"
-        "print(total().tolist())\n"
-    )
+    """The remaining workers compute its shards, and exchange them between their own slots."""
     with cluster(3) as (address, processes):
-        process = start_client(address, code)
+        process = start_program("network/sharded_total", address)
         first = process.stdout.readline()
         processes[1 + which].kill()
         processes[1 + which].wait()
@@ -157,7 +121,7 @@ def test_the_slots_of_a_dead_worker_move_to_the_others(which):
         assert first == out == "[66.0, 66.0, 66.0, 66.0, 66.0]\n", (first, out, error)
 
 
-def test_no_worker_is_an_error_after_the_limit():
+def test_no_worker_is_an_error_after_the_time_limit():
     with cluster(0, "--worker-wait", "0.5") as (address, _):
         done = client(address, "gt.ones(2).tolist()\n")
         assert "no worker" in done.stderr and "python -m gt.worker" in done.stderr
@@ -165,7 +129,7 @@ def test_no_worker_is_an_error_after_the_limit():
         assert "no worker" in done.stderr and done.returncode == 1
 
 
-def test_a_stopped_server_is_noticed():
+def test_a_killed_server_is_noticed():
     with cluster(1) as (address, processes):
         code = (
             "x = gt.ones(3); x.tolist()\n"
@@ -184,10 +148,10 @@ def test_a_stopped_server_is_noticed():
         processes[0].wait()
         out, _ = process.communicate("go\n", timeout=30)
         assert out.startswith("lost or ended:") and address in out, out
-        assert processes[1].wait(timeout=10) == 1, "the worker ends, too"
+        assert processes[1].wait(timeout=10) == 1, "the worker exits, too"
 
 
-def test_addresses():
+def test_wrong_addresses():
     for address, word in [
         ("localhost:1", "nothing answers"),
         ("not an address", "host:port"),
@@ -197,7 +161,7 @@ def test_addresses():
         assert word in done.stderr and done.returncode == 1, done
 
 
-def test_a_second_server_is_told_of_the_first(served):
+def test_a_second_server_names_the_first(served):
     port = served[0].rsplit(":")[1]
     second = subprocess.run(
         [sys.executable, "-m", "gt.server", "-p", port], capture_output=True, text=True, timeout=20
@@ -244,8 +208,8 @@ def test_keys(tmp_path):
         assert done.stdout == "1.0\n", done
 
 
-def test_users_are_who_their_keys_say(tmp_path):
-    """A server shows whose a session is, and takes nobody's word for it."""
+def test_keys_prove_the_names_of_users(tmp_path):
+    """A server names the user of a session, and refuses a key with a forged name."""
 
     def make(*options: str, key: str = "") -> subprocess.CompletedProcess:
         command = [sys.executable, "-m", "gt", "key", *options]
@@ -255,7 +219,7 @@ def test_users_are_who_their_keys_say(tmp_path):
     of_ada = make("--user", "ada", "--team", "vision", "--of-file", "-", key=cluster_key)
     assert (of_ada.returncode, of_ada.stderr) == (0, "")
     ada = of_ada.stdout.strip()
-    for options, said in [
+    for options, message in [
         (["--user", "ada"], "--user needs --of-file"),
         (["--team", "vision"], "--team needs --user"),
         (["--user", "ada", "--role", "worker", "--of-file", "-"], "--role worker"),
@@ -263,7 +227,7 @@ def test_users_are_who_their_keys_say(tmp_path):
         (["--user", "bob", "--of", ada], "for a user, a key for a cluster"),
     ]:
         wrong = make(*options, key=cluster_key)
-        assert wrong.returncode in (1, 2) and said in wrong.stderr, wrong
+        assert wrong.returncode in (1, 2) and message in wrong.stderr, wrong
     write_key(tmp_path / "key", cluster_key)
     keys = ("--key-file", str(tmp_path / "key"))
     names = "print(gt.ones(1).item(), [session['name'] for session in gt.status().sessions])\n"
@@ -294,7 +258,7 @@ def test_users_are_who_their_keys_say(tmp_path):
         assert watching.returncode == 1 and "for a user" in watching.stderr, watching
 
 
-def test_garbage_and_other_protocols_disturb_nobody(served):
+def test_garbage_and_other_protocols_do_not_disturb_clients(served):
     host, port = served[0].split(":")
     for junk in [b"GET / HTTP/1.1\r\n\r\n", os.urandom(5000), b"\xff" * 64, b""]:
         with socket.create_connection((host, int(port))) as stranger:
@@ -311,7 +275,7 @@ def test_ctrl_c_interrupts_a_fetch_over_the_network(served):
         "except KeyboardInterrupt: print('interrupted', flush=True)\n"
     )
     process = subprocess.Popen(
-        [sys.executable, "-c", HEED_CTRL_C + CLIENT + code, address],
+        [sys.executable, "-c", HONOUR_CTRL_C + CLIENT + code, address],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -381,7 +345,7 @@ def test_the_instruction_log(tmp_path):
     assert "op=add left=0 right=1" in log.read_text() and "name=layer" in log.read_text()
 
 
-def test_commands_answer_help_and_mistakes():
+def test_help_and_mistakes_of_commands():
     for command in (["gt"], ["gt", "--help"], ["gt.server", "--help"], ["gt.worker", "--help"]):
         done = subprocess.run(
             [sys.executable, "-m", *command], capture_output=True, text=True, timeout=20

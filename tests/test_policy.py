@@ -1,4 +1,4 @@
-"""The operator's policy: shares, limits, and what it says of mistakes."""
+"""The operator's policy: shares, limits, and errors in its file."""
 
 import os
 import re
@@ -20,7 +20,7 @@ SHOW = "print([(s['name'], s['team'], round(s['share'], 3)) for s in gt.status()
 
 @pytest.fixture
 def keys(tmp_path):
-    """Give the options with the cluster's key, and a function for users' keys."""
+    """Return the options with the cluster's key, and a function that makes keys of users."""
     path = tmp_path / "key"
     write_key(path, run_gt("key").stdout)
 
@@ -40,7 +40,7 @@ def client(address: str, code: str, **environment: str):
 
 
 def read_until(process, wanted: str) -> str:
-    """Read a process's output up to a line that has the wanted text."""
+    """Return a process's output up to a line that has the wanted text."""
     seen = ""
     for line in process.stdout:
         seen += line
@@ -49,13 +49,14 @@ def read_until(process, wanted: str) -> str:
     raise AssertionError(f"{wanted!r} is not in {seen!r}")
 
 
-def test_shares_and_sessions_are_as_the_file_says(tmp_path, keys):
+def test_shares_and_sessions_follow_the_file(tmp_path, keys):
     options, of_user = keys
     text = "users: {ada: {share: 3}, eve: {sessions: 1}}\nteams: {vision: {share: 4}}\n"
     with cluster(1, *options, *policy(tmp_path, text), worker_options=options) as (address, _):
         ada = client(address, "print(gt.ones(2).sum().item())\n" + SHOW, GT_KEY=of_user("ada"))
         assert ada.stdout == "2.0\n[('ada#1', '', 1.0)]\n", ada
-        # The nameless user has 1 share, and ada 3, of what their team's 1 is beside vision's 4.
+        # Their team has 1 share and vision 4. Within the team, ada has 3 shares and the user
+        # without a name has 1.
         nameless = gt.Session(address, key_file=options[1])
         with closing(nameless):
             eve = of_user("eve", "vision")
@@ -68,8 +69,8 @@ def test_shares_and_sessions_are_as_the_file_says(tmp_path, keys):
             assert "('ada#5', '', 0.75)" in shown.stdout, shown
 
 
-def test_users_have_what_all_their_sessions_have(tmp_path, keys, monkeypatch):
-    """Also those that have ended; and the log says it of each."""
+def test_a_user_is_charged_for_all_sessions(tmp_path, keys, monkeypatch):
+    """The usage includes sessions that have ended; the log has the usage of each session."""
     options, of_user = keys
     text = "users: {ada: {share: 3, memory: 1GB}}\n"
     log = tmp_path / "log"
@@ -91,12 +92,12 @@ def test_users_have_what_all_their_sessions_have(tmp_path, keys, monkeypatch):
             assert line == "ada vision 1 (1, 3) 1.0 [('user ada', 1000000000)] True True", shown
             seconds.append(float(used))
         assert seconds[1] > seconds[0]
-    told = [line for line in log.read_text().splitlines() if "DISCONNECT" in line]
+    ended = [line for line in log.read_text().splitlines() if "DISCONNECT" in line]
     wanted = r"user=ada team=vision device=\d+\.\d{3}s bytes=\d+ spilled=0 reason="
-    assert re.search(wanted, told[0])
+    assert re.search(wanted, ended[0])
 
 
-def test_idle_sessions_are_warned_and_end(tmp_path):
+def test_idle_sessions_are_warned_and_ended(tmp_path):
     options = policy(tmp_path, "default: {idle: 3s}\n")
     with cluster(1, *options) as (address, _):
         done = client(
@@ -108,7 +109,7 @@ def test_idle_sessions_are_warned_and_end(tmp_path):
     assert "it has had nothing to do for 3 s, as long as all without a user's key" in done.stderr
 
 
-def test_sessions_end_with_their_wall_time_and_others_go_on(tmp_path, keys):
+def test_a_session_ends_after_its_wall_time_and_others_continue(tmp_path, keys):
     options, of_user = keys
     text = "users: {ada: {wall: 2s}}\n"
     works = "while True: (gt.ones(8) + 1).sum().item()\n"
@@ -119,7 +120,7 @@ def test_sessions_end_with_their_wall_time_and_others_go_on(tmp_path, keys):
         assert (other.stdout, other.stderr) == ("3.0\n", "")
 
 
-def test_a_mistake_is_told_and_the_policy_stays(tmp_path):
+def test_a_mistake_is_reported_and_the_policy_stays(tmp_path):
     options = policy(tmp_path, "default: {sessions: 5}\n")
     connects = "sessions = [gt.Session({address!r}) for _ in range(2)]\nprint(len(sessions))\n"
     with cluster(1, *options) as (address, (server, *_)):
@@ -127,11 +128,11 @@ def test_a_mistake_is_told_and_the_policy_stays(tmp_path):
         assert client(address, code).stdout == "2\n"
         policy(tmp_path, "default:\n  sesions: 1\n")
         server.send_signal(signal.SIGHUP)
-        read_until(server, "reading the policy again")
+        read_until(server, "reloading the policy")
         assert client(address, code).stdout == "2\n", "the policy stays"
         policy(tmp_path, "default: {sessions: 2}\n")
         server.send_signal(signal.SIGHUP)
-        read_until(server, "reading the policy again")
+        read_until(server, "reloading the policy")
         time.sleep(0.5)
         refused = client(address, code)
         assert "may have 2 sessions at a time" in refused.stderr, refused
@@ -142,7 +143,7 @@ def test_a_mistake_is_told_and_the_policy_stays(tmp_path):
 
 
 def test_a_server_does_not_start_with_a_wrong_policy(tmp_path):
-    for text, said in [
+    for text, message in [
         (
             "users: {ada: {share: 0}}",
             "1:22: 'users.ada.share' is 0, expected a whole number from 1",
@@ -151,15 +152,15 @@ def test_a_server_does_not_start_with_a_wrong_policy(tmp_path):
         ("default: {idle: soon}", "'default.idle' is 'soon', expected a time"),
     ]:
         done = run_gt("server", "-p", "1", *policy(tmp_path, text))
-        assert done.returncode == 1 and said in done.stderr, done
+        assert done.returncode == 1 and message in done.stderr, done
     done = run_gt("server", "-p", "1", "--policy", str(tmp_path / "none.yaml"))
     assert done.returncode == 1 and "none.yaml: the policy cannot be read" in done.stderr
 
 
-@pytest.mark.parametrize("division", ["fifo", "priority"])
-def test_all_get_their_numbers_however_time_is_divided(tmp_path, keys, division):
+@pytest.mark.parametrize("name", ["fifo", "priority"])
+def test_every_policy_computes_the_same_results(tmp_path, keys, name):
     options, of_user = keys
-    text = f"policy: {division}\nusers: {{ada: {{priority: 1}}}}\n"
+    text = f"policy: {name}\nusers: {{ada: {{priority: 1}}}}\n"
     code = "x = gt.ones(64, 64)\nfor _ in range(200): x = (x @ x) / 64\nprint(x.sum().item())\n"
     with cluster(1, *options, *policy(tmp_path, text), worker_options=options) as (address, _):
         program = f"import gt\ngt.connect({address!r})\n{code}"
@@ -187,12 +188,12 @@ def test_a_wait_is_explained(tmp_path):
             assert busy.stdout.readline() == "1440000.0\n"
             time.sleep(0.5)
             name = f"{busy.pid:x}"
-            said = run_gt("explain-wait", name, "--port", address.split(":")[1])
-            assert said.returncode == 0, said
-            assert said.stdout.startswith(f"{name}#1 "), said.stdout
-            assert "Nobody else has work on its workers." in said.stdout
+            done = run_gt("explain-wait", name, "--port", address.split(":")[1])
+            assert done.returncode == 0, done
+            assert done.stdout.startswith(f"{name}#1 "), done.stdout
+            assert "Nobody else has work on its workers." in done.stdout
             assert re.search(
-                r"It is entitled to 100 % .* has used [\d.]+ m?s of device", said.stdout
+                r"It is entitled to 100 % .* has used [\d.]+ m?s of device", done.stdout
             )
             unknown = run_gt("explain-wait", "zoe", "--port", address.split(":")[1])
             assert unknown.returncode == 1 and f"{name}#1" in unknown.stderr
@@ -201,7 +202,7 @@ def test_a_wait_is_explained(tmp_path):
             busy.communicate()
 
 
-def test_no_part_of_a_users_key_makes_another_key(keys):
+def test_parts_of_a_users_key_make_no_other_key(keys):
     options, of_user = keys
     with cluster(1, *options, worker_options=options) as (address, _):
         ada, bob = of_user("ada", "vision"), of_user("bob")

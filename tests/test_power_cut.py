@@ -1,4 +1,4 @@
-"""A server and all of its workers die at once, and go on from the folders of their states."""
+"""A server and all of its workers die together, and resume from their state folders."""
 
 import re
 import shutil
@@ -12,43 +12,43 @@ from processes import cluster, embedded_only, one_engine_only, run_gt, unsharded
 from test_restart import Session
 from training import SHARDED, TRAINING, Training, start_server, start_worker, undisturbed
 
-# They start servers of their own.
+# These tests start their own servers.
 pytestmark = [embedded_only, unsharded_only, one_engine_only]
 
 
 class Cluster:
-    """A server and workers that are killed at once, and started again."""
+    """A server and workers that a test kills together and restarts."""
 
     def __init__(self, address: str, state: Path, workers: int, options: tuple[str, ...]) -> None:
         self.address, self.state, self.workers = address, state, workers
         self.options = options
         self.processes: list[subprocess.Popen] = []
-        #: What all that were killed had written to stderr.
-        self.told = ""
+        #: What the killed processes have written to stderr.
+        self.errors = ""
 
     def start(self) -> None:
         self.processes = [self.start_one(place) for place in range(1 + self.workers)]
 
     def start_one(self, place: int) -> subprocess.Popen:
-        """Start the server, which has place 0, or a worker."""
+        """Start the server, whose index is 0, or a worker."""
         if place == 0:
             return start_server(self.address, self.state / "server", *self.options)
         name = f"w{place - 1}"
         return start_worker(self.address, name, "--state", str(self.state / name))
 
     def wait_for_snapshot(self) -> None:
-        """Wait until a worker has written values."""
+        """Wait until a worker has written a snapshot."""
         until = time.monotonic() + 60
         while not any(path.stat().st_size > 1000 for path in self.state.glob("w*/journal-*")):
-            assert time.monotonic() < until, "there is no snapshot"
+            assert time.monotonic() < until, "no snapshot was written"
             time.sleep(0.01)
 
     def kill(self, first: int = 0) -> None:
-        """Kill all processes from a place on at once."""
+        """Kill all processes from an index on together."""
         for process in self.processes[first:]:
             process.kill()
         for process in self.processes[first:]:
-            self.told += process.communicate(timeout=20)[1]
+            self.errors += process.communicate(timeout=20)[1]
         del self.processes[first:]
 
     def restart_workers(self) -> None:
@@ -62,112 +62,115 @@ def durable(workers: int, state: Path, *options: str):
         server = processes.pop()
         server.kill()
         server.communicate(timeout=20)
-        whole = Cluster(address, state, workers, options)
-        whole.start()
+        running = Cluster(address, state, workers, options)
+        running.start()
         try:
-            yield whole
+            yield running
         finally:
-            whole.kill()
+            running.kill()
 
 
 @pytest.mark.parametrize(
-    ("code", "workers", "steps"),
+    ("name", "workers", "steps"),
     [(TRAINING, 1, 4000), (SHARDED, 2, 4000)],
-    ids=["one", "cut"],
+    ids=["one", "sharded"],
 )
-def test_training_goes_on_with_the_same_numbers_after_a_power_cut(code, workers, steps, tmp_path):
-    expected = undisturbed(code, workers, steps)
-    with durable(workers, tmp_path) as whole:
-        training = Training(code, whole.address, steps)
+def test_training_resumes_with_the_same_bits_after_a_power_cut(name, workers, steps, tmp_path):
+    expected = undisturbed(name, workers, steps)
+    with durable(workers, tmp_path) as running:
+        training = Training(name, running.address, steps)
         for part in (1, 2, 3):
             training.wait_for(steps // 400 * 100 * part)
             if part > 1:
-                whole.wait_for_snapshot()
-            whole.kill()
-            whole.start()
+                running.wait_for_snapshot()
+            running.kill()
+            running.start()
         assert training.end() == expected
-    counts = [int(count) for count in re.findall(r"(\d+) snapshots in .* are taken up", whole.told)]
-    assert max(counts) > 0, whole.told
+    counts = [
+        int(count) for count in re.findall(r"(\d+) snapshots in .* are taken up", running.errors)
+    ]
+    assert max(counts) > 0, running.errors
     assert all("was lost" in line or "again" in line for line in training.errors), training.errors
 
 
-@pytest.mark.parametrize(("code", "workers"), [(TRAINING, 1), (SHARDED, 2)], ids=["one", "cut"])
-def test_training_goes_on_when_all_workers_die_and_the_server_lives(code, workers, tmp_path):
-    expected = undisturbed(code, workers, 4000)
-    with durable(workers, tmp_path) as whole:
-        training = Training(code, whole.address, 4000)
+@pytest.mark.parametrize(("name", "workers"), [(TRAINING, 1), (SHARDED, 2)], ids=["one", "sharded"])
+def test_training_resumes_when_all_workers_die_and_the_server_lives(name, workers, tmp_path):
+    expected = undisturbed(name, workers, 4000)
+    with durable(workers, tmp_path) as running:
+        training = Training(name, running.address, 4000)
         for part in (1, 2, 3):
             training.wait_for(1000 * part)
-            whole.wait_for_snapshot()
-            whole.restart_workers()
+            running.wait_for_snapshot()
+            running.restart_workers()
         assert training.end() == expected
-    assert "are taken up again" in whole.told, whole.told
-    # The server itself keeps what one worker alone has.
+    assert "are taken up again" in running.errors, running.errors
+    # With one worker, the server itself keeps the snapshots.
     has_waited = any("waits for the workers" in line for line in training.errors)
     assert has_waited == (workers > 1), training.errors
 
 
-def test_a_session_whose_workers_do_not_come_back_is_told(tmp_path):
-    with durable(2, tmp_path, "--worker-wait", "4") as whole:
-        training = Training(TRAINING, whole.address, 100_000)
-        whole.wait_for_snapshot()
+def test_a_session_whose_workers_do_not_return_ends(tmp_path):
+    with durable(2, tmp_path, "--worker-wait", "4") as running:
+        training = Training(TRAINING, running.address, 100_000)
+        running.wait_for_snapshot()
         training.wait_for(2000)
-        whole.kill(first=1)
+        running.kill(first=1)
         assert training.process.wait(timeout=60) != 0
         for thread in training.threads:
             thread.join()
         training.process.stdout.close()
         training.process.stderr.close()
-    said = "".join(training.errors)
-    assert "waits for the workers 'w" in said and "were not started again within 4 s" in said, said
+    errors = "".join(training.errors)
+    assert "waits for the workers 'w" in errors, errors
+    assert "were not started again within 4 s" in errors, errors
 
 
-def test_without_its_folders_a_session_is_told_what_is_lost(tmp_path):
-    with durable(2, tmp_path) as whole:
-        session = Session(whole.address)
+def test_a_session_whose_folders_are_lost_resumes_or_raises(tmp_path):
+    with durable(2, tmp_path) as running:
+        session = Session(running.address)
         assert session.step() == "21.0"
-        whole.kill()
+        running.kill()
         for number in range(2):
             shutil.rmtree(tmp_path / f"w{number}")
-        whole.start()
+        running.start()
         answer = session.step()
-        # All of it is in the journal if there was no snapshot yet.
+        # Without a snapshot so far, the whole session is in the journal.
         assert answer == "27.0" or "could not be made again" in answer, answer
         session.end()
 
 
-def test_a_torn_state_is_told_and_what_was_complete_before_is_used(tmp_path):
-    with durable(1, tmp_path) as whole:
-        training = Training(TRAINING, whole.address, 4000)
-        whole.wait_for_snapshot()
-        whole.kill()
+def test_a_torn_state_is_reported_and_its_complete_records_are_used(tmp_path):
+    with durable(1, tmp_path) as running:
+        training = Training(TRAINING, running.address, 4000)
+        running.wait_for_snapshot()
+        running.kill()
         (journal,) = (tmp_path / "w0").glob("journal-*")
         with journal.open("ab") as file:
             file.write(b"torn")
-        whole.start()
+        running.start()
         assert training.end() == undisturbed(TRAINING, 1, 4000)
-    assert "4 bytes are lost" in whole.told and "1 snapshots in" in whole.told
+    assert "4 bytes are lost" in running.errors and "1 snapshots in" in running.errors
 
 
-def test_a_state_that_nobody_knows_is_told_and_dropped(tmp_path):
-    with durable(1, tmp_path) as whole:
-        session = Session(whole.address)
-        training = Training(TRAINING, whole.address, 1500)
+def test_snapshots_of_unknown_sessions_are_reported_and_dropped(tmp_path):
+    with durable(1, tmp_path) as running:
+        session = Session(running.address)
+        training = Training(TRAINING, running.address, 1500)
         training.end()
-        whole.kill()
+        running.kill()
         session.process.kill()
         session.process.communicate()
         shutil.rmtree(tmp_path / "server")
-        whole.start()
-        session = Session(whole.address)
+        running.start()
+        session = Session(running.address)
         assert session.step() == "21.0"
         session.end()
-    assert "does not know any more: they are dropped" in whole.told
+    assert "does not know any more: they are dropped" in running.errors
 
 
-def test_a_folder_is_of_one_worker_and_private(tmp_path):
-    with durable(1, tmp_path) as whole:
-        host, port = whole.address.split(":")
+def test_a_state_folder_is_private_and_used_by_one_worker(tmp_path):
+    with durable(1, tmp_path) as running:
+        host, port = running.address.split(":")
         command = ("worker", "--host", host, "-p", port, "--state")
         second = run_gt(*command, str(tmp_path / "w0"))
         assert second.returncode == 1 and "in use by another gt process" in second.stderr

@@ -1,4 +1,4 @@
-"""What programs written for PyTorch call besides operations."""
+"""Functions other than operations that programs written for PyTorch call."""
 
 import gt
 import numpy as np
@@ -57,7 +57,7 @@ def test_settings_that_change_nothing():
         gt.set_num_threads(0)
 
 
-def test_compile_gives_the_function():
+def test_compiled_functions_compute_the_same():
     @gt.compile
     def double(x):
         return x * 2
@@ -82,7 +82,7 @@ def test_questions_about_memory():
         gt.is_nonzero(x)
 
 
-def test_kept_gradients_are_told():
+def test_retains_grad():
     x = gt.ones(2, requires_grad=True)
     y = x * 2
     assert not y.retains_grad and not x.retains_grad
@@ -108,8 +108,8 @@ def test_diagonals_are_filled(shape, wrap):
 def test_buffers_and_capsules():
     values = np.arange(6, dtype="int16")
     assert gt.frombuffer(values.tobytes(), dtype=gt.int16, count=2, offset=4).tolist() == [2, 3]
-    halves = np.array([1.5, -2.0], "float32").view("uint32") >> 16
-    assert gt.frombuffer(halves.astype("uint16"), dtype=gt.bfloat16).tolist() == [1.5, -2.0]
+    high = np.array([1.5, -2.0], "float32").view("uint32") >> 16
+    assert gt.frombuffer(high.astype("uint16"), dtype=gt.bfloat16).tolist() == [1.5, -2.0]
     with pytest.raises(ValueError, match="do not fit a buffer"):
         gt.frombuffer(b"123", dtype=gt.int16)
     assert gt.from_dlpack(values).tolist() == values.tolist()

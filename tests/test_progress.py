@@ -1,14 +1,14 @@
-"""`gt.progress`: a bar with values that does not hold up its loop."""
+"""`gt.progress`: a bar with values that does not delay its loop."""
 
 import io
 
 import gt
-from processes import embedded_only, one_engine_only, run_python
+from processes import embedded_only, one_engine_only, run_program
 
 pytestmark = [embedded_only, one_engine_only]
 
 
-def test_a_progress_bar_shows_values_without_holding_up_the_loop():
+def test_a_progress_bar_shows_values_without_delaying_the_loop():
     drawn = io.StringIO()
     bar = gt.progress(range(5), every=0, file=drawn, mininterval=0)
     assert len(bar) == 5
@@ -18,7 +18,7 @@ def test_a_progress_bar_shows_values_without_holding_up_the_loop():
 
     silent = gt.progress(range(3), disable=True)
     for _ in silent:
-        silent.show(loss=gt.ones(3))  # No single number: fetching it would be an error.
+        silent.show(loss=gt.ones(3))  # Not a scalar: fetching it would raise.
 
 
 def test_a_progress_bar_ends_with_the_last_values():
@@ -29,19 +29,10 @@ def test_a_progress_bar_ends_with_the_last_values():
     assert "5/5" in drawn.getvalue() and "loss=4" in drawn.getvalue()
     bar = gt.progress(range(5), file=io.StringIO())
     for _ in bar:
-        bar.show(loss=gt.ones(3))  # No single number: but a loop that is left fetches nothing.
+        bar.show(loss=gt.ones(3))  # Not a scalar, but a loop that ends early fetches nothing.
         break
 
 
-def test_a_progress_bar_says_what_it_needs():
-    code = """
-import sys
-sys.modules["tqdm"] = sys.modules["tqdm.auto"] = None
-import gt
-try:
-    gt.progress([])
-except ImportError as error:
-    print(error)
-"""
-    done = run_python(code)
+def test_a_missing_tqdm_is_reported():
+    done = run_program("progress/without_tqdm")
     assert done.stdout == "gt.progress needs the package tqdm\n  hint: pip install tqdm\n", done

@@ -1,6 +1,6 @@
-"""What a release consists of: versions in one place, workflows, image, compose file, issue forms.
+"""The parts of a release: version, workflows, image, compose file, issue forms, citation.
 
-`make check-release` installs what checks these files; elsewhere such checks are skipped.
+`make check-release` installs the linters of these files; without them such tests are skipped.
 """
 
 import os
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("[0-9]*.yml"))
 
-#: Set by `make check-release`, where a check that cannot run is a failure.
+#: Set by `make check-release`, where a test whose linter is missing fails.
 REQUIRED = os.environ.get("GT_TEST_RELEASE") == "1"
 
 
@@ -35,14 +35,14 @@ def only(pattern: str, path: str):
 
 
 def skip(reason: str) -> None:
-    """Skip, or fail where all checks have to run."""
+    """Skip a test, or fail in `make check-release`."""
     if REQUIRED:
         pytest.fail(reason)
     pytest.skip(f"{reason}: `make check-release` installs it")
 
 
 def parsed(path: Path):
-    """Return what a YAML file says."""
+    """Return the contents of a YAML file."""
     try:
         import yaml
     except ImportError:
@@ -51,7 +51,7 @@ def parsed(path: Path):
 
 
 def check_by(tool: str, *args: str) -> None:
-    """Run a linter, which has to find nothing."""
+    """Check that a linter finds nothing."""
     folder = Path(sys.executable).parent
     environment = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
     program = shutil.which(tool, path=environment["PATH"])
@@ -89,7 +89,7 @@ def test_the_readme_and_the_changelog_are_of_this_version():
     assert re.search(r"^## \[(.+?)\]", text("CHANGELOG.md"), re.MULTILINE)[1] == VERSION
 
 
-# ---- what is supported ------------------------------------------------------------------------
+# ---- supported versions ------------------------------------------------------------------------
 
 
 def oldest() -> dict[str, str]:
@@ -98,7 +98,7 @@ def oldest() -> dict[str, str]:
     return {name.split(",")[0] if "engine" not in name else "engine": old for name, old in rows}
 
 
-def test_the_oldest_supported_versions_are_those_that_are_declared():
+def test_the_oldest_supported_versions_match_the_declarations():
     python = only(r'^requires-python = ">=(.+)"$', "pyproject.toml")
     assert oldest() == {
         "Python": python,
@@ -121,7 +121,7 @@ def test_pages_name_the_oldest_supported_versions(path, name):
     assert named or path == "README.md", path
 
 
-def test_the_releases_of_pytorch_that_are_tested_are_named():
+def test_the_tested_releases_of_pytorch_are_listed():
     named = re.search(
         r"^\| PyTorch, for `gt.torch` \| [\d.]+ \| ([\d., ]+) \|", text("docs/support.md"), re.M
     )
@@ -143,13 +143,13 @@ def test_workflows_pass_actionlint():
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_workflows_have_few_rights_and_limits(path):
     workflow = parsed(path)
-    triggers = workflow[True]  # `on` is a truth value in YAML 1.1
+    triggers = workflow[True]  # YAML 1.1 reads the key `on` as a boolean.
     assert "pull_request_target" not in triggers and "workflow_run" not in triggers
     assert workflow["permissions"] == {"contents": "read"}
     assert workflow["concurrency"]["cancel-in-progress"]
     for name, job in workflow["jobs"].items():
         assert 0 < job["timeout-minutes"] <= 180, name
-        # Who writes to the repository or proves who it is, does nothing else.
+        # A job with write or identity permissions has no other task.
         writes = {right for right, how in job["permissions"].items() if how != "read"}
         allowed = {"publish": {"id-token", "attestations"}, "release": {"contents"}}
         assert writes == allowed.get(name, set()), name
@@ -160,7 +160,7 @@ def test_workflows_have_few_rights_and_limits(path):
                 assert step["with"]["persist-credentials"] is False, name
 
 
-def test_only_tags_are_published_after_everything_was_built_and_tried():
+def test_only_tags_are_published_after_all_wheels_were_built_and_tried():
     jobs = parsed(ROOT / ".github" / "workflows" / "wheels.yml")["jobs"]
     publish = jobs["publish"]
     assert "refs/tags/v" in publish["if"] and publish["environment"] == "pypi"
@@ -193,7 +193,7 @@ def test_the_dockerfile_passes_hadolint():
     check_by("hadolint", "Dockerfile")
 
 
-def test_the_image_is_no_roots_and_has_nothing_but_gt():
+def test_the_image_does_not_run_as_root_and_has_nothing_but_gt():
     final = text("Dockerfile").split("\nFROM ")[-1]
     assert int(re.search(r"^USER (\d+):\d+$", final, re.MULTILINE)[1]) >= 10_000
     assert 'ENTRYPOINT ["gt"]' in final and "\nHEALTHCHECK" not in final

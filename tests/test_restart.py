@@ -1,5 +1,6 @@
-"""A server with `--state` is killed and started again: sessions go on, and numbers are the same."""
+"""A server with `--state` is killed and restarted: sessions resume, with the same bits."""
 
+import resource
 import select
 import signal
 import subprocess
@@ -8,30 +9,37 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import cluster, embedded_only, one_engine_only, run_python, unsharded_only
+from processes import (
+    cluster,
+    embedded_only,
+    one_engine_only,
+    run_python,
+    start_program,
+    unsharded_only,
+)
 from training import GPT, SHARDED, TRAINING, Training, start_server, undisturbed
 
-# They start servers of their own.
+# These tests start their own servers.
 pytestmark = [embedded_only, unsharded_only, one_engine_only]
 
 
 def kill(process: subprocess.Popen) -> str:
-    """Kill a process; give what it wrote to stderr."""
+    """Kill a process; return what it has written to stderr."""
     process.kill()
     return process.communicate()[1] or ""
 
 
 @pytest.mark.parametrize(
-    ("code", "workers", "steps"),
+    ("name", "workers", "steps"),
     [(TRAINING, 1, 1500), (TRAINING, 2, 1500), (SHARDED, 2, 1500), (GPT, 2, 420)],
-    ids=["one", "two", "cut", "gpt"],
+    ids=["one", "two", "sharded", "gpt"],
 )
-def test_training_goes_on_with_the_same_numbers_when_the_server_is_killed(
-    code, workers, steps, tmp_path
+def test_training_resumes_with_the_same_bits_when_the_server_is_killed(
+    name, workers, steps, tmp_path
 ):
-    expected = undisturbed(code, workers, steps)
+    expected = undisturbed(name, workers, steps)
     with cluster(workers, "--state", str(tmp_path)) as (address, processes):
-        training = Training(code, address, steps)
+        training = Training(name, address, steps)
         for part in (1, 2, 3):
             training.wait_for(steps // 400 * 100 * part)
             kill(processes.pop(0))
@@ -41,46 +49,26 @@ def test_training_goes_on_with_the_same_numbers_when_the_server_is_killed(
     assert all("was lost" in line or "again" in line for line in training.errors), training.errors
 
 
-SESSION = """
-import sys
-import gt
-gt.connect(sys.argv[1])
-x = gt.arange(6.0)
-print(x.sum().item(), flush=True)
-for line in sys.stdin:
-    try:
-        x = x + 1
-        print(x.sum().item(), flush=True)
-    except Exception as error:
-        print(type(error).__name__, str(error).replace("\\n", " "), flush=True)
-"""
-
-
 class Session:
-    """A program that adds one to its tensor at each line that it is given."""
+    """A program that adds one to each element of its tensor at each line that it reads."""
 
-    def __init__(self, address: str, code: str = SESSION) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", code, address],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def __init__(self, address: str, requests: int = 0) -> None:
+        """Start the program, which requests the status `requests` times before each addition."""
+        self.process = start_program("recovery/increments", address, requests)
         assert self.process.stdout.readline() == "15.0\n"
 
     def step(self) -> str:
         self.process.stdin.write("\n")
         self.process.stdin.flush()
-        assert select.select([self.process.stdout], [], [], 60)[0], "nothing comes for a minute"
+        assert select.select([self.process.stdout], [], [], 60)[0], "no answer for a minute"
         return self.process.stdout.readline().strip()
 
     def end(self) -> str:
-        """End it; give what it wrote to stderr."""
+        """Wait for the end of the program; return what it has written to stderr."""
         return self.process.communicate("", timeout=30)[1]
 
 
-def test_many_sessions_go_on_and_new_ones_begin(tmp_path):
+def test_many_sessions_resume_and_new_ones_start(tmp_path):
     with cluster(2, "--state", str(tmp_path)) as (address, processes):
         sessions = [Session(address) for _ in range(5)]
         for round in range(1, 4):
@@ -91,7 +79,7 @@ def test_many_sessions_go_on_and_new_ones_begin(tmp_path):
             assert new.step() == "21.0"
             new.end()
         assert all("was started again" in session.end() for session in sessions)
-        # Nothing is left of them.
+        # Neither sessions nor tensors are left.
         done = run_python(
             "import sys, gt; gt.connect(sys.argv[1]); s = gt.status();"
             "print(len(s.sessions), sum(w['bytes'] for w in s.workers))",
@@ -100,7 +88,7 @@ def test_many_sessions_go_on_and_new_ones_begin(tmp_path):
         assert done.stdout == "1 0\n", done
 
 
-def test_a_server_that_is_stopped_goes_on_as_well(tmp_path):
+def test_sessions_resume_after_a_server_was_terminated(tmp_path):
     with cluster(1, "--state", str(tmp_path)) as (address, processes):
         session = Session(address)
         server = processes.pop(0)
@@ -111,11 +99,10 @@ def test_a_server_that_is_stopped_goes_on_as_well(tmp_path):
         session.end()
 
 
-def test_what_asks_about_the_moment_is_not_missed_in_the_journal(tmp_path):
-    """A client's acknowledged messages end with such, of which there is no record."""
-    code = SESSION.replace("x = x + 1", "[gt.status() for _ in range(70)]; x = x + 1")
+def test_requests_without_a_journal_record_are_not_missed(tmp_path):
+    """The last acknowledged messages of a client request the status, and are not in the journal."""
     with cluster(1, "--state", str(tmp_path)) as (address, processes):
-        session = Session(address, code)
+        session = Session(address, requests=70)
         for answer in ("21.0", "27.0", "33.0"):
             assert session.step() == answer
             kill(processes.pop(0))
@@ -123,8 +110,8 @@ def test_what_asks_about_the_moment_is_not_missed_in_the_journal(tmp_path):
         session.end()
 
 
-def test_a_server_that_stands_still_goes_on(tmp_path):
-    """As after a suspended machine: all its peers have given it up meanwhile."""
+def test_a_suspended_server_resumes(tmp_path):
+    """All its peers have closed their connections when it resumes, as after a suspended machine."""
     steps = 1500
     expected = undisturbed(TRAINING, 2, steps)
     with cluster(2, "--state", str(tmp_path)) as (address, processes):
@@ -139,7 +126,7 @@ def test_a_server_that_stands_still_goes_on(tmp_path):
 
 
 def test_server_and_worker_die_together(tmp_path):
-    """What the lost worker had is made again from the copy on the other one."""
+    """The lost values are restored from the copy on the other worker."""
     with cluster(2, "--state", str(tmp_path)) as (address, processes):
         sessions = [Session(address), Session(address)]
         for round in range(1, 6):
@@ -153,7 +140,7 @@ def test_server_and_worker_die_together(tmp_path):
             session.end()
 
 
-def test_a_client_that_ended_meanwhile_is_freed(tmp_path):
+def test_a_client_that_ended_during_the_restart_is_freed(tmp_path):
     with cluster(1, "--state", str(tmp_path)) as (address, processes):
         session = Session(address)
         kill(processes.pop(0))
@@ -170,32 +157,32 @@ def only_segment(state: Path) -> Path:
     return segment
 
 
-@pytest.mark.parametrize("damage", ["cut", "zeros"])
+@pytest.mark.parametrize("damage", ["torn", "zeros"])
 def test_a_journal_is_used_up_to_its_damage(damage, tmp_path):
     with cluster(1, "--state", str(tmp_path)) as (address, processes):
         session = Session(address)
         assert session.step() == "21.0"
         kill(processes.pop(0))
         segment = only_segment(tmp_path)
-        whole = segment.read_bytes()
-        if damage == "cut":
-            # In the middle of a record that its client sends again.
-            segment.write_bytes(whole + b"the beginning of a record")
+        content = segment.read_bytes()
+        if damage == "torn":
+            # An incomplete record, whose command the client sends again.
+            segment.write_bytes(content + b"the beginning of a record")
         else:
-            segment.write_bytes(whole + bytes(4096))
+            segment.write_bytes(content + bytes(4096))
         server = start_server(address, tmp_path)
         processes.insert(0, server)
         assert session.step() == "27.0"
         errors = session.end()
-        told = kill(processes.pop(0))
-        assert "ends early" in told, (told, errors)
+        log = kill(processes.pop(0))
+        assert "ends early" in log, (log, errors)
 
 
-def test_a_session_whose_records_are_damaged_is_told_so_and_others_go_on(tmp_path):
+def test_a_session_with_damaged_records_raises_and_others_start(tmp_path):
     with cluster(1, "--state", str(tmp_path)) as (address, processes):
         session = Session(address)
         for _ in range(400):
-            # So much is acknowledged: its client does not send it again.
+            # Most of these messages are acknowledged: the client does not send them again.
             answer = session.step()
         kill(processes.pop(0))
         segment = only_segment(tmp_path)
@@ -212,32 +199,12 @@ def test_a_session_whose_records_are_damaged_is_told_so_and_others_go_on(tmp_pat
         assert "ends early" in kill(processes.pop(0))
 
 
-SAVING = """
-import sys
-from pathlib import Path
-import gt
-gt.connect(sys.argv[1])
-x = gt.arange(6.0)
-saved = Path(sys.argv[2])
-for line in sys.stdin:
-    gt.checkpoint.save(saved, {"x": x}).wait()
-    x = x + 1
-    saved.rename(saved.with_name(f"moved-{x[0].item():.0f}"))
-    print(x.sum().item(), flush=True)
-"""
-
-
-def test_what_was_saved_is_not_saved_again(tmp_path):
-    """A file that was written, and that the program moved since, does not come back."""
+def test_a_checkpoint_is_not_written_again(tmp_path):
+    """A recovery does not restore a file that the program has renamed since."""
     state, saved = tmp_path / "state", tmp_path / "saved"
     root = ["--data-root", str(tmp_path)]
     with cluster(1, "--state", str(state), *root, worker_options=root) as (address, processes):
-        program = subprocess.Popen(
-            [sys.executable, "-c", SAVING, address, str(saved)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        program = start_program("recovery/saves", address, saved)
         for round in range(1, 5):
             program.stdin.write("\n")
             program.stdin.flush()
@@ -251,7 +218,7 @@ def test_what_was_saved_is_not_saved_again(tmp_path):
         }
 
 
-def test_what_is_no_journal_is_refused(tmp_path):
+def test_invalid_state_folders_are_refused(tmp_path):
     def refused(state: Path) -> str:
         command = [sys.executable, "-m", "gt.server", "-p", "1024", "--state", str(state)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -279,20 +246,18 @@ def test_what_is_no_journal_is_refused(tmp_path):
     assert "its format has version 99" in refused(tmp_path / "state")
 
 
-def test_a_disk_that_fills_is_told_and_computing_goes_on(tmp_path):
-    """A journal that cannot be written is tried again; sessions hear of it."""
+def test_a_full_disk_is_reported_and_sessions_continue(tmp_path):
+    """The server retries to write its journal, and warns the sessions."""
     state = tmp_path / "state"
     with cluster(1, "--state", str(state)) as (address, processes):
         session = Session(address)
-        # Whatever is written from now on fails, as on a disk without room.
-        import resource
-
+        # From now on writes fail, as on a full disk.
         limit = only_segment(state).stat().st_size
         resource.prlimit(processes[0].pid, resource.RLIMIT_FSIZE, (limit, limit))
         assert session.step() == "21.0"
         time.sleep(0.3)
         assert session.step() == "27.0"
-        # Who comes later hears of it, too. What was on the disk is out of date, and not used.
+        # Later sessions are warned, too. The journal on the disk is out of date and is not used.
         late = Session(address)
         kill(processes.pop(0))
         processes.insert(0, start_server(address, state))

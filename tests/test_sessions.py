@@ -1,4 +1,4 @@
-"""Sessions as objects: each block has its own, and tensors stay in theirs."""
+"""Sessions as objects: a block has its own session, and tensors stay in their session."""
 
 import gc
 
@@ -8,7 +8,7 @@ import pytest
 from processes import linux_only
 
 
-def test_a_block_has_a_session_of_its_own():
+def test_a_block_has_its_own_session():
     outside = gt.current_session()
     with gt.Session() as session:
         assert gt.current_session() is session and session != outside
@@ -33,7 +33,7 @@ def test_blocks_are_nested():
         assert gt.current_session() is outer and (gt.ones(2) + a).tolist() == [2, 2]
 
 
-def test_an_exception_closes_the_session_and_goes_on():
+def test_an_exception_closes_the_session_and_propagates():
     outside = gt.current_session()
     with pytest.raises(ZeroDivisionError), gt.Session() as session:
         gt.ones(1000, 1000).sum()
@@ -41,7 +41,7 @@ def test_an_exception_closes_the_session_and_goes_on():
     assert session.closed and gt.current_session() is outside
 
 
-def test_a_closed_session_says_so():
+def test_a_closed_session_raises():
     with gt.Session() as session:
         x = gt.ones(3)
     session.close()
@@ -58,7 +58,7 @@ def test_a_closed_session_says_so():
     assert gt.ones(1).item() == 1
 
 
-def test_a_session_that_is_closed_inside_its_block_says_so():
+def test_a_session_that_is_closed_inside_its_block_raises():
     with gt.Session() as session:
         gt.ones(1)
         session.close()
@@ -86,7 +86,7 @@ def test_a_closed_session_holds_no_memory():
     assert memory() - before < 50 << 20 and session.closed
 
 
-def test_blocks_of_generators_end_in_any_order():
+def test_blocks_of_generators_may_end_in_any_order():
     def numbers(session):
         with session.use():
             yield gt.current_session()
@@ -141,7 +141,7 @@ def test_tensors_of_two_sessions_do_not_mix():
 
 
 def test_operations_stay_in_the_session_of_their_tensors():
-    """Wherever a thread is, what a module or optimizer makes for itself belongs to its tensors."""
+    """Modules and optimizers create tensors in the session of their own tensors, in any block."""
     model = gt.nn.Sequential(gt.nn.Linear(4, 5), gt.nn.Dropout(0.5), gt.nn.Linear(5, 3))
     optimizer = gt.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=0.1)
     x, y = gt.randn(8, 4), gt.randint(0, 3, (8,))
@@ -168,7 +168,7 @@ def test_seeds_are_a_sessions_own():
     gt.manual_seed(5)
     first = gt.rand(3).tolist()
     with gt.Session() as session:
-        assert gt.rand(3).tolist() == first, "it begins with the seed of the program"
+        assert gt.rand(3).tolist() == first, "a session starts with the seed of the program"
         gt.manual_seed(6)
         second = gt.rand(3).tolist()
         session.manual_seed(6)
@@ -197,7 +197,7 @@ def test_explanations_and_limits_stay_with_their_session():
     assert len(again.steps) == 1
 
 
-def test_what_is_about_the_default_is_an_error_in_a_block():
+def test_functions_of_the_default_session_raise_in_a_block():
     with gt.Session() as session:
         for change in (lambda: gt.connect("localhost:1"), lambda: gt.gpu_workers(2)):
             with pytest.raises(RuntimeError, match="inside a `with` block of session") as caught:
@@ -228,7 +228,7 @@ def test_what_is_about_the_default_is_an_error_in_a_block():
         ({"address": "localhost:1", "key_file": "/no.key"}, ConnectionError, "/no.key"),
     ],
 )
-def test_wrong_arguments_are_told(arguments, kind, words):
+def test_wrong_arguments_raise(arguments, kind, words):
     session = gt.current_session()
     with pytest.raises(kind, match=words):
         gt.Session(**arguments)

@@ -1,4 +1,4 @@
-"""Sessions on servers: threads with connections of their own, and what ends them."""
+"""Sessions on servers: connections of threads, and their ends."""
 
 import gc
 import threading
@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 
 import gt
 import pytest
-from processes import cluster, embedded_only, run_python, write_key
+from processes import cluster, embedded_only, run_program, run_python, write_key
 from threads import in_thread
 
 pytestmark = embedded_only
@@ -21,14 +21,14 @@ def served():
 
 @contextmanager
 def other_thread():
-    """Give a function that runs things in one other thread, all in the same."""
-    asked, answers = [], []
-    come, done = threading.Semaphore(0), threading.Semaphore(0)
+    """Yield a function that runs functions in one other thread."""
+    requests, answers = [], []
+    arrived, done = threading.Semaphore(0), threading.Semaphore(0)
 
     def serve():
         while True:
-            come.acquire()
-            act = asked.pop()
+            arrived.acquire()
+            act = requests.pop()
             if act is None:
                 return
             try:
@@ -38,8 +38,8 @@ def other_thread():
             done.release()
 
     def call(act):
-        asked.append(act)
-        come.release()
+        requests.append(act)
+        arrived.release()
         assert done.acquire(timeout=60)
         result, error = answers.pop()
         if error is not None:
@@ -51,8 +51,8 @@ def other_thread():
     try:
         yield call
     finally:
-        asked.append(None)
-        come.release()
+        requests.append(None)
+        arrived.release()
         thread.join(60)
 
 
@@ -62,8 +62,8 @@ def sessions_at(session: gt.Session) -> int:
 
 
 def sessions_in_the_end(session: gt.Session, expected: int) -> int:
-    """Count a server's sessions; one that has ended may not be known to have yet."""
-    gc.collect()  # errors that were caught hold frames, and those tensors
+    """Return the number of a server's sessions, which learns of an end after a moment."""
+    gc.collect()  # Caught errors hold frames, and these hold tensors.
     for _ in range(100):
         count = sessions_at(session)
         if count == expected:
@@ -91,12 +91,12 @@ def test_a_block_on_a_server(served):
         x.tolist()
 
 
-def test_one_thread_disconnects_and_the_others_go_on(served):
+def test_one_thread_disconnects_and_the_others_continue(served):
     mine = gt.current_session()
     with closing(gt.Session(served)) as watching, other_thread() as first, other_thread() as second:
         first(lambda: gt.connect(served))
         second(lambda: gt.connect(served))
-        assert gt.current_session() is mine, "the main thread's stays what it is"
+        assert gt.current_session() is mine, "the main thread keeps its session"
         x, y = first(lambda: gt.ones(3)), second(lambda: gt.ones(3))
         assert len({mine, gt.Session.of(x), gt.Session.of(y)}) == 3 and sessions_at(watching) == 3
 
@@ -115,7 +115,7 @@ def test_one_thread_disconnects_and_the_others_go_on(served):
         assert second(lambda: (gt.ones(3) + y).tolist()) == [2, 2, 2]
         assert gt.ones(1).item() == 1 and gt.current_session() is mine
 
-        # A block stands above it, and a new connection in its place.
+        # A block works all the same, and a new connection replaces the old one.
         assert first(lambda: compute_in_block(served)) == [2, 2]
         with pytest.raises(RuntimeError, match="gpu_workers: this thread has a session of its"):
             first(lambda: gt.gpu_workers(2))
@@ -133,7 +133,9 @@ def test_the_seed_of_a_thread_is_its_own(served):
     first = gt.rand(4).tolist()
     with other_thread() as other:
         other(lambda: gt.connect(served))
-        assert other(lambda: gt.rand(4).tolist()) == first, "it begins with that of the program"
+        assert other(lambda: gt.rand(4).tolist()) == first, (
+            "a connection starts with the seed of the program"
+        )
         other(lambda: gt.manual_seed(4))
         second = other(lambda: gt.rand(4).tolist())
         other(lambda: gt.connect(served))
@@ -142,20 +144,20 @@ def test_the_seed_of_a_thread_is_its_own(served):
     assert gt.rand(4).tolist() == first != second
 
 
-def test_a_thread_that_ends_lets_go_of_its_connection(served):
+def test_the_connection_of_a_thread_ends_with_its_last_tensor(served):
     def work():
         gt.connect(served)
         return gt.ones(3) + 1
 
     with gt.Session(served) as watching:
         x = in_thread(work)
-        assert sessions_in_the_end(watching, 2) == 2, "its tensors keep it"
+        assert sessions_in_the_end(watching, 2) == 2, "a tensor keeps the session"
         assert (x * 2).tolist() == [4, 4, 4]
         del x
         assert sessions_in_the_end(watching, 1) == 1
 
 
-def test_a_session_that_nobody_has_any_more_ends(served):
+def test_a_session_lives_as_long_as_its_tensors(served):
     with gt.Session(served) as watching:
         session = gt.Session(served)
         with session.use():
@@ -169,7 +171,7 @@ def test_a_session_that_nobody_has_any_more_ends(served):
         assert sessions_in_the_end(watching, 1) == 1
 
 
-def test_another_connection_takes_the_place_of_the_first(served):
+def test_a_second_connection_replaces_the_first(served):
     def work():
         gt.connect(served)
         x = gt.ones(2)
@@ -180,7 +182,7 @@ def test_another_connection_takes_the_place_of_the_first(served):
     assert in_thread(work) == ([2, 2], [1])
 
 
-def test_training_in_several_threads_gives_the_numbers_of_one(served):
+def test_training_in_several_threads_computes_the_same(served):
     def train(address):
         with gt.Session(address) as session:
             session.manual_seed(1)
@@ -204,7 +206,7 @@ def test_training_in_several_threads_gives_the_numbers_of_one(served):
     assert len(losses) == 4 and max(losses) - min(losses) < 1e-5
 
 
-def test_a_lost_server_ends_its_sessions_alone(served):
+def test_a_lost_server_ends_only_its_own_sessions(served):
     with cluster(1) as (address, processes):
         with gt.Session(served), gt.Session(address) as lost:
             x = gt.ones(3)
@@ -220,7 +222,7 @@ def test_a_lost_server_ends_its_sessions_alone(served):
     assert gt.ones(2).tolist() == [1, 1]
 
 
-def test_a_wrong_key_is_told_and_changes_nothing(tmp_path):
+def test_a_wrong_key_raises_and_changes_nothing(tmp_path):
     key, other = tmp_path / "a.key", tmp_path / "b.key"
     write_key(key, gt._gt.make_key())
     write_key(other, gt._gt.make_key())
@@ -234,30 +236,8 @@ def test_a_wrong_key_is_told_and_changes_nothing(tmp_path):
         assert gt.current_session() is outside
 
 
-def test_the_main_threads_connection_is_the_programs(served):
-    done = run_python(
-        "import gt, sys, threading\n"
-        "def run(act):\n"
-        "    def tell():\n"
-        "        try: print(act())\n"
-        "        except (ConnectionError, RuntimeError) as error:\n"
-        "            print(type(error).__name__, str(error).splitlines()[0])\n"
-        "    thread = threading.Thread(target=tell); thread.start(); thread.join()\n"
-        "gt.connect(sys.argv[1])\n"
-        "run(lambda: gt.current_session() is gt.Session.of(gt.ones(1)))\n"
-        "run(lambda: gt.status().at)\n"
-        "run(gt.disconnect)\n"
-        "print(gt.ones(1).tolist())\n"
-        "gt.disconnect()\n"
-        "run(lambda: gt.ones(1))\n"
-        "run(gt.disconnect)\n"
-        "gt.connect(sys.argv[1])\n"
-        "run(lambda: gt.ones(1).tolist())\n"
-        "gt.disconnect()\n"
-        "gt.gpu_workers(2)\n"
-        "run(gt.current_session)\n",
-        served,
-    )
+def test_threads_share_the_main_threads_connection(served):
+    done = run_program("sessions/main_thread", served)
     server = f"the server at {served}"
     others = "this thread uses the main thread's session, which disconnected from"
     assert done.stdout.splitlines() == [
@@ -274,36 +254,9 @@ def test_the_main_threads_connection_is_the_programs(served):
     assert done.stderr == ""
 
 
-def test_a_fork_connects_anew(served):
-    """A child of a thread with a connection has it as its own, but cannot use its parent's."""
-    done = run_python(
-        "import gt, os, sys, threading\n"
-        "def child():\n"
-        "    try: (gt.ones(1) + 1).tolist()\n"
-        "    except ConnectionError as error: print(str(error).splitlines()[0], flush=True)\n"
-        "    session.close()\n"
-        "    gt.connect(sys.argv[1])\n"
-        "    print(gt.ones(1).tolist(), flush=True)\n"
-        "    gt.disconnect()\n"
-        "    try: gt.ones(1)\n"
-        "    except ConnectionError as error: print(str(error).splitlines()[0], flush=True)\n"
-        "def work():\n"
-        "    gt.connect(sys.argv[1])\n"
-        "    x = gt.ones(2)\n"
-        "    process = os.fork()\n"
-        "    if process == 0:\n"
-        "        child()\n"
-        "        os._exit(0)\n"
-        "    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)\n"
-        "    print((x + 1).tolist())\n"
-        "session = gt.Session(sys.argv[1])\n"
-        "with session.use(): y = gt.ones(2)\n"
-        "gt.ones(1).item()\n"
-        "thread = threading.Thread(target=work); thread.start(); thread.join()\n"
-        "print((y + 1).tolist(), gt.ones(1).tolist())\n",
-        served,
-        PYTHONWARNINGS="ignore",
-    )
+def test_a_forked_child_connects_again(served):
+    """A child that a thread with a connection forks cannot use this connection."""
+    done = run_program("forks/on_server", served, PYTHONWARNINGS="ignore")
     assert done.stdout.splitlines() == [
         "this process is a fork of the one that connected",
         "[1.0]",
@@ -336,7 +289,7 @@ def test_a_fork_connects_anew(served):
         "child = os.fork()\nif child == 0: sys.exit(0)\nos.waitpid(child, 0)\n",
     ],
 )
-def test_every_ending_is_silent(served, ending):
+def test_every_way_to_exit_is_silent(served, ending):
     code = "import gt, os, sys, threading, time\ngt.connect(sys.argv[1])\ngt.ones(1).item()\n"
     done = run_python(code + ending, served)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -1,4 +1,4 @@
-"""Sessions and threads: a thread has its own, or uses that of another and does not end it."""
+"""Sessions and threads: a thread has its own session, or uses one that it does not end."""
 
 import threading
 
@@ -7,7 +7,7 @@ import pytest
 from threads import in_thread
 
 
-def test_threads_have_sessions_of_their_own():
+def test_threads_have_their_own_sessions():
     together = threading.Barrier(4)
 
     def work(number):
@@ -32,7 +32,7 @@ def test_threads_have_sessions_of_their_own():
     assert gt.ones(1).item() == 1
 
 
-def test_a_session_is_used_by_other_threads():
+def test_other_threads_may_use_a_session():
     with gt.Session() as session:
         x = gt.arange(4)
 
@@ -42,26 +42,26 @@ def test_a_session_is_used_by_other_threads():
                 return gt.arange(4) + x
 
         assert in_thread(work, session).tolist() == [0, 2, 4, 6]
-        # Without `use`, tensors are computed with where they are.
+        # Without `use`, operations run in the session of their operands.
         assert in_thread(lambda: (x * 2).tolist()) == [0, 2, 4, 6]
         assert not session.closed
 
 
-def test_threads_that_have_not_connected_use_the_main_threads():
+def test_threads_that_have_not_connected_use_the_main_threads_session():
     session = gt.current_session()
     assert in_thread(gt.current_session) is session
     x = in_thread(lambda: gt.ones(2))
     assert (x + gt.ones(2)).tolist() == [2, 2]
 
 
-def test_a_block_is_left_in_its_thread():
+def test_a_block_must_end_in_its_thread():
     with gt.Session() as session:
         with pytest.raises(RuntimeError, match="ends in a thread that is not in it"):
             in_thread(session.__exit__, None, None, None)
         assert session.closed
 
 
-def test_a_thread_does_not_end_what_it_only_uses():
+def test_a_thread_does_not_end_the_main_threads_session():
     session = gt.current_session()
     with pytest.raises(RuntimeError, match="uses the main thread's session") as caught:
         in_thread(gt.disconnect)

@@ -1,4 +1,4 @@
-"""Signals: named scopes that never change a number."""
+"""Signals: named scopes, which never change a result."""
 
 import threading
 
@@ -39,7 +39,7 @@ def test_enter_and_exit_must_match():
     gt.signal.enter("second")
     with pytest.raises(RuntimeError, match="'first'.*'second'|'second'.*'first'"):
         gt.signal.exit("first")
-    assert gt.signal.current_signal() == "second", "a mistake closes nothing"
+    assert gt.signal.current_signal() == "second", "the error closes no scope"
     gt.signal.exit("second")
     gt.signal.exit("first")
     with pytest.raises(RuntimeError, match="no signal scope"):
@@ -65,7 +65,7 @@ def test_threads_have_their_own_scopes():
     assert seen == [(None, True)] * 4
 
 
-def test_the_backward_signal_may_stand_in_the_configuration():
+def test_the_configuration_may_name_the_backward_signal():
     gt.register_config("layer", gt.SignalConfig(backward_signal="layer_backward"))
     with gt.signal("layer"):
         assert gt.signal.current_backward_signal() == "layer_backward"
@@ -81,7 +81,7 @@ def test_a_placed_copy_has_the_same_values():
     assert x.grad.tolist() == [[2, 2, 2]] * 4
 
 
-def test_signals_never_change_a_number():
+def test_signals_never_change_a_result():
     gt.register_config("known", gt.SignalConfig(shard=gt.ShardConfig(axis=0), compile=True))
 
     def run():
@@ -91,7 +91,7 @@ def test_signals_never_change_a_number():
         loss.backward()
         return [loss.item(), *x.grad.flatten().tolist()]
 
-    # Where the scope cuts a tensor, sums are taken in another order.
+    # The sum of a sharded tensor adds up in another order.
     plain = pytest.approx(run(), rel=1e-6)
     for name in ("known", "unknown"):
         with gt.signal.context(name, backward="else"):

@@ -1,4 +1,4 @@
-"""A session keeps its number of slots, whatever workers come and go: results have the same bits."""
+"""A session keeps its number of slots when workers join or leave, so results keep their bits."""
 
 import threading
 
@@ -7,13 +7,13 @@ import pytest
 from processes import cluster, embedded_only, one_engine_only, unsharded_only
 from training import SHARDED, Training, start_worker, undisturbed
 
-# They start servers of their own.
+# These tests start their own servers.
 pytestmark = [embedded_only, unsharded_only, one_engine_only]
 
 
 @pytest.fixture(autouse=True)
-def _cut():
-    gt.register_config("cut", gt.SignalConfig(gt.ShardConfig(axis=0)))
+def _sharded():
+    gt.register_config("sharded", gt.SignalConfig(gt.ShardConfig(axis=0)))
     yield
     gt.get_config().clear()
 
@@ -31,31 +31,31 @@ def test_a_replacement_that_joins_before_or_after_the_death_changes_no_bit():
         training.wait_for(600)
         processes[2].kill()
         assert training.end() == expected
-    told = [line for line in training.errors if "gt.rescale" in line]
-    assert len(told) == 1, training.errors
+    hints = [line for line in training.errors if "gt.rescale" in line]
+    assert len(hints) == 1, training.errors
 
 
-def test_slots_that_are_given_do_not_depend_on_workers():
+def test_a_given_number_of_slots_does_not_depend_on_workers():
     sums = []
     for workers in (1, 2):
         with cluster(workers) as (address, _), gt.Session(address, slots=3):
             gt.manual_seed(0)
-            with gt.signal.context("cut"):
+            with gt.signal.context("sharded"):
                 x = gt.randn(1000, 7)
                 sums.append(x.sum(0).tolist())
             assert len(gt.debug.placement(x)[0].workers) == 3
     assert sums[0] == sums[1]
 
 
-def test_rescale_changes_the_number_and_what_is_there_stays():
+def test_rescale_changes_the_number_of_slots_and_keeps_tensors():
     with cluster(2) as (address, _), gt.Session(address) as session:
-        with gt.signal.context("cut"):
+        with gt.signal.context("sharded"):
             x = gt.arange(12.0)
         gt.rescale(1)
-        with gt.signal.context("cut"):
+        with gt.signal.context("sharded"):
             y = x * 2
         session.rescale(2)
-        with gt.signal.context("cut"):
+        with gt.signal.context("sharded"):
             assert (x + y).tolist() == [3.0 * value for value in range(12)]
         with pytest.raises(ValueError, match="1 to 4096 slots, 0 given"):
             gt.rescale(0)
@@ -63,11 +63,11 @@ def test_rescale_changes_the_number_and_what_is_there_stays():
             gt.rescale()
 
 
-def test_announced_workers_are_waited_for():
+def test_a_session_waits_for_announced_workers():
     with cluster(1, "--workers", "2") as (address, processes):
         later = threading.Timer(0.5, lambda: processes.append(start_worker(address, "late")))
         later.start()
-        with gt.Session(address), gt.signal.context("cut"):
+        with gt.Session(address), gt.signal.context("sharded"):
             x = gt.ones(12)
             x.sum().item()
             workers = gt.debug.placement(x)[0].workers
@@ -75,18 +75,18 @@ def test_announced_workers_are_waited_for():
     assert len(workers) == 2
 
 
-def test_a_file_says_how_many_slots_there_are(tmp_path):
-    path = tmp_path / "cut.yaml"
-    path.write_text("slots: 2\nelastic: false\ncut: {shard: {axis: 0}}\n")
+def test_a_file_may_set_the_number_of_slots(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("slots: 2\nelastic: false\nsharded: {shard: {axis: 0}}\n")
     config = gt.config.Config()
     config.load(path)
-    assert (config.slots, config.elastic, list(config.signals)) == (2, False, ["cut"])
+    assert (config.slots, config.elastic, list(config.signals)) == (2, False, ["sharded"])
     path.write_text("slots: many\n")
     with pytest.raises(ValueError, match="'slots' is 'many', expected a number of slots"):
         config.load(path)
 
 
-def test_slots_stay_with_workers_that_compute_the_same_and_it_is_told_if_they_cannot():
+def test_slots_move_to_workers_with_the_same_engine_or_the_session_is_warned():
     with cluster(2) as (address, processes):
         training = Training(SHARDED, address, 2500)
         training.wait_for(100)
@@ -100,7 +100,7 @@ def test_slots_stay_with_workers_that_compute_the_same_and_it_is_told_if_they_ca
         assert ["w0", "w0"] in slots
         processes[1].kill()
         training.end()
-    told = [line for line in training.errors if "last bits" in line]
-    assert len(told) == 2, training.errors
-    assert "slot 0 is on the worker 'other' now, which computes with numpy" in told[0]
-    assert "not native" in told[0]
+    warnings = [line for line in training.errors if "last bits" in line]
+    assert len(warnings) == 2, training.errors
+    assert "slot 0 is on the worker 'other' now, which computes with numpy" in warnings[0]
+    assert "not native" in warnings[0]

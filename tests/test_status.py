@@ -1,20 +1,20 @@
-"""`gt.status()`, and what a long wait says of itself."""
+"""`gt.status()`, and the message of a long wait."""
 
 import os
 import pty
 import re
 import select
+import signal
 import subprocess
-import sys
 import time
 
 import gt
-from processes import cluster, embedded_only, one_engine_only, run_python
+from processes import cluster, embedded_only, one_engine_only, program_command, run_program
 
 pytestmark = [embedded_only, one_engine_only]
 
 
-def test_status_reads_well():
+def test_status_as_data_and_as_text():
     x = gt.ones(100, 100)
     (x + 1).sum().item()
     status = gt.status()
@@ -28,73 +28,47 @@ def test_status_reads_well():
     assert "<table>" in status._repr_html_()
 
 
-#: Waits for a value that does not come.
-WAITING = """
-import gt, sys
-gt.connect(sys.argv[1])
-gt.ones(3).sum().item()
-"""
-
-
-#: One operation of many seconds, in this process.
-LONG = """
-import gt, threading, time
-x = gt.randn(4000, 4000)
-y = x
-for _ in range(50):
-    y = x @ y
-threading.Thread(target=y.sum().item, daemon=True).start()
-time.sleep(0.5)
-begin = time.monotonic()
-status = gt.status()
-print("in time" if time.monotonic() - begin < 2 else "late", status.workers[0]["queued"] > 0)
-y.sum().item()
-"""
-
-
-def test_a_long_wait_says_what_for_on_a_terminal():
+def test_a_long_wait_is_explained_on_a_terminal():
     with cluster(0) as (address, _):
-        said = on_a_terminal(WAITING, address, until="hint: python -m gt.worker")
-        assert re.search(r"gt: waiting for [2-4] s: no worker is connected", said), said
+        text = on_a_terminal("one_value", address, until="hint: python -m gt.worker")
+        assert re.search(r"gt: waiting for [2-4] s: no worker is connected", text), text
     with cluster(1) as (address, processes):
-        processes[1].send_signal(19)  # It stands still.
+        processes[1].send_signal(signal.SIGSTOP)
         try:
-            said = on_a_terminal(WAITING, address, until="instructions to run")
+            text = on_a_terminal("one_value", address, until="instructions to run")
         finally:
-            processes[1].send_signal(18)
-        assert re.search(r"gt: waiting for [2-4] s: a value of w0, which has \d+", said), said
+            processes[1].send_signal(signal.SIGCONT)
+        assert re.search(r"gt: waiting for [2-4] s: a value of w0, which has \d+", text), text
 
 
-def test_a_long_wait_in_this_process_is_told_too():
-    said = on_a_terminal(LONG, until="instructions to run")
-    assert "in time True" in said, said
-    assert re.search(r"gt: waiting for [2-4] s: a value of auto_worker_0, which has \d+", said), (
-        said
+def test_a_long_wait_for_an_embedded_session_is_explained():
+    text = on_a_terminal("long_operation", until="instructions to run")
+    assert "in time True" in text, text
+    assert re.search(r"gt: waiting for [2-4] s: a value of auto_worker_0, which has \d+", text), (
+        text
     )
 
 
-def test_a_long_wait_says_nothing_elsewhere():
+def test_a_long_wait_is_silent_without_a_terminal():
     with cluster(0, "--worker-wait", "3") as (address, _):
-        done = run_python(WAITING, address)
+        done = run_program("status/one_value", address)
         assert done.returncode == 1 and "waiting for" not in done.stderr, done.stderr
 
 
-def on_a_terminal(code: str, *args: str, until: str, seconds: float = 20) -> str:
-    """Run code on a terminal until it says something; give all it has said."""
-
+def on_a_terminal(name: str, *args: str, until: str, seconds: float = 20) -> str:
+    """Run a program on a terminal until it prints a text; return its output."""
     terminal, inside = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *args], stdin=inside, stdout=inside, stderr=inside
-    )
+    command = program_command(f"status/{name}", *args)
+    process = subprocess.Popen(command, stdin=inside, stdout=inside, stderr=inside)
     os.close(inside)
-    said = ""
+    text = ""
     try:
         limit = time.monotonic() + seconds
-        while until not in said and time.monotonic() < limit:
+        while until not in text and time.monotonic() < limit:
             if select.select([terminal], [], [], 0.1)[0]:
-                said += os.read(terminal, 4096).decode()
+                text += os.read(terminal, 4096).decode()
     finally:
         process.kill()
         process.wait()
         os.close(terminal)
-    return said
+    return text

@@ -1,13 +1,13 @@
-"""Changes that take place together: by hand, in forward passes, on several workers."""
+"""Steps: changes that take place together or not at all, in user code and forward passes."""
 
 import subprocess
-import sys
 from contextlib import contextmanager
 
 import gt
 import numpy as np
 import pytest
 from gt.nn import functional as F
+from processes import line_in_program, program_command, run_program
 
 
 def index(*values):
@@ -18,7 +18,7 @@ def bytes_of(*tensors):
     return [tensor.detach().numpy().tobytes() for tensor in tensors]
 
 
-def test_updates_by_hand_take_place_together():
+def test_updates_in_a_step_take_place_together():
     model = gt.nn.Linear(3, 2)
     for bad in (False, True, False):
         before = bytes_of(*model.parameters())
@@ -30,7 +30,7 @@ def test_updates_by_hand_take_place_together():
         assert any(old == new for old, new in zip(before, after, strict=True)) == bad
 
 
-def test_an_exception_in_a_step_by_hand_undoes_it():
+def test_an_exception_undoes_a_step():
     weight = gt.ones(3)
     view = weight[1:]
     with pytest.raises(KeyError), gt.step(weight):
@@ -47,13 +47,13 @@ def test_a_step_takes_modules_optimizers_tensors_and_lists_of_them():
         model.running_mean.add_(1)
         other.copy_(gt.ones(2)[index(5, 5)])
     assert model.running_mean.tolist() == [0, 0] and other.tolist() == [1, 1]
-    with pytest.raises(TypeError, match="int given, expected modules, optimizers or tensors"):
+    with pytest.raises(TypeError, match="got int, expected modules, optimizers or tensors"):
         gt.step(3).__enter__()
     with pytest.raises(TypeError, match="needs what the block may change"):
         gt.step()
 
 
-def test_steps_within_steps():
+def test_nested_steps():
     a, b = gt.zeros(1), gt.zeros(1)
     with gt.step(a, b):
         b += 1
@@ -70,7 +70,7 @@ def test_steps_within_steps():
 
 
 @pytest.mark.parametrize("momentum", [0.1, None])
-def test_running_statistics_stay_where_a_batch_has_failed(momentum):
+def test_running_statistics_keep_their_values_when_a_batch_fails(momentum):
     norm = gt.nn.BatchNorm1d(4, momentum=momentum)
     table = gt.randn(5, 4)
     kept = (norm.running_mean, norm.running_var)
@@ -84,7 +84,7 @@ def test_running_statistics_stay_where_a_batch_has_failed(momentum):
     assert instance.running_mean.tolist() == [0] * 4 and instance.running_var.tolist() == [1] * 4
 
 
-def test_a_table_keeps_its_rows_where_an_index_is_refused():
+def test_a_table_keeps_its_rows_when_an_index_is_bad():
     table = gt.full((3, 2), 5.0)
     before = bytes_of(table)
     F.embedding(index(0, 7), table, max_norm=1.0)
@@ -93,7 +93,7 @@ def test_a_table_keeps_its_rows_where_an_index_is_refused():
     assert bytes_of(table) != before
 
 
-def test_the_scale_of_losses_stays_where_gradients_have_failed():
+def test_the_loss_scale_keeps_its_value_when_gradients_fail():
     weight = gt.ones(3, requires_grad=True)
     optimizer, scaler = gt.optim.SGD([weight], lr=0.1), gt.amp.GradScaler(init_scale=8.0)
     scaler.scale(weight[index(9)].sum()).backward()
@@ -108,7 +108,7 @@ def test_the_scale_of_losses_stays_where_gradients_have_failed():
     np.testing.assert_allclose(weight.detach().tolist(), [1, 0.9, 1], rtol=1e-6)
 
 
-def test_what_is_in_error_is_listed():
+def test_failed_lists_failures_tensors_and_steps():
     with gt.Session():
         weight = gt.ones(3, requires_grad=True)
         assert gt.debug.failed() == []
@@ -126,35 +126,20 @@ def test_what_is_in_error_is_listed():
         assert all(one.tensors == 0 for one in gt.debug.failed())
 
 
-PROGRAM = """
-import gt
-w = gt.ones(3, requires_grad=True)
-optimizer = gt.optim.SGD([w], lr=0.5)
-for step in range(20):
-    optimizer.zero_grad()
-    i = gt.tensor([7 if step in (4, 11, 12) else 0], dtype=gt.int64)
-    w[i].sum().backward()  # the line
-    optimizer.step()
-print(w.detach().tolist())
-"""
-
-
-def test_a_step_that_nobody_asks_about_is_told():
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert done.stdout.strip() == "[-7.5, 1.0, 1.0]"
+def test_an_undone_step_is_reported_without_a_fetch():
+    done = run_program("steps/bad_index")
+    assert (done.returncode, done.stdout.strip()) == (0, "[-7.5, 1.0, 1.0]"), done
     assert done.stderr.count("a step was undone") == 2, done.stderr
     assert "indexing: index 7 is not in [-3, 3)" in done.stderr
-    assert "<string>:8" in done.stderr
+    assert line_in_program("steps/bad_index", "# the line") in done.stderr
 
 
 @contextmanager
 def placed(how):
-    """A session of two workers, and a scope in which tensors lie on both."""
+    """Enter a session of two workers, and a scope that places tensors on both."""
     configs = {
-        "cut": gt.SignalConfig(gt.ShardConfig(axis=0)),
-        "copied": gt.SignalConfig(gt.ShardConfig(replicated=True)),
+        "sharded": gt.SignalConfig(gt.ShardConfig(axis=0)),
+        "replicated": gt.SignalConfig(gt.ShardConfig(replicated=True)),
     }
     with gt.Session(workers=2):
         gt.register_config("steps", configs[how])
@@ -162,7 +147,7 @@ def placed(how):
             yield
 
 
-@pytest.mark.parametrize("how", ["cut", "copied"])
+@pytest.mark.parametrize("how", ["sharded", "replicated"])
 @pytest.mark.parametrize("name", ["SGD", "AdamW"])
 def test_a_step_over_two_workers_takes_place_on_both_or_neither(how, name):
     with placed(how):
@@ -173,7 +158,7 @@ def test_a_step_over_two_workers_takes_place_on_both_or_neither(how, name):
             bad = step in (0, 5, 12)
             before = bytes_of(rows, other)
             optimizer.zero_grad()
-            # Only the rows of one worker have to do with the bad index.
+            # Only one worker sees the bad index.
             picked = rows[index(0, 1, 2, 9 if bad else 3)]
             ((picked @ other) ** 2).sum().backward()
             optimizer.step()
@@ -181,25 +166,10 @@ def test_a_step_over_two_workers_takes_place_on_both_or_neither(how, name):
             assert (before == after) == bad, step
 
 
-def test_a_step_that_meets_a_limit_of_memory_is_undone():
-    program = """
-import gt
-w = gt.ones(250_000, requires_grad=True)
-small = gt.ones(2, requires_grad=True)
-optimizer = gt.optim.SGD([small, w], lr=0.5)
-for room in (True, False, True):
-    before = [small.detach().tolist(), w[:2].tolist()]
-    optimizer.zero_grad()
-    (w.sum() + small.sum()).backward()
-    ballast = None if room else gt.ones(WORDS)
-    optimizer.step()
-    ballast = None
-    after = [small.detach().tolist(), w[:2].tolist()]
-    print((before == after) == (not room), after)
-"""
+def test_a_step_that_runs_out_of_memory_is_undone():
     for words in (300_000, 400_000, 480_000, 499_000):
         done = subprocess.run(
-            [sys.executable, "-c", program.replace("WORDS", str(words))],
+            program_command("steps/out_of_memory", words),
             capture_output=True,
             text=True,
             timeout=120,

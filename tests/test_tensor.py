@@ -1,4 +1,4 @@
-"""What a tensor is to Python."""
+"""Tensors as Python objects: creation, values, indexing, in-place forms, NumPy."""
 
 import copy
 
@@ -25,7 +25,7 @@ def test_creation_and_default_dtypes():
     assert gt.tensor(np.array([1, 2], dtype=">f4")).tolist() == [1, 2]
 
 
-def test_values_come_back():
+def test_values_are_fetched():
     t = gt.tensor([[1, 2], [3, 4]])
     assert t.tolist() == [[1, 2], [3, 4]] and t[1, 0].item() == 3.0
     assert np.asarray(t).dtype == np.float32
@@ -36,16 +36,16 @@ def test_values_come_back():
     assert gt.tensor(True).item() is True and isinstance(gt.arange(2)[1].item(), int)
     values = t.numpy()
     values[0, 0] = 99
-    assert t[0, 0].item() == 1, "an array is a copy of its own"
+    assert t[0, 0].item() == 1, "numpy() copies"
 
 
-def test_text():
+def test_repr():
     assert repr(gt.tensor([1, 2])) == "tensor([1., 2.], dtype=float32)"
     assert "requires_grad" in repr(gt.ones(1, requires_grad=True))
     assert repr(gt.zeros(0)) == "tensor([], shape=(0,), dtype=float32)"
 
 
-def test_in_place_forms_rebind():
+def test_in_place_forms_change_the_tensor():
     a = gt.tensor([1, 2])
     b, before = a, a * 1
     a += 1
@@ -124,7 +124,7 @@ def test_indexing_matches_numpy():
     assert t[index].shape == (1, 2, 4, 5) and t[[0, 2]].shape == (2, 4, 5)
 
 
-def test_parts_and_joins():
+def test_split_cat_and_reductions():
     t = gt.arange(10)
     assert [p.tolist() for p in t.split(4)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     assert [len(p) for p in t.chunk(3)] == [4, 4, 2] and [len(p) for p in t.split([3, 7])] == [3, 7]
@@ -137,7 +137,7 @@ def test_parts_and_joins():
     assert gt.ones(1, 2, 1).squeeze().shape == (2,) and gt.ones(2).unsqueeze(-1).shape == (2, 1)
 
 
-def test_numbers_pass_exactly():
+def test_numbers_are_exact():
     assert gt.tensor([2**60 + 1], dtype="int64").tolist() == [2**60 + 1]
     assert gt.full((1,), 2**53 + 1).item() == 2**53 + 1
     assert (gt.tensor([2**60], dtype="int64") + 1).item() == 2**60 + 1
@@ -160,7 +160,7 @@ def test_arrays_of_every_dtype_round_trip(dtype):
         assert gt.tensor(values).tolist() == values.tolist()
 
 
-def test_a_tensor_keeps_nothing_of_its_array():
+def test_a_tensor_copies_its_array():
     values = np.ones(5, "float32")
     for make in (gt.tensor, gt.from_numpy):
         made = make(values)
@@ -213,9 +213,9 @@ def test_numpy_functions_take_tensors():
     w = gt.ones(2, requires_grad=True)
     for product in (np.ones(2, "float32") * w, np.float32(1) * w, np.float64(1) * w):
         assert isinstance(product, gt.Tensor) and product.requires_grad
-        assert product.dtype == gt.float32, "an array on the left does not take over"
+        assert product.dtype == gt.float32, "NumPy does not handle the operation"
     assert isinstance(t + np.ones(2), gt.Tensor) and (t + np.ones(2)).dtype == gt.float64
-    assert (t * np.float64(2)).dtype == gt.float32, "NumPy's numbers are numbers"
+    assert (t * np.float64(2)).dtype == gt.float32, "a NumPy scalar is a number, not an array"
     assert np.array(t, copy=False).tolist() == [1.0, 2.0]
 
 
@@ -249,7 +249,7 @@ def test_numbers_must_fit_everywhere():
             make()
 
 
-def test_what_compares_and_replaces():
+def test_comparisons_and_replacements():
     x = gt.tensor([[1.0, 5.0], [3.0, float("inf")]])
     assert gt.equal(x, x) and not gt.equal(x, x[0])
     assert gt.allclose(x, x + 1e-9) and not gt.allclose(x, x * 1.1)
@@ -264,13 +264,13 @@ def test_what_compares_and_replaces():
 
 @pytest.mark.parametrize("shape", [(1001,), (40, 30), (3, 500), (2, 30, 40), (7, 7, 7, 7)])
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
-def test_long_tensors_print_as_if_all_of_them_had_come(shape, dtype):
+def test_long_tensors_print_as_numpy_prints_them(shape, dtype):
     values = (np.random.default_rng(0).normal(size=shape) * 10).astype(dtype)
     expected = np.array2string(values, separator=", ", prefix="tensor(", threshold=1000)
     assert repr(gt.from_numpy(values)) == f"tensor({expected}, dtype={dtype})"
 
 
-def test_fill_takes_numbers_as_they_are():
+def test_fill_keeps_numbers_exact():
     assert gt.ones(2).fill_(1e30).tolist() == np.full(2, 1e30, "float32").tolist()
     assert gt.zeros(1, dtype=gt.int64).fill_(2**53 + 1).tolist() == [2**53 + 1]
     assert gt.zeros(2, dtype=gt.bool).fill_(True).tolist() == [True, True]

@@ -1,4 +1,4 @@
-"""`gt top`: what it shows of workers and sessions."""
+"""`gt top`: its view of workers and sessions."""
 
 import json
 import re
@@ -8,28 +8,34 @@ import sys
 import time
 
 import pytest
-from processes import LOOP, cluster, embedded_only, one_engine_only, program, run_gt
+from processes import (
+    cluster,
+    embedded_only,
+    one_engine_only,
+    program,
+    program_command,
+    run_gt,
+)
 
 pytestmark = [embedded_only, one_engine_only]
 
 
-def test_a_server_is_watched_with_all_its_parts(tmp_path):
+def test_top_and_trace_show_server_workers_and_session(tmp_path):
     with cluster(2) as (address, _):
         port = address.split(":")[1]
-        code = LOOP.replace("gt.gpu_workers({workers})", f"gt.connect('{address}')")
-        with program(code):
+        with program(address):
             shown = run_gt("top", "--once", "--json", "--port", port)
             assert shown.returncode == 0, shown
             done = run_gt(
                 "trace", "-s", "0.5", "--port", port, "--dir", str(tmp_path), "-o", "t.log"
             )
             assert (done.returncode, done.stderr) == (0, ""), done
-        told = json.loads(shown.stdout)
-        assert told["dispatcher"] == f"server {address}"
-        assert sorted(worker["name"] for worker in told["workers"]) == ["w0", "w1"]
-        (session,) = told["sessions"]
+        view = json.loads(shown.stdout)
+        assert view["dispatcher"] == f"server {address}"
+        assert sorted(worker["name"] for worker in view["workers"]) == ["w0", "w1"]
+        (session,) = view["sessions"]
         assert session["rate"] > 0 and session["instructions"] > 0
-        busy = [worker for worker in told["workers"] if worker["idle"] < 0.9]
+        busy = [worker for worker in view["workers"] if worker["idle"] < 0.9]
         assert len(busy) == 1 and busy[0]["activities"]["matmul"] > 0.05
         text = (tmp_path / "t.log").read_text()
         assert "| ISSUE" in text and "| WORKER_RECV" in text
@@ -39,24 +45,15 @@ def test_a_server_is_watched_with_all_its_parts(tmp_path):
             for line in text.splitlines()
             for begin, end in re.findall(r"begin=(\S+) end=(\S+)", line)
         ]
-        # What the dispatcher has planned runs on the worker some milliseconds later.
+        # A worker runs an instruction some milliseconds after the dispatcher has planned it.
         first_plan = min(begin for event, begin, _ in spans if event == "PLAN")
         last_run = max(end for event, _, end in spans if event == "WORKER_RECV")
         assert 0.2 < last_run - first_plan < 5
 
 
-def test_a_worker_at_long_instructions_is_not_idle():
-    code = """
-import gt, sys
-gt.connect(sys.argv[1])
-x = gt.randn(1500, 1500)
-x.sum().item()
-print("at work", flush=True)
-while True:
-    (x @ x).sum().item()
-"""
+def test_a_worker_with_long_instructions_is_not_idle():
     with cluster(1) as (address, _):
-        command = [sys.executable, "-c", code, address]
+        command = program_command("watching/long_instructions", address)
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout.readline() == "at work\n"
             time.sleep(0.5)
@@ -72,7 +69,7 @@ while True:
                 process.stdout.read()
 
 
-def test_an_idle_server_is_shown_as_it_is():
+def test_an_idle_server_is_shown_as_idle():
     with cluster(1) as (address, _):
         for _ in range(2):
             done = run_gt("top", "--once", "--port", address.split(":")[1])
@@ -81,7 +78,7 @@ def test_an_idle_server_is_shown_as_it_is():
 
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
-def test_top_adapts_to_its_terminal_and_heeds_keys(tmp_path):
+def test_top_adapts_to_its_terminal_and_handles_keys(tmp_path):
     """In a real terminal, at several sizes."""
     socket = str(tmp_path / "tmux")
 
@@ -92,7 +89,7 @@ def test_top_adapts_to_its_terminal_and_heeds_keys(tmp_path):
         return done.stdout
 
     def shows(wanted, refused: str = "\0") -> str:
-        """Wait until the screen has what is wanted; give the screen."""
+        """Wait until the screen shows one text and not the other; return the screen."""
         until = time.monotonic() + 20
         while time.monotonic() < until:
             screen = tmux("capture-pane", "-p", "-t", "top")
@@ -122,8 +119,8 @@ def test_top_adapts_to_its_terminal_and_heeds_keys(tmp_path):
             shows("team", refused="rate/s")
             tmux("send-keys", "-t", "top", "u")
             shows("rate/s", refused="team")
-            tmux("send-keys", "-t", "top", "/", "nobody", "Enter")
-            shows("filter 'nobody'", refused="auto_worker_0")
+            tmux("send-keys", "-t", "top", "/", "no match", "Enter")
+            shows("filter 'no match'", refused="auto_worker_0")
             tmux("send-keys", "-t", "top", "q")
             shows("left 0")
         finally:

@@ -1,11 +1,11 @@
-"""`gt trace`: what it writes of a program and of a server."""
+"""`gt trace`: traces of a program and of a server."""
 
 import re
 import subprocess
 import sys
 import time
 
-from processes import LOOP, cluster, embedded_only, one_engine_only, program, run_gt
+from processes import cluster, embedded_only, one_engine_only, program, run_gt
 
 pytestmark = [embedded_only, one_engine_only]
 
@@ -26,12 +26,12 @@ def test_a_trace_has_the_format_of_the_log(trace_file):
     assert times == sorted(times)
 
 
-def test_a_trace_tells_every_step_of_an_instruction(trace_file):
+def test_a_trace_has_every_event_of_an_instruction(trace_file):
     events = {line.split(" | ")[2].strip() for line in trace_file.read_text().splitlines()}
     assert {"ISSUE", "RECV", "PLAN", "WORKER_SEND", "WORKER_RECV", "SEND"} <= events
 
 
-def test_times_of_all_parts_are_on_one_clock(trace_file):
+def test_all_times_are_on_one_clock(trace_file):
     spans = re.findall(r"begin=(\S+) end=(\S+)", trace_file.read_text())
     assert spans
     elapsed = [float(line.split("s | ")[0]) for line in trace_file.read_text().splitlines()]
@@ -42,18 +42,18 @@ def test_times_of_all_parts_are_on_one_clock(trace_file):
 def test_the_clocks_of_processes_agree(tmp_path):
     with cluster(1) as (address, _):
         port = address.split(":")[1]
-        with program(LOOP.replace("gt.gpu_workers({workers})", f"gt.connect('{address}')")):
+        with program(address):
             done = run_gt("trace", "-s", "1", "--port", port, "--dir", str(tmp_path), "-o", "t.log")
             assert (done.returncode, done.stderr) == (0, ""), done
     text = (tmp_path / "t.log").read_text()
     read = dict(re.findall(r"WorkerRead .* tensor=(\d+) .*end=(\S+)", text))
     sent = re.findall(r"(\S+)s \| #\d+ \| SEND .* tensor=(\d+) ", text)
-    # The dispatcher passes on what a worker has read before: at once, or when it has its turn.
+    # The dispatcher forwards a value soon after the worker has read it.
     late = sorted(float(at) - float(read[tensor]) for at, tensor in sent if tensor in read)
     assert len(late) > 5 and late[0] > -0.02 and late[len(late) // 2] < 0.5, late
 
 
-def test_a_trace_that_cannot_be_written_is_told(tmp_path):
+def test_a_trace_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with program() as process:
         done = run_gt(
@@ -70,23 +70,8 @@ def test_a_trace_ends_at_its_number_of_events(tmp_path):
     assert len((tmp_path / "t.log").read_text().splitlines()) == 50
 
 
-#: Instructions within a scope, and too few of a kind to become a hot path.
-SIGNAL_LOOP = """
-from gt import ShardConfig, SignalConfig
-gt.register_config("part one", SignalConfig(ShardConfig(axis=0)))
-while not stop:
-    with gt.signal.context("part one"):
-        y = gt.randn(64, 64).exp()
-    y.sum().item()
-    import time
-    time.sleep(0.02)
-while False:
-""".strip()
-
-
-def test_the_signal_is_told_wherever_its_instructions_run(tmp_path):
-    code = LOOP.format(workers=2).replace("while not stop:", SIGNAL_LOOP)
-    with program(code) as process:
+def test_instructions_on_workers_have_their_signal(tmp_path):
+    with program(name="watching/signal_loop") as process:
         done = run_gt(
             "trace", "-s", "0.5", "--pid", str(process.pid), "--dir", str(tmp_path), "-o", "t.log"
         )
@@ -96,7 +81,7 @@ def test_the_signal_is_told_wherever_its_instructions_run(tmp_path):
     assert ran and all("signal=part_one" in line for line in ran)
 
 
-def test_a_trace_of_one_that_ends_is_kept_and_told(tmp_path):
+def test_a_trace_of_a_program_that_exits_is_kept_and_reported(tmp_path):
     with program() as process:
         command = ["trace", "-s", "60", "--pid", str(process.pid), "--dir", str(tmp_path)]
         tracer = subprocess.Popen(

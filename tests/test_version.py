@@ -1,4 +1,4 @@
-"""`gt version` tells the version alone, `gt --version` all that a bug report begins with."""
+"""`gt version` prints the version, `gt --version` all that a bug report needs."""
 
 import importlib.metadata
 import re
@@ -18,7 +18,7 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not i
 
 
 def package_in(folder: Path, checkout: bool) -> Path:
-    """Make an empty package, in a checkout or elsewhere, and return its folder."""
+    """Create an empty package, in a checkout or elsewhere; return its folder."""
     package = folder / "python" / "gt"
     package.mkdir(parents=True)
     if checkout:
@@ -51,13 +51,13 @@ def test_report_imports_neither_pytorch_nor_jax_nor_numpy():
 
 
 @needs_git
-def test_commit_in_a_checkout_is_what_git_says(tmp_path):
+def test_commit_in_a_checkout_is_that_of_git(tmp_path):
     package = package_in(tmp_path, checkout=True)
     (tmp_path / ".git").rmdir()
-    author = ["-c", "user.name=somebody", "-c", "user.email=somebody@example.org"]
+    author = ["-c", "user.name=author", "-c", "user.email=author@example.org"]
     for command in (["init", "--quiet"], [*author, "commit", "--quiet", "--allow-empty", "-mx"]):
         subprocess.run(["git", "-C", str(tmp_path), *command], check=True, capture_output=True)
-    # An old build's file does not count where git knows better.
+    # The file of an old build is ignored in a checkout.
     (package / "_commit.txt").write_text("0000000, 2000-01-01\n")
     assert re.fullmatch(r"[0-9a-f]{7,40}, \d{4}-\d\d-\d\d", _version.commit(package))
 
@@ -101,7 +101,7 @@ def test_engine_is_that_of_the_environment(monkeypatch):
     assert _version.default_engine() == "numpy (set by GT_BACKEND)"
 
 
-def test_engine_is_native_unless_there_may_be_a_gpu_and_pytorch(monkeypatch):
+def test_engine_is_native_unless_a_gpu_and_pytorch_may_exist(monkeypatch):
     monkeypatch.delenv("GT_BACKEND", raising=False)
     monkeypatch.setattr(gpus, "has_traces", lambda: False)
     assert _version.default_engine() == "native (default here)"
@@ -125,7 +125,7 @@ def test_engines_have_the_versions_of_their_packages(monkeypatch):
     assert named == ["numpy 2.4.6", "pytorch 2.5.1 (too old)", "jax not found"]
 
 
-def test_extension_counts_if_it_is_built_for_the_pytorch_that_is_installed(tmp_path, monkeypatch):
+def test_extension_must_be_built_for_the_installed_pytorch(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(_version, "engine_version", lambda name: "2.15.0")
     (tmp_path / "gt").mkdir()

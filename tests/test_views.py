@@ -1,4 +1,4 @@
-"""Views share memory, as PyTorch's do: the same program gives the same with both."""
+"""Views share memory as in PyTorch: a program has the same results with both libraries."""
 
 import gt
 import pytest
@@ -155,11 +155,11 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_program_gives_what_pytorch_gives(program):
+def test_a_program_has_the_results_of_pytorch(program):
     assert [of.tolist() for of in program(gt)] == [of.tolist() for of in program(torch)]
 
 
-def test_layouts_are_pytorchs():
+def test_layouts_are_those_of_pytorch():
     for m in (gt, torch):
         x = m.zeros(3, 4)
         assert x.t().stride() == (1, 4) and not x.t().is_contiguous()
@@ -172,7 +172,7 @@ def test_layouts_are_pytorchs():
 
 
 @pytest.mark.parametrize("m", [gt, torch])
-def test_what_cannot_be_written_to(m):
+def test_invalid_writes_and_views(m):
     leaf = m.ones(3, requires_grad=True)
     with pytest.raises(RuntimeError):
         leaf[0].fill_(1)
@@ -185,7 +185,7 @@ def test_what_cannot_be_written_to(m):
 
 
 def test_overlapping_windows_cannot_be_written_to():
-    """PyTorch writes in an order that it does not promise."""
+    """PyTorch writes them, in an unspecified order."""
     with pytest.raises(RuntimeError, match="are one element of its base"):
         gt.zeros(5).unfold(0, 3, 1).add_(1)
 
@@ -198,7 +198,7 @@ def test_a_moving_average_of_a_state():
     assert (layer.weight.detach().numpy() == before * 0.5).all()
 
 
-def test_a_view_has_the_changes_that_it_has_not_seen_when_its_root_is_dropped():
+def test_a_view_keeps_pending_changes_when_its_base_is_dropped():
     for view in (lambda b: b.detach(), lambda b: b[:2], lambda b: b.reshape(1, 2)):
         base = gt.zeros(2)
         seen = view(base)
@@ -214,7 +214,7 @@ def test_a_view_has_the_changes_that_it_has_not_seen_when_its_root_is_dropped():
         assert seen.sum().item() == 6
 
 
-def test_all_of_a_tensor_is_a_view_too():
+def test_a_slice_of_the_whole_tensor_is_a_view():
     for lib in (gt, pytest.importorskip("torch")):
         base = lib.zeros(2, 3)
         for whole in (base[:], base[...], base[:, :]):
@@ -228,8 +228,8 @@ def test_all_of_a_tensor_is_a_view_too():
         assert leaf.grad.tolist() == [1, 1] and not leaf[:].is_leaf
 
 
-#: Changes in place of an expanded tensor: PyTorch writes one value, or the last of several, and
-#: refuses all others.
+#: In-place changes of an expanded tensor. PyTorch allows those that write one value, or the last of
+#: several values, and refuses all others.
 EXPANDED = {
     "row": lambda m, y: y[1].add_(2),
     "a column": lambda m, y: y.__setitem__((slice(None), 1), 5.0),
@@ -305,7 +305,7 @@ def memory_of_another(m):
 @pytest.mark.parametrize(
     "program", [data_is_shared, data_of_another_shape, data_of_a_parameter, memory_of_another]
 )
-def test_memory_is_taken_up_as_in_pytorch(program):
+def test_memory_is_shared_as_in_pytorch(program):
     assert [of.tolist() for of in program(gt)] == [of.tolist() for of in program(torch)]
 
 

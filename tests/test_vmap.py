@@ -1,4 +1,4 @@
-"""vmap as users call it, beside PyTorch's."""
+"""`gt.vmap` compared with `torch.vmap`."""
 
 import gt
 import numpy as np
@@ -7,7 +7,7 @@ from gt.nn import functional as F
 
 torch = pytest.importorskip("torch")
 
-#: PyTorch warns where it computes one after the other, and that parts of it are old.
+#: PyTorch warns of missing batching rules, and of deprecated functions.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 X = np.random.default_rng(0).normal(size=(3, 4, 5)).astype("float32")
@@ -15,7 +15,7 @@ Y = np.random.default_rng(1).normal(size=(3, 5)).astype("float32")
 
 
 def both(function, *arrays, rtol=1e-5, **options):
-    """Map a function of (library, tensors) in both libraries and compare."""
+    """Map a function of (library, tensors) in both libraries; compare the results."""
     got = gt.vmap(lambda *given: function(gt, *given), **options)(*map(gt.tensor, arrays))
     want = torch.vmap(lambda *given: function(torch, *given), **options)(*map(torch.tensor, arrays))
     for one, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (got, want)), strict=True):
@@ -66,7 +66,7 @@ def test_functions_as_in_pytorch(name, axis):
     both(FUNCTIONS[name], X, in_dims=axis, rtol=1e-3)
 
 
-def test_axes_and_what_is_the_same_for_all():
+def test_axes_and_unmapped_arguments():
     both(lambda lib, x, y: x @ y, X, Y)
     both(lambda lib, x, y: x @ y, X, Y[0], in_dims=(0, None))
     both(lambda lib, x, y: x + y, X[0], Y, in_dims=(None, 0), out_dims=-1)
@@ -94,7 +94,7 @@ def test_nested():
     both(lambda lib, x: lib.vmap(lambda row: row @ x, in_dims=1)(x), X @ X.transpose(0, 2, 1))
 
 
-def test_convolutions_with_kernels_of_their_own():
+def test_convolutions_with_mapped_kernels():
     rng = np.random.default_rng(0)
     images = rng.normal(size=(3, 2, 4, 8)).astype("float32")
     kernels = rng.normal(size=(3, 6, 2, 3)).astype("float32")
@@ -147,7 +147,7 @@ def test_mistakes_as_in_pytorch(name):
     assert str(got.value)[:30] == str(want.value)[:30]
 
 
-def test_what_was_made_outside_is_not_written():
+def test_tensors_from_outside_cannot_be_changed():
     kept = gt.zeros(2)
     with pytest.raises(RuntimeError, match="vmapped over"):
         gt.vmap(lambda x: kept.add_(x))(gt.ones(3, 2))
@@ -163,14 +163,14 @@ def test_what_was_made_outside_is_not_written():
     assert gt.vmap(filled)(gt.ones(3, 2)).tolist() == [[2, 0]] * 3
 
 
-def test_an_error_inside_ends_the_level():
+def test_an_error_inside_leaves_vmap():
     with pytest.raises(KeyError):
         gt.vmap(lambda x: {}["missing"])(gt.ones(3))
     assert not gt._gt.in_vmap()
     assert gt.rand(2).shape == (2,)
 
 
-def test_it_shows_what_it_is():
+def test_repr_of_a_mapped_tensor():
     shown = []
     gt.vmap(lambda x: shown.append(repr(x)) or x)(gt.ones(3, 2))
     assert shown == ["tensor(<mapped over by vmap>, shape=(2,), dtype=float32)"]

@@ -1,7 +1,8 @@
-"""Watchers of programs: whom they find, and that they hold up nobody."""
+"""Watchers of programs: they find programs, and never delay them."""
 
 import json
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -9,19 +10,18 @@ import sys
 import time
 
 from processes import (
-    LOOP,
-    WAIT_FOR_CHILD,
     embedded_only,
     one_engine_only,
     program,
     run_gt,
-    run_python,
+    run_program,
+    start_program,
 )
 
 pytestmark = [embedded_only, one_engine_only]
 
 
-def test_the_only_program_is_found_and_of_several_one_is_chosen(tmp_path):
+def test_a_single_program_is_found_and_one_of_several_must_be_named(tmp_path):
     runtime = {"XDG_RUNTIME_DIR": str(tmp_path)}
     with program(**runtime) as first:
         done = run_gt("top", "--once", **runtime)
@@ -38,12 +38,7 @@ def test_the_only_program_is_found_and_of_several_one_is_chosen(tmp_path):
 
 def test_a_program_that_was_killed_is_not_found(tmp_path):
     runtime = {"XDG_RUNTIME_DIR": str(tmp_path)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", LOOP.format(workers=1)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, **runtime},
-    )
+    process = start_program("watching/loop", **runtime)
     process.stdout.readline()
     process.kill()
     process.communicate()
@@ -53,8 +48,8 @@ def test_a_program_that_was_killed_is_not_found(tmp_path):
     assert not list((tmp_path / "gt").glob("*.sock"))
 
 
-def test_nobody_to_watch_is_told(tmp_path):
-    # Another runtime folder: nothing of this user's is seen.
+def test_a_missing_program_is_reported(tmp_path):
+    # In an empty runtime folder no program of this user is found.
     for command in (["trace", "-s", "0"], ["top", "--once"]):
         done = run_gt(*command, XDG_RUNTIME_DIR=str(tmp_path))
         assert done.returncode == 1 and "no dispatcher of yours runs" in done.stderr, done
@@ -76,7 +71,7 @@ def test_nobody_to_watch_is_told(tmp_path):
     assert done.returncode == 1 and "--ema-alpha" in done.stderr, done
 
 
-def test_a_watcher_that_speaks_otherwise_is_told_so():
+def test_a_watcher_with_another_protocol_receives_an_error():
     with program() as process:
         folder = os.environ.get("XDG_RUNTIME_DIR")
         folder = f"{folder}/gt" if folder else f"/tmp/gt-{os.getuid()}"
@@ -85,13 +80,13 @@ def test_a_watcher_that_speaks_otherwise_is_told_so():
             link.connect(f"{folder}/embedded-{process.pid}.sock")
             frame = b"\xff something else"
             link.sendall(struct.pack("<II", 1, len(frame)) + frame)
-            told = b""
+            answer = b""
             while part := link.recv(4096):
-                told += part
-        assert b"install the same version of gt on both sides" in told, told
+                answer += part
+        assert b"install the same version of gt on both sides" in answer, answer
 
 
-def test_a_watcher_that_does_not_read_stops_nobody():
+def test_a_watcher_that_does_not_read_delays_no_program():
     with program() as process:
         watcher = subprocess.Popen(
             [
@@ -111,7 +106,7 @@ def test_a_watcher_that_does_not_read_stops_nobody():
             stdout=subprocess.PIPE,
         )
         time.sleep(1)
-        watcher.send_signal(19)  # It stands still.
+        watcher.send_signal(signal.SIGSTOP)
         try:
             before = json.loads(run_gt("top", "--once", "--json", "--pid", str(process.pid)).stdout)
             time.sleep(0.5)
@@ -122,58 +117,11 @@ def test_a_watcher_that_does_not_read_stops_nobody():
             watcher.communicate()
 
 
-def test_a_forked_child_is_seen_for_itself(tmp_path):
-    done = run_python(
-        "import gt, os, subprocess, sys\n"
-        "def seen():\n"
-        "    command = [sys.executable, '-m', 'gt', 'top', '--once', '--pid', str(os.getpid())]\n"
-        "    return subprocess.run(command, capture_output=True, text=True).returncode\n"
-        "x = gt.randn(300, 300)\n"
-        "(x @ x).sum().item()\n"
-        "codes = [seen()]\n"
-        "child = os.fork()\n"
-        "if child == 0:\n"
-        "    (x @ x).sum().item()\n"
-        "    os._exit(seen())\n"
-        "codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
-        "codes.append(seen())\n"
-        "print(codes)\n",
-        XDG_RUNTIME_DIR=str(tmp_path),
-    )
+def test_a_forked_child_is_found_as_its_own_program(tmp_path):
+    done = run_program("forks/watched_by_itself", XDG_RUNTIME_DIR=str(tmp_path))
     assert done.stdout == "[0, 0, 0]\n", done
 
 
-def test_forks_while_somebody_watches(tmp_path):
-    done = run_python(
-        "import gt, os, signal, subprocess, sys, threading, time\n"
-        "command = [sys.executable, '-m', 'gt', 'trace', '-s', '60', '--pid', str(os.getpid())]\n"
-        "command += ['--dir', sys.argv[1]]\n"
-        "x = gt.ones(100)\n"
-        "x.sum().item()\n"
-        "watcher = subprocess.Popen(command, stdout=subprocess.DEVNULL)\n"
-        "time.sleep(1)\n"
-        "stop = False\n"
-        "def work():\n"
-        "    y = gt.ones(100)\n"
-        "    while not stop: y = y * 0.5; y.sum().item()\n"
-        f"{WAIT_FOR_CHILD}"
-        "def compute(): return (gt.ones(3) * 2).tolist() != [2, 2, 2]\n"
-        "thread = threading.Thread(target=work)\n"
-        "thread.start()\n"
-        "codes = []\n"
-        "for _ in range(20):\n"
-        "    child = os.fork()\n"
-        "    if child == 0:\n"
-        "        grandchild = os.fork()\n"
-        "        if grandchild == 0: os._exit(compute())\n"
-        "        os._exit(compute() or wait(grandchild) != 0)\n"
-        "    codes.append(wait(child))\n"
-        "    if any(codes): break\n"
-        "stop = True\n"
-        "thread.join()\n"
-        "print(codes, watcher.poll())\n"
-        "watcher.terminate(); watcher.wait()\n",
-        str(tmp_path),
-        PYTHONWARNINGS="ignore",  # newer Pythons warn of such forks
-    )
+def test_forks_while_a_watcher_is_connected(tmp_path):
+    done = run_program("forks/while_watched", tmp_path, PYTHONWARNINGS="ignore")
     assert done.stdout == f"{[0] * 20} None\n", done

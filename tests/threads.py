@@ -1,10 +1,10 @@
-"""Threads, for tests."""
+"""Run functions in other threads, for tests."""
 
 import threading
 
 
 def in_thread(act, *args):
-    """Run something in a thread of its own; give its result, or raise its error."""
+    """Run a function in a new thread; return its result, or raise its error."""
     outcome = {}
 
     def run():

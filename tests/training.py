@@ -1,4 +1,4 @@
-"""Programs that train on a server, in processes of their own, for tests that disturb them."""
+"""Start programs that train on a server, for tests that disturb them."""
 
 import itertools
 import subprocess
@@ -7,111 +7,12 @@ import threading
 import time
 from pathlib import Path
 
-from processes import cluster
+from processes import cluster, program_command
 
-#: Trains for some steps; says each hundredth, and a hash of all state in the end.
-TRAINING = """
-import hashlib, sys
-import numpy as np
-import gt
-from gt import nn, optim
-
-gt.connect(sys.argv[1])
-data = np.random.default_rng(0)
-inputs = gt.from_numpy(data.standard_normal((256, 64)).astype("float32"))
-labels = gt.from_numpy(data.integers(0, 10, 256))
-gt.manual_seed(0)
-model = nn.Sequential(nn.Linear(64, 48), nn.ReLU(), nn.Dropout(0.1), nn.Linear(48, 10))
-optimizer = optim.Adam(model.parameters(), lr=1e-3)
-for step in range(int(sys.argv[2])):
-    if step % 100 == 0:
-        print("step", step, flush=True)
-    at = slice(step * 64 % 256, step * 64 % 256 + 64)
-    loss = nn.functional.cross_entropy(model(inputs[at]), labels[at])
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    if step % 10 == 0:
-        loss.item()
-state = [value.detach() for value in model.parameters()] + [gt.randn(8), loss.detach()]
-for one in optimizer.state_dict()["state"].values():
-    state += [value for value in one.values() if isinstance(value, gt.Tensor)]
-print("hash", hashlib.sha256(b"".join(value.numpy().tobytes() for value in state)).hexdigest())
-"""
-
-#: As above, of a model whose data is cut over the workers.
-SHARDED = TRAINING.replace(
-    "gt.manual_seed(0)",
-    """
-gt.register_config("cut", gt.SignalConfig(gt.ShardConfig(axis=0)))
-with gt.signal.context("cut"):
-    inputs, labels = inputs * 1, labels * 1
-gt.manual_seed(0)""",
-)
-
-
-#: As above, of a small transformer that learns the next character of a text.
-GPT = """
-import hashlib, sys
-import numpy as np
-import gt
-from gt import nn, optim
-
-gt.connect(sys.argv[1])
-F = nn.functional
-text = np.frombuffer(b"to be, or not to be, that is the question: " * 40, dtype="uint8")
-vocabulary, data = np.unique(text, return_inverse=True)
-data = gt.from_numpy(data.astype("int64"))
-WIDTH, LENGTH, BATCH = 32, 16, 8
-gt.manual_seed(0)
-
-
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norms = nn.ModuleList([nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)])
-        self.mix = nn.Linear(WIDTH, 3 * WIDTH)
-        self.out = nn.Linear(WIDTH, WIDTH)
-        self.feed = nn.Sequential(nn.Linear(WIDTH, 64), nn.GELU(), nn.Linear(64, WIDTH))
-
-    def forward(self, x):
-        heads = [part.reshape(BATCH, LENGTH, 2, WIDTH // 2).transpose(1, 2)
-                 for part in self.mix(self.norms[0](x)).chunk(3, -1)]
-        mixed = F.scaled_dot_product_attention(*heads, is_causal=True)
-        x = x + self.out(mixed.transpose(1, 2).reshape(BATCH, LENGTH, WIDTH))
-        return x + F.dropout(self.feed(self.norms[1](x)), 0.1)
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.names = nn.Embedding(len(vocabulary), WIDTH)
-        self.places = nn.Embedding(LENGTH, WIDTH)
-        self.blocks = nn.Sequential(Block(), Block())
-        self.head = nn.Linear(WIDTH, len(vocabulary))
-
-    def forward(self, ids):
-        x = self.names(ids) + self.places(gt.arange(LENGTH))
-        return self.head(self.blocks(x))
-
-
-model = Model()
-optimizer = optim.AdamW(model.parameters(), lr=1e-3)
-for step in range(int(sys.argv[2])):
-    if step % 100 == 0:
-        print("step", step, flush=True)
-    at = [(step * 37 + 101 * row) % (len(text) - LENGTH - 1) for row in range(BATCH)]
-    ids = gt.stack([data[start : start + LENGTH] for start in at])
-    labels = gt.stack([data[start + 1 : start + LENGTH + 1] for start in at])
-    loss = F.cross_entropy(model(ids).reshape(BATCH * LENGTH, -1), labels.reshape(-1))
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    if step % 10 == 0:
-        loss.item()
-state = [value.detach() for value in model.parameters()] + [gt.randn(8), loss.detach()]
-print("hash", hashlib.sha256(b"".join(value.numpy().tobytes() for value in state)).hexdigest())
-"""
+#: Programs that train; their arguments are a server's address and the number of steps.
+TRAINING = "training/perceptron"
+SHARDED = "training/sharded"
+GPT = "training/transformer"
 
 
 def start_worker(address: str, name: str, *options: str) -> subprocess.Popen:
@@ -123,7 +24,7 @@ def start_worker(address: str, name: str, *options: str) -> subprocess.Popen:
 
 
 def start_server(address: str, state: Path, *options: str) -> subprocess.Popen:
-    """Start a server at an address, from its state if it has one."""
+    """Start a server at an address; it resumes from its state folder if that has one."""
     port = address.rpartition(":")[2]
     command = [sys.executable, "-m", "gt.server", "-p", port, "--state", str(state), *options]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -133,11 +34,11 @@ def start_server(address: str, state: Path, *options: str) -> subprocess.Popen:
 
 
 class Training:
-    """A program in a process of its own."""
+    """A running program of tests/programs, and the lines that it has printed so far."""
 
-    def __init__(self, code: str, *args: object) -> None:
+    def __init__(self, name: str, *args: object) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", code, *map(str, args)],
+            program_command(name, *args),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -158,17 +59,18 @@ class Training:
             self.times.append(time.monotonic())
 
     def longest_gap(self) -> float:
-        """Give the longest time between two lines."""
+        """Return the longest time between two lines, in seconds."""
         return max(after - before for before, after in itertools.pairwise(self.times))
 
     def wait_for(self, step: int) -> None:
+        """Wait until the program has printed the number of a step."""
         until = time.monotonic() + 60
         while f"step {step}\n" not in self.lines:
             assert time.monotonic() < until and self.process.poll() is None, self.errors
             time.sleep(0.005)
 
     def end(self, limit: float = 60) -> str:
-        """Give the last line, which comes within so many seconds."""
+        """Wait for the end of the program, `limit` seconds at most; return its last line."""
         assert self.process.wait(limit) == 0, self.errors
         self._close()
         return self.lines[-1]
@@ -185,9 +87,10 @@ class Training:
         self.process.stderr.close()
 
 
-def undisturbed(code: str, workers: int, steps: int) -> str:
+def undisturbed(name: str, workers: int, steps: int) -> str:
+    """Return the last line of a program on a cluster that no test disturbs."""
     with cluster(workers) as (address, _):
-        training = Training(code, address, steps)
+        training = Training(name, address, steps)
         result = training.end(60 + steps / 200)
         assert training.errors == []
         return result

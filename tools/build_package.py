@@ -1,7 +1,7 @@
 """Build GT into the virtual environment `.venv`: `make build` runs this.
 
-One line a stage; a stage that takes long shows how far it is. Where a stage fails, the end of what
-its program printed follows, behind one line that says what to do.
+Each stage prints one line; long stages show their progress. If a stage fails, the end of its
+program's output is printed, followed by one line of advice.
 """
 
 import argparse
@@ -18,17 +18,16 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 BIN = VENV / "bin"
 
-#: What is installed to build and to run; tests and examples have lists of their own in
-#: pyproject.toml.
+#: The packages for building and running; those for tests and examples are in pyproject.toml.
 TOOLS = ["maturin>=1.9,<2", "numpy>=1.24", "tqdm"]
 
-#: Seconds between two lines of progress where there is no terminal.
+#: Seconds between two lines of progress if the output is not a terminal.
 PACE = 15
 
 #: Cargo's progress: `Building [====>  ] 12/301: faer, gt-ir`.
 PROGRESS = re.compile(r"Building \[[=> ]*\] (\d+)/(\d+)(?:: (.*))?")
 
-#: What a program that finds no network prints, and what a proxy that does not let it through.
+#: Messages of programs that have no network, or whose proxy refuses the connection.
 NO_NETWORK = re.compile(
     r"(?i)could not resolve|dns error|name resolution|network is unreachable|connection refused"
     r"|timed? ?out|failed to connect|newconnectionerror|proxyerror|couldn't connect"
@@ -38,7 +37,7 @@ NO_NETWORK = re.compile(
 
 
 class Failed(Exception):
-    """A stage that did not succeed: what to do, and what its program printed last."""
+    """A stage has failed: advice, and the last lines of its program's output."""
 
     def __init__(self, advice: str, lines=()):
         super().__init__(advice)
@@ -46,7 +45,7 @@ class Failed(Exception):
 
 
 class Stage:
-    """One line of output: what is done, how far it is, and how long it took."""
+    """One line of output: the title of a stage, its progress, and its duration."""
 
     def __init__(self, title: str):
         self.title = title
@@ -57,7 +56,7 @@ class Stage:
             print(f"  {title} ...", end="", flush=True)
 
     def show(self, text: str) -> None:
-        """Show how far the stage is: at once on a terminal, every few seconds elsewhere."""
+        """Show the stage's progress: at once on a terminal, every `PACE` seconds elsewhere."""
         now = time.monotonic()
         line = f"  {self.title}: {text}, {now - self.began:.0f} s"
         if self.is_terminal:
@@ -75,7 +74,7 @@ class Stage:
 
 
 def take(raw: bytes, stage: Stage, lines: deque) -> None:
-    """Show a line as progress if it is that, else keep it."""
+    """Show a line of cargo's progress; add any other line to `lines`."""
     line = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", raw.decode(errors="replace")).strip()
     if found := PROGRESS.search(line):
         done, total, names = found.groups()
@@ -108,21 +107,21 @@ def follow(stage: Stage, command: list[str], environment: dict[str, str]) -> deq
 
 
 def download_advice(what: str, lines) -> str:
-    """Say why a download may have failed."""
+    """Return advice for a failed download."""
     if not NO_NETWORK.search("\n".join(lines)):
-        return f"{what} could not be downloaded: the reason stands above"
+        return f"{what} could not be downloaded: see the reason above"
     proxies = [name for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY") if os.environ.get(name)]
     if proxies:
         given = f"{proxies[0]}={os.environ[proxies[0]]}"
         return f"{what} could not be downloaded through {given}: correct the proxy, or unset it"
     return (
-        f"{what} could not be downloaded: there is no network, or it wants a proxy "
+        f"{what} could not be downloaded: there is no network, or it needs a proxy "
         "(HTTPS_PROXY=http://host:port), or a mirror in the settings of cargo and pip"
     )
 
 
 def make_environment() -> None:
-    """Make `.venv` with the tools that the build needs."""
+    """Create `.venv` with the tools that the build needs."""
     stamp = VENV / ".tools"
     wanted = "\n".join(TOOLS)
     if stamp.exists() and stamp.read_text() == wanted:
@@ -151,7 +150,7 @@ def fetch_sources() -> None:
 
 
 def compile_library(profile: str) -> None:
-    """Compile the module and install the package so that changes of Python files count at once."""
+    """Compile the module, and install the package in editable form."""
     stage = Stage("compile and install")
     environment = {
         **os.environ,
@@ -159,7 +158,7 @@ def compile_library(profile: str) -> None:
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
         "CARGO_TERM_PROGRESS_WHEN": "always",
         "CARGO_TERM_PROGRESS_WIDTH": "120",
-        # pip reports each extra that was not asked for, and maturin each step.
+        # pip would report each extra that is not installed, and maturin each step.
         "PIP_QUIET": "2",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
@@ -168,7 +167,7 @@ def compile_library(profile: str) -> None:
         follow(stage, command, environment)
     except Failed as error:
         lines = "\n".join(error.lines)
-        advice = "the compilation failed: the reason stands above"
+        advice = "the compilation failed: see the reason above"
         if "No space left on device" in lines:
             advice = "the disk is full: make room, or set CARGO_TARGET_DIR to another disk"
         elif "signal: 9" in lines:
@@ -178,7 +177,11 @@ def compile_library(profile: str) -> None:
 
 
 def lock():
-    """Return the lock of this checkout's build; a second build is refused."""
+    """Return the lock of this checkout's build.
+
+    Raises:
+        Failed: another build holds it.
+    """
     path = ROOT / ".build.lock"
     file = path.open("a+")
     try:
@@ -187,7 +190,7 @@ def lock():
         file.seek(0)
         who = file.read().strip() or "another process"
         file.close()
-        raise Failed(f"{who} builds in this checkout: wait until it is done") from None
+        raise Failed(f"{who} is building in this checkout: wait until it is done") from None
     file.truncate(0)
     file.write(f"process {os.getpid()}")
     file.flush()
@@ -195,7 +198,10 @@ def lock():
 
 
 def stamp(profile: str, began: float) -> None:
-    """Tell make which profile is installed. What was edited since the build began is newer."""
+    """Write the stamp that names the installed profile for make, dated to the start of the build.
+
+    Files that were edited during the build are newer, so make builds again.
+    """
     for other in VENV.glob(".installed-*"):
         other.unlink()
     path = VENV / f".installed-{profile}"
@@ -208,7 +214,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--profile", default="release", help="cargo's profile (default: release)")
     parser.add_argument(
-        "--tools", action="store_true", help="the environment alone, no compilation"
+        "--tools", action="store_true", help="only create the environment, compile nothing"
     )
     args = parser.parse_args()
     try:

@@ -1,7 +1,7 @@
 """Measure builds, tests and wheels in a fresh clone and write docs/building.md.
 
-Each row is one run on this machine, which should be idle: a build is too long to repeat. Wall time
-comes from a clock, processor time from what the kernel counted for the processes that ended.
+Each row is one run on this machine, which should be idle: builds take too long to repeat. Processor
+time is what the kernel counted for the child processes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 MARK = "<!-- {name}: make build-report -->"
 
-#: A file of each crate whose change is measured, and the most seconds that `make build
-#: PROFILE=edit` may take.
+#: (crate, the file of it that is changed, the goal for `make build PROFILE=edit` in seconds)
 CHANGES = [
     ("gt-dispatcher", "crates/gt-dispatcher/src/scheduler.rs", 30),
     ("gt-client", "crates/gt-client/src/tape/mod.rs", 30),
@@ -43,7 +42,7 @@ def timed(command: str, folder: Path) -> tuple[float, float]:
         for name, value in os.environ.items()
         if not name.startswith(("GT_", "CARGO_", "VIRTUAL_ENV", "MAKE"))
     }
-    # Everything is downloaded, from where the settings of cargo and pip say.
+    # Empty caches, so that everything is downloaded, with the mirrors in the settings of cargo.
     cache = folder.parent
     (cache / "cargo").mkdir(exist_ok=True)
     for settings in (Path.home() / ".cargo").glob("config*"):
@@ -59,7 +58,7 @@ def timed(command: str, folder: Path) -> tuple[float, float]:
 
 
 def machine() -> str:
-    """Return the machine in words."""
+    """Return a description of the machine."""
     model = "unknown processor"
     try:
         model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[1]
@@ -72,12 +71,12 @@ def machine() -> str:
 
 
 def minutes(seconds: float) -> str:
-    """Write a time."""
+    """Return a duration as text, in seconds or minutes."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
 
 
 def builds(clone: Path) -> list[str]:
-    """Measure `make demo` from nothing, and builds after a change."""
+    """Measure `make demo` in a fresh clone, and builds after a change; return table rows."""
     rows = ["| what | time | processor time | goal |", "| --- | --- | --- | --- |"]
 
     def add(what: str, measured: tuple[float, float], goal: str) -> None:
@@ -109,7 +108,7 @@ def builds(clone: Path) -> list[str]:
 
 
 def tests(clone: Path) -> list[str]:
-    """Measure the parts of `make test`."""
+    """Measure the parts of `make test`; return table rows."""
     rows = ["| part | time | tests |", "| --- | --- | --- |"]
     seconds, _ = timed("make test", clone)
     found = json.loads((clone / "target/test-reports/test.json").read_text())
@@ -121,7 +120,7 @@ def tests(clone: Path) -> list[str]:
 
 
 def wheels(clone: Path) -> list[str]:
-    """Measure the wheel."""
+    """Measure the build of a wheel; return table rows."""
     seconds, used = timed("make wheel", clone)
     (wheel,) = (clone / "dist").glob("*x86_64.whl")
     size = wheel.stat().st_size / 1e6
@@ -133,7 +132,7 @@ def wheels(clone: Path) -> list[str]:
 
 
 def replace(page: str, name: str, rows: list[str], form: str = MARK) -> str:
-    """Return the page with another table behind a mark."""
+    """Return the page with the table after a mark replaced."""
     mark = form.format(name=name)
     head, found, rest = page.partition(mark)
     if not found:
@@ -150,12 +149,14 @@ SECTIONS = {"builds": builds, "tests": tests, "wheels": wheels}
 
 
 def main() -> int:
-    """Measure; return the exit status."""
+    """Measure and print, or write the page; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables into this page")
-    parser.add_argument("--only", choices=SECTIONS, action="append", help="measure this alone")
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE", help="write the tables into this page"
+    )
+    parser.add_argument("--only", choices=SECTIONS, action="append", help="measure only this")
     args = parser.parse_args()
-    # Blanks in the name of the folder must not matter.
+    # The folder's name has blanks, which the build must support.
     with tempfile.TemporaryDirectory(prefix="gt report ") as folder:
         clone = Path(folder) / "gt"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)

@@ -1,8 +1,8 @@
-"""Build a wheel that fits every Linux with glibc 2.28 into `dist/`: `make wheel` runs this.
+"""Build a wheel for every Linux with glibc 2.28 into `dist/`: `make wheel` runs this.
 
-Zig's compiler and linker stand in for the system's, so that the C library's symbols are those of
-2.28 and the C++ library is inside; the same builds for another processor (`ARCH=aarch64`). Debug
-information goes into a file of its own.
+Zig's compiler and linker replace the system's, so that the module needs only symbols of glibc 2.28
+and contains the C++ library; they also cross-compile (`ARCH=aarch64`). Debug information is written
+to a separate file.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ BIN = Path(sys.executable).parent
 COMPATIBILITY = "manylinux_2_28"
 GLIBC = (2, 28)
 
-#: The most bytes of a wheel.
+#: The largest size of a wheel, in bytes.
 LARGEST = 15_000_000
 
-#: Libraries that a wheel may ask the system for: PEP 600 has them on every system of its kind.
+#: System libraries that a wheel may need: PEP 600 guarantees them.
 ALLOWED = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2", "librt.so.1"}
 ALLOWED |= {"ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 
 
 class Unfit(Exception):
-    """A wheel that would not work elsewhere: why, and what to do."""
+    """The wheel cannot be built, or would not work on other systems: the reason, and advice."""
 
 
 def run(*command: str, **options) -> str:
-    """Run a program and return what it prints.
+    """Run a program, and return its output.
 
     Raises:
-        Unfit: It fails.
+        Unfit: the program fails.
     """
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, **options)
     if done.returncode:
@@ -53,7 +53,7 @@ def tools() -> list[str]:
 
 
 def check_flags() -> None:
-    """Refuse flags that compile for this machine's processor alone."""
+    """Raise an error for compiler flags that target a specific processor."""
     for name, value in os.environ.items():
         is_flags = name.endswith(("CFLAGS", "CXXFLAGS", "RUSTFLAGS"))
         if is_flags and re.search(r"target-cpu|-march|-mcpu|-mtune", value):
@@ -61,7 +61,7 @@ def check_flags() -> None:
 
 
 def write_commit() -> None:
-    """Write the commit into the package, where `gt --version` finds it."""
+    """Write the commit into a file of the package, for `gt --version`."""
     try:
         text = run("git", "log", "-1", "--format=%h, %cs")
     except (Unfit, OSError):
@@ -70,7 +70,7 @@ def write_commit() -> None:
 
 
 def compile_wheel(target: str, profile: str) -> Path:
-    """Compile; return the path of maturin's wheel, whose module still has its debug information."""
+    """Compile, and return the path of maturin's wheel, whose module has debug information."""
     libraries = Path(run("rustc", "--print", "target-libdir", "--target", target).strip())
     if not libraries.is_dir():
         raise Unfit(f"Rust's libraries for {target} are missing: rustup target add {target}")
@@ -81,13 +81,13 @@ def compile_wheel(target: str, profile: str) -> Path:
     command += ["--compatibility", COMPATIBILITY, "--out", str(folder)]
     done = subprocess.run(command, cwd=ROOT, env=environment)
     if done.returncode:
-        raise Unfit("the compilation failed: the reason stands above")
+        raise Unfit("the compilation failed: see the reason above")
     (wheel,) = folder.glob("*.whl")
     return wheel
 
 
 def split_debug(module: Path, debug: Path, arch: str) -> None:
-    """Move a module's debug information into a file of its own, which its name leads to."""
+    """Move a module's debug information into a separate file, linked by its name."""
     objcopy = [sys.executable, "-m", "ziglang", "objcopy"]
     if shutil.which("objcopy") and arch == platform.machine():
         objcopy = ["objcopy"]
@@ -99,7 +99,11 @@ def split_debug(module: Path, debug: Path, arch: str) -> None:
 
 
 def check_module(module: Path) -> None:
-    """Check what the module asks the system for: libraries, and versions of the C library."""
+    """Check the system libraries and the version of glibc that the module needs.
+
+    Raises:
+        Unfit: systems may lack one of them.
+    """
     from elftools.elf.elffile import ELFFile
 
     with module.open("rb") as file:
@@ -107,7 +111,7 @@ def check_module(module: Path) -> None:
         tags = elf.get_section_by_name(".dynamic").iter_tags()
         needed = {tag.needed for tag in tags if tag.entry.d_tag == "DT_NEEDED"}
         if others := needed - ALLOWED:
-            raise Unfit(f"the module asks for {', '.join(sorted(others))}, which systems may lack")
+            raise Unfit(f"the module needs {', '.join(sorted(others))}, which systems may lack")
         section = elf.get_section_by_name(".gnu.version_r")
         names = [entry.name for _, entries in section.iter_versions() for entry in entries]
     versions = [
@@ -115,25 +119,21 @@ def check_module(module: Path) -> None:
     ]
     newest = max(versions, default=GLIBC)
     if newest > GLIBC:
-        raise Unfit(
-            f"the module asks for glibc {'.'.join(map(str, newest))}, expected 2.28 at most"
-        )
+        raise Unfit(f"the module needs glibc {'.'.join(map(str, newest))}, expected 2.28 at most")
 
 
 def check_processor(wheel: Path) -> str:
-    """Import the wheel on an emulated processor of x86-64-v2. Return what was found."""
+    """Import the wheel on an emulated x86-64-v2 processor; return a line about the result."""
     emulator = shutil.which("qemu-x86_64") or shutil.which("qemu-x86_64-static")
     if emulator is None and os.environ.get("CI"):
-        raise Unfit(
-            "there is no qemu-x86_64, in which the wheel is imported: apt install qemu-user"
-        )
+        raise Unfit("there is no qemu-x86_64, which the import test needs: apt install qemu-user")
     if emulator is None:
         return "SKIPPED: no qemu-x86_64 (apt install qemu-user): not imported on x86-64-v2"
     room = ROOT / "target" / "wheels" / "x86-64-v2"
     shutil.rmtree(room, ignore_errors=True)
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(room)
-    # NumPy itself asks for x86-64-v2 and finds no more here, as GT.
+    # The oldest processor that NumPy supports. GT, too, must not use more than it detects.
     program = "import gt; print((gt.ones(2, 3) @ gt.ones(3, 2)).sum().item())"
     environment = {**os.environ, "PYTHONPATH": str(room)}
     python = str(Path(sys.executable).resolve())
@@ -151,7 +151,11 @@ def check_processor(wheel: Path) -> str:
 
 
 def finish(made: Path, arch: str) -> Path:
-    """Split and check a wheel, and put it into `dist/`. Return its path."""
+    """Split off the debug information of a wheel, check it, and write it to `dist/`.
+
+    Returns:
+        Its path.
+    """
     room = made.parent / "unpacked"
     run(sys.executable, "-m", "wheel", "unpack", str(made), "--dest", str(room))
     (folder,) = room.iterdir()
@@ -163,7 +167,8 @@ def finish(made: Path, arch: str) -> Path:
     sboms = list(folder.glob("*.dist-info/sboms/*.json"))
     if len(licences) < 2 or not sboms:
         raise Unfit(
-            f"the wheel has licences {sorted(licences)} and {len(sboms)} SBOMs: more are expected"
+            f"the wheel has licences {sorted(licences)} and {len(sboms)} SBOMs, expected at least "
+            "2 licences and an SBOM"
         )
     output.mkdir(exist_ok=True)
     printed = run(sys.executable, "-m", "wheel", "pack", str(folder), "--dest-dir", str(output))

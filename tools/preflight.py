@@ -1,7 +1,6 @@
-"""Checks, in a second, that GT can be built here: what is missing costs one line and not minutes.
+"""Check, in a second, that GT can be built here: each missing prerequisite is reported in one line.
 
-Written so that any Python 3 can read it, since a Python that is too old is one of the things it
-finds.
+Any Python 3 can run this file, as a Python that is too old is one of the problems it reports.
 """
 
 import glob
@@ -14,14 +13,14 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-#: Bytes that a build from nothing writes, and those of a later one.
+#: The bytes that a first build writes, and those of a later one.
 DISK_FIRST = 3000000000
 DISK_LATER = 500000000
 
-#: The oldest C library that the wheels are made for; the source builds with the same.
+#: The oldest glibc that wheels support; building needs it as well.
 GLIBC = (2, 28)
 
-#: Compiled, not linked, to see whether the compiler knows what libsodium and libzmq are written in.
+#: Compiled, not linked, to test that the compiler can compile libsodium and libzmq.
 PROGRAM = """
 #include <immintrin.h>
 #include <memory>
@@ -31,11 +30,11 @@ std::unique_ptr<int> one() { return std::unique_ptr<int>(new int(1)); }
 
 
 class Missing(Exception):
-    """What is missing, and what to do about it: one line."""
+    """A missing prerequisite, and what to do about it: one line."""
 
 
 def run(*command):
-    """Return what a program prints, or None where there is no such program or it fails."""
+    """Return the output of a program, or None if it does not exist or fails."""
     try:
         done = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True
@@ -53,18 +52,18 @@ def version(text):
 
 
 def wanted(name, pattern):
-    """Return the version that a file of the project asks for."""
+    """Return the version that a file of the project requires."""
     with open(os.path.join(ROOT, name)) as file:
         return version(re.search(pattern, file.read()).group(1))
 
 
 def dotted(numbers):
-    """Write a version."""
+    """Return a version as text."""
     return ".".join(str(number) for number in numbers)
 
 
 def check_python():
-    """Python is new enough and can make virtual environments."""
+    """Check that Python is new enough and can create virtual environments."""
     oldest = wanted("pyproject.toml", r'requires-python = ">=([\d.]+)"')
     if sys.version_info[:2] < oldest:
         raise Missing(
@@ -72,7 +71,7 @@ def check_python():
             "PYTHON=python%s make build"
             % (dotted(sys.version_info[:2]), sys.executable, dotted(oldest), dotted(oldest))
         )
-    # Debian has both in a package of its own.
+    # Debian has both in a separate package.
     for module in ("venv", "ensurepip"):
         try:
             __import__(module)
@@ -81,7 +80,7 @@ def check_python():
 
 
 def check_rust():
-    """Cargo and rustc are there, and new enough."""
+    """Check that Cargo and rustc exist, and are new enough."""
     oldest = wanted("Cargo.toml", r'rust-version = "([\d.]+)"')
     for name in ("cargo", "rustc"):
         found = run(name, "--version")
@@ -98,7 +97,7 @@ def check_rust():
 
 
 def check_compiler():
-    """A C and a C++ compiler are there, and know what the C libraries are written in."""
+    """Check that a C and a C++ compiler exist, and can compile the C libraries."""
     for variable, names in (("CC", ["cc", "gcc", "clang"]), ("CXX", ["c++", "g++", "clang++"])):
         names = [os.environ[variable]] if os.environ.get(variable) else names
         if not any(shutil.which(name.split()[0]) for name in names if name.strip()):
@@ -121,7 +120,7 @@ def check_compiler():
 
 
 def check_system():
-    """The C library is new enough."""
+    """Check that the C library is new enough."""
     if not sys.platform.startswith("linux"):
         return
     try:
@@ -137,7 +136,7 @@ def check_system():
 
 
 def check_folder():
-    """The checkout can be written, and the disk has room."""
+    """Check that the checkout is writable, and the disk has enough free space."""
     profile = sys.argv[1] if len(sys.argv) > 1 else "release"
     target = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
     for folder in (ROOT, target):
@@ -162,7 +161,7 @@ def check_folder():
 
 
 def check_environment():
-    """No other package is called gt in the virtual environment."""
+    """Check that the virtual environment has no other package called gt."""
     for folder in glob.glob(os.path.join(ROOT, ".venv", "lib", "python*", "site-packages", "gt")):
         if glob.glob(os.path.join(os.path.dirname(folder), "gt_tensor-*.dist-info")):
             continue
@@ -175,7 +174,7 @@ CHECKS = [check_python, check_system, check_rust, check_compiler, check_folder, 
 
 
 def main():
-    """Run all checks; print what is missing, a line each. Return the exit status."""
+    """Run all checks; print a line for each missing prerequisite. Return the exit status."""
     missing = []
     for check in CHECKS:
         try:

@@ -1,7 +1,7 @@
-"""Run a group of tests, part after part: `make test` and `make test-all` run this.
+"""Run the parts of a group of tests: `make test` and `make test-all` run this.
 
-At the end it prints how long each part took and which 20 tests were slowest. In CI (where `CI` is
-set) a part that takes half as long again as `budgets.txt` allows fails the group.
+At the end it prints the duration of each part and the 20 slowest tests. In CI (if `CI` is set) the
+group fails if a part takes 1.5 times as long as `budgets.txt` allows.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from suites import ROOT, Part, environment, groups
 REPORTS = ROOT / "target" / "test-reports"
 SLOWEST = 20
 
-#: How far a part may exceed its budget in CI.
+#: The factor by which a part may exceed its budget in CI.
 TOLERANCE = 1.5
 
 
-#: What cargo prints before it runs a program of tests.
+#: The line that cargo prints before it runs a test program.
 PROGRAM = re.compile(r"\s+(?:Running (?:unittests )?(\S+) \(.*?([\w-]+)-\w+\)|Doc-tests (\S+))")
 
 
@@ -40,7 +40,11 @@ def budgets() -> dict[str, float]:
 
 
 def run_cargo(part: Part) -> tuple[int, list[tuple[float, str]]]:
-    """Run Rust tests with a line for each program. Return the exit status and their seconds."""
+    """Run Rust tests, and print a line for each program.
+
+    Returns:
+        The exit status, and the seconds of each program.
+    """
     process = subprocess.Popen(
         part.command,
         cwd=ROOT,
@@ -73,7 +77,7 @@ def run_cargo(part: Part) -> tuple[int, list[tuple[float, str]]]:
 
 
 def run_pytest(part: Part) -> tuple[int, list[tuple[float, str]]]:
-    """Run Python tests. Return the exit status and the seconds of each."""
+    """Run Python tests; return the exit status and the seconds of each test."""
     report = REPORTS / f"{part.name.replace(' ', '-')}.xml"
     report.unlink(missing_ok=True)
     command = [*part.command, f"--junitxml={report}"]
@@ -88,7 +92,7 @@ def run_pytest(part: Part) -> tuple[int, list[tuple[float, str]]]:
 
 
 def report(name: str, took: list[tuple[str, float, int]], tests: list[tuple[float, str]]) -> bool:
-    """Print what took how long. Return whether every part kept to its budget."""
+    """Print the slowest tests and the duration of parts; return whether all kept their budgets."""
     print(f"\nslowest of {len(tests):,} in {name}:")
     for seconds, test in sorted(tests, reverse=True)[:SLOWEST]:
         print(f"  {seconds:7.2f} s  {test}")
@@ -111,7 +115,7 @@ def main() -> int:
     table = groups()
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("group", choices=table)
-    parser.add_argument("--only", metavar="PART", action="append", help="run this part alone")
+    parser.add_argument("--only", metavar="PART", action="append", help="run only this part")
     args = parser.parse_args()
     parts = [part for part in table[args.group] if not args.only or part.name in args.only]
     if not parts:

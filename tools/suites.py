@@ -1,9 +1,8 @@
-"""The parts that the tests consist of, and which suites run again in another form, and why.
+"""The parts of the tests, and which suites run again in another configuration, and why.
 
-Every test runs once, in this process's own session and on the engine that is found. Some run
-again: on a server, with everything sharded over three workers, and on each engine. Each form
-repeats the suites in which something can differ there, and leaves out those in which nothing can:
-the reasons stand beside the lists.
+Every test runs once, embedded and on the default engine. Some run again: on a server, with
+everything sharded over three workers, and on each engine. Each configuration repeats the suites
+whose results it can change, for the reasons given beside the lists.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 
-#: Tests that measure time, memory or processors of the whole machine, or what happens within half
-#: a second: they run alone, after the others.
+#: Tests that measure time, memory or processors of the whole machine, or depend on timing within
+#: half a second: they run alone, after the others.
 ALONE = [
     "tests/test_isolation.py",
     "tests/test_lifecycle.py",
@@ -27,18 +26,18 @@ ALONE = [
     "tests/engines/test_collectives.py",
 ]
 
-#: What a server may change: everything that crosses a link (data of every dtype, errors, waits,
-#: sessions, signals, hot paths, recovery) and programs as users write them. Left out: suites that
-#: begin servers of their own, which run so already; those of one process (text, types, loaders,
-#: files' formats); and operations one by one, since a stream of instructions is the same in both
-#: forms and each operation's encoding is tested in gt-ir.
+#: A server can change everything that crosses a link (data of every dtype, errors, waits, sessions,
+#: signals, hot paths, recovery) and programs as users write them. Left out: suites that start
+#: servers themselves; those of code that runs in one process (text, types, loaders, file formats);
+#: and single operations, as the stream of instructions is the same in both configurations and the
+#: encoding of each operation is tested in gt-ir.
 ON_SERVER = [
     "tests/test_amp.py",
     "tests/test_arrays.py",
     "tests/test_autograd.py",
     "tests/test_autograd_function.py",
     "tests/test_bits.py",
-    "tests/test_counted.py",
+    "tests/test_data_dependent_shapes.py",
     "tests/test_default_dtype.py",
     "tests/test_error_words.py",
     "tests/test_errors.py",
@@ -58,15 +57,14 @@ ON_SERVER = [
     "tests/ops/test_random.py",
 ]
 
-#: What sharding may change: the numbers of every operation and of its gradient, with uneven
-#: shards, and what is built of them. Left out: composites and modules that consist of such
-#: operations and are compared with PyTorch once (their instructions are those of tests/ops),
-#: servers, tools, files and loaders.
+#: Sharding can change the results of every operation and of its gradient, with uneven shards, and
+#: of programs built of them. Left out: composites and modules that are compared with PyTorch once,
+#: as their operations are tested in tests/ops; servers, tools, files and loaders.
 SHARDED = [
     "tests/test_arrays.py",
     "tests/test_autograd.py",
     "tests/test_autograd_function.py",
-    "tests/test_counted.py",
+    "tests/test_data_dependent_shapes.py",
     "tests/test_errors.py",
     "tests/test_func.py",
     "tests/test_hotpaths.py",
@@ -80,13 +78,13 @@ SHARDED = [
     "tests/optim",
 ]
 
-#: What an engine may change: the numbers of each operation, and how plans of several are run. Left
-#: out: everything that is decided before an engine is asked (text, signals, sessions, sharding,
-#: the client's composites).
+#: An engine can change the results of each operation, and the execution of plans. Left out:
+#: everything that is independent of engines (text, signals, sessions, sharding, the client's
+#: composites).
 ON_ENGINES = [
     "tests/test_arrays.py",
     "tests/test_autograd.py",
-    "tests/test_counted.py",
+    "tests/test_data_dependent_shapes.py",
     "tests/test_hotpaths.py",
     "tests/test_programs_of_pytorch.py",
     "tests/test_tensor.py",
@@ -95,7 +93,7 @@ ON_ENGINES = [
     "tests/optim",
 ]
 
-#: Suites in which PyTorch takes part, and those of the device of PyTorch's.
+#: Suites that use PyTorch, and those of GT's device in PyTorch.
 WITH_TORCH = [
     "tests/coverage",
     "tests/data",
@@ -127,13 +125,13 @@ class Part:
 
 
 def pytest(*arguments: str, processes: int = 2) -> list[str]:
-    """Return the command that runs tests, divided between processes."""
+    """Return the command that runs tests in parallel processes."""
     divided = ["-n", str(processes), "--dist", "worksteal"] if processes > 1 else []
     return [PYTHON, "-m", "pytest", "-q", *divided, *arguments]
 
 
 def naming_torch() -> list[str]:
-    """Return the files of tests that name PyTorch, outside the folders that run with it anyway."""
+    """Return the test files that mention PyTorch, outside the folders in `WITH_TORCH`."""
     return sorted(
         str(path.relative_to(ROOT))
         for path in (ROOT / "tests").glob("test_*.py")
@@ -142,17 +140,17 @@ def naming_torch() -> list[str]:
 
 
 def without(paths: list[str]) -> list[str]:
-    """Return the options that leave tests out."""
+    """Return the pytest options that skip these paths."""
     return [f"--ignore={path}" for path in paths]
 
 
-#: Rust tests link with what the build compiled. gt-python has no tests; where it is named,
-#: features of libraries are those of the build, or all of them would be compiled again.
+#: Rust tests link with the crates of the build. gt-python has no tests; it is named so that the
+#: features of libraries are the same as in the build, and they are not compiled again.
 CARGO = ["cargo", "test", "--release"]
-#: The hand-over of work between threads, under a model checker in place of the system's threads.
+#: The handover of work between threads, under a model checker instead of the system's threads.
 THREADS = ["-p", "gt", "-p", "gt-python", "--features", "gt/model", "--test", "handover"]
-#: The simulation alone compiles the cores again, with overflow checks and debug assertions: it is
-#: what reaches their corners.
+#: Only the simulation compiles the cores again, with overflow checks and debug assertions, as it
+#: reaches their corner cases.
 CHECKED = ["--config", "tools/checked.toml"]
 
 
@@ -186,8 +184,8 @@ def groups() -> dict[str, list[Part]]:
 
 
 def environment(part: Part) -> dict[str, str]:
-    """Return the variables that a part runs with."""
-    # Two processes of tests on two processors: libraries that start a thread for each would have
-    # four.
+    """Return the environment variables of a part."""
+    # With two test processes on two processors, libraries that start one thread per processor would
+    # run four threads.
     threads = {"OMP_NUM_THREADS": "1"} if "-n" in part.command else {}
     return {**os.environ, **threads, **part.environment}

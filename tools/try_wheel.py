@@ -1,8 +1,8 @@
-"""Install the wheel in `dist/` into empty environments and try it: `make test-wheel` runs this.
+"""Install the wheel in `dist/` into empty environments and test it: `make test-wheel` runs this.
 
-Every Python from 3.10 on that the machine has is tried with NumPy 1.26, the first NumPy 2 and the
-newest, as far as these have a wheel for it. Programs run with no compiler in their path, no
-checkout and, where the system allows a network of its own for them, no network.
+Every Python from 3.10 on that is installed is tested with NumPy 1.26, the first NumPy 2 and the
+newest NumPy, if it has wheels of these. Programs run without a compiler in their path, without a
+checkout, and, if the system allows network namespaces, without a network.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: Releases of NumPy that are tried: 1.26, the first 2 and the newest; a Python takes those that
-#: have a wheel for it.
+#: The releases of NumPy to test with; those without a wheel for a Python are skipped.
 NUMPY = ["numpy==1.26.*", "numpy==2.0.*", "numpy"]
 
-#: Asks a server with a worker, found by its address, and says what a product is.
+#: A client that computes a product on the server whose address it is given, and prints its status.
 CLIENT = """
 import sys, gt, numpy
 gt.connect(sys.argv[1])
@@ -33,11 +32,11 @@ print(gt.status())
 
 
 class Failed(Exception):
-    """A step that did not work: what it printed."""
+    """A step has failed: its output."""
 
 
 def pythons() -> list[Path]:
-    """Return the Pythons from 3.10 on that are found, one for each release."""
+    """Return the installed Pythons from 3.10 on, one for each release."""
     found: dict[tuple[int, int], Path] = {}
     places = [Path(folder) for folder in os.environ["PATH"].split(os.pathsep)]
     places += Path.home().glob(".pyenv/versions/*/bin")
@@ -53,25 +52,25 @@ def pythons() -> list[Path]:
 
 
 def isolated() -> list[str]:
-    """Return the command that takes the network away from a program, or none."""
+    """Return a command prefix that runs a program without network, or an empty list."""
     command = ["unshare", "--net", "--map-root-user"]
     script = "ip link set lo up"
     if shutil.which("unshare") and shutil.which("ip"):
         if subprocess.run([*command, "sh", "-c", script], capture_output=True).returncode == 0:
-            # The path is the environment's own again once the programs of the system have run.
+            # Restore the environment's own path after the system's programs have run.
             return [*command, "sh", "-c", f'{script}; PATH=$OWN_PATH; exec "$@"', "-"]
     return []
 
 
 def run(*command: str | Path, room: Path, timeout: float = 120, **environment: str) -> str:
-    """Run a program in an empty folder with a path of its own. Return what it prints.
+    """Run a program in an empty folder with the environment's own path; return its output.
 
     Raises:
-        Failed: It fails, or takes too long.
+        Failed: the program fails, or takes too long.
     """
     home = room / "home"
     home.mkdir(exist_ok=True)
-    # The environment's own programs alone: no compiler, no make, no git.
+    # Only the environment's own programs: no compiler, no make, no git.
     clean = {"PATH": str(room / "venv" / "bin"), "HOME": str(home), "LANG": "C.UTF-8"}
     try:
         done = subprocess.run(
@@ -90,7 +89,7 @@ def run(*command: str | Path, room: Path, timeout: float = 120, **environment: s
 
 
 def try_cluster(room: Path, prefix: list[str], system: dict[str, str]) -> None:
-    """Start a server and a worker, compute, and look with `gt top`."""
+    """Start a server and a worker, compute, and check the output of `gt top`."""
     program = (
         "import subprocess, sys, time, json\n"
         "port = sys.argv[1]\n"
@@ -119,7 +118,7 @@ def try_cluster(room: Path, prefix: list[str], system: dict[str, str]) -> None:
 
 
 def try_wheel(python: Path, wheel: Path, numpy: str, prefix: list[str]) -> str | None:
-    """Try a wheel. Return NumPy's version, or None where NumPy has none for this Python."""
+    """Test a wheel; return NumPy's version, or None if NumPy has no wheel for this Python."""
     with tempfile.TemporaryDirectory(prefix="gt wheel ") as folder:
         room = Path(folder)
         subprocess.run([python, "-m", "venv", room / "venv"], check=True)
@@ -133,7 +132,7 @@ def try_wheel(python: Path, wheel: Path, numpy: str, prefix: list[str]) -> str |
         bin_ = room / "venv" / "bin"
         version = run(bin_ / "python", "-c", "import numpy; print(numpy.__version__)", room=room)
         run(bin_ / "gt", "--version", room=room)
-        # Paths that begin with a program of the system need its full path.
+        # The path lacks the system's folders, so its programs need their full paths.
         tools = [shutil.which(prefix[0]) or "", *prefix[1:]] if prefix else []
         path = f"{bin_}:/usr/sbin:/usr/bin:/sbin:/bin"
         system = {"PATH": path, "OWN_PATH": str(bin_)} if tools else {}
@@ -143,9 +142,9 @@ def try_wheel(python: Path, wheel: Path, numpy: str, prefix: list[str]) -> str |
 
 
 def main() -> int:
-    """Try the wheel; return the exit status."""
+    """Test the wheel; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--python", type=Path, action="append", help="try this Python alone")
+    parser.add_argument("--python", type=Path, action="append", help="test only this Python")
     args = parser.parse_args()
     wheels = sorted((ROOT / "dist").glob(f"*{platform.machine()}.whl"))
     if not wheels:
@@ -161,7 +160,7 @@ def main() -> int:
             except Failed as error:
                 print(f"{python.name}, {numpy}: FAILED\n{error}", file=sys.stderr)
                 return 1
-            found = f"numpy {version}: works" if version else f"{numpy}: no wheel for this Python"
+            found = f"numpy {version}: works" if version else f"no {numpy} wheel for this Python"
             print(f"  {python.name}, {found}", flush=True)
     return 0
 

@@ -1,4 +1,4 @@
-"""Manifests that say what cannot be: an error of one kind, and nothing is read."""
+"""Tests that invalid manifests raise a CheckpointError before values are read."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from gt.checkpoint import CheckpointError, Manager
 
 
 def rewritten(folder, change):
-    """Change a manifest, with a checksum that is right."""
+    """Change a manifest, with a valid checksum."""
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text().rpartition("\n")[0])
     manifest = change(manifest) or manifest
@@ -31,7 +31,7 @@ def without(key):
 
 
 def two_parts(first, second):
-    """Give a change to parts along the first axis: where each begins and ends."""
+    """Return a change that splits the tensor into two (start, end) parts along the first axis."""
 
     def change(manifest):
         tensor = manifest["tensors"]["x"]
@@ -129,6 +129,6 @@ def test_a_manager_takes_the_one_before(tmp_path):
     manager.wait()
     rewritten(tmp_path / "step-000000003", without("tensors"))
     rewritten(tmp_path / "step-000000002", lambda manifest: manifest.update(structure="{}"))
-    with pytest.warns(UserWarning, match="the one before is taken") as warned:
+    with pytest.warns(UserWarning, match="trying the previous checkpoint") as warned:
         assert manager.restore_or_initialize() == 1
     assert len(warned) == 2

@@ -1,4 +1,4 @@
-"""Checkpoints: complete or not there, for any number of workers, any sharding."""
+"""Tests that checkpoints are complete or absent, for any number of workers and any sharding."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from processes import cluster
 
 
 def small_run():
-    """Give a model and an optimizer that have taken a step."""
+    """Return a model and its optimizer after one step."""
     model = gt.nn.Sequential(gt.nn.Linear(3, 4), gt.nn.LayerNorm(4), gt.nn.Linear(4, 2))
     optimizer = gt.optim.AdamW(model.parameters(), lr=0.01)
     take_step(model, optimizer)
@@ -24,7 +24,7 @@ def small_run():
 
 
 def take_step(model, optimizer):
-    """Take a step on random data; give the loss."""
+    """Take a step on random data and return the loss."""
     optimizer.zero_grad()
     loss = (model(gt.randn(8, 3)) ** 2).mean()
     loss.backward()
@@ -157,7 +157,7 @@ def test_values_of_a_file_do_not_come_through_the_client(tmp_path):
         lambda: gt.load(tmp_path / "x.gt"),
         lambda: gt.load(parts),
     ]
-    # The worker may not read what the server says that workers may.
+    # Only the server has the data root, so the worker refuses to read the file.
     with cluster(1, "--data-root", str(tmp_path)) as (address, _):
         for read in reads:
             with gt.Session(address), pytest.raises(gt.WorkerError, match="load"):
@@ -186,7 +186,7 @@ def test_no_way_leads_out_of_a_data_root(tmp_path):
 
 
 def values_of(checkpoint):
-    """A file of values of a checkpoint: that of the first worker, or of the client."""
+    """Return the first file of values of a checkpoint."""
     return sorted(checkpoint.rglob("values-*.safetensors"))[0]
 
 
@@ -205,10 +205,10 @@ def test_broken_checkpoints_are_told_and_the_one_before_is_taken(tmp_path):
     values_of(tmp_path / "step-000000003").write_bytes(b"short")
     manifest = tmp_path / "step-000000002" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"step": 2', '"step": 9'))
-    with pytest.warns(UserWarning, match="the one before is taken") as warned:
+    with pytest.warns(UserWarning, match="trying the previous checkpoint") as warned:
         assert Manager(tmp_path, model=gt.nn.Linear(100, 100)).restore_or_initialize() == 1
     assert len(warned) == 3
-    with pytest.raises(CheckpointError, match="is no checkpoint"):
+    with pytest.raises(CheckpointError, match="is not a checkpoint"):
         gt.checkpoint.load(tmp_path)
 
 
@@ -274,7 +274,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path):
 
 
 def saver(folder):
-    """Save one checkpoint after the other, whose values all say which it is."""
+    """Save checkpoints endlessly; all values of a checkpoint are its step."""
     holder = Holder([gt.zeros(1000), gt.zeros(50, 300), gt.zeros(())])
     manager = Manager(folder, keep=2, holder=holder)
     step = manager.restore_or_initialize()
@@ -286,7 +286,7 @@ def saver(folder):
 
 
 class Holder:
-    """Some tensors with a state."""
+    """An object with tensors as its state."""
 
     def __init__(self, tensors):
         self.tensors = tensors

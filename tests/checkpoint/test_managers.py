@@ -1,4 +1,4 @@
-"""What a manager keeps, and what it says of folders that are not as they should be."""
+"""Tests of the checkpoints that a manager keeps, and of its warnings about unexpected folders."""
 
 import os
 import warnings
@@ -14,7 +14,7 @@ def model():
 
 
 def filled(folder, *steps):
-    """Write checkpoints of some steps, as another run."""
+    """Write checkpoints of given steps with another manager."""
     manager = Manager(folder, keep=None, model=model())
     for step in steps:
         manager.save(step)
@@ -56,7 +56,7 @@ def test_a_broken_checkpoint_does_not_displace_new_ones(tmp_path):
     filled(tmp_path, 300)
     break_it(tmp_path, 300)
     manager = Manager(tmp_path, keep=1, model=model())
-    with pytest.warns(UserWarning, match="the one before is taken"):
+    with pytest.warns(UserWarning, match="trying the previous checkpoint"):
         assert manager.restore_or_initialize() == 0
     for step in (1, 2, 3):
         manager.save(step)
@@ -70,7 +70,7 @@ def test_a_broken_step_that_is_written_again_is_whole(tmp_path):
     filled(tmp_path, 5)
     break_it(tmp_path, 5)
     manager = Manager(tmp_path, keep=1, model=model())
-    with pytest.warns(UserWarning, match="the one before is taken"):
+    with pytest.warns(UserWarning, match="trying the previous checkpoint"):
         assert manager.restore_or_initialize() == 0
     manager.save(5)
     manager.wait()
@@ -81,7 +81,7 @@ def test_steps_are_whole_numbers(tmp_path):
     manager = Manager(tmp_path, model=model())
     with pytest.raises(ValueError, match="step is -1, expected 0 or more"):
         manager.save(-1)
-    with pytest.raises(TypeError, match="step is 2.0, a float, expected a whole number"):
+    with pytest.raises(TypeError, match="step is 2.0, a float, expected an integer"):
         manager.save(2.0)
     with pytest.raises(TypeError, match="step is '3', a str"):
         gt.checkpoint.save(tmp_path / "x", {}, step="3")
@@ -97,19 +97,19 @@ def test_metadata_are_those_of_this_moment_and_json(tmp_path):
     metadata["losses"].append(gt.ones(1))
     saving.wait()
     assert gt.checkpoint.load(tmp_path / "x").metadata == {"losses": [1.5]}
-    told = r"metadata\['losses'\]\[1\] is a Tensor, expected what JSON can hold"
-    with pytest.raises(TypeError, match=told):
+    message = r"metadata\['losses'\]\[1\] is a Tensor, expected a JSON value"
+    with pytest.raises(TypeError, match=message):
         gt.checkpoint.save(tmp_path / "x", {}, metadata=metadata)
     with pytest.raises(TypeError, match="metadata is a set, expected"):
         gt.checkpoint.save(tmp_path / "x", {}, metadata={1})
     metadata["losses"] = metadata
-    with pytest.raises(TypeError, match=r"metadata\['losses'\] holds itself"):
+    with pytest.raises(TypeError, match=r"metadata\['losses'\] contains itself"):
         gt.checkpoint.save(tmp_path / "x", {}, metadata=metadata)
 
 
 def test_objects_that_are_not_given_are_told(tmp_path):
     Manager(tmp_path, model=model(), ema=model(), other=model()).save(1).wait()
-    with pytest.warns(UserWarning, match="has ema, other, too, which nothing was given for"):
+    with pytest.warns(UserWarning, match="also has ema, other, for which no object was given"):
         assert Manager(tmp_path, model=model()).restore_or_initialize() == 1
 
 

@@ -1,4 +1,4 @@
-"""A checkpoint that is saved again: the old one or the new one, never none, never a mix."""
+"""Tests that overwriting a checkpoint leaves the old one or the new one, never none or a mix."""
 
 import os
 import random
@@ -13,7 +13,7 @@ from gt.convert import convert
 
 
 def save_what_fails(folder):
-    """Save values that cannot be computed."""
+    """Save values whose computation fails."""
     saving = gt.checkpoint.save(
         folder, {"x": gt.ones(3)[gt.tensor([7], dtype=gt.int64)], "y": gt.zeros(2)}
     )
@@ -22,7 +22,7 @@ def save_what_fails(folder):
 
 
 def files(folder):
-    """Name all that is below a folder, and is no folder."""
+    """Return the paths of all files below a folder."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 

@@ -1,18 +1,18 @@
-"""Compare random results of GT with PyTorch's: by their distribution."""
+"""Compare random results of GT with PyTorch's by their distributions."""
 
 import gt
 import torch
 from compare import Different, compare
 from convert import tensor_to_torch, tensors_in
 
-# How many times to draw.
+# The number of draws.
 TIMES = 40
-# How many standard errors apart two averages may be.
+# The largest difference of two averages, in standard errors.
 ERRORS = 6
 
 
 def is_random(run_torch, tolerance) -> bool:
-    """Whether PyTorch's results differ with the seed."""
+    """Return whether PyTorch's results depend on the seed."""
     results = []
     for seed in range(3):
         torch.manual_seed(seed)
@@ -27,7 +27,10 @@ def is_random(run_torch, tolerance) -> bool:
 
 
 def compare_random(run_gt, run_torch, tolerance) -> None:
-    """Raise unless GT's results are as PyTorch's: shapes, dtypes, one seed, the distribution."""
+    """Raise `Different` unless GT's results match PyTorch's in shape, dtype and distribution.
+
+    The same seed must yield the same numbers twice.
+    """
     torch.manual_seed(0)
     want = run_torch()
     gt.manual_seed(0)
@@ -38,14 +41,14 @@ def compare_random(run_gt, run_torch, tolerance) -> None:
     again = [tensor_to_torch(one) for one in tensors_in(run_gt(), gt.Tensor)]
     for one, other in zip(first, again, strict=True):
         if not torch.equal(one.nan_to_num(), other.nan_to_num()):
-            raise Different("the same seed gives other numbers")
+            raise Different("the same seed yields other numbers")
     for place, one in enumerate(tensors_in(want)):
         if one.numel():
             _compare_distribution(run_gt, run_torch, place)
 
 
 def _compare_distribution(run_gt, run_torch, place: int) -> None:
-    """Draw several times, and compare the averages of the draws, which are independent."""
+    """Draw `TIMES` times independently, and compare the averages of the draws."""
     want = _draws(lambda: tensors_in(run_torch())[place].detach())
     got = _draws(lambda: tensor_to_torch(tensors_in(run_gt(), gt.Tensor)[place]))
     if got.isfinite().all() != want.isfinite().all():
@@ -64,10 +67,13 @@ def _compare_distribution(run_gt, run_torch, place: int) -> None:
 
 
 def _draws(run) -> torch.Tensor:
-    """Give the numbers of several runs, a row for each."""
+    """Return the numbers of several runs, a row for each."""
     return torch.stack([run().to(torch.float64).flatten() for _ in range(TIMES)])
 
 
 def _bounded(values: torch.Tensor) -> torch.Tensor:
-    """Keep far numbers from ruling averages: some distributions have no mean."""
+    """Return values mapped into (-1, 1), so that outliers do not dominate averages.
+
+    Some distributions have no mean.
+    """
     return values / (1 + values.abs())

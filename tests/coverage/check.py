@@ -17,13 +17,13 @@ from exact import as_exact
 from gradients import check_gradients
 from reasons import limit, reason, said
 
-# Time for one entry.
+# The time limit of one entry.
 SECONDS = 60
 
 
 @dataclass
 class Result:
-    """What came of an entry; no reasons if it passed."""
+    """The result of an entry; `reasons` is empty if it passed."""
 
     name: str
     kind: str
@@ -39,7 +39,7 @@ class Result:
 
 @dataclass
 class Face:
-    """One of the forms of an operation, in PyTorch and in GT: a function, a method, in place."""
+    """A form of an operation, in PyTorch and in GT: function, method or in-place method."""
 
     label: str
     torch: object
@@ -53,9 +53,9 @@ def check_entry(
     faces: bool = True,
     all_reasons: bool = False,
 ):
-    """Check an entry, and give its result. Stops at the first reason, unless all are asked for.
+    """Check an entry, and return its result. Stops at the first failure unless `all_reasons`.
 
-    For gradients of gradients, some samples of the function alone are tried.
+    For gradients of gradients, only the function is checked, with some of the samples.
     """
     op = entries.entries()[name]
     dtype = entries.dtype_of(op, kinds.dtype_of(kind))
@@ -68,7 +68,7 @@ def check_entry(
             _check(op, dtype, faces and not second, second, all_reasons, result)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a panic of GT is no Exception
+    except BaseException as error:  # A panic in GT's Rust code is not an Exception.
         result.reasons.append(reason(error))
     result.seconds = round(time.monotonic() - begin, 2)
     if result.reasons and (why := entries.not_intended(name)):
@@ -99,7 +99,7 @@ def _check(op, dtype, faces: bool, second: bool, all_reasons: bool, result: Resu
 
 
 def _other_forms(op, result: Result) -> list[Face]:
-    """Give the method and the form in place, as far as PyTorch has them."""
+    """Return the method and the in-place method that PyTorch has."""
     forms = []
     for label, variant in (("method", op.method_variant), ("in place", op.inplace_variant)):
         if variant is None:
@@ -130,7 +130,7 @@ class _Checker:
         self.several_answers = name in entries.SEVERAL_ANSWERS
 
     def check(self, sample) -> bool:
-        """Check all forms with a sample; give whether PyTorch takes it."""
+        """Check all forms with a sample; return whether PyTorch accepts it."""
         if "out" in sample.kwargs:
             return False
         function, *others = self.forms
@@ -142,7 +142,7 @@ class _Checker:
         return True
 
     def _check_form(self, form: Face, sample) -> bool:
-        """Check one form with a sample; give whether PyTorch takes it."""
+        """Check one form with a sample; return whether PyTorch accepts it."""
         main = not form.label
         given = (sample.input, sample.args, sample.kwargs)
         if not main and not _applies(form, sample):
@@ -202,7 +202,7 @@ class _Checker:
             check_gradients(*processed, convert, tolerance, not any_order, self.second)
 
     def _check_written(self, convert: ToGt, versions: list[int], given) -> None:
-        """Compare the arguments that PyTorch has written to."""
+        """Compare the arguments that PyTorch has changed."""
         for version, tensor in zip(versions, tensors_in(given), strict=True):
             if tensor._version != version:
                 with said("written argument"):
@@ -210,7 +210,7 @@ class _Checker:
 
 
 def _applies(form: Face, sample) -> bool:
-    """Whether a method can be called with a sample."""
+    """Return whether a method can be called with a sample."""
     if not isinstance(sample.input, torch.Tensor):
         return False
     return not (form.in_place and sample.broadcasts_input)
@@ -228,7 +228,7 @@ def _call(function, given):
 
 
 def _run_torch(form: Face, given):
-    """Give PyTorch's result in a tuple, or None if it raises."""
+    """Return PyTorch's result in a tuple, or None if it raises."""
     try:
         return (_call(form.torch, copy(given)),)
     except Exception:

@@ -7,8 +7,8 @@ import torch
 from convert import dtype_name, tensor_to_torch
 from torch.testing._internal.common_device_type import precisionOverride, toleranceOverride
 
-# Relative and absolute, for values. Where the database allows more, up to `LENIENT` times as much;
-# gradients may be `GRADIENTS` times as far away.
+# Relative and absolute tolerances of values. If the database allows more, up to `LENIENT` times as
+# much is allowed; the tolerances of gradients are `GRADIENTS` times as large.
 TOLERANCE = {
     torch.float16: (2e-3, 2e-3),
     torch.bfloat16: (2e-2, 2e-2),
@@ -22,11 +22,11 @@ LENIENT = 10
 
 
 class Different(Exception):
-    """A result is not PyTorch's."""
+    """A result differs from PyTorch's."""
 
 
 class Tolerance:
-    """How far an entry's results may be from PyTorch's: the usual, or what the database allows."""
+    """The tolerances of an entry: the default ones, or what the database allows."""
 
     def __init__(self, op=None, scale: float = 1.0):
         self.scale = scale
@@ -49,19 +49,19 @@ class Tolerance:
         self.own[dtype] = (max(known[0], given[0]), max(known[1], given[1]))
 
     def of(self, dtype: torch.dtype) -> tuple[float, float]:
-        """Give the relative and the absolute one for a dtype."""
+        """Return the relative and the absolute tolerance of a dtype."""
         rtol, atol = self.own.get(dtype, TOLERANCE.get(dtype, (0, 0)))
         return rtol * self.scale, atol * self.scale
 
     def for_gradients(self) -> "Tolerance":
-        """Give the one for the entry's gradients."""
+        """Return the tolerances of the entry's gradients."""
         made = Tolerance(scale=GRADIENTS)
         made.own = self.own
         return made
 
 
 def _decorators(op):
-    """Give the decorators of an entry's tests that apply on a CPU."""
+    """Yield the decorators of an entry's tests that apply on a CPU."""
     for decorator in op.decorators:
         device = getattr(decorator, "device_type", None)
         if device in (None, "cpu"):
@@ -69,19 +69,19 @@ def _decorators(op):
 
 
 def compare(got, want, tolerance: Tolerance, values: bool = True) -> None:
-    """Raise unless GT's result is PyTorch's: dtypes, shapes and values of all tensors in it."""
+    """Raise `Different` unless GT's result matches PyTorch's: dtypes, shapes and values."""
     if isinstance(want, torch.Tensor):
         _compare_tensors(got, want, tolerance, values)
     elif isinstance(want, (list, tuple)):
         if not isinstance(got, (list, tuple)) or len(got) != len(want):
-            raise Different(f"gives {_kind(got)}, PyTorch {_kind(want)}")
+            raise Different(f"returns {_kind(got)}, PyTorch {_kind(want)}")
         for one, other in zip(got, want, strict=True):
             compare(one, other, tolerance, values)
     elif isinstance(want, torch.dtype):
         if str(got).removeprefix("gt.") != dtype_name(want):
-            raise Different(f"gives dtype {got}, PyTorch {want}")
+            raise Different(f"returns dtype {got}, PyTorch {want}")
     elif values and not _same(got, want, tolerance):
-        raise Different(f"gives {got!r}, PyTorch {want!r}")
+        raise Different(f"returns {got!r}, PyTorch {want!r}")
 
 
 def _kind(value) -> str:
@@ -92,18 +92,18 @@ def _kind(value) -> str:
 
 def _compare_tensors(got, want: torch.Tensor, tolerance: Tolerance, values: bool) -> None:
     if not isinstance(got, gt.Tensor):
-        raise Different(f"gives {_kind(got)}, PyTorch a tensor")
+        raise Different(f"returns {_kind(got)}, PyTorch a tensor")
     name = dtype_name(want.dtype)
     if dtype_name(got.dtype) != name:
-        raise Different(f"dtype {dtype_name(got.dtype)}, PyTorch gives {name}")
+        raise Different(f"dtype {dtype_name(got.dtype)}, PyTorch returns {name}")
     if tuple(got.shape) != tuple(want.shape):
-        raise Different(f"shape {tuple(got.shape)}, PyTorch gives {tuple(want.shape)}")
+        raise Different(f"shape {tuple(got.shape)}, PyTorch returns {tuple(want.shape)}")
     if values:
         close(tensor_to_torch(got), want.detach(), tolerance)
 
 
 def close(got: torch.Tensor, want: torch.Tensor, tolerance: Tolerance) -> None:
-    """Raise unless two tensors of PyTorch have about the same values."""
+    """Raise `Different` unless two PyTorch tensors are equal within the tolerance."""
     rtol, atol = tolerance.of(want.dtype)
     try:
         torch.testing.assert_close(got, want, rtol=rtol, atol=atol, equal_nan=True)
@@ -114,7 +114,7 @@ def close(got: torch.Tensor, want: torch.Tensor, tolerance: Tolerance) -> None:
 
 
 def _how_far(got: torch.Tensor, want: torch.Tensor, rtol: float, atol: float) -> str:
-    """Say how many values differ, the worst of them, and what was allowed."""
+    """Return a text with the number of different values, the worst one, and the tolerance."""
     wide = torch.complex128 if want.is_complex() else torch.float64
     one, other = got.to(wide).flatten(), want.to(wide).flatten()
     wrong = ~torch.isclose(one, other, rtol=rtol, atol=atol, equal_nan=True)
@@ -130,7 +130,7 @@ def _number(tensor: torch.Tensor, place: int) -> str:
 
 
 def _same(got, want, tolerance: Tolerance) -> bool:
-    """Whether two things that are no tensors are the same; floats about so."""
+    """Return whether two values that are not tensors are equal, floats within the tolerance."""
     if isinstance(want, (float, complex)) and isinstance(got, (int, float, complex)):
         if want != want:
             return got != got

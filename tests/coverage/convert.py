@@ -1,23 +1,23 @@
-"""PyTorch's arguments as GT's, and GT's results as PyTorch's."""
+"""Conversion of PyTorch's arguments to GT's, and of GT's results to PyTorch's."""
 
 import gt
 import torch
 from counterpart import TORCH, Missing, in_gt
 
-# What GT has no need of, and what it leaves out where it has it not.
+# Layouts and formats that are dropped, as they are GT's only ones; the mark of a dropped argument.
 _PLAIN = {torch.strided, torch.contiguous_format, torch.preserve_format}
 _DROPPED = object()
-# What NumPy lacks, and what holds the same values.
+# Dtypes that NumPy lacks, and dtypes that can hold their values.
 _FOR_NUMPY = {torch.bfloat16: torch.float32, torch.complex32: torch.complex64}
 
 
 def dtype_name(dtype) -> str:
-    """Give the name of a dtype, as both have it."""
+    """Return the name of a dtype, which is the same in GT and PyTorch."""
     return str(dtype).rpartition(".")[2]
 
 
 def walk(value, leaf):
-    """Make lists, tuples, dicts and slices again, with a function applied to what is in them."""
+    """Return a copy of nested lists, tuples, dicts and slices, with `leaf` applied to the rest."""
     if isinstance(value, torch.Size):
         return tuple(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -33,7 +33,7 @@ def walk(value, leaf):
 
 
 def tensors_in(value, kind=torch.Tensor) -> list:
-    """Give all tensors in a nest of lists, tuples, dicts and slices, in order."""
+    """Return all tensors in nested lists, tuples, dicts and slices, in order."""
     found = []
     _walk_over(value, lambda item: found.append(item) if isinstance(item, kind) else None)
     return found
@@ -52,7 +52,10 @@ def _walk_over(value, visit) -> None:
 
 
 def copy(value, grad: bool = True):
-    """Copy all tensors of PyTorch in a nest; without `grad`, none of them requires gradients."""
+    """Return nested containers with all PyTorch tensors copied.
+
+    Without `grad`, none of the copies requires gradients.
+    """
     return walk(value, lambda item: _copy(item, grad) if isinstance(item, torch.Tensor) else item)
 
 
@@ -62,18 +65,18 @@ def _copy(tensor: torch.Tensor, grad: bool) -> torch.Tensor:
 
 
 class ToGt:
-    """Gives GT's counterparts of arguments, the same one each time for the same tensor."""
+    """Converts arguments to GT's; the same tensor is always converted to the same one."""
 
     def __init__(self, grad: bool = True):
         self.grad = grad
         self.pairs: dict[int, tuple[torch.Tensor, gt.Tensor]] = {}
 
     def __call__(self, value):
-        """Give GT's counterpart of an argument, or of a nest of them."""
+        """Return GT's counterpart of an argument or of nested arguments."""
         return walk(value, self._leaf)
 
     def needing_grad(self) -> list[tuple[torch.Tensor, gt.Tensor]]:
-        """Give the tensors that require gradients, with their counterparts."""
+        """Return the tensors that require gradients, with their counterparts."""
         return [pair for pair in self.pairs.values() if pair[0].requires_grad]
 
     def _leaf(self, value):
@@ -91,7 +94,7 @@ class ToGt:
 
 
 def gt_dtype(dtype: torch.dtype):
-    """Give GT's dtype of the same name."""
+    """Return GT's dtype of the same name."""
     name = dtype_name(dtype)
     try:
         return getattr(gt, name)
@@ -100,7 +103,7 @@ def gt_dtype(dtype: torch.dtype):
 
 
 def _format(value):
-    """Give a memory format or layout as GT has it; those that change no value may be dropped."""
+    """Return GT's memory format or layout, or `_DROPPED` for one that does not affect values."""
     name = str(value).removeprefix("torch.")
     if hasattr(TORCH, name):
         return getattr(TORCH, name)
@@ -110,7 +113,7 @@ def _format(value):
 
 
 def tensor_to_gt(tensor: torch.Tensor, grad: bool = True) -> gt.Tensor:
-    """Give a tensor of GT with the same values and dtype."""
+    """Return a GT tensor with the same values and dtype."""
     dtype = gt_dtype(tensor.dtype)
     if tensor.layout != torch.strided:
         raise Missing(f"layout missing: {tensor.layout}")
@@ -121,11 +124,11 @@ def tensor_to_gt(tensor: torch.Tensor, grad: bool = True) -> gt.Tensor:
 
 
 def tensor_to_torch(tensor: gt.Tensor) -> torch.Tensor:
-    """Give a tensor of PyTorch with the same values and dtype."""
+    """Return a PyTorch tensor with the same values and dtype."""
     name = dtype_name(tensor.dtype)
     tensor = tensor.detach()
     if name == "bfloat16":
         return torch.tensor(tensor.float().numpy()).bfloat16()
-    if name == "complex32":  # NumPy has no such numbers
+    if name == "complex32":  # NumPy lacks it.
         return torch.tensor(tensor.to(gt_dtype(torch.complex64)).numpy()).chalf()
     return torch.tensor(tensor.numpy(), dtype=getattr(torch, name))

@@ -1,8 +1,8 @@
 """GT's counterparts of PyTorch's functions, found by name.
 
 A function of PyTorch is looked up by its path: `torch.linalg.det` is `gt.linalg.det`, a method of
-`torch.Tensor` is one of `gt.Tensor`. Functions of the operator database itself, which call
-PyTorch, are made again with `gt` where they say `torch`.
+`torch.Tensor` is one of `gt.Tensor`. Functions of the operator database itself, which call PyTorch,
+are rebuilt with `gt` in place of `torch`.
 """
 
 import builtins
@@ -24,7 +24,7 @@ class Missing(Exception):
 
 
 class _Overload:
-    """A function of GT that gives itself for each of its overloads: `gt.slice.Tensor`."""
+    """A function of GT that is also each of its overloads: `gt.slice.Tensor`."""
 
     def __init__(self, function):
         self._function = function
@@ -56,7 +56,7 @@ TORCH = _Torch()
 
 
 def find(path: str):
-    """Give what GT has at a path of PyTorch's, `nn.functional.relu`."""
+    """Return GT's object at a path of PyTorch's, such as `nn.functional.relu`."""
     found = TORCH
     for name in path.split("."):
         try:
@@ -67,7 +67,7 @@ def find(path: str):
 
 
 def _look_up(path: str):
-    """Give what is at a path of `torch`, or None."""
+    """Return PyTorch's object at a path, or None."""
     try:
         return functools.reduce(getattr, path.removeprefix("torch.").split("."), torch)
     except AttributeError:
@@ -76,7 +76,7 @@ def _look_up(path: str):
 
 @functools.cache
 def _paths() -> dict[int, str]:
-    """Give the path of each function and class of PyTorch, by its id."""
+    """Return the path of each function and class of PyTorch, by its id."""
     paths = {}
     for namespace in NAMESPACES:
         holder = _look_up(namespace) if namespace else torch
@@ -88,11 +88,11 @@ def _paths() -> dict[int, str]:
 
 
 def _plain_call(op, *args, **kwargs):
-    """Call without PyTorch's seed: the seed is set outside."""
+    """Call an operation without setting a seed, which the caller has done."""
     return op(*args, **kwargs)
 
 
-# Helpers of the database, the same for GT and PyTorch.
+# Replacements of helpers of the database, the same for GT and PyTorch.
 _HELPERS = {
     id(wrapper_set_seed): _plain_call,
     id(common_utils.freeze_rng_state): contextlib.nullcontext,
@@ -101,13 +101,13 @@ _HELPERS = {
 
 
 def _names(code) -> set[str]:
-    """Give the global names that a function and those inside it may use."""
+    """Return the global names that a function and its nested functions may use."""
     inner = (_names(const) for const in code.co_consts if isinstance(const, types.CodeType))
     return set(code.co_names).union(*inner)
 
 
 def _remake(function, translate, made: dict):
-    """Make a function of Python again, with all that it refers to translated."""
+    """Return a copy of a Python function in which everything it refers to is translated."""
     if id(function) in made:
         return made[id(function)]
     names = _names(function.__code__)
@@ -132,7 +132,7 @@ def _is_of_database(value) -> bool:
 
 
 def in_torch(value, made: dict | None = None):
-    """Give a function of the database without a seed of its own."""
+    """Return a function of the database that does not set a seed."""
     made = {} if made is None else made
     if id(value) in _HELPERS:
         return _HELPERS[id(value)]
@@ -142,9 +142,9 @@ def in_torch(value, made: dict | None = None):
 
 
 def in_gt(value, made: dict | None = None):
-    """Give GT's counterpart of a function, class or module of PyTorch; other things as they are.
+    """Return GT's counterpart of a PyTorch function, class or module; other values as they are.
 
-    What GT lacks is given, too, as a function that says so when it is called.
+    If GT lacks it, the result is a function that raises `Missing` when it is called.
     """
     made = {} if made is None else made
     if id(value) in _HELPERS:
@@ -162,7 +162,7 @@ def in_gt(value, made: dict | None = None):
 
 
 def path_of(value) -> str | None:
-    """Give the path of a function, class or module of PyTorch, or None."""
+    """Return the path of a function, class or module of PyTorch, or None."""
     if value is torch:
         return ""
     if isinstance(value, types.ModuleType) and value.__name__.startswith("torch."):
@@ -177,7 +177,7 @@ def _has_schema(value) -> bool:
 
 
 def _find_later(path: str):
-    """Give what GT has at a path, or a function that says that it is missing."""
+    """Return GT's object at a path, or a function that raises `Missing`."""
     if not path:
         return TORCH
     try:
@@ -191,14 +191,14 @@ def _raise(message: str, *args, **kwargs):
 
 
 def function_of(op):
-    """Give GT's counterpart of an entry's function."""
+    """Return GT's counterpart of an entry's function."""
     if _look_up(op.name) is op.op:
         return find(op.name.removeprefix("torch."))
     return _found(op.op)
 
 
 def face_of(variant):
-    """Give GT's counterpart of an entry's method, or of its form that writes in place."""
+    """Return GT's counterpart of an entry's method or in-place method."""
     try:
         return _found(variant)
     except Missing as error:
@@ -207,6 +207,6 @@ def face_of(variant):
 
 
 def _found(value):
-    """Give GT's counterpart, now; raise where it is missing."""
+    """Return GT's counterpart; raise `Missing` at once if GT lacks it."""
     path = None if _is_of_database(value) else path_of(value)
     return in_gt(value) if path is None else find(path)

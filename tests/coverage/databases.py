@@ -1,4 +1,4 @@
-"""PyTorch's databases of modules and optimizers: what passes, as sections of docs/coverage.md."""
+"""The results of PyTorch's databases of modules and optimizers, as sections of docs/coverage.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from report import cell  # noqa: E402
 
 
 class Row(NamedTuple):
-    """What passes of an entry."""
+    """The result of an entry: its samples, those that pass, and the first failure."""
 
     name: str
     samples: int
@@ -27,14 +27,14 @@ class Row(NamedTuple):
 
 
 _MODULES = """Each sample of the database is a module's arguments and an input. Modules of both
-libraries get the same state; their text, outputs, gradients and the states afterwards have to be
-alike, while training and in evaluation."""
+libraries get the same state; their text, outputs, gradients and the states afterwards have to
+match, in training and in evaluation mode."""
 
 _OPTIMIZERS = """Each sample of the database is an optimizer's options. Both libraries make
-{steps} steps from the same parameters with the same gradients; the parameters have to be alike
+{steps} steps from the same parameters with the same gradients; the parameters have to match
 afterwards."""
 
-#: Where the sections are put into a page that has none.
+#: The heading before which the sections are inserted into a page that has none.
 _BEFORE = "## What passing means\n"
 
 
@@ -56,13 +56,13 @@ def optimizers() -> Iterator[Row]:
 
 
 def names(kind: str) -> list[str]:
-    """Give the names of all entries of a database, without checking them."""
+    """Return the names of all entries of a database, without checking them."""
     if kind == "modules":
         return [database.name_of(info) for info in database.module_db]
     return list(dict.fromkeys(cls.__name__ for _, cls, _ in optimizer_database.entries()))
 
 
-#: How entries are checked, and what is said about it, by the name of their database.
+#: The function that checks the entries of each database, and the text about it.
 CHECKS: dict[str, Callable[[], Iterator[Row]]] = {"modules": modules, "optimizers": optimizers}
 _TEXTS = {
     "modules": _MODULES,
@@ -71,7 +71,7 @@ _TEXTS = {
 
 
 def section(kind: str, rows: list[Row]) -> str:
-    """Give a section of the page."""
+    """Return a section of the page."""
     samples, passed = (sum(row[at] for row in rows) for at in (1, 2))
     whole = sum(row.passed == row.samples for row in rows)
     share = f"{100 * passed / max(samples, 1):.1f} %"
@@ -85,20 +85,20 @@ def section(kind: str, rows: list[Row]) -> str:
 
 
 def section_of(page: str, kind: str) -> str:
-    """Give the section that a page has, or an empty text."""
+    """Return the section of a database in a page, or an empty text."""
     found = _pattern(kind).search(page)
     return found[0] if found else ""
 
 
 def with_section(page: str, kind: str, text: str) -> str:
-    """Give a page with another section in place of the one that it has."""
+    """Return a page with its section replaced by a new one, or the new one inserted."""
     if _pattern(kind).search(page):
         return _pattern(kind).sub(lambda _: text, page)
     return page.replace(_BEFORE, text + _BEFORE, 1)
 
 
 def rows_of(page: str, kind: str) -> list[tuple[str, int, int]]:
-    """Give the entries that a page lists, with their samples and how many pass."""
+    """Return the entries that a page lists: name, number of samples, number that pass."""
     found = re.findall(r"^\| (\w+) \| (\d+) \| (\d+) \|", section_of(page, kind), re.MULTILINE)
     return [(name, int(samples), int(passed)) for name, samples, passed in found]
 

@@ -1,7 +1,8 @@
 """Compare GT's rounding errors with PyTorch's, where both round differently.
 
-Sums of large terms that cancel have relative errors far above the dtype's: two orders of adding
-give two results, neither of them better. What PyTorch gives in float64 says how far each is off.
+Sums of large terms that cancel have relative errors far above the dtype's precision: two orders of
+summation lead to two results, neither of them better. PyTorch's result in float64 shows the error
+of each.
 """
 
 import gt
@@ -10,19 +11,19 @@ from convert import tensor_to_torch, tensors_in, walk
 
 WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
 
-# GT's largest error may be so many times PyTorch's largest, if it is at most so large a part of the
-# largest value: beyond that, PyTorch's own result says nothing.
+# GT's largest error may be `FACTOR` times PyTorch's largest error, but at most `ROUNDING` times the
+# largest value: beyond that, PyTorch's own result is meaningless.
 FACTOR = 4
 ROUNDING = 32 * torch.finfo(torch.float32).eps
 
 
 def as_exact(got, want, function, given) -> bool:
-    """Whether GT's results are as near to those in float64 as PyTorch's are.
+    """Return whether GT's results are about as close to those in float64 as PyTorch's are.
 
     Args:
-        got: GT's results, of the shapes and dtypes of `want`.
+        got: GT's results, with the shapes and dtypes of `want`.
         want: PyTorch's results.
-        function: PyTorch's operation, called with `given`.
+        function: PyTorch's operation.
         given: its arguments, as a tuple of input, arguments and keywords.
     """
     input, args, kwargs = walk(given, _widened)
@@ -44,7 +45,7 @@ def _widened(value):
 
 
 def _near(got: torch.Tensor, want: torch.Tensor, exact: torch.Tensor) -> bool:
-    """Whether the largest error of one result is about that of another."""
+    """Return whether GT's largest error is within the limits given PyTorch's largest error."""
     if got.dtype != want.dtype or not (got.shape == want.shape == exact.shape):
         return False
     if exact.dtype != WIDER.get(want.dtype) or not want.numel():

@@ -1,4 +1,4 @@
-"""Compare the gradients that GT gives with PyTorch's."""
+"""Compare GT's gradients with PyTorch's."""
 
 from dataclasses import dataclass
 
@@ -12,10 +12,10 @@ from reasons import said
 def check_gradients(
     got, want, convert: ToGt, tolerance: Tolerance, values: bool = True, second: bool = False
 ) -> None:
-    """Compare the gradients of all inputs, for drawn gradients of the results.
+    """Compare the gradients of all inputs, for random gradients of the results.
 
-    Without `values`, only that there are some, of the same shapes and dtypes. With `second`, also
-    the gradients of these gradients, by the inputs and by the gradients drawn.
+    Without `values`, only their presence, shapes and dtypes are compared. With `second`, also the
+    gradients of these gradients, with respect to the inputs and to the random gradients.
     """
     with said("gradients"):
         pairs = convert.needing_grad()
@@ -28,7 +28,7 @@ def check_gradients(
 
 @dataclass
 class _Backward:
-    """Gradients in GT and PyTorch, and the gradients of results they were made from."""
+    """Gradients in GT and PyTorch, and the random gradients of results they were computed from."""
 
     got: list[gt.Tensor]
     want: list[torch.Tensor]
@@ -46,7 +46,7 @@ def _compare_backward(
 ) -> _Backward | None:
     """Draw gradients of results, and compare those of the inputs; None if PyTorch has none.
 
-    Where they may be `constant`, GT's results need not require gradients if PyTorch's are zeros.
+    With `constant`, GT's results need not require gradients if PyTorch's gradients are zeros.
     """
     got, want = tensors_in(got, gt.Tensor), tensors_in(want)
     results = [pair for pair in zip(got, want, strict=True) if pair[1].requires_grad]
@@ -54,7 +54,7 @@ def _compare_backward(
     expected = _torch_gradients([one for _, one in results], inputs, drawn, create_graph)
     if expected is None:
         return None
-    # PyTorch says of all results of a function that they require gradients, if one does.
+    # In PyTorch all results of a function require gradients if one does.
     depending = [
         (one, (at, tensor_to_gt(at)))
         for (one, _), at in zip(results, drawn, strict=True)
@@ -82,7 +82,7 @@ def _compare_backward(
 
 
 def _torch_gradients(results, inputs, drawn, create_graph: bool):
-    """Give PyTorch's gradients, or None if it has none."""
+    """Return PyTorch's gradients, or None if it has none."""
     if not results:
         return None
     try:
@@ -100,7 +100,7 @@ def _torch_gradients(results, inputs, drawn, create_graph: bool):
 def _compare_gradients(
     grad, wanted, given: torch.Tensor, tolerance: Tolerance, values: bool
 ) -> None:
-    """Compare one gradient; none at all is the same as zeros."""
+    """Compare one gradient; None is equal to zeros."""
     if grad is None and (wanted is None or not values):
         return
     if grad is None or wanted is None:
@@ -113,6 +113,6 @@ def _compare_gradients(
 
 
 def _draw(result: torch.Tensor) -> torch.Tensor:
-    """Draw the gradient of a result."""
+    """Return a random gradient of a result."""
     generator = torch.Generator().manual_seed(result.numel())
     return torch.randn(result.shape, dtype=result.dtype, generator=generator)

@@ -11,26 +11,26 @@ DTYPES = ("float32", "float64", "bfloat16", "float16", "int64", "bool", "complex
 SECOND = "second"
 KINDS = (*DTYPES, SECOND)
 
-# So many samples of an entry are tried for gradients of gradients, spread over all of them.
+# The number of an entry's samples that are checked for gradients of gradients, evenly spread.
 SECOND_SAMPLES = 5
 
-# Of the kinds beyond the first, the tests check one entry in so many, which the seed chooses.
+# Of the kinds other than the first, the tests check one entry in `PARTS`, selected by the seed.
 PARTS = 3
 SEED = int(os.environ.get("GT_COVERAGE_SEED", "0"))
 
 
 def dtype_of(kind: str) -> torch.dtype:
-    """Give the dtype that a kind of check asks for."""
+    """Return the dtype of a kind of check."""
     return torch.float64 if kind == SECOND else getattr(torch, kind)
 
 
 def title(kind: str) -> str:
-    """Give what a table says of a kind."""
+    """Return the title of a kind in tables."""
     return "gradients of gradients" if kind == SECOND else kind
 
 
 def names(kind: str) -> list[str]:
-    """Give the entries that a kind is for; of the first kind, those without its dtype, too."""
+    """Return the entries of a kind; for the first kind also those that do not accept its dtype."""
     return [name for name, op in entries.entries().items() if _takes(op, kind)]
 
 
@@ -43,5 +43,5 @@ def _takes(op, kind: str) -> bool:
 
 
 def in_part(kind: str, name: str) -> bool:
-    """Whether an entry is in the part that the seed chooses."""
+    """Return whether an entry is in the part that the seed selects."""
     return zlib.crc32(f"{SEED} {kind} {name}".encode()) % PARTS == 0

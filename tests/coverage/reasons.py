@@ -1,4 +1,4 @@
-"""Say in one line why an entry fails, and stop an entry that takes too long."""
+"""The reason of a failure in one line, and the time limit of an entry."""
 
 import contextlib
 import re
@@ -15,12 +15,12 @@ _ABSENT = (
 
 
 class Slow(BaseException):
-    """An entry takes too long. Nothing that an entry calls catches it."""
+    """An entry exceeds its time limit. Not an Exception, so that no code of an entry catches it."""
 
 
 @contextlib.contextmanager
 def said(what: str):
-    """Say in an error where it is."""
+    """Prefix the reason of an error in the block with `what`."""
     try:
         yield
     except Exception as error:
@@ -29,7 +29,7 @@ def said(what: str):
 
 @contextlib.contextmanager
 def limit(seconds: int):
-    """Raise inside the block when the time is over."""
+    """Raise `Slow` inside the block after a number of seconds."""
 
     def over(number, frame):
         raise Slow(f"takes more than {seconds} s")
@@ -44,7 +44,7 @@ def limit(seconds: int):
 
 
 def reason(error: BaseException) -> str:
-    """Give an error in one line."""
+    """Return an error in one line."""
     text = str(error).strip()
     line = text.splitlines()[0] if text else ""
     if isinstance(error, AttributeError):

@@ -1,4 +1,4 @@
-"""The tables and the page that say which entries pass."""
+"""The tables and the page that list which entries pass."""
 
 import re
 import textwrap
@@ -7,7 +7,7 @@ import kinds
 from compare import TOLERANCE
 from entries import GROUPS, LEFT_OUT, WITHOUT_FLOAT32
 
-# The operation itself is missing, or one of its methods is.
+# The reasons that an operation itself, or one of its methods, is missing.
 _MISSING = re.compile(r"(sample \d+: )?gt\.\S+ is missing$")
 _FORM = re.compile(r"(?:sample \d+: )?method missing: Tensor\.(\w+)$")
 
@@ -23,56 +23,57 @@ the same samples. **{passed} of {total} entries pass.**
 
 {table}
 
-The last line is beyond the count: entries that do not take float32, checked with integers, bools or
-complex numbers.
+The last row is not part of the count: entries that do not accept float32, checked with integers,
+bools or complex numbers.
 {left_out}
 
 ## With other dtypes
 
-Of the entries that pass with float32, those that PyTorch has with another dtype are checked with
-that one, and with float64 the gradients of gradients, where PyTorch has them:
+The entries that pass with float32 are checked with the other dtypes that PyTorch supports, and with
+float64 for gradients of gradients, where PyTorch has them:
 
 {kinds}
 
 ## What passing means
 
-An entry passes if every sample that PyTorch runs with a dtype on a CPU gives the same in GT:
+An entry passes if GT agrees with PyTorch on every sample that PyTorch runs with a dtype on a CPU:
 
-- values, dtypes and shapes of all results, within a tolerance, or up to ten times that where the
-  database allows more; float32 results of large terms that cancel may be further away where they
-  are as near to PyTorch's own float64 result as its float32 result is, up to a factor of four;
-- gradients of all arguments that have them, for drawn gradients of the results, within ten times
-  that;
-- arguments that the operation writes to, such as running averages.
+- in values, dtypes and shapes of all results, within a tolerance, or up to ten times that where the
+  database allows more; float32 results of large terms that cancel may differ more if they are about
+  as close to PyTorch's own float64 result as its float32 result is, up to a factor of four;
+- in gradients of all arguments that have them, for random gradients of the results, within ten
+  times that;
+- in arguments that the operation writes to, such as running averages.
 
 {tolerances}
 
-The method and the form in place, `x.exp()` and `x.exp_()`, have to exist where PyTorch has them,
-and to give the same. Random results are compared by shape, dtype and distribution, and one seed has
-to give the same numbers twice; of `empty` and the like, shape and dtype. Where several results are
-right, as the signs of eigenvectors, what the database makes of them is compared; where equal
-values have no order, as in `sort`, the values that the indices lead to.
+The method and the in-place method, `x.exp()` and `x.exp_()`, have to exist where PyTorch has them,
+and to return the same. Random results are compared by shape, dtype and distribution, and the same
+seed has to yield the same numbers twice; results of `empty` and similar functions by shape and
+dtype. Where several results are right, such as the signs of eigenvectors, the ambiguity is removed
+as the database does; where the order of equal values is unspecified, as in `sort`, the values at
+the indices are compared.
 
-Gradients of gradients are compared for up to {samples} samples of each entry: by all arguments, and
-by the gradients that were drawn.
+Gradients of gradients are compared for up to {samples} samples of each entry: with respect to all
+arguments, and to the random gradients of the results.
 
-## Again
+## How to run it
 
 ```
 {command}
 ```
 
 This checks everything, with PyTorch and SciPy installed, and writes this page; with
-`--tables modules optimizers` it checks these alone, and the rest stays. It also writes
-`tests/coverage/passing/`: what is named there has to pass in `make test-all`, which checks all
-entries with float32, and of the other checks one in {parts}, chosen by `GT_COVERAGE_SEED`.
+`--tables modules optimizers` it checks only these, and keeps the rest of the page. It also writes
+`tests/coverage/passing/`: entries listed there have to pass in `make test-all`, which checks all
+entries with float32, and one in {parts} of the other checks, selected by `GT_COVERAGE_SEED`.
 
 ## What does not pass
 """
 
 
 def table(results: list[dict]) -> str:
-    """Give a table of all groups, in Markdown."""
+    """Return a table of all groups, in Markdown."""
     lines = ["| group | entries | pass |", "| --- | ---: | ---: |"]
     for name in GROUPS:
         lines.append(_line(name, [r for r in results if r["group"] == name]))
@@ -91,7 +92,7 @@ def _passing(results: list[dict]) -> list[str]:
 
 
 def failures(results: list[dict], reasons: int = 1) -> str:
-    """Give all failing entries with their first reasons, a line for each."""
+    """Return all failing entries with their first reasons, a line for each."""
     failing = [result for result in results if result["reasons"]]
     return "\n".join(
         f"{result['name']}: " + "\n    ".join(result["reasons"][:reasons]) for result in failing
@@ -99,18 +100,18 @@ def failures(results: list[dict], reasons: int = 1) -> str:
 
 
 def passing(results: list[dict]) -> str:
-    """Give the names of all entries that pass, a line for each."""
+    """Return the names of all entries that pass, a line for each."""
     return "".join(f"{name}\n" for name in sorted(_passing(results)))
 
 
 def _tolerances() -> str:
-    """Say how far from PyTorch's a result may be."""
+    """Return the sentence about tolerances."""
     each = (f"{TOLERANCE[kinds.dtype_of(name)][0]:.0e} for {name}" for name in _FRACTIONS)
     return _wrapped(f"The tolerance, relative and absolute, is {', '.join(each)}.").rstrip()
 
 
 def table_of_kinds(by_kind: dict[str, list[dict]]) -> str:
-    """Give a table of all kinds but the first: of what passes that one, how much passes each."""
+    """Return a table of all kinds but the first: how many entries that pass the first pass each."""
     lines = ["| checked | entries | pass | |", "| --- | ---: | ---: | ---: |"]
     for kind in kinds.KINDS[1:]:
         results = _of_passing(by_kind, kind)
@@ -121,13 +122,13 @@ def table_of_kinds(by_kind: dict[str, list[dict]]) -> str:
 
 
 def _of_passing(by_kind: dict[str, list[dict]], kind: str) -> list[dict]:
-    """Give the results of a kind for the entries that pass the first."""
+    """Return the results of a kind for the entries that pass the first kind."""
     passing = set(_passing(by_kind[kinds.KINDS[0]]))
     return [result for result in by_kind[kind] if result["name"] in passing]
 
 
 def page(by_kind: dict[str, list[dict]]) -> str:
-    """Give the page of the documentation."""
+    """Return the page of the documentation."""
     results = by_kind[kinds.KINDS[0]]
     counted = [result for result in results if result["group"] != WITHOUT_FLOAT32]
     left_out = ", ".join(f"`{name}` ({why})" for name, why in LEFT_OUT.items())
@@ -146,12 +147,12 @@ def page(by_kind: dict[str, list[dict]]) -> str:
         text += _section(group, [r for r in results if r["group"] == group and r["reasons"]])
     for kind in kinds.KINDS[1:]:
         failing = [result for result in _of_passing(by_kind, kind) if result["reasons"]]
-        text += _section(f"{kinds.title(kind)}, of what passes with float32", failing)
+        text += _section(f"{kinds.title(kind)}, of the entries that pass with float32", failing)
     return text
 
 
 def _section(group: str, failing: list[dict]) -> str:
-    """Give what fails in a group, or with a dtype: what is missing, and the rest with reasons."""
+    """Return the failures of a group or a dtype: missing entries, and the others with reasons."""
     if not failing:
         return ""
     missing, others, forms = [], [], []
@@ -181,14 +182,14 @@ def _wrapped(text: str) -> str:
 
 
 def _form(result: dict) -> str:
-    """Give an entry and the method that it lacks."""
+    """Return an entry with the method that GT lacks."""
     method = _FORM.match(result["reasons"][0])[1]
     name = result["name"]
     return f"`{name}`" if method == name else f"`{name}` (`{method}`)"
 
 
 def cell(text: str) -> str:
-    """Give a text as it may stand in a cell of a table."""
+    """Return a text escaped for a cell of a table."""
     for one, other in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("*", "\\*"), ("_", "\\_")):
         text = text.replace(one, other)
     return text

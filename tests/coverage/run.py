@@ -23,7 +23,7 @@ DEVICE = re.compile(r"<!-- torch device: begin -->.*<!-- torch device: end -->",
 
 
 def main() -> int:
-    """Check what is asked for, and say what passes."""
+    """Run the checks that the options select, and print the results."""
     asked = _arguments()
     begin = time.monotonic()
     by_kind = _operators(asked) if "operators" in asked.tables else {}
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def _operators(asked) -> dict[str, list[dict]]:
-    """Check operators, print what passes, and give the results by kind."""
+    """Check operators, print a table of those that pass, and return the results by kind."""
     checks = _checks(asked)
     options = {"faces": asked.faces, "all_reasons": asked.verbose}
     progress = _Progress(len(checks), asked.verbose)
@@ -61,7 +61,7 @@ def _operators(asked) -> dict[str, list[dict]]:
 
 
 def _page(to: Path, by_kind: dict[str, list[dict]], sections: dict[str, str]) -> str:
-    """Give the page; what was not checked stays as it is."""
+    """Return the page; sections of databases that were not checked are kept."""
     old = to.read_text() if to.exists() else ""
     page = report.page(by_kind) if by_kind else old
     for name in databases().CHECKS:
@@ -74,12 +74,12 @@ def _page(to: Path, by_kind: dict[str, list[dict]], sections: dict[str, str]) ->
 
 
 def databases():
-    """Give the module `databases`, which takes a while to import."""
+    """Return the module `databases`, which is slow to import."""
     return importlib.import_module("databases")
 
 
 def _write_passing(to: Path, results: list[dict]) -> None:
-    """Write what passes for the tests, and say what passed before."""
+    """Write the names of passing entries for the tests, and print those that no longer pass."""
     before = set(to.read_text().split()) if to.exists() else set()
     now = report.passing(results)
     if lost := sorted(before - set(now.split())):
@@ -94,25 +94,23 @@ def _arguments() -> argparse.Namespace:
         nargs="+",
         default=[kinds.DTYPES[0]],
         choices=(*kinds.KINDS, "all"),
-        help="with which dtypes, and whether gradients of gradients; float32 if not given",
+        help="dtypes, and `second` for gradients of gradients (default float32)",
     )
     parser.add_argument(
         "--tables",
         nargs="+",
         choices=TABLES,
-        help="which databases; with --write all, else operators if not given",
+        help="databases (default operators, or all with --write)",
     )
-    parser.add_argument("--part", action="store_true", help="the part that the seed chooses")
+    parser.add_argument("--part", action="store_true", help="the part that the seed selects")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these entries: exp round/...")
-    parser.add_argument("--match", type=re.compile, metavar="REGEX", help="entries whose name has")
-    parser.add_argument(
-        "--jobs", type=int, default=2, metavar="N", help="processes, 2 if not given"
-    )
+    parser.add_argument("--match", type=re.compile, metavar="REGEX", help="entries that match")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes (default 2)")
     parser.add_argument("--faces", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write docs/coverage.md")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all results")
-    parser.add_argument("--verbose", action="store_true", help="say each entry, up to 5 reasons")
-    parser.add_argument("--list-failures", action="store_true", help="list what fails, and why")
+    parser.add_argument("--verbose", action="store_true", help="print each entry, up to 5 reasons")
+    parser.add_argument("--list-failures", action="store_true", help="list failures with reasons")
     asked = parser.parse_args()
     if asked.write and (asked.only or asked.match or asked.part):
         parser.error("--write is for all entries: without --only, --match and --part")
@@ -123,7 +121,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _checks(asked) -> list[tuple[str, str]]:
-    """Give what to check: names and kinds; a name given as `round` means all its variants."""
+    """Return the names and kinds to check; the name `round` selects all its variants."""
     known = list(entries.entries())
     unknown = [n for n in asked.only or () if not any(_is(name, n) for name in known)]
     if unknown:
@@ -143,7 +141,7 @@ def _is(name: str, wanted: str) -> bool:
 
 
 class _Progress:
-    """Says what is done, on the standard error."""
+    """Prints progress on standard error."""
 
     def __init__(self, total: int, verbose: bool):
         self.total = total
@@ -161,7 +159,7 @@ class _Progress:
 
 
 def _complete(results: list[dict]) -> None:
-    """Add to results of processes that died what else there is to say."""
+    """Add the missing fields to the results of processes that died."""
     found = entries.entries()
     for result in results:
         result.setdefault("group", entries.group(found[result["name"]]))

@@ -1,4 +1,4 @@
-"""What passes of PyTorch's operator database keeps passing: the number may only rise."""
+"""Entries of PyTorch's operator database that have passed still pass."""
 
 import json
 import os
@@ -19,7 +19,7 @@ pytestmark = [
 
 @pytest.mark.parametrize("options", [["--kinds", "float32"], ["--kinds", "all", "--part"]])
 def test_what_passed_still_passes(tmp_path, options):
-    """All of float32, and a part of the other dtypes and of the gradients of gradients."""
+    """Checks all entries with float32, and a part of the other dtypes and second gradients."""
     written = tmp_path / "results.json"
     subprocess.run([sys.executable, HERE / "run.py", "--json", written, *options], check=True)
     failing = [result for result in json.loads(written.read_text()) if result["reasons"]]
@@ -32,5 +32,5 @@ def test_what_passed_still_passes(tmp_path, options):
 
 
 def passing(kind):
-    """Give the names of the entries that have passed a kind of check."""
+    """Return the names of the entries that have passed a kind of check."""
     return (HERE / "passing" / f"{kind}.txt").read_text().split()

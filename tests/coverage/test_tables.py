@@ -1,4 +1,4 @@
-"""The tables of docs/coverage.md have all entries of PyTorch's databases, which pass."""
+"""The tables of docs/coverage.md list all entries of PyTorch's databases, and all of them pass."""
 
 import warnings
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("torch")
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # PyTorch's own tests would like further packages
+    warnings.simplefilter("ignore")  # PyTorch's own tests warn of missing packages.
     import databases
 
 PAGE = Path(__file__).parents[2] / "docs" / "coverage.md"

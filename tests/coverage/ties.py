@@ -1,11 +1,11 @@
-"""Operations that put values into an order: which of several equal ones comes first is free."""
+"""Operations that order values, for which the order of equal values is unspecified."""
 
-# Where each has the axis, behind its input; None where it has none.
+# The position of the axis among the arguments after the input; None for operations without an axis.
 _AXIS = {"argsort": 0, "kthvalue": 1, "mode": 0, "msort": None, "sort": 0, "topk": 1}
 
 
 def free(name: str, sample) -> bool:
-    """Whether equal values of a sample may come in any order."""
+    """Return whether a sample has equal values whose order is unspecified."""
     if name not in _AXIS or sample.kwargs.get("stable"):
         return False
     input = sample.input.detach()
@@ -13,7 +13,7 @@ def free(name: str, sample) -> bool:
 
 
 def selected(name: str, given, result):
-    """Give, instead of the indices in a result, their shape, dtype and the values they lead to."""
+    """Return a result with its indices replaced by their shape, dtype and the values at them."""
     input, args, kwargs = given
     place = _AXIS[name]
     if place is None or input.ndim == 0:

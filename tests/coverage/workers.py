@@ -1,4 +1,4 @@
-"""Check entries in processes beside this one: one that dies costs its entry, not the run."""
+"""Check entries in child processes: one that dies fails its entry, not the run."""
 
 import json
 import os
@@ -10,21 +10,21 @@ import threading
 from dataclasses import asdict
 from pathlib import Path
 
-# Time for one entry, beyond the limit that it keeps to by itself, and for a process to start.
+# The time limits of one entry, above the limit inside the process, and of a process's start.
 SECONDS = 90
 START = 180
 HERE = Path(__file__)
 
 
 class Worker:
-    """A process that checks one entry after the other."""
+    """A child process that checks entries, one at a time."""
 
     def __init__(self, options: dict):
         self.options = options
         self.process = None
 
     def check(self, name: str, kind: str) -> dict:
-        """Give the result of an entry; if the process dies or hangs, a result that says so."""
+        """Return the result of an entry; if the process dies or hangs, a failure."""
         if self.process is None:
             self._start()
         timer = threading.Timer(SECONDS, self.process.kill)
@@ -73,7 +73,10 @@ class Worker:
 
 
 def check_all(checks: list[tuple[str, str]], jobs: int, options: dict, done) -> list[dict]:
-    """Check all entries, given with their kinds, `jobs` at a time; call `done` with each result."""
+    """Return the results of all (name, kind), checked in `jobs` processes.
+
+    `done` is called with each result.
+    """
     waiting = queue.SimpleQueue()
     for check in checks:
         waiting.put(check)
@@ -92,7 +95,7 @@ def check_all(checks: list[tuple[str, str]], jobs: int, options: dict, done) -> 
 
 
 def _serve(waiting, worker: Worker, results: list, errors: list, done) -> None:
-    """Let one process check what waits, until nothing does."""
+    """Check waiting entries in one process until none is left."""
     try:
         while not errors:
             try:
@@ -108,9 +111,9 @@ def _serve(waiting, worker: Worker, results: list, errors: list, done) -> None:
 
 
 def main() -> None:
-    """Read names of entries from the standard input, and write their results."""
+    """Check the entries that are read from standard input, and write their results."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what others print is no answer
+    os.dup2(2, 1)  # Output of libraries must not be read as answers.
     import torch
     from check import check_entry
 

@@ -1,4 +1,4 @@
-"""Datasets and functions for worker processes, which import them."""
+"""Datasets and functions that worker processes import."""
 
 import os
 import random
@@ -10,7 +10,7 @@ from gt import data
 
 
 class Squares(data.Dataset):
-    """Numbers and their squares; at some of them there is trouble."""
+    """Numbers and their squares; `trouble` is called at the indices `at`."""
 
     def __init__(self, length=20, trouble=None, at=()):
         self.length, self.trouble, self.at = length, trouble, at
@@ -25,7 +25,7 @@ class Squares(data.Dataset):
 
 
 class Count(data.IterableDataset):
-    """The numbers below a limit; workers share them, in turn."""
+    """The numbers below a limit, distributed over the workers in turn."""
 
     def __init__(self, limit):
         self.limit = limit
@@ -37,7 +37,7 @@ class Count(data.IterableDataset):
 
 
 class CountWithState(Count):
-    """Numbers that go on from where they were; it refuses to read one twice."""
+    """Numbers from a stream that can be restored, and then resumes at its position."""
 
     def __init__(self, limit):
         super().__init__(limit)
@@ -57,7 +57,7 @@ class CountWithState(Count):
 
 
 class Blocks(data.Dataset):
-    """Large arrays, of which each is full of its number."""
+    """Large arrays, each filled with its index."""
 
     def __len__(self):
         return 6
@@ -67,7 +67,7 @@ class Blocks(data.Dataset):
 
 
 class Rolls(data.Dataset):
-    """Random numbers of the worker."""
+    """Random numbers drawn in the worker."""
 
     def __len__(self):
         return 8
@@ -77,7 +77,7 @@ class Rolls(data.Dataset):
 
 
 class TwoArguments(Exception):
-    """An exception that is not made of a message alone."""
+    """An exception whose constructor takes two arguments."""
 
     def __init__(self, one, two):
         super().__init__(one, two)

@@ -1,4 +1,4 @@
-"""`default_collate` and `default_convert`: structure, dtypes and errors as PyTorch's."""
+"""Tests of `default_collate` and `default_convert`: structure, dtypes and errors as in PyTorch."""
 
 from collections import OrderedDict, UserDict, namedtuple
 

@@ -1,4 +1,4 @@
-"""Datasets, against those of PyTorch where it is there."""
+"""Tests of datasets, which are compared with PyTorch's if it is installed."""
 
 import gt
 import numpy as np
@@ -94,7 +94,7 @@ def test_splits_are_as_long_as_pytorchs(lengths):
 
 def test_the_names_of_pytorch_are_there():
     torch_data = pytest.importorskip("torch.utils.data")
-    # Those of data pipes, which PyTorch no longer develops.
+    # The names of data pipes, which PyTorch no longer develops.
     others = {"DataChunk", "argument_validation", "runtime_validation", "_DatasetKind"}
     others |= {"runtime_validation_disabled", "guaranteed_datapipes_determinism"}
     others |= {"functional_datapipe", "non_deterministic"}

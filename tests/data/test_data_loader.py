@@ -1,4 +1,4 @@
-"""`DataLoader` in one process: against that of PyTorch where it is there."""
+"""Tests of `DataLoader` in one process, compared with PyTorch's if it is installed."""
 
 import copy
 import doctest
@@ -16,7 +16,7 @@ from processes import run_python
 
 
 def lists(batches):
-    """Give batches as lists of numbers."""
+    """Return batches as lists of numbers."""
     return [batch.tolist() if hasattr(batch, "tolist") else batch for batch in batches]
 
 
@@ -126,7 +126,7 @@ def test_shuffled():
     first, second = lists(loader), lists(loader)
     assert sorted(sum(first, [])) == list(range(30)) and first != second
     gt.manual_seed(3)
-    # Another loader, and numbers drawn in between, as a model draws them.
+    # Another loader with the same seed has the same order.
     again = data.DataLoader(range(30), 4, shuffle=True)
     assert lists(again) == first
     for make in (
@@ -159,7 +159,7 @@ def test_samplers_and_functions_of_the_user():
 
 
 def test_rows_of_tensors_are_taken_at_once():
-    """The same batches as of single rows, which a function of the user's gets."""
+    """Batches indexed from whole tensors equal those of a collate_fn, which gets single samples."""
     columns = (gt.arange(20).reshape(10, 2), np.arange(10, dtype=np.int16), np.array(["a"] * 10))
     for use in (columns[:2], columns[:1], columns):
         whole = data.TensorDataset(*use)

@@ -1,4 +1,4 @@
-"""`prefetch`: batches and their order; exceptions; ends; and what is loaded ahead."""
+"""Tests of `prefetch`: batches and their order, exceptions, early ends, and read-ahead."""
 
 import gc
 import threading
@@ -38,7 +38,7 @@ def no_thread_is_left():
     wait_until(lambda: not threads())
 
 
-#: A small batch is transferred where it is handed out, a large one by the thread.
+#: Lengths of a small batch, transferred by the consumer, and of a large one, by the thread.
 SIZES = pytest.mark.parametrize("length", [3, 300_000])
 
 
@@ -124,7 +124,7 @@ def test_an_exception_comes_where_its_batch_would():
     def fail(index):
         raise ValueError(f"sample {index} is bad")
 
-    # A loader goes on with its next batch.
+    # A loader continues with its next batch after an exception.
     batches = iter(data.prefetch(data.DataLoader(Squares(3, fail, at=(1,)))))
     next(batches)
     with pytest.raises(ValueError, match="sample 1 is bad"):
@@ -249,9 +249,9 @@ def test_a_session_that_is_closed_meanwhile():
 
 def test_mistakes():
     for size in (0, -1, 1.5, True):
-        with pytest.raises(ValueError, match="expected a whole number of at least 1"):
+        with pytest.raises(ValueError, match="expected an integer of at least 1"):
             data.prefetch([], size)
-    with pytest.raises(TypeError, match="prefetch: int given, expected an iterable"):
+    with pytest.raises(TypeError, match="prefetch: got int, expected an iterable"):
         data.prefetch(3)
 
 

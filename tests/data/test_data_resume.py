@@ -1,4 +1,4 @@
-"""The position of a `DataLoader`: a restored one gives exactly the remaining batches."""
+"""Tests that a restored `DataLoader` yields exactly the remaining batches."""
 
 import json
 
@@ -15,12 +15,12 @@ pytestmark = [
 
 
 def lists(batches):
-    """Give batches as lists of numbers."""
+    """Return batches as lists of numbers."""
     return [batch.tolist() for batch in batches]
 
 
 def make_loader(kind, workers):
-    """Give a new loader, as a program makes it at its start."""
+    """Return a new loader, as a program constructs it at its start."""
     numbers, options = range(11), {"num_workers": workers}
     if kind == "in order":
         return data.DataLoader(numbers, 3, **options)
@@ -70,7 +70,7 @@ def test_every_position(kind, workers):
     states, batches = [], []
     for batch in loader:
         batches.append(batch.tolist())
-        # Numbers that the program draws meanwhile, as for dropout.
+        # The program draws random numbers between batches, as for dropout.
         gt.rand(2)
         states.append(json.loads(json.dumps(loader.state_dict())))
     later = lists(loader) if "generator" in kind or "NumPy" in kind else None
@@ -95,14 +95,14 @@ def test_between_passes():
     second, restored = lists(loader), make_loader("shuffled by a generator", 0)
     restored.load_state_dict(state)
     assert lists(restored) == second
-    # A pass that is left early is over, too.
+    # A pass that is left early counts as finished when the next one starts.
     next(iter(restored))
     iter(restored)
     assert restored.state_dict()["epoch"] == 3
 
 
 def test_the_same_after_the_whole_program_is_restored():
-    """With the random numbers of the program, orders of later passes are the same as well."""
+    """Restoring `gt.get_rng_state()` too repeats the orders of later passes."""
     gt.manual_seed(1)
     loader = make_loader("shuffled", 0)
     batches = iter(loader)
@@ -138,7 +138,7 @@ def test_persistent_workers():
     next(batches)
     state = loader.state_dict()
     rest = lists(batches)
-    # Into a new loader, and into one whose workers have read already.
+    # Restore a new loader, and the one whose persistent workers have already read.
     for restored in (make(), loader):
         restored.load_state_dict(state)
         assert lists(restored) == rest
@@ -159,7 +159,7 @@ def test_a_sample_that_fails_counts_as_given():
 
 
 def test_a_state_without_length_and_order_is_taken():
-    """As older versions stored it."""
+    """Older versions saved states without these entries."""
     loader = make_loader("shuffled", 0)
     batches = iter(loader)
     next(batches)

@@ -1,4 +1,4 @@
-"""Samplers: their orders, lengths and errors."""
+"""Tests of samplers: their orders, lengths and errors."""
 
 from collections import Counter
 
@@ -38,7 +38,7 @@ def test_the_same_seed_gives_the_same_order():
     ids=lambda value: type(value).__name__,
 )
 def test_an_order_never_changes(sampler, order):
-    """Not with machines, nor with versions: a run is to be repeated years later."""
+    """Orders do not depend on the machine or on versions, so that training can be repeated."""
     assert list(sampler) == order
 
 

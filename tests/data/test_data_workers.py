@@ -1,4 +1,4 @@
-"""Workers of a `DataLoader`: the same batches; errors and deaths are told; nothing is left."""
+"""Tests of `DataLoader` workers: batches, reported errors and deaths, and clean ends."""
 
 import gc
 import multiprocessing
@@ -14,9 +14,9 @@ import gt
 import numpy as np
 import pytest
 from gt import data
-from processes import HEED_CTRL_C
+from processes import HONOUR_CTRL_C
 
-# Newer Pythons warn of forks while threads run, and this machine may have one core.
+# Newer Python versions warn of forks while threads run; the loader warns of too few cores.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning"),
@@ -26,13 +26,13 @@ METHODS = ["fork", "spawn", "forkserver"]
 
 
 def lists(batches):
-    """Give batches as lists of numbers."""
+    """Return batches as lists of numbers."""
     return [batch.tolist() if hasattr(batch, "tolist") else batch for batch in batches]
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left():
-    """Fail a test that leaves processes, or files that are open."""
+    """Fail a test that leaves worker processes or open files."""
     files = len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0
     yield
     gc.collect()
@@ -42,7 +42,7 @@ def nothing_is_left():
             break
         time.sleep(0.05)
     assert not left
-    # The fork server and the resource tracker stay.
+    # The fork server and the resource tracker keep running.
     now = len(os.listdir("/proc/self/fd")) if files else 0
     assert now <= files + 6
 
@@ -91,7 +91,7 @@ def test_persistent_workers_and_other_orders():
     pids = {each.process.pid for each in loader._pool._workers}
     first = iter(loader)
     assert next(first).tolist() == [0, 1, 2]
-    # What the pass that was left has asked for is not given to the next one.
+    # Results requested by the abandoned pass are not yielded by the next one.
     assert lists(loader) == expected
     with pytest.raises(RuntimeError, match="another pass"):
         next(first)
@@ -218,7 +218,7 @@ def test_a_worker_that_dies(trouble, how, method):
         while True:
             next(batches)
     given = loader.state_dict()["batches"]
-    # Nobody is asked any more; what was not given is there after a restart.
+    # The pass has ended; a restored loader yields the batches that it did not yield.
     assert list(batches) == []
     dataset.at = ()
     rest = data.DataLoader(dataset, 2)
@@ -289,7 +289,7 @@ def is_alive(pid: int) -> bool:
 def test_the_end_of_a_program_leaves_no_worker(method, number, tmp_path):
     path = tmp_path / "program.py"
     folder = str(Path(__file__).parent)
-    path.write_text(HEED_CTRL_C + PROGRAM.format(folder=folder, method=method))
+    path.write_text(HONOUR_CTRL_C + PROGRAM.format(folder=folder, method=method))
     process = subprocess.Popen(
         [sys.executable, path],
         stdout=subprocess.PIPE,
@@ -299,7 +299,7 @@ def test_the_end_of_a_program_leaves_no_worker(method, number, tmp_path):
     )
     pids = [int(pid) for pid in process.stdout.readline().split()]
     assert len(pids) == 2 and all(map(is_alive, pids))
-    # As the terminal does at Ctrl-C, to all of the group; else to the program alone.
+    # SIGINT goes to the whole process group, as from a terminal; other signals to the program.
     (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
     _, errors = process.communicate(timeout=30)
     deadline = time.monotonic() + 15

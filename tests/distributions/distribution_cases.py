@@ -1,6 +1,6 @@
-"""Distributions with parameters, made by GT and by PyTorch from the same numbers.
+"""Distributions constructed by GT and by PyTorch from the same parameters.
 
-A case is a function of a package of distributions and of a maker of tensors.
+A case is a function of a distributions package and a tensor factory (`Maker`).
 """
 
 import gt
@@ -12,7 +12,7 @@ GT, TORCH = gt.distributions, torch.distributions
 
 
 class Maker:
-    """Makes a library's tensors of a dtype that want gradients, and remembers them."""
+    """A factory of one library's tensors of one dtype, which records the tensors it made."""
 
     def __init__(self, library, grad=True, dtype="float64"):
         self.library = library
@@ -30,12 +30,12 @@ class Maker:
         return tensor
 
 
-#: PyTorch's takes no other dtype.
+#: Cases with a dtype other than float64: PyTorch's GeneralizedPareto takes only float32.
 DTYPES = {"GeneralizedPareto": "float32"}
 
 
 def pair(name, grad=True):
-    """Make both distributions of a case, with their parameters: ours, then PyTorch's."""
+    """Return GT's and PyTorch's distribution of a case, then the parameters of each."""
     dtype = DTYPES.get(name, "float64")
     ours, theirs = Maker(gt, grad, dtype), Maker(torch, grad, dtype)
     case = CASES[name]

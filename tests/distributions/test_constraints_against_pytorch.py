@@ -1,4 +1,4 @@
-"""Constraints beside PyTorch's."""
+"""Constraints, compared with PyTorch's."""
 
 import gt
 import numpy as np
@@ -55,7 +55,7 @@ CONSTRAINTS = {
 def test_checks(name):
     of, values = CONSTRAINTS[name]
     ours, theirs = of(GT.constraints), of(TORCH.constraints)
-    # PyTorch says of no matrix that it is symmetric where another is not: one after another.
+    # PyTorch's symmetric check fails for a whole batch if one matrix fails: check one at a time.
     given = values if values is MATRICES else [values]
     for value in given:
         value = torch.tensor(value, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Samples: their moments, their distribution, and gradients to parameters."""
+"""Tests of samples: their moments, their distribution, and gradients to parameters."""
 
 import gt
 import numpy as np
@@ -7,7 +7,7 @@ from distribution_cases import CASES, DTYPES, GT, Maker
 from gt.distributions._standard_gamma import _slope
 from pytorch import to_gt, torch
 
-#: Their moments are none, of names, of angles, or of so long tails that samples say little.
+#: No moments to test: undefined or infinite, of categories, or of angles.
 WITHOUT_MOMENTS = ("Cauchy", "HalfCauchy", "Categorical", "Categorical logits", "VonMises")
 
 
@@ -17,7 +17,7 @@ def make(name, grad=False):
 
 
 def moments(distribution):
-    """Give mean and variance, or None where there are none."""
+    """Return mean and variance, or None if they are not implemented."""
     try:
         return distribution.mean, distribution.variance
     except NotImplementedError:
@@ -43,7 +43,7 @@ def test_moments(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_samples_are_of_the_distribution(name):
-    """By the distance between the distribution function and that of samples."""
+    """Compare the distribution function with the empirical one (Kolmogorov-Smirnov distance)."""
     distribution, _ = make(name)
     count = 5_000
     sample = distribution.sample((count,))
@@ -76,20 +76,20 @@ def test_gamma_samples(concentration, dtype):
     assert sample.dtype == dtype
     tiny = np.finfo(dtype).tiny
     assert (sample >= tiny).all()
-    # Numbers below the smallest of the dtype become that one.
+    # Values below the dtype's smallest normal number are clamped to it.
     below = stats.gamma(concentration).cdf(sample[sample > tiny].astype("float64"))
     lost = stats.gamma(concentration).cdf(float(tiny))
     if len(below) > 100:
         assert stats.kstest((below - lost) / (1 - lost), "uniform").pvalue > 1e-4
 
 
-#: The gradient of their samples is not that of their moments, or these are not differentiable.
+#: Distributions whose samples have another gradient than their moments, or no gradient.
 WITHOUT_SAMPLED_GRADIENTS = {*WITHOUT_MOMENTS, "OneHotCategoricalStraightThrough"}
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in WITHOUT_SAMPLED_GRADIENTS])
 def test_gradients_of_samples(name):
-    """The mean gradient of x and x^2 is the gradient of mean and second moment."""
+    """The mean gradients of x and x^2 are the gradients of the mean and the second moment."""
     distribution, made = make(name, grad=True)
     both = moments(distribution) if distribution.has_rsample else None
     if both is None:
@@ -117,7 +117,7 @@ def test_gradients_of_samples(name):
 
 
 def test_gradient_of_gamma_samples_against_pytorch():
-    """PyTorch's formula has three digits."""
+    """Compare with PyTorch, whose formula is accurate to three digits."""
     a = torch.tensor([0.02, 0.3, 0.9, 1.0, 2.5, 7.0, 30.0, 400.0], dtype=torch.float64)
     a = a.expand(50, 8).clone()
     ours = to_gt(a).requires_grad_()
@@ -129,7 +129,7 @@ def test_gradient_of_gamma_samples_against_pytorch():
 
 
 def test_gradient_of_gamma_samples_against_quantiles():
-    """A sample is the quantile at its own probability: its slope is a difference of quantiles."""
+    """Compare the gradient with the difference of quantiles at the sample's probability."""
     special = pytest.importorskip("scipy.special")
     a = np.repeat([0.05, 0.5, 1.0, 3.0, 20.0, 1000.0], 40)
     ours = gt.tensor(a, dtype=gt.float64).requires_grad_()
@@ -147,7 +147,7 @@ def test_gradient_of_gamma_samples_against_quantiles():
 
 
 def test_gradient_of_gamma_samples_has_eight_digits():
-    """Against -(dF/da) / p of forty digits, at quantiles from 1e-6 to 1 - 1e-6."""
+    """Compare with -(dF/da) / p in 40 digits, at quantiles from 1e-6 to 1 - 1e-6."""
     mpmath, special = pytest.importorskip("mpmath"), pytest.importorskip("scipy.special")
     a, quantile = np.meshgrid([0.1, 1.0, 10.0, 400.0], [1e-6, 0.1, 0.5, 0.999, 1 - 1e-6])
     x = special.gammaincinv(a, quantile)
@@ -170,7 +170,7 @@ def test_gradients_of_float32_samples_are_float32():
     sample.sum().backward()
     assert a.grad.dtype == gt.float32
     a = gt.tensor([1e-3, 1e-3], requires_grad=True)
-    sample = GT.Dirichlet(a).rsample((100,))  # the gamma numbers are below float32's
+    sample = GT.Dirichlet(a).rsample((100,))  # the gamma variables underflow float32
     sample.square().sum().backward()
     assert np.isfinite(sample.detach().numpy()).all() and np.isfinite(a.grad.numpy()).all()
     np.testing.assert_allclose(sample.detach().numpy().sum(-1), 1, rtol=1e-5)

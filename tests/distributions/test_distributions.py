@@ -1,4 +1,4 @@
-"""Checks of parameters and values, and what distributions are in a program."""
+"""Tests of parameter and value checks, and of distributions used in programs."""
 
 import copy
 import doctest
@@ -43,7 +43,7 @@ from gt.distributions.relaxed_bernoulli import LogitRelaxedBernoulli
 
 @pytest.fixture
 def unchecked():
-    """Turn checks off for a test."""
+    """Turn off argument checks during a test."""
     Distribution.set_default_validate_args(False)
     yield
     Distribution.set_default_validate_args(True)
@@ -136,7 +136,7 @@ def test_checks_can_be_turned_off(unchecked):
 
 
 def test_without_checks_nothing_is_fetched(unchecked):
-    """A value that `vmap` maps over cannot be fetched."""
+    """Run under `vmap`, where fetching a mapped value raises an error."""
     value = gt.rand(4, 3) + 0.1
 
     def of(x):
@@ -150,7 +150,7 @@ def test_without_checks_nothing_is_fetched(unchecked):
 
 
 def test_training_with_samples(unchecked):
-    """Gradients of samples lead to the parameters that a loss is least for."""
+    """Training with sample gradients reaches the parameters that minimize the loss."""
     log_scale = gt.zeros(2, requires_grad=True)
     loc = gt.zeros(2, requires_grad=True)
     target = Normal(gt.tensor([1.0, -2.0]), gt.tensor([0.5, 2.0]))
@@ -202,7 +202,7 @@ def test_a_distribution_of_ones_own():
 
 
 class Rate(ExponentialFamily):
-    """An exponential distribution that says no more than its family asks for."""
+    """An exponential distribution that defines only what ExponentialFamily requires."""
 
     arg_constraints = {"rate": constraints.positive}
     _mean_carrier_measure = 0

@@ -1,4 +1,4 @@
-"""Distributions beside PyTorch's: values and gradients for the same parameters."""
+"""Distributions, compared with PyTorch's: values and gradients for the same parameters."""
 
 import warnings
 
@@ -8,17 +8,17 @@ import pytest
 from distribution_cases import CASES, GT, TORCH, pair
 from pytorch import check, to_gt, torch
 
-#: PyTorch has an approximation of Bessel functions with 7 digits.
+#: Factors of the tolerance: PyTorch's Bessel functions are accurate to 7 digits.
 SCALE = {"VonMises": 1e6}
 
-#: PyTorch's is nan, as it takes the logarithm of a negative number.
+#: PyTorch returns NaN, because it takes the logarithm of a negative number.
 WRONG = {("Kumaraswamy", "mode")}
 
 PROPERTIES = ("mean", "mode", "variance", "stddev")
 
 
 def compare(ours, theirs, made, their_made, context, scale):
-    """Compare what two functions give, and the gradients of their sums."""
+    """Compare the results of two functions, and the gradients of the sums of the results."""
     try:
         want = theirs()
     except (NotImplementedError, AttributeError):
@@ -33,7 +33,7 @@ def compare(ours, theirs, made, their_made, context, scale):
         tensor.grad = None
     try:
         want.sum().backward(retain_graph=True)
-    except NotImplementedError:  # as that of igamma by its first argument
+    except NotImplementedError:  # e.g. the gradient of igamma by its first argument
         return
     got.sum().backward(retain_graph=True)
     for mine, other in zip(made, their_made, strict=True):
@@ -45,7 +45,7 @@ def drawn(theirs):
     """Draw values from PyTorch's distribution."""
     torch.manual_seed(3)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a Wishart distribution warns of each sample
+        warnings.simplefilter("ignore")  # PyTorch's Wishart warns about singular samples
         return theirs.sample((4,))
 
 
@@ -155,7 +155,7 @@ def test_matrices_of_normal_vectors():
 
 
 def test_continuous_bernoulli_near_one_half():
-    """Polynomials are near the formulas, which PyTorch has up to the limits that it is given."""
+    """Compare the Taylor polynomials with PyTorch's exact formulas, used by its narrow `lims`."""
     value = torch.tensor([0.0, 0.2, 0.5, 0.9, 1.0], dtype=torch.float64)
     p = torch.tensor([[0.4993], [0.5008]], dtype=torch.float64).requires_grad_()
     mine = to_gt(p)

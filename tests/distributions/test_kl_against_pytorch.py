@@ -1,4 +1,4 @@
-"""Kullback-Leibler divergences beside PyTorch's, and beside means over samples."""
+"""Kullback-Leibler divergences, compared with PyTorch's and with means over samples."""
 
 import math
 
@@ -8,7 +8,7 @@ import pytest
 from distribution_cases import COVARIANCE, FACTOR, GT, TORCH, Maker
 from pytorch import check, torch
 
-#: For each family, some with the same event shape, made from parameters p or q.
+#: For each family, the distributions p and q; within a pair of families event shapes match.
 FAMILIES = {
     "Bernoulli": (lambda D, t: D.Bernoulli(t([0.7, 0.2])), lambda D, t: D.Bernoulli(t([0.4, 0.9]))),
     "Beta": (lambda D, t: D.Beta(t([1.5, 3.0]), t([2.0, 0.7])), lambda D, t: D.Beta(2.5, t([3.0]))),

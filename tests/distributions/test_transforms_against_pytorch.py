@@ -1,4 +1,4 @@
-"""Transforms and the registries of them beside PyTorch's."""
+"""Transforms and their registries, compared with PyTorch's."""
 
 import copy
 import pickle
@@ -182,7 +182,7 @@ def test_mistakes():
         _ = GT.ReshapeTransform((2, 3), (6,)).event_dim
 
 
-#: A constraint, and the shape of numbers that are mapped to it.
+#: A constraint, and the shape of the unconstrained input mapped to it.
 REGIONS = {
     "real": (lambda c: c.real, (3,)),
     "positive": (lambda c: c.positive, (3,)),

@@ -1,4 +1,4 @@
-"""Engines that do what no engine should."""
+"""Engines with faults, for tests."""
 
 import itertools
 import math
@@ -12,35 +12,35 @@ from gt.engines.numpy import NumPyEngine
 
 
 class Raising(NumPyEngine):
-    """Knows no hyperbolic tangent."""
+    """Raises in tanh."""
 
     name = "raising"
     lowerings = {**NumPyEngine.lowerings, "tanh": lambda x: missing(x)}  # noqa: F821
 
 
 class Misshapen(NumPyEngine):
-    """Forgets an element."""
+    """Returns one element too few from tanh."""
 
     name = "misshapen"
     lowerings = {**NumPyEngine.lowerings, "tanh": lambda x: np.tanh(x)[:-1]}
 
 
 class Hanging(NumPyEngine):
-    """Never comes back."""
+    """Never returns from tanh."""
 
     name = "hanging"
     lowerings = {**NumPyEngine.lowerings, "tanh": lambda x: time.sleep(1000)}
 
 
 class Dying(NumPyEngine):
-    """Takes its process with it."""
+    """Ends its process in tanh."""
 
     name = "dying"
     lowerings = {**NumPyEngine.lowerings, "tanh": lambda x: os._exit(9)}
 
 
 class Fragile(NumPyEngine):
-    """Takes its process with it at some numbers."""
+    """Ends its process in tanh for some values."""
 
     name = "fragile"
     lowerings = {
@@ -55,7 +55,7 @@ class BadCompiler(NumPyEngine):
     name = "bad_compiler"
 
     def compile(self, plan):
-        """Give what doubles the first output."""
+        """Return a function that doubles the first output."""
 
         def code(values):
             outputs = self.run(plan, values)
@@ -71,11 +71,11 @@ class NoCompiler(NumPyEngine):
 
     def compile(self, plan):
         """Fail."""
-        raise RuntimeError("the compiler is not at home")
+        raise RuntimeError("the compiler is unavailable")
 
 
 class SlowCompiler(NumPyEngine):
-    """Takes for ever."""
+    """Never finishes compiling."""
 
     name = "slow_compiler"
     compiles_by_default = True
@@ -86,12 +86,12 @@ class SlowCompiler(NumPyEngine):
 
 
 def bad(name, **methods):
-    """Make an engine that has other methods than NumPy's."""
+    """Return an engine class that overrides methods of NumPy's engine."""
     return type(name, (NumPyEngine,), {"name": name.lower(), **methods})
 
 
 def odd(name, tanh):
-    """Make an engine that has another hyperbolic tangent, whose result is taken as it is."""
+    """Return an engine class with another tanh, whose result is not converted."""
 
     def lowering(self, signature):
         return tanh if signature.operation == "tanh" else NumPyEngine.lowering(self, signature)
@@ -100,7 +100,7 @@ def odd(name, tanh):
 
 
 def failing(error):
-    """Give a method that raises."""
+    """Return a method that raises."""
 
     def method(self, *given):
         raise error
@@ -109,7 +109,7 @@ def failing(error):
 
 
 def sorted_by(function):
-    """Give the lowering of an engine that sorts in some way."""
+    """Return the method `lowering` of an engine that sorts by a function."""
 
     def lowering(self, signature):
         sorts = signature.operation == "sort"
@@ -119,42 +119,42 @@ def sorted_by(function):
 
 
 def exiting(x):
-    """End the program, as it thinks."""
+    """Raise SystemExit, as `sys.exit` does."""
     raise SystemExit(5)
 
 
 def interrupted(x):
-    """Say that somebody has pressed Ctrl-C."""
+    """Raise KeyboardInterrupt, as Ctrl-C does."""
     raise KeyboardInterrupt
 
 
 def printing(x):
-    """Tell everybody."""
+    """Print a line."""
     print("from the engine")
     return np.tanh(x)
 
 
 def forking(x):
-    """Leave a copy of the process behind, which comes back, too."""
+    """Fork; both processes return."""
     os.fork()
     return np.tanh(x)
 
 
 def pooling(x):
-    """Compute in processes that are forked."""
+    """Compute in forked processes."""
     with multiprocessing.get_context("fork").Pool(2) as pool:
         return np.array(pool.map(math.tanh, x.tolist()), x.dtype)
 
 
 def keeping(x):
-    """Keep all that comes along."""
+    """Keep references to the operand and the result."""
     _kept.append(x)
     _kept.append(np.tanh(x))
     return _kept[-1]
 
 
 class Shapeless:
-    """What is no tensor."""
+    """An object that is not a tensor."""
 
     @property
     def shape(self):
@@ -180,25 +180,25 @@ Viewing = odd("Viewing", lambda x: x)
 OneOfTwo = bad("OneOfTwo", lowering=sorted_by(lambda x, **attributes: (np.sort(x),)))
 NoTuple = bad("NoTuple", lowering=sorted_by(lambda x, **attributes: np.sort(x)))
 Endless = bad("Endless", lowering=sorted_by(lambda x, **attributes: itertools.repeat(x)))
-NoCreate = bad("NoCreate", create=failing(RuntimeError("not at home")))
-NoRead = bad("NoRead", read=failing(RuntimeError("not at home")))
+NoCreate = bad("NoCreate", create=failing(RuntimeError("unavailable")))
+NoRead = bad("NoRead", read=failing(RuntimeError("unavailable")))
 ShortRead = bad("ShortRead", read=lambda self, tensor: b"abc")
-NoDescribe = bad("NoDescribe", describe=failing(RuntimeError("not at home")))
-NoLowering = bad("NoLowering", lowering=failing(RuntimeError("not at home")))
-NoLowers = bad("NoLowers", lowers=failing(RuntimeError("not at home")))
-NotMade = bad("NotMade", __init__=failing(RuntimeError("not at home")))
+NoDescribe = bad("NoDescribe", describe=failing(RuntimeError("unavailable")))
+NoLowering = bad("NoLowering", lowering=failing(RuntimeError("unavailable")))
+NoLowers = bad("NoLowers", lowers=failing(RuntimeError("unavailable")))
+NotMade = bad("NotMade", __init__=failing(RuntimeError("unavailable")))
 LeavesEarly = bad("LeavesEarly", __init__=failing(SystemExit(5)))
 LeavesCompiling = bad("LeavesCompiling", compile=failing(SystemExit(5)))
-NoRelease = bad("NoRelease", release_memory=failing(RuntimeError("not at home")))
+NoRelease = bad("NoRelease", release_memory=failing(RuntimeError("unavailable")))
 
 
 class Slow(NumPyEngine):
-    """Takes its time for one operation."""
+    """Is slow in one operation."""
 
     name = "slow"
 
     def lowering(self, signature):
-        """Give what sleeps first."""
+        """Return a function that sleeps first in exp."""
         function = super().lowering(signature)
         return (
             function
@@ -254,7 +254,7 @@ def _not_nan(function, a, b):
     return np.nan_to_num(made) if made.dtype.kind == "f" else made
 
 
-#: Functions that take the right function, and then the operands.
+#: Operation -> a faulty function of the correct function and the operands.
 FAULTS = {
     "tanh": _kept_operand,
     "exp": _kept_result,
@@ -278,12 +278,12 @@ FAULTS = {
 
 
 class Faulty(NumPyEngine):
-    """Has something wrong with many operations."""
+    """Has faults in many operations."""
 
     name = "faulty"
 
     def lowering(self, signature):
-        """Give a function that is wrong, where there is one."""
+        """Return the faulty function of an operation if it has one."""
         if signature.operation == "ceil":
             raise NotImplementedError("there is none")
         function = super().lowering(signature)
@@ -292,10 +292,10 @@ class Faulty(NumPyEngine):
 
 
 class Tampering(NumPyEngine):
-    """Compiles everything, with a mistake: `spoil` changes the outputs, `values` are the inputs."""
+    """Compiles everything with a fault: subclasses change the outputs in `spoil`."""
 
     def compile(self, plan):
-        """Give what spoils the outputs."""
+        """Return a function that calls `spoil` on the outputs of the plan."""
         last: list = []
 
         def code(values):
@@ -309,7 +309,7 @@ class Tampering(NumPyEngine):
 
 
 class Tail(Tampering):
-    """Computes the last element otherwise."""
+    """Computes a wrong last element."""
 
     name = "tail"
 
@@ -321,12 +321,12 @@ class Tail(Tampering):
 
 
 class Stale(Tampering):
-    """Gives the values of the run before."""
+    """Returns the values of the previous run."""
 
     name = "stale"
 
     def spoil(self, outputs, given, last):
-        """Put the last values in."""
+        """Replace the outputs by those of the previous run."""
         for output, before in zip(outputs, last, strict=bool(last)):
             output[...] = before
 

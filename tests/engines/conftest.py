@@ -1,4 +1,4 @@
-"""Engines are tried here on their own: where other tests compute makes no difference to them."""
+"""Fixtures for tests of engines, which do not depend on the backend of other tests."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ PACKAGES = {"numpy": "numpy", "jax": "jax", "pytorch": "torch"}
 
 
 def pytest_collection_modifyitems(items):
-    """Come last: JAX warns of every fork once it is imported."""
+    """Run these tests last: once JAX is imported, it warns about every fork."""
     here = [item for item in items if item.path.parent == HERE]
     items[:] = [item for item in items if item.path.parent != HERE] + here
     if os.environ.get("GT_TEST_SERVER") or os.environ.get("GT_TEST_SHARDED"):
@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="module", params=PACKAGES)
 def engine(request):
-    """Give each engine that is installed; with GT_TEST_ALL they all have to be."""
+    """Yield each installed engine; with GT_TEST_ALL all must be installed."""
     if not os.environ.get("GT_TEST_ALL"):
         pytest.importorskip(PACKAGES[request.param], reason=f"{request.param}: make test-all")
     return load(request.param)

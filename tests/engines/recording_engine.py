@@ -1,4 +1,4 @@
-"""Engines that tell tests what they are asked for."""
+"""Engines that record their calls, for tests."""
 
 import os
 import time
@@ -7,64 +7,64 @@ import weakref
 import numpy as np
 from gt.engines.numpy import NumPyEngine
 
-#: The operations whose functions were asked for, once for each time.
+#: The operation of each call of `lowering`.
 ASKED: list[str] = []
-#: How many plans were given to the compiler.
+#: The number of calls of `compile`.
 PLANS = 0
-#: What was run, in order: single operations by name, and `compiled`.
+#: The runs in order: names of single operations, and "compiled" for compiled code.
 RUNS: list[str] = []
 _SEEN: list[weakref.ref] = []
 
 
 class Tracked(np.ndarray):
-    """An array that can be looked for after it is gone."""
+    """An array that supports weak references."""
 
 
 def tracked(array: np.ndarray) -> np.ndarray:
-    """Give an array that is counted for as long as it lives."""
+    """Return an array that `live` counts during its lifetime."""
     array = np.asarray(array).view(Tracked)
     _SEEN.append(weakref.ref(array))
     return array
 
 
 def arrays() -> list[np.ndarray]:
-    """Give the arrays that live."""
+    """Return the live arrays."""
     return [array for array in (seen() for seen in _SEEN) if array is not None]
 
 
 def live() -> int:
-    """Count the arrays that live."""
+    """Return the number of live arrays."""
     return len(arrays())
 
 
 class Recording(NumPyEngine):
-    """Notes what it is asked for, and what lives of what it gave."""
+    """Records lowered operations, and tracks the arrays that it returns."""
 
     name = "recording"
 
     def lowering(self, signature):
-        """Note the operation."""
+        """Record the operation."""
         ASKED.append(signature.operation)
         function = super().lowering(signature)
         return lambda *operands, **attributes: tracked(function(*operands, **attributes))
 
     def create(self, data, dtype, shape):
-        """Give an array that is counted."""
+        """Return a tracked array."""
         return tracked(super().create(data, dtype, shape))
 
     def compile(self, plan):
-        """Note that a plan came."""
+        """Count the plan."""
         global PLANS
         PLANS += 1
 
 
 class Compiling(NumPyEngine):
-    """Takes its time to compile, and notes which runs are of compiled code."""
+    """Compiles slowly, and records which runs use compiled code."""
 
     name = "compiling"
 
     def lowering(self, signature):
-        """Give a function that notes its runs."""
+        """Return a function that records its runs."""
         function = super().lowering(signature)
 
         def run(*operands, **attributes):
@@ -74,7 +74,7 @@ class Compiling(NumPyEngine):
         return run
 
     def compile(self, plan):
-        """Give the plan's own run, after a while."""
+        """Return a function that runs the plan, after a delay."""
         time.sleep(float(os.environ.get("COMPILE_SECONDS", "0")))
         stages = [
             (super(Compiling, self).lowering(plan.signature(step)), step) for step in plan.steps

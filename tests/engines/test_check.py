@@ -1,4 +1,4 @@
-"""The kit for engines: GT's own pass, and of others it tells what is missing, wrong and slow."""
+"""The check of engines: GT's engines pass, and faults of others are reported."""
 
 import json
 import subprocess
@@ -13,11 +13,11 @@ from gt.engines.check.reference import RANDOM, Reference
 from gt.engines.check.samples import OPERATIONS
 from gt.engines.check.tasks import names
 
-#: How many cases of an operation are tried, and of how many operations one.
+#: Engine -> (maximum number of cases per operation, n to check every nth operation).
 AMOUNTS = {
     "numpy": (None, 1),
     "pytorch": (20, 1),
-    # It compiles each case; all operations are in the plan of everything.
+    # JAX compiles each case; the plan "everything" has all operations.
     "jax": (2, 4),
 }
 COMPOSITES = set(
@@ -50,7 +50,7 @@ def test_the_reference_is_as_good_as_itself():
 
 
 def test_exact_form_of_pytorch():
-    """It is what is compiled; step by step it is taken where no single call does the same."""
+    """Compiled plans use the exact form; so do single operations without a fast lowering."""
     pytest.importorskip("torch", reason="pytorch: make test-all")
     from gt.engines.pytorch import PyTorchEngine
 
@@ -61,27 +61,27 @@ def test_exact_form_of_pytorch():
         for case in cases_of(operation, 20):
             if case.plain and engine.lowers(operation):
                 examiner.examine(case)
-    # What it requires of values is kept for who calls it.
+    # Requirements on values are recorded for the caller, so invalid values raise nothing here.
     assert [fault for fault in found if fault.kind == "wrong"] == []
 
 
-#: What is told of each operation that tests/engines/bad_engines.py has another function for.
+#: Operation with a fault in tests/engines/bad_engines.py -> kind and text of the finding.
 FAULTS = {
     "tanh": ("warning", "keeps an operand"),
     "exp": ("warning", "keeps a result"),
     "neg": ("wrong", "writes to an operand"),
-    "abs": ("wrong", "what a later call changes"),
+    "abs": ("wrong", "a tensor that a later call changes"),
     "log1p": ("wrong", "has not come back for 1 s"),
     "asin": ("wrong", "ends the process: exit status 9"),
     "acos": ("wrong", "SIGABRT"),
     "atan": ("wrong", "raises SystemExit, which is no error"),
     "sin": ("warning", "prints: hello"),
     "sqrt": ("warning", "forks"),
-    "relu": ("wrong", "gives None"),
-    "floor": ("wrong", "gives float32 (2, 6), expected float32 (2, 7)"),
-    "expm1": ("wrong", "gives float64"),
-    "sort": ("wrong", "gives 1 results, expected 2"),
-    "topk": ("wrong", "gives ndarray, expected a tuple of 2"),
+    "relu": ("wrong", "returns None"),
+    "floor": ("wrong", "is float32 (2, 6), expected float32 (2, 7)"),
+    "expm1": ("wrong", "is float64"),
+    "sort": ("wrong", "returns 1 results, expected 2"),
+    "topk": ("wrong", "returns ndarray, expected a tuple of 2"),
     "add": ("wrong", ", expected "),
     "ceil": ("missing", "NotImplementedError: there is none"),
     "index_select": ("wrong", "expected: index 3 is out of range for an axis of length 3"),
@@ -108,7 +108,7 @@ def test_what_is_fine_is_not_told(faulty):
 
 
 def test_an_engine_that_cannot_be_made():
-    for name, words in [("bad_engines:NotMade", "not at home"), ("nmpy", "did you mean")]:
+    for name, words in [("bad_engines:NotMade", "unavailable"), ("nmpy", "did you mean")]:
         (found,) = check(name).findings
         assert (found.kind, found.name) == ("wrong", "load") and words in found.text
 
@@ -116,9 +116,9 @@ def test_an_engine_that_cannot_be_made():
 def test_a_compiler_that_is_wrong():
     report = check("bad_engines:BadCompiler", only=["plan: training"])
     (found,) = report.findings
-    assert found.text.startswith("output 0, of sum, gives") and found.case == "compiled"
+    assert found.text.startswith("output 0 (of sum) is ") and found.case == "compiled"
     report = check("bad_engines:NoCompiler", only=["plan: training"])
-    assert "the compiler is not at home" in report.findings[0].text
+    assert "the compiler is unavailable" in report.findings[0].text
 
 
 def test_what_is_slow_is_told():
@@ -130,7 +130,7 @@ def test_the_command(tmp_path):
     file = tmp_path / "report.json"
     command = [*COMMAND, "numpy", "--only", "add,plan: numbers", "--json", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0 and done.stdout.endswith("fine\n"), done.stderr
+    assert done.returncode == 0 and done.stdout.endswith("ok\n"), done.stderr
     report = json.loads(file.read_text())
     assert report["ok"] and report["cases"] == {"add": len(cases_of("add"))}
     command = [*COMMAND, "bad_engines:Raising", "--only", "tanh", "--samples", "2"]

@@ -1,4 +1,4 @@
-"""What engines do together: PyTorch's by Gloo, several of them in threads of this process."""
+"""Collectives of several PyTorch engines in threads of this process, by Gloo."""
 
 import os
 import socket
@@ -19,14 +19,14 @@ def torch():
 
 
 def members(count, settings=GLOO):
-    """Give the collectives of so many engines on the processor."""
+    """Return the collectives of `count` engines on the CPU."""
     from gt.engines.pytorch import PyTorchEngine
 
     return [PyTorchEngine("cpu").collectives(settings) for _ in range(count)]
 
 
 def together(those, way, gives, gets, root=None, epoch=0):
-    """Let all take part in a movement; give what each gets, or its error."""
+    """Carry out a collective on all members; return each member's result or error."""
     numbers = tuple(range(10, 10 + len(those)))
     names = tuple(f"w{number}" for number in numbers)
 
@@ -42,7 +42,7 @@ def together(those, way, gives, gets, root=None, epoch=0):
 
 
 def values(torch, meta, seed):
-    """Give a tensor of numbers that no dtype rounds, with a NaN where there may be one."""
+    """Return a tensor of numbers that no dtype rounds, with a NaN if the dtype has one."""
     made = torch.randint(0, 2 if meta.dtype == "bool" else 100, meta.shape).to(
         getattr(torch, meta.dtype)
     )
@@ -64,7 +64,7 @@ def test_every_dtype_is_moved_to_the_bit(torch, dtype, size):
     ranks = range(size)
     meta = Meta(dtype, (3, 5))
     own = [values(torch, meta, rank) for rank in ranks]
-    # Not as it lies in memory.
+    # A tensor that is not contiguous.
     own[0] = own[0].t().contiguous().t()
     others = [[(of, meta) for of in ranks if of != rank] for rank in ranks]
     made = together(those, "all_gather", [[(rank, own[rank])] for rank in ranks], others)
@@ -76,7 +76,7 @@ def test_every_dtype_is_moved_to_the_bit(torch, dtype, size):
     gets = [[] if rank == 1 else [(1, meta)] for rank in ranks]
     made = together(those, "broadcast", gives, gets, root=1)
     assert made[1] == [] and same(torch, made[0][0], own[1])
-    # Uneven parts, none at all, a single number, and two for one.
+    # Blocks of uneven sizes, an empty one, a 0-d one, and two for the same rank.
     shapes = {(0, 1): [(2, 3), (4,)], (1, 0): [()], (size - 1, 0): [(0, 7), (5, 1)]}
     sent = {
         pair: [values(torch, Meta(dtype, shape), 1) for shape in each]
@@ -118,7 +118,7 @@ def test_who_does_not_come_is_named_after_a_while(torch):
     group = Group(first.store, (1, 2), ("here", "elsewhere"), 0, 0)
     gives, gets = [(0, torch.ones(3))], [(0, Meta("float32", (3,)))]
     start = time.monotonic()
-    with pytest.raises(ConnectionError, match="waited for 'elsewhere', 1 s at most"):
+    with pytest.raises(ConnectionError, match="waited for 'elsewhere' for at most 1 s"):
         first.join(group, "all_reduce", None, gives, gets)
     assert time.monotonic() - start < 10
 
@@ -128,7 +128,7 @@ def test_a_group_that_failed_is_made_anew(torch):
     gives = [[(rank, torch.ones(3))] for rank in range(2)]
     gets = [[(rank, Meta("float32", (3,)))] for rank in range(2)]
     assert together(those, "all_reduce", gives, gets)[0][0].tolist() == [2, 2, 2]
-    # One closes its groups with a worker, which says nothing of it: the other's call fails.
+    # One member closes the group without notice: the other member's call fails.
     those[1].leave(10)
     group = Group(those[0].store, (10, 11), ("w10", "w11"), 0, 0)
     with pytest.raises(ConnectionError, match="waited for 'w11'"):
@@ -177,7 +177,8 @@ def test_what_nobody_asked_for_may_fail(monkeypatch, capsys):
 
     monkeypatch.setenv("GT_COLLECTIVES", "auto")
     assert agreed(Broken(), "broken") is None
-    assert capsys.readouterr().err == "gt worker: it joins no others (GT_COLLECTIVES): no driver\n"
+    told = "gt worker: no collectives with other workers (GT_COLLECTIVES): no driver\n"
+    assert capsys.readouterr().err == told
     monkeypatch.setenv("GT_COLLECTIVES", "nccl")
     with pytest.raises(RuntimeError, match="no driver"):
         agreed(Broken(), "broken")

@@ -1,4 +1,4 @@
-"""An engine of one's own, in some thirty lines."""
+"""A custom engine in about thirty lines."""
 
 import numpy as np
 import pytest
@@ -10,12 +10,12 @@ from gt.engines.numpy import NumPyEngine
 
 
 def leaky_relu(x: np.ndarray) -> np.ndarray:
-    """Let a little through: what NumPy's engine calls relu, done otherwise."""
+    """Compute a leaky ReLU, which replaces the engine's relu."""
     return np.where(x > 0, x, x / 100)
 
 
 class Counting(NumPyEngine):
-    """NumPy's engine with another relu, which counts the plans that it runs."""
+    """A NumPy engine with another relu, which counts the plans that it runs."""
 
     name = "counting"
     lowerings = {**NumPyEngine.lowerings, "relu": leaky_relu}

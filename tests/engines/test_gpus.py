@@ -1,4 +1,4 @@
-"""GPUs that are there but cannot be used: said in one line, with what to do."""
+"""GPUs that exist but cannot be used are reported in one line, with a hint."""
 
 import importlib.metadata
 import os
@@ -12,7 +12,7 @@ from gt.engines import gpus
 
 
 def torch_with(**cuda):
-    """Give a PyTorch whose `cuda` is this."""
+    """Return a fake PyTorch module with these functions in `cuda`."""
     cuda = {"is_available": lambda: False, "device_count": lambda: 0, **cuda}
     version = SimpleNamespace(cuda="13.2", hip=None)
     return SimpleNamespace(__version__="2.9.0", version=version, cuda=SimpleNamespace(**cuda))
@@ -20,7 +20,7 @@ def torch_with(**cuda):
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Give what makes a machine with a GPU, and the PyTorch that is given."""
+    """Return a function that simulates a machine with a GPU and a version of PyTorch."""
     listed = os.listdir
 
     def make(torch=None, version="2.9.0", devices=("null", "nvidia0", "nvidiactl")):
@@ -40,7 +40,7 @@ def machine(monkeypatch):
 
 
 def said(capsys) -> str:
-    """Choose an engine twice; give the one line that was said of it."""
+    """Choose an engine twice; return the one line that was printed."""
     assert engines.default() == engines.default() == "native"
     out, line = capsys.readouterr()
     assert out == "" and line.startswith("gt: there is a GPU (/dev/nvidia0), but ")
@@ -95,7 +95,7 @@ def test_the_driver_goes_while_it_is_asked(machine, capsys):
 
 @pytest.fixture
 def cuda(monkeypatch):
-    """Give what stands for `torch.cuda` of one GPU, and what opens it."""
+    """Return a fake `torch.cuda` with one GPU, and a function that opens the GPU."""
     torch = pytest.importorskip("torch", reason="pytorch: make test-all")
     from gt.engines.pytorch.devices import GPU, time
 
@@ -117,7 +117,7 @@ def test_a_gpu_that_others_have_taken(cuda):
     with pytest.raises(gpus.DeviceError) as raised:
         cuda[1]()
     text = str(raised.value)
-    assert text.startswith("the GPU cuda:1 (H200) is taken: 104,857,600 of its 85,899,345,920")
+    assert text.startswith("the GPU cuda:1 (H200) is in use: 104,857,600 of its 85,899,345,920")
     assert "CUDA_VISIBLE_DEVICES" in text and "\n" not in text
 
 
@@ -147,9 +147,9 @@ def test_a_worker_says_it_in_one_line(monkeypatch, capsys):
     from gt.worker import __main__ as worker
 
     def refuse(*_):
-        raise gpus.DeviceError("the GPU cuda:0 (H200) is taken: ...")
+        raise gpus.DeviceError("the GPU cuda:0 (H200) is in use: ...")
 
     monkeypatch.setattr(worker, "stop_at_signals", lambda: None)
     monkeypatch.setattr(worker._gt, "run_worker", refuse)
     assert worker.main(["--backend", "pytorch"]) == 1
-    assert capsys.readouterr().err == "gt worker: the GPU cuda:0 (H200) is taken: ...\n"
+    assert capsys.readouterr().err == "gt worker: the GPU cuda:0 (H200) is in use: ...\n"

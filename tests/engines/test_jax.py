@@ -1,4 +1,4 @@
-"""What the JAX engine compiles, where it computes, and what it keeps between runs."""
+"""The JAX engine: what it compiles, where it computes, and its cache."""
 
 import gc
 
@@ -7,7 +7,7 @@ import pytest
 from gt.engines.check.plans import Builder
 from gt.engines.check.values import get, put
 from gt.engines.engine import Kind, Meta, Signature
-from processes import run_python
+from processes import run_program
 
 pytest.importorskip("jax", reason="jax: make test-all")
 
@@ -15,44 +15,9 @@ import jax
 import jax.numpy as jnp
 from gt.engines.jax import JAXEngine
 
-#: Begins to count what JAX compiles.
-COUNT = """
-import jax
-seen = []
-jax.monitoring.register_event_duration_secs_listener(
-    lambda event, *_, **__: seen.append(event) if event.endswith("backend_compile_duration") else 0
-)
-"""
 
-COMPILED = """
-import gt
-def compiled():
-    (stats,) = gt.debug.get_worker_stats().values()
-    return stats["compilation"]["compiled"]
-"""
-
-#: Attention over keys and values that grow by a row.
-GROW = """
-F = gt.nn.functional
-q, k, v = (gt.randn(1, 2, 1, 8) for _ in range(3))
-keys, values = k, v
-for _ in range(24):
-    keys, values = gt.cat([keys, k], dim=2), gt.cat([values, v], dim=2)
-    weights = gt.softmax(q @ keys.transpose(-1, -2) * 8**-0.5, dim=-1)
-    difference = (weights @ values - F.scaled_dot_product_attention(q, keys, values)).abs().max()
-    assert difference.item() < 1e-5
-"""
-
-REPEAT = """
-x = gt.ones(16, 16)
-for _ in range(60):
-    x = ((x * 0.5 + 1).tanh() @ x).sigmoid()
-x.sum().item()
-"""
-
-
-def run(script: str, backend: str = "jax", **environment: str) -> str:
-    done = run_python(COMPILED + script, GT_BACKEND=backend, **environment)
+def run(name: str, *args: object, backend: str = "jax", **environment: str) -> str:
+    done = run_program(f"engines/{name}", *args, GT_BACKEND=backend, **environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -63,34 +28,22 @@ def engine() -> JAXEngine:
 
 
 def test_shapes_that_vary_compile_nothing():
-    assert run(COUNT + GROW + "print(len(seen), compiled())") == "0 []\n"
-
-
-IN_A_SCOPE = """
-gt.register_config("hot", gt.SignalConfig(compile=True))
-x = gt.ones(16, 16)
-for step in range(30):
-    with gt.signal.context("hot"):
-        x = ((x * 0.5 + 1).tanh() @ x).sigmoid()
-    gt.ones(step + 1).sum().item()  # else the loop is hot
-x.sum().item()
-"""
+    assert run("jax_growing_keys") == "0 []\n"
 
 
 @pytest.mark.parametrize(
-    ("backend", "script", "environment", "reason"),
+    ("backend", "name", "environment", "reason"),
     [
-        ("jax", REPEAT, {}, "came 8 times"),
-        ("jax", REPEAT, {"GT_COMPILE": "1"}, "GT_COMPILE=1"),
-        ("jax", IN_A_SCOPE, {}, "asked for by a scope"),
-        ("pytorch", REPEAT, {"GT_COMPILE": "1"}, "GT_COMPILE=1"),
+        ("jax", "statistics_of_a_loop", {}, "came 8 times"),
+        ("jax", "statistics_of_a_loop", {"GT_COMPILE": "1"}, "GT_COMPILE=1"),
+        ("jax", "statistics_of_a_scope", {}, "asked for by a scope"),
+        ("pytorch", "statistics_of_a_loop", {"GT_COMPILE": "1"}, "GT_COMPILE=1"),
     ],
 )
-def test_statistics_say_what_was_compiled_and_why(backend, script, environment, reason):
+def test_statistics_say_what_was_compiled_and_why(backend, name, environment, reason):
     if backend == "pytorch":
         pytest.importorskip("torch", reason="pytorch: make test-all")
-    show = "gt.debug.print_worker_stats()\nprint(compiled())"
-    *shown, last = run(script + show, backend, **environment).splitlines()
+    *shown, last = run(name, backend=backend, **environment).splitlines()
     found = eval(last)
     assert reason in [code["reason"] for code in found], found
     for code in found:
@@ -100,13 +53,13 @@ def test_statistics_say_what_was_compiled_and_why(backend, script, environment, 
 
 
 def half(x):
-    """Tell XLA from NumPy."""
+    """Halve x; fail unless XLA traces it."""
     assert isinstance(x, jax.core.Tracer)
     return x / 2
 
 
 class Own(JAXEngine):
-    """Has a function of its own, which NumPy knows nothing of."""
+    """An engine with a lowering that NumPy does not have."""
 
     lowerings = {**JAXEngine.lowerings, "tanh": half}
 
@@ -118,12 +71,12 @@ def test_a_lowering_of_ones_own_is_compiled_for_each_shape():
         made = tanh(put(engine, np.full(shape, 3, "float32")))
         assert get(engine, made).tolist() == np.full(shape, 1.5).tolist()
     (first, why, seconds), (second, *_) = engine.compiled()
-    assert (first, second, why) == ("tanh of [3]", "tanh of [2, 3]", "came for the first time")
+    assert (first, second, why) == ("tanh of [3]", "tanh of [2, 3]", "first use of this shape")
     assert seconds > 0
 
 
 def test_an_operation_that_is_compiled_alone_says_what_is_wrong(engine):
-    """As on devices that NumPy cannot compute on."""
+    """Devices other than CPUs use this form."""
     kinds = (Kind("float32"), Kind("int64"))
     select = engine.alone(Signature("index_select", kinds, "float32"))
     x = put(engine, np.arange(3, dtype="float32"))
@@ -154,7 +107,7 @@ def test_arrays_of_jax_and_of_numpy_are_tensors_alike(engine, dtype):
 
 
 def test_what_is_computed_natively_takes_both(engine):
-    """NumPy has no functions for these; several results, and scalars."""
+    """NumPy has no functions for these operations: several results, and 0-d arrays."""
     x = np.arange(4, dtype="float32").reshape(2, 2)
     gamma = engine.lowering(Signature("lgamma", (Kind("float32"),), "float32"))
     sort = engine.lowering(Signature("sort", (Kind("float32"),), "float32"))
@@ -178,33 +131,25 @@ def test_compiled_code_copies_a_large_array_once(engine):
         assert list(copies) == [id(x)]
     del x
     gc.collect()
-    assert not copies, "it goes with the array"
-
-
-HITS = """
-hits = []
-jax.monitoring.register_event_listener(
-    lambda event, **_: hits.append(event) if event.endswith("/cache_hits") else 0
-)
-"""
+    assert not copies, "the copy dies with the array"
 
 
 def test_compiled_code_is_kept_for_the_next_run(tmp_path):
-    script = COUNT + HITS + REPEAT + "print(len(hits) > 0, len(compiled()) > 0)"
-    kept = {"GT_COMPILE": "1", "GT_COMPILE_CACHE": "", "XDG_CACHE_HOME": str(tmp_path)}
-    assert run(script, **kept) == "False True\n"
+    def is_used(**environment: str) -> str:
+        return run("jax_cache", GT_COMPILE="1", **environment).splitlines()[0]
+
+    kept = {"GT_COMPILE_CACHE": "", "XDG_CACHE_HOME": str(tmp_path)}
+    assert is_used(**kept) == "False True"
     (folder,) = (tmp_path / "gt" / "jax").iterdir()
     assert folder.stat().st_mode & 0o77 == 0 and any(folder.iterdir())
-    assert run(script, **kept) == "True True\n"
+    assert is_used(**kept) == "True True"
     named = kept | {"GT_COMPILE_CACHE": str(tmp_path / "named")}
-    assert run(script, **named) == "False True\n"
+    assert is_used(**named) == "False True"
     assert any((tmp_path / "named" / "jax").iterdir())
-    assert run(script, **kept | {"GT_COMPILE_CACHE": "off"}) == "False True\n"
+    assert is_used(**kept | {"GT_COMPILE_CACHE": "off"}) == "False True"
 
 
 def test_a_cache_that_the_program_has_set_up_stays(tmp_path):
-    own = f"import jax; jax.config.update('jax_compilation_cache_dir', {str(tmp_path)!r})\n"
-    show = "print(jax.config.jax_compilation_cache_dir)"
-    kept = {"GT_COMPILE_CACHE": str(tmp_path / "other")}
-    assert run(own + COUNT + REPEAT + show, **kept) == f"{tmp_path}\n"
+    environment = {"GT_COMPILE_CACHE": str(tmp_path / "other")}
+    assert run("jax_cache", tmp_path, **environment).splitlines()[1] == str(tmp_path)
     assert not (tmp_path / "other").exists()

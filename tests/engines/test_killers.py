@@ -1,4 +1,4 @@
-"""Sessions whose operations end workers: they are found, and nobody else is harmed."""
+"""Sessions whose operations kill workers are identified, and other sessions are not affected."""
 
 import os
 import subprocess
@@ -8,48 +8,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from processes import cluster, one_engine_only, run_python, unsharded_only
+from processes import cluster, line_in_program, one_engine_only, run_program, unsharded_only
 from training import Training
 
-# They start engines of their own.
+# These tests start workers with their own engines.
 pytestmark = [one_engine_only, unsharded_only]
 
 HERE = str(Path(__file__).parent)
 
-#: A loop of its own, with its state in the end.
-NEIGHBOUR = """
-import hashlib, sys
-import numpy as np
-import gt
-gt.connect(sys.argv[1])
-gt.manual_seed(int(sys.argv[3]))
-w, x = gt.randn(24, 24) / 8, gt.randn(24, 24)
-values = []
-for step in range(int(sys.argv[2])):
-    x = (x @ w).relu() + gt.randn(24, 24) * 0.1
-    if step % 20 == 0:
-        values.append(x.sum().item())
-        print("step", step, flush=True)
-state = np.array(values).tobytes() + x.numpy().tobytes()
-print("hash", hashlib.sha256(state).hexdigest())
-"""
-
-#: What a worker with a bad engine dies of; the session goes on afterwards.
-KILLER = """
-import sys
-import gt
-gt.connect(sys.argv[1])
-x = gt.ones(4, 3) + 1
-y = x.tanh()
-for step in range(int(sys.argv[2])): y = y + (x * 0.5 + step).tanh()
-try: print(y.tolist())
-except gt.WorkerError as error: print("|".join(str(error).splitlines()))
-print((x * 3).tolist()[0])
-"""
+#: A program that kills workers with a bad engine, and continues afterwards.
+KILLER = "engines/killer"
 
 
 class Tended:
-    """A worker that is started again whenever it ends."""
+    """A worker that is restarted whenever it ends."""
 
     def __init__(self, address: str, name: str, engine: str) -> None:
         self.command = [sys.executable, "-m", "gt.worker", "--address", address, "--id", name]
@@ -87,7 +59,7 @@ class Tended:
 
 @contextmanager
 def tended(workers: int, engine: str):
-    """Run a server with workers that are tended; give its address and them."""
+    """Yield the address of a server, and its workers, which are restarted when they end."""
     with cluster(workers=0) as (address, _):
         all = [Tended(address, f"bad{number}", engine) for number in range(workers)]
         try:
@@ -105,21 +77,21 @@ def tended(workers: int, engine: str):
 def test_who_kills_workers_is_found_and_neighbours_are_not_harmed(engine, workers, steps, most):
     seeds, count = (1, 2), 1500
     with tended(workers, engine) as (address, _):
-        alone = [Training(NEIGHBOUR, address, count, seed) for seed in seeds]
+        alone = [Training("engines/neighbour", address, count, seed) for seed in seeds]
         expected = [neighbour.end() for neighbour in alone]
     with tended(workers, engine) as (address, all):
-        neighbours = [Training(NEIGHBOUR, address, count, seed) for seed in seeds]
+        neighbours = [Training("engines/neighbour", address, count, seed) for seed in seeds]
         for neighbour in neighbours:
             neighbour.wait_for(200)
-        done = run_python(KILLER, address, str(steps))
+        done = run_program(KILLER, address, steps)
         assert done.stdout, done.stderr
         first, after = done.stdout.splitlines()
-        line = 8 if steps else 7
-        for words in ("tanh of float32 (4, 3)", "'bad", "48 bytes", f"<string>:{line}"):
+        line = line_in_program(KILLER, "y = y + " if steps else "y = x.tanh()")
+        for words in ("tanh of float32 (4, 3)", "'bad", "48 bytes", line):
             assert words in first, (first, done.stderr)
         assert after == "[6.0, 6.0, 6.0]"
         assert [neighbour.end() for neighbour in neighbours] == expected
-        # With the neighbours at an end, the last worker is risked, too.
+        # Once the neighbours have ended, the server risks the last worker too.
         assert 3 <= sum(it.deaths for it in all) <= most
     for neighbour in neighbours:
         assert not [line for line in neighbour.errors if "lost:" in line or "not" in line]

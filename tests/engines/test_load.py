@@ -1,4 +1,4 @@
-"""Engines by their names."""
+"""Loading of engines by name."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ def test_an_unknown_name():
 
 
 def test_the_native_engine_is_elsewhere():
-    with pytest.raises(ValueError, match="'native' is a part of workers"):
+    with pytest.raises(ValueError, match="'native' is built into workers"):
         engines.load("native")
 
 

@@ -1,4 +1,4 @@
-"""Compiled code that is wrong: it is found, told of once, and written to a file that replays it."""
+"""Wrong compiled code is detected, reported once, and written to a file that replays it."""
 
 import json
 import zipfile
@@ -9,34 +9,21 @@ from bad_engines import BadCompiler, Tail
 from gt.engines.engine import Meta
 from gt.engines.mismatch import load, replay
 from gt.engines.numpy import NumPyEngine
-from processes import run_python
+from processes import run_program
 from test_bad_engines import backend
 
-#: Values that change from step to step, of an odd length.
-LOOP = (
-    "import gt\n"
-    "gt.manual_seed(0)\n"
-    "x = gt.arange({length}).float() / {length} - 0.3\n"
-    "b = gt.arange({length}).float()\n"
-    "total = gt.zeros({length}, dtype=gt.bfloat16)\n"
-    "for step in range(40):\n"
-    "    x = (x * 0.5).exp() * 0.4 + b * 0.01\n"
-    "    total = total + x.to(gt.bfloat16)\n"
-    "    order = x.sort().indices\n"
-    "    noise = gt.rand({length})\n"
-    "print([round(value, 3) for value in x.tolist()], order.tolist())\n"
-    "print([round(value, 1) for value in total.tolist()], [round(v, 2) for v in noise.tolist()])\n"
-)
+#: A loop whose values change from step to step, on tensors of a length.
+LOOP = "engines/varied_values"
 
 
 def run(engine: str, folder, length: int = 17):
-    program = LOOP.format(length=length)
-    return run_python(program, GT_COMPILE="1", GT_MISMATCH_DIR=str(folder), **backend(engine))
+    environment = {"GT_COMPILE": "1", "GT_MISMATCH_DIR": str(folder), **backend(engine)}
+    return run_program(LOOP, length, **environment)
 
 
 @pytest.mark.parametrize("length", [1, 7, 15, 17, 33])
 def test_a_wrong_tail_is_found(tmp_path, length):
-    want = run_python(LOOP.format(length=length)).stdout
+    want = run_program(LOOP, length).stdout
     done = run("Tail", tmp_path, length)
     assert done.stdout == want, done.stderr
     assert done.stderr.count("gt: warning:") >= 1, done.stderr
@@ -46,7 +33,7 @@ def test_a_wrong_tail_is_found(tmp_path, length):
 
 @pytest.mark.parametrize(("engine", "words"), [("Stale", "instead of"), ("Overwriting", "input")])
 def test_what_shows_only_later_is_found(tmp_path, engine, words):
-    want = run_python(LOOP.format(length=17)).stdout
+    want = run_program(LOOP, 17).stdout
     done = run(engine, tmp_path)
     assert words in done.stderr, done.stderr
     if engine == "Stale":
@@ -76,7 +63,7 @@ def test_a_file_replays_it(tmp_path):
 def test_honest_compilers_raise_no_alarm(engine, tmp_path):
     pytest.importorskip({"jax": "jax", "pytorch": "torch"}[engine], reason="make test-all")
     environment = {"GT_BACKEND": engine, "GT_COMPILE": "1", "GT_MISMATCH_DIR": str(tmp_path)}
-    done = run_python(LOOP.format(length=17), timeout=100, **environment)
+    done = run_program(LOOP, 17, timeout=100, **environment)
     assert done.returncode == 0, done.stderr
     assert "gave" not in done.stderr and not list(tmp_path.iterdir()), done.stderr
 

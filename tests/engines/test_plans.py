@@ -18,7 +18,7 @@ def training() -> tuple[Builder, Plan]:
 
 
 def trained(values: list) -> list[np.ndarray]:
-    """Do the same with NumPy in float64."""
+    """Compute the same training step with NumPy in float64."""
     w1, b1, w2, b2, x, y, eye, rate, *_ = values
     hidden = np.maximum(x @ w1 + b1, 0)
     exp = np.exp(hidden @ w2 + b2)
@@ -38,7 +38,7 @@ def compiled(engine):
 
 @pytest.mark.parametrize("way", ["step by step", "compiled"])
 def test_training(engine, compiled, way):
-    """Outputs become inputs, and the rate changes."""
+    """Outputs become inputs of the next run, and the learning rate varies."""
     if way == "compiled" and compiled is None:
         pytest.skip("does not compile")
     builder, plan = training()
@@ -61,7 +61,7 @@ def test_training(engine, compiled, way):
 
 
 def compilations(engine, monkeypatch) -> list:
-    """Give a list that grows by one for each compilation from here on."""
+    """Return a list that grows by one for each compilation from now on."""
     seen: list = []
     if engine.name == "jax":
         import jax
@@ -106,7 +106,7 @@ def test_new_numbers_compile_nothing(engine, monkeypatch):
         assert len(seen) == before
 
 
-#: Sizes and steps, of a tensor of (6, 5), with starts.
+#: Sizes and steps of regions of a (6, 5) tensor, with several starts.
 REGIONS = [
     ((2, 5), (1, 1), [(0, 0), (4, 0), (1, 0)]),
     ((2, 2), (3, 2), [(0, 2), (2, 1)]),
@@ -135,12 +135,12 @@ def test_starts_that_vary(engine, monkeypatch, sizes, steps, starts):
             assert engine.describe(part) == f32(*sizes)
             assert get(engine, part).tolist() == x[place].tolist()
             assert get(engine, out).tolist() == want.tolist()
-            assert count in (None, len(seen)), "nothing is compiled anew"
+            assert count in (None, len(seen)), "nothing is recompiled"
             count = len(seen)
 
 
 def ways(engine, plan: Plan) -> list:
-    """Give what runs a plan."""
+    """Return the functions that run a plan: step by step, and compiled if possible."""
     return [run for run in (lambda values: engine.run(plan, values), engine.compile(plan)) if run]
 
 
@@ -163,7 +163,7 @@ def test_an_input_may_be_an_output_and_be_given_twice(engine):
 
 
 def test_views_of_inputs_are_inputs_again(engine):
-    """A compiled plan takes tensors however they lie in memory."""
+    """A compiled plan accepts tensors of any strides."""
     x = np.arange(6, dtype="float32").reshape(2, 3)
     builder = Builder(x)
     turned = builder.step("permute", 0, dims=[1, 0], output=f32(3, 2))
@@ -216,7 +216,7 @@ def test_values_go_after_their_last_use():
     first = weakref.ref(values[0])
     (out,) = engine.run(builder.plan(value), values)
     assert get(engine, out).tolist() == [1, 1, 1]
-    assert first() is None, "the list was handed over"
+    assert first() is None, "run consumes the list"
     assert len(made) == 10
 
 
@@ -241,7 +241,7 @@ def test_the_step_that_fails_is_named(engine):
 
 
 def test_no_memory(engine):
-    """An operation that cannot be held in memory fails, and nothing else does."""
+    """An operation whose result does not fit in memory fails."""
     length = 1 << 50
     builder = Builder(np.ones(1, "float32"))
     wide = builder.step("expand", 0, size=[length], output=f32(length))

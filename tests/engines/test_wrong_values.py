@@ -1,4 +1,4 @@
-"""What fails for some values, where nothing may wait for the values, as on a GPU."""
+"""Operations that fail for some values, when steps do not wait for values, as on a GPU."""
 
 import pytest
 from gt.engines.check.reference import Reference
@@ -8,7 +8,7 @@ from gt.engines.engine import StepError
 
 @pytest.mark.parametrize("bad", BAD, ids=str)
 def test_as_on_a_gpu(bad):
-    """They are looked at in the end."""
+    """Requirements on values are checked after the step."""
     pytest.importorskip("torch", reason="pytorch: make test-all")
     from gt.engines.pytorch import PyTorchEngine
 

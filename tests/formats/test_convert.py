@@ -1,4 +1,4 @@
-"""`gt.convert`: folders of Hugging Face to checkpoints of GT and back, and what is told of them."""
+"""Tests of `gt.convert`: Hugging Face folders to GT checkpoints and back, reports and errors."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from gt import nn
 from gt.convert import ConvertError, convert
 from gt.convert.__main__ import main
 
-#: A model as a file that `--model` can name; its configuration is a class, or a dict.
+#: A file with models for `--model`, whose configuration is a class or a dict.
 MODEL = """
 from dataclasses import dataclass
 from gt import nn
@@ -46,7 +46,7 @@ def plain():
 
 
 def values(folder):
-    """Give the bytes, dtype and shape of each tensor in a folder's safetensors files."""
+    """Return the bytes, dtype and shape of each tensor in a folder's safetensors files."""
     found = {}
     for name in sorted(os.listdir(folder)):
         if name.endswith(".safetensors"):
@@ -61,7 +61,7 @@ def values(folder):
 
 
 def written(folder, tensors, **config):
-    """Write a folder as Hugging Face's programs do, in one file."""
+    """Write a Hugging Face folder with one file of weights."""
     folder.mkdir()
     gt.safetensors.save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     (folder / "config.json").write_text(json.dumps({"width": 4, "dtype": "float32", **config}))
@@ -70,7 +70,7 @@ def written(folder, tensors, **config):
 
 
 def are_one(first, second):
-    """Say whether a change of one tensor is one of the other."""
+    """Return whether changing one tensor changes the other."""
     before = first.clone()
     first.add_(1)
     changed = (second == before + 1).all()
@@ -80,7 +80,7 @@ def are_one(first, second):
 
 @pytest.fixture
 def small(tmp_path):
-    """Give a folder with a model's tensors, tied, and a file with the model."""
+    """Return a folder with the tensors of a model with tied weights, and write the model's file."""
     (tmp_path / "small_model.py").write_text(MODEL)
     tensors = {"embed.weight": gt.randn(6, 4), "norm.weight": gt.ones(4), "norm.bias": gt.zeros(4)}
     return written(tmp_path / "hf", tensors, tie_word_embeddings=True)
@@ -165,12 +165,12 @@ def test_a_trained_model_that_ties_is_exported(small, tmp_path):
     found = gt.safetensors.load_file(tmp_path / "again")
     assert sorted(found) == ["embed.weight", "norm.bias", "norm.weight"]
     assert (found["embed.weight"] == model.head.weight).all()
-    # Values that differ are both kept, and told.
+    # Values that differ are both written, and the report says so.
     state = model.state_dict()
     state["head.weight"] = state["head.weight"] + 1
     gt.checkpoint.save(tmp_path / "trained", state).wait()
     report = convert(tmp_path / "trained", tmp_path / "other", model=place)
-    assert "its values are not those of embed.weight, to which Model ties it" in str(report)
+    assert "its values differ from those of embed.weight, to which Model ties it" in str(report)
     assert "head.weight" in gt.safetensors.load_file(tmp_path / "other")
 
 
@@ -214,9 +214,7 @@ def test_states_of_a_training_run(tmp_path):
     manager = gt.checkpoint.Manager(tmp_path / "run", model=model, optimizer=optimizer)
     manager.save(1)
     manager.wait()
-    with pytest.raises(
-        ConvertError, match="no checkpoint itself, but holds 1 .*\n.*step-000000001"
-    ):
+    with pytest.raises(ConvertError, match="not a checkpoint, but contains 1 .*\n.*step-000000001"):
         convert(tmp_path / "run", tmp_path / "hf")
     convert(manager.path(1), tmp_path / "hf", model=model)
     found = gt.safetensors.load_file(tmp_path / "hf")
@@ -241,7 +239,7 @@ def test_a_target_that_exists(small, tmp_path):
 
 
 def broken(name):
-    """Give a change of a folder after which it cannot be converted."""
+    """Return a function that changes a folder so that it cannot be converted."""
     return {
         "gone": lambda folder: folder.rename(folder.parent / "elsewhere"),
         "empty": lambda folder: (folder / "model.safetensors").unlink(),
@@ -268,12 +266,12 @@ def index(folder, places):
     ("change", "told"),
     [
         ("gone", "hf: there is no such folder\n  hint: name a folder with config.json"),
-        ("empty", "no weights are there, expected model.safetensors.*\n  hint: there is config.j"),
+        ("empty", "no weights found, expected model.safetensors.*\n  hint: .* contains config.j"),
         ("truncated", "model.safetensors: .* truncated\n  hint: .* get it again"),
-        ("an index", "index.json: it names model-1.safetensors, which is not there; 0 of 1 files"),
+        ("an index", "index.json: it names model-1.safetensors, which is missing; 0 of 1 files"),
         ("a part", "index.json: model.safetensors lacks a\n  hint"),
         ("outside", "index.json: it names files outside"),
-        ("no index", "index.json: no valid index"),
+        ("no index", "index.json: not a valid index"),
         ("float8", "tensor 'w' has dtype F8_E4M3, which GT does not have\n  hint: convert"),
     ],
 )
@@ -291,7 +289,7 @@ def test_a_checkpoint_that_has_changed(small, tmp_path):
     with open(tmp_path / "gt" / "values-00001.safetensors", "r+b") as file:
         file.seek(-3, os.SEEK_END)
         file.write(b"\xff")
-    with pytest.raises(ConvertError, match="checksum differs\n  hint: take an earlier"):
+    with pytest.raises(ConvertError, match="checksum differs\n  hint: use an earlier"):
         convert(tmp_path / "gt", tmp_path / "hf")
 
 
@@ -302,8 +300,8 @@ def test_a_checkpoint_that_has_changed(small, tmp_path):
         ("nowhere.py:Model", "nowhere.py: there is no such file"),
         ("gt.nowhere:Model", "cannot be imported"),
         ("small_model.py:Modle", "has no Modle; its models are Model"),
-        ("small_model.py:number", "it gives a int, expected a Module"),
-        ("small_model.py:Config", "cannot be made of config.json: TypeError"),
+        ("small_model.py:number", "it returns a int, expected a Module"),
+        ("small_model.py:Config", "cannot be created from config.json: TypeError"),
     ],
 )
 def test_models_that_are_none(small, tmp_path, monkeypatch, place, told):
@@ -326,7 +324,7 @@ def test_options_that_cannot_be(small, tmp_path, capsys):
     with pytest.raises(ConvertError, match="max_shard_size is '5XB', expected"):
         convert(small, tmp_path / "gt", max_shard_size="5XB")
     assert main([str(small), str(tmp_path / "gt"), "--to-hf"]) == 2
-    assert "it is no checkpoint of GT" in capsys.readouterr().err
+    assert "it is not a GT checkpoint" in capsys.readouterr().err
 
 
 def test_the_command(small, tmp_path):

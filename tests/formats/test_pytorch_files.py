@@ -1,4 +1,4 @@
-"""Files of `torch.save` are read without PyTorch, and nothing in them is executed."""
+"""Tests that files of `torch.save` are read without PyTorch, and nothing in them is executed."""
 
 import io
 import os
@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 
 
 def loaded(value):
-    """Give what GT reads of what PyTorch has saved."""
+    """Return a value saved by PyTorch and loaded by GT."""
     buffer = io.BytesIO()
     torch.save(value, buffer)
     buffer.seek(0)
@@ -24,7 +24,7 @@ def loaded(value):
 
 
 def same(ours, theirs):
-    """Compare structures of GT's tensors and PyTorch's."""
+    """Assert that a structure of GT tensors equals one of PyTorch tensors."""
     if isinstance(theirs, torch.Tensor):
         assert isinstance(ours, gt.Tensor)
         assert str(theirs.dtype) == f"torch.{ours.dtype.name}"
@@ -88,7 +88,7 @@ def test_states_of_models_and_optimizers():
 
 
 class Evil:
-    """Executes a command where it is unpickled."""
+    """An object that executes a command when it is unpickled."""
 
     def __init__(self, call):
         self.call = call
@@ -111,13 +111,13 @@ class Evil:
     ids=lambda value: type(value).__name__,
 )
 def test_nothing_is_executed(value):
-    with pytest.raises(ValueError, match="hint: nothing of a file is executed"):
+    with pytest.raises(ValueError, match="hint: nothing in a file is executed"):
         loaded({"x": value})
     assert not os.path.exists("/tmp/gt-evil")
 
 
 def archive(program, storage=b"\0" * 16, compression=zipfile.ZIP_STORED):
-    """Give a file with a pickle of one's own."""
+    """Return an archive in PyTorch's format with a given pickle."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", compression) as file:
         file.writestr("x/data.pkl", program)
@@ -128,7 +128,7 @@ def archive(program, storage=b"\0" * 16, compression=zipfile.ZIP_STORED):
 
 
 def tensor_program(offset=0, size=(4,), stride=(1,), count=4, metadata=None, dtype=None):
-    """Give a pickle of one tensor; with a dtype, its storage is of bytes."""
+    """Return a pickle of one tensor; if `dtype` is given, its storage is untyped."""
 
     class Storage:
         pass
@@ -232,7 +232,7 @@ def test_other_properties_of_tensors_are_told():
         gt.load(archive(program))
 
 
-TWICE = b")" + b"2\x86" * 60  # A tuple of a tuple, twice, and so on: 2^60 in all.
+TWICE = b")" + b"2\x86" * 60  # Nested tuples (x, x), 60 levels deep: 2^60 items in all.
 
 
 @pytest.mark.parametrize(

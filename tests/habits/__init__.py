@@ -1,6 +1,6 @@
-"""Habits of PyTorch's users: small programs that take the library as `torch`.
+"""Habits of PyTorch's users: small programs that get the library as the argument `torch`.
 
-What they assert holds in both libraries; what they return is compared between the two.
+Their assertions hold in both libraries; their results are compared between the two.
 """
 
 from importlib import import_module
@@ -16,7 +16,7 @@ from habits.mistakes import MISTAKES  # noqa: E402, F401
 
 
 def name_of(habit):
-    """Give a habit's name, with its file's."""
+    """Return a habit's name, prefixed with the name of its file."""
     return f"{habit.__module__.split('.')[-1]}-{habit.__name__.removeprefix('habit_')}"
 
 

@@ -1,8 +1,8 @@
-"""What the habits share: values that are the same in both libraries, without a generator."""
+"""Values for the habits that are the same in both libraries, without random numbers."""
 
 
 def waves(torch, *shape):
-    """Give a tensor of different numbers between -1 and 1."""
+    """Return a tensor of different numbers between -1 and 1."""
     count = 1
     for length in shape:
         count *= length
@@ -10,7 +10,7 @@ def waves(torch, *shape):
 
 
 def settle(torch, model):
-    """Give a model's parameters values that both libraries agree on; give the model."""
+    """Set a model's parameters to the same values in both libraries; return the model."""
     with torch.no_grad():
         for number, parameter in enumerate(model.parameters()):
             parameter.copy_(waves(torch, *parameter.shape) / (number + 2))
@@ -18,11 +18,11 @@ def settle(torch, model):
 
 
 def classifier(torch):
-    """Give a small network: four numbers to three classes."""
+    """Return a small network with four inputs and three classes."""
     nn = torch.nn
     return settle(torch, nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)))
 
 
 def batch(torch):
-    """Give six inputs of the classifier and their classes."""
+    """Return six inputs of the classifier and their classes."""
     return waves(torch, 6, 4), torch.arange(6) % 3

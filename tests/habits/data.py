@@ -1,4 +1,4 @@
-"""What is done with data without a second thought: datasets, loaders, samplers, distributions."""
+"""Everyday use of data: datasets, loaders, samplers, distributions."""
 
 import random
 from importlib import import_module

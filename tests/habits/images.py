@@ -1,4 +1,4 @@
-"""Programs of images as they are published, in small: GANs, diffusion, fine-tuning."""
+"""Small versions of published programs on images: GANs, diffusion, fine-tuning."""
 
 import copy
 import math
@@ -7,7 +7,7 @@ from habits.common import batch, settle, waves
 
 
 def habit_gan(torch):
-    """The two halves of a step of a GAN, with labels in place and a detached forgery."""
+    """A step of a GAN: labels filled in place, and a detached fake for the discriminator."""
     nn = torch.nn
     g = settle(torch, nn.Sequential(nn.Linear(2, 8), nn.LeakyReLU(0.2), nn.Linear(8, 4), nn.Tanh()))
     d = settle(
@@ -41,7 +41,7 @@ def habit_gan(torch):
 
 
 def habit_gradient_penalty(torch):
-    """WGAN-GP: the gradient of a critic is part of the loss."""
+    """WGAN-GP: the gradient of the critic is part of the loss."""
     nn = torch.nn
     critic = settle(torch, nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)))
     real, fake = waves(torch, 3, 4), waves(torch, 3, 4).flip(0)
@@ -58,7 +58,7 @@ def habit_gradient_penalty(torch):
 
 
 def habit_fine_tuning(torch):
-    """A frozen trunk in evaluation, a new head, the best state kept, and loaded again."""
+    """A frozen backbone, a new head, and the best state, which is kept and restored."""
     nn = torch.nn
     model = settle(
         torch, nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 9))
@@ -92,7 +92,7 @@ def habit_fine_tuning(torch):
 
 
 def habit_vision_training(torch):
-    """timm: label smoothing, mixed batches, a warm-up, averaged weights, meters."""
+    """timm: label smoothing, mixup, a warm-up, averaged weights, meters."""
     nn, F = torch.nn, torch.nn.functional
     model = settle(torch, nn.Sequential(
         nn.Conv2d(1, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4), nn.SiLU(inplace=True),
@@ -133,7 +133,7 @@ def habit_vision_training(torch):
 
 
 def habit_autoencoder(torch):
-    """A VAE: two heads, a reparametrized draw, and a divergence written out."""
+    """A VAE: two heads, the reparametrization trick, and an explicit divergence."""
     nn, F = torch.nn, torch.nn.functional
     encoder, mu_head, var_head = (
         settle(torch, nn.Linear(a, b)) for a, b in [(4, 6), (6, 2), (6, 2)]
@@ -152,7 +152,7 @@ def habit_autoencoder(torch):
 
 
 def habit_diffusion(torch):
-    """DDPM: a schedule of noise, values at drawn times, sinusoidal times, and a loss."""
+    """DDPM: a noise schedule, values at given times, sinusoidal embeddings, and a loss."""
     betas = torch.linspace(1e-4, 0.02, 10)
     alphas_bar = torch.cumprod(1.0 - betas, dim=0)
     previous = torch.nn.functional.pad(alphas_bar[:-1], (1, 0), value=1.0)
@@ -178,7 +178,7 @@ def habit_diffusion(torch):
 
 
 def habit_matching_texts_and_images(torch):
-    """CLIP: normalized embeddings, a learned temperature, and labels in a row."""
+    """CLIP: normalized embeddings, a learned temperature, and consecutive labels."""
     F = torch.nn.functional
     logit_scale = torch.nn.Parameter(torch.ones([]) * math.log(1 / 0.07))
     images = F.normalize(waves(torch, 3, 4), dim=-1)
@@ -194,7 +194,7 @@ def habit_matching_texts_and_images(torch):
 
 
 def habit_styles(torch):
-    """Style transfer: an image is optimized by the products of a network's features."""
+    """Style transfer: an image is optimized to match the Gram matrix of a network's features."""
     nn = torch.nn
     conv = settle(torch, nn.Conv2d(1, 3, 3, padding=1)).requires_grad_(False).eval()
 

@@ -1,4 +1,4 @@
-"""Programs of language models as they are published, in small."""
+"""Small versions of published programs with language models."""
 
 import inspect
 import math
@@ -141,7 +141,7 @@ def _gpt(torch):
 
 
 def habit_nanogpt(torch):
-    """nanoGPT: groups by name, accumulated gradients, a schedule by hand, sampling."""
+    """nanoGPT: parameter groups, accumulated gradients, a manual schedule, sampling."""
     model = _gpt(torch)
     params = {pn: p for pn, p in model.named_parameters() if p.requires_grad}
     groups = [
@@ -169,7 +169,7 @@ def habit_nanogpt(torch):
 
 
 def habit_low_rank(torch):
-    """LoRA: a frozen layer, two small factors, merged at the end."""
+    """LoRA: a frozen layer and two small factors, which are merged at the end."""
     nn = torch.nn
 
     class LoRALinear(nn.Module):
@@ -209,7 +209,7 @@ def habit_low_rank(torch):
 
 
 def habit_rotary_positions(torch):
-    """LLaMA: rotations by complex numbers, repeated heads, SwiGLU, RMS norms."""
+    """LLaMA: rotary embeddings by complex numbers, repeated heads, SwiGLU, a cache."""
     x = waves(torch, 1, 3, 2, 4)
     freqs = 1.0 / (10000.0 ** (torch.arange(0, 4, 2)[:2].float() / 4))
     freqs_cis = torch.polar(torch.ones(3, 2), torch.outer(torch.arange(3).float(), freqs))
@@ -225,7 +225,7 @@ def habit_rotary_positions(torch):
 
 
 def habit_sequences_of_characters(torch):
-    """A character LSTM: hidden states detached between chunks, sampled at the end."""
+    """A character LSTM: hidden states are detached between chunks."""
     nn = torch.nn
     embed, lstm, head = nn.Embedding(5, 4), nn.LSTM(4, 6, batch_first=True), nn.Linear(6, 5)
     model = settle(torch, nn.ModuleList([embed, lstm, head]))

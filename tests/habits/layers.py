@@ -1,4 +1,4 @@
-"""What is done with layers, their arguments and their values without a second thought."""
+"""Everyday use of layers, their arguments and their parameters."""
 
 from habits.common import settle, waves
 

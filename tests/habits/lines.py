@@ -1,4 +1,4 @@
-"""Lines as they stand in programs everywhere: what the last expression gives is compared."""
+"""Typical lines of PyTorch programs; the value of the last expression is compared."""
 
 import copy
 import io
@@ -275,7 +275,7 @@ d={"a":torch.ones(1)}; {k:v.to("cpu") for k,v in d.items()}["a"].item()
 
 
 def run(torch, line):
-    """Run a line, whose statements stand between semicolons; give what its last one gives."""
+    """Run a line of statements separated by semicolons; return the value of the last one."""
     *statements, expression = line.split("; ")
     names = {"torch": torch, "np": np, "copy": copy, "io": io, "pickle": pickle}
     exec("\n".join(statements), names)

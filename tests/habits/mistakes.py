@@ -1,4 +1,4 @@
-"""Mistakes that PyTorch tells, each with words of its message that the other must have, too."""
+"""Mistakes for which PyTorch raises an error, with words that both messages must contain."""
 
 from habits.common import batch, classifier
 
@@ -194,7 +194,7 @@ def given_twice(torch):
     torch.optim.SGD([{"params": [w]}, {"params": [w]}], lr=0.1)
 
 
-#: Mistake and words of both messages; None where the type alone is compared.
+#: A pattern that both messages must match, by mistake; None if only the types are compared.
 MISTAKES = {
     assigned_over_a_parameter: "cannot assign .* as parameter 'weight'",
     assigned_over_a_module: "cannot assign .* as child module '0'",

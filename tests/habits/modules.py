@@ -1,4 +1,4 @@
-"""What is done with modules without a second thought."""
+"""Everyday use of modules."""
 
 import copy
 import io

@@ -1,4 +1,4 @@
-"""What is done with optimizers and schedules without a second thought."""
+"""Everyday use of optimizers and schedules."""
 
 import copy
 import pickle

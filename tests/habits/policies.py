@@ -1,4 +1,4 @@
-"""Programs of reinforcement, attacks, distillation and graphs as they are published, in small."""
+"""Small published programs: reinforcement learning, attacks, distillation, graphs."""
 
 from importlib import import_module
 
@@ -27,7 +27,7 @@ def habit_reinforce(torch):
 
 
 def habit_deep_q(torch):
-    """DQN: a target network, gathered values, a masked maximum, and a soft update."""
+    """DQN: a target network, gathered values, a masked assignment, and a soft update."""
     policy_net, target_net = classifier(torch), classifier(torch)
     target_net.load_state_dict(policy_net.state_dict())
     optimizer = torch.optim.AdamW(policy_net.parameters(), lr=0.01, amsgrad=True)
@@ -55,7 +55,7 @@ def habit_deep_q(torch):
 
 
 def habit_ppo(torch):
-    """PPO: clipped ratios, normalized advantages, entropy, and values of their own."""
+    """PPO: clipped ratios, normalized advantages, entropy, and a separate critic."""
     D = import_module(f"{torch.__name__}.distributions")
     actor, critic = classifier(torch), settle(torch, torch.nn.Linear(4, 1))
     obs, actions = batch(torch)
@@ -83,7 +83,7 @@ def habit_ppo(torch):
 
 
 def habit_adversaries(torch):
-    """FGSM and PGD: gradients of inputs, in steps that are projected."""
+    """FGSM and PGD: gradients of inputs, and projected steps."""
     model, (x, y) = classifier(torch).eval(), batch(torch)
     data = x.clone()
     data.requires_grad = True
@@ -103,7 +103,7 @@ def habit_adversaries(torch):
 
 
 def habit_distillation(torch):
-    """A student of a teacher, with temperatures, and of averaged clients."""
+    """Distillation with a temperature, and averaging of the states of several models."""
     F = torch.nn.functional
     teacher, student, (x, y) = classifier(torch).eval(), classifier(torch), batch(torch)
     with torch.no_grad():
@@ -118,7 +118,7 @@ def habit_distillation(torch):
 
 
 def habit_meta_learning(torch):
-    """MAML: a step inside of a step."""
+    """MAML: an optimizer step through an inner step."""
     w = torch.tensor([1.0, 2.0], requires_grad=True)
     meta = torch.optim.SGD([w], lr=0.1)
     inner = (w.pow(3)).sum()
@@ -132,7 +132,7 @@ def habit_meta_learning(torch):
 
 
 def habit_graphs_and_pairs(torch):
-    """A graph convolution, word pairs with negatives, and triplets."""
+    """A graph convolution, word embeddings with negative samples, and a triplet loss."""
     nn, F = torch.nn, torch.nn.functional
     edges = torch.tensor([[0, 1, 2], [1, 2, 0]], dtype=torch.long)
     src, dst = edges

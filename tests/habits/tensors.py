@@ -1,4 +1,4 @@
-"""What is done with tensors without a second thought."""
+"""Everyday use of tensors."""
 
 import copy
 import io

@@ -1,4 +1,4 @@
-"""What is done in loops of training without a second thought: gradients, modes, averages."""
+"""Everyday use of training loops: gradients, modes, averages."""
 
 import copy
 import math

@@ -1,4 +1,4 @@
-"""Tiny language models of Hugging Face's library, and the examples' models with their weights."""
+"""Tiny Hugging Face language models, and the examples' models with the same weights."""
 
 import sys
 from pathlib import Path
@@ -26,7 +26,7 @@ SIZES = {
     "num_key_value_heads": 2,
     "initializer_range": 0.2,
 }
-#: Frequencies of all three kinds: kept, between, and slowed down.
+#: Rotary frequencies of all three kinds: kept, interpolated, and lowered.
 STRETCHED = {
     "rope_type": "llama3",
     "rope_theta": 10000.0,
@@ -76,7 +76,7 @@ FAMILIES = {
 
 
 def both_models(name: str, tied: bool, folder, layers: int = 2):
-    """Give a random model of Hugging Face's, and the example's with the weights of its file."""
+    """Return a random Hugging Face model, and the example's model with weights from its file."""
     make_config, their_class, our_class, our_config = FAMILIES[name]
     torch.manual_seed(0)
     theirs = getattr(transformers, their_class)(make_config(tied, layers)).eval()
@@ -90,22 +90,22 @@ def both_models(name: str, tied: bool, folder, layers: int = 2):
 
 
 def some_ids(batch: int, length: int, seed: int = 0) -> np.ndarray:
-    """Give tokens; none is 0, which stands for padding."""
+    """Return random tokens (batch, length), none of which is 0, the padding."""
     return np.random.default_rng(seed).integers(1, VOCABULARY, (batch, length))
 
 
 def padded_ids(lengths: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Give sequences of these lengths, padded on the left, and their attention mask."""
+    """Return sequences of these lengths, padded on the left, and their attention mask."""
     ids = some_ids(len(lengths), max(lengths))
     mask = (np.arange(max(lengths)) >= max(lengths) - np.array(lengths)[:, None]).astype(np.int64)
     return ids * mask, mask
 
 
 def positions_of(mask: np.ndarray):
-    """Give the positions that Hugging Face's `generate` uses with a mask."""
+    """Return the positions that Hugging Face's `generate` uses with a mask."""
     return torch.tensor(np.maximum(mask.cumsum(1) - 1, 0))
 
 
 def relative_error(got: np.ndarray, want: np.ndarray) -> float:
-    """Give the largest difference over the largest element."""
+    """Return the largest difference divided by the largest element."""
     return float(np.abs(got - want).max() / np.abs(want).max())

@@ -1,6 +1,6 @@
-"""Short trainings of the example models, run by each plan on four workers.
+"""Short trainings of the example models, with each plan on four workers.
 
-Each gives numbers that must not depend on the plan, and weights of which it is asked how they lie.
+Each returns numbers that must not depend on the plan, and weights whose placement is checked.
 """
 
 import json
@@ -78,7 +78,7 @@ def train_policy_gradient():
     return [*lengths, *model.output.weight[0].tolist()], weights
 
 
-#: For each weight the axis that is cut in tensor parallel plans, or None.
+#: The axis of each weight that is sharded in tensor parallel plans, or None.
 CUT = {
     "resnet": [None],
     "vit": [None, 0, 1, 0, 1],
@@ -91,7 +91,7 @@ PLANS = ["one worker", "data_parallel", "tensor_parallel", "hybrid"]
 
 
 def run(name, plan):
-    """Train by a plan; give the numbers, and how the weights lie."""
+    """Train with a plan; return the numbers, and the placement of the weights."""
     gt.get_config().clear()
     if plan != "one worker":
         gt.load_config(EXAMPLES / f"{plan}.yaml")
@@ -102,5 +102,5 @@ def run(name, plan):
 
 
 def report():
-    """Print what all trainings give, as JSON."""
+    """Print the results of all trainings, as JSON."""
     print(json.dumps({name: {plan: run(name, plan) for plan in PLANS} for name in CUT}))

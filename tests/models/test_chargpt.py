@@ -1,4 +1,4 @@
-"""The character GPT: runs that are interrupted and go on end with the same bits."""
+"""The character GPT: interrupted runs resume and end with the same bits."""
 
 import os
 import signal
@@ -9,15 +9,15 @@ from pathlib import Path
 import gt
 import numpy as np
 import pytest
-from processes import HEED_CTRL_C, embedded_only, one_engine_only, unsharded_only
+from processes import HONOUR_CTRL_C, embedded_only, one_engine_only, unsharded_only
 
 pytestmark = [embedded_only, one_engine_only, unsharded_only]
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = {"steps": 60, "every": 4, "batch": 8, "context": 12, "width": 16, "layers": 2, "heads": 2}
-#: A pass over so many characters has fewer steps than a run.
+#: The length of the text, for which an epoch has fewer steps than a run.
 CHARACTERS = 400
-PROGRAM = f"""{HEED_CTRL_C}
+PROGRAM = f"""{HONOUR_CTRL_C}
 import sys
 sys.path.insert(0, {str(ROOT / "examples")!r})
 import chargpt
@@ -44,14 +44,14 @@ def start(folder, **options):
 
 
 def run(folder, **options):
-    """Run to the end; give the exit status, and what was printed on stdout and stderr."""
+    """Run to the end; return the exit status, standard output and standard error."""
     process = start(folder, **options)
     out, errors = process.communicate(timeout=60)
     return process.returncode, out, errors
 
 
 def end_after(checkpoints, folder, ending):
-    """Run until there were some checkpoints, then send a signal; give what `run` gives."""
+    """Run until some checkpoints are saved, then send a signal; return the same as `run`."""
     process = start(folder)
     out = ""
     while out.count("checkpoint") < checkpoints:
@@ -59,19 +59,19 @@ def end_after(checkpoints, folder, ending):
         assert process.poll() is None, process.stderr.read()
     process.send_signal(ending)
     rest, errors = process.communicate(timeout=60)
-    assert f"step {TINY['steps']}:" not in rest, "the signal came too late to interrupt"
+    assert f"step {TINY['steps']}:" not in rest, "the signal arrived too late to interrupt"
     return process.returncode, out + rest, errors
 
 
 def last_checkpoint(folder):
-    """Give the state at the end of a run: all of it, with the bytes of tensors."""
+    """Return the whole state at the end of a run, with tensors as bytes."""
     manager = gt.checkpoint.Manager(folder / "out" / "checkpoints")
     assert manager.latest() == TINY["steps"]
     return plain(gt.checkpoint.load(manager.path(TINY["steps"])).state)
 
 
 def plain(state):
-    """Give a state with the bytes of its tensors."""
+    """Return a state with its tensors as bytes."""
     if isinstance(state, gt.Tensor):
         return state.dtype.name, state.shape, state.numpy().tobytes()
     if isinstance(state, dict):
@@ -81,12 +81,12 @@ def plain(state):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """Give the folder of a run that nothing interrupts."""
+    """Return the folder of a run that is not interrupted."""
     folder = tmp_path_factory.mktemp("whole")
     code, out, errors = run(folder)
     assert (code, errors) == (0, "")
     assert "held-out loss" in out
-    assert float(out.rpartition("hot: ")[2]) > 0.5, "most operations come as repeating sequences"
+    assert float(out.rpartition("hot: ")[2]) > 0.5, "most operations are in repeated sequences"
     return folder
 
 
@@ -100,14 +100,14 @@ def test_a_run_leaves_its_curve_samples_and_model(whole):
 
 
 def test_an_interrupted_run_goes_on_to_the_same_bits(whole, tmp_path):
-    end_after(2, tmp_path, signal.SIGKILL)  # with the second, the first checkpoint is on the disk
+    end_after(2, tmp_path, signal.SIGKILL)  # When the second is reported, the first is on disk.
     code, out, errors = end_after(1, tmp_path, signal.SIGINT)
     assert (code, errors) == (0, "")
-    assert "going on after step" in out and "interrupted after step" in out
+    assert "resuming after step" in out and "interrupted after step" in out
 
     code, out, errors = run(tmp_path)
     assert (code, errors) == (0, "")
-    assert "going on after step" in out
+    assert "resuming after step" in out
     assert last_checkpoint(tmp_path) == last_checkpoint(whole)
     assert (tmp_path / "out/model.gt").read_bytes() == (whole / "out/model.gt").read_bytes()
 
@@ -129,5 +129,5 @@ def test_a_text_that_is_missing(tmp_path):
 def test_a_checkpoint_of_another_size(whole):
     code, out, errors = run(whole, width=32)
     assert (code, out) == (1, "")
-    assert "width 16, 32 is given" in errors and "--width 16" in errors
+    assert "width 16, not 32" in errors and "--width 16" in errors
     assert "Traceback" not in errors

@@ -1,4 +1,4 @@
-"""The source of the character GPT trains in PyTorch as it does here."""
+"""The source of the character GPT trains in PyTorch with the same losses and weights."""
 
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +13,7 @@ STEPS, CONTEXT = 12, 16
 
 
 def example(library):
-    """Give the example as a module that imports this library in GT's place."""
+    """Return the example as a module that imports this library instead of GT."""
     source = EXAMPLE.read_text().replace("import gt\n", f"import {library} as gt\n")
     module = ModuleType("chargpt")
     module.__file__ = str(EXAMPLE)
@@ -23,7 +23,7 @@ def example(library):
 
 
 def train(chargpt, weights=None):
-    """Train some steps; give the weights before, the losses, and the weights after."""
+    """Train for some steps; return the weights before, the losses, and the weights after."""
     lib = chargpt.gt
     lib.manual_seed(0)
     text = chargpt.Text(chargpt.SONNETS, CONTEXT)
@@ -47,12 +47,15 @@ def train(chargpt, weights=None):
 
 
 def state(model):
-    """Give a model's state as arrays."""
+    """Return a model's state as arrays."""
     return {name: value.numpy().copy() for name, value in model.state_dict().items()}
 
 
 def without_noise(weights):
-    """Leave out the biases of keys: they change no score, so that their gradients are roundings."""
+    """Return weights without the biases of keys.
+
+    They do not affect attention scores, so their gradients are only rounding errors.
+    """
     kept = {name: value for name, value in weights.items() if not name.endswith("qkv.bias")}
     biases = {name: value for name, value in weights.items() if name not in kept}
     return kept | {name: np.delete(np.split(b, 3), 1, axis=0) for name, b in biases.items()}

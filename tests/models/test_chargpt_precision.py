@@ -1,4 +1,4 @@
-"""The loss of the character GPT falls alike in each precision, and with activations recomputed."""
+"""The character GPT has nearly the same loss curve in each precision, and with recomputation."""
 
 import sys
 from functools import cache
@@ -21,7 +21,7 @@ STEPS, CONTEXT = 70, 16
 
 
 class Recomputed(nn.Module):
-    """A module whose activations are computed again in the backward pass."""
+    """A module whose activations are recomputed in the backward pass."""
 
     def __init__(self, inner):
         super().__init__()
@@ -32,13 +32,13 @@ class Recomputed(nn.Module):
 
 
 def curve(autocast=None, recomputed=False, parameters=gt.float32):
-    """Train for some steps, the same in each call but for the precision; give the losses."""
+    """Train for some steps, which differ only in precision between calls; return the losses."""
     gt.manual_seed(0)
     text = chargpt.Text(chargpt.SONNETS, CONTEXT)
     model = chargpt.GPT(len(text.alphabet), CONTEXT, width=32, layers=2, heads=2, dropout=0.1)
     if recomputed:
         model.blocks = nn.Sequential(*map(Recomputed, model.blocks))
-    # What the optimizer trains stays in float32, whatever the model computes with.
+    # The optimizer updates float32 master weights, whatever the precision of the model.
     masters = [parameter.detach().clone() for parameter in model.parameters()]
     model.to(parameters)
     optimizer = gt.optim.AdamW(masters, lr=3e-3)
@@ -65,12 +65,12 @@ def curve(autocast=None, recomputed=False, parameters=gt.float32):
 
 @cache
 def in_float32():
-    """Give the losses in float32."""
+    """Return the losses in float32."""
     return curve()
 
 
 def smooth(losses):
-    """Give the means of ten steps each."""
+    """Return the means of each ten steps."""
     return losses.reshape(-1, 10).mean(1)
 
 

@@ -1,4 +1,4 @@
-"""The language models run by themselves, and give the same numbers on any number of workers."""
+"""The language model examples run, and their results do not depend on the number of workers."""
 
 import subprocess
 import sys
@@ -126,6 +126,6 @@ for make in (
 
 
 def test_decoding_is_hot():
-    """All steps have the same shapes, so that they are sent and run as one."""
+    """All steps have the same shapes, so each is sent and run as one plan."""
     done = run_python(DECODING.format(folder=str(EXAMPLES)))
     assert (done.returncode, done.stderr) == (0, ""), done.stderr

@@ -39,12 +39,12 @@ def test_logits_and_all_gradients(name, tied, tmp_path):
 
 
 def torch_loss(logits, ids):
-    """Give the mean cross entropy of the next tokens."""
+    """Return the mean cross entropy of the next tokens."""
     return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
 
 
 def gt_loss(logits, ids):
-    """Give the mean cross entropy of the next tokens."""
+    """Return the mean cross entropy of the next tokens."""
     return F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
 
 
@@ -74,7 +74,7 @@ def test_training_follows_the_same_curve(name, tmp_path):
     theirs, ours = both_models(name, True, tmp_path, layers=1)
     batches = list(some_ids(200 * 4, 12).reshape(200, 4, 12) // 8)
     for batch in batches:
-        batch[:, 1::2] = batch[:, ::2]  # something to learn
+        batch[:, 1::2] = batch[:, ::2]  # A pattern to learn.
     want = np.array(torch_losses(theirs.train(), batches))
     got = np.array(gt_losses(ours.train(), batches))
     np.testing.assert_allclose(got[:20], want[:20], rtol=1e-3)
@@ -83,7 +83,7 @@ def test_training_follows_the_same_curve(name, tmp_path):
 
 
 def torch_losses(model, batches):
-    """Train; give the losses."""
+    """Train; return the losses."""
     optimizer, losses = torch.optim.AdamW(model.parameters(), lr=2e-3), []
     for ids in map(torch.tensor, batches):
         loss = torch_loss(model(ids).logits, ids)
@@ -95,7 +95,7 @@ def torch_losses(model, batches):
 
 
 def gt_losses(model, batches):
-    """Train; give the losses."""
+    """Train; return the losses."""
     optimizer, losses = gt.optim.AdamW(model.parameters(), lr=2e-3), []
     for ids in map(gt.tensor, batches):
         loss = gt_loss(model(ids), ids)
@@ -107,7 +107,7 @@ def gt_losses(model, batches):
 
 
 def smooth(losses, count=20):
-    """Average over steps that follow one another."""
+    """Return moving averages over `count` steps."""
     return np.convolve(losses, np.ones(count) / count, "valid")
 
 
@@ -121,7 +121,8 @@ def test_greedy_gives_the_same_tokens(name, tied, tmp_path):
     assert got.tolist() == want.tolist()
     plain = generate(ours, gt.tensor(ids[:1]), 24)
     assert plain.tolist() == want[:1].tolist()
-    # A token that ends the first sequence early; and one that all have or none has.
+    # One token, which ends the first sequence early, and several that end the sequences at
+    # different steps.
     for end in (want[0, 12].item(), [want[1, 9].item(), want[2, 20].item(), want[0, 8].item()]):
         ended = their_tokens(theirs, ids, mask, end)
         got = generate(ours, gt.tensor(ids), 24, gt.tensor(mask), eos_token_id=end)
@@ -129,7 +130,7 @@ def test_greedy_gives_the_same_tokens(name, tied, tmp_path):
 
 
 def their_tokens(model, ids, mask, end=None):
-    """Generate with Hugging Face's library, greedily."""
+    """Return the tokens of Hugging Face's greedy generation."""
     options = transformers.GenerationConfig(
         max_new_tokens=24, do_sample=False, pad_token_id=0, eos_token_id=end
     )
@@ -147,7 +148,7 @@ OPTIONS = [
 
 
 def their_probabilities(logits, temperature, top_k=None, top_p=None):
-    """Give what Hugging Face's library draws from."""
+    """Return the probabilities from which Hugging Face's library samples."""
     from transformers.generation import logits_process as processors
 
     steps = [processors.TemperatureLogitsWarper(temperature)]
@@ -180,7 +181,7 @@ def test_the_same_uniforms_draw_the_same_tokens(name, options, tmp_path):
 
 
 def drawn_tokens(model, ids, mask, uniforms, options):
-    """Draw tokens, computing everything anew in each step."""
+    """Return sampled tokens, computed without a cache."""
     for numbers in uniforms.T:
         logits = model(
             torch.tensor(ids), attention_mask=torch.tensor(mask), position_ids=positions_of(mask)
@@ -206,7 +207,7 @@ def test_a_uniform_number_finds_its_token():
         ({"temperature": -1.0}, "temperature=-1.0"),
         ({"temperature": 1.0, "top_k": 0}, "top_k=0"),
         ({"temperature": 1.0, "top_p": 1.5}, "top_p=1.5"),
-        ({"top_k": 3}, "leave out top_k"),
+        ({"top_k": 3}, "omit top_k"),
         ({"temperature": 1.0, "uniforms": (2, 3)}, r"uniforms have shape \(2, 3\)"),
     ],
 )

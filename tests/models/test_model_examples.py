@@ -1,4 +1,4 @@
-"""The example models run by themselves, and give the same numbers on any number of workers."""
+"""The example models run, and their results do not depend on the number of workers."""
 
 import json
 from pathlib import Path
@@ -63,7 +63,7 @@ def test_policy_gradient_runs(capsys):
 
 @pytest.fixture(scope="module")
 def by_plan():
-    """What all models give on one worker, and by each plan on four."""
+    """Return the results of all models on one worker, and with each plan on four."""
     folders = [str(TESTS), str(TESTS / "models")]
     code = f"import sys\nsys.path[:0] = {folders}\nimport plans\nplans.report()"
     done = run_python(ON_FOUR_WORKERS + code, timeout=110)

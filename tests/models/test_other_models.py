@@ -1,4 +1,4 @@
-"""LSTM, VAE, diffusion and policy gradient give the same numbers as the same models in PyTorch."""
+"""LSTM, VAE, diffusion and policy gradient compute the same as the same models in PyTorch."""
 
 from collections import OrderedDict
 
@@ -107,14 +107,14 @@ def their_policy(hidden):
 
 
 def twins(ours, theirs):
-    """Give both with the weights of the second."""
+    """Load the weights of the second model into the first; return both."""
     assert list(ours.state_dict()) == list(theirs.state_dict())
     ours.load_state_dict(theirs.state_dict())
     return ours, theirs
 
 
 def adams(ours, theirs, lr):
-    """Give an optimizer for each."""
+    """Return an Adam optimizer for each."""
     return gt.optim.Adam(ours.parameters(), lr=lr), torch.optim.Adam(theirs.parameters(), lr=lr)
 
 
@@ -186,7 +186,7 @@ def autoencoders():
 
 
 def bound(model, lib, seed):
-    """Give the loss for images and noise of NumPy, with either library."""
+    """Return the loss, likelihood and divergence for the same data, with either library."""
     rng = np.random.default_rng(seed)
     images = rng.random((16, 1)) * np.linspace(0, 1, 64) ** rng.integers(4, size=(16, 1))
     images = images.astype("float32")
@@ -228,7 +228,7 @@ def test_the_schedule_adds_and_removes_noise():
     first = schedule.add_noise(image, noise, gt.tensor([0], dtype=gt.int64))
     again = schedule.remove_noise(first, noise, 0, noise)
     np.testing.assert_allclose(again.numpy(), image.numpy(), atol=1e-6)
-    # Of many noisy images, those of one step before have the variance that the schedule says.
+    # Over many noisy images, one step earlier the variance is that of the schedule.
     known = gt.zeros(1, 1, 200, 100)
     later = schedule.add_noise(known, gt.randn_like(known), gt.tensor([10], dtype=gt.int64))
     seen = later / np.sqrt(1 - schedule.left[10])
@@ -237,7 +237,7 @@ def test_the_schedule_adds_and_removes_noise():
 
 
 def denoising(model, lib, seed):
-    """Give the loss for images, times and noise of NumPy, with either library."""
+    """Return the loss for the same images, times and noise, with either library."""
     rng = np.random.default_rng(seed)
     images = rng.choice([-1.0, 1.0], (8, 1, 8, 8)).astype("float32")
     images[:] = np.cumsum(images, axis=2).clip(-1, 1)

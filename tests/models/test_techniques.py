@@ -1,4 +1,4 @@
-"""The examples of techniques run, and what they compute is what the techniques promise."""
+"""The examples of techniques run, and their results have the properties of the techniques."""
 
 import copy
 import importlib
@@ -49,10 +49,10 @@ def test_adapters_train_alone_and_merge():
     plain = model(gt.from_numpy(images))
     model.requires_grad_(False)
     lora.replace(model, nn.Linear, lora.LoRALinear)
-    # Two layers with two linear layers each, and both ends.
+    # Two encoder layers with two linear layers each, the embedding and the head.
     adapters = [m for m in model.modules() if isinstance(m, lora.LoRALinear)]
     assert len(adapters) == 6
-    assert gt.allclose(model(gt.from_numpy(images)), plain, atol=1e-5), "they begin as nothing"
+    assert gt.allclose(model(gt.from_numpy(images)), plain, atol=1e-5), "adapters start as zero"
     assert lora.train(model, images, labels, 3, 1e-2) == sum(
         adapter.down.numel() + adapter.up.numel() for adapter in adapters
     )
@@ -74,7 +74,7 @@ def test_steering_moves_scores_and_leaves_nothing_behind():
     model = steering.make_model()
     before = model(images)
     direction = gt.randn(32)
-    # What the last block gives goes straight into the scores.
+    # The output of the last block goes directly into the scores.
     handle = steering.steer(model[3], 3 * direction)
     moved = model(images) - before
     expected = 3 * (model[4].weight @ direction)
@@ -137,7 +137,7 @@ def test_an_average_has_its_closed_form():
             model.weight.copy_(gt.randn(2, 3))
         averaged.update_parameters(model)
         weights.append(np.array(model.weight.tolist()))
-    # The first stands for all that might have been before it.
+    # The first value has the weight of all earlier ones.
     shares = [decay**5] + [(1 - decay) * decay ** (5 - at) for at in range(1, 6)]
     assert sum(shares) == pytest.approx(1)
     expected = sum(share * weight for share, weight in zip(shares, weights, strict=True))
@@ -149,7 +149,7 @@ def test_gradients_of_parts_are_those_of_the_whole():
     images, labels = map(gt.from_numpy, a_batch(50))
     whole = nn.Sequential(nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, 10))
     parts = copy.deepcopy(whole)
-    # 16, 16, 16 and 2.
+    # Parts of 16, 16, 16 and 2.
     losses = [
         accumulation.accumulate(whole, images, labels, 50),
         accumulation.accumulate(parts, images, labels, 16),

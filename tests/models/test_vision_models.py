@@ -1,4 +1,4 @@
-"""ResNet and the vision transformer give the same numbers as torchvision's with its weights."""
+"""ResNet and the vision transformer compute the same as torchvision's, with its weights."""
 
 import gt
 import numpy as np
@@ -20,7 +20,7 @@ VIT = dict(image_size=16, patch_size=4, num_layers=2, num_heads=2, hidden_dim=32
 
 
 def narrow_resnet(width):
-    """Give torchvision's ResNet with one block in each stage, and fewer channels."""
+    """Return torchvision's ResNet with one block in each stage, and fewer channels."""
     block = models.resnet.BasicBlock
     model = models.ResNet(block, [1, 1, 1, 1], num_classes=10)
     model.conv1 = torch.nn.Conv2d(3, width, 7, 2, 3, bias=False)
@@ -33,7 +33,7 @@ def narrow_resnet(width):
 
 
 def tiny_vit():
-    """Give torchvision's vision transformer with no weight at zero."""
+    """Return torchvision's vision transformer, without weights that are zero."""
     model = models.VisionTransformer(**VIT, num_classes=10)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -42,17 +42,17 @@ def tiny_vit():
 
 
 def resnets():
-    """Give a narrow ResNet of ours and of torchvision with the same weights."""
+    """Return a narrow ResNet of the example and of torchvision, with the same weights."""
     return twins(resnet.ResNet((1, 1, 1, 1), num_classes=10, width=4), narrow_resnet(4))
 
 
 def transformers():
-    """Give a tiny vision transformer of ours and of torchvision with the same weights."""
+    """Return a tiny vision transformer of the example and of torchvision, with the same weights."""
     return twins(vit.VisionTransformer(**VIT, num_classes=10), tiny_vit())
 
 
 def twins(ours, theirs):
-    """Give both with the weights of the second."""
+    """Load the weights of the second model into the first; return both."""
     ours.load_state_dict(theirs.state_dict())
     return ours, theirs
 
@@ -63,7 +63,7 @@ def their_seed():
 
 
 def pictures(count, size, seed=0):
-    """Give noisy pictures of 10 classes: stripes, each class at another frequency."""
+    """Return noisy pictures of 10 classes, which are stripes of different frequencies."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(10, size=count)
     waves = np.sin(np.arange(size) * (labels[:, None] + 1) * np.pi / 10)
@@ -72,7 +72,7 @@ def pictures(count, size, seed=0):
 
 
 def loss_of(model, lib, images, labels):
-    """Give scores and loss, with either library."""
+    """Return scores and loss, with either library."""
     scores = model(lib.from_numpy(images))
     return scores, lib.nn.functional.cross_entropy(scores, lib.from_numpy(labels))
 
@@ -91,7 +91,7 @@ def assert_same_step(ours, theirs, images, labels):
 
 
 def settings(model):
-    """Give what layers keep besides weights."""
+    """Return the hyperparameters of layers."""
     names = ("eps", "momentum", "p")
     return {
         (module_name, name): getattr(module, name)
@@ -152,7 +152,7 @@ def test_vit_with_the_weights_of_torchvision():
 
 
 def train(model, lib, optimizer, batch, size):
-    """Train for 200 steps on new pictures in every step; list the losses."""
+    """Train for 200 steps with new pictures in every step; return the losses."""
     return minimize(
         lambda step: loss_of(model, lib, *pictures(batch, size, seed=step))[1], optimizer, 200
     )

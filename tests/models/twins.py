@@ -1,4 +1,4 @@
-"""Comparisons of an example's model with its twin of PyTorch."""
+"""Comparisons of an example's model with the same model in PyTorch."""
 
 import sys
 from pathlib import Path
@@ -17,7 +17,7 @@ import vit  # noqa: E402, F401
 
 
 def error(ours, theirs):
-    """Give the largest difference over the largest element."""
+    """Return the largest difference divided by the largest element."""
     found, wanted = ours.detach().numpy(), theirs.detach().numpy()
     assert found.shape == wanted.shape and found.dtype == wanted.dtype
     return np.abs(found - wanted).max() / max(1e-12, np.abs(wanted).max())
@@ -29,7 +29,7 @@ def assert_close(ours, theirs, name="output"):
 
 
 def assert_gradients_close(ours, theirs):
-    """Compare the gradients of all parameters, of which none is missing or zero."""
+    """Compare the gradients of all parameters, none of which may be missing or zero."""
     pairs = zip(ours.named_parameters(), theirs.named_parameters(), strict=True)
     for (name, parameter), (their_name, twin) in pairs:
         assert name == their_name and twin.grad.abs().max() > 0, name
@@ -37,7 +37,7 @@ def assert_gradients_close(ours, theirs):
 
 
 def assert_buffers_close(ours, theirs):
-    """Compare running statistics, and how many batches they are of."""
+    """Compare running statistics and the numbers of batches."""
     pairs = zip(ours.named_buffers(), theirs.named_buffers(), strict=True)
     for (name, buffer), (their_name, twin) in pairs:
         assert name == their_name
@@ -45,7 +45,7 @@ def assert_buffers_close(ours, theirs):
 
 
 def minimize(loss, optimizer, steps):
-    """Train by a function from a step's number to its loss; list the losses."""
+    """Minimize loss(step) for a number of steps; return the losses."""
     losses = []
     for step in range(steps):
         value = loss(step)
@@ -59,7 +59,7 @@ def minimize(loss, optimizer, steps):
 def assert_same_curve(ours, theirs, progress=0.8):
     """Compare losses: the first 20 within 0.1 %, means over 10 steps within 2 %.
 
-    At the end they are at most `progress` times what they were.
+    The final loss must be at most `progress` times the first one.
     """
     ours, theirs = np.array(ours), np.array(theirs)
     np.testing.assert_allclose(ours[:20], theirs[:20], rtol=1e-3)

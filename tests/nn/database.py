@@ -1,9 +1,9 @@
 """Run PyTorch's database of modules against GT: `python tests/nn/database.py --help`.
 
-For each entry the database has arguments and inputs. A module of PyTorch and one of GT are made
-of the same arguments and given the same state; then text, outputs, gradients of inputs and
-parameters, and the states afterwards must be alike, while training and in evaluation. The state
-is loaded into PyTorch's module again, and the result is compared with the entry's own reference.
+Each entry of the database has arguments and inputs. A module of PyTorch and one of GT are created
+with the same arguments and load the same state. Then reprs, outputs, gradients of inputs and
+parameters, and the states afterwards must agree, in training and in evaluation mode. GT's state is
+loaded into PyTorch's module again, and the result is compared with the entry's reference.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "coverage"))
 from compare import Different, Tolerance, compare  # noqa: E402
 from convert import ToGt, copy, gt_dtype, tensor_to_torch, tensors_in, walk  # noqa: E402
 
-#: How much further than layers of one operation those of many, and references, may be.
+#: The factor of tolerances for modules, of many operations, over those for single operations.
 WIDER = 10
 
 
 def name_of(info: ModuleInfo) -> str:
-    """Give the name of an entry's module."""
+    """Return the name of an entry's module."""
     return info.module_cls.__name__
 
 
 def samples(info: ModuleInfo, dtype: torch.dtype, training: bool) -> Iterator[ModuleInput]:
-    """Give the arguments and inputs of an entry; without inputs there is nothing to compare."""
+    """Return the arguments and inputs of an entry; samples without inputs are skipped."""
     torch.manual_seed(0)
     given = info.module_inputs_func(
         info, device="cpu", dtype=dtype, requires_grad=True, training=training
@@ -43,12 +43,12 @@ def samples(info: ModuleInfo, dtype: torch.dtype, training: bool) -> Iterator[Mo
 
 
 def count(info: ModuleInfo, dtype: torch.dtype = torch.float32) -> int:
-    """Count the samples of an entry, while training and in evaluation."""
+    """Return the number of samples of an entry, in training and in evaluation mode."""
     return sum(1 for training in (True, False) for _ in samples(info, dtype, training))
 
 
 def check(info: ModuleInfo, dtype: torch.dtype = torch.float32) -> list[str]:
-    """Compare all samples of an entry, and say what differs."""
+    """Compare all samples of an entry, and return the differences."""
     problems = []
     for training in (True, False):
         for sample in samples(info, dtype, training):
@@ -65,7 +65,7 @@ def check(info: ModuleInfo, dtype: torch.dtype = torch.float32) -> list[str]:
 
 
 def check_sample(info: ModuleInfo, sample: ModuleInput, dtype: torch.dtype, training: bool) -> None:
-    """Compare one module and one call of it; raise where they differ."""
+    """Compare one module and one call of it; raise if they differ."""
     made, called = sample.constructor_input, sample.forward_input
     theirs = info.module_cls(*made.args, **made.kwargs).to(dtype).train(training)
     convert = ToGt()
@@ -104,7 +104,7 @@ def check_sample(info: ModuleInfo, sample: ModuleInput, dtype: torch.dtype, trai
 
 
 def check_errors(info: ModuleInfo) -> list[str]:
-    """Make an entry's mistakes, and say which GT tells nothing of."""
+    """Return the mistakes of an entry that raise errors in PyTorch but not in GT."""
     if info.module_error_inputs_func is None:
         return []
     silent = []
@@ -126,7 +126,7 @@ def check_errors(info: ModuleInfo) -> list[str]:
 
 
 def _fails(make: Callable, sample: ModuleInput, training: bool, convert: Callable) -> bool:
-    """Say whether a module cannot be made, or called."""
+    """Return whether constructing or calling a module raises an error."""
     made, called = sample.constructor_input, sample.forward_input
     try:
         module = make(*convert(made.args), **convert(made.kwargs)).train(training)
@@ -139,7 +139,7 @@ def _fails(make: Callable, sample: ModuleInput, training: bool, convert: Callabl
 
 
 def _converted(convert: ToGt, value):
-    """Give arguments of a constructor; those of PyTorch's classes become GT's of the name."""
+    """Convert constructor arguments; objects of PyTorch become GT's of the same class name."""
 
     def leaf(item):
         if hasattr(item, "__dataclass_fields__"):
@@ -167,7 +167,7 @@ def same(what: str, given: object, wanted: object) -> None:
 
 
 def _is_random(module: torch.nn.Module, args: tuple, kwargs: dict) -> bool:
-    """Say whether chance has a part in a module's result."""
+    """Return whether a module's result is random."""
     found = []
     with torch.no_grad():
         for seed in (1, 2):
@@ -180,7 +180,7 @@ def _is_random(module: torch.nn.Module, args: tuple, kwargs: dict) -> bool:
 
 
 def _moves(module: torch.nn.Module) -> bool:
-    """Say whether a module has statistics that move with each call."""
+    """Return whether a module has statistics that change with each call."""
     return any(True for _ in module.buffers()) and "Norm" in type(module).__name__
 
 
@@ -208,7 +208,7 @@ def _compare_gradients(theirs, ours, wanted, given, convert: ToGt, tolerance: To
 
 
 def table(results: dict[str, list[str]]) -> str:
-    """Give a Markdown table of what passes."""
+    """Return a Markdown table of the results."""
     rows = ["| module | |", "| --- | --- |"]
     for name, problems in results.items():
         rows.append(f"| {name} | {'passes' if not problems else problems[0].replace('|', '/')} |")
@@ -218,11 +218,11 @@ def table(results: dict[str, list[str]]) -> str:
 
 
 def main() -> None:
-    """Check what is asked for, and print a table."""
+    """Check the chosen modules, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help="modules, such as Linear; all where none is given")
+    parser.add_argument("names", nargs="*", help="modules, such as Linear; all by default")
     parser.add_argument("--dtype", default="float32", choices=("float32", "float64"))
-    parser.add_argument("-v", "--verbose", action="store_true", help="tell every difference")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print every difference")
     asked = parser.parse_args()
     chosen = [info for info in module_db if not asked.names or name_of(info) in asked.names]
     dtype = getattr(torch, asked.dtype)

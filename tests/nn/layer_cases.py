@@ -1,4 +1,4 @@
-"""Layers with arguments and inputs that are tried in PyTorch and in GT."""
+"""Layers with arguments and inputs, to compare PyTorch and GT."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def bits(*shape: int) -> Make:
 
 
 def exactly(values: Any, dtype: str = "int64") -> Make:
-    """These numbers."""
+    """The given numbers."""
     return lambda rng: np.array(values, dtype)
 
 
@@ -51,7 +51,7 @@ class Case:
     options: dict = field(default_factory=dict)
     #: How many of the inputs have gradients; targets have none.
     trained: int = 1
-    #: Whether it is compared as in evaluation: by chance while training.
+    #: Whether it is compared in evaluation mode, because it is random in training mode.
     evaluated: bool = False
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class Case:
 
 
 def case(name: str, *args: Any, on: Any, trained: int = 1, evaluated: bool = False, **options):
-    """Give a case; `on` is one input or a list of them."""
+    """Return a case; `on` is one input or a list of them."""
     inputs = on if isinstance(on, list) else [on]
     return Case(name, args, inputs, options, trained, evaluated)
 
@@ -118,7 +118,7 @@ SPACE = [(9,), (8, 9), (6, 5, 7)]
 
 
 def _of_axes(name: str, *args: Any, **options: Any) -> list[Case]:
-    """Give the cases of `name` with 1d, 2d and 3d inputs."""
+    """Return the cases of `name` with 1d, 2d and 3d inputs."""
     return [
         case(f"{name}{axes}d", *args, on=floats(2, 4, *SPACE[axes - 1]), **options)
         for axes in (1, 2, 3)
@@ -174,7 +174,7 @@ NORMALIZATIONS = [
     case("RMSNorm", 4, on=floats(3, 4)),
     case("RMSNorm", (3, 4), 1e-3, False, on=floats(2, 3, 4)),
     case("LocalResponseNorm", 2, 1e-2, on=floats(2, 5, 3)),
-    # PyTorch's gradient is not that of what it gives: its gradcheck fails.
+    # PyTorch's gradient is not that of its result: it fails gradcheck.
     case("CrossMapLRN2d", 3, 1e-2, on=floats(2, 2, 3, 3), trained=0),
 ]
 
@@ -264,7 +264,7 @@ LOSSES = [
          on=[floats(6, 8), exactly([0, 6, 12, 19, 4, 9])]),
 ]  # fmt: skip
 
-#: Layers that take their sizes from the first input.
+#: Layers that infer their sizes from the first input.
 LAZY = [
     case("LazyLinear", 3, on=floats(5, 4)),
     *[

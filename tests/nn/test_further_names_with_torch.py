@@ -1,4 +1,4 @@
-"""Functions that few programs use, against PyTorch's; and what an encoder makes of padding."""
+"""Rarely used functions, and padding in a transformer encoder, compared with PyTorch."""
 
 import warnings
 
@@ -10,12 +10,12 @@ torch = pytest.importorskip("torch")
 
 
 def waves(library, *shape):
-    """Give different numbers of a shape."""
+    """Return varying numbers of a shape."""
     return library.sin(library.arange(float(np.prod(shape))) * 1.7).reshape(shape)
 
 
 def numbers(result):
-    """Give the tensors of a result as nested lists."""
+    """Return the tensors of a result as nested lists."""
     if isinstance(result, (tuple, list)):
         return [numbers(one) for one in result]
     return result.detach().tolist()
@@ -68,15 +68,15 @@ def _squares(lib):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_functions_give_what_pytorch_gives(name):
+def test_functions_return_the_same_as_in_pytorch(name):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about what PyTorch itself has deprecated
+        warnings.simplefilter("ignore")  # PyTorch's deprecations
         theirs = CASES[name](torch)
     same(CASES[name](gt), theirs)
 
 
 def same(given, wanted):
-    """Compare results, and parts of them, within rounding."""
+    """Compare results, which may be nested, up to rounding."""
     if isinstance(wanted, (tuple, list)):
         assert len(given) == len(wanted)
         for one, other in zip(given, wanted, strict=True):
@@ -87,7 +87,7 @@ def same(given, wanted):
 
 
 def encoded(library, padding, *, grad=False, mask=None, heads=2, **options):
-    """Give what an encoder in evaluation makes of two rows with padding."""
+    """Return the result of an encoder in evaluation mode for two rows with padding."""
     nn = library.nn
     layer = nn.TransformerEncoderLayer(8, heads, 16, batch_first=True, **options)
     norm = nn.LayerNorm(8)
@@ -115,17 +115,17 @@ IN_FRONT = [[True, False, False, False], [False, False, False, False]]
         (AT_THE_END, {"heads": 1}, False),
     ],
 )
-def test_padding_becomes_zeros_where_it_does_in_pytorch(padding, options, zeros):
+def test_padding_is_zero_where_it_is_in_pytorch(padding, options, zeros):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs = encoded(torch, padding, **options)
     ours = encoded(gt, padding, **options)
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
-    # Zeros that are normalized are the bias of the norm, the same at both places.
+    # Zeros are normalized to the bias of the norm, so both padded positions are equal.
     assert np.array_equal(ours[0, 2], ours[0, 3]) is zeros
 
 
-def test_batch_norms_lose_their_statistics():
+def test_replacing_batch_norms_removes_their_statistics():
     for library in (torch, gt):
         model = library.nn.Sequential(library.nn.BatchNorm1d(2), library.nn.Linear(2, 2))
         assert library.func.replace_all_batch_norm_modules_(model) is model

@@ -1,4 +1,4 @@
-"""The habits are PyTorch's, with the same numbers; and its mistakes are told in like words."""
+"""Habits of PyTorch users have the same results in GT, and mistakes similar messages."""
 
 import re
 import warnings
@@ -10,12 +10,12 @@ import pytest
 torch = pytest.importorskip("torch")
 import habits  # noqa: E402
 
-#: Where PyTorch says RuntimeError, GT says what is wrong with an argument: its value or its type.
+#: Where PyTorch raises RuntimeError, GT may raise ValueError or TypeError for an argument.
 ALIKE = {RuntimeError: {ValueError, TypeError}}
 
 
 @pytest.mark.parametrize("habit", habits.HABITS, ids=habits.name_of)
-def test_the_habit_is_that_of_pytorch(habit):
+def test_habits_have_the_results_of_pytorch(habit):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         wanted, given = habit(torch), habit(gt)
@@ -24,12 +24,12 @@ def test_the_habit_is_that_of_pytorch(habit):
 
 @pytest.mark.parametrize("line", habits.LINES)
 @pytest.mark.filterwarnings("ignore")
-def test_the_line_gives_what_it_gives_in_pytorch(line):
+def test_lines_have_the_results_of_pytorch(line):
     same(habits.run(gt, line), habits.run(torch, line))
 
 
 @pytest.mark.parametrize("mistake", habits.MISTAKES, ids=lambda of: of.__name__)
-def test_the_mistake_is_told_alike(mistake):
+def test_mistakes_raise_similar_errors(mistake):
     theirs, ours = (error_of(mistake, library) for library in (torch, gt))
     words = habits.MISTAKES[mistake]
     assert type(ours) is type(theirs) or type(ours) in ALIKE.get(type(theirs), ())
@@ -38,14 +38,14 @@ def test_the_mistake_is_told_alike(mistake):
 
 
 def error_of(mistake, library):
-    """Give the error of a mistake."""
+    """Return the error of a mistake."""
     with pytest.raises(Exception) as caught:
         mistake(library)
     return caught.value
 
 
 def same(given, wanted):
-    """Compare what a habit gave: numbers by value, everything else as it is."""
+    """Compare results of habits: floats by value, everything else exactly."""
     if isinstance(wanted, (list, tuple)):
         assert len(given) == len(wanted)
         for one, other in zip(given, wanted, strict=True):

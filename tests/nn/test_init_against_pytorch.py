@@ -1,4 +1,4 @@
-"""First values: exact ones as PyTorch's, random ones of the same distribution."""
+"""Initial values: exact ones equal PyTorch's, random ones have the same distribution."""
 
 import gt
 import numpy as np

@@ -1,4 +1,4 @@
-"""Layers: what is changed in place, what is kept, and what is rejected."""
+"""Layers: in-place results, lazy layers, states and invalid arguments."""
 
 import copy
 import os
@@ -96,12 +96,12 @@ def test_the_gradient_of_a_parameter_has_its_dtype():
         lambda: gt.set_default_device("meta"),
     ],
 )
-def test_there_is_no_meta_device(make):
+def test_the_meta_device_is_rejected(make):
     with pytest.raises(RuntimeError, match="no 'meta' device"):
         make()
 
 
-def test_lazy_layers_take_states():
+def test_lazy_layers_load_states():
     plain, lazy = nn.Linear(2, 3), nn.LazyLinear(3)
     lazy.load_state_dict(plain.state_dict())
     assert lazy.weight.tolist() == plain.weight.tolist()
@@ -122,7 +122,7 @@ def test_batch_norm_counts_batches_and_averages_all_of_them():
     assert norm.num_batches_tracked.item() == 0 and norm.running_var.tolist() == [1, 1]
 
 
-def test_states_of_batch_norm_without_a_count_are_taken():
+def test_batch_norm_loads_states_without_a_batch_count():
     norm = nn.BatchNorm1d(2)
     old = {name: value for name, value in norm.state_dict().items() if "batches" not in name}
     norm.load_state_dict(old)
@@ -138,7 +138,7 @@ def test_batch_norms_are_converted_with_their_tensors():
     assert model[1][0].weight is shared and not model[2].training
 
 
-def test_embeddings_of_given_tables():
+def test_embeddings_from_pretrained_tables():
     table = gt.tensor([[1.0, 2.0], [3.0, 4.0]])
     frozen = nn.Embedding.from_pretrained(table)
     assert not frozen.weight.requires_grad and frozen(ints(1)).tolist() == [[3, 4]]
@@ -150,7 +150,7 @@ def test_embeddings_of_given_tables():
             kind(3, 2, sparse=True)
 
 
-def test_losses_map_what_is_deprecated_and_keep_buffers():
+def test_deprecated_arguments_and_buffers_of_losses():
     for options, reduction in [
         ({"size_average": False}, "sum"),
         ({"reduce": False}, "none"),
@@ -166,7 +166,7 @@ def test_losses_map_what_is_deprecated_and_keep_buffers():
         nn.NLLLoss2d()
 
 
-def test_targets_of_minus_100_do_not_count():
+def test_targets_of_minus_100_are_ignored():
     logits, targets = gt.randn(3, 4), ints(1, -100, 2)
     want = nn.CrossEntropyLoss()(logits[[0, 2]], ints(1, 2)).item()
     assert abs(nn.CrossEntropyLoss()(logits, targets).item() - want) < 1e-6
@@ -216,7 +216,7 @@ def test_adaptive_softmax_agrees_with_its_probabilities():
         (lambda: nn.LinearCrossEntropyOptions(acc_policy="exact"), ValueError, "'exact'"),
     ],
 )
-def test_what_does_not_fit_is_told(make, error, words):
+def test_invalid_arguments_raise(make, error, words):
     with pytest.raises(error, match=words):
         make()
 
@@ -248,4 +248,4 @@ def test_training_waits_for_no_value(tmp_path):
     environment = {**os.environ, "GT_INSTRUCTION_LOG": str(log)}
     subprocess.run([sys.executable, "-c", TRAINING], env=environment, check=True)
     fetches = [line for line in log.read_text().splitlines() if "| RECV" in line]
-    assert sum("GetData" in line for line in fetches) == 1, "that of loss.item()"
+    assert sum("GetData" in line for line in fetches) == 1, "only the one of loss.item()"

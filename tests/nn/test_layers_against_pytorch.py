@@ -1,4 +1,4 @@
-"""Layers: arguments, states, text, outputs and gradients as in PyTorch."""
+"""Layers: arguments, states, reprs, outputs and gradients are those of PyTorch."""
 
 import inspect
 import warnings
@@ -11,7 +11,7 @@ from layer_cases import LAZY as LAZY_CASES
 
 torch = pytest.importorskip("torch")
 
-#: Names of torch.nn that are no layers of this kind.
+#: Names of torch.nn that are compared in other tests.
 ELSEWHERE = {
     "Container", "GRU", "GRUCell", "LSTM", "LSTMCell", "Module", "ModuleDict", "ModuleList",
     "MultiheadAttention", "ParameterDict", "ParameterList", "RNN", "RNNBase", "RNNCell",
@@ -22,7 +22,7 @@ LAYERS = sorted(set(torch.nn.modules.__all__) - ELSEWHERE - {"LinearCrossEntropy
 
 
 def make(library, case: Case):
-    """Make a case's layer in one of the two libraries."""
+    """Return a case's layer in one of the two libraries."""
 
     def convert(value):
         if not isinstance(value, np.ndarray):
@@ -37,7 +37,7 @@ def make(library, case: Case):
 
 
 def inputs_of(case: Case):
-    """Give a case's inputs in both libraries."""
+    """Return a case's inputs in both libraries."""
     arrays = [
         make_input(np.random.default_rng(number)) for number, make_input in enumerate(case.inputs)
     ]
@@ -50,13 +50,13 @@ def inputs_of(case: Case):
 
 
 def arrays_of(output) -> list[np.ndarray]:
-    """Give what a layer gave as arrays."""
+    """Return the outputs of a layer as arrays."""
     parts = output if isinstance(output, tuple) else (output,)
     return [part.detach().numpy() for part in parts]
 
 
 def backward(library, output) -> None:
-    """Compute the gradients of a sum of the outputs with different factors."""
+    """Compute the gradients of a weighted sum of the outputs."""
     parts = output if isinstance(output, tuple) else (output,)
     total = 0
     for part in parts:
@@ -69,7 +69,7 @@ def backward(library, output) -> None:
 
 
 def close(ours, theirs, what: str) -> None:
-    # A sum of large parts may be small: how far it is off is judged by the largest element.
+    # Sums of large terms may be small, so the tolerance is relative to the largest element.
     largest = np.abs(theirs).max(initial=1.0)
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5 * largest, err_msg=what)
 
@@ -159,7 +159,7 @@ def test_attributes_are_those_of_pytorch():
         ("AdaptiveLogSoftmaxWithLoss", (64, 1000, [100, 300])),
     ],
 )
-def test_first_values_are_distributed_as_in_pytorch(name, args):
+def test_initial_values_are_distributed_as_in_pytorch(name, args):
     gt.manual_seed(0)
     torch.manual_seed(0)
     theirs, ours = getattr(torch.nn, name)(*args), getattr(gt.nn, name)(*args)

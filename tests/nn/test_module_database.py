@@ -10,7 +10,7 @@ from processes import embedded_only
 pytest.importorskip("torch")
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # PyTorch's own tests would like further packages
+    warnings.simplefilter("ignore")  # PyTorch's tests warn about missing optional packages
     from database import check, check_errors, module_db, name_of
 
 # Modules are made of operations, which are tested on every engine.
@@ -19,12 +19,12 @@ pytestmark = [
     pytest.mark.skipif("GT_BACKEND" in os.environ, reason="modules are compared on one engine"),
 ]
 
-#: What PyTorch rejects and GT computes: a weight of another dtype than the input.
+#: Modules that accept what PyTorch rejects: a weight of another dtype than the input.
 TAKEN = {"NLLLoss"}
 
 
 @pytest.mark.parametrize("info", module_db, ids=name_of)
-def test_modules_are_those_of_pytorch(info):
+def test_modules_match_those_of_pytorch(info):
     if not hasattr(gt.nn, name_of(info)):
         pytest.skip(f"there is no gt.nn.{name_of(info)}")
     assert not check(info)

@@ -1,4 +1,4 @@
-"""What PyTorch users do with modules: the same program gives the same with both."""
+"""Programs that use modules have the same results in PyTorch and in GT."""
 
 import copy
 import io
@@ -13,12 +13,12 @@ BOTH = pytest.mark.parametrize("lib", [torch, gt], ids=["torch", "gt"])
 
 
 def both(program):
-    """Give what a program returns with PyTorch and with GT."""
+    """Return the results of a program with PyTorch and with GT."""
     return program(torch), program(gt)
 
 
 def model_of(lib):
-    """Give a small model with a buffer, a frozen parameter and a module that is there twice."""
+    """Return a small model with buffers, a frozen parameter and a module with two names."""
 
     class Block(lib.nn.Module):
         def __init__(self):
@@ -73,7 +73,7 @@ def model_of(lib):
         lambda m: str(m.load_state_dict(m.state_dict())),
     ],
 )
-def test_questions_have_the_same_answers(ask):
+def test_queries_have_the_same_results(ask):
     want, got = both(lambda lib: ask(model_of(lib)))
     assert got == want
 
@@ -140,7 +140,7 @@ def test_attributes_may_be_replaced():
 
 
 def run_hooks(lib):
-    """Give what hooks of all kinds see and change."""
+    """Return what hooks of all kinds receive and change."""
     lib.manual_seed(0)
     seen = []
     layer = lib.nn.Linear(2, 2)
@@ -188,7 +188,7 @@ def test_a_hook_on_a_module_whose_input_needs_no_gradient():
     assert got == want
 
 
-def test_hooks_of_every_module():
+def test_global_module_hooks():
     def program(lib, module):
         seen = []
         handle = module.register_module_forward_hook(
@@ -235,7 +235,7 @@ def test_pickles_of_tensors_and_modules():
 
 
 @BOTH
-def test_a_state_is_taken_as_it_is(lib):
+def test_loading_a_state(lib):
     m, other = model_of(lib), model_of(lib)
     state = {name: value.clone() + 1 for name, value in m.state_dict().items()}
     weight = other.weight
@@ -307,13 +307,13 @@ def test_states_of_pytorch_load():
         lambda lib: lib.nn.Sequential(lib.nn.Sequential(lib.nn.ReLU()), lib.nn.ReLU()) * 2,
     ],
 )
-def test_modules_print_alike(make):
+def test_modules_have_the_same_repr(make):
     want, got = both(lambda lib: repr(make(lib)))
     assert got.replace("gt.", "torch.") == want
 
 
 def containers(lib):
-    """Give what containers hold after changes of all kinds."""
+    """Return the contents of containers after changes of all kinds."""
     kinds = [lib.nn.ReLU, lib.nn.Tanh, lib.nn.Sigmoid, lib.nn.Identity]
     told = []
     for make in (lambda m: lib.nn.Sequential(*m), lib.nn.ModuleList):
@@ -343,7 +343,7 @@ def containers(lib):
     return told
 
 
-def test_containers_change_alike():
+def test_changed_containers_have_the_same_contents():
     want, got = both(containers)
     assert got == want
 

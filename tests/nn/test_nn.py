@@ -1,4 +1,4 @@
-"""Modules: what counts as a parameter, saving and loading, modes, layers."""
+"""Modules: registration of parameters, saving and loading, modes, layers."""
 
 import gt
 import numpy as np
@@ -7,7 +7,7 @@ from gt import nn
 
 
 class Plain(nn.Module):
-    """Parameters in every place where they are found."""
+    """A module with parameters in every place where they are registered."""
 
     def __init__(self):
         super().__init__()
@@ -122,7 +122,7 @@ def test_states_load_from_arrays():
         ),
     ],
 )
-def test_states_that_do_not_fit(change, words):
+def test_mismatched_states_are_rejected(change, words):
     layer = nn.Linear(3, 2)
     state, before = layer.state_dict(), layer.weight.tolist()
     change(state)
@@ -130,7 +130,7 @@ def test_states_that_do_not_fit(change, words):
         layer.load_state_dict(state)
     for word in words:
         assert word in str(caught.value), caught.value
-    assert layer.weight.tolist() == before, "nothing was taken"
+    assert layer.weight.tolist() == before, "no value was loaded"
     if "size" not in str(caught.value):
         found = layer.load_state_dict(state, strict=False)
         assert found.missing_keys or found.unexpected_keys
@@ -165,7 +165,7 @@ def test_dropout():
     assert abs((values == 0).mean() - 0.3) < 0.01 and abs(values.mean() - 1) < 0.01
     out.sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), values)
-    assert (layer(x).detach().numpy() != values).any(), "each call draws anew"
+    assert (layer(x).detach().numpy() != values).any(), "each call draws new numbers"
     assert layer.eval()(x) is x
     assert nn.Dropout(0)(x) is x
     assert nn.Dropout(1)(gt.ones(3)).tolist() == [0, 0, 0]
@@ -183,7 +183,7 @@ def test_containers():
     assert len(blocks) == 2 and len(list(blocks.named_parameters())) == 4
 
 
-def test_text():
+def test_repr():
     assert repr(nn.Linear(2, 3)) == "Linear(in_features=2, out_features=3, bias=True)"
     model = nn.Sequential(nn.Linear(2, 3, bias=False), nn.Sequential(nn.Dropout(0.1)))
     assert repr(model) == (
@@ -192,12 +192,12 @@ def test_text():
     )
 
 
-def test_a_module_without_forward_says_so():
+def test_calling_a_module_without_forward_raises():
     with pytest.raises(NotImplementedError, match="Nothing must define forward"):
         type("Nothing", (nn.Module,), {})()(1)
 
 
-def test_linear_starts_within_bounds():
+def test_initial_values_of_linear_are_within_bounds():
     gt.manual_seed(0)
     layer = nn.Linear(100, 50)
     weight = layer.weight.detach().numpy()
@@ -265,7 +265,7 @@ def test_class_indices_must_be_integers():
     assert nn.CrossEntropyLoss()(logits, np.array([0, 1])).item() == loss
 
 
-def test_modules_have_names_and_parts():
+def test_module_names_slices_and_conversion():
     model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(inplace=True), nn.Linear(3, 1))
     assert [name for name, _ in model.named_modules()] == ["", "0", "1", "2"]
     assert isinstance(model[0:2], nn.Sequential) and len(model.append(nn.Tanh())) == 4
@@ -312,7 +312,7 @@ def test_copies_have_hooks_gradients_and_frozen_parameters():
         copy.deepcopy(layer.weight * 2)
 
 
-def test_buffers_come_and_go():
+def test_registering_and_deleting_buffers():
     module = nn.Module()
     module.register_buffer("mean", gt.zeros(2))
     module.register_buffer("none", None)
@@ -328,7 +328,7 @@ def test_buffers_come_and_go():
         module.register_buffer("three", 3)
 
 
-def test_halves_and_wrong_indices():
+def test_layer_norm_of_float16_and_invalid_indices():
     x = gt.tensor([0.0, 1000, 2000, -1000], dtype=gt.float16)
     assert np.allclose(
         nn.functional.layer_norm(x, 4).tolist(), [-0.447, 0.447, 1.342, -1.342], atol=2e-3
@@ -339,14 +339,14 @@ def test_halves_and_wrong_indices():
             table(wrong)
 
 
-def test_what_is_ignored_may_be_infinite():
+def test_ignored_targets_may_have_infinite_losses():
     logits = gt.tensor([[-float("inf"), 1, 2], [0, 1, 2]])
     target = gt.tensor([9, 2], dtype=gt.int64)
     loss = nn.cross_entropy_loss(logits, target, ignore_index=9)
     assert abs(loss.item() - 0.4076) < 1e-3
 
 
-def test_modules_want_their_beginning_before_others_are_assigned():
+def test_assigning_a_module_before_init_raises():
     class Forgetful(gt.nn.Module):
         def __init__(self):
             self.layer = gt.nn.Linear(1, 1)

@@ -1,4 +1,4 @@
-"""States that are loaded into a model that is cut: it stays as it is cut."""
+"""Loading a state into a sharded model keeps the placement of its parameters."""
 
 import pytest
 from processes import embedded_only, run_python

@@ -1,4 +1,4 @@
-"""Recurrent networks, packed sequences and transformers: the same weights give the same numbers."""
+"""Recurrent networks, packed sequences and transformers with equal weights, as in PyTorch."""
 
 import warnings
 
@@ -14,7 +14,7 @@ pytestmark = [
 
 
 def both(make):
-    """Give a module of GT and one of PyTorch with the same values."""
+    """Return a module of GT and one of PyTorch with the same values."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs, ours = make(torch.nn), make(gt.nn)
@@ -28,7 +28,7 @@ def both(make):
 
 
 def data(*shape):
-    """Give numbers, the same for both."""
+    """Return random numbers, the same for both libraries."""
     return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
 
 
@@ -59,7 +59,7 @@ def compare(ours, theirs, call):
 
 
 def flat(value):
-    """Give the tensors of nested tuples."""
+    """Return the tensors of nested tuples."""
     if isinstance(value, (tuple, list)):
         return [leaf for item in value for leaf in flat(item)]
     return [value]
@@ -130,7 +130,7 @@ def test_gradients_of_gradients_and_kept_graphs(mode):
     close(x.grad, torch.tensor((once * 2).numpy()))
 
 
-def test_only_what_is_wanted_gets_gradients():
+def test_frozen_parameters_vmap_and_autocast():
     model = gt.nn.LSTM(3, 4)
     model.weight_hh_l0.requires_grad_(False)
     model(gt.ones(2, 1, 3))[0].sum().backward()
@@ -253,7 +253,7 @@ def test_transformers(norm_first, batch_first, activation):
     compare(ours, theirs, call)
 
 
-def test_first_values_of_transformers():
+def test_initial_values_of_transformers():
     gt.manual_seed(0)
     torch.manual_seed(0)
     ours = gt.nn.Transformer(64, 4, 1, 1, 256).state_dict()

@@ -1,4 +1,4 @@
-"""Gradients kept within bounds, parameters as a vector, weights fused: as in PyTorch."""
+"""Gradient clipping, parameters as a vector and fused weights, compared with PyTorch."""
 
 import importlib
 
@@ -12,7 +12,7 @@ utils, theirs = nn.utils, torch.nn.utils
 
 
 def with_grads(seed=0, scale=1.0):
-    """Give parameters of both with equal gradients; one has none."""
+    """Return parameters of GT and of PyTorch with equal gradients; the last has none."""
     rng = np.random.default_rng(seed)
     shapes = [(3, 4), (5,), (), (2, 1, 2)]
     ours = [nn.Parameter(gt.zeros(*shape)) for shape in shapes]
@@ -51,7 +51,7 @@ def test_parameters_may_be_any_iterable(listed):
     check(ours, others)
 
 
-def test_one_tensor_is_enough():
+def test_clipping_a_single_tensor():
     ours, others = with_grads()
     utils.clip_grad_norm_(ours[0], 0.5)
     theirs.clip_grad_norm_(others[0], 0.5)
@@ -67,7 +67,7 @@ def test_values_are_clipped():
     check(ours, others)
 
 
-def test_norm_and_scaling_apart():
+def test_norm_and_scaling_as_separate_calls():
     ours, others = with_grads()
     total = utils.get_total_norm([each.grad for each in ours[:-1]])
     expected = theirs.get_total_norm([each.grad for each in others[:-1]])
@@ -116,7 +116,7 @@ def test_parameters_as_a_vector_and_back():
 
 
 class Statistics(nn.Module):
-    """What a batch normalization keeps."""
+    """The parameters and statistics of a batch normalization."""
 
     def __init__(self, of):
         super().__init__()
@@ -151,7 +151,7 @@ def normalization(features, affine, conv):
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("affine", [True, False])
 @pytest.mark.parametrize("transpose", [True, False])
-def test_a_convolution_takes_over_its_normalization(bias, affine, transpose):
+def test_fusing_a_convolution_with_its_normalization(bias, affine, transpose):
     kind = torch.nn.ConvTranspose2d if transpose else torch.nn.Conv2d
     conv, bn = kind(2, 3, 2, bias=bias).eval(), normalization(3, affine, conv=True)
     expected = theirs.fuse_conv_bn_eval(conv, bn, transpose)
@@ -164,7 +164,7 @@ def test_a_convolution_takes_over_its_normalization(bias, affine, transpose):
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("features", [1, 4])
-def test_a_linear_layer_takes_over_its_normalization(bias, features):
+def test_fusing_a_linear_layer_with_its_normalization(bias, features):
     linear = torch.nn.Linear(3, 4, bias=bias).eval()
     bn = normalization(features, True, conv=False)
     expected = theirs.fuse_linear_bn_eval(linear, bn)
@@ -174,7 +174,7 @@ def test_a_linear_layer_takes_over_its_normalization(bias, features):
         np.testing.assert_allclose(own.detach().numpy(), other.detach().numpy(), rtol=1e-5)
 
 
-def test_fusing_is_for_evaluation():
+def test_fusing_requires_evaluation_mode():
     linear, bn = torch.nn.Linear(3, 4), normalization(4, True, conv=False)
     with pytest.raises(ValueError, match="eval"):
         utils.fuse_linear_bn_eval(Holder(linear), Statistics(bn))
@@ -184,14 +184,14 @@ def test_fusing_is_for_evaluation():
 
 
 class Drawn(nn.Module):
-    """A module that says on which device it is."""
+    """A module whose constructor takes a device."""
 
     def __init__(self, size, device=None):
         super().__init__()
         self.weight = nn.Parameter(gt.randn(size))
 
 
-def test_initial_values_may_be_left_out():
+def test_skip_init():
     gt.manual_seed(0)
     expected = gt.rand(3).numpy()
     gt.manual_seed(0)
@@ -204,13 +204,13 @@ def test_initial_values_may_be_left_out():
         utils.skip_init(nn.Sequential)
 
 
-def test_layouts_in_memory_change_nothing():
+def test_memory_formats_have_no_effect():
     layer = nn.Linear(2, 2)
     assert utils.convert_conv2d_weight_memory_format(layer, gt.channels_last) is layer
     assert utils.convert_conv3d_weight_memory_format(layer, gt.channels_last_3d) is layer
 
 
-def test_every_name_of_pytorch_is_there():
+def test_every_name_of_pytorch_exists():
     missing = [name for name in theirs.__all__ if name != "rnn" and not hasattr(utils, name)]
     assert not missing
     for name in ("parametrize", "parametrizations", "prune", "stateless"):

@@ -1,4 +1,4 @@
-"""Parametrizations, and the older normalizations by hooks: as in PyTorch."""
+"""Parametrizations, and the older normalizations by hooks, compared with PyTorch."""
 
 import copy
 import pickle
@@ -15,7 +15,7 @@ BOTH = pytest.mark.parametrize("lib", [torch, gt], ids=["torch", "gt"])
 
 
 def same_layers(inputs, outputs):
-    """Give a linear layer of each, with equal weights."""
+    """Return a linear layer of GT and one of PyTorch, with equal weights."""
     other = torch.nn.Linear(inputs, outputs)
     own = nn.Linear(inputs, outputs)
     own.load_state_dict(other.state_dict())
@@ -50,7 +50,7 @@ def halved(lib):
 
 
 @BOTH
-def test_what_a_parametrized_module_is(lib):
+def test_attributes_of_a_parametrized_module(lib):
     layer = lib.nn.Linear(3, 3)
     P = lib.nn.utils.parametrize
     weight = layer.weight
@@ -86,7 +86,7 @@ def test_what_a_parametrized_module_is(lib):
         P.remove_parametrizations(layer, "weight")
 
 
-def test_gradients_go_through():
+def test_gradients_of_a_parametrized_weight():
     own, other = same_layers(4, 4)
     parametrize.register_parametrization(own, "weight", symmetric(gt))
     their_parametrize.register_parametrization(other, "weight", symmetric(torch))
@@ -98,7 +98,7 @@ def test_gradients_go_through():
 
 
 @BOTH
-def test_buffers_are_parametrized_too(lib):
+def test_buffers_can_be_parametrized(lib):
     module = lib.nn.Module()
     module.register_buffer("scale", lib.ones(2))
     lib.nn.utils.parametrize.register_parametrization(module, "scale", halved(lib))
@@ -120,7 +120,7 @@ def rank_one(lib):
 
 
 @BOTH
-def test_several_tensors(lib):
+def test_a_parametrization_with_several_originals(lib):
     layer = lib.nn.Linear(3, 2)
     P = lib.nn.utils.parametrize
     P.register_parametrization(layer, "weight", rank_one(lib))
@@ -157,7 +157,7 @@ def test_a_value_is_computed_once_while_cached(lib):
 
 
 @BOTH
-def test_what_may_not_change(lib):
+def test_invalid_parametrizations_are_rejected(lib):
     P = lib.nn.utils.parametrize
 
     def making(function, inverse=None):
@@ -195,7 +195,7 @@ def test_what_may_not_change(lib):
         layer.weight = lib.ones(2, 2)
 
 
-def test_copies_have_classes_of_their_own():
+def test_copies_do_not_share_the_parametrized_class():
     layer = nn.Linear(2, 2)
     parametrize.register_parametrization(layer, "weight", halved(gt))
     parametrize.register_parametrization(layer, "bias", halved(gt))
@@ -222,7 +222,7 @@ def test_parametrizations_are_transferred(lib):
 @pytest.mark.parametrize("kind", [None, "matrix_exp", "cayley", "householder"])
 @pytest.mark.parametrize("based", [True, False])
 def test_orthogonal_matrices(shape, kind, based):
-    """Equal to PyTorch's from the same `original` and `base`."""
+    """Compare with PyTorch, from the same `original` and `base`."""
     own, other = same_layers(*shape)
     parametrizations.orthogonal(own, orthogonal_map=kind, use_trivialization=based)
     torch.nn.utils.parametrizations.orthogonal(other, orthogonal_map=kind, use_trivialization=based)
@@ -267,7 +267,7 @@ def test_mistakes_with_orthogonal_matrices():
 
 
 def trained(own, other, loss=None):
-    """Take three steps of training with both, and compare all results and states."""
+    """Train both layers for three steps, and compare results and states."""
     x = np.random.default_rng(2).standard_normal((3, own.in_features)).astype(np.float32)
     for _ in range(3):
         results = []
@@ -309,7 +309,7 @@ def test_weight_normalization(dim, older):
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-def test_states_of_the_older_weight_normalization_are_taken():
+def test_states_of_the_older_weight_normalization_load():
     older = nn.utils.weight_norm(nn.Linear(2, 3))
     with pytest.raises(RuntimeError, match="two weight_norm hooks"):
         nn.utils.weight_norm(older)
@@ -340,7 +340,7 @@ def test_spectral_normalization(dim, older):
             nn.utils.remove_spectral_norm(own)
 
 
-def test_the_norm_is_near_one():
+def test_the_spectral_norm_is_near_one():
     layer = parametrizations.spectral_norm(nn.Linear(6, 5), n_power_iterations=20)
     assert abs(gt.linalg.matrix_norm(layer.weight, 2).item() - 1) < 1e-2
     bias = parametrizations.spectral_norm(nn.Linear(6, 5), "bias").bias

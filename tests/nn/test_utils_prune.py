@@ -1,4 +1,4 @@
-"""Pruning: as in PyTorch."""
+"""Pruning, compared with PyTorch."""
 
 import gt
 import numpy as np
@@ -60,7 +60,7 @@ def test_masks(steps):
         prune.remove(own, "weight")
 
 
-def test_masks_and_scores_that_are_given():
+def test_custom_masks_and_scores():
     own, other = same_layers()
     scores = np.random.default_rng(0).standard_normal((4, 5)).astype(np.float32)
     mask = (scores > 0).astype(np.float32)
@@ -97,7 +97,7 @@ def test_several_parameters_at_once():
         prune.global_unstructured([(own, "weight")], prune.LnStructured, amount=1, n=2)
 
 
-def test_a_tensor_alone():
+def test_pruning_a_tensor_without_a_module():
     x = np.random.default_rng(1).standard_normal((3, 4)).astype(np.float32)
     own = prune.L1Unstructured(0.5).prune(gt.from_numpy(x))
     other = their_prune.L1Unstructured(0.5).prune(torch.tensor(x))

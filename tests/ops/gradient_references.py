@@ -1,4 +1,4 @@
-"""Normalization and gradients that are operations of their own, with NumPy."""
+"""NumPy references of normalization, and of gradients that are primitives."""
 
 import math
 

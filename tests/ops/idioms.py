@@ -1,6 +1,6 @@
-"""Expressions as PyTorch's programs have them; `m` is `torch` or `gt`."""
+"""Typical expressions of PyTorch programs; `m` is `torch` or `gt`."""
 
-#: What gives the same with both, or is an error with both.
+#: Expressions with the same result in both, or an error in both.
 SAME = r"""
 m.tensor([1.,2.],dtype=float)
 m.tensor([1,2],dtype=int)

@@ -1,4 +1,4 @@
-"""PyTorch's promotion rules, written down independently of GT's."""
+"""PyTorch's promotion rules, implemented independently of GT's."""
 
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 ORDER = ["bool", "uint8", "int8", "int16", "int32", "int64", *FLOATS]
@@ -10,14 +10,14 @@ PAIRS = {
 
 
 def promote(a: str, b: str) -> str:
-    """Promote two dtypes of tensors with axes."""
+    """Return the promoted dtype of two tensors with axes."""
     if a == b:
         return a
     return PAIRS.get(frozenset((a, b))) or max(a, b, key=ORDER.index)
 
 
 def result_type(operands: list) -> str:
-    """Promote operands: (dtype name, rank) for tensors, Python numbers as they are."""
+    """Return the promoted dtype of operands: (dtype name, rank) for tensors, or Python numbers."""
     levels: list = [None, None, None]
     for operand in operands:
         if isinstance(operand, tuple):
@@ -36,5 +36,5 @@ def result_type(operands: list) -> str:
 
 
 def to_float(dtype: str) -> str:
-    """Give the dtype in which exp and its likes compute."""
+    """Return the dtype in which functions such as exp compute."""
     return dtype if dtype in FLOATS or dtype.startswith("complex") else "float32"

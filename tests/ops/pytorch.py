@@ -1,4 +1,4 @@
-"""PyTorch beside GT: tests that import this are skipped, loudly, where it is not installed."""
+"""PyTorch for comparisons: tests that import this are skipped if it is not installed."""
 
 import os
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 if os.environ.get("GT_TEST_ALL"):
-    import torch  # `make test-all` promises it: its absence is a failure
+    import torch  # `make test-all` installs it: its absence is a failure.
 else:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
@@ -17,18 +17,18 @@ TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 3e-6, "float64": 1e
 
 
 def dtype_name(tensor) -> str:
-    """Give the name of a PyTorch tensor's dtype as GT writes it."""
+    """Return GT's name of a PyTorch tensor's dtype."""
     return str(tensor.dtype).removeprefix("torch.")
 
 
 def array(tensor) -> np.ndarray:
-    """Give a PyTorch tensor's values; bfloat16 ones as float32, which holds them all."""
+    """Return a PyTorch tensor's values as an array; bfloat16 as float32, without loss."""
     tensor = tensor.detach()
     return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 
 
 def to_gt(value):
-    """Give GT's counterpart of a PyTorch tensor; lists and tuples of them, too."""
+    """Return the GT tensor of a PyTorch tensor; also for lists and tuples of tensors."""
     if isinstance(value, torch.Tensor):
         made = gt.tensor(array(value).copy(), dtype=dtype_name(value))
         return made.requires_grad_() if value.requires_grad else made
@@ -45,7 +45,7 @@ def check(got, want, context="", scale=1.0):
             check(one, other, context, scale)
         return
     name = dtype_name(want)
-    assert got.dtype.name == name, f"{context}: dtype {got.dtype}, PyTorch gives {name}"
+    assert got.dtype.name == name, f"{context}: dtype {got.dtype}, PyTorch returns {name}"
     assert got.shape == tuple(want.shape), f"{context}: {got.shape}, PyTorch {want.shape}"
     tolerance = TOLERANCE.get(name, 0) * scale
     np.testing.assert_allclose(
@@ -54,7 +54,7 @@ def check(got, want, context="", scale=1.0):
 
 
 def draw(seed: int, *shape: int, dtype="float32", low=-3.0, high=3.0):
-    """Draw a PyTorch tensor from a seed; integers and bools too."""
+    """Return a random PyTorch tensor, determined by a seed; also of integers and bools."""
     random = np.random.default_rng(seed)
     if dtype == "bool":
         values = random.integers(0, 2, shape)

@@ -42,8 +42,8 @@ def test_unary_at_the_edges(name, dtype):
 
 @pytest.mark.parametrize("name", "gelu silu softplus".split())
 def test_activations_at_the_edges(name):
-    # softplus goes over to x itself above 20 in PyTorch: the same in float32. Its vectorized gelu
-    # of infinity is NaN.
+    # PyTorch's softplus is x itself above 20, which is the same in float32. Its vectorized gelu of
+    # infinity is NaN.
     for dtype in ("float32", "float64"):
         values = torch.tensor([*EDGES, 19.0, 21.0, -20.0], dtype=torch_of(dtype))
         values = values[values.isfinite()] if name == "gelu" else values
@@ -65,7 +65,7 @@ def test_operators_at_the_edges(sign):
         a = torch.tensor(EDGES, dtype=torch_of(dtype))
         want = function(a[:, None], a[None, :])
         check(function(to_gt(a)[:, None], to_gt(a)[None, :]), want, (sign, dtype))
-        a = a[a != -INF] if sign == "**" else a  # (-inf) ** 0.5 is a root in PyTorch: NaN
+        a = a[a != -INF] if sign == "**" else a  # PyTorch takes a square root of -inf: NaN.
         for number in (2, -1.5, 0, 0.5, 3, -1):
             check(function(to_gt(a), number), function(a, number), (sign, dtype, number))
             check(function(number, to_gt(a)), function(number, a), (sign, number, dtype))
@@ -112,9 +112,9 @@ def compare_if_defined(function, a, b, context):
     try:
         want = function(a, b)
     except (RuntimeError, TypeError):
-        return  # PyTorch has no such operation, bool - bool for one
+        return  # PyTorch has no such operation, such as bool - bool.
     if function is operator.pow and want.dtype == torch.bool:
-        return  # defined there for numbers, but not for two tensors
+        return  # PyTorch defines it for numbers, but not for two tensors.
     check(function(to_gt(a), to_gt(b)), want, context)
 
 
@@ -141,7 +141,7 @@ def test_casts(dtype):
     for other in ORDER:
         values = draw(3, 12, dtype=dtype, low=0, high=9)
         check(to_gt(values).to(other), values.to(torch_of(other)), (dtype, other))
-    # Values that lie between: rounded to nearest, halves to even; bool asks for zero or not.
+    # Values between representable ones round to nearest, ties to even; a cast to bool tests for 0.
     between = torch.tensor([1.00048828125, 2049.0, 2051.0, -0.1, 65504.0, 0.0, NAN, INF, -INF])
     for other in ("float16", "bfloat16", "float64", "bool"):
         check(to_gt(between).to(other), between.to(torch_of(other)), other)
@@ -184,11 +184,11 @@ def test_reductions(name):
         else:
             given = [axis]
         if name == "logsumexp" and 0 in shape:
-            continue  # below
+            continue  # Tested below.
         try:
             want = getattr(x, name)(*given, keepdim=keepdim) if given else getattr(x, name)()
         except (RuntimeError, IndexError):
-            continue  # an extreme of nothing; test_errors has it
+            continue  # The extreme of no elements, which test_errors covers.
         axis = None if axis == () else axis
         got = getattr(to_gt(x), name)(axis=axis, keepdims=keepdim)
         check(got, want, (name, dtype, shape, axis, keepdim), 30)
@@ -209,7 +209,7 @@ def test_corrections_of_variance():
             got = getattr(to_gt(x), name)(axis, correction=correction)
             check(got, want, (name, correction, axis))
     check(to_gt(x).var(0, unbiased=False), x.var(0, unbiased=False))
-    # A mean far from zero must not eat the digits.
+    # A mean far from zero must not cost precision.
     far = draw(1, 1000) + 1e4
     check(to_gt(far).var(), far.var(), "far from zero", 3e3)
 
@@ -250,7 +250,7 @@ def test_matmul_in_all_forms(dtype):
     for left, right in MATMULS:
         a, b = draw(1, *left, dtype=dtype), draw(2, *right, dtype=dtype)
         check(to_gt(a) @ to_gt(b), a @ b, (dtype, left, right), 30)
-        # Transposed and sliced operands give the same.
+        # Transposed and sliced operands have the same result.
         a, b = draw(1, *left[::-1], dtype=dtype).mT if len(left) == 2 else a, b
         if len(left) == 2:
             check(to_gt(a.mT).mT @ to_gt(b), a @ b, (dtype, left, right, "transposed"), 30)

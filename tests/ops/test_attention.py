@@ -20,7 +20,7 @@ def drawn(*shapes):
 
 
 def masks(kind, batch, queries, keys):
-    """Give a mask as an array; one query sees no key at all."""
+    """Return a mask as an array; bool and float masks exclude all keys of one query."""
     random = np.random.default_rng(3)
     if kind == "bool":
         mask = random.random((queries, keys)) > 0.4
@@ -39,7 +39,7 @@ def by_pytorch(arrays, grad, mask, dtype, **options):
     leaves = [torch.tensor(x, dtype=getattr(torch, dtype), requires_grad=True) for x in arrays]
     if mask is not None:
         mask = torch.tensor(mask) if mask.dtype == bool else torch.tensor(mask).to(leaves[0].dtype)
-    # The one that treats NaN and queries without keys as the definition does.
+    # The backend that treats NaN and queries without keys according to the definition.
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         result = torch.nn.functional.scaled_dot_product_attention(*leaves, mask, **options)
     result.backward(torch.tensor(grad).to(result.dtype))
@@ -88,7 +88,7 @@ def test_scale_and_groups_of_heads():
 
 
 def test_heads_beside_the_width():
-    """Heads as they come out of one projection, whose rows are apart."""
+    """Heads that are views of one projection, whose rows are not contiguous."""
     arrays = [x.transpose(0, 2, 1, 3) for x in drawn((2, 70, 3, 4), (2, 70, 3, 4), (2, 70, 3, 4))]
     (grad,) = drawn((2, 3, 70, 4))
     query, key, value = (gt.tensor(x.transpose(0, 2, 1, 3)).transpose(1, 2) for x in arrays)
@@ -128,7 +128,7 @@ def test_nan_and_infinity():
 
 @pytest.mark.parametrize("kind", ["none", "causal", "bool", "float"])
 def test_gradients_of_gradients(kind):
-    """Those of query, key, value and mask, by differences of the first gradients."""
+    """Second gradients of query, key, value and mask, against differences of the first."""
     arrays = drawn((2, 3, 4), (2, 5, 4), (2, 5, 3), (3, 5))
     grad, *directions = drawn((2, 3, 3), *(x.shape for x in arrays))
     mask = {"float": arrays[3], "bool": arrays[3] > -0.5}.get(kind)
@@ -194,7 +194,7 @@ def test_scores_are_never_in_memory():
 
 @unsharded_only
 def test_heads_are_computed_where_they_are():
-    """What is cut along batches or heads is neither gathered nor summed."""
+    """Tensors that are sharded along batches or heads are neither gathered nor summed."""
     run_on_four_workers("""
 register("heads", axis=1)
 register("batches", axis=0)

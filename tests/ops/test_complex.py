@@ -38,13 +38,13 @@ ARITHMETIC = {
 
 
 def numbers(dtype, shape=(4, 4), seed=0):
-    """Draw complex numbers around 0."""
+    """Return normally distributed complex numbers."""
     draw = np.random.default_rng(seed)
     return (draw.normal(size=shape) + 1j * draw.normal(size=shape)).astype(dtype)
 
 
 def close(got, want, dtype):
-    """Compare values and the dtype, which may be that of the parts."""
+    """Compare values and dtype, which may be the real dtype of the parts."""
     want = np.asarray(want)
     assert got.shape == want.shape
     assert got.dtype.name in (dtype, getattr(gt, dtype).to_real().name)
@@ -72,7 +72,7 @@ def test_arithmetic(name, dtype):
 
 
 def slope(function, x):
-    """Give the derivatives of a real result by the parts, as a complex number for each element."""
+    """Return the derivatives of a real result by real and imaginary parts, as complex numbers."""
     step, grad = 1e-6, np.zeros_like(x)
     for place in np.ndindex(x.shape):
         for part in (1, 1j):
@@ -223,7 +223,7 @@ def test_a_signal_comes_back_from_its_spectrogram():
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_convolution(dtype):
-    """The sums of products, of which NumPy conjugates the second factors."""
+    """Convolutions are sums of products; NumPy's correlate conjugates the second factors."""
     x, w = numbers(dtype, (6,)), numbers(dtype, (3,), seed=1)
     got = gt.nn.functional.conv1d(gt.tensor(x).reshape(1, 6), gt.tensor(w).reshape(1, 1, 3))
     want = np.correlate(x, w.conj())
@@ -234,7 +234,7 @@ def test_convolution(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_logarithms_of_sums(dtype):
-    """Without overflow, also where the real parts are large."""
+    """There is no overflow, even if the real parts are large."""
     x = numbers(dtype)
     want = np.log(np.exp(x).sum(1))
     np.testing.assert_allclose(gt.logsumexp(gt.tensor(x), 1).numpy(), want, rtol=1e-5)
@@ -246,7 +246,7 @@ def test_logarithms_of_sums(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_random_numbers(dtype):
-    """Both parts are drawn; normal numbers have a variance of 1 in all."""
+    """Both parts are random; normal numbers have a total variance of 1."""
     for uniform in (gt.rand(4000, dtype=dtype), gt.zeros(4000, dtype=dtype).uniform_(0, 1)):
         assert uniform.dtype.name == dtype
         for part in (uniform.real, uniform.imag):

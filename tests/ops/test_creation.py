@@ -1,4 +1,4 @@
-"""Making tensors: what PyTorch's programs say, sources of random numbers, sessions."""
+"""Creating tensors: PyTorch's arguments, random number generators, sessions."""
 
 import gt
 import pytest

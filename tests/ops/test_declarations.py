@@ -1,4 +1,4 @@
-"""Every operation has a face, documentation and an example that is true."""
+"""Every operation has its functions and methods, documentation, and examples that hold."""
 
 import doctest
 import inspect
@@ -11,10 +11,10 @@ from gt.engines.check.samples import OPERATIONS
 from gt.ops.registry import COMPOSITES
 from processes import embedded_only
 
-#: Bits of an operation's face: a function, a method.
+#: The bits of an operation's declared face: a function, a method.
 FUNCTION, METHOD = 1, 2
 
-#: Composites once each: an alias has its operation's documentation, and may be of a primitive.
+#: Each composite once, without aliases, which share its documentation.
 NAMES = sorted(
     {
         of: name
@@ -36,7 +36,7 @@ def test_a_composite_is_documented(name):
 @embedded_only
 @pytest.mark.skipif("GT_BACKEND" in os.environ, reason="the last digits are the native engine's")
 def test_examples_give_what_they_say():
-    """With a seed of their own, as some draw numbers."""
+    """Each example runs after the same seed, as some draw random numbers."""
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     finder = doctest.DocTestFinder(recurse=False)
     for name in NAMES:

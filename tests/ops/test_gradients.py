@@ -6,17 +6,17 @@ import pytest
 from gt.engines.check.samples import CASES, OPERATIONS, inputs
 from primitives import apply, to_gt
 
-#: Complex numbers alone, whose gradients are in test_complex.py and test_linalg.py.
+#: Only for complex numbers, whose gradients are tested in test_complex.py and test_linalg.py.
 COMPLEX = {"_fft_c2c", "_fft_c2r", "view_as_real", "_linalg_eig"}
-#: The signs of vectors are free, so that differences may jump; test_linalg.py compares products.
+#: The signs of vectors are arbitrary, so differences may jump; test_linalg.py compares products.
 FREE = {"_linalg_svd"}
-#: Nobody has derived them.
+#: Declared differentiable, but without a gradient rule.
 UNDERIVED = {"_linalg_geqrf", "_linalg_ldl_factor", "_linalg_ldl_solve"}
 DIFFERENTIABLE = sorted(
     {name for name, op in OPERATIONS.items() if op["differentiable"]} - COMPLEX - FREE - UNDERIVED
 )
 STEP = 1e-6
-#: Jumps, where differences mean nothing.
+#: Step functions, for which finite differences are meaningless.
 NO_DIFFERENCES = {"sign", "floor", "ceil", "round"}
 
 
@@ -27,10 +27,10 @@ def test_gradient(name):
         operands, dtypes, attributes = inputs(name, index, in_float64=True)
         if "float64" not in dtypes:
             continue
-        # Differences of rounded values say nothing.
+        # Differences of rounded values are meaningless.
         if "dtype" in attributes and attributes["dtype"] != "float64":
             continue
-        # In float64 many samples are alike.
+        # In float64 many samples are the same.
         shapes = [np.shape(operand) for operand in operands]
         if (dtypes, shapes, attributes) not in tried:
             check(name, operands, dtypes, attributes, index)
@@ -39,7 +39,7 @@ def test_gradient(name):
 
 
 def first(results):
-    """Of several results the first is the one with a gradient."""
+    """Return the first of several results, which is the one with a gradient."""
     return results[0] if isinstance(results, tuple) else results
 
 
@@ -74,7 +74,7 @@ def check(name, operands, dtypes, attributes, index):
             assert (got.numpy() == 0).all()
             continue
         want = np.zeros(operands[number].shape)
-        # At most a dozen places; the rule is the same at all.
+        # About a dozen elements suffice, as the rule is the same for all.
         places = list(np.ndindex(*want.shape))
         places = places[:: max(1, len(places) // 12)]
         for place in places:

@@ -34,7 +34,7 @@ def test_activations(name, dtype):
 
 @pytest.mark.parametrize("dtype", HALVES)
 def test_what_lies_between_may_exceed_the_range(dtype):
-    """Sums of squares above 65504 are no reason for a variance or mean to be infinite."""
+    """Intermediate sums above 65504 do not make a mean or variance infinite."""
     x = (torch.arange(100) + 1000).to(getattr(torch, dtype))
     for name in ("mean", "var", "std"):
         check(getattr(to_gt(x), name)(), getattr(x, name)(), (name, dtype))

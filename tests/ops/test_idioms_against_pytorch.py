@@ -1,4 +1,4 @@
-"""What a PyTorch program writes gives what it gives there: values, dtypes, types, or an error."""
+"""Expressions have the same results as in PyTorch: values, dtypes, types, or an error."""
 
 import warnings
 
@@ -8,18 +8,18 @@ import pytest
 from idioms import SAME
 from pytorch import torch
 
-#: The documented differences: an expression, and what GT gives.
+#: The documented differences: GT's result of each expression.
 DIFFERENT = {
     # A list of numbers is float32.
     "m.tensor([1, 2]).dtype": "gt.float32",
     "m.arange(3, dtype=m.float32).numpy().dtype": "float32",
-    # NumPy leaves the sum to the tensor, whatever stands on the left.
+    # NumPy leaves the sum to the tensor, even if the array is the left operand.
     "(np.ones(2) + m.ones(2)).dtype": "gt.float64",
 }
 
 
 def plain(value):
-    """Give what two results are compared by."""
+    """Return a result in a form that can be compared between GT and PyTorch."""
     if isinstance(value, gt.Tensor | torch.Tensor):
         array = value.detach().numpy() if value.dtype not in (gt.bfloat16, torch.bfloat16) else None
         return str(value.dtype).split(".")[-1], tuple(value.shape), array
@@ -31,7 +31,7 @@ def plain(value):
 
 
 def same(one, other) -> bool:
-    """Say whether two results are alike, floats to the last digits."""
+    """Return whether two results are equal, floats within a tolerance."""
     if isinstance(one, list | tuple):
         return type(one) is type(other) and len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, np.ndarray):
@@ -42,7 +42,7 @@ def same(one, other) -> bool:
 
 
 def outcome(expression, module):
-    """Give an expression's result, or the error that it ends in."""
+    """Return an expression's result, or the error that it raises."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -55,11 +55,11 @@ def outcome(expression, module):
 def test_an_idiom(expression):
     ours, theirs = outcome(expression, gt), outcome(expression, torch)
     if isinstance(theirs, Exception):
-        assert isinstance(ours, Exception), f"PyTorch says {theirs!r}, GT gives {ours}"
-        assert str(ours), "an error says what is wrong"
+        assert isinstance(ours, Exception), f"PyTorch raises {theirs!r}, GT returns {ours}"
+        assert str(ours), "an error has a message"
     else:
         assert not isinstance(ours, Exception), repr(ours)
-        assert same(ours, theirs), f"GT gives {ours}, PyTorch {theirs}"
+        assert same(ours, theirs), f"GT returns {ours}, PyTorch {theirs}"
 
 
 @pytest.mark.parametrize("expression", DIFFERENT)

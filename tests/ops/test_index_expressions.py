@@ -1,4 +1,4 @@
-"""Index expressions give what they give in PyTorch: values, gradients, assignments, errors."""
+"""Index expressions agree with PyTorch: values, gradients, assignments, errors."""
 
 import random
 
@@ -12,7 +12,7 @@ EXPRESSIONS = 200
 
 
 def tensor_entry(draw: random.Random, values: np.ndarray):
-    """Give an entry for GT and for PyTorch from an array."""
+    """Return an index entry for GT and for PyTorch from an array."""
     kind = draw.choice(("tensor", "tensor", "list", "array"))
     if kind == "tensor" or values.ndim == 0 or values.size == 0:
         return gt.from_numpy(values), torch.from_numpy(values)
@@ -22,7 +22,7 @@ def tensor_entry(draw: random.Random, values: np.ndarray):
 
 
 def places(draw: random.Random, length: int, shape: tuple, unique: bool) -> np.ndarray:
-    """Give an index tensor's values; of no two that are the same place, if so asked."""
+    """Return random values of an index tensor; if `unique`, no two refer to the same element."""
     size = int(np.prod(shape))
     drawn = draw.sample(range(length), size) if unique else draw.choices(range(length), k=size)
     drawn = [at - length if draw.random() < 0.3 else at for at in drawn]
@@ -30,7 +30,7 @@ def places(draw: random.Random, length: int, shape: tuple, unique: bool) -> np.n
 
 
 def expression(draw: random.Random, shape: tuple = SHAPE) -> tuple[tuple, tuple]:
-    """Draw an index expression for GT and the same for PyTorch."""
+    """Return a random index expression for GT, and the same for PyTorch."""
     ours, theirs, axis = [], [], 0
     mixed = draw.choice(((), (2,), (1,), (2, 1)))
     has_ellipsis = has_places = False
@@ -51,7 +51,7 @@ def expression(draw: random.Random, shape: tuple = SHAPE) -> tuple[tuple, tuple]
         elif kind == "ellipsis":
             if has_ellipsis:
                 break
-            # What follows is counted from the end.
+            # Entries after the ellipsis count from the last axis.
             has_ellipsis, axis = True, draw.randint(axis, len(shape))
             entry = (..., ...)
         elif kind == "bool":
@@ -60,7 +60,7 @@ def expression(draw: random.Random, shape: tuple = SHAPE) -> tuple[tuple, tuple]
             entry = (value := draw.random() < 0.7, value)
             has_places = True
         elif kind == "mask":
-            # The number that a mask picks would have to broadcast with other places.
+            # The number of elements that a mask selects would have to broadcast with other indices.
             if has_places:
                 continue
             rank = draw.randint(0, len(shape) - axis)
@@ -89,7 +89,7 @@ def expression(draw: random.Random, shape: tuple = SHAPE) -> tuple[tuple, tuple]
 
 
 def drawn(seed: int):
-    """Draw an expression that PyTorch takes, and the tensor that it indexes."""
+    """Return a tensor, a random expression that PyTorch accepts for it, and PyTorch's result."""
     draw = random.Random(seed)
     while True:
         ours, theirs = expression(draw)
@@ -140,7 +140,7 @@ def test_assigning_a_number(seed):
 
 
 def both(x: np.ndarray, key):
-    """Index by a function of the library on both sides."""
+    """Return x[key(library)] in GT and in PyTorch."""
     return gt.from_numpy(x)[key(gt)], torch.from_numpy(x)[key(torch)]
 
 
@@ -219,7 +219,7 @@ def test_values_of_another_number_than_the_mask_has():
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
 @pytest.mark.parametrize("row", [(), (3,)])
 def test_masks_of_many_parts(dtype, row):
-    """They are done by several threads; the last part is odd."""
+    """Masks large enough for several threads, of a length that does not divide evenly."""
     random = np.random.default_rng(0)
     x = random.integers(0, 200, (100_003, *row)).astype(dtype)
     for chosen in (random.random(100_003) < 0.1, random.random(100_003) < 0.9):

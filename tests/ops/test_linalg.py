@@ -10,7 +10,7 @@ OBLONG = [(4, 2), (2, 4), (3, 5, 2), (2, 3, 5), (0, 3), (3, 0), *SHAPES]
 
 
 def matrices(shape, dtype, seed=0):
-    """Draw matrices of normal values."""
+    """Return matrices of normally distributed values."""
     random = np.random.default_rng(seed)
     values = random.standard_normal(shape)
     if dtype.startswith("complex"):
@@ -19,18 +19,18 @@ def matrices(shape, dtype, seed=0):
 
 
 def positive(shape, dtype):
-    """Draw Hermitian, positive-definite matrices."""
+    """Return random Hermitian positive-definite matrices."""
     values = matrices(shape, dtype)
     return values @ adjoint(values) + np.eye(shape[-1], dtype=dtype)
 
 
 def adjoint(values):
-    """Give the conjugate transposes."""
+    """Return the conjugate transposes."""
     return values.conj().swapaxes(-1, -2)
 
 
 def close(got, want):
-    """Compare with a tolerance for float32 or for float64."""
+    """Compare with the tolerance of float32 or float64."""
     got = got.numpy() if isinstance(got, gt.Tensor) else got
     want = want.numpy() if isinstance(want, gt.Tensor) else np.asarray(want)
     assert got.shape == want.shape

@@ -1,4 +1,4 @@
-"""Every operation mapped over by vmap gives what single calls give, stacked."""
+"""Every operation mapped by vmap returns the stacked results of single calls."""
 
 import functools
 
@@ -10,10 +10,10 @@ from primitives import apply, to_gt
 from processes import unsharded_only
 
 SIZE = 3
-#: Each of a batch would have to pick as many values; the count is an attribute.
+#: The count of values is an attribute, so each example of a batch would have to select as many.
 COUNTED = {"nonzero", "masked_rows", "masked_rows_scatter"}
 DRAWN = {"rand", "randn", "randint", "draw_poisson", "draw_binomial"}
-#: Factors are free in their signs, so that their gradients may be, too.
+#: The signs of factors are arbitrary, and so are those of their gradients.
 FREE = {"_linalg_svd", "_linalg_eigh", "_linalg_eig", "_linalg_geqrf"}
 UNDERIVED = {
     "_linalg_geqrf",
@@ -23,13 +23,13 @@ UNDERIVED = {
     "igammac",
     "zeta",
 }
-#: A further result is nothing without what it is a result of.
+#: `further` returns another result of an operation, and cannot be called alone.
 MAPPED = sorted(set(OPERATIONS) - DRAWN - {"further"})
 HALF = {gt.float16, gt.bfloat16}
 
 
 def same(got, want):
-    """Compare results, of one tensor or several."""
+    """Compare results of one tensor or several."""
     if isinstance(want, (tuple, list)):
         for one, other in zip(got, want, strict=True):
             same(one, other)
@@ -43,14 +43,14 @@ def same(got, want):
 
 
 def stacked(results):
-    """Stack the results of single calls."""
+    """Return the stacked results of single calls."""
     if isinstance(results[0], (tuple, list)):
         return [gt.stack(list(parts)) for parts in zip(*results, strict=True)]
     return gt.stack(list(results))
 
 
 def patterns(name, tensors):
-    """Give which operands are mapped over: all, then each alone."""
+    """Return which operands to map over: all of them, then each one alone."""
     if name in COUNTED:
         return [[place == 0 for place in tensors]] if name != "nonzero" else []
     alone = [[place == one for place in tensors] for one in tensors] if len(tensors) > 1 else []
@@ -79,7 +79,7 @@ def test_mapped_operation(name):
 
 
 def shifted(tensor, shift):
-    """Give other values of the same range: those of the tensor in another order."""
+    """Return the tensor's values in another order, which keeps their range."""
     if tensor.dtype is gt.bool or tensor.numel() == 0:
         return tensor
     return tensor.reshape(-1).roll(shift).reshape(tensor.shape)
@@ -124,7 +124,7 @@ def test_mapped_gradient(name):
         gradient = gt.func.grad(loss, argnums=tuple(range(len(places))))
         want = stacked([gradient(*(tensor[at] for tensor in whole)) for at in range(SIZE)])
         same(gt.vmap(gradient)(*whole), want)
-        # The other way around: gradients through vmap, of what is the same for all, too.
+        # The reverse: gradients through vmap, including an operand that is not mapped.
         first_alone = (None, *[0] * (len(places) - 1)) if len(places) > 1 else (0,)
 
         def total(*given, loss=loss, dims=first_alone):

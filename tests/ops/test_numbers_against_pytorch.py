@@ -1,5 +1,5 @@
-"""Numbers that meet a dtype: every use of one, with every dtype and at every limit, gives PyTorch's
-result or an error where PyTorch has one."""
+"""Python numbers with tensors: every use, with every dtype and at every limit, has PyTorch's result
+or raises an error where PyTorch does."""
 
 import math
 import warnings

@@ -1,4 +1,4 @@
-"""NumPy's functions of tensors, with NumPy's arguments: the values are those of NumPy's arrays."""
+"""NumPy's functions on tensors, with NumPy's arguments, have the same results as on arrays."""
 
 import gt
 import numpy as np

@@ -1,4 +1,4 @@
-"""Random operations: counter-based, so that numbers depend on seed, instruction and place alone."""
+"""Random operations are counter-based: numbers depend only on seed, instruction and element."""
 
 import gt
 import numpy as np
@@ -47,7 +47,7 @@ def test_distributions():
 
 
 def test_the_numbers_are_these():
-    """Pinned, bit by bit: they must never change between versions, engines or machines."""
+    """The bits of random numbers must never change between versions, engines or machines."""
     for (name, dtype), wanted in PINNED.items():
         assert numbers(name, [4], 0, 0, dtype=dtype).tobytes().hex() == wanted, (name, dtype)
     assert numbers("randint", [3], 0, 0, 0, 1000, dtype="int64").tolist() == [399, 735, 972]

@@ -1,14 +1,14 @@
-"""Tensors that repeat elements, or are cast as they are folded: the bits of whole copies."""
+"""Results on expanded tensors, and reductions with a cast, have the same bits as on copies."""
 
 import gt
 import numpy as np
 import pytest
 from processes import embedded_only, one_engine_only, run_python, unsharded_only
 
-# Partial sums of 16-bit floats are of 16 bits where they are cut.
+# Sharded sums of 16-bit floats have 16-bit partial sums.
 pytestmark = [embedded_only, one_engine_only, unsharded_only]
 
-#: Shapes of elements that are there, and what they are expanded to: larger than is written out.
+#: The stored and the expanded shape of each kind; the engine does not materialize the expanded one.
 EXPANDED = {
     "all": ((1, 1, 1), (7, 900, 210)),
     "first": ((1, 900, 700), (3, 900, 700)),
@@ -111,7 +111,7 @@ def sums(x: gt.Tensor, axis: int | None) -> gt.Tensor:
 
 
 def test_much_that_is_repeated_takes_no_memory():
-    """Of a worker with 100 MB: each of these would make 1 GB."""
+    """On a worker with 100 MB, although each of these tensors would need 1 GB."""
     code = """
 import gt
 x = gt.ones(1).expand(2**14, 2**14)

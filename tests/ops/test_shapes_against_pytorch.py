@@ -8,7 +8,7 @@ from pytorch import check, draw, to_gt, torch
 DTYPES = ("float32", "float64", "int64", "bool", "bfloat16")
 T = torch.tensor
 
-#: Each works on GT's tensors as on PyTorch's.
+#: Functions of a tensor of GT or PyTorch.
 REARRANGED = {
     "reshape with -1": lambda x: x.reshape(4, -1),
     "reshape to the same": lambda x: x.reshape(2, 3, 4),
@@ -144,7 +144,7 @@ def test_assignment(name):
             alias = got
             want[key] = value
             got[gt_key(key)] = to_gt(value)
-            # Of equal places either value may stand; compare where there is one writer.
+            # With repeated indices any of the values may win: compare only unique writes.
             if name in ("integers", "integers on two axes of the index") and value is values[0]:
                 continue
             check(alias, want, (name, dtype))
@@ -210,7 +210,7 @@ def test_places_named_by_a_tensor():
 
 
 def test_random_slices():
-    """Start, stop and step drawn at random; a failure prints its seed."""
+    """Start, stop and step are random; a failure prints its seed."""
     for seed in range(60):
         random = np.random.default_rng(seed)
         shape = random.integers(0, 7, random.integers(1, 4))

@@ -60,7 +60,7 @@ def test_gradients_of_programs(program):
 
 @pytest.mark.parametrize("affine", ["weight and bias", "weight", "bias", ""])
 def test_gradients_of_layer_norm(affine):
-    """Of the first and of the second order."""
+    """Gradients of first and second order."""
     x, gain, bias = (draw(n, *s, dtype="float64") for n, s in enumerate([(4, 2, 6), (6,), (6,)]))
     theirs = [x, gain if "weight" in affine else None, bias if "bias" in affine else None]
     ours = [None if t is None else to_gt(t).requires_grad_() for t in theirs]
@@ -72,14 +72,14 @@ def test_gradients_of_layer_norm(affine):
         first = lib.autograd.grad(y.tanh().sum(), leaves, create_graph=True)
         return [*first, *lib.autograd.grad(sum((g * g).sum() for g in first), leaves)]
 
-    if affine == "bias":  # PyTorch has no second gradients where there is no weight
+    if affine == "bias":  # PyTorch has no second gradients without a weight.
         theirs[1] = torch.ones(6, dtype=torch.float64)
     expected = gradients(torch, *theirs)
     for mine, other in zip(gradients(gt, *ours), expected, strict=True):
         check(mine, other, ("layer_norm", affine), 100)
 
 
-#: Ties, zeros and infinities, where rules are easily wrong.
+#: Ties, zeros and extremes, where gradient rules are easily wrong.
 EDGES = [
     ("abs", [0.0, -0.0, 1.0, -1.0]),
     ("relu", [0.0, -0.0, 1.0, -1.0]),
@@ -138,7 +138,7 @@ def test_gradients_of_ties_and_powers():
 
 
 def test_gradients_of_masked_attention():
-    """-inf in the scores: the masked get a gradient of zero, none is NaN."""
+    """With -inf in the scores, the gradient of masked scores is zero, and none is NaN."""
     mask = torch.ones(4, 4).triu(1).to(torch.bool)
     scores = draw(1, 4, 4, dtype="float64").requires_grad_()
     weight = draw(2, 4, 4, dtype="float64")
@@ -172,7 +172,7 @@ OPTIMIZERS = [
 
 
 def networks():
-    """Give a PyTorch network and a GT one with its weights."""
+    """Return a PyTorch network, and a GT network with the same weights."""
     torch.manual_seed(0)
     layers = lambda nn: nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))  # noqa: E731
     theirs, ours = layers(torch.nn), layers(gt.nn)

@@ -21,12 +21,12 @@ from promotion import result_type, to_float
 
 
 def axes(attributes, rank):
-    """Give the axes of a reduction as NumPy takes them."""
+    """Return the axes of a reduction in NumPy's form."""
     return tuple(axis % max(rank, 1) for axis in attributes["dim"]) or tuple(range(rank))
 
 
 def region(attributes):
-    """Give the slices of a region."""
+    """Return the slices of a region."""
     lists = zip(attributes["starts"], attributes["sizes"], attributes["steps"], strict=True)
     return tuple(slice(start, start + size * step, step) for start, size, step in lists)
 
@@ -100,7 +100,7 @@ def linspace(start, end, length, dtype):
     return np.linspace(start, end, length)
 
 
-#: Computed in float64 or int64, then compared in the dtype that promotion asks for.
+#: References, computed in float64 or int64 and compared in the promoted dtype.
 REFERENCE = {
     "full": lambda value, size, dtype: np.full(size, value),
     "arange": lambda start, step, length, dtype: start + step * np.arange(length),
@@ -214,7 +214,7 @@ REFERENCE = {
     "silu": lambda x: x / (1 + np.exp(-x)),
     "softplus": lambda x: np.log1p(np.exp(x)),
 }
-#: Their numbers are tested in test_random.py.
+#: Tested in test_random.py.
 RANDOM = {"rand", "randn", "randint", "draw_poisson", "draw_binomial"}
 
 FLOAT_RESULT = (
@@ -230,19 +230,19 @@ WIDENED = ("sum", "prod", "cumsum")
 OF_FIRST = (
     "slice_assign gather scatter_add index_select index_add index_copy "
     "masked_rows masked_rows_scatter".split()
-)  # the dtype of the first operand
+)  # The result has the dtype of the first operand.
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 3e-6, "float64": 1e-12}
 TOLERANCE |= {"complex64": 3e-6, "complex128": 1e-12}
 
 
 def cast(x, dtype):
-    """Give what a cast starts from: bools, the real parts of complex numbers, or the values."""
+    """Return the values to cast: bools, the real parts of complex numbers, or the values."""
     if dtype == "bool":
         return x.astype(bool)
     return x.real if np.iscomplexobj(x) and not dtype.startswith("complex") else x
 
 
-#: Operations without a reference here, and the entry of PyTorch's database that looks at them.
+#: The entry of PyTorch's database that tests each operation without a reference here.
 IN_DATABASE = {
     "_attention": "nn.functional.scaled_dot_product_attention",
     "_attention_backward": "nn.functional.scaled_dot_product_attention",
@@ -277,7 +277,7 @@ def test_every_operation_has_a_reference():
         .read_text()
         .split("\n")
     )
-    # The end of a step has no value: tests/optim/test_transactions.py looks at what it does.
+    # `commit`, the end of a step, has no value: it is tested in tests/optim/test_transactions.py.
     for name in set(OPERATIONS) - set(REFERENCE) - RANDOM - {"commit"}:
         entry = IN_DATABASE.get(name, name)
         assert entry in passing or f"special.{entry}" in passing, name
@@ -309,7 +309,7 @@ def expected_dtype(name, operands, dtypes, attributes):
 
 
 def wide(name, operand, dtype, compute):
-    """Give an operand in the type the reference computes in."""
+    """Return an operand in the dtype in which the reference computes."""
     if dtype is None:
         return operand
     if dtype == "bool":
@@ -362,7 +362,7 @@ def test_values(name):
 @unsharded_only
 @pytest.mark.parametrize("name", sorted(set(REFERENCE)))
 def test_non_contiguous_operands(name):
-    """A transposed, sliced or expanded operand gives the same as a contiguous one."""
+    """Operands that are transposed and sliced have the same results as contiguous ones."""
     for index in (index for other, index in CASES if other == name):
         operands, dtypes, attributes = inputs(name, index)
         plain, twisted = [], []
@@ -372,7 +372,7 @@ def test_non_contiguous_operands(name):
             if dtype is None or operand.ndim == 0:
                 twisted.append(tensor)
                 continue
-            # Stored transposed, with a border cut off.
+            # Stored transposed, with a border that is sliced off.
             order = list(range(operand.ndim))[::-1]
             stored = gt.tensor(np.pad(operand, 1).transpose(order).copy(), dtype=dtype)
             inner = tuple(slice(1, size - 1) for size in stored.shape)

@@ -1,4 +1,4 @@
-"""PyTorch's database of optimizers, run on GT; run as a program, it prints the table."""
+"""PyTorch's database of optimizer tests, run on GT; as a program, it prints a table of results."""
 
 import itertools
 import sys
@@ -9,14 +9,14 @@ import numpy as np
 import torch
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # about packages that it does without
+    warnings.simplefilter("ignore")  # about optional packages that are missing
     from torch.testing._internal.common_optimizers import optim_db
 
 STEPS = 5
 
 
 def start(of_two_axes):
-    """Give the parameters at the beginning, and gradients for each step."""
+    """Return the initial parameters, and the gradients of each step."""
     chance = np.random.default_rng(0)
     shapes = [(3, 4), (5, 2)] if of_two_axes else [(3, 4), (5,), ()]
     draw = lambda shape: np.asarray(chance.standard_normal(shape), np.float64)  # noqa: E731
@@ -24,7 +24,7 @@ def start(of_two_axes):
 
 
 def converted(value, lib):
-    """Give an option for a library; tensors become tensors of it."""
+    """Convert an option for a library: tensors become that library's tensors."""
     if isinstance(value, torch.Tensor):
         return lib.tensor(value.tolist()) if lib is gt else value
     if isinstance(value, tuple):
@@ -33,7 +33,7 @@ def converted(value, lib):
 
 
 def run(lib, kind, options):
-    """Give the parameters after some steps."""
+    """Return the parameters after `STEPS` steps."""
     values, gradients = start(kind.__name__ == "Muon")
     make = (
         (lambda v: gt.tensor(v, dtype=gt.float64))
@@ -68,12 +68,12 @@ def entries():
         for index, given in enumerate(info.optim_inputs_func(device="cpu")):
             options = dict(given.kwargs)
             if name == "SGD":
-                options.setdefault("lr", 1e-3)  # GT's own default is 0.01.
+                options.setdefault("lr", 1e-3)  # both libraries' default, made explicit
             yield f"{name}[{index}] {given.desc}", info.optim_cls, options
 
 
 def check(kind, options):
-    """Give what differs from PyTorch, or an empty text."""
+    """Return a description of the difference from PyTorch, or an empty string."""
     ours = getattr(gt.optim, kind.__name__, None)
     if ours is None:
         return "missing"
@@ -91,7 +91,7 @@ def check(kind, options):
         got = run(gt, ours, options)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-    # Muon computes in bfloat16; PyTorch keeps some numbers as float32.
+    # Muon computes in bfloat16; PyTorch keeps some state in float32.
     tolerance = 2e-2 if kind.__name__ == "Muon" else 1e-7
     for one, other in zip(got, want, strict=True):
         if not np.allclose(one, other, rtol=tolerance, atol=tolerance):
@@ -100,7 +100,7 @@ def check(kind, options):
 
 
 def table():
-    """Give a line for each optimizer: entries, those that pass, and what fails."""
+    """Return for each optimizer: the number of entries, of those that pass, and the problems."""
     rows = {}
     for name, kind, options in entries():
         row = rows.setdefault(kind.__name__, [0, 0, []])

@@ -1,4 +1,4 @@
-"""Optimizers, schedules and averages against PyTorch's on the same numbers."""
+"""Optimizers, learning rate schedules and averaged models, compared with PyTorch's."""
 
 import copy
 import pickle
@@ -36,7 +36,7 @@ def test_the_database_of_pytorch():
 
 
 def problem_of(lib, name, options):
-    """Give a parameter, an optimizer of it, and a step."""
+    """Return a parameter, its optimizer, and a function that takes a training step."""
     start = np.linspace(-1, 1, 12, dtype=np.float64).reshape(3, 4)
     weight = lib.nn.Parameter(lib.tensor(start.tolist(), dtype=lib.float64))
     optimizer = getattr(lib.optim, name)([weight], **options)
@@ -232,7 +232,7 @@ SCHEDULES = {
 
 
 def rates(lib, name, kind="SGD", restore_at=None):
-    """Give the rates and momentums of 55 steps."""
+    """Return the learning rates and momentums of 55 steps."""
     options = {"momentum": 0.9} if kind == "SGD" else {}
     groups = [{"params": [lib.nn.Parameter(lib.ones(1))]} for _ in range(2)]
     groups[1]["lr"] = 0.05
@@ -254,7 +254,7 @@ def rates(lib, name, kind="SGD", restore_at=None):
 
 
 def flat(value):
-    """Give all numbers of nested lists and tuples."""
+    """Return all numbers in nested lists and tuples."""
     if isinstance(value, (list, tuple)):
         return [number for item in value for number in flat(item)]
     return [float(value)]

@@ -1,4 +1,4 @@
-"""A step that fails leaves parameters and what is kept for them as they were, bit for bit."""
+"""Tests that a failed step leaves parameters and optimizer state unchanged, bit for bit."""
 
 import gt
 import numpy as np
@@ -47,7 +47,7 @@ class Training:
         return loss
 
     def values(self):
-        """Parameters and all tensors that are kept for them, as bytes."""
+        """Return the parameters and all tensors of the optimizer state, as bytes."""
         kept = [own[name] for own in self.optimizer.state.values() for name in sorted(own)]
         tensors = [*self.model.parameters(), *(one for one in kept if isinstance(one, gt.Tensor))]
         return [tensor.detach().numpy().tobytes() for tensor in tensors]
@@ -62,7 +62,7 @@ def test_a_bad_label_changes_nothing(name, before):
     values = training.values()
     loss = training.step(bad=True)
     after = training.values()
-    # What a first step begins with is new: zeros, or what the optimizer begins with.
+    # A failed first step may add state entries: zeros, or the optimizer's initial values.
     assert after[: len(values)] == values
     with pytest.raises(gt.WorkerError, match="cross_entropy: target 11 is not in"):
         loss.item()
@@ -76,7 +76,7 @@ def test_a_bad_label_changes_nothing(name, before):
 
 @pytest.mark.parametrize("name", ["SGD", "SGD momentum", "AdamW", "Rprop"])
 def test_steps_that_fail_are_as_if_they_had_not_been_asked_for(name):
-    """Where no counter takes part, a training with bad labels in it ends where one without does."""
+    """Training with failed steps, whose step counts are undone, ends as training without them."""
 
     def trained(bad):
         training = Training(OPTIMIZERS[name])

@@ -280,4 +280,4 @@ import gt.torch
         timeout=100,
     )
     assert done.stdout == "imported\n", done
-    assert "gt.torch needs PyTorch 2.13 or newer, and this is 2.11.0" in done.stderr, done
+    assert "gt.torch needs PyTorch 2.13 or newer, but 2.11.0 is installed" in done.stderr, done

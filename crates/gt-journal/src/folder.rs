@@ -10,10 +10,10 @@ use bytes::Bytes;
 use crate::JournalError;
 use crate::segment::{self, Damage};
 
-/// The bytes after which a journal is made durable in between.
+/// The bytes after which a long write is synced to disk before it continues.
 pub(crate) const SYNC: u64 = 64 << 20;
 
-/// A folder with a journal, locked as long as this lives.
+/// A folder with a journal, locked until this is dropped.
 pub struct Folder {
     path: PathBuf,
     schema: u64,
@@ -22,20 +22,20 @@ pub struct Folder {
     _lock: File,
 }
 
-/// What a journal says.
+/// The contents of a journal.
 #[derive(Default)]
 pub struct Contents {
     pub records: Vec<Vec<Bytes>>,
-    /// Where its end is missing.
+    /// Where reading stopped, if the end is damaged.
     pub damage: Option<Damage>,
 }
 
 impl Folder {
-    /// Opens a folder, which is made if it is not there, and reads its journal, whose records must
-    /// mean what `schema` says.
+    /// Opens a folder, creating it if needed, and reads its journal, whose records must have this
+    /// `schema`.
     ///
     /// # Errors
-    /// It cannot be used, another process uses it, or the journal in it is not one of these.
+    /// It cannot be used, another process uses it, or its journal has another schema or format.
     pub fn open(path: &Path, schema: u64) -> Result<(Folder, Contents), JournalError> {
         Folder::open_with(path, schema, |file| {
             let mut bytes = Vec::new();
@@ -44,18 +44,18 @@ impl Folder {
         })
     }
 
-    /// Opens a folder as [`Folder::open`] does, whose journal `read` reads, or maps: it is not written
-    /// any more.
+    /// Opens a folder like [`Folder::open`]; `read` reads or maps the journal file, which is no longer
+    /// written to.
     ///
     /// # Errors
-    /// It cannot be used, another process uses it, or the journal in it is not one of these.
+    /// It cannot be used, another process uses it, or its journal has another schema or format.
     pub fn open_with(
         path: &Path,
         schema: u64,
         read: impl FnOnce(&mut File) -> std::io::Result<Bytes>,
     ) -> Result<(Folder, Contents), JournalError> {
         let error = |action| move |error| JournalError::file(action, path, error);
-        // What clients send is nobody else's business.
+        // Records hold users' data: only the owner may read them.
         let mut folder = fs::DirBuilder::new();
         folder.recursive(true).mode(0o700).create(path).map_err(error("making the folder"))?;
         let lock = lock(&path.join("lock"), path)?;
@@ -77,7 +77,7 @@ impl Folder {
             JournalError::Foreign { path, reason }
         })?;
         if read.damage.is_some() {
-            // The last one is kept for whoever wants to look at it.
+            // The last foreign journal is kept for inspection.
             folder.remove(|name| name.starts_with("damaged-"));
             let _ = fs::hard_link(&file, path.join(format!("damaged-{last:08}")));
         }
@@ -88,12 +88,12 @@ impl Folder {
         &self.path
     }
 
-    /// Removes the journal, which says what is not so any more.
+    /// Removes the journal, which is out of date.
     pub fn clear(&self) {
         self.remove(|name| number_of(name).is_some());
     }
 
-    /// Removes the files of some names. Where even this fails, there is nothing to be done.
+    /// Removes files by name. Errors are ignored: there is no further remedy.
     fn remove(&self, is_one: impl Fn(&str) -> bool) {
         let Ok(entries) = fs::read_dir(&self.path) else { return };
         for entry in entries.flatten() {
@@ -107,7 +107,7 @@ impl Folder {
         self.path.join(format!("journal-{number:08}"))
     }
 
-    /// Replaces the journal by one with these records. Until it is durable, the one before stays.
+    /// Replaces the journal by one with these records. The old one stays until the new one is durable.
     /// Returns the open segment and its length.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl Folder {
         for record in records {
             length += segment::write_record(&record, &mut writer)?;
             if length - durable > SYNC {
-                // A slow disk gets on, and is not taken for one that hangs.
+                // Progress tells a slow disk from one that hangs.
                 writer.flush()?;
                 writer.get_ref().sync_data()?;
                 durable = length;
@@ -135,7 +135,7 @@ impl Folder {
         let file = writer.into_inner().map_err(std::io::IntoInnerError::into_error)?;
         file.sync_data()?;
         fs::rename(&temporary, &next)?;
-        // The folder's entries are made durable as well.
+        // The folder's entries must be durable as well.
         File::open(&self.path)?.sync_all()?;
         self.number += 1;
         if let Err(error) = fs::remove_file(&before)
@@ -147,7 +147,7 @@ impl Folder {
     }
 }
 
-/// Whether a folder has a journal. A file system that does not answer is taken to have one.
+/// Returns whether a folder has a journal; true if the file system does not answer.
 pub fn has_journal(path: &Path) -> bool {
     match fs::read_dir(path) {
         Ok(entries) => {
@@ -162,7 +162,7 @@ fn number_of(name: &str) -> Option<u64> {
     name.strip_prefix("journal-")?.parse().ok()
 }
 
-/// Locks a file, and notes this process in it.
+/// Locks a file, and writes this process's id into it.
 fn lock(file: &Path, folder: &Path) -> Result<File, JournalError> {
     let error = |error| JournalError::file("locking", file, error);
     let mut options = File::options();

@@ -1,13 +1,13 @@
-//! A journal on disk: records that are appended, and read again after a crash.
+//! A write-ahead journal on disk: records are appended, and read after a crash.
 //!
 //! A folder holds one segment: a file with a header and records, each with its length and checksum.
-//! Records are written in groups, each of which is made durable at once. A segment is replaced by a
-//! shorter one that says the same, so that it does not grow without a bound. Of a segment that was
-//! cut or damaged, the records before the damage are read.
+//! Records are written in groups (group commit: one sync for each). The writer's owner replaces a segment
+//! by a shorter, equivalent one from time to time, so its length is bounded. Of a segment that was
+//! truncated or damaged, the records before the damage are read.
 //!
-//! - [`segment`]: the format; [`folder`]: the files; [`writer`]: a thread that writes.
+//! - [`segment`]: the format; [`folder`]: the files; [`writer`]: the writing thread.
 //!
-//! This crate knows nothing of what the records mean.
+//! This crate does not know the meaning of records.
 
 pub mod folder;
 pub mod segment;

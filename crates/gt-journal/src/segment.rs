@@ -1,8 +1,8 @@
 //! The format of a segment: a header, then records.
 //!
-//! All numbers are little-endian. The header is a magic text, the format's version and what the
-//! writer's records mean (a number of its own), with a checksum. A record is its body's length, a
-//! checksum of length and body, and the body: how many frames it has, their lengths, the frames.
+//! All numbers are little-endian. The header is a magic text, the format's version, the schema of the
+//! records (a number that the user of this crate chooses) and a checksum. A record is the length of its body, a
+//! checksum of length and body, and the body: the number of frames, their lengths, the frames.
 
 use std::io::{self, Write};
 
@@ -17,7 +17,7 @@ const VERSION: u32 = 1;
 const HEADER: usize = 24;
 const PREFIX: usize = 12;
 
-/// Writes the header of a segment whose records mean what `schema` says.
+/// Writes the header of a segment whose records have this `schema`.
 pub fn write_header(schema: u64, to: &mut impl Write) -> io::Result<()> {
     let mut header = [0; HEADER];
     header[..8].copy_from_slice(&MAGIC);
@@ -47,7 +47,7 @@ pub fn write_record(frames: &[Bytes], to: &mut impl Write) -> io::Result<u64> {
     Ok(PREFIX as u64 + length)
 }
 
-/// Why no record can be read of a segment.
+/// Why a segment cannot be read at all.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unreadable {
     #[error("it does not begin like one")]
@@ -66,7 +66,7 @@ pub enum Unreadable {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Damage {
     pub at: usize,
-    /// The bytes from there on.
+    /// The bytes from there to the end.
     pub lost: usize,
     pub reason: &'static str,
 }
@@ -85,7 +85,7 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 /// Reads a segment, up to its first damage.
 ///
 /// # Errors
-/// It is none, or means something else than `schema`.
+/// It is not a segment, or its records have another schema.
 pub fn read(segment: &Bytes, schema: u64) -> Result<Records, Unreadable> {
     let header = segment.get(..HEADER).ok_or(Unreadable::Foreign)?;
     if header[..8] != MAGIC {

@@ -1,4 +1,4 @@
-//! A thread that writes a journal, so that nobody waits for the disk.
+//! A thread that writes a journal, so that its owner does not wait for the disk.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -13,11 +13,11 @@ use bytes::Bytes;
 use crate::folder::{Folder, SYNC};
 use crate::segment;
 
-/// The time between two groups: the disk is not asked more often.
+/// The least time between two groups, which bounds the number of syncs.
 const PAUSE: Duration = Duration::from_millis(10);
 /// The most records of a group.
 const GROUP: usize = 64 << 10;
-/// How long the end waits for the disk.
+/// How long dropping the writer waits for the disk.
 const LAST: Duration = Duration::from_secs(10);
 
 /// Writes records of type `R`.
@@ -25,25 +25,25 @@ pub struct Writer<R> {
     orders: Option<Sender<(u64, Order<R>)>>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    /// How many records were given.
+    /// The number of records and replacements given so far.
     given: u64,
 }
 
 enum Order<R> {
     Append(R),
-    /// The journal begins again with these; they count as one.
+    /// Replace the journal by these records, which count as one.
     Replace(Vec<R>),
 }
 
 #[derive(Default)]
 struct Shared {
-    /// How many records are durable.
+    /// The number of records that are durable.
     durable: AtomicU64,
-    /// How many orders are done, whether they came to anything or not.
+    /// The number of orders that were processed, successfully or not.
     handled: AtomicU64,
-    /// How many records were encoded.
+    /// The number of records that were encoded.
     encoded: AtomicU64,
-    /// The bytes of the segment, and how many there were when it began.
+    /// The bytes of the segment, now and when it was started.
     bytes: AtomicU64,
     begun: AtomicU64,
     state: Mutex<State>,
@@ -52,7 +52,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// Why nothing is written any more.
+    /// Why writing has stopped, if it has.
     error: Option<String>,
 }
 
@@ -63,7 +63,7 @@ impl Shared {
 }
 
 impl<R: Send + 'static> Writer<R> {
-    /// Starts the thread, which writes what `encode` makes of records and calls `tell` when more is
+    /// Starts the thread, which encodes records with `encode` and calls `notify` when more records are
     /// durable or writing has failed. The journal is empty until it is [replaced](Writer::replace).
     ///
     /// # Errors
@@ -71,21 +71,21 @@ impl<R: Send + 'static> Writer<R> {
     pub fn start(
         folder: Folder,
         encode: fn(&R) -> Vec<Bytes>,
-        tell: impl Fn() + Send + 'static,
+        notify: impl Fn() + Send + 'static,
     ) -> std::io::Result<Writer<R>> {
         let (orders, receiver) = mpsc::channel();
         let shared = Arc::new(Shared::default());
         let work = Work { folder, encode, file: None, shared: Arc::clone(&shared) };
         let thread = thread::Builder::new()
             .name("gt-journal".into())
-            .spawn(move || work.run(&receiver, &tell))?;
+            .spawn(move || work.run(&receiver, &notify))?;
         Ok(Writer { orders: Some(orders), shared, thread: Some(thread), given: 0 })
     }
 
     fn order(&mut self, order: Order<R>) -> u64 {
         self.given += 1;
         if let Some(orders) = &self.orders {
-            // That the thread has ended is found by `error`.
+            // If the thread has ended, `error` says so.
             let _ = orders.send((self.given, order));
         }
         self.given
@@ -96,8 +96,8 @@ impl<R: Send + 'static> Writer<R> {
         self.order(Order::Append(record))
     }
 
-    /// Gives up on a disk that takes too long, for this reason: what was given is not promised any
-    /// more, and the journal is removed once the disk works, until it is [replaced](Writer::replace).
+    /// Abandons the journal, for this reason, because the disk takes too long: records given so far may
+    /// never become durable. The journal is removed once the disk works, until it is [replaced](Writer::replace).
     pub fn abandon(&mut self, reason: &str) {
         self.shared.state().error.get_or_insert_with(|| reason.to_string());
     }
@@ -107,18 +107,18 @@ impl<R: Send + 'static> Writer<R> {
         self.shared.handled.load(Ordering::Acquire) == self.given
     }
 
-    /// A number that changes while the thread gets on.
+    /// A number that changes while the thread makes progress.
     pub fn progress(&self) -> u64 {
         self.shared.encoded.load(Ordering::Relaxed).wrapping_add(self.durable())
     }
 
-    /// Begins the journal again with these records, which count as one.
+    /// Replaces the journal by these records, which count as one.
     pub fn replace(&mut self, records: Vec<R>) -> u64 {
         self.shared.state().error = None;
         self.order(Order::Replace(records))
     }
 
-    /// The position up to which all is durable.
+    /// The position up to which all records are durable.
     pub fn durable(&self) -> u64 {
         self.shared.durable.load(Ordering::Acquire)
     }
@@ -128,13 +128,13 @@ impl<R: Send + 'static> Writer<R> {
         self.given
     }
 
-    /// The bytes of the journal, and how many it began with.
+    /// The bytes of the journal, now and when its segment was started.
     pub fn bytes(&self) -> (u64, u64) {
         let (bytes, begun) = (&self.shared.bytes, &self.shared.begun);
         (bytes.load(Ordering::Relaxed), begun.load(Ordering::Relaxed))
     }
 
-    /// Why nothing is written any more.
+    /// Why writing has stopped, if it has.
     pub fn error(&self) -> Option<String> {
         if self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
             return Some("the thread that writes it has ended".into());
@@ -142,8 +142,7 @@ impl<R: Send + 'static> Writer<R> {
         self.shared.state().error.clone()
     }
 
-    /// Waits until everything up to a position is durable, for at most `limit`. Returns whether it
-    /// is.
+    /// Waits at most `limit` until all records up to a position are durable. Returns whether they are.
     pub fn wait(&self, position: u64, limit: Duration) -> bool {
         let until = Instant::now() + limit;
         let mut state = self.shared.state();
@@ -160,7 +159,7 @@ impl<R: Send + 'static> Writer<R> {
 }
 
 impl<R> Drop for Writer<R> {
-    /// Everything that was given is written, unless the disk hangs.
+    /// Writes all records given so far, unless the disk hangs.
     fn drop(&mut self) {
         self.orders = None;
         let Some(thread) = self.thread.take() else { return };
@@ -181,7 +180,7 @@ struct Work<R> {
 }
 
 impl<R> Work<R> {
-    fn run(mut self, orders: &Receiver<(u64, Order<R>)>, tell: &impl Fn()) {
+    fn run(mut self, orders: &Receiver<(u64, Order<R>)>, notify: &impl Fn()) {
         while let Ok(first) = orders.recv() {
             let mut group = vec![first];
             group.extend(orders.try_iter().take(GROUP));
@@ -194,19 +193,19 @@ impl<R> Work<R> {
             if state.error.is_none() && self.file.is_some() {
                 self.shared.durable.store(last, Ordering::Release);
             } else if state.error.is_some() {
-                // What is done from now on is not in it.
+                // Records from now on are not in it.
                 self.file = None;
                 self.folder.clear();
             }
             self.shared.handled.store(last, Ordering::Release);
             drop(state);
             self.shared.changed.notify_all();
-            tell();
+            notify();
             thread::sleep(PAUSE);
         }
     }
 
-    /// Writes a group, and makes it durable.
+    /// Writes a group and syncs it.
     fn write(&mut self, group: Vec<(u64, Order<R>)>) -> std::io::Result<()> {
         let (shared, encode) = (&self.shared, self.encode);
         let encode = |record: &R| {
@@ -222,7 +221,7 @@ impl<R> Work<R> {
                     self.shared.bytes.fetch_add(bytes, Ordering::Relaxed);
                     unsynced += bytes;
                     if unsynced > SYNC {
-                        // A slow disk gets on, and is not taken for one that hangs.
+                        // Progress tells a slow disk from one that hangs.
                         file.flush()?;
                         file.get_ref().sync_data()?;
                         self.shared.encoded.fetch_add(1, Ordering::Relaxed);

@@ -1,28 +1,29 @@
-//! Equal shares of device time, by weights: of teams, of users within a team, of the sessions of a
-//! user.
+//! Weighted fair shares of device time: between teams, between the users of a team, and between the
+//! sessions of a user.
 
 use gt_ir::standing::Standing;
 use rustc_hash::FxHashMap;
 
 use crate::Policy;
 
-/// The device time, in nanoseconds, that a session which was idle may catch up on.
+/// The device time, in nanoseconds, that a session may catch up on after it was idle.
 pub const QUANTUM: u64 = 20_000_000;
-/// How far, in nanoseconds of device time, a session may get ahead before another is served: the
-/// device's caches are another's then. Less than the quantum, so that whoever was idle need not wait.
+/// How far, in nanoseconds of device time, a session may get ahead before another is served. Switching
+/// less often keeps the device's caches warm. Less than the quantum, so that a session that was idle is
+/// served at once.
 pub const SLICE: u64 = 10_000_000;
 
 /// Deficit round robin with the smallest turns there are (start-time fair queueing: Goyal, Vin and
 /// Cheng, SIGCOMM 1996), on a tree of teams, users and sessions.
 ///
-/// Each node counts the device time that it has used, divided by its weight. Whoever has used least
-/// is next, at each level; the session that was served last goes on until it is a slice ahead. A node
-/// that was idle is set forward to where its siblings are, but for one quantum: so it is served at
-/// once, and has no claim to the time that it let pass.
+/// Each node counts the device time that it has used, divided by its weight (its virtual time). At each
+/// level the node with the smallest virtual time is next; the session that was served last continues
+/// until it is a slice ahead. A node that was idle is set forward to the virtual time of its siblings minus
+/// one quantum: it is served at once, and has no claim to the time that it left unused.
 ///
-/// A session that computes on several devices is next where the others of its group wait for it, as
-/// long as it is not a slice ahead: so they compute at the same time without knowing of each other
-/// (implicit coscheduling: Dusseau, Arpaci and Culler, SIGMETRICS 1996).
+/// A session that computes on several devices is boosted where its lanes on other devices wait for it,
+/// as long as it is not a slice ahead. So its lanes run at the same time, without messages between
+/// schedulers (implicit coscheduling: Dusseau, Arpaci and Culler, SIGMETRICS 1996).
 #[derive(Debug, Default)]
 pub struct Fair {
     nodes: Vec<Node>,
@@ -31,11 +32,11 @@ pub struct Fair {
     users: FxHashMap<(usize, String), usize>,
     /// For each session its nodes: team, user, session.
     sessions: FxHashMap<u32, [usize; 3]>,
-    /// How far the team that was served last has come.
+    /// The virtual time of the team that was served last.
     reached: u64,
     /// The session that was served last.
     last: Option<u32>,
-    /// The sessions that others wait for, in the order in which they began to.
+    /// The sessions whose lanes on other devices wait, in the order in which they were boosted.
     urged: Vec<u32>,
 }
 
@@ -44,17 +45,17 @@ struct Node {
     /// The device time used, divided by the weight.
     used: u64,
     weight: u64,
-    /// How far the child that was served last has come.
+    /// The virtual time of the child that was served last.
     reached: u64,
-    /// How many sessions are below.
+    /// The number of sessions below.
     sessions: u32,
 }
 
-/// The scale of [`Node::used`], so that dividing by a weight loses little.
+/// The scale of [`Node::used`], so that a division by a weight loses little precision.
 const SCALE: u64 = 1 << 6;
 
 impl Fair {
-    /// Whether nothing is left of sessions that were retired.
+    /// Whether all nodes of retired sessions were removed.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
             && self.teams.is_empty()
@@ -76,22 +77,22 @@ impl Fair {
         }
     }
 
-    /// Sets the weights of a session that stays where it is in the tree, and keeps what it has used;
-    /// returns whether it does.
+    /// Sets the weights of a session whose team and user have not changed, keeping its virtual time.
+    /// Returns whether that is the case.
     fn reweigh(&mut self, session: u32, standing: &Standing) -> bool {
         let Some(&[team, user, node]) = self.sessions.get(&session) else { return false };
-        let is_there = self.teams.get(&standing.team) == Some(&team)
+        let unchanged = self.teams.get(&standing.team) == Some(&team)
             && self.users.get(&(team, standing.user.clone())) == Some(&user);
-        if is_there {
+        if unchanged {
             let Standing { team_weight, user_weight, weight, .. } = standing;
             for (node, weight) in [(team, team_weight), (user, user_weight), (node, weight)] {
                 self.nodes[node].weight = u64::from((*weight).max(1));
             }
         }
-        is_there
+        unchanged
     }
 
-    /// How far each level above a session's nodes has come.
+    /// The virtual time that each level has reached, along a session's path.
     fn reached(&self, [team, user, _]: [usize; 3]) -> [u64; 3] {
         [self.reached, self.nodes[team].reached, self.nodes[user].reached]
     }
@@ -109,7 +110,7 @@ impl Fair {
         })
     }
 
-    /// The order of a session: by its team, then its user, then itself.
+    /// The sort key of a session: the virtual times of its team, its user and itself.
     fn rank(&self, session: u32) -> [(u64, usize); 3] {
         match self.sessions.get(&session) {
             Some(path) => path.map(|node| (self.nodes[node].used, node)),
@@ -175,7 +176,7 @@ impl Policy for Fair {
     fn next(&mut self, ready: &[u32]) -> Option<usize> {
         let (mut index, mut session) =
             ready.iter().copied().enumerate().min_by_key(|(_, session)| self.rank(*session))?;
-        // Those that others wait for come before the one that was served last.
+        // Boosted sessions precede the one that was served last.
         for other in self.urged.iter().copied().chain(self.last) {
             let place = ready.iter().position(|session| *session == other);
             if let Some(place) = place

@@ -5,10 +5,10 @@ use rustc_hash::FxHashMap;
 
 use crate::Policy;
 
-/// Serves the session whose work came first until it has nothing left to do.
+/// Serves the session whose work arrived first until it has none left.
 #[derive(Debug, Default)]
 pub struct Fifo {
-    /// When each session's work came, counted in arrivals.
+    /// The arrival number of each session's work.
     arrivals: FxHashMap<u32, u64>,
     count: u64,
 }

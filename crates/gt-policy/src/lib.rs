@@ -1,7 +1,7 @@
-//! Who is next: how a device's time is divided between sessions.
+//! Scheduling policies: how a device's time is divided between sessions.
 //!
-//! A policy has no clock and no queue. It is told which sessions there are, chooses one of those
-//! that have work, and is told what that cost.
+//! A policy has no clock and no queue. Its caller reports the sessions that exist, asks which of those
+//! with work is next, and reports the device time that its turn used.
 //!
 //! - [`fair`]: equal shares, by weights; [`fifo`]: in the order of arrival; [`priority`]: the
 //!   highest first.
@@ -18,35 +18,35 @@ pub use priority::Priority;
 
 /// Chooses whose turn is next.
 pub trait Policy: Send {
-    /// A session has come, or its standing has changed.
+    /// Adds a session, or updates its weights.
     fn admit(&mut self, session: u32, standing: &Standing);
 
-    /// A session is gone.
+    /// Removes a session.
     fn retire(&mut self, session: u32);
 
-    /// A session that had nothing to do has work now.
+    /// A session that was idle has work now.
     fn wake(&mut self, session: u32);
 
-    /// Others wait for what a session does here, as it computes on several devices: it is next, if
-    /// that is fair to all.
+    /// Moves a session to the front, within its fair share: its lanes on other devices wait for its lane
+    /// on this one.
     fn urge(&mut self, _session: u32) {}
 
-    /// The session that is served next, as an index into `ready`, which has no session twice;
+    /// Returns the session that is served next, as an index into `ready`, which has no duplicates;
     /// `None` if it is empty.
     fn next(&mut self, ready: &[u32]) -> Option<usize>;
 
-    /// Whether a session that waits for others would be served before all that are `ready`, if it
-    /// were: the device is kept for it for a moment. Not if others wait for one of these that has the
-    /// right of way, as its number is lower.
+    /// Whether the device stays reserved for a session that waits for data from its lanes on other
+    /// devices: it would be served before all that are `ready`. Not while a boosted session with a lower
+    /// number is ready: of two sessions with reservations, the lower number has priority.
     fn keeps(&self, _session: u32, _ready: &[u32]) -> bool {
         false
     }
 
-    /// A session has used the device for `cost` nanoseconds.
+    /// Charges a session for `cost` nanoseconds of device time.
     fn charge(&mut self, session: u32, cost: u64);
 }
 
-/// The policy of a division.
+/// Returns a new policy of this kind.
 pub fn policy(division: Division) -> Box<dyn Policy> {
     match division {
         Division::Fair => Box::new(Fair::default()),

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use crate::{Fair, Policy};
 
-/// Serves sessions of the highest priority alone; those of one priority get fair shares.
+/// Serves only the sessions with the highest priority; sessions of equal priority get fair shares.
 #[derive(Debug, Default)]
 pub struct Priority {
     fair: Fair,

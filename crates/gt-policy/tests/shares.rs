@@ -1,4 +1,4 @@
-//! What fair sharing promises, for all sessions, weights and costs.
+//! Properties of fair sharing, for random sessions, weights and costs.
 
 use gt_ir::standing::{Division, Standing};
 use gt_policy::{Fair, Policy, QUANTUM, SLICE, policy};
@@ -13,8 +13,8 @@ fn standing(team: u32, user: u32, weight: u32) -> Standing {
     }
 }
 
-/// Serves sessions that always have work until the device has been used for `until`; gives the time
-/// that each has used.
+/// Serves sessions that always have work until `until` nanoseconds of device time are used; returns
+/// the time that each has used.
 fn serve(policy: &mut Fair, ready: &[u32], cost: impl Fn(u32, u64) -> u64, until: u64) -> Vec<u64> {
     let mut used = vec![0; ready.len()];
     let (mut time, mut turn) = (0, 0);
@@ -30,7 +30,7 @@ fn serve(policy: &mut Fair, ready: &[u32], cost: impl Fn(u32, u64) -> u64, until
 }
 
 proptest! {
-    /// Whatever operations cost, shares differ from the weights by a slice and an operation at most.
+    /// Shares differ from the weights by a slice and one operation at most, whatever operations cost.
     #[test]
     fn time_is_divided_by_weights(
         weights in prop::collection::vec(1u32..20, 2..8),
@@ -55,7 +55,8 @@ proptest! {
         }
     }
 
-    /// However many sessions users have, and teams users, teams get the same, and users of a team.
+    /// Teams get equal shares whatever the number of their users, and users of a team whatever the number
+    /// of their sessions.
     #[test]
     fn teams_come_before_users_and_users_before_sessions(sessions in 1u32..6) {
         let mut fair = Fair::default();
@@ -74,7 +75,7 @@ proptest! {
         prop_assert!(used[2..].iter().all(|used| near(*used, time / 4 / u64::from(sessions))));
     }
 
-    /// Whoever was idle is served soon, and catches up on a quantum at most.
+    /// A session that was idle is served soon, and catches up on a quantum at most.
     #[test]
     fn idleness_is_no_credit(idle in 1u64..100, cost in 1_000u64..1_000_000) {
         let mut fair = Fair::default();
@@ -90,7 +91,7 @@ proptest! {
         prop_assert!(used[1] - used[0] <= QUANTUM + SLICE + 2 * cost, "{used:?}");
     }
 
-    /// Sessions that come and go leave nothing behind.
+    /// Retired sessions leave no nodes behind.
     #[test]
     fn whoever_is_gone_is_forgotten(order in prop::collection::vec((0u32..6, 0u32..3, 0u32..3), 1..60)) {
         let mut fair = Fair::default();
@@ -158,7 +159,7 @@ fn with_priority_the_highest_are_served_alone_and_equals_share() {
     assert_eq!(priority.next(&[1, 2, 3]), Some(0));
 }
 
-/// A session that others wait for is next, but not beyond its share.
+/// A boosted session is next, but not beyond its share.
 #[test]
 fn a_session_that_others_wait_for_is_next_within_its_share() {
     let mut fair = Fair::default();
@@ -178,7 +179,7 @@ fn a_session_that_others_wait_for_is_next_within_its_share() {
         assert_ne!(next, 2, "it is more than a slice ahead");
         fair.charge(ready[next], SLICE / 2);
     }
-    // When the others have caught up, it is still awaited.
+    // When the other sessions have caught up, it is still boosted.
     fair.charge(1, SLICE);
     fair.charge(2, SLICE);
     assert_eq!(fair.next(&ready), Some(2));

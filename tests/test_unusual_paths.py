@@ -1,4 +1,4 @@
-"""Odd places and odd moments: each is told by its own name, and nothing of others' is touched."""
+"""Unusual paths, folders and moments: errors name them, and files of others are not touched."""
 
 import os
 import shutil
@@ -11,23 +11,21 @@ from contextlib import contextmanager
 
 import gt
 import pytest
-from processes import cluster, embedded_only, linux_only, run_gt, run_python
+from processes import (
+    cluster,
+    embedded_only,
+    linux_only,
+    program_command,
+    run_gt,
+    run_program,
+)
 
 pytestmark = embedded_only
-
-CONNECT = """
-import sys, gt
-try:
-    gt.connect(sys.argv[1])
-    print(gt.ones(3).sum().item())
-except Exception as error:
-    print(type(error).__name__, error)
-"""
 
 
 @contextmanager
 def server(*options: str, **environment: str):
-    """Run a server; give it and the lines that it has printed so far."""
+    """Yield the process of a server and the first line that it prints."""
     command = [sys.executable, "-m", "gt.server", *options]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env={**os.environ, **environment}, **pipes) as process:
@@ -58,10 +56,10 @@ def test_a_long_socket_path_is_named_with_its_limit(tmp_path):
     for command in [
         run_gt("server", "--ipc", str(folder / "socket")),
         run_gt("worker", "--address", f"ipc://{folder}/socket"),
-        run_python(CONNECT, f"ipc://{folder}/socket"),
+        run_program("network/connect", f"ipc://{folder}/socket"),
     ]:
-        told = command.stdout + command.stderr
-        assert "bytes, and the system takes" in told and "shorter path" in told, told
+        text = command.stdout + command.stderr
+        assert "bytes, and the system takes" in text and "shorter path" in text, text
 
 
 def test_the_longest_socket_path_works(tmp_path):
@@ -74,13 +72,13 @@ def test_the_longest_socket_path_works(tmp_path):
             stdout=subprocess.PIPE,
         )
         worker.stdout.readline()
-        assert run_python(CONNECT, f"ipc://{path}").stdout == "3.0\n"
+        assert run_program("network/connect", f"ipc://{path}").stdout == "3.0\n"
         worker.terminate()
         worker.communicate(timeout=20)
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "folder", "pipe"])
-def test_what_is_no_socket_is_left_alone(tmp_path, kind):
+def test_files_that_are_no_sockets_are_not_replaced(tmp_path, kind):
     path, precious = tmp_path / "place", tmp_path / "precious"
     precious.write_text("precious")
     if kind == "file":
@@ -97,16 +95,16 @@ def test_what_is_no_socket_is_left_alone(tmp_path, kind):
     assert path.lstat().st_ino == before.st_ino and precious.read_text() == "precious"
 
 
-def test_a_key_that_is_elsewhere_is_told_with_the_place(tmp_path):
+def test_a_missing_key_is_reported_with_its_path(tmp_path):
     with cluster(0) as (address, _):
-        done = run_python(CONNECT, address, TMPDIR=str(tmp_path), XDG_RUNTIME_DIR="")
+        done = run_program("network/connect", address, TMPDIR=str(tmp_path), XDG_RUNTIME_DIR="")
     port = address.rpartition(":")[2]
     place = f"{tmp_path}/gt-{os.geteuid()}/server-{port}.key"
     assert f"no key for the server at {address} was found in {place}" in done.stdout, done.stdout
     assert "XDG_RUNTIME_DIR and TMPDIR" in done.stdout
 
 
-def test_an_empty_variable_is_none(tmp_path):
+def test_an_empty_variable_counts_as_unset(tmp_path):
     port = free_port()
     empty = {"TMPDIR": "", "XDG_RUNTIME_DIR": ""}
     with server("-p", port, **empty) as (_, line):
@@ -114,7 +112,7 @@ def test_an_empty_variable_is_none(tmp_path):
         assert os.path.exists(f"/tmp/gt-{os.geteuid()}/server-{port}.key")
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path):
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path):
     place = tmp_path / "file"
     place.write_text("")
     done = subprocess.run(
@@ -146,48 +144,42 @@ def test_ipv6(tmp_path):
                 assert worker.stdout.readline().startswith("gt worker")
             with gt.Session(f"[::1]:{port}"):
                 x = gt.ones(1000, 8)
-                with gt.signal.context("halves"):
+                with gt.signal.context("two workers"):
                     y = x * 2
                 assert (y @ y.T).sum().item() == 1000 * 1000 * 8 * 4
         finally:
             for worker in workers:
                 worker.terminate()
                 worker.communicate(timeout=20)
-    assert "[::1]:9000" in run_python(CONNECT, "::1:9000").stdout
+    assert "[::1]:9000" in run_program("network/connect", "::1:9000").stdout
 
 
 @linux_only
-def test_a_state_that_is_removed_is_told_and_a_stop_is_not(tmp_path):
-    state, port, told = tmp_path / "state", free_port(), tmp_path / "told"
-    code = (
-        "import gt, sys, time\ngt.connect(sys.argv[1])\nx = gt.ones(10)\n"
-        "print('here', flush=True)\n"
-        "while True:\n    x = x + 1\n    x.sum().item()\n    time.sleep(0.001)\n"
-    )
+def test_a_removed_state_folder_is_reported_and_a_stopped_server_is_not(tmp_path):
+    state, port, errors = tmp_path / "state", free_port(), tmp_path / "errors"
     processes = []
 
     def start(*command: str, **pipes) -> subprocess.Popen:
-        process = subprocess.Popen(
-            [sys.executable, *command], stdout=subprocess.PIPE, text=True, **pipes
-        )
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **pipes)
         processes.append(process)
         assert process.stdout.readline()
         return process
 
     try:
-        with told.open("w") as stderr:
-            server = start("-m", "gt.server", "-p", port, "--state", str(state), stderr=stderr)
-        start("-m", "gt.worker", "--host", "localhost", "-p", port)
-        start("-c", code, f"localhost:{port}")
+        with errors.open("w") as stderr:
+            options = ("-p", port, "--state", str(state))
+            server = start(sys.executable, "-m", "gt.server", *options, stderr=stderr)
+        start(sys.executable, "-m", "gt.worker", "--host", "localhost", "-p", port)
+        start(*program_command("network/endless", f"localhost:{port}"))
         server.send_signal(signal.SIGSTOP)
         time.sleep(12)
         server.send_signal(signal.SIGCONT)
         time.sleep(2)
-        assert "cannot write" not in told.read_text()
+        assert "cannot write" not in errors.read_text()
         shutil.rmtree(state)
         until = time.monotonic() + 20
-        while f"cannot write its state ('{state}' was removed" not in told.read_text():
-            assert time.monotonic() < until, told.read_text()
+        while f"cannot write its state ('{state}' was removed" not in errors.read_text():
+            assert time.monotonic() < until, errors.read_text()
             time.sleep(0.1)
     finally:
         for process in reversed(processes):

@@ -1,0 +1,25 @@
+"""Run blocks of code in one namespace: each line of the input is a JSON list of source and name."""
+
+import contextlib
+import io
+import json
+import sys
+import traceback
+
+
+def main() -> None:
+    """Answer each line with a JSON list of the block's output and its error, if any."""
+    namespace = {"__name__": "__main__"}
+    for line in sys.stdin:
+        source, name = json.loads(line)
+        output, error = io.StringIO(), None
+        try:
+            with contextlib.redirect_stdout(output):
+                exec(compile(source, name, "exec"), namespace)
+        except BaseException:
+            error = traceback.format_exc()
+        print(json.dumps([output.getvalue(), error]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
