@@ -1,4 +1,4 @@
-"""Start a server and workers on this machine, and try them out.
+"""Start a server and workers on this machine, and run a small test on them.
 
 python simple_launch.py                # one worker, a small test
 python simple_launch.py --workers 2
@@ -13,12 +13,12 @@ import subprocess
 import sys
 import time
 
-#: How long a program may take to start or to stop.
+#: The seconds that a program may take to start or to stop.
 SECONDS = 30
 
 
 def start(*command: str) -> subprocess.Popen:
-    """Start one of GT's programs and wait until it says that it is ready."""
+    """Start one of GT's programs, and wait until it reports that it is ready."""
     process = subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.PIPE, text=True)
     try:
         ready, _, _ = select.select([process.stdout], [], [], SECONDS)
@@ -28,12 +28,12 @@ def start(*command: str) -> subprocess.Popen:
         stop([process])
         raise
     stop([process])
-    reason = f"ended with status {process.returncode}" if ready else f"said nothing in {SECONDS} s"
+    reason = f"ended with status {process.returncode}" if ready else f"not ready in {SECONDS} s"
     raise RuntimeError(f"python -m {' '.join(command)} {reason}")
 
 
 def start_cluster(workers: int) -> tuple[str, list[subprocess.Popen]]:
-    """Start a server on a free port, and workers; give the address and the processes."""
+    """Start a server on a free port, and workers; return the address and the processes."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
@@ -49,7 +49,7 @@ def start_cluster(workers: int) -> tuple[str, list[subprocess.Popen]]:
 
 
 def stop(processes: list[subprocess.Popen]) -> None:
-    """Stop workers first, then the server; kill what does not stop."""
+    """Stop the workers, then the server; kill those that do not stop in time."""
     for process in reversed(processes):
         process.terminate()
     for process in reversed(processes):
@@ -61,12 +61,12 @@ def stop(processes: list[subprocess.Popen]) -> None:
 
 
 def end_politely() -> None:
-    """Let `kill` end this program as Ctrl-C does, so that it stops what it started."""
+    """Make SIGTERM raise SystemExit, so that this program stops the processes it has started."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 def test(address: str) -> None:
-    """Compute something on the cluster and check it."""
+    """Check sums and gradients that the cluster computes."""
     import gt
 
     gt.connect(address)
@@ -80,9 +80,9 @@ def test(address: str) -> None:
 
 
 def main(argv=None) -> int:
-    """Run the launcher; give the exit status."""
+    """Run the launcher; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workers", type=int, default=1, help="how many (default 1)")
+    parser.add_argument("--workers", type=int, default=1, help="number of workers (default 1)")
     parser.add_argument("--no-test", action="store_true", help="keep running until Ctrl-C")
     args = parser.parse_args(argv)
     if args.workers < 1:

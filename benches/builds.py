@@ -1,8 +1,8 @@
-"""Measure what `make build` builds beside a wheel, and write a table of docs/building.md.
+"""Compare the speed of `make build` with that of a wheel, and write a table of docs/building.md.
 
-Rounds alternate between the sides, each in processes of its own; the table has medians, and the
-build against itself (A/A), which is the noise. The wheel is the newest of `dist/`, or `--wheel`;
-any other one can be compared as well.
+Rounds alternate between the sides, which run in separate processes; the table has medians, and the
+ratio of the build to itself (A/A), which shows the noise. The wheel is the newest one in `dist/`,
+or `--wheel`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path.append(str(ROOT / "tools"))
 
-#: name in the player: what it is
+#: The description of each work, by its name in the player.
 WORKS = {
     "add": "small addition in a chain",
     "item": "`(a + b).sum().item()`",
@@ -38,7 +38,7 @@ MODELS = {
 
 
 def in_turn(players: dict[str, Side], name: str, rounds: int, key: str) -> dict[str, float]:
-    """Return the median of each side over rounds that alternate."""
+    """Return the median of each side over alternating rounds."""
     found: dict[str, list[float]] = {side: [] for side in players}
     for _ in range(rounds):
         for side, player in players.items():
@@ -47,7 +47,7 @@ def in_turn(players: dict[str, Side], name: str, rounds: int, key: str) -> dict[
 
 
 def row(text: str, unit: str, median: dict[str, float]) -> str:
-    """Return a line of the table."""
+    """Return a row of the table."""
     build, again, wheel = (median[side] for side in ("build", "again", "wheel"))
     return (
         f"| {text} | {build:,.2f} {unit} | {wheel:,.2f} {unit} | {build / wheel:.2f} | "

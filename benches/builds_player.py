@@ -1,9 +1,8 @@
 """One side of the benchmark of builds; see builds.py.
 
-Reads the name of a work from each line and answers with its median time.
-
-`names` answers with what there is: elementwise operations, and the works of operations_works.py
-that are computed by libraries (matrices, Fourier transforms).
+Reads the name of a work from each line and answers with its median time. `names` answers with the
+names of all works: elementwise operations, and the works of operations_works.py that libraries
+compute (matrices, Fourier transforms).
 """
 
 import json
@@ -18,13 +17,13 @@ X = gt.randn(1_000_000)
 
 
 def elementwise() -> None:
-    """Six operations on a million numbers, and a sum that is fetched."""
+    """Run six operations on a million numbers, and fetch the sum."""
     y = ((X * 2 + 1).tanh() * X - 0.5).relu() + X
     assert y.sum().item() == y.sum().item()
 
 
 def attention() -> None:
-    """Attention of 8 heads over 256 positions, and an element that is fetched."""
+    """Run attention of 8 heads over 256 positions, and fetch an element."""
     q = X[: 8 * 256 * 64].reshape(1, 8, 256, 64)
     gt.nn.functional.scaled_dot_product_attention(q, q, q)[0, 0, 0, 0].item()
 

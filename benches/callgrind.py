@@ -1,7 +1,7 @@
-"""Count the machine instructions of a piece of a program, by thread and by crate.
+"""Count the machine instructions of a part of a program, by thread and by crate.
 
-A program runs under valgrind (`command`), and says itself what is counted (`counted`). Counts are
-those of code, not of time: they are the same on every machine, whatever else runs there.
+A program runs under valgrind (`command`), and marks the part that is counted (`counted`). Counts do
+not depend on the load of the machine, unlike times.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-#: Requests of callgrind.h; their numbers are part of valgrind's interface.
+#: Client requests of callgrind.h; their numbers are part of valgrind's interface.
 _TOOL = ord("C") << 24 | ord("T") << 16
 _START, _STOP = _TOOL + 4, _TOOL + 5
 
-#: A function that makes valgrind's request for x86-64: `request(arguments)`. On a processor its
-#: rotations add up to 128 bits and change nothing.
+#: The x86-64 code of a function that makes a client request: `request(arguments)`. Outside valgrind
+#: its rotations add up to 128 bits and have no effect.
 _REQUEST = bytes.fromhex(
     "4889f8"  # mov rax, rdi: the arguments
     "31d2"  # xor edx, edx: the result without valgrind
@@ -28,7 +28,7 @@ _REQUEST = bytes.fromhex(
     "4889d0 c3"  # mov rax, rdx; ret
 )
 
-#: Objects of the profile that are no crates, by a part of their names.
+#: The names of objects in the profile that are not crates, by a part of their file names.
 _OBJECTS = {
     "python": "python",
     "libc": "libc",
@@ -40,7 +40,7 @@ _OBJECTS = {
 
 @contextmanager
 def counted() -> Iterator[None]:
-    """Count what runs inside the block, in all threads; once in a program."""
+    """Count the instructions of all threads during the block. At most once in a program."""
     with mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC) as code:
         code.write(_REQUEST)
         held = ctypes.c_char.from_buffer(code)
@@ -53,14 +53,14 @@ def counted() -> Iterator[None]:
 
 
 def command(folder: Path) -> list[str]:
-    """Return the start of a command that runs a program under valgrind; profiles go to a folder."""
+    """Return a command prefix that runs a program under valgrind, with profiles in a folder."""
     options = ["--instr-atstart=no", "--separate-threads=yes", "--fair-sched=yes"]
     file = f"--callgrind-out-file={folder / 'profile'}"
     return ["valgrind", "--quiet", "--tool=callgrind", *options, file]
 
 
 def profile(folder: Path) -> dict[tuple[int, str], int]:
-    """Return the instructions that were counted, by the thread's number and the crate."""
+    """Return the counted instructions by thread number and crate."""
     counts: Counter = Counter()
     for path in folder.glob("profile-*"):
         for crate, count in _by_crate(path.read_text()).items():
@@ -69,7 +69,7 @@ def profile(folder: Path) -> dict[tuple[int, str], int]:
 
 
 def _by_crate(text: str) -> Counter:
-    """Sum a profile by the crates that functions belong to."""
+    """Return the sums of a profile by the crates of its functions."""
     objects: dict[str, str] = {}
     functions: dict[str, str] = {}
     counts: Counter = Counter()
@@ -94,7 +94,7 @@ def _by_crate(text: str) -> Counter:
 
 
 def _crate(object_name: str, function: str) -> str:
-    """Return the crate of a function, or the library that it is in."""
+    """Return the crate of a function, or its library."""
     file = Path(object_name).name
     if "_gt" not in file:
         return next((name for part, name in _OBJECTS.items() if part in file), "other")

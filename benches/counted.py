@@ -1,11 +1,11 @@
-"""Measure `x[mask]` of a million floats, half of them taken, beside PyTorch eager.
+"""Measure `x[mask]` of a million floats, half of them selected, beside PyTorch eager.
 
-With a new mask each time (`x[x > 0]`), where its true values have to be counted and the number is
-awaited, and with the same one, of which GT has counted them the first time. PyTorch counts each
-time. PyTorch stands in the list twice: its ratio to itself shows the noise.
+With a new mask each time (`x[x > 0]`), GT has to count its true values and wait for the number;
+with the same mask, GT counts only the first time. PyTorch counts each time. PyTorch is in the table
+twice: its ratio to itself shows the noise.
 
-GT runs embedded, on a server with one worker, and cut over a server's two workers, of one thread
-each. Rounds alternate between the sides; the table has medians.
+GT runs embedded, on a server with one worker, and sharded over the two workers of a server, which
+have one thread each. Rounds alternate between the sides; the table has medians.
 
 usage: counted.py [ROUNDS]
 """
@@ -23,7 +23,7 @@ THREADS = 2
 
 
 def play(side: str) -> None:
-    """Be one side: answer each line with the median time of one use, in microseconds."""
+    """Run as one side: answer each line with the median time of one use, in microseconds."""
     import numpy as np
 
     if side == "torch":
@@ -52,7 +52,7 @@ def play(side: str) -> None:
     ends = {"new": values[values > 0][-1], "same": values[chosen][-1]}
 
     def use(name):
-        # The last value is fetched, so that all has been done.
+        # Fetching the last value waits for the whole computation.
         assert x[x > 0 if name == "new" else mask][-1].item() == ends[name]
 
     print("ready", flush=True)
@@ -78,7 +78,7 @@ def measure(rounds: int) -> None:
         "PyTorch eager, again": _side("torch"),
         "GT, embedded": _side("embedded"),
         "GT over tcp, one worker": _side(one),
-        "GT over tcp, two workers, cut": _side(f"{two} cut"),
+        "GT over tcp, two workers, sharded": _side(f"{two} cut"),
     }
     times: dict[tuple[str, str], list[float]] = {}
     for _ in range(rounds + 1):

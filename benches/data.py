@@ -1,8 +1,8 @@
-"""Measure how much of the transfer of batches `gt.data.prefetch` hides.
+"""Measure how much of the transfer time of batches `gt.data.prefetch` hides.
 
-Prints a table. A step takes a fixed time on a device beside the processor (`data_works.py`), so
-that what is measured is the transfer alone. A loop that waits for each loss hides nothing of it by
-itself; in one that does not wait, GT issues it ahead of the computation anyway.
+Prints a table. A step takes a fixed time on a simulated device (`data_works.py`), so that only the
+transfer is measured. A loop that waits for each loss hides nothing of it without prefetching; in a
+loop that does not wait, GT transfers batches ahead of the computation anyway.
 """
 
 import argparse
@@ -20,20 +20,21 @@ from sides import Side
 HERE = Path(__file__).resolve().parent
 ENVIRONMENT = {"GT_BACKEND": "numpy", "GT_KERNELS": "data_works", "PYTHONPATH": str(HERE)}
 MODES = ("there", "transferred", "prefetched")
-#: MiB of a batch: what takes less time to transfer than a step takes.
+#: Sizes of a batch in MiB, whose transfer takes less time than a step.
 LARGE, SMALL = [32], [2, 4]
-#: A process apart in a PID namespace of its own shares no memory, as on another machine.
+#: A command prefix for a process in its own PID namespace, which shares no memory, as on another
+#: machine.
 APART = ["unshare", "--pid", "--fork", "--kill-child=SIGKILL"]
 
 
 def environment() -> dict[str, str]:
-    """Give the environment of players, servers and workers."""
+    """Return the environment of players, servers and workers."""
     path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
     return {**os.environ, **ENVIRONMENT, "PYTHONPATH": path}
 
 
 def start_cluster(prefix: list[str]) -> tuple[str, list[subprocess.Popen]]:
-    """Start a server and a worker; give the address and the processes."""
+    """Start a server and a worker; return the address and the processes."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
@@ -49,7 +50,7 @@ def start_cluster(prefix: list[str]) -> tuple[str, list[subprocess.Popen]]:
 
 
 def can_be_apart() -> bool:
-    """Tell whether processes may have a PID namespace of their own."""
+    """Return whether processes can be started in their own PID namespace."""
     try:
         return subprocess.run([*APART, "true"], capture_output=True).returncode == 0
     except OSError:
@@ -57,7 +58,7 @@ def can_be_apart() -> bool:
 
 
 def measure(name: str, address: str, sizes: list[int], args: argparse.Namespace) -> list[str]:
-    """Give the table's lines of one side."""
+    """Return the table rows of one side."""
     player = Side(HERE / "data_player.py", address, environment=environment())
     lines = []
     for megabytes in sizes:
@@ -70,7 +71,7 @@ def measure(name: str, address: str, sizes: list[int], args: argparse.Namespace)
                 for mode in MODES:
                     times[mode].append(float(player.ask(json.dumps({"mode": mode, **work}))))
             there, *others = (statistics.median(times[mode]) for mode in MODES)
-            # In a loop that waits for each loss, GT by itself hides nothing.
+            # In a loop that waits for each loss, GT hides nothing without prefetching.
             transfer = transfer or others[0] - there
             alone, prefetched = (1 - (time - there) / transfer for time in others)
             lines.append(
@@ -86,7 +87,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--milliseconds", type=float, default=40, help="what a step takes")
+    parser.add_argument("--milliseconds", type=float, default=40, help="duration of a step")
     args = parser.parse_args()
     lines = measure("embedded", "embedded", LARGE, args)
     sides = [("tcp, one machine", [], LARGE)]
@@ -100,11 +101,12 @@ def main() -> None:
             for process in processes:
                 os.killpg(process.pid, signal.SIGKILL if prefix else signal.SIGTERM)
                 process.wait(timeout=20)
-    columns = ["where", "a batch", "the loop", "batches are there", "transferred in the loop"]
-    columns += ["prefetched", "hidden by GT itself", "hidden by prefetching"]
+    columns = ["where", "a batch", "the loop", "batches are on the worker"]
+    columns += ["transferred in the loop", "prefetched", "hidden by GT itself"]
+    columns += ["hidden by prefetching"]
     print(
-        f"""Steps of {args.milliseconds:g} ms on a device beside the processor: {args.rounds} rounds
-in turn, medians. Hidden is a share of the time that the transfer takes in a loop that waits. Made
+        f"""Steps of {args.milliseconds:g} ms on a simulated device: {args.rounds} alternating
+rounds, medians. Hidden is a fraction of the time that the transfer takes in a loop that waits. Made
 by `python benches/data.py`.
 
 | {" | ".join(columns)} |

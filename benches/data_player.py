@@ -1,4 +1,4 @@
-"""One side of benches/data.py: steps on batches that are there, are transferred, or prefetched.
+"""One side of benches/data.py: steps on batches that are present, transferred, or prefetched.
 
 usage: data_player.py embedded|HOST:PORT
 
@@ -21,7 +21,7 @@ STEP = gt.custom_op("bench:computed", lambda x, milliseconds=0.0: (x.dtype, (1,)
 
 
 def batches_of(mode: str, arrays: list[np.ndarray], steps: int):
-    """Give the tensors of a number of steps."""
+    """Return an iterable of the batches of a number of steps."""
     if mode == "there":
         return islice(cycle([gt.from_numpy(array) for array in arrays]), steps)
     source = islice(cycle(arrays), steps)
@@ -29,7 +29,7 @@ def batches_of(mode: str, arrays: list[np.ndarray], steps: int):
 
 
 def run(mode: str, megabytes: float, milliseconds: float, steps: int, waits: bool) -> float:
-    """Run some steps; give the milliseconds of one."""
+    """Run some steps; return the milliseconds of one."""
     length = int(megabytes * 2**20 / 4)
     arrays = [np.full(length, number, np.float32) for number in range(3)]
     batches = iter(batches_of(mode, arrays, steps + 1))

@@ -1,11 +1,11 @@
-"""Measure engines where shapes vary, beside PyTorch eager: `python benches/engines.py`.
+"""Measure engines on varying shapes, beside PyTorch eager: `python benches/engines.py`.
 
-An operation on shapes that never come again, and attention over a key/value store that grows by a
-row, as in every generation of text. Each side runs in a process of its own, in rounds that
-alternate; the table has medians over the rounds, and the fastest rounds, which say more where
-others use the machine. `--write docs/benchmarks.md` writes its part of the page. `engines.py SIDE`
-is one of the processes: it reads the name of a work a line and answers with the microseconds of a
-step.
+The works are an operation on shapes that never repeat, and attention over a key/value cache that
+grows by a row per step, as in text generation. Each side runs in its own process, in alternating
+rounds; the table has medians over the rounds, and the fastest rounds, which are more reliable on a
+machine with other load. `--write docs/benchmarks.md` writes its part of the page. `engines.py SIDE`
+is one of the processes: it reads the name of a work from each line and answers with the
+microseconds of a step.
 """
 
 import argparse
@@ -37,14 +37,14 @@ NAMES = {
     "jax": "GT, JAX engine",
 }
 WORKS = {
-    "operation": "an operation, on shapes that never come again",
+    "operation": "an operation on shapes that never repeat",
     "attention": "softmax(q K' / 8) V, K and V grow by a row: a step",
     "fused": "the same by scaled_dot_product_attention: a step",
 }
 
 
 def play(side: str) -> None:
-    """Be one side."""
+    """Run as one side."""
     if side.startswith("torch"):
         import torch as lib
 
@@ -55,7 +55,7 @@ def play(side: str) -> None:
     shapes = itertools.product(range(16, 132), range(16, 132))
 
     def operation() -> int:
-        """Run a small layer on inputs of other shapes each time; give the number of operations."""
+        """Run a small layer on inputs of new shapes each time; return the operation count."""
         total = lib.zeros(32)
         for _ in range(STEPS):
             rows, width = next(shapes)
@@ -66,7 +66,7 @@ def play(side: str) -> None:
         return 10 * STEPS
 
     def attention(fused: bool) -> int:
-        """Run steps of generation; give their number."""
+        """Run steps of generation; return their number."""
         query, key, value = (lib.randn(1, HEADS, 1, WIDTH) for _ in range(3))
         keys, values = key, value
         for _ in range(STEPS):
@@ -135,7 +135,7 @@ def main() -> None:
     if args.write:
         made = (
             f"Made by `python benches/engines.py --threads {args.threads} --rounds {args.rounds} "
-            f"--write docs/benchmarks.md`: rounds in turn, medians; {os.cpu_count()} cores."
+            f"--write docs/benchmarks.md`: alternating rounds, medians; {os.cpu_count()} cores."
         )
         write_part(args.write, HEADING, [made, "", *lines])
 

@@ -1,7 +1,7 @@
-"""Measure how device time is divided between clients: a server, workers of one thread, processes.
+"""Measure how device time is shared between clients of a server with workers of one thread.
 
-Each client's work is counted in what it gets done alone, so shares are shares of device time.
-Writes the part "Many users" of docs/benchmarks.md.
+Each client's work is measured relative to its work when it runs alone, which makes shares
+shares of device time. Writes the part "Many users" of docs/benchmarks.md.
 """
 
 import argparse
@@ -25,7 +25,7 @@ HEADING = "## Many users"
 
 
 class Client:
-    """A process with a session: floods with a work, or asks."""
+    """A process with a session, which keeps a worker busy ("flood") or fetches values ("ask")."""
 
     def __init__(self, address: str, kind: str, name: str, threads: int = 1, key: str = "", *more):
         command = [sys.executable, str(PLAYER), address, kind, name, str(threads), *more]
@@ -35,12 +35,12 @@ class Client:
         assert self.process.stdout.readline() == "ready\n", name
 
     def begin(self, seconds: float) -> None:
-        """Begin a round."""
+        """Start a round."""
         self.process.stdin.write(f"{seconds}\n")
         self.process.stdin.flush()
 
     def end(self) -> list[float]:
-        """Give what the round came to."""
+        """Wait for the end of the round, and return its results."""
         return [float(word) for word in self.process.stdout.readline().split()]
 
     def stop(self) -> None:
@@ -51,7 +51,7 @@ class Client:
 
 @contextmanager
 def clients(address: str, *wanted):
-    """Start clients; each is (kind, work), or these with threads, a key, and seconds of a chunk."""
+    """Run clients, each (kind, work), optionally with threads, a key, and seconds of a chunk."""
     with ExitStack() as stack:
         started = []
         for each in wanted:
@@ -62,19 +62,19 @@ def clients(address: str, *wanted):
 
 
 def together(players: list[Client], seconds: float) -> list[list[float]]:
-    """Let clients work at the same time."""
+    """Run a round of all clients at the same time; return their results."""
     for player in players:
         player.begin(seconds)
     return [player.end() for player in players]
 
 
 def jain(shares: list[float]) -> float:
-    """Give Jain's index: 1 if all are equal, 1/n if one has everything (DEC-TR-301, 1984)."""
+    """Return Jain's index: 1 if all are equal, 1/n if one has everything (DEC-TR-301, 1984)."""
     return sum(shares) ** 2 / (len(shares) * sum(share**2 for share in shares))
 
 
 def shares(players: list[Client], seconds: float, rounds: int) -> list[float]:
-    """Give each client's share of device time: what it does, over what it does alone."""
+    """Return each client's share of device time: its work relative to its work alone."""
     alone = []
     for player in players:
         player.begin(seconds / 2)
@@ -87,17 +87,17 @@ def shares(players: list[Client], seconds: float, rounds: int) -> list[float]:
 
 
 def throughput(counts: list[list[float]]) -> float:
-    """Give what all got done in a second, until the last was ready."""
+    """Return the work of all clients per second, until the last one finished."""
     return sum(done for _, done, _ in counts) / max(taken for _, _, taken in counts)
 
 
 def high(times: list[float]) -> float:
-    """Give the 99th of a hundred."""
+    """Return the 99th percentile."""
     return sorted(times)[min(len(times) - 1, int(len(times) * 0.99))]
 
 
 def asked_beside(address: str, asking: str, flood: str, count: int, seconds: float):
-    """Give the times of questions, alone and beside floods, and how long one of theirs takes."""
+    """Return fetch times alone and beside floods, and the milliseconds of one flood operation."""
     wanted = [("ask", asking), *[("flood", flood)] * count]
     with clients(address, *wanted) as (asks, *floods):
         asks.begin(seconds)
@@ -109,7 +109,7 @@ def asked_beside(address: str, asking: str, flood: str, count: int, seconds: flo
 
 @contextmanager
 def weighted(worker_options):
-    """Run a server whose policy gives ada 10 and eve 90; give its address and key, and theirs."""
+    """Run a server with shares of 10 for ada and 90 for eve; yield address, key, users' keys."""
     with tempfile.TemporaryDirectory() as folder:
         key, policy = Path(folder, "key"), Path(folder, "policy.yaml")
         key.write_text(run_gt("key").stdout)
@@ -125,7 +125,7 @@ def weighted(worker_options):
 
 
 def device_seconds(address: str, key: str) -> dict[str, float]:
-    """Give the device time that each session has used, as the server says."""
+    """Return the device time that each session has used, as the server reports it."""
     port = address.split(":")[1]
     told = run_gt("top", "--json", "--host", "localhost", "--port", port, "--key-file", key)
     sessions = json.loads(told.stdout)["sessions"]
@@ -133,7 +133,7 @@ def device_seconds(address: str, key: str) -> dict[str, float]:
 
 
 def ratio(players: list[Client], seconds: float, address: str, key: str) -> float:
-    """Give the second's device time over the first's, while both have work."""
+    """Return the ratio of the second client's device time to the first's while both have work."""
     for player in players:
         player.begin(seconds + 2)
     time.sleep(0.5)
@@ -154,7 +154,7 @@ MIXES = {
 }
 
 
-#: Sessions on both of two workers.
+#: Sessions on two workers, some of them sharded over both.
 SHARDED = {
     "2 clients, each on both workers": [("flood", "sharded")] * 2,
     "4 clients, each on both workers": [("flood", "sharded")] * 4,
@@ -163,7 +163,7 @@ SHARDED = {
 
 
 def main() -> None:
-    """Measure and print, or write."""
+    """Measure, print, and write the page if asked to."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", type=Path, help="the page whose part is written")
     parser.add_argument("--seconds", type=float, default=4)

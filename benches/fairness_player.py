@@ -1,7 +1,8 @@
-"""One client of benches/fairness.py: computes for some seconds, and says how much it did.
+"""One client of benches/fairness.py: computes for some seconds, and reports its work.
 
-Reads a line `SECONDS` from its standard input for each round; answers with how often its work was
-done in time, how often in all and how long that took, or with the times of its questions.
+Reads a line `SECONDS` from standard input for each round. A client that floods answers with the
+units of work that were done in time, those in all, and the seconds that they took; one that asks
+answers with the time of each fetch.
 """
 
 import queue
@@ -12,20 +13,20 @@ import time
 import gt
 import numpy as np
 
-#: The seconds that the rounds take alone which are waited for together, if not given, and how many
-#: of these are ahead.
+#: The default duration of a chunk, in seconds when running alone, and the number of chunks in
+#: flight. A chunk is a series of units of work that is awaited as one.
 CHUNK, AHEAD = 0.1, 4
 
 
 def product(size: int):
-    """Give a work: a product of square matrices, each time of the result before."""
+    """Return a work: a product of square matrices, of which one is the previous result."""
     rows = np.linalg.qr(np.random.default_rng(0).normal(size=(size, size)))[0]
     a = gt.from_numpy(rows.astype("float32"))
     x = a
 
     def work() -> gt.Tensor:
         nonlocal x
-        # Rotations: no number grows.
+        # `a` is orthogonal, so that no value grows.
         x = x @ a
         return x
 
@@ -33,7 +34,7 @@ def product(size: int):
 
 
 def chain(length: int):
-    """Give a work: small additions, one after the other."""
+    """Return a work: a chain of small additions."""
     a = gt.zeros(1000)
 
     def work() -> gt.Tensor:
@@ -46,7 +47,7 @@ def chain(length: int):
 
 
 def cold_chain(length: int):
-    """Give a work that is never the same twice, so that it does not become hot."""
+    """Return a work that is never the same twice, so that it does not become a hot path."""
     a, round_ = gt.zeros(1000), iter(range(1 << 30))
 
     def work() -> gt.Tensor:
@@ -59,7 +60,7 @@ def cold_chain(length: int):
 
 
 def sharded(rows: int, width: int):
-    """Give a work: a step over rows on two workers, which both need what the other has added up."""
+    """Return a work: a step over rows on two workers, each of which needs the other's sum."""
     gt.register_config("rows", gt.SignalConfig(gt.ShardConfig(axis=0, workers=[0, 1])))
     with gt.signal.context("rows"):
         x = gt.rand(rows, width)
@@ -88,7 +89,7 @@ WORKS = {
 
 
 def seconds_of(work) -> float:
-    """Give how long a round takes alone."""
+    """Return the seconds of one unit of work when running alone."""
     count, start = 1, time.perf_counter()
     while True:
         run(work, count).item()
@@ -99,7 +100,7 @@ def seconds_of(work) -> float:
 
 
 def run(work, count: int) -> gt.Tensor:
-    """Begin rounds; give a number that needs all of them."""
+    """Issue `count` units of work; return a scalar that depends on all of them."""
     total = gt.zeros(())
     for _ in range(count):
         total = total + work().flatten()[0]
@@ -107,7 +108,7 @@ def run(work, count: int) -> gt.Tensor:
 
 
 def flood(work, each: float, until: float, chunk: float) -> tuple[int, int]:
-    """Keep the worker busy until a time; give how many rounds were done then, and in the end."""
+    """Keep the worker busy until a time; return the units done by then, and in all."""
     count = max(1, int(chunk / each))
     results: queue.Queue = queue.Queue(AHEAD)
     done = [0, 0]
@@ -128,7 +129,7 @@ def flood(work, each: float, until: float, chunk: float) -> tuple[int, int]:
 
 
 def ask(work, until: float) -> list[float]:
-    """Ask for values now and then; give the milliseconds that each took."""
+    """Fetch a value every 20 ms; return the milliseconds that each fetch took."""
     times = []
     while time.monotonic() < until:
         start = time.perf_counter()
@@ -139,7 +140,7 @@ def ask(work, until: float) -> list[float]:
 
 
 def main() -> None:
-    """Answer lines with what was done."""
+    """Run a round for each line of input, and print its results."""
     address, kind, name, threads = *sys.argv[1:4], int(sys.argv[4])
     chunk = float(sys.argv[5]) if len(sys.argv) > 5 else CHUNK
     gt.connect(address)

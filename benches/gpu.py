@@ -1,10 +1,10 @@
-"""Measure GT on a GPU beside PyTorch eager, as a CUDA graph and by torch.compile.
+"""Measure GT on a GPU beside PyTorch: eager, as a CUDA graph and with torch.compile.
 
-Writes the part "On a GPU" of docs/benchmarks.md. Each side has a process of its own; rounds
-alternate between the sides, and the table has medians over the rounds. PyTorch eager stands in the
-list twice: its ratio to itself (A/A) shows the noise. `--tiny` runs everything on the processor in
-small, to see that it works: its figures mean nothing, and are not written. All sides are on the GPU
-at once, which takes up to 60 GB of its memory.
+Writes the part "On a GPU" of docs/benchmarks.md. Each side has its own process; rounds alternate
+between the sides, and the table has medians over the rounds. PyTorch eager is in the table twice:
+its ratio to itself (A/A) shows the noise. `--tiny` runs small versions of everything on the CPU, as
+a test of this program: its figures are meaningless, and are not written. All sides are on the GPU
+at the same time, and use up to 60 GB of its memory.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 HEADING = "## On a GPU\n"
 
-#: name: (what it is, its sides, (at most this, of which side))
+#: name: (description, sides, (goal: largest ratio of GT's time, to which side))
 WORKS = {
     "mlp": (
         "MLP 784-256-10, batch 64, SGD step",
@@ -78,11 +78,11 @@ class Player:
         )
 
     def wait_until_ready(self) -> None:
-        """Wait for the first use, compilation included."""
+        """Wait for the end of the first use, including compilation."""
         self.first_s = float(self._answer().removeprefix("ready "))
 
     def run(self) -> float:
-        """Run one round; give the seconds of a use."""
+        """Run one round; return the seconds of one use."""
         time.sleep(0.1)
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
@@ -105,7 +105,7 @@ class Player:
 
 
 def attempt(act: Callable[[], None], side: str, failed: dict[str, str]) -> None:
-    """Do something with a side; if its process has ended, note why."""
+    """Call a function of a side; if its process has ended, record the reason in `failed`."""
     try:
         act()
     except (ChildProcessError, BrokenPipeError) as error:
@@ -113,12 +113,12 @@ def attempt(act: Callable[[], None], side: str, failed: dict[str, str]) -> None:
 
 
 def measure(work: str, rounds: int, tiny: bool) -> tuple[list[str], bool]:
-    """Run one work on all sides; give the table's lines, and whether all sides ran."""
+    """Run one work on all sides; return the table's rows, and whether all sides ran."""
     text, sides, (most, of) = WORKS[work]
     players: dict[str, Player] = {}
     times: dict[str, list[float]] = {side: [] for side in sides}
     failed: dict[str, str] = {}
-    for side in sides:  # one after another: compilers use all processors
+    for side in sides:  # Not at the same time: compilers use all processors.
         players[side] = Player(side, work, tiny)
         attempt(players[side].wait_until_ready, side, failed)
     for _ in range(rounds):
@@ -149,7 +149,7 @@ def measure(work: str, rounds: int, tiny: bool) -> tuple[list[str], bool]:
 
 
 def machine(tiny: bool) -> str:
-    """Name the GPU, its driver, and what computes."""
+    """Return a description of the GPU, its driver, and the versions."""
     import gt
     import torch
 
@@ -157,7 +157,7 @@ def machine(tiny: bool) -> str:
         f"GT {gt.__version__}, PyTorch {torch.__version__}, Python {platform.python_version()}"
     )
     if tiny:
-        return f"NO GPU, the processor in small: {versions}"
+        return f"NO GPU, small versions on the CPU: {versions}"
     gpu = torch.cuda.get_device_properties(0)
     command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"]
     try:
@@ -172,7 +172,7 @@ def machine(tiny: bool) -> str:
 
 
 def write(path: Path, part: str) -> None:
-    """Put the part into the page, in the place of the one before."""
+    """Replace the part of the page by a new one."""
     before, _, after = path.read_text().partition(HEADING)
     rest = re.search(r"\n## .*", after, re.DOTALL)
     path.write_text(
@@ -181,19 +181,19 @@ def write(path: Path, part: str) -> None:
 
 
 def main() -> int:
-    """Measure, print, and write the page if asked to; give the exit status."""
+    """Measure, print, and write the page if asked to; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--rounds", type=int, help="default 10, or 1 with --tiny")
     parser.add_argument("--write", type=Path, help="the page to write")
     parser.add_argument("--work", choices=WORKS, nargs="+", default=list(WORKS))
-    parser.add_argument("--tiny", action="store_true", help="on the processor, to see it work")
+    parser.add_argument("--tiny", action="store_true", help="small versions on the CPU, as a test")
     args = parser.parse_args()
     rounds = args.rounds or (1 if args.tiny else 10)
 
     import torch
 
     if not args.tiny and not torch.cuda.is_available():
-        print("NO GPU: nothing was measured (--tiny tries everything in small)", file=sys.stderr)
+        print("NO GPU: nothing was measured (--tiny runs small versions)", file=sys.stderr)
         return 0
     lines, fine = [], True
     for work in args.work:
@@ -202,11 +202,11 @@ def main() -> int:
     part = f"""{HEADING}
 Machine: {machine(args.tiny)}.
 
-Made by `make gpu`, or `python tests/gpu/run.py --write docs/benchmarks.md`: {rounds} rounds in
-turn, medians. "again" is PyTorch eager against itself: the noise. "graph" is all of a step as one
+Made by `make gpu`, or `python tests/gpu/run.py --write docs/benchmarks.md`: {rounds} alternating
+rounds, medians. "again" is PyTorch eager against itself: the noise. "graph" is a whole step as one
 CUDA graph of PyTorch's, "compile" torch.compile of the step and the optimizer, "bus" copies of
-pinned memory. "of goal" is beside the side that the goal names. "first" is the time to the end of
-the first use, with compilation.
+pinned memory. "of goal" is the ratio to the side that the goal names. "first" is the time to the
+end of the first use, including compilation.
 
 | work | side | time | of eager | of goal | goal | first |
 | --- | --- | --- | --- | --- | --- | --- |

@@ -1,9 +1,9 @@
-"""One side of the benchmarks for GPUs, in its own process: runs rounds when it is told to.
+"""One side of the GPU benchmarks: a process that runs a round for each line of input.
 
 usage: gpu_player.py eager|graph|compile|gt WORK [tiny]
 
-`graph` captures what PyTorch does eagerly as a CUDA graph and replays it. `gt` is embedded, on the
-engine that the environment names. Reads a line a round, answers with the seconds of one use.
+`graph` captures PyTorch's eager step as a CUDA graph and replays it. `gt` is embedded, on the
+engine that the environment names. Answers each line with the seconds of one use.
 """
 
 import os
@@ -17,12 +17,13 @@ ROUND_S = 0.02 if TINY else 0.5
 
 
 def graphed(work, torch):
-    """Give a step that replays what one step does on the GPU."""
+    """Return a function that replays one step of a work as a CUDA graph."""
     if not torch.cuda.is_available():
-        return work.step  # in small, to see that all else works
+        return work.step  # `tiny` tests everything but the graph.
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
-    # Not once before this on another stream: what gradients remember of it, no graph can have.
+    # The first step must run on this stream: gradients refer to their stream, and work on another
+    # stream cannot be captured.
     with torch.cuda.stream(side):
         for _ in range(3):
             work.step()
@@ -39,7 +40,7 @@ def graphed(work, torch):
 
 
 def prepare():
-    """Make the work; give it and its step."""
+    """Return a work and its step."""
     if SIDE == "gt":
         import gt
 
@@ -54,7 +55,7 @@ def prepare():
 
 
 def use(work, step) -> float:
-    """Run as many steps as are timed together; give the seconds of one."""
+    """Run the steps that are timed together; return the seconds of one."""
     start = time.perf_counter()
     for _ in range(work.uses):
         made = step()
@@ -63,7 +64,7 @@ def use(work, step) -> float:
 
 
 def settle(work, step) -> None:
-    """Let GT compile in the background, until almost all is run from that."""
+    """Run until GT has compiled in the background and runs almost all operations compiled."""
     import gt
 
     def operations() -> dict:
@@ -80,7 +81,7 @@ def settle(work, step) -> None:
 
 
 def main() -> None:
-    """Make ready, then run a round for each line."""
+    """Prepare the work, then run a round for each line of input."""
     start = time.perf_counter()
     work, step = prepare()
     use(work, step)
@@ -99,6 +100,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-    # What compilers leave behind is not waited for.
+    # Exit without waiting for compiler processes that are left.
     sys.stdout.flush()
     os._exit(0)

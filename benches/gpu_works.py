@@ -1,7 +1,7 @@
-"""What the benchmarks of GPUs do, written once for PyTorch and GT: `lib` is one or the other.
+"""The works of the GPU benchmarks, written once for PyTorch and GT: `lib` is one or the other.
 
-A work has a `step` that asks for something, and a `result` that waits for it. `uses` is how many
-steps are timed together.
+A work has a `step` that issues a computation, and a `result` that waits for it. `uses` is the
+number of steps that are timed together.
 """
 
 import math
@@ -14,7 +14,7 @@ RANDOM = np.random.default_rng(0)
 
 @dataclass
 class Side:
-    """Which library computes, where, and in which sizes."""
+    """The library that computes, its device, and whether sizes are small."""
 
     lib: object
     device: str | None
@@ -22,27 +22,27 @@ class Side:
 
     @property
     def is_torch(self) -> bool:
-        """Whether it is PyTorch."""
+        """Whether the library is PyTorch."""
         return self.lib.__name__ == "torch"
 
     def tensor(self, values: np.ndarray, dtype: str | None = None):
-        """Give an array to the device."""
+        """Return an array as a tensor on the device."""
         made = self.lib.from_numpy(np.ascontiguousarray(values))
         made = made.to(self.device) if self.is_torch else made
         return made if dtype is None else made.to(getattr(self.lib, dtype))
 
     def draw(self, *shape: int, scale: float = 1.0, dtype: str | None = None):
-        """Give normal numbers."""
+        """Return a tensor of normally distributed numbers."""
         return self.tensor((RANDOM.standard_normal(shape) * scale).astype("float32"), dtype)
 
 
 class Training:
-    """Steps of an optimizer; the loss is fetched at the end."""
+    """Training steps; the loss is fetched at the end."""
 
     uses, rate, name = 20, 1e-4, "SGD"
 
     def make(self, side: Side, wrap) -> None:
-        """Begin with these parameters; `wrap` compiles a function, or gives it back."""
+        """Prepare training of `self.parameters`; `wrap` compiles a function or returns it as is."""
         for parameter in self.parameters:
             parameter.requires_grad_()
         options = {"fused": True} if side.is_torch else {}
@@ -55,7 +55,7 @@ class Training:
         self.last = math.inf
 
     def step(self):
-        """Train once; give the loss."""
+        """Run a training step; return the loss."""
         self.optimizer.zero_grad()
         loss = self.forward()
         loss.backward()
@@ -63,14 +63,14 @@ class Training:
         return loss.detach()
 
     def result(self, loss) -> None:
-        """Wait for the loss, which becomes less."""
+        """Wait for the loss, and check that it decreases."""
         value = loss.float().item()
         assert value < self.last * 1.05, (value, self.last)
         self.last = value
 
 
 class Mlp(Training):
-    """784-256-10, batch 64, SGD: a GPU waits for who launches its kernels."""
+    """784-256-10, batch 64, SGD: bound by the launch of kernels."""
 
     def __init__(self, side: Side, wrap):
         self.x, self.y = side.draw(64, 784), side.draw(64, 10)
@@ -79,14 +79,14 @@ class Mlp(Training):
         self.make(side, wrap)
 
     def loss(self):
-        """Give the mean squared error."""
+        """Return the mean squared error."""
         w1, b1, w2, b2 = self.parameters
         difference = (self.x @ w1.T + b1).relu() @ w2.T + b2 - self.y
         return (difference * difference).mean()
 
 
 class Transformer(Training):
-    """A decoder in bfloat16, all of it, with AdamW."""
+    """A decoder entirely in bfloat16, with AdamW."""
 
     uses, rate, name = 4, 1e-4, "AdamW"
 
@@ -112,12 +112,12 @@ class Transformer(Training):
                 shape = outputs * width, inputs * width
                 self.parameters += [drawn(*shape, scale=0.02), drawn(shape[0], scale=0.01)]
             self.parameters += [drawn(width, scale=0.1) + 1, drawn(width, scale=0.1)] * 2
-        # Each its own: the same tensor twice would be one parameter.
+        # Clone, as the list has the same tensors twice, which would be shared parameters.
         self.parameters = [parameter.clone().detach() for parameter in self.parameters]
         self.make(side, wrap)
 
     def loss(self):
-        """Give the cross entropy of the next token."""
+        """Return the cross entropy of the next token."""
         functional, width = self.lib.nn.functional, self.width
         rest = iter(self.parameters)
         words, places = next(rest), next(rest)
@@ -149,7 +149,7 @@ class Add:
         self.want = self.a.sum().item() + self.parts * self.b.sum().item()
 
     def add(self):
-        """Add again and again."""
+        """Return `a` with `b` added `parts` times."""
         c = self.a
         for _ in range(self.parts):
             c = c + self.b
@@ -168,7 +168,7 @@ class Add:
 
 
 class Copy:
-    """10 GB of the host's come to the device, as ten tensors; one value of each is looked at."""
+    """Ten tensors, 10 GB in all, are copied to the device; one value of each is fetched."""
 
     uses, tensors = 1, 10
 
@@ -177,7 +177,7 @@ class Copy:
         self.values[-1], self.side = 3, side
 
     def step(self):
-        """Copy."""
+        """Copy the array to ten tensors."""
         return [self.side.tensor(self.values) for _ in range(self.tensors)]
 
     def result(self, made) -> None:
@@ -186,7 +186,7 @@ class Copy:
 
 
 class Bus:
-    """As many bytes from pinned memory, again and again the same: what the bus can do."""
+    """Repeated copies of the same number of bytes from pinned memory: the bandwidth of the bus."""
 
     uses = 1
 
@@ -198,18 +198,18 @@ class Bus:
         self.there = torch.zeros(length, device=side.device)
 
     def step(self):
-        """Copy."""
+        """Copy the pinned memory as often as `Copy` copies tensors."""
         for _ in range(Copy.tensors):
             self.there.copy_(self.pinned, non_blocking=True)
         return self.there
 
     def result(self, there) -> None:
-        """Wait for the last one."""
+        """Wait for the last copy."""
         assert there[-1].item() == 0
 
 
 class Decode:
-    """Tokens of a transformer's attention, one after another, with a cache of keys and values."""
+    """Token-by-token decoding by attention layers, with a cache of keys and values."""
 
     uses = 64
 
@@ -234,7 +234,7 @@ class Decode:
         self.next = wrap(self.attend)
 
     def attend(self, token, place, caches):
-        """Give what the layers make of a token; the caches get its keys and values."""
+        """Return the next token and the caches with the keys and values of this one."""
         allowed, kept = (self.places <= place), []
         for weight, (keys, values) in zip(self.weights, caches, strict=True):
             parts = (token @ weight).reshape(self.batch, 4, self.heads, 1, self.width)
@@ -256,7 +256,7 @@ class Decode:
         with self.side.lib.no_grad():
             made, self.caches = self.next(self.token, self.place, self.caches)
             if self.side.is_torch:
-                # Written where it lies, as a captured graph needs it.
+                # In place, as a captured graph needs fixed addresses.
                 self.token.copy_(made)
                 self.place.copy_((self.place + self.one) % self.room)
             else:

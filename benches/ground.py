@@ -1,8 +1,8 @@
-"""Measure the dispatcher, hot iterations and sessions side by side, in one run.
+"""Measure the dispatcher, hot iterations and concurrent sessions, in one run.
 
 Writes the part "The ground" of docs/benchmarks.md. With `--base PYTHON`, an interpreter with
-another version of GT, everything that Python can ask for is measured with that version, too, twice:
-its ratio to itself (A/A) shows the noise. Rounds alternate between the versions; medians.
+another version of GT, all works in Python are measured with that version as well, twice: its ratio
+to itself (A/A) shows the noise. Rounds alternate between the versions; the table has medians.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 HEADING = "## The ground\n"
 
-#: For callgrind: so many additions, embedded on one thread.
+#: The program for callgrind: a number of additions, embedded on one thread.
 COUNTED = """
 import sys, gt
 x = one = gt.ones(8)
@@ -30,7 +30,7 @@ x.sum().item()
 
 
 def cargo(package: str, example: str) -> str:
-    """Run an example of a crate; give what it prints."""
+    """Run an example of a crate; return its output."""
     command = ["cargo", "run", "--release", "--quiet", "-p", package, "--example", example]
     done = subprocess.run(command, cwd=HERE.parent, check=True, stdout=subprocess.PIPE, text=True)
     return done.stdout.strip()
@@ -57,7 +57,7 @@ class Session:
         assert self.process.stdout.readline() == "ready\n", f"{script} did not start"
 
     def run(self, name: str) -> float:
-        """Run one round; give microseconds."""
+        """Run one round; return microseconds."""
         time.sleep(0.1)
         self.process.stdin.write(name + "\n")
         self.process.stdin.flush()
@@ -72,7 +72,7 @@ class Session:
 
 
 class Side:
-    """One version of GT: a server with one worker and one with two, and sessions."""
+    """One version of GT: a server with one worker, one with two, and sessions on them."""
 
     def __init__(self, python: str):
         self.python = python
@@ -83,7 +83,7 @@ class Side:
         self.first, self.second = (Session(python, "ground_player.py", two) for _ in range(2))
 
     def cluster(self, workers: int) -> str:
-        """Start a server and workers of one thread each if there are several."""
+        """Start a server and workers, which have one thread each if there are several."""
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = str(probe.getsockname()[1])
@@ -94,7 +94,7 @@ class Side:
         return f"localhost:{port}"
 
     def round(self) -> dict[str, float]:
-        """Run a round of everything; give microseconds by name."""
+        """Run a round of everything; return microseconds by name."""
         found = {}
         for name in ("add", "item", "mlp"):
             found[f"{name} embedded"] = self.embedded.run(name)
@@ -116,7 +116,7 @@ class Side:
             process.wait(timeout=60)
 
 
-#: name: what it is
+#: The description of each row.
 ROWS = {
     "add embedded": "small addition, embedded",
     "add tcp": "small addition, tcp",
@@ -127,12 +127,12 @@ ROWS = {
     "fixed": "data-parallel MLP step over `X[0:64]`, two workers",
     "moving": "the same over `X[i:i+64]`",
     "busy": "addition beside a session that computes on another worker",
-    "hold": "addition beside a session that waits on this worker for a block from the other",
+    "hold": "addition beside a session that waits on this worker for a block of the other worker",
 }
 
 
 def instructions(python: str) -> float:
-    """Count the machine instructions of one small addition, embedded, all threads."""
+    """Return the machine instructions of one small addition, embedded, in all threads."""
     totals = []
     for count in (1_000, 5_000):
         with tempfile.NamedTemporaryFile() as out:
@@ -149,7 +149,7 @@ def instructions(python: str) -> float:
 
 
 def sessions(base: str | None, rounds: int) -> list[str]:
-    """Measure what Python can ask for; give the table's lines."""
+    """Measure all works in Python; return the table's rows."""
     pythons = {"this": sys.executable}
     if base:
         pythons |= {"base": base, "again": base}
@@ -201,8 +201,8 @@ def main() -> None:
     ]
     counted = " / ".join(f"{count:,.0f}" for count in counts)
     part = f"""{HEADING}
-Measured by `python benches/ground.py`: {args.rounds} rounds, medians; the base is the version
-before (`--base`), and stands there twice. Ratios are to PyTorch, or of `X[i:i+64]` to fixed rows,
+Measured by `python benches/ground.py`: {args.rounds} rounds, medians; the base is the previous
+version (`--base`), and is measured twice. Ratios are to PyTorch, or of `X[i:i+64]` to fixed rows,
 and of a neighbour that waits to one that computes elsewhere.
 
 | work | PyTorch | this version | base | base again |

@@ -1,9 +1,9 @@
-"""One session of the benchmarks of the ground: a client of a server with two workers.
+"""One session of benches/ground.py: a client of a server with two workers.
 
 usage: ground_player.py HOST:PORT
 
-Reads a name a line, runs a round of it, and answers with the median time of one use in
-microseconds. `hold` and `busy` load the cluster until the next line comes, and answer at once.
+Reads a name from each line, runs a round of it, and answers with the median time of one use in
+microseconds. `hold` and `busy` load the cluster until the next line arrives, and answer at once.
 """
 
 import sys
@@ -28,7 +28,7 @@ def within(scope, make):
 
 
 def median(function, uses, repeats):
-    """Median microseconds of one use."""
+    """Return the median microseconds of one use."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -38,7 +38,7 @@ def median(function, uses, repeats):
 
 
 class Training:
-    """Data-parallel training of an MLP over a data set that lies in rows on two workers."""
+    """Data-parallel training of an MLP on a data set that is sharded by rows over two workers."""
 
     BATCH, STEPS = 64, 100
 
@@ -54,7 +54,7 @@ class Training:
         self.optimizer = gt.optim.SGD(self.weights, lr=1e-4)
 
     def epoch(self, begins):
-        """Train on the rows that begin at each of these, and fetch the last loss."""
+        """Train on the batches that begin at these rows, and fetch the last loss."""
         for begin in begins:
             x, y = self.x[begin : begin + self.BATCH], self.y[begin : begin + self.BATCH]
             first, second = self.weights
@@ -73,7 +73,7 @@ class Training:
 
 
 class Load:
-    """Products on the first worker; `hold` has the second wait for each of them."""
+    """Products on the first worker; with `hold` the second worker waits for each of them."""
 
     def __init__(self):
         self.x = within("first", lambda: gt.randn(1500, 1500) * 0.02)
@@ -86,7 +86,7 @@ class Load:
 
 
 def chain():
-    """Small additions on the second worker."""
+    """Run small additions on the second worker."""
     with gt.signal.context("second"):
         x = ones
         for _ in range(1000):

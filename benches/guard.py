@@ -1,11 +1,11 @@
-"""Count the machine instructions of loops, and compare them with those on record.
+"""Count the machine instructions of loops, and compare them with the recorded counts.
 
-    make speed-guard                       count; fail where a loop is 1.5 % above its record
-    make speed-guard RECORD=1              count, and record what became less
-    make speed-guard RECORD=1 REASON=...   record what became more, too, with what it bought
+    make speed-guard                       count; fail if a loop is 1.5 % above its record
+    make speed-guard RECORD=1              count, and record lower counts
+    make speed-guard RECORD=1 REASON=...   record higher counts as well, with the reason
 
-A count is that of one round of a loop: by thread (`client` is Python's), and by crate. What
-other threads do differs from run to run, and is held less strictly than what the client does.
+A count is that of one round of a loop, by thread (`client` is Python's) and by crate. The counts of
+other threads vary between runs, and have a larger tolerance than the client's.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from callgrind import command, profile
 HERE = Path(__file__).resolve().parent
 RECORD = HERE / "guard.json"
 
-#: The interpreter's own instructions are counted, too, and differ between its versions.
+#: The interpreter's own instructions are counted as well, and differ between its versions.
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
-#: How far a loop may be above its record; on another kind of processor the C library chooses other
-#: functions to copy memory with.
+#: The tolerance of a loop above its record. It is larger on another kind of processor, where the C
+#: library chooses other functions to copy memory.
 TOLERANCE = 0.015
 TOLERANCE_ELSEWHERE = 0.08
 
-#: How far other threads than the client's may be above theirs: into how many batches the commands
-#: are divided for them depends on when they look.
+#: The tolerance of threads other than the client's: the number of batches that their commands
+#: arrive in depends on timing.
 OTHERS = 0.2
 
-#: How often a loop above its record is counted again.
+#: The number of times that a loop above its record is counted again.
 AGAIN = 2
 
-#: A program of loops: what it computes on, its variables, and its loops. Hot paths are looked for
-#: but where `GT_AUTO_COMPILE` is 0.
+#: Programs: the side, environment variables and loops of each. Hot paths are detected unless
+#: `GT_AUTO_COMPILE` is 0.
 COLD = {"GT_AUTO_COMPILE": "0"}
 PROGRAMS = {
     "": (
@@ -60,14 +60,14 @@ PROGRAMS = {
 
 
 def count(side: str, variables: dict[str, str], loop: str) -> dict:
-    """Return what a round of a loop executes: in all, by thread and by crate."""
+    """Return the instructions of one round of a loop: in total, by thread and by crate."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GT_")}
     environment = {**clean, **variables, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         program = [sys.executable, str(HERE / "guard_player.py"), side, loop]
         done = subprocess.run(
-            # On one processor the engine has one thread.
+            # On a single processor the engine has one thread.
             ["taskset", "-c", "0", *command(folder), *program],
             env=environment,
             check=True,
@@ -90,7 +90,10 @@ def count(side: str, variables: dict[str, str], loop: str) -> dict:
 
 
 def least(side: str, variables: dict[str, str], loop: str, record: dict | None) -> dict:
-    """Count a loop; again where it is above its record, as threads take turns in many ways."""
+    """Count a loop, repeatedly if it is above its record; return the lowest count.
+
+    Counts vary with the interleaving of threads.
+    """
     counts = count(side, variables, loop)
     for _ in range(AGAIN):
         if record is None or is_kept(counts, record):
@@ -100,7 +103,7 @@ def least(side: str, variables: dict[str, str], loop: str, record: dict | None) 
 
 
 def measure(only: list[str], known: dict[str, dict]) -> dict[str, dict]:
-    """Count all programs' loops, or those named, and print them beside their records."""
+    """Count the loops of all programs, or the named ones, and print them beside their records."""
     found = {}
     for program, (side, variables, loops) in PROGRAMS.items():
         for loop in loops:
@@ -116,7 +119,7 @@ def measure(only: list[str], known: dict[str, dict]) -> dict[str, dict]:
 
 
 def processor() -> str:
-    """Return the kind of processor."""
+    """Return the model name of the processor."""
     found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     return found[1] if found else platform.machine()
 
@@ -130,7 +133,7 @@ def is_kept(counts: dict, record: dict | None) -> bool:
     (client, others), (own, rest) = (
         [of["threads"].get(name, 0) for name in ("client", "others")] for of in (counts, record)
     )
-    # Who waits for a value does work of the others, more or less of it.
+    # A client that waits for a value does a varying part of the other threads' work.
     if counts["total"] <= (1 + tolerance) * record["total"]:
         return True
     room = OTHERS * rest + 0.02 * record["total"]
@@ -138,7 +141,7 @@ def is_kept(counts: dict, record: dict | None) -> bool:
 
 
 def compare(name: str, counts: dict, record: dict | None) -> None:
-    """Print a loop's count beside its record, and where there is more of it."""
+    """Print a loop's count beside its record, and the threads and crates with more instructions."""
     if record is None:
         print(f"{name:24} {counts['total']:12,}  no record", flush=True)
         return
@@ -153,7 +156,7 @@ def compare(name: str, counts: dict, record: dict | None) -> None:
 
 
 def record(found: dict[str, dict], known: dict[str, dict], reason: str | None) -> None:
-    """Write lower counts, and with a reason higher ones, into the file."""
+    """Write lower counts into the file, and with a reason higher ones as well."""
     for name, counts in found.items():
         before = known.get(name)
         kept = (before or {}).get("reasons", [])
@@ -169,12 +172,12 @@ def main() -> int:
     """Count, compare and record; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", action="append", default=[], metavar="LOOP")
-    parser.add_argument("--record", action="store_true", help="write what became less")
-    parser.add_argument("--reason", help="why more is right, and what it bought: record it, too")
+    parser.add_argument("--record", action="store_true", help="record lower counts")
+    parser.add_argument("--reason", help="record higher counts as well, for this reason")
     args = parser.parse_args()
     file = json.loads(RECORD.read_text()) if RECORD.exists() else {"python": PYTHON, "loops": {}}
     if file["python"] != PYTHON:
-        print(f"SKIPPED: counts are on record for Python {file['python']}, this is {PYTHON}")
+        print(f"SKIPPED: the recorded counts are for Python {file['python']}, this is {PYTHON}")
         return 0
     known = file["loops"]
     found = measure(args.only, known)
@@ -184,8 +187,8 @@ def main() -> int:
     kept = [is_kept(counts, known.get(name)) for name, counts in found.items()]
     if not all(kept):
         print(
-            "\nmore instructions than on record: make them fewer, or record them with what they "
-            "buy:\n  make speed-guard RECORD=1 REASON='...'"
+            "\nmore instructions than recorded: reduce them, or record them with a reason:\n"
+            "  make speed-guard RECORD=1 REASON='...'"
         )
     return 0 if all(kept) else 1
 

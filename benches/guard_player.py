@@ -2,11 +2,11 @@
 
 usage: guard_player.py embedded|torch|pytorch|HOST:PORT [LOOP]
 
-Each loop runs often enough to be as it is in a long program (hot where it becomes hot), then a
-number of rounds is counted. Without a loop, each line of the input names one, and is answered with
-the median microseconds of a round, or with nothing where this version cannot run it.
+Each loop first runs until it is in the steady state of a long program (including hot paths), then
+some rounds are counted. Without LOOP, each line of the input names a loop, and is answered with the
+median microseconds of a round, or with an empty line if this version cannot run it.
 
-`torch` is PyTorch's device of GT's, `pytorch` is PyTorch itself.
+`torch` is GT's device in PyTorch, `pytorch` is PyTorch itself.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ elif SIDE == "embedded":
 elif SIDE != "pytorch":
     gt.connect(SIDE)
 
-#: A loop: what runs, how often before it is counted, and how often while it is.
+#: A loop: its function, the number of rounds before counting, and the number of counted rounds.
 Loop = tuple[Callable[[], object], int, int]
 LOOPS: dict[str, Callable[[], Loop]] = {}
 
 
 def loop(before: int, rounds: int) -> Callable:
-    """Name a function that makes what runs in a loop."""
+    """Register a function that returns the body of a loop."""
 
     def register(make: Callable[[], Callable[[], object]]) -> Callable:
         LOOPS[make.__name__] = lambda: (make(), before, rounds)
@@ -52,7 +52,7 @@ def loop(before: int, rounds: int) -> Callable:
 
 
 def chain(x, one):
-    """Return what adds a thousand times, and fetches the sum."""
+    """Return a function that adds a thousand times, and fetches the sum."""
 
     def run():
         y = x
@@ -93,7 +93,7 @@ def sum_item():
 
 @loop(100, 200)
 def item():
-    """Fetch a value that is there."""
+    """Fetch a value that is already known."""
     a = gt.ones(8).sum()
     a.item()
 
@@ -116,7 +116,7 @@ def fetch_4_mb():
 
 @loop(100, 100)
 def upload():
-    """Make a tensor of three numbers, and fetch their sum."""
+    """Create a tensor of three numbers, and fetch their sum."""
 
     def run():
         assert gt.tensor([1.0, 2.0, 3.0]).sum().item() == 6
@@ -125,7 +125,7 @@ def upload():
 
 
 class Perceptron:
-    """A network of two layers, small enough that its numbers cost little."""
+    """A network of two layers, small enough that its arithmetic costs little."""
 
     def __init__(self):
         self.x, self.y = gt.ones(4, 8), gt.zeros(4, 2)
@@ -183,7 +183,7 @@ def backward():
 
 @loop(20, 40)
 def sharded_slices():
-    """Multiply a part of data that is cut over two workers, and fetch a sum."""
+    """Multiply slices of a tensor that is sharded over two workers, and fetch a sum."""
     gt.register_config("rows", gt.SignalConfig(gt.ShardConfig(axis=0)))
     with gt.signal.context("rows"):
         data = gt.ones(64, 8)
@@ -218,7 +218,7 @@ def generation():
 
 @loop(50, 50)
 def layers():
-    """Normalize, and compute probabilities, and fetch one."""
+    """Normalize, compute probabilities, and fetch one."""
     functional = gt.nn.functional
     x, weight, bias = gt.ones(4, 8), gt.ones(8), gt.zeros(8)
 
@@ -248,7 +248,7 @@ def device_sum_item():
 
 @loop(50, 50)
 def device_upload():
-    """Bring three numbers to PyTorch's device, and fetch their sum."""
+    """Copy three numbers to PyTorch's device, and fetch their sum."""
 
     def run():
         assert torch.tensor([1.0, 2.0, 3.0], device="cluster").sum().item() == 6
@@ -257,7 +257,7 @@ def device_upload():
 
 
 def play() -> None:
-    """Take the time of loops, as asked for."""
+    """Time the loop that each line of input names."""
     ready: dict[str, Loop] = {}
     print("ready", flush=True)
     for line in sys.stdin:
@@ -277,11 +277,11 @@ def play() -> None:
 
 
 def main() -> None:
-    """Run a loop, have it counted, and say how many rounds that were."""
+    """Run and count a loop, and print the number of counted rounds."""
     run, before, rounds = LOOPS[NAME]()
     for _ in range(before):
         run()
-    # From here on the interpreter collects after as many rounds, whatever it has loaded before.
+    # From here on, garbage collection depends on the number of rounds, not on earlier imports.
     gc.collect()
     with counted():
         for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""Measure hot paths beside PyTorch eager, torch.compile and JAX's jit, in one run.
+"""Measure hot paths beside PyTorch eager, torch.compile and jax.jit, in one run.
 
 Writes the part "Hot paths" of docs/benchmarks.md. Rounds alternate between the sides; the table has
 medians over the rounds, and PyTorch against itself (A/A).
@@ -19,7 +19,7 @@ from run import cluster
 HERE = Path(__file__).resolve().parent
 HEADING = "## Hot paths\n"
 
-#: name: (what it is, {side: at most this of which other side})
+#: name: (description, {side: goals, as largest ratios to other sides})
 WORK = {
     "mlp": (
         "MLP 784-256-10, batch 64, SGD step",
@@ -73,11 +73,11 @@ class Player:
         )
         line = self.process.stdout.readline().split()
         self.works = line[:1] == ["ready"]
-        #: Seconds to the end of the first use, compilation included.
+        #: Seconds to the end of the first use, including compilation.
         self.first = float(line[1]) if self.works else float("nan")
 
     def run(self) -> dict:
-        """Run one round, once the threads of the side before have stopped to look for work."""
+        """Run one round, after the threads of the previous side have stopped spinning."""
         time.sleep(0.25)
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
@@ -90,7 +90,7 @@ class Player:
 
 
 def measure(work: str, threads: int, rounds: int, wanted: list[str]) -> list[str]:
-    """Run one work on all sides; give the table's lines."""
+    """Run one work on all sides; return the table's rows."""
     address, processes = cluster(threads)
     players = {}
     for name in wanted:
@@ -134,7 +134,7 @@ def measure(work: str, threads: int, rounds: int, wanted: list[str]) -> list[str
 
 
 def example(package: str, name: str) -> str:
-    """Run an example of a Rust package; give what it prints."""
+    """Run an example of a Rust package; return its output."""
     command = ["cargo", "run", "--quiet", "--release", "-p", package, "--example", name]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -161,27 +161,27 @@ def main() -> None:
 PyTorch {torch.__version__} eager (with its fused optimizers), torch.compile of loss and optimizer
 step, JAX {jax.__version__} jit of the whole step with donated buffers, and GT: on its native
 engine ("gt"), with hot paths turned off ("gt cold"), on the PyTorch engine with compilation
-("gt pytorch"), and on a server with a worker as processes of their own ("tcp"). Made by
-`python benches/hot.py --write docs/benchmarks.md`: {args.rounds} rounds in turn, medians.
-"best" is the better of torch.compile and jit. "first" is the time to the end of the first use, with
-compilation.
+("gt pytorch"), and on a server with a worker, in separate processes ("tcp"). Made by
+`python benches/hot.py --write docs/benchmarks.md`: {args.rounds} alternating rounds, medians.
+"best" is the better of torch.compile and jit. "first" is the time to the end of the first use,
+including compilation.
 
 | work | threads | side | time | of eager | of compile | of best | at most | CPU | first |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 {chr(10).join(lines)}
 
-What an iteration of a loop takes once it is hot, counted in the simulation
+The cost of an iteration of a loop once it is hot, counted in the simulation
 (`cargo run --release -p gt-sim --example hotpaths`):
 
 {simulated}
-What it costs to look for hot paths in a stream that never repeats, in Rust's client without Python
+The cost of hot-path detection in a stream that never repeats, in the Rust client without Python
 (`cargo run --release -p gt-client --example detector`):
 
 {detector}"""
     print(part)
     if args.write:
         before, _, after = args.write.read_text().partition(HEADING)
-        # What the table says stays.
+        # Text after the next heading is kept.
         rest = re.search(r"\n###? .*", after, re.DOTALL)
         args.write.write_text(
             before.rstrip() + "\n\n" + part.rstrip() + "\n" + (rest.group() if rest else "")

@@ -1,8 +1,8 @@
-"""One side of the benchmarks of hot paths; see player.py for how it is told what to do.
+"""One side of the benchmarks of hot paths: runs a round of WORK for each line of input.
 
 usage: hot_player.py torch|compile|jit|gt|HOST:PORT THREADS WORK
 
-`compile` is torch.compile and `jit` JAX's jit, each used as its documentation advises; `gt` is
+`compile` is torch.compile and `jit` is jax.jit, each used as its documentation recommends; `gt` is
 embedded, on the engine that the environment names.
 """
 
@@ -81,7 +81,7 @@ class Chain:
 
 
 class Forward:
-    """What a compiler fuses with products and reductions; one element of each result is fetched."""
+    """Operations that compilers fuse with products and reductions; an element is fetched."""
 
     uses, repeats = 10, 5
 
@@ -122,7 +122,7 @@ class Outer(Forward):
 
 
 class Attention(Forward):
-    """softmax(q k' / 8) v of 8 heads, 256 x 256, by its parts."""
+    """softmax(q k' / 8) v of 8 heads, 256 x 256, as separate operations."""
 
     shapes = ((2, 8, 256, 64),) * 3
 
@@ -134,7 +134,7 @@ class Attention(Forward):
 
 
 class Training:
-    """Steps of an optimizer; the loss is fetched at the end, or at every step."""
+    """Training steps; the loss is fetched at the end, or at every step."""
 
     fetches = False
     uses, repeats = 20, 5
@@ -328,7 +328,7 @@ first = time.perf_counter() - start
 for _ in range(6 if NAME != "transformer" else 4):
     work()
 if os.environ.get("GT_AUTO_COMPILE") == "1":
-    # What is compiled in the background is ready once almost all is run from it.
+    # Run until compilation in the background has finished: almost all operations run compiled then.
     def operations():
         return next(iter(lib.debug.get_worker_stats().values()))["operations"]
 

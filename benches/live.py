@@ -1,6 +1,6 @@
-"""Measure what many live tensors of one session cost: the server, itself, and another session.
+"""Measure the cost of many live tensors of a session to the server, itself, and another session.
 
-A server, workers of one thread, two clients: processes of their own. Prints a table like that of
+Server, workers of one thread and two clients are separate processes. Prints a table like the one in
 docs/recovery.md; round trips are the median, the 99th and 99.9th percentile, and the longest.
 """
 
@@ -19,13 +19,13 @@ PLAYER = str(Path(__file__).with_name("live_player.py"))
 
 
 def memory(pid: int) -> int:
-    """Return the bytes that a process has in memory."""
+    """Return the resident memory of a process, in bytes."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) << 10
 
 
 def say(side: Side, command: str) -> None:
-    """Begin a command, whose answer is read later."""
+    """Send a command, whose answer is read later."""
     side.process.stdin.write(command + "\n")
     side.process.stdin.flush()
 
@@ -38,7 +38,7 @@ def trips(side: Side) -> str:
 
 
 def measure(live: int, seconds: float, workers: int, *options: str) -> str:
-    """Return a line of the table for so many live tensors."""
+    """Return the table row for a number of live tensors."""
     with ExitStack() as stack:
         address, processes = stack.enter_context(
             cluster(workers, *options, worker_options=["--threads", "1"])
@@ -68,11 +68,11 @@ def main() -> None:
     parser.add_argument("--live", type=int, nargs="+", default=[1000, 200_000, 1_000_000])
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--journal", action="store_true", help="with a folder for --state")
+    parser.add_argument("--journal", action="store_true", help="start the server with --state")
     arguments = parser.parse_args()
     titles = ["live tensors", "each at the server", "at a worker"]
-    titles += ["an instruction, none changes", "another's round trips (ms)"]
-    titles += ["an instruction, each changes one", "another's round trips (ms)"]
+    titles += ["an instruction, none changes", "another session's round trips (ms)"]
+    titles += ["an instruction, each changes one", "another session's round trips (ms)"]
     print(f"| {' | '.join(titles)} |")
     print("| --- " * len(titles) + "|")
     for live in arguments.live:

@@ -1,6 +1,7 @@
-"""A program with a session on a server for benches/live.py: holds tensors, or asks for answers.
+"""A client of a server for benches/live.py, which holds tensors or measures round trips.
 
-Reads a command a line and answers with a line: `hold N`, `steps SECONDS`, `trips SECONDS`.
+Reads a command from each line and answers with a line: `hold N`, `steps SECONDS`, `loop SECONDS`,
+`trips SECONDS`.
 """
 
 import sys
@@ -10,7 +11,7 @@ import gt
 
 
 def until(seconds: float):
-    """Yield the time at the beginning of each round, for so many seconds."""
+    """Yield the time at the start of each round, for a number of seconds."""
     end = time.perf_counter() + seconds
     while (now := time.perf_counter()) < end:
         yield now
@@ -27,13 +28,13 @@ def main() -> None:
         command, amount = line.split()
         if command == "hold":
             while len(held) < int(amount):
-                # Never the same sequence twice: each is planned by itself.
+                # Not a repeating sequence, so that each instruction is planned by itself.
                 held.append(held[-1] + x if len(held) % 7919 else held[-1] * 0.5)
                 if len(held) % 10_000 == 0:
                     held[-1].item()
             answer = str(held[-1].item())
         elif command == "steps":
-            # The time of an instruction whose result replaces one of the tensors that are held.
+            # The time of an instruction whose result replaces one of the held tensors.
             count, begin = 0, time.perf_counter()
             for _ in until(float(amount)):
                 for _ in range(1000):

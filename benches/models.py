@@ -1,7 +1,7 @@
 """Measure models beside PyTorch eager, in one run.
 
-Writes the part "Models" of docs/benchmarks.md. Rounds alternate between the sides, each in a
-process of its own; the table has medians over the rounds, and PyTorch against itself (A/A).
+Writes the part "Models" of docs/benchmarks.md. Rounds alternate between the sides, each in its own
+process; the table has medians over the rounds, and PyTorch against itself (A/A).
 """
 
 import argparse
@@ -14,7 +14,7 @@ from sides import Side, in_turn, write_part
 
 HERE = Path(__file__).resolve().parent
 THREADS = 2
-#: name: (what it is, {side: at most this of PyTorch's time})
+#: name: (description, {side: goal, the largest ratio to PyTorch's time})
 WORKS = {
     "resnet_forward": ("ResNet-18, 64 x 64, batch 16: forward", {"embedded": 1.15}),
     "resnet": ("ResNet-18, 64 x 64, batch 16: training step, SGD", {"embedded": 1.15}),
@@ -28,7 +28,7 @@ SIDES = {"torch": "torch", "again": "torch", "embedded": "embedded", "tcp": None
 
 
 def measure(work: str, rounds: int) -> str:
-    """Run one work on all sides; give the table's line."""
+    """Run one work on all sides; return the table's row."""
     address, processes = cluster(THREADS)
     threads = {"OMP_NUM_THREADS": str(THREADS)}
     players = {
@@ -74,9 +74,9 @@ def main() -> None:
         lines.append(measure(work, args.rounds))
         print(lines[-1], flush=True)
     part = f"""PyTorch {torch.__version__}, transformers {transformers.__version__} and torchvision
-{torchvision.__version__} beside examples/: {THREADS} threads, medians of {args.rounds} rounds in
-turn. Made by `python benches/models.py --write docs/benchmarks.md`. CPU and memory are PyTorch's
-and GT's, embedded; memory is what the process has had at most beyond what it had without a model.
+{torchvision.__version__} beside examples/: {THREADS} threads, medians of {args.rounds} alternating
+rounds. Made by `python benches/models.py --write docs/benchmarks.md`. CPU and memory are PyTorch's
+and GT's, embedded; memory is the peak of the process beyond its memory without a model.
 
 {chr(10).join(lines)}
 """

@@ -2,8 +2,8 @@
 
 usage: models_player.py torch|embedded|HOST:PORT WORK
 
-Models are those of examples/. PyTorch's are transformers' Qwen3 and torchvision's ResNet-18, and
-for the others its own layers, or the very example with PyTorch in GT's place.
+GT's models are those of examples/. PyTorch's are transformers' Qwen3 and torchvision's ResNet-18,
+and for the others its own layers, or the same example with PyTorch imported instead of GT.
 """
 
 import json
@@ -34,7 +34,7 @@ F = lib.nn.functional
 
 
 def example(path: str) -> ModuleType:
-    """Give an example as a module, on PyTorch for that side."""
+    """Import an example as a module; on the side `torch` it uses PyTorch."""
     source = (EXAMPLES / path).read_text()
     if TORCH:
         source = source.replace("import gt\n", "import torch as gt\n")
@@ -47,20 +47,20 @@ def example(path: str) -> ModuleType:
 
 
 def resident() -> float:
-    """Give the MiB of memory that the process has."""
+    """Return the resident memory of this process, in MiB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 2**20
 
 
 def peak() -> float:
-    """Give the MiB of memory that the process has had at most."""
-    # Not `ru_maxrss`, which counts what the process that started this one had.
+    """Return the peak of this process's resident memory, in MiB."""
+    # Not `ru_maxrss`, which includes the memory of the parent at the time of the fork.
     status = Path("/proc/self/status").read_text()
     return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) / 1024
 
 
 class Training:
-    """Steps of an optimizer; the loss is fetched at the end."""
+    """Training steps; the loss is fetched at the end."""
 
     uses = 10
 
@@ -101,7 +101,7 @@ class ResNet(Training):
 
 
 class ResNetForward(ResNet):
-    """The forward pass of a trained one."""
+    """The forward pass of the same model in evaluation mode."""
 
     uses = 10
 
@@ -143,7 +143,7 @@ class Qwen3(Training):
 
 
 class Generation(Qwen3):
-    """128 tokens after a prompt of 16, batch 1, with a cache; always the most likely one."""
+    """Greedy generation of 128 tokens after a prompt of 16, batch 1, with a cache."""
 
     uses = 128
 
@@ -166,7 +166,7 @@ class Generation(Qwen3):
 
 
 class CharGPT(Training):
-    """The step of examples/chargpt.py, with clipped gradients."""
+    """The training step of examples/chargpt.py, with clipped gradients."""
 
     def make(self):
         self.example = example("chargpt.py")
@@ -185,7 +185,7 @@ class CharGPT(Training):
 
 
 class LSTM(Training):
-    """A layer: batch 64, 128 times, width 256."""
+    """An LSTM layer: batch 64, 128 time steps, width 256."""
 
     uses = 3
 
@@ -203,7 +203,7 @@ class LSTM(Training):
 
 
 class AdamW:
-    """A step over 200 tensors of 64 x 64, with gradients that stay."""
+    """A step over 200 tensors of 64 x 64, with constant gradients."""
 
     uses = 20
 
@@ -232,14 +232,14 @@ WORKS = {
 
 
 def main() -> None:
-    """Warm up, then run a round for each line, and say what it took."""
+    """Warm up, then run a round for each line of input, and print its time and memory."""
     lib.manual_seed(0)
     lib.ones(1000).sum().item()
     before = resident()
     work = WORKS[NAME]()
     for _ in range(max(2, 16 // work.uses)):
         work()
-    Path("/proc/self/clear_refs").write_text("5")  # The peak counts from here on.
+    Path("/proc/self/clear_refs").write_text("5")  # Reset the peak.
     print("ready", flush=True)
     for _ in sys.stdin:
         begun, used = time.perf_counter(), time.process_time()

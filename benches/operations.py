@@ -1,9 +1,9 @@
 """Measure operations beside PyTorch eager: `python benches/operations.py`.
 
-Each side runs in a process of its own, in rounds that alternate; the table has medians over the
-rounds, and the fastest uses, which say more where others use the machine. `python operations.py
-SIDE` is one of these processes: it reads the name of a work a line and answers with the
-milliseconds that one use of it takes: the median and the fastest.
+Each side runs in its own process, in alternating rounds; the table has medians over the rounds, and
+the fastest uses, which are more reliable on a machine with other load. `python operations.py SIDE`
+is one of these processes: it reads the name of a work from each line and answers with the
+milliseconds of one use: the median and the fastest.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from sides import Side
 
 
 def play(side: str) -> None:
-    """Run rounds as they are asked for."""
+    """Run as one side: a round for each line of input."""
     found = works(side)
     print("ready", flush=True)
     for line in sys.stdin:
@@ -32,7 +32,7 @@ def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default="", help="works whose names have this in them")
+    parser.add_argument("--only", default="", help="works whose names contain this")
     args = parser.parse_args()
     environment = {"OMP_NUM_THREADS": str(THREADS)}
     sides = {side: Side(__file__, side, environment=environment) for side in ("torch", "gt")}

@@ -1,4 +1,4 @@
-"""What `operations.py` measures, for either side: functions that end when all is computed."""
+"""The works of operations.py for both sides: functions that return when all is computed."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ MILLION = 1 << 20
 
 
 def works(side: str) -> dict:
-    """Give what is measured, by name; `side` is `torch` or `gt`."""
+    """Return the works by name; `side` is `torch` or `gt`."""
     if side == "torch":
         import torch as lib
 
@@ -17,7 +17,7 @@ def works(side: str) -> dict:
         return found
     import gt as lib
 
-    # What is not asked for may not be computed yet: the last element of each result is.
+    # Fetching the last element of each result waits for its computation.
     return {name: _finished(lib, run) for name, run in _all(lib).items()}
 
 
@@ -120,7 +120,7 @@ def _pictures(lib) -> dict:
 
 
 def _order(lib) -> dict:
-    """Order, sums and rows of a million elements."""
+    """Sorting, cumulative sums, gathers and scatters of a million elements."""
     tensor = _drawn(lib)
     x, table = tensor(MILLION), tensor(1 << 14, 64)
     places = (lib.arange(MILLION) * 7919) % MILLION
@@ -153,7 +153,7 @@ def _matrices(lib) -> dict:
 
 
 def _values(lib) -> dict:
-    """Random numbers, masks, and values on their way to and from Python."""
+    """Random numbers, masks, and transfers of values to and from Python."""
     import numpy as np
 
     tensor = _drawn(lib)

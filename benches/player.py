@@ -1,10 +1,10 @@
-"""One side of the benchmarks: runs rounds of named work when it is told to, in its own process.
+"""One side of the benchmarks: a process that runs rounds of named works on demand.
 
 usage: player.py torch|embedded|HOST:PORT THREADS
 
-Reads a name a line, runs a round of it, and answers with a line of JSON: the median time of one
-use in microseconds, and the CPU time of this process per use. Every round ends at values that
-were fetched and checked.
+Reads a name from each line, runs a round of it, and answers with a line of JSON: the median time of
+one use in microseconds, and the CPU time of this process per use. Every round fetches and checks
+its results.
 """
 
 import json
@@ -36,7 +36,7 @@ else:
 
 
 def timed(function, repeats):
-    """Median seconds of one call over some repeats."""
+    """Return the median seconds of one call."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -87,7 +87,7 @@ class Mlp:
             p.detach().requires_grad_() for p in (self.w1, self.b1, self.w2, self.b2)
         ]
         if SIDE == "torch":
-            # PyTorch's best: all parameters in one fused call.
+            # PyTorch's fastest variant: all parameters in one fused call.
             self.optimizer = lib.optim.SGD(self.parameters, lr=1e-4, fused=True)
         else:
             self.optimizer = lib.optim.SGD(self.parameters, lr=1e-4)

@@ -1,10 +1,11 @@
 """Measure matrix products of the native engine: `python benches/products.py`.
 
-Small and odd products in a chain beside PyTorch, and a product of 1000 squared beside others that
-keep the processors busy: PyTorch in the same process, or a second session. Each side runs in a
-process of its own, in rounds that alternate; the tables have medians over the rounds and the
-fastest ones. `--write docs/benchmarks.md` writes its part of the page. `products.py SIDE` is one of
-the processes: it reads the name of a work a line and answers with the microseconds of a product.
+Small and odd products in a chain beside PyTorch, and a product of 1000 x 1000 while another load
+keeps the processors busy: PyTorch in the same process, or a second session. Each side runs in its
+own process, in alternating rounds; the tables have medians over the rounds and the fastest rounds.
+`--write docs/benchmarks.md` writes its part of the page. `products.py SIDE` is one of the
+processes: it reads the name of a work from each line and answers with the microseconds of a
+product.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from pathlib import Path
 from sides import Side, write_part
 
 HEADING = "## Products"
-#: Rows, depth and columns of each product, and how many of them are in a chain.
+#: Rows, depth and columns of each product, and the number of products in a chain.
 CHAINS = {f"{n} x {n}, in a chain": ((n, n, n), 500) for n in (8, 16, 32, 64, 128)}
 ODD = [(17, 33, 7), (1, 1000, 1000), (1000, 1, 1000), (127, 129, 131), (3, 2000, 5)]
 CHAINS |= {f"{a} x {b} times {b} x {c}, and back": ((a, b, c), 200) for a, b, c in ODD}
@@ -35,7 +36,7 @@ NAMES = {
 
 
 def play(side: str) -> None:
-    """Be one side."""
+    """Run as one side."""
     if side == "half":
         processors = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, processors[: max(1, len(processors) // 2)])
@@ -52,7 +53,7 @@ def play(side: str) -> None:
         begun.wait(timeout=60)
 
     def run(rows: int, depth: int, columns: int, count: int) -> float:
-        """Give the seconds that a product takes: each needs the one before."""
+        """Return the seconds of a product in a chain."""
         made = lib.randn(rows, depth)
         there, back = lib.randn(depth, columns) * depth**-0.5, lib.randn(columns, depth)
         back = back * columns**-0.5
@@ -74,7 +75,7 @@ def play(side: str) -> None:
 
 
 def busy_torch(begun: threading.Event, ended: threading.Event) -> None:
-    """Multiply with PyTorch until it is enough."""
+    """Multiply with PyTorch until `ended` is set."""
     import torch
 
     left, right = torch.randn(1000, 1000), torch.randn(1000, 1000)
@@ -84,7 +85,7 @@ def busy_torch(begun: threading.Event, ended: threading.Event) -> None:
 
 
 def busy_session(begun: threading.Event, ended: threading.Event) -> None:
-    """Multiply in a session of this thread's own until it is enough."""
+    """Multiply in a second session until `ended` is set."""
     import gt
 
     with gt.Session():
@@ -129,13 +130,13 @@ def main() -> None:
     if args.write:
         made = (
             f"Made by `python benches/products.py --write docs/benchmarks.md`: {args.rounds} "
-            f"rounds in turn, medians; {os.cpu_count()} cores, float32."
+            f"alternating rounds, medians; {os.cpu_count()} cores, float32."
         )
         write_part(args.write, HEADING, [made, "", *lines])
 
 
 def measure(sides: list[str], works: list[str], rounds: int) -> dict[str, dict[str, tuple]]:
-    """Give for each work and side the median and the fastest time of a product, in microseconds."""
+    """Return the median and the fastest microseconds of a product, by work and side."""
     taken: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for _ in range(rounds):
         for side in sides:

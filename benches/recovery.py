@@ -1,6 +1,6 @@
-"""Measure what lineage costs, and how long a session takes to go on after a loss.
+"""Measure the cost of lineage, and the time that a session takes to resume after a loss.
 
-A server, workers of one thread, a client: processes of their own. Writes the part "Recovery" of
+Server, workers of one thread and client are separate processes. Writes the part "Recovery" of
 docs/benchmarks.md.
 """
 
@@ -26,7 +26,7 @@ PLAYER = str(Path(__file__).with_name("recovery_player.py"))
 HEADING = "## Recovery"
 WORKER = ["--threads", "1"]
 
-#: Work, its name in the player, the client's environment.
+#: (description of the work, its name in the player, the client's environment)
 COSTS = [
     ("a small addition", "addition", {"GT_AUTO_COMPILE": "0"}),
     ("MLP 784-256-10, batch 64, SGD step", "mlp", {"GT_AUTO_COMPILE": "0"}),
@@ -35,7 +35,7 @@ COSTS = [
 
 
 def costs(rounds: int) -> list[str]:
-    """Compare servers without lineage, with it, and with journals of it and of snapshots."""
+    """Compare servers without lineage, with it, with a journal, and with workers' state as well."""
     titles = ["work over tcp", "without lineage", "with", "with a journal", "and workers' state"]
     titles.append("costs")
     lines = [f"| {' | '.join(titles)} |", "| --- " * len(titles) + "|"]
@@ -62,7 +62,7 @@ def costs(rounds: int) -> list[str]:
 
 
 class Steps:
-    """A program that trains; knows when each step was done."""
+    """A program that trains, and the time at which it completed each step."""
 
     def __init__(self, address: str, work: str) -> None:
         self.process = subprocess.Popen(
@@ -84,7 +84,7 @@ class Steps:
             self.done.append(float(line))
 
     def gap_after(self, at: float) -> float:
-        """Give how long it takes from a moment until a step is done that began after it."""
+        """Return the longest time between the completion of steps after a moment, in seconds."""
         until = time.time() + 60
         while not self.done or self.done[-1] <= at + 0.005:
             assert time.time() < until, "it hangs"
@@ -113,11 +113,11 @@ def training(workers: int, work: str):
 
 
 def kills(count: int, work: str, pause: float) -> list[float]:
-    """Kill workers while a program trains on two; give how long each time it stood still."""
+    """Kill workers while a program trains on two; return the duration of each standstill."""
     gaps = []
     with training(2, work) as (steps, address, processes):
         for number in range(count):
-            # At any time between two snapshots.
+            # At a random time between two snapshots.
             time.sleep(pause * (0.5 + random.random()))
             victim = processes.pop(1)
             at = time.time()
@@ -129,7 +129,11 @@ def kills(count: int, work: str, pause: float) -> list[float]:
 
 
 def cuts(count: int, silence: float = 0) -> list[float]:
-    """Cut a client's connection, or let it say nothing for so long; give how long it took after."""
+    """Cut or silence a client's connection; return the duration of each standstill.
+
+    With `silence`, the connection is open but passes nothing for that many seconds, which are not
+    part of the result.
+    """
     gaps = []
     options = ["--insecure"]
     with cluster(1, *options, worker_options=[*WORKER, *options]) as (address, _):
@@ -149,7 +153,7 @@ def cuts(count: int, silence: float = 0) -> list[float]:
 
 
 def restarts(count: int, sessions: int, workers: int) -> list[float]:
-    """Kill the server, start it again; give how long each time the slowest session stood still."""
+    """Kill and restart the server; return the standstill of the slowest session each time."""
     gaps = []
     with (
         tempfile.TemporaryDirectory() as state,
@@ -170,7 +174,7 @@ def restarts(count: int, sessions: int, workers: int) -> list[float]:
 
 
 def power_cuts(count: int, work: str, pause: float) -> list[float]:
-    """Kill the server and both workers at once, start them again; give how long it stood still."""
+    """Kill and restart the server and both workers at once; return each standstill."""
     gaps = []
     with tempfile.TemporaryDirectory() as place, cluster(0) as (address, processes):
         processes.pop().kill()
@@ -203,7 +207,7 @@ def power_cuts(count: int, work: str, pause: float) -> list[float]:
 
 
 def growth(steps: int) -> str:
-    """Give how much memory grows in so many steps of a small loop, after its first minute."""
+    """Describe how much memory grows in some steps of a small loop, after its first minute."""
     names = ["client", "server", "worker"]
     with (
         tempfile.TemporaryDirectory() as state,
@@ -226,7 +230,7 @@ def growth(steps: int) -> str:
 
 
 def resident(pid: int) -> int:
-    """Give how much memory a process has, in bytes."""
+    """Return the resident memory of a process, in bytes."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
 
 
@@ -249,14 +253,14 @@ def main() -> None:
             kills(max(3, args.kills // 5), "large", 6),
         ),
         ("a client's connection is cut (MLP)", cuts(args.kills)),
-        ("it says nothing for 3 s: beyond these", cuts(max(3, args.kills // 5), 3)),
-        ("it says nothing for 15 s: beyond these", cuts(max(3, args.kills // 6), 15)),
+        ("it is silent for 3 s: time beyond these", cuts(max(3, args.kills // 5), 3)),
+        ("it is silent for 15 s: time beyond these", cuts(max(3, args.kills // 6), 15)),
         (
-            "the server is killed and started again: 10 sessions (MLP) on 4 workers, the slowest",
+            "the server is killed and restarted: 10 sessions (MLP) on 4 workers, the slowest",
             restarts(max(3, args.kills // 3), 10, 4),
         ),
         (
-            "the server and both workers are killed at once, and started again (MLP)",
+            "the server and both workers are killed at once, and restarted (MLP)",
             power_cuts(max(3, args.kills // 3), "mlp", 2),
         ),
         (
@@ -285,7 +289,7 @@ def main() -> None:
     lines += ["", done.stdout.strip()]
     if args.write:
         command = "`python benches/recovery.py --write docs/benchmarks.md`"
-        intro = f"Medians of rounds that take turns, one server, workers of one thread: {command}."
+        intro = f"Medians of alternating rounds, one server, workers of one thread: {command}."
         write_part(args.write, HEADING, [intro, "", *lines, ""])
 
 

@@ -1,4 +1,8 @@
-"""A program with a session on a server: measures a work in rounds, or says when steps are done."""
+"""A client of a server for benches/recovery.py.
+
+Reads commands from lines: `time` answers with the seconds of one unit of the work, `run N` runs it,
+and `steps SECONDS` prints the time at which each step completes.
+"""
 
 import sys
 import time
@@ -85,7 +89,7 @@ def main() -> None:
             run(int(line.split()[1]))
             print("done", flush=True)
         elif line.startswith("steps"):
-            # Says when each step is done, for so many seconds.
+            # Print the time at which each step completes, for a number of seconds.
             until = time.time() + float(line.split()[1])
             while time.time() < until:
                 run(1)

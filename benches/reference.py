@@ -1,9 +1,9 @@
-"""Take the time of the guard's loops beside a fixed version of GT, and beside PyTorch, in one run.
+"""Time the guard's loops beside a fixed version of GT, and beside PyTorch, in one run.
 
-Steps of 3 % are lost in the noise between one version and the next, so the version to compare with
-stays the same: commit 136336f. `--build FOLDER` checks it out and builds it there, as wheels were
-built then (link-time optimization over everything: 10 to 20 minutes). Rounds alternate between the
-sides; medians.
+Regressions of 3 % between consecutive versions are lost in the noise, so the base of comparison is
+always the same version: commit 136336f. `--build FOLDER` checks it out and builds it there, as
+wheels were built then (link-time optimization of everything: 10 to 20 minutes). Rounds alternate
+between the sides; the table has medians.
 
     python benches/reference.py --build /tmp/reference
     python benches/reference.py --base /tmp/reference/bin/python --write docs/benchmarks.md
@@ -26,12 +26,12 @@ HERE = Path(__file__).resolve().parent
 COMMIT = "136336f"
 HEADING = "## Beside a fixed version"
 
-#: A loop, how many uses one round has, and what one use is called.
+#: loop: (the number of uses in one round, the description of one use)
 ROWS = {
     "addition_1000": (1000, "small addition, in a chain of 1,000"),
     "round_trip": (1, "`(a + b).sum().item()`"),
     "sum_item": (1, "`a.sum().item()`"),
-    "item": (1, "`x.item()` of a value that is there"),
+    "item": (1, "`x.item()` of a value that is known"),
     "upload": (1, "`tensor([1.0, 2.0, 3.0]).sum().item()`"),
     "fetch_4_mb": (1, "`(a + b).numpy()` of 1,000,000"),
     "training_20": (20, "training step of a small network, the loss fetched after 20"),
@@ -46,7 +46,7 @@ OVER_TCP = ("addition_1000", "round_trip", "training_20")
 
 
 def build(folder: Path) -> None:
-    """Check the fixed version out, and build it into an environment in a folder."""
+    """Check out the fixed version, and build it into an environment in a folder."""
     source = folder / "source"
     subprocess.run(["git", "worktree", "add", "--force", source, COMMIT], cwd=HERE, check=True)
     venv.create(folder, with_pip=True)

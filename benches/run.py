@@ -1,7 +1,7 @@
 """Measure GT beside PyTorch eager, in one run, and write the table for docs/benchmarks.md.
 
-Rounds alternate between the sides; the table has medians over the rounds. PyTorch stands in the
-list twice: its ratio to itself (A/A) shows the noise.
+Rounds alternate between the sides; the table has medians over the rounds. PyTorch is measured
+twice: its ratio to itself (A/A) shows the noise.
 """
 
 import argparse
@@ -45,7 +45,7 @@ class Player:
         assert self.process.stdout.readline().strip() == "ready", f"{side} did not start"
 
     def run(self, name: str) -> dict:
-        """Run one round, once the threads of the side before have stopped to look for work."""
+        """Run one round, after the threads of the previous side have stopped spinning."""
         time.sleep(0.25)
         self.process.stdin.write(name + "\n")
         self.process.stdin.flush()
@@ -58,7 +58,11 @@ class Player:
 
 
 def cluster(threads: int) -> tuple[str, list[subprocess.Popen]]:
-    """Start a server and a worker on as many cores; give the address and the processes."""
+    """Start a server and a worker, pinned to one core if `threads` is 1.
+
+    Returns:
+        The address and the processes.
+    """
     pin = ["taskset", "-c", "0"] if threads == 1 else []
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -79,7 +83,7 @@ def cluster(threads: int) -> tuple[str, list[subprocess.Popen]]:
 
 
 def cpu_seconds(processes: list[subprocess.Popen]) -> float:
-    """Give the CPU time that processes have used so far."""
+    """Return the CPU time that processes have used so far, in seconds."""
     total = 0
     for process in processes:
         fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -88,7 +92,7 @@ def cpu_seconds(processes: list[subprocess.Popen]) -> float:
 
 
 def first_result(command: str, rounds: int) -> float:
-    """Give the median time of a new process that prints a first result, in seconds."""
+    """Return the median time of a new process that prints a first result, in seconds."""
     times = []
     for _ in range(rounds):
         start = time.perf_counter()
@@ -98,7 +102,7 @@ def first_result(command: str, rounds: int) -> float:
 
 
 def measure(threads: int, rounds: int, works: list[str]) -> list[str]:
-    """Run some work on all sides; give the table's lines."""
+    """Run some works on all sides; return the table's rows."""
     address, processes = cluster(threads)
     sides = {"torch": "torch", "again": "torch", "embedded": "embedded", "tcp": address}
     players = {name: Player(side, threads) for name, side in sides.items()}
@@ -143,7 +147,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--write", type=Path, help="the page to write")
-    parser.add_argument("--work", choices=NAMES, nargs="+", help="only this, and no page")
+    parser.add_argument("--work", choices=NAMES, nargs="+", help="only these, and no page")
     parser.add_argument("--threads", type=int, nargs="+", default=[2, 1])
     args = parser.parse_args()
 
@@ -162,8 +166,8 @@ def main() -> None:
 GT {gt.__version__} beside PyTorch {torch.__version__} eager, measured in one run by `make bench`:
 {args.rounds} rounds that alternate between the sides, medians. Ratios matter, not the figures.
 A/A is PyTorch against itself in another process: the noise of this machine. "tcp" is a server and
-a worker as processes of their own over loopback, encrypted; their CPU time comes on top of the
-client's in the last column. PyTorch's SGD is its fused one.
+a worker in separate processes over loopback, encrypted; their CPU time is not included in that of
+the client in the last column. PyTorch's SGD is its fused one.
 
 Machine: {os.cpu_count()} cores, {cpu_name()}, Linux {platform.release()},
 Python {platform.python_version()}.
@@ -177,7 +181,7 @@ Python {platform.python_version()}.
 | `import gt` to first printed result, new process | {gt_first:.2f} s (PyTorch: \
 {torch_first:.2f} s) | at most 0.3 s |
 
-With one thread each side is bound to one core: there, GT's client and worker cannot overlap.
+With one thread each side is pinned to one core, on which GT's client and worker cannot overlap.
 """
     print(page)
     if args.write:
@@ -185,13 +189,13 @@ With one thread each side is bound to one core: there, GT's client and worker ca
 
 
 def kept(path: Path) -> str:
-    """Give what people wrote below the tables, which stays."""
+    """Return the hand-written text below the tables, which is kept."""
     _, heading, words = path.read_text().partition("\n## What the table says")
     return heading + words
 
 
 def cpu_name() -> str:
-    """Give the processor's name."""
+    """Return the processor's name."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.split(":", 1)[1].strip()

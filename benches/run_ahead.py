@@ -1,7 +1,8 @@
-"""Measure what bounds a program's lead over its workers: a time, or a number of instructions alone.
+"""Compare two limits of run-ahead: a time, and a number of instructions.
 
 Writes the part "Run-ahead" of docs/benchmarks.md. A program issues products for three seconds, as a
-loop that is stopped by Ctrl-C does, and asks for something else; then it computes to the end.
+loop that Ctrl-C interrupts, and then fetches the result of another operation; then it waits for the
+products.
 
 usage: run_ahead.py [--rounds N] [--write PAGE]
 """
@@ -20,7 +21,7 @@ from sides import write_part
 
 HEADING = "## Run-ahead"
 
-#: name: what `GT_RUN_AHEAD` says.
+#: The value of `GT_RUN_AHEAD` of each side.
 SIDES = {"0.4 s": "0.4", "16,384 instructions alone": "100000"}
 WORKS = [
     "products of 600 x 600 issued in 3 s",
@@ -31,7 +32,7 @@ WORKS = [
 
 
 def play() -> None:
-    """Be one side: print a number for each work."""
+    """Run as one side: print a number for each work."""
     import gt
 
     x, w = gt.randn(600, 600), gt.randn(600, 600) / 600**0.5
@@ -76,7 +77,7 @@ def main() -> None:
             found[side].append([float(number) for number in done.stdout.split()])
     lines = [
         "Made by `python benches/run_ahead.py --write docs/benchmarks.md`: embedded, "
-        f"{args.rounds} rounds in turn, medians.",
+        f"{args.rounds} alternating rounds, medians.",
         "",
         f"| work | {' | '.join(SIDES)} |",
         "| --- | ---: | ---: |",

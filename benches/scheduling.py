@@ -1,8 +1,8 @@
-"""Count what scheduling costs a small addition over tcp, in machine instructions (callgrind).
+"""Count the machine instructions of scheduling per small addition over tcp (callgrind).
 
-A server and a worker run under valgrind, and a client adds small tensors. What is executed for an
-addition is counted by source files; what they need to start is taken off. GT must be built with
-the places of its code, `strip = false` in pyproject.toml, and without link-time optimization:
+A server and a worker run under valgrind, and a client adds small tensors. The instructions of an
+addition are counted by source files; those of the start are subtracted. GT must be built with debug
+information, `strip = false` in pyproject.toml, and without link-time optimization:
 
     CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=1 maturin develop --release
 """
@@ -17,16 +17,16 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-#: What is counted, by parts of files' names.
+#: The parts of scheduling, by parts of the paths of their files.
 PARTS = {
-    "whose turn it is: policies, queues of sessions and lanes, flow": (
+    "turns: policies, queues of sessions and lanes, flow control": (
         "gt-policy/",
         "gt-worker/src/ready.rs",
         "gt-worker/src/ahead.rs",
         "gt-dispatcher/src/scheduler.rs",
         "gt-dispatcher/src/flow.rs",
     ),
-    "memory: admission, charges, what is freed": ("gt-worker/src/memory/",),
+    "memory: admission, charges, frees": ("gt-worker/src/memory/",),
 }
 ADDITIONS = 100
 CLIENT = f"""
@@ -41,7 +41,7 @@ for _ in range(int(sys.argv[2])):
 
 
 def executed(folder: Path, port: str, rounds: int) -> tuple[Counter, Counter]:
-    """Run so many rounds; give the instructions of the server and of the worker by files."""
+    """Run some rounds; return the instructions of the server and of the worker by files."""
     processes = []
     for name, command in {
         "server": ["gt.server", "-p", port],
@@ -67,7 +67,7 @@ def executed(folder: Path, port: str, rounds: int) -> tuple[Counter, Counter]:
 
 
 def by_files(path: Path) -> Counter:
-    """Sum a callgrind profile by source files, inlined code by the files that it is from."""
+    """Return the sums of a profile by source files, of inlined code by its original file."""
     names: dict[str, str] = {}
     counts: Counter = Counter()
     file, is_call = "", False
@@ -101,7 +101,7 @@ def main() -> None:
         total += after
         total.subtract(before)
     if not any("gt-worker/" in name for name in total):
-        sys.exit("no places of GT's code are known: build it as said in this file")
+        sys.exit("GT has no debug information: build it as described at the top of this file")
     additions = args.rounds * ADDITIONS
     everything = sum(total.values())
     print("| server and worker, over tcp | instructions for an addition | part |")

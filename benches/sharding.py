@@ -30,14 +30,14 @@ class Player:
         self.times: dict[str, list[float]] = {}
 
     def run(self, name: str) -> None:
-        """Run one round, once the threads of the side before have stopped to look for work."""
+        """Run one round, after the threads of the previous side have stopped spinning."""
         time.sleep(0.25)
         self.process.stdin.write(name + "\n")
         self.process.stdin.flush()
         self.times.setdefault(name, []).append(json.loads(self.process.stdout.readline())["us"])
 
     def median(self, name: str) -> float:
-        """Give the median over the rounds, without the first one."""
+        """Return the median over the rounds, without the first one."""
         return statistics.median(self.times[name][1:])
 
     def stop(self) -> None:
@@ -47,7 +47,7 @@ class Player:
 
 
 def cluster(workers: int, python: str = sys.executable) -> tuple[str, list[subprocess.Popen]]:
-    """Start a server and workers of one thread; give the address and the processes."""
+    """Start a server and workers of one thread; return the address and the processes."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
@@ -62,7 +62,7 @@ def cluster(workers: int, python: str = sys.executable) -> tuple[str, list[subpr
 
 
 def measure(rounds: int) -> list[str]:
-    """Run all rounds; give the lines of the table."""
+    """Run all rounds; return the rows of the table."""
     two, processes = cluster(2)
     one, more = cluster(1)
     dtensor, embedded = Player("dtensor"), Player("embedded")
@@ -102,7 +102,7 @@ def measure(rounds: int) -> list[str]:
     copy = embedded.median("memcpy") / 1e3
     moves = [side.median("move") / side.median("memcpy") for side in (embedded, tcp)]
     lines.append(
-        f"| move of 256 MB from worker to worker | memcpy: {copy:.0f} ms | "
+        f"| transfer of 256 MB from worker to worker | memcpy: {copy:.0f} ms | "
         f"{embedded.median('move') / 1e3:.1f} ms = **{moves[0]:.2f} x** | "
         f"{tcp.median('move') / 1e3:.1f} ms = **{moves[1]:.2f} x** | at most 1.3 x, 2 x |"
     )

@@ -2,8 +2,8 @@
 
 usage: sharding_player.py dtensor|embedded|HOST:PORT
 
-Reads a name a line, runs it, and answers with a line of JSON: the median time of one use in
-microseconds. Every round ends at values that were fetched and checked.
+Reads a name from each line, runs it, and answers with a line of JSON: the median time of one use in
+microseconds. Every round fetches and checks its results.
 """
 
 import json
@@ -109,7 +109,7 @@ BIG: dict = {}
 
 
 def product():
-    """4096 x 4096, the left operand cut by rows if there are two workers."""
+    """Multiply 4096 x 4096 matrices, the left one sharded by rows over the workers."""
     if not BIG:
         with gt.signal.context("batch"):
             BIG["left"] = gt.rand(4096, 4096)
@@ -120,7 +120,7 @@ def product():
 
 
 def move():
-    """256 MB from worker 0 to worker 1."""
+    """Transfer 256 MB from worker 0 to worker 1; return the seconds."""
     if "moved" not in BIG:
         BIG["moved"] = gt.rand(64, 1 << 20) + 0.0
         assert 0 <= BIG["moved"][3, 7].item() < 1
@@ -129,14 +129,14 @@ def move():
     with gt.signal.context("last"):
         assert 0 <= (copy[63, -1:] + 0).item() < 1
     BIG["seconds"] = time.perf_counter() - start
-    # The next one moves it anew.
+    # A new tensor, so that the next call transfers it again.
     BIG["moved"] = BIG["moved"] + 0.0
     BIG["moved"][0, 0].item()
     return BIG["seconds"]
 
 
 def memcpy():
-    """A copy of 256 MB in this process, into memory that is there."""
+    """Copy 256 MB in this process, into memory that is already mapped; return the seconds."""
     if "array" not in BIG:
         BIG["array"], BIG["target"] = np.ones(1 << 26, "float32"), np.zeros(1 << 26, "float32")
     start = time.perf_counter()
@@ -155,7 +155,7 @@ WORK = {
 
 
 def round_of(name: str) -> float:
-    """Median seconds of one use."""
+    """Return the median seconds of one use."""
     function, uses, repeats = WORK[name]
     times = []
     for _ in range(repeats):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class Side:
-    """A process that says `ready`, reads the name of a work a line, and answers with a line."""
+    """A process that prints `ready`, then answers each line, the name of a work, with a line."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Side:
         assert ready, f"{' '.join(arguments)} did not start"
 
     def ask(self, name: str) -> str:
-        """Run one round, once the threads of the side before have stopped to look for work."""
+        """Run one round, after the threads of the previous side have stopped spinning."""
         time.sleep(0.25)
         self.process.stdin.write(name + "\n")
         self.process.stdin.flush()
@@ -41,7 +41,7 @@ class Side:
 
 
 def in_turn(players: dict[str, Side], rounds: int) -> dict[str, list[str]]:
-    """Run rounds on all sides in turn, and end them; give the answers of each."""
+    """Run alternating rounds on all sides, and end them; return the answers of each."""
     answers: dict[str, list[str]] = {name: [] for name in players}
     for _ in range(rounds):
         for name, player in players.items():
@@ -52,7 +52,7 @@ def in_turn(players: dict[str, Side], rounds: int) -> dict[str, list[str]]:
 
 
 def write_part(page: Path, heading: str, lines: list[str]) -> None:
-    """Put lines under a heading of a page, in place of what stands there up to the next one."""
+    """Replace the text under a heading of a page, up to the next heading, by lines."""
     before, _, after = page.read_text().partition(heading + "\n")
     places = [at for mark in ("\n## ", "\n### ") if (at := after.find(mark)) >= 0]
     rest = after[min(places) :] if places else ""

@@ -1,7 +1,7 @@
 """Measure PyTorch programs on the device `cluster` beside PyTorch on the CPU, in one run.
 
 Writes the part "PyTorch programs" of docs/benchmarks.md. Rounds alternate between the sides, each
-in a process of its own; the table has medians over the rounds, and PyTorch against itself (A/A).
+in its own process; the table has medians over the rounds, and PyTorch against itself (A/A).
 """
 
 import argparse
@@ -14,7 +14,7 @@ from sides import Side, in_turn, write_part
 
 HERE = Path(__file__).resolve().parent
 THREADS = 2
-#: name: (what it is, its unit, the goal)
+#: name: (description, unit, goal)
 WORKS = {
     "add": ("small addition, in a chain", "us", "1.5 us; 1.0 us with the extension"),
     "recorded": ("the same, recorded by autograd", "us", "3.5 us; 2.0 us"),
@@ -23,7 +23,7 @@ WORKS = {
     "generate": ("the same: 16 tokens, cache, batch 1", "ms", "1.1 x"),
     "compiled": ("the step, its model by torch.compile: inductor, backend='gt'", "ms", "1.0 x"),
 }
-#: side: (where it runs, whether with the part in C++)
+#: side: (where it runs, whether with the C++ extension)
 SIDES = {
     "cpu": ("cpu", False),
     "again": ("cpu", False),
@@ -34,7 +34,7 @@ SIDES = {
 
 
 def measure(work: str, rounds: int) -> str:
-    """Run one work on all sides; give the table's line."""
+    """Run one work on all sides; return the table's row."""
     address, processes = cluster(THREADS)
     settings = {"OMP_NUM_THREADS": str(THREADS), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
     players = {
@@ -81,7 +81,7 @@ def main() -> None:
         print(lines[-1], flush=True)
     part = f"""PyTorch {torch.__version__} and transformers
 {transformers.__version__}, the same program on the device `cpu` and on `cluster`: {THREADS}
-threads, medians of {args.rounds} rounds in turn. The extension is the
+threads, medians of {args.rounds} alternating rounds. The extension is the
 [part in C++](pytorch.md#faster-with-a-c-compiler). Made by
 `python benches/torch_device.py --write docs/benchmarks.md`.
 

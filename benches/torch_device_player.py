@@ -23,13 +23,13 @@ if DEVICE == "cluster":
 
 
 def wait() -> None:
-    """Wait until all is computed."""
+    """Wait until all operations are computed."""
     if DEVICE == "cluster":
         torch.cluster.synchronize()
 
 
 def seconds(step, count: int) -> float:
-    """Give the seconds that a step takes."""
+    """Return the seconds of a step."""
     wait()
     start = time.perf_counter()
     for _ in range(count):
@@ -39,7 +39,7 @@ def seconds(step, count: int) -> float:
 
 
 def addition(requires_grad: bool):
-    """Give a chain of 1,000 additions, and the microseconds of each."""
+    """Return a function that measures the microseconds of an addition in a chain of 1,000."""
     first = torch.ones(4, 4, device=DEVICE, requires_grad=requires_grad)
     other = torch.ones(4, 4, device=DEVICE)
 
@@ -52,7 +52,7 @@ def addition(requires_grad: bool):
 
 
 def perceptron():
-    """Give the milliseconds of a training step."""
+    """Return a function that measures the milliseconds of a training step of an MLP."""
     torch.manual_seed(0)
     layers = torch.nn.Linear(784, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10)
     model = torch.nn.Sequential(*layers).to(DEVICE)
@@ -68,7 +68,7 @@ def perceptron():
 
 
 def qwen3():
-    """Give a small model."""
+    """Return a small Qwen3."""
     from transformers import Qwen3Config, Qwen3ForCausalLM
 
     torch.manual_seed(0)
@@ -88,7 +88,7 @@ def qwen3():
 
 
 def training(compiled: bool):
-    """Give the milliseconds of a training step of the model."""
+    """Return a function that measures the milliseconds of a training step of Qwen3."""
     model = qwen3()
     if compiled:
         model = torch.compile(model, backend="inductor" if DEVICE == "cpu" else "gt")
@@ -104,7 +104,7 @@ def training(compiled: bool):
 
 
 def generation():
-    """Give the milliseconds of 16 tokens."""
+    """Return a function that measures the milliseconds of generating 16 tokens."""
     model = qwen3().eval()
     prompt = torch.randint(3, 1000, (1, 8)).to(DEVICE)
     options = {"max_new_tokens": 16, "min_new_tokens": 16, "do_sample": False}

@@ -1,6 +1,6 @@
-"""Measure what it costs to be watched: small additions, with `gt top` or `gt trace` there.
+"""Measure the cost of being watched: small additions while `gt top` or `gt trace` is attached.
 
-Writes the part "Watching" of docs/benchmarks.md. Rounds alternate; "nobody again" is the noise.
+Writes the part "Watching" of docs/benchmarks.md. Rounds alternate; "none again" shows the noise.
 """
 
 import argparse
@@ -19,17 +19,17 @@ import gt
 HEADING = "## Watching\n"
 LENGTH, REPEATS = 20_000, 8
 
-#: name: the command that watches, or none.
+#: The command of each watcher; None for no watcher.
 SIDES = {
-    "nobody": None,
+    "none": None,
     "gt top": ["top"],
     "gt trace": ["trace", "-s", "600", "-o", "trace.log"],
-    "nobody again": None,
+    "none again": None,
 }
 
 
 def chain() -> float:
-    """Add one a number of times; give the microseconds of each."""
+    """Run a chain of additions; return the microseconds of one."""
     x = gt.ones(8)
     start = time.perf_counter()
     for _ in range(LENGTH):
@@ -40,7 +40,7 @@ def chain() -> float:
 
 
 class Watcher:
-    """A command that watches this process, in a terminal of its own."""
+    """A command that watches this process, in its own terminal."""
 
     def __init__(self, command: list[str], folder: str):
         self.terminal, inside = pty.openpty()
@@ -54,12 +54,12 @@ class Watcher:
             env=environment,
         )
         os.close(inside)
-        # It must be there, and what it draws must not wait for a reader.
+        # Wait until it is attached. `drain` must not block.
         time.sleep(0.8)
         os.set_blocking(self.terminal, False)
 
     def drain(self) -> None:
-        """Read what it has drawn."""
+        """Read and discard its output."""
         try:
             while os.read(self.terminal, 1 << 16):
                 pass
@@ -67,7 +67,7 @@ class Watcher:
             return
 
     def stop(self) -> None:
-        """End it."""
+        """End the command."""
         assert self.process.poll() is None, "the watcher has ended"
         self.process.terminate()
         self.process.wait(timeout=20)
@@ -75,7 +75,7 @@ class Watcher:
 
 
 def measure(rounds: int) -> dict[str, list[float]]:
-    """Give the times of all sides."""
+    """Return the times of all sides."""
     times: dict[str, list[float]] = {side: [] for side in SIDES}
     for _ in range(5):
         chain()
@@ -101,17 +101,17 @@ def main() -> None:
     args = parser.parse_args()
     times = measure(args.rounds)
     median = {side: statistics.median(values) for side, values in times.items()}
-    base = median["nobody"]
+    base = median["none"]
     targets = {"gt top": "at most 1.05 x", "gt trace": "at most 1.05 x"}
     lines = [
         f"| {side} | {us:.3f} us | **{us / base:.3f} x** | {targets.get(side, '')} |"
         for side, us in median.items()
     ]
     part = f"""{HEADING}
-The small addition, in a chain, embedded: {args.rounds} rounds in turn, medians. Made by
+The small addition, in a chain, embedded: {args.rounds} alternating rounds, medians. Made by
 `python benches/watching.py --write docs/benchmarks.md`.
 
-| who watches | an addition | of nobody | target |
+| watcher | an addition | of none | target |
 | --- | --- | --- | --- |
 {chr(10).join(lines)}
 """

@@ -1,9 +1,9 @@
-"""Gradients of small batches add up to those of a large one: the same training in less memory.
+"""Gradient accumulation: train with the gradients of a large batch in the memory of a small one.
 
 python examples/accumulation.py
 
 Two copies of a model see the same 128 images per step: one at once, the other 32 at a time. Each
-loss is a mean, so it counts by its share of the large batch; `backward()` adds to what is there.
+loss is a mean, so it is weighted by its share of the large batch; `backward()` adds to `grad`.
 """
 
 import argparse
@@ -16,12 +16,12 @@ BATCH, MICRO = 128, 32
 
 
 def loss_of(model, images, labels):
-    """Give the mean loss over images."""
+    """Return the mean loss over images."""
     return nn.functional.cross_entropy(model(images), labels)
 
 
 def accumulate(model, images, labels, size):
-    """Add up the gradients of batches of a size; give the loss over all images."""
+    """Add up the gradients of batches of `size` images; return the loss over all images."""
     total = 0.0
     for start in range(0, len(labels), size):
         part = slice(start, start + size)
@@ -34,13 +34,13 @@ def accumulate(model, images, labels, size):
 
 
 def largest_difference(first, second):
-    """Give how far the parameters of two models are apart at most."""
+    """Return the largest difference between the parameters of two models."""
     pairs = zip(first.parameters(), second.parameters(), strict=True)
     return max((a - b).abs().max().item() for a, b in pairs)
 
 
 def main(argv=None):
-    """Train both ways; give the largest difference between their weights, one per epoch."""
+    """Train both models; return the largest difference of their weights after each epoch."""
     parser = argparse.ArgumentParser(description="Accumulate gradients.")
     parser.add_argument("--epochs", type=int, default=5)
     epochs = parser.parse_args(argv).epochs

@@ -3,8 +3,8 @@
 python examples/chargpt.py                            # in this process
 python examples/chargpt.py --connect localhost:12345  # on a server's workers
 
-Ctrl-C ends the run with a checkpoint, and the same command goes on from there: the parameters at
-the end are the same, bit for bit. --out has the checkpoints, the loss curve and the samples.
+Ctrl-C ends the run with a checkpoint, and the same command resumes it: the final parameters are
+the same, bit for bit. Checkpoints, the loss curve and samples are written to the folder --out.
 """
 
 import argparse
@@ -24,7 +24,7 @@ SONNETS = Path(__file__).resolve().parent / "text" / "sonnets.txt"
 
 
 class Block(nn.Module):
-    """Attention to what came before, then a perceptron; each adds to what it is given."""
+    """Causal attention, then a perceptron, each with a residual connection."""
 
     def __init__(self, width, heads, dropout):
         super().__init__()
@@ -35,20 +35,20 @@ class Block(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def attend(self, x):
-        """Mix the places of x, (batch, length, width), each with those before it."""
+        """Attend from each position of x (batch, length, width) to the earlier ones."""
         split = self.qkv(x).unflatten(-1, (3, self.heads, -1))
         q, k, v = split.permute(2, 0, 3, 1, 4)
         mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.output(mixed.transpose(1, 2).flatten(2))
 
     def forward(self, x):
-        """Give (batch, length, width) for the same."""
+        """Map (batch, length, width) to the same shape."""
         x = x + self.dropout(self.attend(self.norm1(x)))
         return x + self.dropout(self.narrow(F.gelu(self.widen(self.norm2(x)))))
 
 
 class GPT(nn.Module):
-    """A transformer that scores which character comes next, after each of a text's."""
+    """A transformer that predicts the next character at each position."""
 
     def __init__(self, characters, context, width, layers, heads, dropout):
         super().__init__()
@@ -58,12 +58,12 @@ class GPT(nn.Module):
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, characters)
 
     def forward(self, codes):
-        """Give scores, (batch, context, characters), for codes, (batch, context)."""
+        """Return scores (batch, context, characters) for codes (batch, context)."""
         return self.head(self.norm(self.blocks(self.characters(codes) + self.places)))
 
 
 class Text:
-    """A text as numbers, one for each character; its last tenth is not trained on."""
+    """A text, encoded as one number for each character; its last tenth is held out."""
 
     def __init__(self, path, context):
         try:
@@ -79,12 +79,12 @@ class Text:
         self.trained = len(text) * 9 // 10
 
     def windows(self, starts):
-        """Give what stands from each start on, and what comes next at each place."""
+        """Return the windows at each start, and the next character at each of their positions."""
         codes = self.codes[starts[:, None] + gt.arange(self.context + 1)]
         return codes[:, :-1], codes[:, 1:]
 
     def batches(self, size):
-        """Give a loader of places where windows start, in random order."""
+        """Return a loader of window starts, in random order."""
         starts = range(self.trained - self.context)
         if size > len(starts):
             sys.exit(f"--batch is {size}, but the text has {len(starts)} windows to train on")
@@ -92,30 +92,30 @@ class Text:
 
 
 class Record:
-    """What a checkpoint has besides: options, which a run that goes on must share, and losses."""
+    """The losses in a checkpoint, and the options, which must be the same in a resumed run."""
 
     def __init__(self, options):
         self.options = options
         self.losses, self.held_out = [], []
 
     def state_dict(self):
-        """Give all of it."""
+        """Return the options and losses."""
         return vars(self)
 
     def load_state_dict(self, state):
-        """Take the losses of a run with the same options."""
+        """Load the losses of a run with the same options."""
         for name, value in self.options.items():
             if (stored := state["options"].get(name)) != value:
                 sys.exit(
-                    f"the run in --out has {name} {stored}, {value} is given\n"
-                    f"  hint: --{name} {stored} goes on with it, another --out begins anew"
+                    f"the run in --out has {name} {stored}, not {value}\n"
+                    f"  hint: --{name} {stored} resumes it, another --out starts a new one"
                 )
         self.losses, self.held_out = state["losses"], state["held_out"]
 
 
 @contextlib.contextmanager
 def ctrl_c():
-    """Give an event that Ctrl-C sets, so that the step that is under way is finished first."""
+    """Yield an event that Ctrl-C sets, so that the current step is finished first."""
     pressed = threading.Event()
     before = signal.signal(signal.SIGINT, lambda *_: pressed.set())
     try:
@@ -125,14 +125,14 @@ def ctrl_c():
 
 
 def loss_of(model, codes, following, precision):
-    """Give the mean of the losses of all characters that follow."""
+    """Return the mean loss over all predicted characters."""
     with gt.autocast("cpu", dtype=gt.bfloat16, enabled=precision == "bfloat16"):
         scores = model(codes)
     return F.cross_entropy(scores.float().flatten(0, 1), following.flatten())
 
 
 def schedule_of(optimizer, steps):
-    """Give the schedule of the learning rate: up for a tenth of the steps, then down."""
+    """Return the schedule of the learning rate: up for a tenth of the steps, then down."""
     warmup = steps // 10 + 1
     rise = gt.optim.lr_scheduler.LinearLR(optimizer, 0.01, total_iters=warmup)
     fall = gt.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(steps - warmup, 1))
@@ -140,15 +140,15 @@ def schedule_of(optimizer, steps):
 
 
 def train(model, text, record, args):
-    """Train up to --steps, or to Ctrl-C."""
+    """Train until --steps, or until Ctrl-C."""
     optimizer = gt.optim.AdamW(model.parameters(), lr=args.lr)
     schedule, loader = schedule_of(optimizer, args.steps), text.batches(args.batch)
-    # The record comes first, since it says what differs.
+    # The record is loaded first, as its error names the options that differ.
     parts = {"record": record, "model": model, "optimizer": optimizer}
     parts |= {"schedule": schedule, "loader": loader}
     manager = gt.checkpoint.Manager(args.out / "checkpoints", **parts)
     if first := manager.restore_or_initialize():
-        told = "the run is finished:" if first == args.steps else "going on after"
+        told = "the run is finished:" if first == args.steps else "resuming after"
         print(f"{told} step {first} of {args.steps}")
 
     losses, batches = [], chain.from_iterable(repeat(loader))
@@ -161,7 +161,7 @@ def train(model, text, record, args):
             optimizer.step()
             optimizer.zero_grad()
             schedule.step()
-            # Not fetched here: the loop goes on while the workers compute.
+            # Not fetched here: the loop continues while the workers compute.
             losses.append(loss.detach())
             bar.show(loss=loss)
             done, stop = step + 1, pressed.is_set()
@@ -178,7 +178,7 @@ def train(model, text, record, args):
 
 
 def evaluate(model, text, precision):
-    """Give the loss on the text that is not trained on."""
+    """Return the loss on the held-out text."""
     starts = gt.arange(text.trained, len(text.codes) - text.context, text.context)
     model.eval()
     with gt.no_grad():
@@ -188,7 +188,7 @@ def evaluate(model, text, precision):
 
 
 def write(model, text, count, length, temperature=0.8):
-    """Give texts that the model writes, character by character, after the end of the text."""
+    """Return `count` continuations of the text, sampled character by character."""
     model.eval()
     codes = text.codes[-text.context :].expand(count, -1)
     written = []
@@ -219,7 +219,7 @@ def draw(record, path):
 
 
 def arguments(argv):
-    """Give the options."""
+    """Return the command-line options."""
     parser = argparse.ArgumentParser(description="Train a GPT on the characters of a text.")
     parser.add_argument("--text", type=Path, default=SONNETS, metavar="FILE")
     parser.add_argument("--out", type=Path, default=Path("chargpt_out"), metavar="FOLDER")
@@ -261,7 +261,7 @@ def main(argv=None):
     record.options["text"] = str(args.text)
     train(model, text, record, args)
     if len(record.losses) < args.steps:
-        print(f"interrupted after step {len(record.losses)}: the same command goes on from there")
+        print(f"interrupted after step {len(record.losses)}: the same command resumes from there")
         return
     draw(record, args.out / "loss.png")
     gt.save(model.state_dict(), args.out / "model.gt")

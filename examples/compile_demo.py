@@ -1,7 +1,7 @@
-"""Marking hot parts: `compile: true` in a configuration names what is worth compiling.
+"""Marking hot paths: `compile: true` in a configuration marks a scope as worth compiling.
 
-The mark travels with the instructions. It never changes a result, and engines that do not
-compile ignore it.
+The mark is sent with the instructions. It never changes a result, and engines that do not compile
+ignore it.
 """
 
 from pathlib import Path
@@ -29,5 +29,5 @@ for _ in range(5):
         marked = step(marked)
 
 assert (plain == marked).all()
-print("marked and plain give the same:", round(marked.mean().item(), 6))
+print("marked and plain agree:", round(marked.mean().item(), 6))
 gt.debug.print_worker_stats()

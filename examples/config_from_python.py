@@ -1,7 +1,7 @@
-"""Signal configurations from Python: where things go is decided while the program runs.
+"""Signal configurations from Python: placement is decided while the program runs.
 
-A configuration made in Python may stand beside those of a YAML file, and may change: here, small
-batches are cut over two workers and large ones over four.
+Configurations from Python can be combined with those of a YAML file, and may change: here, small
+batches are sharded over two workers and large ones over four.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ gt.register_config("parameters", SignalConfig(ShardConfig(replicated=True)))
 
 
 def configure(batch_size: int) -> None:
-    """Choose workers by the size of a batch."""
+    """Choose workers by the batch size."""
     workers = [0, 1, 2, 3] if batch_size >= 256 else [0, 1]
     shard = ShardConfig(axis=0, workers=workers)
     gt.register_config("training", SignalConfig(shard=shard, backward_signal="training_backward"))
@@ -24,7 +24,7 @@ def configure(batch_size: int) -> None:
 
 
 def train(scope) -> list[float]:
-    """Train on digits in batches of two sizes; give the loss of each step."""
+    """Train on digits in batches of two sizes; return the loss of each step."""
     with scope("parameters"):
         model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
     optimizer = gt.optim.Adam(model.parameters(), lr=0.01)

@@ -1,7 +1,7 @@
 """Data parallel: each of four workers computes a part of every batch.
 
-The parameters are copied to all workers; their gradients are partial sums, which are combined
-where the optimizer needs them.
+The parameters are replicated on all workers; their gradients are partial sums, which are combined
+when the optimizer needs them.
 """
 
 import gt
@@ -14,7 +14,7 @@ gt.register_config("parameters", SignalConfig(ShardConfig(replicated=True)))
 
 
 def train(scope) -> list[float]:
-    """Train on digits; give the loss of each step."""
+    """Train on digits; return the loss of each step."""
     with scope("parameters"):
         model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
     optimizer = gt.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)

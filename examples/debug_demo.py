@@ -1,4 +1,4 @@
-"""Looking inside: the tape, the workers, and the instruction log.
+"""Introspection: the tape, worker statistics, and the instruction log.
 
 GT_INSTRUCTION_LOG=/tmp/gt.log python examples/debug_demo.py
 """
@@ -14,7 +14,7 @@ loss.backward()
 print("loss:", round(loss.item(), 4))
 gt.debug.print_worker_stats()
 
-# A mistake that only the worker can see names the line that made it.
+# An error that only the worker can detect names the line that issued the operation.
 bad = x[gt.tensor([9], dtype=gt.int64)]
 try:
     bad.numpy()

@@ -1,8 +1,8 @@
-"""A tour of tensors: like PyTorch, with nothing to set up."""
+"""A tour of tensors: like PyTorch, without any setup."""
 
 import gt
 
-# Tensors from lists, numbers and chance. Lists become float32.
+# Tensors from lists and random numbers. Lists become float32.
 a = gt.tensor([1, 2, 3, 4])
 b = gt.tensor([5, 6, 7, 8])
 print("a + b =", (a + b).tolist())

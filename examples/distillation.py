@@ -1,10 +1,10 @@
-"""Distillation (Hinton et al., 2015): a small network learns from the answers of a large one.
+"""Distillation (Hinton et al., 2015): a small network learns from the predictions of a large one.
 
 python examples/distillation.py
 
-There are labels for 60 images alone. The teacher, who has seen all labels, gives its opinion of
-every image: how likely each digit is. A student who learns from these opinions recognizes more
-than one who has the labels alone.
+Only 60 images have labels. The teacher, which was trained with all labels, predicts for every image
+how likely each digit is. A student that learns from these predictions recognizes more images than
+one that learns from the 60 labels.
 """
 
 import argparse
@@ -18,17 +18,17 @@ LABELLED = 60
 
 
 def make_model(width):
-    """Give a network with one hidden layer."""
+    """Return a network with one hidden layer."""
     return nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Linear(width, 10))
 
 
 def distillation_loss(student, teacher, temperature):
-    """Give how far the student's opinions are from the teacher's, both softened.
+    """Return the divergence of the student's predictions from the teacher's, both softened.
 
     Args:
-        student: scores, (images, digits).
-        teacher: scores, of which no gradient is taken.
-        temperature: what scores are divided by; the square makes up for smaller gradients.
+        student: scores (images, digits).
+        teacher: scores (images, digits), which are detached.
+        temperature: the divisor of the scores; its square compensates for smaller gradients.
     """
     ours = F.log_softmax(student / temperature, -1)
     theirs = F.softmax(teacher.detach() / temperature, -1)
@@ -36,7 +36,7 @@ def distillation_loss(student, teacher, temperature):
 
 
 def train(model, images, loss_of, epochs):
-    """Train with loss_of(scores, rows), where rows are the batch's places."""
+    """Train with loss_of(scores, rows), where rows are the indices of the batch's images."""
     optimizer = gt.optim.AdamW(model.parameters(), lr=5e-3)
     size = min(64, len(images))
     for _ in range(epochs):
@@ -48,13 +48,13 @@ def train(model, images, loss_of, epochs):
 
 
 def accuracy(model, images, labels):
-    """Give the share of images that are recognized."""
+    """Return the fraction of images that are recognized."""
     with gt.no_grad():
         return (model(images).argmax(1) == labels).float().mean().item()
 
 
 def main(argv=None):
-    """Train a teacher and two students; give their accuracies."""
+    """Train a teacher and two students; return their accuracies."""
     parser = argparse.ArgumentParser(description="Distil a network.")
     parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--temperature", type=float, default=4.0)
@@ -75,7 +75,7 @@ def main(argv=None):
 
     alone, distilled = make_model(16), make_model(16)
     distilled.load_state_dict(alone.state_dict())
-    # As many steps as the other student, over and over on the few images.
+    # As many steps as the other student, repeating the few images.
     train(alone, images[:LABELLED], by_label, args.epochs * len(images) // 64)
     train(distilled, images, by_opinion, args.epochs)
 

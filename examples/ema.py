@@ -2,8 +2,8 @@
 
 python examples/ema.py
 
-With a high rate and small batches, the accuracy jumps from one look to the next. The model whose
-weights are averages over the last hundred steps or so does not.
+With a high learning rate and small batches, the accuracy jumps from one epoch to the next. That of
+the model with averaged weights, over about the last hundred steps, does not.
 """
 
 import argparse
@@ -15,19 +15,19 @@ from gt.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 
 def accuracy(model, images, labels):
-    """Give the share of images that are recognized."""
+    """Return the fraction of images that are recognized."""
     with gt.no_grad():
         return (model(images).argmax(1) == labels).float().mean().item()
 
 
 def spread(values):
-    """Give how far values are from the one before, on average."""
+    """Return the mean absolute difference between consecutive values."""
     steps = [abs(b - a) for a, b in zip(values, values[1:], strict=False)]
     return sum(steps) / max(len(steps), 1)
 
 
 def main(argv=None):
-    """Train; give the accuracies of the weights and of their averages, one per epoch."""
+    """Train; return the accuracies of the weights and of their averages after each epoch."""
     parser = argparse.ArgumentParser(description="Average the weights of a network.")
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--decay", type=float, default=0.98)

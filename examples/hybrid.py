@@ -1,7 +1,7 @@
 """Hybrid: data x tensor parallel on a mesh of two by two workers, in one scope.
 
-The mesh has two axes. Batches are cut over `data`, weights over `model`; each worker has a part of
-both.
+The mesh has two axes. Batches are sharded over `data`, weights over `model`; each worker has a
+shard of both.
 """
 
 import gt
@@ -28,7 +28,7 @@ class Attention(nn.Module):
         self.width = width
 
     def forward(self, x):
-        """Give x of shape (batch, rows, width), each row with what it takes from the others."""
+        """Return x (batch, rows, width) with the output of attention between rows added."""
         query, key, value = self.mixed(x).chunk(3, dim=-1)
         scores = (query @ key.mT) * self.width**-0.5
         return x + self.out(scores.softmax(-1) @ value)
@@ -49,14 +49,14 @@ class Transformer(nn.Module):
         self.head = nn.Linear(32, 10)
 
     def forward(self, images):
-        """Give a score for each digit."""
+        """Return a score for each digit."""
         x = self.attention(self.embed(images.reshape(-1, 8, 8)))
         x = x + self.down(nn.functional.gelu(self.up(x)))
         return self.head(x.mean(1))
 
 
 def train(scope) -> list[float]:
-    """Train on digits; give the loss of each step."""
+    """Train on digits; return the loss of each step."""
     model = Transformer(scope)
     optimizer = gt.optim.AdamW(model.parameters(), lr=1e-2)
     with scope("batch"):

@@ -1,10 +1,10 @@
-"""LoRA (Hu et al., 2021): a small transformer that knows some digits learns others by few numbers.
+"""LoRA (Hu et al., 2021): a small transformer learns new digits with few trained parameters.
 
 python examples/lora.py
 
-The transformer reads an image row by row. It is trained on 0 to 4; then its weights are frozen, and
-beside each linear layer a product of two narrow matrices is trained on 5 to 9, which is merged into
-the weights in the end.
+The transformer reads an image row by row. It is trained on the digits 0 to 4; then its weights are
+frozen, and a product of two narrow matrices beside each linear layer is trained on 5 to 9. In the
+end these products are merged into the weights.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from gt.demo import load_digits
 
 
 class Reader(nn.Module):
-    """Eight rows of eight pixels in, ten digits out."""
+    """A transformer over the rows of an image: eight rows of eight pixels in, ten scores out."""
 
     def __init__(self, width=32):
         super().__init__()
@@ -26,13 +26,13 @@ class Reader(nn.Module):
         self.head = nn.Linear(width, 10)
 
     def forward(self, pixels):
-        """Give a score for each digit."""
+        """Return a score for each digit."""
         rows = self.embed(pixels.reshape(-1, 8, 8)) + self.places
         return self.head(self.encoder(rows).mean(1))
 
 
 class LoRALinear(nn.Module):
-    """A linear layer that stays as it is, and a product of two narrow ones beside it."""
+    """A frozen linear layer, plus a trained product of two narrow matrices."""
 
     def __init__(self, base, rank=4, alpha=8.0):
         super().__init__()
@@ -42,18 +42,18 @@ class LoRALinear(nn.Module):
         self.scale = alpha / rank
 
     def forward(self, x):
-        """Add what the adapter gives, which is 0 at first."""
+        """Return the layer's output plus the adapter's, which is 0 at first."""
         return self.base(x) + (x @ self.down.T @ self.up.T) * self.scale
 
     def merged(self):
-        """Give one linear layer that computes the same."""
+        """Merge the adapter into the linear layer, and return that layer."""
         with gt.no_grad():
             self.base.weight += self.up @ self.down * self.scale
         return self.base
 
 
 def replace(model, kind, make):
-    """Put make(child) in the place of each child of exactly this kind."""
+    """Replace each child module of exactly this kind by make(child)."""
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
             if type(child) is kind:
@@ -61,7 +61,7 @@ def replace(model, kind, make):
 
 
 def train(model, images, labels, epochs, rate):
-    """Train the parameters that are not frozen."""
+    """Train the parameters that are not frozen; return their number."""
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = gt.optim.AdamW(trained, lr=rate)
     images, labels = gt.from_numpy(images), gt.from_numpy(labels)
@@ -75,7 +75,7 @@ def train(model, images, labels, epochs, rate):
 
 
 def accuracy(model, images, labels):
-    """Give the share of images that are recognized."""
+    """Return the fraction of images that are recognized."""
     with gt.no_grad():
         return (
             (model(gt.from_numpy(images)).argmax(1) == gt.from_numpy(labels)).float().mean().item()
@@ -83,7 +83,7 @@ def accuracy(model, images, labels):
 
 
 def main(argv=None):
-    """Train, adapt and merge; give the accuracy on the new digits before and after."""
+    """Train, adapt and merge; return the accuracy on the new digits before and after."""
     parser = argparse.ArgumentParser(description="Adapt a transformer by LoRA.")
     parser.add_argument("--epochs", type=int, default=10)
     epochs = parser.parse_args(argv).epochs

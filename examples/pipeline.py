@@ -1,8 +1,8 @@
 """Pipeline parallel: four stages on two workers each, microbatches in a 1F1B schedule.
 
-Every stage has a scope of its own; what passes from one to the next moves between their workers.
-As many microbatches are under way as there are stages; from then on one goes forward and one
-backward in turn (1F1B), so that activations of at most four are kept.
+Every stage has its own scope; activations are redistributed from the workers of one stage to those
+of the next. When as many microbatches are in flight as there are stages, forward and backward
+passes alternate (1F1B), so that activations of at most four microbatches are kept.
 """
 
 import gt
@@ -20,7 +20,7 @@ for stage in range(STAGES):
 
 
 def train(scope) -> list[float]:
-    """Train on digits; give the loss of each step."""
+    """Train on digits; return the loss of each step."""
     sizes = [64, 96, 96, 96, 10]
     stages = []
     for stage in range(STAGES):
@@ -55,7 +55,7 @@ def train(scope) -> list[float]:
 
 
 def backward(under_way: list[gt.Tensor]) -> gt.Tensor:
-    """Send the oldest microbatch's gradients back through the stages; give its loss."""
+    """Run the backward pass of the oldest microbatch; return its loss."""
     loss = under_way.pop(0)
     loss.backward()
     return loss.detach()

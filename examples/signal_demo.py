@@ -1,6 +1,6 @@
-"""Signals: names for parts of a program, which a configuration gives a meaning.
+"""Signals: names for parts of a program, whose meaning a configuration defines.
 
-A name without a meaning changes nothing, so the same code runs anywhere.
+A name without a configuration is ignored, so the same code runs anywhere.
 """
 
 from pathlib import Path
@@ -12,16 +12,16 @@ gt.load_config(Path(__file__).with_name("config_sharding.yaml"))
 x = gt.randn(128, 64)
 w = gt.randn(64, 32, requires_grad=True)
 
-# What is computed inside carries the signal; its gradients carry `backward_layer1`.
+# Operations inside the scope carry the signal; their gradients carry `backward_layer1`.
 with gt.signal.context("forward_layer1"):
     y = (x @ w).relu()
     print("inside:", gt.signal.current_signal(), "/", gt.signal.current_backward_signal())
 
-# One tensor alone.
+# Place a single tensor.
 x_placed = gt.signal.tensor(x, name="data_parallel")
 assert (x_placed == x).all()
 
-# By hand; scopes may be nested.
+# Enter and exit explicitly; scopes may be nested.
 gt.signal.enter("data_parallel")
 loss = (y * y).mean()
 gt.signal.exit("data_parallel")
@@ -29,7 +29,7 @@ gt.signal.exit("data_parallel")
 loss.backward()
 print("loss:", round(loss.item(), 2), " gradient:", w.grad.shape)
 
-# The tape remembers which operation belongs to which signal.
+# The tape records the signal of each operation.
 gt.debug.print_tape()
 z = (x @ w).sum()
 gt.debug.print_tape()

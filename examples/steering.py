@@ -1,10 +1,10 @@
-"""Activation steering: a hook adds a direction to a layer's activations, and answers follow it.
+"""Activation steering: a hook adds a direction to a layer's activations, which steers predictions.
 
 python examples/steering.py
 
-The direction from 3s to 8s is the difference of what a layer gives for them on average. Added to
-the activations of every image, by more and more, it turns answers into 8s; the weights stay as they
-are, and without the hook so do the answers.
+The direction from 3s to 8s is the difference between a layer's mean activations for them. Added to
+the activations of every image with growing strength, it turns predictions into 8s. The weights are
+unchanged, and without the hook the predictions are as before.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from gt.demo import load_digits
 
 
 class Block(nn.Module):
-    """A layer that adds to what it is given."""
+    """A residual block."""
 
     def __init__(self, width):
         super().__init__()
@@ -23,12 +23,12 @@ class Block(nn.Module):
         self.inner, self.outer = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
 
     def forward(self, x):
-        """Add what two linear layers make of it."""
+        """Return x plus the output of two linear layers."""
         return x + self.outer(self.inner(self.norm(x)).relu())
 
 
 def make_model(width=32):
-    """Give a network of residual blocks, which are its layers 1 to 3."""
+    """Return a network of residual blocks, which are its layers 1 to 3."""
     blocks = [Block(width) for _ in range(3)]
     return nn.Sequential(nn.Linear(64, width), *blocks, nn.Linear(width, 10))
 
@@ -45,7 +45,7 @@ def train(model, images, labels, epochs):
 
 
 def activations(model, layer, images):
-    """Give what a layer computes for images."""
+    """Return the output of a layer for images."""
     kept = []
     handle = layer.register_forward_hook(lambda module, given, output: kept.append(output))
     with gt.no_grad():
@@ -55,18 +55,18 @@ def activations(model, layer, images):
 
 
 def direction_between(model, layer, images, labels, source, goal):
-    """Give how the layer's activations of one digit differ from those of another, on average."""
+    """Return the mean activations of digit `goal` minus those of digit `source`."""
     found = activations(model, layer, images)
     return found[labels == goal].mean(0) - found[labels == source].mean(0)
 
 
 def steer(layer, direction):
-    """Add a direction to what a layer gives, until the handle is removed."""
+    """Add a direction to a layer's output until the returned handle is removed."""
     return layer.register_forward_hook(lambda module, given, output: output + direction)
 
 
 def main(argv=None):
-    """Train and steer; give the share of 3s that are called 8s at each strength."""
+    """Train and steer; return the fraction of 3s that are called 8s at each strength."""
     parser = argparse.ArgumentParser(description="Steer the activations of a network.")
     parser.add_argument("--epochs", type=int, default=10)
     epochs = parser.parse_args(argv).epochs

@@ -1,7 +1,7 @@
-"""Tensor parallel: a layer's weights are cut over workers, as in Megatron.
+"""Tensor parallel: a layer's weights are sharded over workers, as in Megatron.
 
-The first layer is cut by its outputs ("columns"), the second by its inputs ("rows"): between the
-two nothing moves, and the result is a sum of which each worker has a part.
+The first layer is sharded along its outputs ("columns"), the second along its inputs ("rows"): no
+communication is needed between the two, and the result is a partial sum on each worker.
 """
 
 import gt
@@ -26,12 +26,12 @@ class Block(nn.Module):
             self.down = nn.Linear(hidden, width)
 
     def forward(self, x):
-        """Give x of shape (batch, width) with the block's part added."""
+        """Return x (batch, width) with the block's output added."""
         return x + self.down(nn.functional.gelu(self.up(x)))
 
 
 def train(scope) -> list[float]:
-    """Train on digits; give the loss of each step."""
+    """Train on digits; return the loss of each step."""
     model = nn.Sequential(Block(scope, 64, 512), Block(scope, 64, 512), nn.Linear(64, 10))
     optimizer = gt.optim.Adam(model.parameters(), lr=1e-3)
     images, labels = digits(128)

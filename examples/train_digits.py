@@ -1,4 +1,4 @@
-"""Train a small network on real handwritten digits, which come with GT.
+"""Train a small network on real handwritten digits, which GT includes.
 
 python examples/train_digits.py                            # in this process
 python examples/train_digits.py --connect localhost:12345  # on a server's workers
@@ -23,12 +23,12 @@ class Network(nn.Module):
         self.output = nn.Linear(128, 10)
 
     def forward(self, pixels):
-        """Give a score for each digit."""
+        """Return a score for each digit."""
         return self.output(self.hidden(pixels).relu())
 
 
 def main(argv=None):
-    """Train; give the test accuracy and the loss of each epoch."""
+    """Train; return the test accuracy and the loss of each epoch."""
     parser = argparse.ArgumentParser(description="Train on handwritten digits.")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--connect", metavar="HOST:PORT", help="use this server")
@@ -56,7 +56,7 @@ def main(argv=None):
             loss.backward()
             optimizer.step()
             optimizer.zero_grad()
-            # Not fetched here: the loop goes on while the workers compute.
+            # Not fetched here: the loop continues while the workers compute.
             losses.append(loss.detach())
         curve.append(gt.stack(losses).mean().item())
         bar.set_postfix(loss=f"{curve[-1]:.4f}")

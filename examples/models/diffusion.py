@@ -1,7 +1,7 @@
 """Denoising diffusion (Ho et al., 2020, https://arxiv.org/abs/2006.11239) of handwritten digits.
 
-Noise is added to images in many small steps, and a small U-Net learns what noise it was. New digits
-are drawn by going back step by step, from nothing but noise.
+Noise is added to images in many small steps, and a small U-Net learns to predict the noise. New
+digits are sampled by removing predicted noise step by step, starting from pure noise.
 
 python examples/models/diffusion.py
 GT_CONFIG=examples/models/data_parallel.yaml python examples/models/diffusion.py --workers 4
@@ -17,10 +17,10 @@ from gt.demo import load_digits
 
 
 class Schedule:
-    """How much of an image is left after each step.
+    """The noise schedule: the part of an image that is left after each step.
 
     Args:
-        steps: how many steps there are.
+        steps: the number of steps.
         kind: "cosine" (Nichol and Dhariwal, 2021), or "linear" as in the first paper.
     """
 
@@ -30,7 +30,7 @@ class Schedule:
             left = np.cos(angles) ** 2
             betas = np.clip(1 - left[1:] / left[:-1], 0, 0.999)
         elif kind == "linear":
-            # The paper's numbers are for 1000 steps; fewer steps have to be larger.
+            # The paper's betas are for 1000 steps; with fewer steps they are scaled up.
             betas = np.clip(np.linspace(1e-4, 0.02, steps) * 1000 / steps, 0, 0.999)
         else:
             raise ValueError(f'kind is {kind!r}, expected "cosine" or "linear"')
@@ -39,12 +39,12 @@ class Schedule:
         self.left = np.cumprod(1 - betas)
 
     def add_noise(self, images, noise, times):
-        """Give images (batch, 1, 8, 8) after as many steps as `times` (batch,) says."""
+        """Return images (batch, 1, 8, 8) after `times` (batch,) noising steps."""
         left = gt.from_numpy(self.left.astype("float32"))[times].reshape(-1, 1, 1, 1)
         return left.sqrt() * images + (1 - left).sqrt() * noise
 
     def remove_noise(self, images, predicted, time, noise):
-        """Give images of one step before, by the noise that the network sees in them."""
+        """Return images one step earlier, by the noise that the network predicts in them."""
         beta, left = float(self.betas[time]), float(self.left[time])
         before = float(self.left[time - 1]) if time > 0 else 1.0
         clean = (images - math.sqrt(1 - left) * predicted) / math.sqrt(left)
@@ -54,14 +54,14 @@ class Schedule:
 
 
 def wave(times, width):
-    """Give sines and cosines of times (batch,) at many frequencies: (batch, width)."""
+    """Return sines and cosines of times (batch,) at width / 2 frequencies: (batch, width)."""
     frequencies = (gt.arange(width // 2) * (-math.log(1000.0) / (width // 2 - 1))).exp()
     angles = times[:, None] * frequencies
     return gt.cat([angles.sin(), angles.cos()], dim=1)
 
 
 class Block(nn.Module):
-    """Two convolutions beside a shortcut; the time shifts what is between them."""
+    """A residual block of two convolutions; the time is added between them."""
 
     def __init__(self, inputs, outputs, width):
         super().__init__()
@@ -72,13 +72,13 @@ class Block(nn.Module):
         self.shortcut = nn.Conv2d(inputs, outputs, 1) if inputs != outputs else nn.Identity()
 
     def forward(self, x, time):
-        """Give (batch, outputs, height, width) for a picture, and an embedded time."""
+        """Map x (batch, inputs, height, width) and embedded times to (batch, outputs, ...)."""
         y = self.conv1(nn.functional.silu(self.norm1(x))) + self.time(time)[:, :, None, None]
         return self.shortcut(x) + self.conv2(nn.functional.silu(self.norm2(y)))
 
 
 class UNet(nn.Module):
-    """Down to half the size and up again; what it saw on the way down helps on the way up."""
+    """A U-Net of two resolutions, with a skip connection at the higher one."""
 
     def __init__(self, channels=16):
         super().__init__()
@@ -99,7 +99,7 @@ class UNet(nn.Module):
         self.channels = channels
 
     def forward(self, images, times):
-        """Give the noise in images (batch, 1, 8, 8) after `times` (batch,) steps."""
+        """Return the noise in images (batch, 1, 8, 8) after `times` (batch,) steps."""
         time = self.time(wave(times, self.channels))
         high = self.down(self.first(images), time)
         low = self.shrink(high)
@@ -110,13 +110,13 @@ class UNet(nn.Module):
 
 
 def denoising_loss(model, schedule, images, times, noise):
-    """Give how far the network is from the noise, after `times` (batch,) steps each."""
+    """Return the mean squared error of the predicted noise after `times` (batch,) steps."""
     predicted = model(schedule.add_noise(images, noise, times), times)
     return nn.functional.mse_loss(predicted, noise)
 
 
 def train(model, schedule, optimizer, images, steps, batch_size=64):
-    """Train on random images, times and noise; give the loss of each step."""
+    """Train on random images, times and noise; return the loss of each step."""
     rng, losses = np.random.default_rng(1), []
     for step in range(steps):
         with gt.signal.context("batch"):
@@ -133,7 +133,7 @@ def train(model, schedule, optimizer, images, steps, batch_size=64):
 
 
 def sample(model, schedule, count):
-    """Draw new images, (count, 1, 8, 8)."""
+    """Sample new images (count, 1, 8, 8)."""
     images = gt.randn(count, 1, 8, 8)
     with gt.no_grad():
         for time in reversed(range(schedule.steps)):
@@ -143,13 +143,13 @@ def sample(model, schedule, count):
 
 
 def distance(images, others):
-    """Give how far images are from the nearest of the others, in the mean."""
+    """Return the mean distance of images from their nearest neighbours among the others."""
     one, other = images.reshape(len(images), 1, -1), others.reshape(1, len(others), -1)
     return np.sqrt(((one - other) ** 2).sum(-1)).min(1).mean()
 
 
 def picture(images):
-    """Give images side by side as text."""
+    """Return images side by side as text."""
     shades = np.array(list(" .:-=+*#%@"))
     levels = ((images[:, 0] + 1) / 2 * (len(shades) - 1)).round().astype(int)
     rows = np.concatenate(shades[levels], axis=1)
@@ -157,7 +157,7 @@ def picture(images):
 
 
 def main(steps=300, diffusion_steps=100, kind="cosine", workers=1):
-    """Train and draw; give the distances to real digits of new ones, and of noise."""
+    """Train and sample; return the distances of samples, and of noise, to real digits."""
     if workers > 1:
         gt.gpu_workers(workers)
     gt.manual_seed(0)
@@ -178,9 +178,9 @@ def main(steps=300, diffusion_steps=100, kind="cosine", workers=1):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Learn to draw digits by denoising.")
+    parser = argparse.ArgumentParser(description="Train a diffusion model on handwritten digits.")
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--diffusion-steps", type=int, default=100)
     parser.add_argument("--kind", choices=["cosine", "linear"], default="cosine")
-    parser.add_argument("--workers", type=int, default=1, help="how many, in this process")
+    parser.add_argument("--workers", type=int, default=1, help="workers in this process")
     main(**vars(parser.parse_args()))

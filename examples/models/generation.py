@@ -1,8 +1,8 @@
-"""Generation by a language model: a cache of keys and values, and ways to choose a token.
+"""Text generation with a language model: a cache of keys and values, and sampling of tokens.
 
-All shapes are the same in each step: the cache is made as long as the whole sequence will be, and
-what is not written yet is masked. So a step is the same stream of operations as the one before,
-which GT sends and runs as one (see docs/hot-paths.md).
+All shapes are the same in each step: the cache is allocated for the whole sequence, and positions
+that are not yet written are masked. So each step is the same sequence of operations, which GT sends
+and runs as one plan (see docs/hot-paths.md).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import gt
 from gt import Tensor
 from gt.nn import functional as F
 
-#: After how many steps it is looked whether all sequences have ended: who looks has to wait.
+#: The number of steps between checks whether all sequences have ended; a check waits for results.
 LOOK_EVERY = 16
 
 
@@ -21,10 +21,10 @@ class Cache:
     """Keys and values of each layer for all positions of a batch of sequences.
 
     Args:
-        layers: how many layers.
-        shape: (batch, heads of keys, length of the whole sequence, width of a head).
-        attention_mask: (batch, length of the prompt): 0 where it is padding, on the left.
-        dtype: of keys and values.
+        layers: the number of layers.
+        shape: (batch, key heads, length of the whole sequence, width of a head).
+        attention_mask: (batch, length of the prompt): 0 for padding, which is on the left.
+        dtype: the dtype of keys and values.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Cache:
             self.padding = (attention_mask == 0).sum(1, keepdim=True)
 
     def extend(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Add keys and values of a layer, (batch, heads, queries, width); give all of them."""
+        """Append keys and values (batch, heads, queries, width) of a layer; return all of them."""
         new = slice(self.used, self.used + key.shape[2])
         self.keys[layer][:, :, new] = key
         self.values[layer][:, :, new] = value
@@ -55,19 +55,19 @@ class Cache:
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-    """Attend with several heads of queries for each head of keys; causally without a mask.
+    """Compute grouped-query attention; it is causal without a mask.
 
     Args:
         query: (batch, heads, queries, width).
-        key: (batch, heads of keys, keys, width).
-        value: likewise.
-        mask: (batch or 1, 1, queries, keys): which keys are seen.
+        key: (batch, key heads, keys, width).
+        value: (batch, key heads, keys, width).
+        mask: (batch or 1, 1, queries, keys): True for keys that are attended to.
     """
     if mask is None or query.shape[2] > 1:
         return F.scaled_dot_product_attention(
             query, key, value, mask, is_causal=mask is None, enable_gqa=True
         )
-    # The heads of one query that share keys are as good as several queries: nothing is repeated.
+    # With a single query, the heads that share keys become queries, so keys are not repeated.
     batch, _, _, width = query.shape
     grouped = query.reshape(batch, key.shape[1], -1, width)
     return F.scaled_dot_product_attention(grouped, key, value, mask).reshape(query.shape)
@@ -76,10 +76,10 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Te
 def positions_and_mask(
     length: int, attention_mask: Tensor | None = None, cache: Cache | None = None
 ) -> tuple[Tensor, Tensor | None]:
-    """Give the positions of the next tokens, (batch or 1, length), and which keys they see.
+    """Return the positions of the next tokens (batch or 1, length), and their attention mask.
 
-    Positions count from the first token that is not padding. The mask, (batch or 1, 1, length,
-    keys), is None where `is_causal` says the same.
+    Positions count from the first token that is not padding. The mask (batch or 1, 1, length, keys)
+    is None if it would be the same as `is_causal=True`.
     """
     if cache is not None:
         places, given, padding = cache.places, cache.given, cache.padding
@@ -100,13 +100,13 @@ def positions_and_mask(
 def filter_logits(
     logits: Tensor, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
 ) -> Tensor:
-    """Scale logits, (batch, vocabulary), and give -inf to tokens that may not be chosen.
+    """Return scaled logits, with -inf for tokens that must not be chosen.
 
     Args:
-        logits: of the next token.
-        temperature: what they are divided by.
-        top_k: how many of the most likely tokens remain; all that are as likely as the last.
-        top_p: the most likely tokens remain whose probabilities add up to this.
+        logits: the logits of the next token (batch, vocabulary).
+        temperature: the divisor of the logits.
+        top_k: the number of most likely tokens to keep, and all that tie with the last of them.
+        top_p: keep the smallest set of most likely tokens whose probabilities sum to this or more.
     """
     logits = logits / temperature
     if top_k is not None:
@@ -121,7 +121,7 @@ def filter_logits(
 
 
 def choose(probabilities: Tensor, uniforms: Tensor) -> Tensor:
-    """Give the token at which the sum of probabilities passes a uniform number, for each row.
+    """Return the token at which the cumulative probability exceeds a uniform number, for each row.
 
     >>> choose(gt.tensor([[0.2, 0.5, 0.3]]), gt.tensor([0.6])).tolist()
     [1]
@@ -143,19 +143,19 @@ def generate(
     eos_token_id: int | Sequence[int] | None = None,
     pad_token_id: int = 0,
 ) -> Tensor:
-    """Continue sequences of tokens; give them with what is new, (batch, length and new).
+    """Return sequences of tokens with their continuations (batch, length + new).
 
     Args:
         model: has `make_cache(batch, length, attention_mask)`, and is called with ids and `cache`.
         ids: (batch, length), padded on the left.
-        max_new_tokens: how many to add at most.
+        max_new_tokens: the largest number of tokens to add.
         attention_mask: (batch, length): 0 for padding.
-        temperature: 0 takes the most likely token, more makes the unlikely likelier.
+        temperature: 0 for the most likely token; larger values make unlikely tokens likelier.
         top_k: see `filter_logits`.
         top_p: see `filter_logits`.
-        uniforms: (batch, max_new_tokens) numbers in [0, 1) to draw tokens by; random unless given.
+        uniforms: (batch, max_new_tokens) numbers in [0, 1) for sampling; random by default.
         eos_token_id: the tokens that end a sequence.
-        pad_token_id: stands after the end of a sequence that ends before others.
+        pad_token_id: the token that fills up sequences that end before others.
     """
     _check(ids, max_new_tokens, attention_mask, temperature, top_k, top_p, uniforms)
     batch, length = ids.shape
@@ -185,7 +185,7 @@ def generate(
 
 
 def _check(ids, count, attention_mask, temperature, top_k, top_p, uniforms) -> None:
-    """Say which argument of `generate` cannot be, and what is expected."""
+    """Raise ValueError for an invalid argument of `generate`."""
     if ids.ndim != 2 or ids.shape[1] == 0:
         raise ValueError(f"generate: ids have shape {ids.shape}, expected (batch, length)")
     if attention_mask is not None and attention_mask.shape != ids.shape:
@@ -199,10 +199,10 @@ def _check(ids, count, attention_mask, temperature, top_k, top_p, uniforms) -> N
         )
     if (top_k is not None and top_k < 1) or (top_p is not None and not 0 < top_p <= 1):
         raise ValueError(
-            f"generate: top_k={top_k} and top_p={top_p}, expected 1 or more, and a share of 1"
+            f"generate: top_k={top_k} and top_p={top_p}, expected 1 or more, and more than 0 to 1"
         )
     if temperature == 0 and not (top_k is top_p is uniforms is None):
-        raise ValueError("generate: temperature=0 draws nothing: leave out top_k, top_p, uniforms")
+        raise ValueError("generate: temperature=0 samples nothing: omit top_k, top_p and uniforms")
     if uniforms is not None and uniforms.shape != (len(ids), count):
         raise ValueError(
             f"generate: uniforms have shape {uniforms.shape}, expected {(len(ids), count)}"
@@ -210,7 +210,7 @@ def _check(ids, count, attention_mask, temperature, top_k, top_p, uniforms) -> N
 
 
 def _without_tail(ids: Tensor, length: int, ends: list[int]) -> Tensor:
-    """Leave out what follows the end of the sequence that ends last."""
+    """Return ids without the columns after the end of the longest sequence."""
     is_end = gt.isin(ids[:, length:], gt.tensor(ends, dtype=ids.dtype)).long()
     have_all_ended = is_end.cumsum(1).clamp(max=1).amin(0)
     tail = max(have_all_ended.sum().item() - 1, 0)

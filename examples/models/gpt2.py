@@ -8,7 +8,7 @@ Parameters have the names and shapes of Hugging Face's files, where weights are 
     python examples/models/gpt2.py      # trains a tiny one on a poem, and lets it recite
     GT_CONFIG=examples/models/data_parallel.yaml python examples/models/gpt2.py --workers 4
 
-Signals say where weights are cut; without a configuration they change nothing.
+Signals name how weights can be sharded; without a configuration they are ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gt.nn import functional as F
 
 @dataclass
 class Config:
-    """The sizes of a model, by the names that a config.json has."""
+    """The hyperparameters of a model, with the names of a config.json."""
 
     vocab_size: int = 50257
     n_positions: int = 1024
@@ -44,7 +44,7 @@ class Config:
 
     @classmethod
     def from_dict(cls, config: Mapping[str, Any]) -> Config:
-        """Take what a config.json says; refuse what this model does not have."""
+        """Return the configuration in a config.json; raise ValueError for unsupported options."""
         expected = {
             "activation_function": "gelu_new",
             "scale_attn_weights": True,
@@ -88,7 +88,7 @@ class Attention(nn.Module):
         self.resid_dropout = nn.Dropout(config.resid_pdrop)
 
     def forward(self, x: Tensor, mask, cache: Cache | None) -> Tensor:
-        """Mix x, (batch, length, width), over positions."""
+        """Attend between the positions of x (batch, length, width)."""
         query, key, value = (
             part.view(*x.shape[:2], self.config.n_head, -1).transpose(1, 2)
             for part in self.c_attn(x).chunk(3, -1)
@@ -103,7 +103,7 @@ class Attention(nn.Module):
 
 
 class MLP(nn.Module):
-    """Two layers with GELU between."""
+    """Two layers with GELU between them."""
 
     def __init__(self, config: Config):
         super().__init__()
@@ -116,12 +116,12 @@ class MLP(nn.Module):
         self.dropout = nn.Dropout(config.resid_pdrop)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map each position by itself."""
+        """Map each position independently."""
         return self.dropout(self.c_proj(F.gelu(self.c_fc(x), approximate="tanh")))
 
 
 class Block(nn.Module):
-    """Attention and MLP, each added to its normalized input."""
+    """Attention and MLP, each on normalized input and with a residual connection."""
 
     def __init__(self, config: Config, layer: int):
         super().__init__()
@@ -132,13 +132,13 @@ class Block(nn.Module):
             self.ln_2 = nn.LayerNorm(config.n_embd, config.layer_norm_epsilon)
 
     def forward(self, x: Tensor, mask, cache: Cache | None) -> Tensor:
-        """Map x, (batch, length, width)."""
+        """Map x (batch, length, width) to the same shape."""
         x = x + self.attn(self.ln_1(x), mask, cache)
         return x + self.mlp(self.ln_2(x))
 
 
 class Transformer(nn.Module):
-    """Embeddings of tokens and positions, blocks, and the last normalization."""
+    """Embeddings of tokens and positions, blocks, and the final normalization."""
 
     def __init__(self, config: Config):
         super().__init__()
@@ -153,7 +153,7 @@ class Transformer(nn.Module):
         self.h = nn.ModuleList([Block(config, layer) for layer in range(config.n_layer)])
 
     def forward(self, input_ids: Tensor, attention_mask=None, cache: Cache | None = None) -> Tensor:
-        """Give (batch, length, width)."""
+        """Return hidden states (batch, length, width)."""
         positions, mask = positions_and_mask(input_ids.shape[1], attention_mask, cache)
         x = self.drop(self.wte(input_ids) + self.wpe(positions))
         for block in self.h:
@@ -182,17 +182,17 @@ class GPT2(nn.Module):
             self.lm_head.weight = self.transformer.wte.weight
 
     def forward(self, input_ids: Tensor, attention_mask=None, cache: Cache | None = None) -> Tensor:
-        """Give logits, (batch, length, vocabulary).
+        """Return logits (batch, length, vocabulary).
 
         Args:
             input_ids: (batch, length) tokens.
-            attention_mask: (batch, length): 0 for padding, which stands on the left.
-            cache: from `make_cache`: the tokens follow on those that it has.
+            attention_mask: (batch, length): 0 for padding, which is on the left.
+            cache: from `make_cache`: the tokens continue the cached ones.
         """
         return self.lm_head(self.transformer(input_ids, attention_mask, cache))
 
     def make_cache(self, batch: int, length: int, attention_mask: Tensor | None = None) -> Cache:
-        """Give an empty cache for sequences of this length, prompt included."""
+        """Return an empty cache for sequences of this length, including the prompt."""
         config = self.config
         if length > config.n_positions:
             raise ValueError(f"gpt2: {length} tokens, expected n_positions={config.n_positions}")
@@ -200,7 +200,7 @@ class GPT2(nn.Module):
         return Cache(config.n_layer, shape, attention_mask, self.lm_head.weight.dtype)
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *rest) -> None:
-        """Old files lack the head and the word `transformer`, and have masks."""
+        """Load also old files, without the head and the prefix `transformer`, and with masks."""
         for name in list(state_dict):
             if re.search(r"h\.\d+\.attn\.(masked_)?bias$", name):
                 del state_dict[name]

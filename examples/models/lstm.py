@@ -1,7 +1,8 @@
-"""A language model of characters on an LSTM (Hochreiter and Schmidhuber, 1997).
+"""A character-level language model on an LSTM (Hochreiter and Schmidhuber, 1997).
 
-It reads Python's own source code, and writes some. Long texts are read in short windows: the
-states go on from one to the next, and gradients do not (truncated backpropagation through time).
+It trains on Python's own source code, and writes some. Long texts are read in short windows: the
+states carry over from one window to the next, gradients do not (truncated backpropagation through
+time).
 
 python examples/models/lstm.py --text FILE
 GT_CONFIG=examples/models/data_parallel.yaml python examples/models/lstm.py --workers 4
@@ -19,13 +20,13 @@ from gt import nn
 
 
 class LanguageModel(nn.Module):
-    """Scores for the next character.
+    """An embedding, an LSTM, and a linear layer that scores the next character.
 
     Args:
-        vocabulary: how many characters there are.
-        width: of an embedded character.
+        vocabulary: the number of different characters.
+        width: the width of an embedded character.
         hidden: the width of the states.
-        layers: how many layers the LSTM has.
+        layers: the number of layers of the LSTM.
         dropout: the probability that a value between layers is dropped.
     """
 
@@ -37,13 +38,13 @@ class LanguageModel(nn.Module):
             self.decoder = nn.Linear(hidden, vocabulary)
 
     def forward(self, characters, states=None):
-        """Give scores (batch, length, vocabulary) for characters (batch, length), and states."""
+        """Return scores (batch, length, vocabulary) for characters (batch, length), and states."""
         outputs, states = self.lstm(self.embedding(characters), states)
         return self.decoder(outputs), states
 
 
 class Text:
-    """A text as numbers, and the characters they stand for."""
+    """A text encoded as numbers, and the character of each number."""
 
     def __init__(self, text):
         self.characters = sorted(set(text))
@@ -51,16 +52,16 @@ class Text:
         self.data = self.encode(text)
 
     def encode(self, text):
-        """Give an array of numbers."""
+        """Return the numbers of a text's characters, as an array."""
         return np.array([self.numbers[character] for character in text])
 
     def decode(self, numbers):
-        """Give the text that numbers stand for."""
+        """Return the text of an array of numbers."""
         return "".join(self.characters[number] for number in numbers)
 
 
 def windows(data, batch_size, length):
-    """Give pairs of inputs and targets, (batch_size, length); rows go on in the next pair."""
+    """Yield inputs and targets (batch_size, length); each row continues in the next pair."""
     columns = (len(data) - 1) // batch_size
     inputs = data[: batch_size * columns].reshape(batch_size, columns)
     targets = data[1 : batch_size * columns + 1].reshape(batch_size, columns)
@@ -69,7 +70,7 @@ def windows(data, batch_size, length):
 
 
 def negative_log_likelihood(model, inputs, targets, states=None):
-    """Give the mean over all characters, in nats, and the states at the end."""
+    """Return the mean over all characters, in nats, and the final states."""
     with gt.signal.context("batch"):
         scores, states = model(gt.from_numpy(inputs), states)
         return nn.functional.cross_entropy(
@@ -78,7 +79,7 @@ def negative_log_likelihood(model, inputs, targets, states=None):
 
 
 def train(model, optimizer, data, steps, batch_size=32, length=32):
-    """Train on windows of a text, again and again; give the loss of each step, in nats."""
+    """Train on the windows of a text, repeatedly; return the loss of each step, in nats."""
     losses = []
     while len(losses) < steps:
         states = None
@@ -99,7 +100,7 @@ def train(model, optimizer, data, steps, batch_size=32, length=32):
 
 
 def evaluate(model, data, batch_size=8, length=64):
-    """Give the bits per character of a text that the model has not seen."""
+    """Return the bits per character of a held-out text."""
     losses, states = [], None
     with gt.no_grad():
         for inputs, targets in windows(data, batch_size, length):
@@ -109,7 +110,7 @@ def evaluate(model, data, batch_size=8, length=64):
 
 
 def write(model, text, beginning, length, temperature=0.7):
-    """Let the model go on with a beginning; give both."""
+    """Return a beginning with the model's continuation."""
     with gt.no_grad():
         scores, states = model(gt.from_numpy(text.encode(beginning))[None])
         written = []
@@ -122,7 +123,7 @@ def write(model, text, beginning, length, temperature=0.7):
 
 
 def main(steps=400, hidden=128, file=None, workers=1):
-    """Train; give the bits per character of a part of the text that was not trained on."""
+    """Train; return the bits per character of a held-out part of the text."""
     if workers > 1:
         gt.gpu_workers(workers)
     gt.manual_seed(0)
@@ -145,6 +146,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Train a language model of characters.")
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--hidden", type=int, default=128, help="the width of the LSTM's states")
-    parser.add_argument("--text", dest="file", help="what to read, instead of Python's code")
-    parser.add_argument("--workers", type=int, default=1, help="how many, in this process")
+    parser.add_argument("--text", dest="file", help="file to train on, instead of Python's code")
+    parser.add_argument("--workers", type=int, default=1, help="workers in this process")
     main(**vars(parser.parse_args()))

@@ -1,7 +1,7 @@
 """REINFORCE (Williams, 1992) on the cart-pole of Barto, Sutton and Anderson (1983).
 
 A cart on a rail balances a pole by being pushed left or right. Several carts run at once, so that
-the policy sees a batch of them. What made later rewards larger than usual becomes more likely.
+the policy sees a batch of them. Actions that led to larger rewards than average become more likely.
 
 python examples/models/policy_gradient.py
 GT_CONFIG=examples/models/data_parallel.yaml python examples/models/policy_gradient.py --workers 4
@@ -16,11 +16,11 @@ from gt import nn
 
 
 class CartPole:
-    """Carts whose poles fall; a state is position, velocity, angle and angular velocity.
+    """A batch of carts with poles; a state is position, velocity, angle and angular velocity.
 
     Args:
-        count: how many carts.
-        rng: NumPy's generator, for where they begin.
+        count: the number of carts.
+        rng: NumPy generator for the initial states.
     """
 
     gravity, cart, pole, half_length, force, seconds = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02
@@ -29,7 +29,7 @@ class CartPole:
         self.states = rng.uniform(-0.05, 0.05, (count, 4))
 
     def step(self, actions):
-        """Push right where actions (count,) are true; say whose pole still stands."""
+        """Push right where actions (count,) are true; return which poles still stand."""
         x, speed, angle, turn = self.states.T
         sine, cosine, total = np.sin(angle), np.cos(angle), self.cart + self.pole
         force = np.where(actions, self.force, -self.force)
@@ -43,7 +43,7 @@ class CartPole:
 
 
 class Policy(nn.Module):
-    """Scores of the two actions."""
+    """A network that scores the two actions."""
 
     def __init__(self, hidden=32):
         super().__init__()
@@ -53,24 +53,24 @@ class Policy(nn.Module):
             self.output = nn.Linear(hidden, 2)
 
     def forward(self, states):
-        """Give scores (batch, 2) for states (batch, 4)."""
+        """Return scores (batch, 2) for states (batch, 4)."""
         return self.output(self.hidden(states).tanh())
 
 
 @dataclass
 class Episodes:
-    """What happened: arrays of (time, carts), and states of (time, carts, 4)."""
+    """Recorded episodes: arrays of (time, carts), and states of (time, carts, 4)."""
 
     states: np.ndarray
     actions: np.ndarray
     alive: np.ndarray
 
     def lengths(self):
-        """Give how long each pole stood."""
+        """Return the number of steps that each pole stood."""
         return self.alive.sum(0)
 
     def advantages(self, discount=0.99):
-        """Give how much better than usual it went on after each time."""
+        """Return the normalized discounted return after each time: (time, carts)."""
         returns, later = np.zeros(self.alive.shape), 0
         for time in reversed(range(len(returns))):
             later = self.alive[time] * (1 + discount * later)
@@ -81,7 +81,7 @@ class Episodes:
 
 
 def play(probabilities, rng, carts, times):
-    """Play by a function from states to the probabilities of pushing right, all as arrays."""
+    """Return episodes; probabilities(states) is the probability of pushing right, as arrays."""
     environment = CartPole(carts, rng)
     alive, history = np.ones(carts, bool), []
     for _ in range(times):
@@ -95,7 +95,7 @@ def play(probabilities, rng, carts, times):
 
 
 def policy_loss(model, episodes):
-    """Give the loss whose gradient is that of the expected return, with the sign changed."""
+    """Return the loss whose gradient is minus the policy gradient of the expected return."""
     with gt.signal.context("batch"):
         states = gt.from_numpy(episodes.states.reshape(-1, 4))
         actions = gt.from_numpy(episodes.actions.reshape(-1))
@@ -105,7 +105,7 @@ def policy_loss(model, episodes):
 
 
 def probabilities_of(model):
-    """Give the function that `play` asks for."""
+    """Return the function `probabilities` for `play`."""
 
     def probabilities(states):
         with gt.no_grad():
@@ -115,7 +115,7 @@ def probabilities_of(model):
 
 
 def train(model, optimizer, rng, iterations, carts=16, times=200):
-    """Play and learn in turn; give how long the poles stood in the mean, each time."""
+    """Alternate playing and learning; return the mean length of each iteration's episodes."""
     lengths = []
     for iteration in range(iterations):
         episodes = play(probabilities_of(model), rng, carts, times)
@@ -130,7 +130,7 @@ def train(model, optimizer, rng, iterations, carts=16, times=200):
 
 
 def main(iterations=60, times=200, workers=1):
-    """Train; give how long poles stand in the mean after each iteration."""
+    """Train; return the mean length of each iteration's episodes."""
     if workers > 1:
         gt.gpu_workers(workers)
     gt.manual_seed(0)
@@ -147,6 +147,6 @@ def main(iterations=60, times=200, workers=1):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Learn to balance a pole.")
     parser.add_argument("--iterations", type=int, default=60)
-    parser.add_argument("--times", type=int, default=200, help="steps after which a game ends")
-    parser.add_argument("--workers", type=int, default=1, help="how many, in this process")
+    parser.add_argument("--times", type=int, default=200, help="most steps in an episode")
+    parser.add_argument("--workers", type=int, default=1, help="workers in this process")
     main(**vars(parser.parse_args()))

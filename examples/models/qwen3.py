@@ -1,4 +1,4 @@
-"""Qwen3 (Yang et al., 2025): grouped queries, normalized queries and keys, rotary positions.
+"""Qwen3 (Yang et al., 2025): grouped-query attention, query and key norms, rotary positions.
 
 Parameters have the names and shapes of Hugging Face's files:
 
@@ -8,7 +8,7 @@ Parameters have the names and shapes of Hugging Face's files:
     python examples/models/qwen3.py     # trains a tiny one on a poem, and lets it recite
     GT_CONFIG=examples/models/tensor_parallel.yaml python examples/models/qwen3.py --workers 4
 
-Signals say where weights are cut; without a configuration they change nothing.
+Signals name how weights can be sharded; without a configuration they are ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gt.nn import functional as F
 
 @dataclass
 class Config:
-    """The sizes of a model, by the names that a config.json has."""
+    """The hyperparameters of a model, with the names of a config.json."""
 
     vocab_size: int
     hidden_size: int
@@ -42,7 +42,7 @@ class Config:
 
     @classmethod
     def from_dict(cls, config: Mapping[str, Any]) -> Config:
-        """Take what a config.json says; refuse what this model does not have."""
+        """Return the configuration in a config.json; raise ValueError for unsupported options."""
         rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
         if rope.get("rope_type", "default") != "default":
             raise ValueError(f"qwen3: rope_type is {rope['rope_type']!r}, expected 'default'")
@@ -54,12 +54,12 @@ class Config:
 
 
 def rotary_frequencies(config: Config) -> list[float]:
-    """Give by how much each pair of a head's numbers is turned per position."""
+    """Return the angle per position of each rotated pair of a head's elements."""
     return [config.rope_theta ** (-i / config.head_dim) for i in range(0, config.head_dim, 2)]
 
 
 def linear(config: Config, inputs: int, outputs: int, bias: bool = False) -> nn.Linear:
-    """Give a layer with normally distributed weights."""
+    """Return a layer with normally distributed weights."""
     layer = nn.Linear(inputs, outputs, bias)
     nn.init.normal_(layer.weight, std=config.initializer_range)
     if bias:
@@ -68,13 +68,13 @@ def linear(config: Config, inputs: int, outputs: int, bias: bool = False) -> nn.
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn pairs of numbers (i, i + width / 2) by their angles (Su et al., 2021)."""
+    """Rotate the pairs of elements (i, i + width / 2) by their angles (Su et al., 2021)."""
     first, second = x.chunk(2, -1)
     return gt.cat([first * cos - second * sin, second * cos + first * sin], -1)
 
 
 class Attention(nn.Module):
-    """Causal attention in which several heads of queries share keys and values."""
+    """Causal grouped-query attention: several query heads share keys and values."""
 
     def __init__(self, config: Config, layer: int):
         super().__init__()
@@ -93,11 +93,11 @@ class Attention(nn.Module):
             self.k_norm = nn.RMSNorm(config.head_dim, config.rms_norm_eps)
 
     def heads(self, x: Tensor) -> Tensor:
-        """Give (batch, length, heads x width) as (batch, length, heads, width)."""
+        """Reshape (batch, length, heads x width) to (batch, length, heads, width)."""
         return x.view(*x.shape[:2], -1, self.head_dim)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask, cache: Cache | None) -> Tensor:
-        """Mix x, (batch, length, hidden), over positions."""
+        """Attend between the positions of x (batch, length, hidden)."""
         query = self.q_norm(self.heads(self.q_proj(x))).transpose(1, 2)
         key = self.k_norm(self.heads(self.k_proj(x))).transpose(1, 2)
         value = self.heads(self.v_proj(x)).transpose(1, 2)
@@ -121,12 +121,12 @@ class MLP(nn.Module):
             self.down_proj = linear(config, inner, hidden)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map each position by itself."""
+        """Map each position independently."""
         return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
 class DecoderLayer(nn.Module):
-    """Attention and MLP, each added to its normalized input."""
+    """Attention and MLP, each on normalized input and with a residual connection."""
 
     def __init__(self, config: Config, layer: int):
         super().__init__()
@@ -137,13 +137,13 @@ class DecoderLayer(nn.Module):
             self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, config.rms_norm_eps)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, mask, cache: Cache | None) -> Tensor:
-        """Map x, (batch, length, hidden)."""
+        """Map x (batch, length, hidden) to the same shape."""
         x = x + self.self_attn(self.input_layernorm(x), cos, sin, mask, cache)
         return x + self.mlp(self.post_attention_layernorm(x))
 
 
 class Decoder(nn.Module):
-    """Embedding, layers and the last normalization."""
+    """Embedding, layers and the final normalization."""
 
     def __init__(self, config: Config):
         super().__init__()
@@ -155,11 +155,11 @@ class Decoder(nn.Module):
         )
         with gt.signal.context("copied"):
             self.norm = nn.RMSNorm(config.hidden_size, config.rms_norm_eps)
-            # No buffer: angles stay float32 when the model is cast to fewer bits.
+            # Not a buffer, so that angles stay float32 when the model is cast to a smaller dtype.
             self.frequencies = gt.tensor(rotary_frequencies(config))
 
     def forward(self, input_ids: Tensor, attention_mask=None, cache: Cache | None = None) -> Tensor:
-        """Give (batch, length, hidden)."""
+        """Return hidden states (batch, length, hidden)."""
         positions, mask = positions_and_mask(input_ids.shape[1], attention_mask, cache)
         angles = (positions[..., None] * self.frequencies)[:, None]
         x = self.embed_tokens(input_ids)
@@ -189,24 +189,24 @@ class Qwen3(nn.Module):
             self.lm_head.weight = self.model.embed_tokens.weight
 
     def forward(self, input_ids: Tensor, attention_mask=None, cache: Cache | None = None) -> Tensor:
-        """Give logits, (batch, length, vocabulary).
+        """Return logits (batch, length, vocabulary).
 
         Args:
             input_ids: (batch, length) tokens.
-            attention_mask: (batch, length): 0 for padding, which stands on the left.
-            cache: from `make_cache`: the tokens follow on those that it has.
+            attention_mask: (batch, length): 0 for padding, which is on the left.
+            cache: from `make_cache`: the tokens continue the cached ones.
         """
         return self.lm_head(self.model(input_ids, attention_mask, cache))
 
     def make_cache(self, batch: int, length: int, attention_mask: Tensor | None = None) -> Cache:
-        """Give an empty cache for sequences of this length, prompt included."""
+        """Return an empty cache for sequences of this length, including the prompt."""
         config = self.config
         shape = (batch, config.num_key_value_heads, length, config.head_dim)
         dtype = self.lm_head.weight.dtype
         return Cache(config.num_hidden_layers, shape, attention_mask, dtype)
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, *rest) -> None:
-        """Files of tied models may lack the head."""
+        """Load also files without the head, which models with tied embeddings may lack."""
         if self.config.tie_word_embeddings:
             embedding = state_dict.get(f"{prefix}model.embed_tokens.weight")
             if embedding is not None:

@@ -17,7 +17,7 @@ from gt.demo import load_digits
 
 
 class BasicBlock(nn.Module):
-    """Two 3x3 convolutions beside a shortcut; the first may halve the picture."""
+    """A residual block of two 3x3 convolutions; the first one has the stride."""
 
     def __init__(self, inputs, outputs, stride=1):
         super().__init__()
@@ -33,19 +33,19 @@ class BasicBlock(nn.Module):
             )
 
     def forward(self, x):
-        """Give (batch, outputs, height / stride, width / stride)."""
+        """Map x (batch, inputs, height, width) to (batch, outputs, height / stride, ...)."""
         shortcut = x if self.downsample is None else self.downsample(x)
         x = self.relu(self.bn1(self.conv1(x)))
         return self.relu(self.bn2(self.conv2(x)) + shortcut)
 
 
 class ResNet(nn.Module):
-    """Four stages of blocks; each but the first halves the picture and doubles the channels.
+    """Four stages of blocks; each but the first halves the resolution and doubles the channels.
 
     Args:
-        blocks: how many blocks each stage has.
-        num_classes: how many classes there are.
-        width: the channels of the first stage.
+        blocks: the number of blocks of each stage.
+        num_classes: the number of classes.
+        width: the number of channels of the first stage.
     """
 
     def __init__(self, blocks=(2, 2, 2, 2), num_classes=1000, width=64):
@@ -65,20 +65,20 @@ class ResNet(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, images):
-        """Give scores of (batch, classes) for images of (batch, 3, height, width)."""
+        """Return scores (batch, classes) for images (batch, 3, height, width)."""
         x = self.maxpool(self.relu(self.bn1(self.conv1(images))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return self.fc(self.avgpool(x).flatten(1))
 
 
 def stage(inputs, outputs, blocks, stride):
-    """Give blocks of the same width."""
+    """Return the blocks of a stage."""
     first = BasicBlock(inputs, outputs, stride)
     return nn.Sequential(first, *(BasicBlock(outputs, outputs) for _ in range(blocks - 1)))
 
 
 def resnet18(**options):
-    """Give a ResNet of 18 layers."""
+    """Return a ResNet of 18 layers."""
     return ResNet((2, 2, 2, 2), **options)
 
 
@@ -95,7 +95,7 @@ def enlarged(images):
 
 
 def train(model, optimizer, schedule, images, labels, batch_size):
-    """Train for one epoch; give the mean loss."""
+    """Train for one epoch; return the mean loss."""
     model.train()
     order, losses = np.random.permutation(len(images)), []
     for start in range(0, len(order) - batch_size + 1, batch_size):
@@ -112,7 +112,7 @@ def train(model, optimizer, schedule, images, labels, batch_size):
 
 
 def evaluate(model, images, labels):
-    """Give the accuracy."""
+    """Return the accuracy."""
     model.eval()
     with gt.no_grad(), gt.signal.context("batch"):
         guesses = model(gt.from_numpy(images)).argmax(1)
@@ -120,7 +120,7 @@ def evaluate(model, images, labels):
 
 
 def main(epochs=3, width=16, workers=1):
-    """Train; give the test accuracy of each epoch."""
+    """Train; return the test accuracy after each epoch."""
     if workers > 1:
         gt.gpu_workers(workers)
     gt.manual_seed(0)
@@ -152,5 +152,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Train a ResNet-18 on handwritten digits.")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--width", type=int, default=16, help="64 is the ResNet-18 of the paper")
-    parser.add_argument("--workers", type=int, default=1, help="how many, in this process")
+    parser.add_argument("--workers", type=int, default=1, help="workers in this process")
     main(**vars(parser.parse_args()))

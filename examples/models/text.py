@@ -1,4 +1,4 @@
-"""What the language models share when they are run: a short text, training on it, a recital."""
+"""The demonstration of the language models: training on a short text, and reciting it."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ What the hand, dare seize the fire?
 
 
 def encode(text: str) -> Tensor:
-    """Give a character's code as its token: (1, length)."""
+    """Return tokens (1, length): the ASCII code of each character."""
     return gt.tensor([list(text.encode("ascii"))], dtype=gt.int64)
 
 
 def decode(ids: Tensor) -> list[str]:
-    """Give the text of each row of tokens."""
+    """Return the text of each row of tokens."""
     return ["".join(map(chr, row)) for row in ids.tolist()]
 
 
 def batches(steps: int, batch: int, length: int) -> Iterator[np.ndarray]:
-    """Give tokens of parts of the text from random places, the same each time."""
+    """Yield tokens (batch, length) of random parts of the text, the same at every call."""
     codes = np.frombuffer(TEXT.encode("ascii"), np.uint8).astype(np.int64)
     starts = np.random.default_rng(0).integers(0, len(codes) - length, (steps, batch))
     for start in starts:
@@ -42,13 +42,13 @@ def batches(steps: int, batch: int, length: int) -> Iterator[np.ndarray]:
 
 
 def next_token_loss(model: nn.Module, ids: Tensor) -> Tensor:
-    """Give the mean cross entropy of each token, predicted from those before it."""
+    """Return the mean cross entropy of each token, predicted from those before it."""
     logits = model(ids)[:, :-1]
     return nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
 
 
 def train(model: nn.Module, steps: int, batch: int = 8, length: int = 48) -> list[float]:
-    """Train on the text; give the loss of each step."""
+    """Train on the text; return the loss of each step."""
     optimizer = gt.optim.AdamW(model.parameters(), lr=3e-3)
     losses = []
     for codes in batches(steps, batch, length):
@@ -62,7 +62,7 @@ def train(model: nn.Module, steps: int, batch: int = 8, length: int = 48) -> lis
 
 
 def demonstrate(make_model: Callable[[], nn.Module], steps: int = 100) -> None:
-    """Train a model on the text, and print the loss and how the model goes on with a line."""
+    """Train a model on the text, and print the loss and the model's continuations of a line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=steps)
     parser.add_argument("--workers", type=int, default=1, help="workers in this process")

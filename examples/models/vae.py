@@ -1,8 +1,9 @@
 """A variational autoencoder (Kingma and Welling, 2013, https://arxiv.org/abs/1312.6114), on digits.
 
-An encoder gives a normal distribution over codes for each image, a decoder the image for a code.
-Both learn to make the evidence lower bound large: what the code says about the image, less how far
-its distribution is from the standard one, from which new images are drawn.
+An encoder maps each image to a normal distribution over codes, a decoder maps a code to an image.
+Both are trained to maximise the evidence lower bound: the likelihood of the image given its code,
+minus the divergence of the code's distribution from the standard normal one, from which new images
+are sampled.
 
 python examples/models/vae.py
 GT_CONFIG=examples/models/hybrid.yaml python examples/models/vae.py --workers 4
@@ -17,7 +18,7 @@ from gt.demo import load_digits
 
 
 class Perceptron(nn.Sequential):
-    """Two linear layers; tensor parallel, nothing moves between them."""
+    """Two linear layers, which need no communication between them when tensor parallel."""
 
     def __init__(self, inputs, hidden, outputs):
         with gt.signal.context("cut_outputs"):
@@ -28,10 +29,10 @@ class Perceptron(nn.Sequential):
 
 
 class VariationalAutoencoder(nn.Module):
-    """Images to codes and back.
+    """An encoder of images to codes, and a decoder.
 
     Args:
-        pixels: how many an image has.
+        pixels: the number of pixels of an image.
         hidden: the hidden width of encoder and decoder.
         codes: the width of a code.
     """
@@ -43,14 +44,14 @@ class VariationalAutoencoder(nn.Module):
         self.codes = codes
 
     def forward(self, images, noise):
-        """Give the evidence lower bound of each image, in two parts.
+        """Return the two terms of each image's evidence lower bound.
 
         Args:
             images: (batch, pixels), from 0 to 1.
-            noise: standard normal numbers (batch, codes), from which codes are made.
+            noise: standard normal numbers (batch, codes), from which codes are sampled.
 
         Returns:
-            How likely the image is, and how far its codes are from the prior: both (batch,).
+            The log likelihood of the image, and the divergence from the prior: both (batch,).
         """
         mean, log_variance = self.encoder(images).chunk(2, dim=-1)
         code = mean + (log_variance / 2).exp() * noise
@@ -61,7 +62,7 @@ class VariationalAutoencoder(nn.Module):
         return -misfit.sum(-1), divergence.sum(-1)
 
     def sample(self, count):
-        """Give new images, (count, pixels)."""
+        """Return new images (count, pixels)."""
         with gt.no_grad():
             return self.decoder(gt.randn(count, self.codes)).sigmoid()
 
@@ -73,7 +74,7 @@ def load():
 
 
 def train(model, optimizer, images, batch_size):
-    """Train for one epoch; give the mean likelihood and divergence, in nats."""
+    """Train for one epoch; return the mean log likelihood and divergence, in nats."""
     order, sums = np.random.permutation(len(images)), []
     for start in range(0, len(order) - batch_size + 1, batch_size):
         with gt.signal.context("batch"):
@@ -88,14 +89,14 @@ def train(model, optimizer, images, batch_size):
 
 
 def evaluate(model, images):
-    """Give the evidence lower bound of images, in nats."""
+    """Return the mean evidence lower bound of images, in nats."""
     with gt.no_grad(), gt.signal.context("batch"):
         likelihood, divergence = model(gt.from_numpy(images), gt.randn(len(images), model.codes))
         return (likelihood - divergence).mean().item()
 
 
 def picture(images):
-    """Give images (n, 64) side by side as text."""
+    """Return images (n, 64) side by side as text."""
     shades = np.array(list(" .:-=+*#%@"))
     levels = (np.clip(images, 0, 1) * (len(shades) - 1)).round().astype(int).reshape(-1, 8, 8)
     rows = np.concatenate(shades[levels], axis=1)
@@ -103,7 +104,7 @@ def picture(images):
 
 
 def main(epochs=60, workers=1):
-    """Train; give the evidence lower bound of the test images at the end."""
+    """Train; return the evidence lower bound of the test images."""
     if workers > 1:
         gt.gpu_workers(workers)
     gt.manual_seed(0)
@@ -130,5 +131,5 @@ def main(epochs=60, workers=1):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Train a variational autoencoder on digits.")
     parser.add_argument("--epochs", type=int, default=60)
-    parser.add_argument("--workers", type=int, default=1, help="how many, in this process")
+    parser.add_argument("--workers", type=int, default=1, help="workers in this process")
     main(**vars(parser.parse_args()))

@@ -18,7 +18,7 @@ from gt.demo import load_digits
 
 
 def feed_forward_layer(inputs, outputs):
-    """Give a linear layer whose biases are next to nothing."""
+    """Return a linear layer with Xavier weights and biases near 0."""
     layer = nn.Linear(inputs, outputs)
     nn.init.xavier_uniform_(layer.weight)
     nn.init.normal_(layer.bias, std=1e-6)
@@ -26,7 +26,7 @@ def feed_forward_layer(inputs, outputs):
 
 
 class EncoderBlock(nn.Module):
-    """Attention and a feed-forward network, each normalized before and added to what came in."""
+    """Attention and a feed-forward network, each on normalized input and with a residual."""
 
     def __init__(self, num_heads, hidden_dim, mlp_dim, dropout, attention_dropout):
         super().__init__()
@@ -46,7 +46,7 @@ class EncoderBlock(nn.Module):
         self.mlp = nn.Sequential(up, nn.GELU(), nn.Dropout(dropout), down, nn.Dropout(dropout))
 
     def forward(self, x):
-        """Give the same shape as x, (batch, length, hidden_dim)."""
+        """Map x (batch, length, hidden_dim) to the same shape."""
         normal = self.ln_1(x)
         attended, _ = self.self_attention(normal, normal, normal, need_weights=False)
         x = x + self.dropout(attended)
@@ -54,7 +54,7 @@ class EncoderBlock(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Blocks over patches, which learn where each patch is."""
+    """Blocks over patches with learned position embeddings."""
 
     def __init__(self, length, num_layers, num_heads, hidden_dim, mlp_dim, dropout, attention):
         super().__init__()
@@ -66,23 +66,23 @@ class Encoder(nn.Module):
         self.ln = nn.LayerNorm(hidden_dim, eps=1e-6)
 
     def forward(self, x):
-        """Give the same shape as x, (batch, length, hidden_dim)."""
+        """Map x (batch, length, hidden_dim) to the same shape."""
         return self.ln(self.layers(self.dropout(x + self.pos_embedding)))
 
 
 class VisionTransformer(nn.Module):
-    """Patches of an image as words of a sentence, with one word more that stands for the class.
+    """A transformer over the patches of an image and a class token.
 
     Args:
-        image_size: height and width of images.
-        patch_size: height and width of patches, of which the image is a multiple.
-        num_layers: how many blocks.
-        num_heads: how many heads attention has.
-        hidden_dim: the width of a word.
+        image_size: height and width of images, a multiple of `patch_size`.
+        patch_size: height and width of patches.
+        num_layers: the number of blocks.
+        num_heads: the number of attention heads.
+        hidden_dim: the width of a patch's embedding.
         mlp_dim: the hidden width of the feed-forward networks.
         dropout: the probability that a value is dropped.
-        attention_dropout: the probability that a weight of attention is dropped.
-        num_classes: how many classes there are.
+        attention_dropout: the probability that an attention weight is dropped.
+        num_classes: the number of classes.
     """
 
     def __init__(
@@ -113,14 +113,14 @@ class VisionTransformer(nn.Module):
             nn.init.zeros_(part)
 
     def forward(self, images):
-        """Give scores of (batch, classes) for images of (batch, 3, height, width)."""
+        """Return scores (batch, classes) for images (batch, 3, height, width)."""
         patches = self.conv_proj(images).flatten(2).transpose(1, 2)
         token = self.class_token.expand(len(images), -1, -1)
         return self.heads(self.encoder(gt.cat([token, patches], dim=1))[:, 0])
 
 
 def vit_b_16(**options):
-    """Give the base model, of 86 million parameters, with patches of 16 x 16 pixels."""
+    """Return the base model, with 86 million parameters and patches of 16 x 16 pixels."""
     sizes = dict(image_size=224, patch_size=16, num_layers=12, num_heads=12)
     return VisionTransformer(**sizes, hidden_dim=768, mlp_dim=3072, **options)
 
@@ -137,7 +137,7 @@ def in_color(images):
 
 
 def train(model, optimizer, schedule, images, labels, batch_size):
-    """Train for one epoch; give the mean loss."""
+    """Train for one epoch; return the mean loss."""
     model.train()
     order, losses = np.random.permutation(len(images)), []
     for start in range(0, len(order) - batch_size + 1, batch_size):
@@ -155,7 +155,7 @@ def train(model, optimizer, schedule, images, labels, batch_size):
 
 
 def evaluate(model, images, labels):
-    """Give the accuracy."""
+    """Return the accuracy."""
     model.eval()
     with gt.no_grad(), gt.signal.context("batch"):
         guesses = model(gt.from_numpy(images)).argmax(1)
@@ -163,7 +163,7 @@ def evaluate(model, images, labels):
 
 
 def main(epochs=12, workers=1):
-    """Train; give the test accuracy of each epoch."""
+    """Train; return the test accuracy after each epoch."""
     if workers > 1:
         gt.gpu_workers(workers)
     gt.manual_seed(0)
@@ -197,5 +197,5 @@ def main(epochs=12, workers=1):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Train a vision transformer on digits.")
     parser.add_argument("--epochs", type=int, default=12)
-    parser.add_argument("--workers", type=int, default=1, help="how many, in this process")
+    parser.add_argument("--workers", type=int, default=1, help="workers in this process")
     main(**vars(parser.parse_args()))

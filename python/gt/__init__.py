@@ -5,9 +5,9 @@
     >>> (a * 2).sum().item()
     20.0
 
-Without a connection, dispatcher and workers run inside this process. `gt.connect("host:port")`
-uses a server instead; the same code then runs on its workers. `with gt.Session("host:port"):` does
-so for a block.
+Without a connection, the dispatcher and the workers run inside this process. After
+`gt.connect("host:port")` the same code runs on the workers of that server; `with
+gt.Session("host:port"):` does so for one block.
 """
 
 import os as _os
@@ -321,7 +321,7 @@ def __dir__():
     return sorted(__all__)
 
 
-#: Modules that are imported when they are first used: NumPy, which some need, takes its time.
+#: Modules that are imported at their first use, as some of them import NumPy, which is slow.
 _LATER = ("client", "data", "demo", "distributions", "errors", "signals", "utils")
 
 if _TYPE_CHECKING:
@@ -329,7 +329,7 @@ if _TYPE_CHECKING:
 
 
 def __getattr__(name: str):
-    """Import what is imported late; say what is near where something is missing."""
+    """Import a module of `_LATER`, or raise an error that suggests the closest name."""
     if name in _LATER:
         import importlib as _importlib
 
@@ -340,11 +340,11 @@ def __getattr__(name: str):
         raise AttributeError(f"module 'gt' has no attribute '{name}'")
     near = _difflib.get_close_matches(name, __all__, n=1)
     hint = f"\n  hint: gt.{near[0]}" if near else ""
-    raise AttributeError(f"gt has no '{name}'; if it is PyTorch's, it is not there yet{hint}")
+    raise AttributeError(f"gt has no '{name}'; if PyTorch has it, GT does not have it yet{hint}")
 
 
 def _load_environment() -> None:
-    """Read what the environment asks for at import."""
+    """Load the signal configuration that `GT_CONFIG` names."""
     path = _os.environ.get("GT_CONFIG")
     if path:
         load_config(path)
@@ -352,8 +352,9 @@ def _load_environment() -> None:
 
 _load_environment()
 
-# Before a fork these two take locks, and handlers run in the opposite order of their registration:
-# GT's comes last here, so that it waits for calls in progress, which may need the locks, first.
+# `concurrent.futures.thread` and `logging` register handlers that take locks before a fork. These
+# handlers run in the reverse order of registration, so GT registers its own after them: it runs
+# first and waits for calls in progress, which may need those locks.
 import atexit as _atexit  # noqa: E402
 import concurrent.futures.thread as _pools  # noqa: E402, F401
 import logging as _logging  # noqa: E402, F401

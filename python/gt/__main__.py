@@ -1,4 +1,4 @@
-"""The command `gt`, which is `python -m gt`, too."""
+"""The command `gt`, also run as `python -m gt`."""
 
 import importlib
 import sys
@@ -10,25 +10,25 @@ _USAGE = """usage: gt COMMAND [options]
 commands:
 {commands}
 
-`gt COMMAND --help` tells more. `gt --version` prints version, commit, engines and features: a bug
-report begins with it.
+`gt COMMAND --help` lists the options of a command. `gt --version` prints version, commit, engines
+and features: include it in bug reports.
 """
 
-#: What `gt --help` prints of each command.
+#: The description of each command in `gt --help`.
 _COMMANDS = {
     "demo": "train on handwritten digits, in this process and on a server",
     "server": "run a dispatcher that workers and clients connect to",
     "worker": "run a worker that serves a dispatcher",
-    "top": "show what a dispatcher, its workers and its sessions are at, live",
-    "explain-wait": "say what a session waits for, and because of whom",
-    "trace": "record what happens at a dispatcher into a log",
+    "top": "show the state of a dispatcher, its workers and its sessions, live",
+    "explain-wait": "explain what a session waits for, and which sessions make it wait",
+    "trace": "record the events of a dispatcher into a log",
     "visualize": "draw such a log as a timeline",
-    "convert": "turn a folder of Hugging Face into a checkpoint of GT, or back",
-    "key": "make a key for servers, or one for a role or a user of such a key",
-    "version": "say the version",
+    "convert": "convert a Hugging Face model folder into a GT checkpoint, or back",
+    "key": "make a server key, or derive a key for a role or a user from one",
+    "version": "print the version",
 }
 
-#: The commands that are not a program `gt.scripts.COMMAND`.
+#: The modules of commands that are not `gt.scripts.COMMAND`.
 _MODULES = {
     "demo": "gt.demo.__main__",
     "server": "gt.server.__main__",

@@ -1,7 +1,7 @@
-"""In which precision operations that consist of others are computed under autocast.
+"""The precision of composites under autocast.
 
-Primitives are cast where they are issued. What consists of others is decided as one, by its name,
-as in PyTorch: its tensors are cast, and inside of it autocast is off.
+Primitives are cast where they are issued. A composite is cast as one operation, selected by its
+name as in PyTorch: its input tensors are cast, and autocast is off while it runs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gt._gt import Tensor
 
 
 class _State(threading.local):
-    """The dtype that products are computed in on this thread; None where autocast is off."""
+    """The dtype that matrix products are computed in on this thread; None if autocast is off."""
 
     lower: Any = None
 
@@ -24,7 +24,7 @@ state = _State()
 
 
 def set_lower(dtype: Any) -> Any:
-    """Set the dtype that products are computed in on this thread; give what it was."""
+    """Set the dtype of matrix products on this thread, and return the previous one."""
     before, state.lower = state.lower, dtype
     _gt.set_autocast(dtype)
     return before
@@ -45,7 +45,7 @@ _LOWER = (
     | _names(_NN, f"{_CONVOLUTIONS} linear prelu scaled_dot_product_attention")
 )
 
-#: Computed in float32, besides all of `gt.linalg` and `gt.fft`.
+#: Computed in float32, like all of `gt.linalg` and `gt.fft`.
 _FULL = (
     _names("gt", "cdist cosine_similarity cumprod cumsum dist group_norm layer_norm log_softmax")
     | _names("gt", "native_layer_norm native_group_norm norm nansum pdist polar prod reciprocal")
@@ -63,27 +63,27 @@ _FULL = (
     | _names(_NN, "softmin softplus triplet_margin_loss triplet_margin_with_distance_loss")
 )
 
-#: Computed in the widest dtype of their tensors.
+#: Computed in the widest dtype of their input tensors.
 _WIDEST = (
     _names("gt", "addcdiv addcmul bilinear cross linalg.cross dot vdot grid_sampler index_put")
     | _names("gt", "scatter_add tensordot cat concat concatenate stack")
     | _names(_NN, "bilinear grid_sample")
 )
 
-#: Not decided as one: what they consist of is.
+#: Not cast as a whole: autocast applies to the operations they consist of.
 _OPEN = _names(
     "gt", "einsum inner Tensor.dim Tensor.view Tensor.reshape_as Tensor.view_as"
 ) | _names(_NN, "multi_head_attention_forward linear_cross_entropy gumbel_softmax")
 
 
 def call(name: str, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Call an operation that consists of others under autocast.
+    """Call a composite under autocast.
 
     Args:
-        name: its qualified name, as `gt.nn.functional.linear`.
-        function: what it computes.
-        args: its arguments.
-        kwargs: those by name; a `dtype` among them decides by itself.
+        name: its qualified name, such as `gt.nn.functional.linear`.
+        function: its implementation.
+        args: its positional arguments.
+        kwargs: its keyword arguments; with a `dtype` among them nothing is cast.
     """
     if name in _OPEN:
         return function(*args, **kwargs)
@@ -99,7 +99,7 @@ def call(name: str, function: Callable[..., Any], args: tuple, kwargs: dict[str,
 
 
 def cast(value: Any, dtype: Any) -> Any:
-    """Cast tensors of floats, float64 aside, also in lists, tuples and dicts."""
+    """Cast float tensors except float64, also inside lists, tuples and dicts."""
     if isinstance(value, Tensor):
         return value.to(dtype) if _takes_part(value) else value
     if isinstance(value, dict):
@@ -110,7 +110,7 @@ def cast(value: Any, dtype: Any) -> Any:
 
 
 def _wanted(name: str, lower: Any, given: Any) -> Any:
-    """Give the dtype in which an operation is computed; None for that of its tensors."""
+    """Return the dtype to cast an operation's tensors to, or None to leave them as they are."""
     if name in _LOWER:
         return lower
     if name in _WIDEST:

@@ -1,4 +1,4 @@
-"""`gt.compile`: a program says itself what is hot."""
+"""`gt.compile`: mark a function or module as a hot path."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from gt import _gt, config
 
-#: What runs a hot function: the compiler of the workers' engine.
+#: The backends that use the compiler of the workers' engine.
 _COMPILERS = ("inductor", "cudagraphs")
-#: What runs a function as it is.
+#: The backends that run a function as it is.
 _PLAIN = ("eager", "aot_eager")
 
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
 
-#: Options of PyTorch's compiler that have no bearing on numbers, and what each is.
+#: Options of PyTorch's compiler that do not affect results, and the type of each.
 _OPTIONS: dict[str, type] = {
     "epilogue_fusion": bool,
     "max_autotune": bool,
@@ -24,7 +24,7 @@ _OPTIONS: dict[str, type] = {
     "triton.cudagraphs": bool,
     "trace.enabled": bool,
     "trace.graph_diagram": bool,
-    "fallback_random": bool,  # Random numbers are those of single operations anyway.
+    "fallback_random": bool,  # Compiled code draws the same random numbers anyway.
 }
 
 _inside = threading.local()
@@ -41,26 +41,26 @@ def compile(
     name: str | None = None,
     disable: bool = False,
 ) -> Any:
-    """Say that a function or module is hot: from its second call on, it is sent and run as one.
+    """Mark a function or module as hot: from its second call on, it is sent and run as one plan.
 
-    What repeats is found without being named, too, after three rounds. Numbers are those of the
-    function: its Python runs at each call, so that nothing is traced, and no argument is frozen.
-    Where shapes vary, it is run operation by operation. See docs/hot-paths.md.
+    Repeated sequences that are not marked are found as well, after three rounds. Results are those
+    of the plain function: its Python code runs at every call, so nothing is traced and no argument
+    is frozen. Calls with varying shapes run operation by operation. See docs/hot-paths.md.
 
     Args:
-        model: a function, or a module, which is given as an `OptimizedModule` around it; without
-            one, a decorator is given.
-        fullgraph: accepted: there are no graphs, and so no breaks in them.
-        dynamic: accepted: nothing is compiled for varying shapes.
-        backend: "inductor" or "cudagraphs" for what the workers' engine has; "eager" or
-            "aot_eager" for the function as it is.
-        mode: accepted as PyTorch's: the engine decides.
-        options: accepted as PyTorch's, those alone that change no number.
-        name: what the log calls it; by default the function's name.
-        disable: whether the function is given as it is.
+        model: a function, or a module, which is wrapped in an `OptimizedModule`; if None, a
+            decorator is returned.
+        fullgraph: accepted for compatibility: no graph is traced, so there are no graph breaks.
+        dynamic: accepted for compatibility: nothing is compiled for varying shapes.
+        backend: "inductor" or "cudagraphs" for the compiler of the workers' engine; "eager" or
+            "aot_eager" to run the function as it is.
+        mode: one of PyTorch's modes, accepted for compatibility: the engine decides.
+        options: PyTorch's options, of which only those that do not affect results are accepted.
+        name: the name in the log; the function's name by default.
+        disable: whether to return the function as it is.
 
     Raises:
-        RuntimeError: a backend, mode or option that there is not.
+        RuntimeError: the backend, mode or option does not exist.
 
     >>> @gt.compile
     ... def double(x):
@@ -87,7 +87,7 @@ def compile(
 
 
 def hot(function: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
-    """Give a function that runs in a scope of its own, which the core compiles."""
+    """Return a function that runs in its own signal scope, which is compiled."""
     told = name or getattr(function, "__qualname__", type(function).__qualname__)
     signal = f"compile:{told}"
     config.register_compiled(signal)
@@ -95,7 +95,7 @@ def hot(function: Callable[..., Any], name: str | None = None) -> Callable[..., 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if getattr(_inside, "hot", False):
-            return function(*args, **kwargs)  # It is part of the one around it.
+            return function(*args, **kwargs)  # Part of the enclosing hot function.
         depth = _gt.signal_enter(signal, None)
         _inside.hot = True
         try:
@@ -108,11 +108,11 @@ def hot(function: Callable[..., Any], name: str | None = None) -> Callable[..., 
 
 
 def _is_compiler(backend: Any) -> bool:
-    """Say whether a backend compiles.
+    """Return whether a backend compiles.
 
     Raises:
-        TypeError: it is a function.
-        RuntimeError: there is no such backend.
+        TypeError: the backend is a function.
+        RuntimeError: no backend has this name.
     """
     if backend is None or backend in _COMPILERS:
         return True
@@ -120,7 +120,7 @@ def _is_compiler(backend: Any) -> bool:
         return False
     if callable(backend):
         raise TypeError(
-            "compile: backend is a function, but there is no graph that it could be given\n  hint: "
+            "compile: backend is a function, but GT traces no graph to pass to it\n  hint: "
             "leave it out, or change the model itself; an engine of your own compiles plans"
         )
     raise RuntimeError(

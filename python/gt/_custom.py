@@ -1,4 +1,4 @@
-"""Operations of users, computed by functions that engines have under their names."""
+"""Custom operations, computed by functions that users register with engines by name."""
 
 from __future__ import annotations
 
@@ -38,25 +38,25 @@ def custom_op(
     gradient: Callable[..., Any] | None = None,
     sharding: str | None = None,
 ) -> Callable[..., Any]:
-    """Give a function that has the workers' engine compute an operation of your own.
+    """Return a function that issues a custom operation, computed by the workers' engine.
 
-    The engine has a function under this name: `gt.engines.Engine.register`. Tensors are given by
-    position; attributes by name are ints, floats, bools, strings or lists of ints. Without a
-    rule for sharding, the operation is computed whole, in one place: operands that are cut over
-    workers are gathered.
+    The engine must have a function under this name: see `gt.engines.Engine.register`. Tensors are
+    passed by position; attributes are passed by name and are ints, floats, bools, strings or lists
+    of ints. Without a sharding rule the operation is computed on one worker, on unsharded operands:
+    sharded ones are gathered.
 
     Args:
         name: up to 128 letters, digits and characters of `_.:-`.
-        results: takes what the operation takes, and gives `(dtype, shape)` of its result, or a list
-            of such pairs, for an operation that gives a tuple.
+        results: takes what the operation takes, and returns `(dtype, shape)` of its result, or a
+            list of such pairs for an operation that returns a tuple.
         gradient: called with the gradients of the results, the inputs and the results, each a
-            tuple, and the attributes by name; gives a gradient for each input, None where there
-            is none. Without it, a backward pass through the operation is an error.
-        sharding: names the axes of the inputs and of the results, as in `"b t d, b s d -> b t d"`.
-            What is computed for a part of an axis that the result has, too, must be that part of
-            the result: then the operation may be cut along it, and its function gets a part of
-            each input that has the axis. `_` is an axis that is never cut. An axis has the same
-            place in all results.
+            tuple, and the attributes by name; returns a gradient for each input, or None for inputs
+            without one. Without it, a backward pass through the operation raises an error.
+        sharding: names the axes of the inputs and the results, as in `"b t d, b s d -> b t d"`. An
+            axis that is named in the results may be sharded, if computing on a slice of it yields
+            that slice of the result: the function then gets a slice of each input that has the
+            axis. `_` is an axis that is never sharded. A named axis has the same position in all
+            results.
 
     >>> scale = gt.custom_op("scale", lambda x, factor=1.0: (x.dtype, x.shape))
     >>> scale
@@ -73,7 +73,7 @@ def custom_op(
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """What a use of an operation has besides its tensors."""
+    """One call of an operation, without its tensors."""
 
     attributes: dict[str, Any]
     declared: list[int]
@@ -84,7 +84,7 @@ class _Use:
 
 
 def _function(operation: _CustomOp) -> type[Function]:
-    """Give what stands on the tape for an operation."""
+    """Return the autograd function of an operation."""
     title, name, gradient = f"custom:{operation.name}", operation.name, operation.gradient
 
     class Custom(Function):
@@ -101,14 +101,14 @@ def _function(operation: _CustomOp) -> type[Function]:
             if gradient is None:
                 raise RuntimeError(
                     f"{title}: there is no gradient rule\n"
-                    "  hint: give one by gt.custom_op(..., gradient=function)"
+                    "  hint: pass one as gt.custom_op(..., gradient=function)"
                 )
             saved, count = context.saved_tensors, context.use.inputs
             given = gradient(grads, saved[:count], saved[count:], **context.use.attributes)
             given = (given,) if isinstance(given, Tensor) else tuple(given)
             if len(given) != count:
                 raise RuntimeError(
-                    f"{title}: the gradient rule gave {len(given)} gradients, expected {count}"
+                    f"{title}: the gradient rule returned {len(given)} gradients, expected {count}"
                 )
             return None, *given
 
@@ -117,7 +117,7 @@ def _function(operation: _CustomOp) -> type[Function]:
 
 
 class _CustomOp:
-    """What `custom_op` gives."""
+    """The callable that `custom_op` returns."""
 
     def __init__(self, name: str, results: Callable, gradient: Callable | None, axes: _Axes | None):
         self.name, self.results, self.gradient, self.axes = name, results, gradient, axes
@@ -135,7 +135,7 @@ class _CustomOp:
             if not isinstance(value, Tensor):
                 raise TypeError(
                     f"{title}: operand {place} is a {type(value).__name__}, expected a tensor; "
-                    "attributes are given by name"
+                    "attributes are passed by name"
                 )
         try:
             bound = self.signature.bind(*inputs, **attributes)
@@ -151,7 +151,7 @@ class _CustomOp:
         return self.function.apply(use, *inputs)
 
     def _attributes(self, bound: inspect.BoundArguments) -> dict[str, Any]:
-        """Give what is not a tensor, with the defaults, in the order of the signature."""
+        """Return the arguments that are not tensors, with defaults, in the signature's order."""
         variadic = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
         named: dict[str, Any] = {}
         for name, value in bound.arguments.items():
@@ -171,7 +171,7 @@ class _CustomOp:
         return named
 
     def _declared(self, described: Any) -> list[int]:
-        """Give the results as numbers: the dtype's code, the number of axes, and the lengths."""
+        """Return the results encoded as ints: for each, dtype code, number of axes, lengths."""
         results = [described] if isinstance(described, tuple) else described
         numbers: list[int] = []
         try:
@@ -182,14 +182,14 @@ class _CustomOp:
                 numbers += [_DTYPES.index(dtype), len(lengths), *lengths]
         except (TypeError, ValueError):
             raise TypeError(
-                f"custom:{self.name}: results gave {described!r}, "
+                f"custom:{self.name}: results returned {described!r}, "
                 "expected (dtype, shape) or a list of such pairs"
             ) from None
         return numbers
 
 
 class _Axes:
-    """The names of the axes of inputs and results: which of them the operation may be cut along."""
+    """The sharding rule of an operation: the names of the axes of its inputs and results."""
 
     def __init__(self, operation: str, rule: str):
         self.title, self.rule = f"custom:{operation}", rule
@@ -209,11 +209,15 @@ class _Axes:
             if any(name != "_" and names[at : at + 1] != [name] for at, name in enumerate(first)):
                 raise ValueError(
                     f"{self.title}: sharding {rule!r}: the axes {first} of the first result are "
-                    f"not those of another, {names}; an axis that not all of them have is '_'"
+                    f"not those of another, {names}; name an axis that not all results have '_'"
                 )
 
     def numbers(self, inputs: Sequence[Tensor], declared: list[int]) -> list[int]:
-        """Give the rule as numbers: for each input and the first result, its axes' factors."""
+        """Return the rule as ints: for each input and the first result, its axes' factors.
+
+        A factor is the position of the axis in the first result, or -1 for an axis that is never
+        sharded.
+        """
         first = self.results[0]
         ranks = [tensor.ndim for tensor in inputs]
         named = [len(names) for names in self.inputs]

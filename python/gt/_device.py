@@ -1,4 +1,4 @@
-"""Devices: all tensors are on one, the cluster; where on it is the dispatcher's matter."""
+"""Devices: all tensors are on one, the cluster; the dispatcher decides on which workers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ _KINDS = ("cluster", "cpu", "cuda", "mps", "xpu", "meta")
 
 
 class device:
-    """A device as PyTorch names it, accepted wherever PyTorch programs say one.
+    """A device as PyTorch names it, accepted wherever PyTorch programs pass one.
 
-    Every tensor's device is `device("cluster")`. Other names are taken and change nothing: which
-    worker computes, and on what, is up to signals and the dispatcher. No tensor can be made on
-    "meta", where PyTorch's have no values.
+    Every tensor's device is `device("cluster")`. Other names are accepted and have no effect:
+    signals and the dispatcher decide which workers compute. Tensors cannot be made on "meta", where
+    PyTorch's have no values.
 
     Args:
-        type: "cluster", "cpu", "cuda", "cuda:1", or another device.
-        index: the number that stands after the colon.
+        type: "cluster", "cpu", "cuda", "cuda:1", or another device; an int means a "cuda" device.
+        index: the number after the colon.
 
     >>> gt.ones(2).device
     device(type='cluster')
@@ -58,11 +58,11 @@ class device:
 
 
 def check_target(given: Any) -> None:
-    """Raise an error unless tensors can be put on a device, or on what names one."""
+    """Raise an error if tensors cannot be put on a device, passed as a `device` or its name."""
     if device(given).type == "meta":
         raise RuntimeError(
-            "device: GT has no 'meta' device, a tensor has memory on the cluster\n"
-            "  hint: leave the device out; layers are cheap to make, as nothing is waited for"
+            "device: GT has no 'meta' device: every tensor has memory on the cluster\n"
+            "  hint: leave the device out; creating layers is cheap, as it waits for nothing"
         )
 
 
@@ -70,7 +70,7 @@ CLUSTER = device("cluster")
 
 
 def is_device(given: Any) -> bool:
-    """Say whether something names a device."""
+    """Return whether a value is a device or the name of one."""
     if isinstance(given, device):
         return True
     return isinstance(given, str) and given.partition(":")[0] in _KINDS

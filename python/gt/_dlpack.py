@@ -1,4 +1,4 @@
-"""DLPack for bfloat16, which NumPy does not know: its bits leave as uint16 and are named anew."""
+"""DLPack for bfloat16, which NumPy lacks: export the bits as uint16, then patch the dtype code."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 
 #: The code of bfloat16 (kDLBfloat in dlpack.h).
 _BFLOAT = 4
-#: Where a capsule's tensor has the code of its dtype, by the capsule's name: behind the address of
-#: the data (8 bytes), the device (8) and the number of axes (4). A versioned capsule has the
-#: version, the manager, its deleter and the flags (8 bytes each) before the tensor.
+#: The offset of the dtype code in a capsule's struct, by the capsule's name: it follows the address
+#: of the data (8 bytes), the device (8) and the number of axes (4). In a versioned capsule, the
+#: version, the manager context, the deleter and the flags (8 bytes each) precede the tensor.
 _PLACES = {b"dltensor": 20, b"dltensor_versioned": 52}
 
 
 def export_bfloat16(bits: np.ndarray, options: dict[str, Any]) -> Any:
-    """Give a capsule of bfloat16 numbers.
+    """Return a DLPack capsule of bfloat16 numbers.
 
     Args:
-        bits: the numbers' bits, as uint16.
-        options: what `__dlpack__` was asked for.
+        bits: the bits of the numbers, as uint16.
+        options: the keyword arguments of `__dlpack__`.
     """
     capsule = bits.__dlpack__(**options)
     name_of = ctypes.pythonapi.PyCapsule_GetName

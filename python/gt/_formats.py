@@ -1,10 +1,10 @@
-"""PyTorch's names for how tensors lie in memory; GT decides that by itself."""
+"""PyTorch's names for memory layouts, which GT chooses by itself."""
 
 from __future__ import annotations
 
 
 class layout:
-    """How the elements of a tensor are kept; all tensors of GT are `gt.strided`."""
+    """A storage layout; all tensors of GT are `gt.strided`."""
 
     def __init__(self, name: str):
         self.name = name
@@ -17,7 +17,7 @@ class layout:
 
 
 class memory_format(layout):
-    """The order of a tensor's axes in memory; accepted wherever PyTorch has it, without effect."""
+    """An order of axes in memory; accepted wherever PyTorch accepts one, without effect."""
 
 
 strided = layout("strided")
@@ -28,6 +28,6 @@ channels_last_3d = memory_format("channels_last_3d")
 
 
 def check_layout(operation: str, given: layout | None) -> None:
-    """Raise unless a layout is the one that GT has."""
+    """Raise an error unless a layout is None or `gt.strided`."""
     if given is not None and given is not strided:
         raise ValueError(f"{operation}: layout is {given}, but all tensors of GT are gt.strided")

@@ -1,4 +1,4 @@
-"""Constructors of old PyTorch programs: `gt.Tensor(...)`, `gt.FloatTensor(...)` and the like."""
+"""PyTorch's legacy constructors: `gt.Tensor(...)`, `gt.FloatTensor(...)` and the other dtypes'."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gt._size import Size
 
 
 class _TensorType(type):
-    """The type of tensors of one dtype."""
+    """The metaclass of the types `gt.FloatTensor`, `gt.LongTensor`, ...: one for each dtype."""
 
     dtype: Any
 
@@ -22,12 +22,12 @@ class _TensorType(type):
 
 
 def new_tensor(data: tuple[Any, ...], dtype: Any = None) -> Tensor:
-    """Make a tensor of one dtype.
+    """Return a new tensor, as PyTorch's legacy constructors do.
 
     Args:
-        data: values, as one list, array or tensor; or lengths of axes, whose values are zeros;
-            or nothing.
-        dtype: the dtype, or None for the default one.
+        data: one list, array or tensor of values; or the lengths of axes, for a tensor of zeros;
+            or nothing, for an empty tensor.
+        dtype: the dtype; None for the default one.
 
     >>> gt.Tensor([1, 2])
     tensor([1., 2.], dtype=float32)
@@ -44,13 +44,13 @@ def new_tensor(data: tuple[Any, ...], dtype: Any = None) -> Tensor:
             return data[0].detach().to(dtype)
         return _gt.tensor(data[0], dtype=dtype)
     raise TypeError(
-        f"new: arguments of types {[type(each).__name__ for each in data]} are given, expected one "
-        "list, array or tensor of values, or the lengths of axes as ints"
+        f"new: got arguments of types {[type(each).__name__ for each in data]}, expected one list, "
+        "array or tensor of values, or the lengths of axes as ints"
     )
 
 
 def _type(name: str, dtype: Any) -> _TensorType:
-    doc = f"Tensors of {dtype.name}: makes them of values or lengths, and tells them from others."
+    doc = f"Constructs {dtype.name} tensors from values or lengths; `isinstance` tests the dtype."
     return _TensorType(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "gt"})
 
 
@@ -67,7 +67,7 @@ ShortTensor = _type("ShortTensor", _gt.int16)
 
 
 def _new(tensor: Tensor, *data: Any, device: Any = None) -> Tensor:
-    """Make a tensor of this one's dtype from values, or of zeros from lengths of axes."""
+    """Return a tensor of this one's dtype: of values, or of zeros with the given lengths."""
     return new_tensor(data, tensor.dtype)
 
 

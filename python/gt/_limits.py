@@ -1,4 +1,4 @@
-"""What numbers a dtype can hold: `gt.finfo` and `gt.iinfo`."""
+"""The numeric limits of dtypes: `gt.finfo` and `gt.iinfo`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from gt._gt import parse_dtype
 
 #: The bits of the exponent and of the fraction of each float dtype.
 _FLOATS = {"float16": (5, 10), "bfloat16": (8, 7), "float32": (8, 23), "float64": (11, 52)}
-#: What the parts of a complex number are.
+#: The dtype of the real and imaginary parts of each complex dtype.
 _PARTS = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 
 
 class finfo:
-    """The limits of a float dtype; of a complex one, those of its parts.
+    """The limits of a float dtype, or of the real and imaginary parts of a complex dtype.
 
     Args:
-        type: the dtype; float32 where none is given.
+        type: the dtype; float32 by default.
 
     >>> gt.finfo(gt.float16).max
     65504.0
@@ -26,22 +26,22 @@ class finfo:
         name = parse_dtype(type).name
         name = _PARTS.get(name, name)
         if name not in _FLOATS:
-            raise TypeError(f"finfo: {name} is no float dtype\n  hint: gt.iinfo(gt.{name})")
+            raise TypeError(f"finfo: {name} is not a float dtype\n  hint: gt.iinfo(gt.{name})")
         exponent, fraction = _FLOATS[name]
         highest = 2 ** (exponent - 1) - 1
         #: The name of the dtype.
         self.dtype = name
-        #: How many bits a number takes.
+        #: The number of bits of a number.
         self.bits = 1 + exponent + fraction
-        #: How far the next number above 1 is from it.
+        #: The difference between 1 and the next larger number.
         self.eps = 2.0**-fraction
         #: The largest number.
         self.max = (2 - self.eps) * 2.0**highest
-        #: The smallest number: the largest one with a minus.
+        #: The smallest number, which is `-max`.
         self.min = -self.max
-        #: The smallest positive number with all bits of the fraction.
+        #: The smallest positive normal number.
         self.smallest_normal = self.tiny = 2.0 ** (1 - highest)
-        #: The last decimal place that is right of any number near 1.
+        #: The approximate decimal resolution: 10 to the power of minus the number of exact digits.
         self.resolution = 10.0 ** -int(fraction * 0.30103)
 
     def __repr__(self) -> str:
@@ -66,10 +66,10 @@ class iinfo:
         name = parse_dtype(type).name
         signed = name.startswith("int")
         if not signed and not name.startswith("uint"):
-            raise TypeError(f"iinfo: {name} is no integer dtype\n  hint: gt.finfo(gt.{name})")
+            raise TypeError(f"iinfo: {name} is not an integer dtype\n  hint: gt.finfo(gt.{name})")
         #: The name of the dtype.
         self.dtype = name
-        #: How many bits a number takes.
+        #: The number of bits of a number.
         self.bits = 8 * parse_dtype(type).itemsize
         #: The smallest number.
         self.min = -(2 ** (self.bits - 1)) if signed else 0

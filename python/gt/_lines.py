@@ -1,4 +1,4 @@
-"""What the user's lines say, for errors."""
+"""Variable names from lines of the user's source, for error messages."""
 
 import linecache
 import re
@@ -11,7 +11,7 @@ _LOOPS = re.compile(r"\s*for\s+(?P<target>[\w, ]+?)\s+in\b")
 
 
 def variable(line: str) -> str | None:
-    """Give the name of what a line, as `file:line`, assigns to; None if it assigns nothing.
+    """Return the name that a source line, passed as `file:line`, assigns to, or None.
 
     >>> variable("no such file:1") is None
     True

@@ -1,7 +1,8 @@
-"""Numbers as text, as NumPy writes them by default.
+"""Formatting of numbers in NumPy's default style, without NumPy.
 
-The first printed result of a program need not wait for the import of NumPy, which takes longer than
-that of GT. What is not here (complex numbers, float16, powers of ten, nan and inf) is left to it.
+With it, the first printed result of a program does not wait for the import of NumPy, which takes
+longer than that of GT. NumPy still formats complex numbers, float16, scientific notation, nan and
+inf.
 """
 
 from __future__ import annotations
@@ -9,25 +10,25 @@ from __future__ import annotations
 import math
 import struct
 
-#: How many digits behind the point are written at most.
+#: The largest number of digits after the decimal point.
 DIGITS = 8
-#: How `struct` names the dtypes of floats. NumPy gets bfloat16 as float32.
+#: The `struct` codes of float dtypes; bfloat16 is printed as float32.
 _FLOATS = {"bfloat16": "f", "float32": "f", "float64": "d"}
-#: From where on NumPy may write powers of ten; its versions differ.
+#: The values from which on NumPy may use scientific notation; its versions differ.
 _LIMITS = {"f": 1e6, "d": 1e8}
 
 
 def array_text(
     values, shape: tuple[int, ...], dtype: str, prefix: str, width: int = 75
 ) -> str | None:
-    """Give the text of nested lists of numbers; `None` for what is left to NumPy.
+    """Return the text of nested lists of numbers, or None for what is left to NumPy.
 
     Args:
         values: the nested lists, or one number.
-        shape: their lengths.
+        shape: the lengths of the lists.
         dtype: the name of the numbers' dtype.
-        prefix: what stands in front of the text: further lines are indented as much.
-        width: how long a line may be.
+        prefix: the text that precedes it, by whose length further lines are indented.
+        width: the longest length of a line.
     """
     flat = [values]
     for _ in shape:
@@ -47,7 +48,10 @@ def array_text(
 
 
 def _float_words(values: list[float], code: str) -> list[str] | None:
-    """Give floats in digits, with their points below each other; `None` where NumPy does else."""
+    """Return floats in positional notation, aligned at the decimal point.
+
+    None where NumPy prints them differently, or may.
+    """
     sizes = [abs(value) for value in values if value != 0]
     if not all(map(math.isfinite, sizes)):
         return None
@@ -62,7 +66,7 @@ def _float_words(values: list[float], code: str) -> list[str] | None:
 
 
 def _digits(value: float, code: str) -> str:
-    """Give the fewest digits that tell a float from its neighbours, with a fraction of `DIGITS`."""
+    """Return the shortest digits that identify a float, with at most `DIGITS` after the point."""
     if code == "d":
         short = value
     else:
@@ -76,7 +80,7 @@ def _digits(value: float, code: str) -> str:
 
 
 def _rounded(value: float, code: str) -> float:
-    """Give a number as the dtype of this code holds it."""
+    """Return a number rounded to the dtype of this `struct` code."""
     try:
         return struct.unpack(code, struct.pack(code, value))[0]
     except OverflowError:
@@ -84,7 +88,7 @@ def _rounded(value: float, code: str) -> float:
 
 
 def _nested(words, shape: tuple[int, ...], indent: str, width: int) -> str:
-    """Give words in brackets, with as many on a line as fit."""
+    """Return words in nested brackets, with as many on each line as fit."""
     if not shape:
         return next(words)
     if len(shape) > 1:

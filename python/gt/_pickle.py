@@ -1,4 +1,4 @@
-"""Tensors in pickles: their values, as bytes, with dtype, shape and what they are."""
+"""Pickling of tensors: the values as bytes, with type, dtype, shape and `requires_grad`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from gt._gt import Tensor
 
 
 def reduce(tensor: Tensor) -> tuple:
-    """Say how a tensor is made again; waits for its values.
+    """Return how to restore a tensor, as `__reduce__` does. Waits for its values.
 
     Raises:
-        RuntimeError: a result of tensors that require gradients, whose history cannot be kept.
+        RuntimeError: the tensor is not a leaf; its autograd history cannot be pickled.
     """
     if not tensor.is_leaf:
         raise RuntimeError(
-            "pickle: a tensor that is the result of others has a history, which is not kept\n"
+            "pickle: the autograd history of a tensor that is not a leaf cannot be pickled\n"
             "  hint: detach() it"
         )
     values = _gt.to_bytes(tensor)
@@ -28,7 +28,7 @@ def reduce(tensor: Tensor) -> tuple:
 def restore(
     kind: type[Tensor], values: Any, dtype: Any, shape: tuple[int, ...], requires_grad: bool
 ) -> Tensor:
-    """Make a tensor from what `reduce` gives, in this thread's session."""
+    """Return a tensor from the arguments in `reduce`'s result, in this thread's session."""
     tensor = _gt.from_bytes(values, dtype, shape)
     if kind is not Tensor:
         tensor = kind(tensor)

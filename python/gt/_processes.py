@@ -1,4 +1,4 @@
-"""What the programs `gt server` and `gt worker` share."""
+"""Signal handling and argument types of the programs `gt server` and `gt worker`."""
 
 import argparse
 import os
@@ -6,16 +6,16 @@ import signal
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asks for the end."""
+    """Raised when a signal asks the process to stop."""
 
 
-#: What a signal that asks for the end raises in this process. In `gt server` and `gt worker` it is
-#: `Stopped`: there an engine's own KeyboardInterrupt is an error like others.
+#: The exception that a signal to stop raises in this process. In `gt server` and `gt worker` it is
+#: `Stopped`, so that a KeyboardInterrupt raised by an engine is an ordinary error.
 interrupt: type[KeyboardInterrupt] = KeyboardInterrupt
 
 
 def stop_at_signals() -> None:
-    """Raise `Stopped` at Ctrl-C, and at a SIGTERM, for an end as polite; at the first one only."""
+    """Raise `Stopped` at Ctrl-C and at the first SIGTERM, so that both end the process cleanly."""
     global interrupt
     interrupt = Stopped
 
@@ -25,13 +25,13 @@ def stop_at_signals() -> None:
         raise Stopped
 
     signal.signal(signal.SIGTERM, stop)
-    # Who was started in the background ignores Ctrl-C.
+    # A process that a shell started in the background ignores SIGINT: leave it so.
     takes_interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if takes_interrupts:
         signal.signal(signal.SIGINT, stop)
 
-    # A fork, as of an engine's pool of processes, ends at signals as any other process. One that
-    # comes before it can is held back until then.
+    # A forked child, such as one of an engine's process pool, dies of these signals as any process
+    # does. A signal that arrives during the fork is blocked until the handlers are reset.
     def reset() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if takes_interrupts:
@@ -49,12 +49,12 @@ def stop_at_signals() -> None:
 
 
 def at_least(least: int):
-    """Give a type of whole numbers for argparse, none below `least`."""
+    """Return an argparse type for integers of at least `least`."""
 
     def number(text: str) -> int:
         value = int(text)
         if value < least:
-            raise argparse.ArgumentTypeError(f"{value} is given, expected {least} or more")
+            raise argparse.ArgumentTypeError(f"got {value}, expected {least} or more")
         return value
 
     number.__name__ = "number"
@@ -62,7 +62,7 @@ def at_least(least: int):
 
 
 def size(text: str) -> int:
-    """Give the bytes that a text such as `16GB` says, for argparse."""
+    """Return the number of bytes in a text such as `16GB`, as an argparse type."""
     from gt import _gt
 
     try:
@@ -72,5 +72,5 @@ def size(text: str) -> int:
 
 
 def join_address(host: str, port: int) -> str:
-    """Return the address of a host and port; a number of IP version 6 stands in brackets."""
+    """Return the address `HOST:PORT`, with an IPv6 host in brackets."""
     return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"

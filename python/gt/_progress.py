@@ -1,4 +1,4 @@
-"""A progress bar that does not hold up the loop it shows: `gt.progress`."""
+"""`gt.progress`: a progress bar that does not make its loop wait for results."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 
 class progress(Generic[Item]):
-    """Show how far a loop has come, with values of it, in a terminal or a notebook.
+    """A progress bar of a loop, with values from it, in a terminal or a notebook.
 
         bar = gt.progress(range(1000))
         for step in bar:
@@ -20,9 +20,9 @@ class progress(Generic[Item]):
     Needs the package tqdm; `options` are tqdm's own (`desc`, `total`, `disable`, ...).
 
     Args:
-        items: what the loop goes through.
-        every: seconds between two looks at the values. Only then does the loop wait for them;
-            in between it runs ahead of the workers.
+        items: what the loop iterates over.
+        every: seconds between updates of the values. The loop waits for the values only then;
+            between updates it runs ahead of the workers.
 
     Raises:
         ImportError: tqdm is not installed.
@@ -46,7 +46,8 @@ class progress(Generic[Item]):
             for item in self._items:
                 yield item
                 self._bar.update()
-            # Before the bar closes: then nothing changes any more. A loop that is left waits not.
+            # The final values, while the bar can still change. A loop that is left early does not
+            # wait for them.
             self._look()
         finally:
             self._bar.close()
@@ -55,7 +56,7 @@ class progress(Generic[Item]):
         return len(self._bar)
 
     def show(self, **values: Any) -> None:
-        """Have values stand beside the bar: numbers, texts, and tensors of one element."""
+        """Show values beside the bar: numbers, texts, and tensors of one element."""
         for name, value in values.items():
             self._values[name] = value.detach() if isinstance(value, Tensor) else value
         if time.monotonic() >= self._looked + self._every:

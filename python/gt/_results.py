@@ -1,4 +1,4 @@
-"""What operations with several results give."""
+"""The named tuples that operations with several results return."""
 
 from typing import NamedTuple
 
@@ -6,49 +6,52 @@ from gt._gt import Tensor
 
 
 class ValuesIndices(NamedTuple):
-    """The values along an axis and where they were, as `max(dim)` gives them."""
+    """Values along an axis and their indices, as returned by `max(dim)`."""
 
     values: Tensor
     indices: Tensor
 
 
 class MinMax(NamedTuple):
-    """The smallest and the largest value, as `aminmax` gives them."""
+    """The smallest and the largest value, as returned by `aminmax`."""
 
     min: Tensor
     max: Tensor
 
 
 class Histogram(NamedTuple):
-    """Counts and the ends of the intervals, as `histogram` and `histogramdd` give them."""
+    """Counts and bin edges, as returned by `histogram` and `histogramdd`."""
 
     hist: Tensor
     bin_edges: Tensor | tuple[Tensor, ...]
 
 
 class CholeskyEx(NamedTuple):
-    """A factor of Cholesky and which leading minor is not positive, as `linalg.cholesky_ex`."""
+    """A Cholesky factor and an error code, as returned by `linalg.cholesky_ex`.
+
+    `info` is 0, or the order of the first leading minor that is not positive.
+    """
 
     L: Tensor
     info: Tensor
 
 
 class QR(NamedTuple):
-    """A matrix of orthonormal columns and an upper triangle, as `linalg.qr` gives them."""
+    """A matrix with orthonormal columns and an upper triangular one, as returned by `linalg.qr`."""
 
     Q: Tensor
     R: Tensor
 
 
 class Geqrf(NamedTuple):
-    """The reflections of a QR factorisation, as `geqrf` gives them."""
+    """The Householder reflectors of a QR factorisation, as returned by `geqrf`."""
 
     a: Tensor
     tau: Tensor
 
 
 class SVD(NamedTuple):
-    """Singular values and vectors, the right ones as rows, as `linalg.svd` gives them."""
+    """Singular values and vectors, the right vectors as rows, as returned by `linalg.svd`."""
 
     U: Tensor
     S: Tensor
@@ -56,7 +59,7 @@ class SVD(NamedTuple):
 
 
 class OldSVD(NamedTuple):
-    """Singular values and vectors, the right ones as columns, as `svd` gives them."""
+    """Singular values and vectors, the right vectors as columns, as returned by `svd`."""
 
     U: Tensor
     S: Tensor
@@ -64,28 +67,28 @@ class OldSVD(NamedTuple):
 
 
 class Eigen(NamedTuple):
-    """Eigenvalues and eigenvectors, as `linalg.eigh` and `linalg.eig` give them."""
+    """Eigenvalues and eigenvectors, as returned by `linalg.eigh` and `linalg.eig`."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 class Polar(NamedTuple):
-    """A matrix of orthonormal columns and a Hermitian one, as `linalg.polar` gives them."""
+    """A matrix with orthonormal columns and a Hermitian one, as returned by `linalg.polar`."""
 
     U: Tensor
     H: Tensor
 
 
 class SignLogAbsDet(NamedTuple):
-    """The sign of a determinant and the logarithm of its absolute value, as `slogdet`."""
+    """The sign of a determinant and the logarithm of its absolute value, returned by `slogdet`."""
 
     sign: Tensor
     logabsdet: Tensor
 
 
 class PLU(NamedTuple):
-    """A permutation and two triangles, as `linalg.lu` and `lu_unpack` give them."""
+    """A permutation and two triangular matrices, as returned by `linalg.lu` and `lu_unpack`."""
 
     P: Tensor
     L: Tensor
@@ -93,14 +96,14 @@ class PLU(NamedTuple):
 
 
 class LUFactor(NamedTuple):
-    """Both triangles in one matrix and the swaps of rows, as `linalg.lu_factor` gives them."""
+    """Both LU factors in one matrix and the row swaps, as returned by `linalg.lu_factor`."""
 
     LU: Tensor
     pivots: Tensor
 
 
 class LUFactorEx(NamedTuple):
-    """As `LUFactor`, with the place of the first 0 on the diagonal, as `linalg.lu_factor_ex`."""
+    """`LUFactor` with the position of the first 0 on U's diagonal: see `linalg.lu_factor_ex`."""
 
     LU: Tensor
     pivots: Tensor
@@ -108,14 +111,14 @@ class LUFactorEx(NamedTuple):
 
 
 class LDLFactor(NamedTuple):
-    """A triangle and blocks in one matrix, and swaps of rows, as `linalg.ldl_factor`."""
+    """Both LDL factors in one matrix and the row swaps, as returned by `linalg.ldl_factor`."""
 
     LD: Tensor
     pivots: Tensor
 
 
 class LDLFactorEx(NamedTuple):
-    """As `LDLFactor`, with the place of the first 0 in D, as `linalg.ldl_factor_ex`."""
+    """`LDLFactor` with the position of the first 0 in D, as returned by `linalg.ldl_factor_ex`."""
 
     LD: Tensor
     pivots: Tensor
@@ -123,21 +126,21 @@ class LDLFactorEx(NamedTuple):
 
 
 class InvEx(NamedTuple):
-    """An inverse and whether there is one, as `linalg.inv_ex` gives them."""
+    """An inverse and an error code, which is 0 if it exists, as returned by `linalg.inv_ex`."""
 
     inverse: Tensor
     info: Tensor
 
 
 class SolveEx(NamedTuple):
-    """A solution and whether there is one, as `linalg.solve_ex` gives them."""
+    """A solution and an error code, which is 0 if it exists, as returned by `linalg.solve_ex`."""
 
     result: Tensor
     info: Tensor
 
 
 class Lstsq(NamedTuple):
-    """What least squares find, as `linalg.lstsq` gives them."""
+    """The solution of a least squares problem, as returned by `linalg.lstsq`."""
 
     solution: Tensor
     residuals: Tensor
@@ -146,7 +149,7 @@ class Lstsq(NamedTuple):
 
 
 class TriangularSolve(NamedTuple):
-    """A solution and the triangle that it is of, as `triangular_solve` gives them."""
+    """A solution and a copy of the coefficients, as returned by `triangular_solve`."""
 
     solution: Tensor
     cloned_coefficient: Tensor

@@ -10,27 +10,27 @@ from gt import _gt
 
 
 class Session:
-    """A connection to a server, or workers in this process: where tensors are made.
+    """A connection to a server, or workers in this process, to which tensors belong.
 
         with gt.Session("localhost:12345") as session:
             print(gt.ones(3).sum().item())
 
-    Inside the block, new tensors of this thread belong to the session. At its end the session is
-    closed, and the thread uses what it used before. Blocks may be nested. A session that is open
-    may be given to other threads, which enter it with `use()`.
+    Inside the block, new tensors of this thread belong to the session. At the end of the block the
+    session is closed, and the thread uses its previous session again. Blocks may be nested. An open
+    session may be passed to other threads, which enter it with `use()`.
 
     Args:
         address: the server, as `HOST:PORT` or `ipc:///PATH`; None for workers in this process.
-        key_file: file with the key for the server, instead of `GT_KEY` or the one that is found.
-        insecure: the server was started with `--insecure`.
-        workers: how many, in this process; None for one on each GPU, or one.
-        slots: how many parts tensors are cut into, whatever workers there are; None for as many
-            as there are workers when something is first cut.
+        key_file: file with the key for the server, instead of `GT_KEY` or the default key file.
+        insecure: whether the server was started with `--insecure`.
+        workers: the number of workers in this process; None for one on each GPU, or one.
+        slots: the number of shards of a tensor, independent of the number of workers; None for the
+            number of workers at the time when a tensor is first sharded.
         elastic: whether each worker that joins later adds a slot.
 
     Raises:
-        ConnectionError: the address is not valid, nothing answers there, or the key is refused.
-        ValueError: no worker is asked for; workers with an address, or a key without one.
+        ConnectionError: the address is not valid, no server answers, or the key is refused.
+        ValueError: `workers` is 0, or passed with an address; or a key is passed without one.
     """
 
     _open: _gt.OpenSession
@@ -48,7 +48,7 @@ class Session:
         if address is not None and workers is not None:
             raise ValueError(
                 f"Session: workers={workers} given with the address {address!r}, but a server "
-                "has workers of its own\n  hint: leave one of them out"
+                "has its own workers\n  hint: leave one of them out"
             )
         if address is None and (key_file is not None or insecure):
             given = "insecure=True" if key_file is None else f"key_file={str(key_file)!r}"
@@ -61,7 +61,7 @@ class Session:
 
     @staticmethod
     def of(tensor: _gt.Tensor) -> "Session":
-        """Give the session that a tensor belongs to."""
+        """Return the session that a tensor belongs to."""
         return Session._around(_gt.session_of(tensor))
 
     @staticmethod
@@ -75,7 +75,7 @@ class Session:
 
     @contextmanager
     def use(self) -> Iterator["Session"]:
-        """Have this thread use the session inside a block, which does not close it.
+        """Use the session in this thread for the length of a block, without closing it.
 
             def work(session, batch):
                 with session.use():
@@ -106,28 +106,28 @@ class Session:
             self._open.close()
 
     def close(self) -> None:
-        """End the session for all threads: its tensors are gone. Closing again does nothing."""
+        """End the session for all threads and free its tensors. Closing again does nothing."""
         self._open.close()
 
     @property
     def closed(self) -> bool:
-        """Whether the session was closed here; a server that is gone shows when it is used."""
+        """Whether this process closed the session. A lost server is noticed at the next use."""
         return self._open.closed
 
     def rescale(self, slots: int | None = None, elastic: bool | None = None) -> None:
-        """Set how many slots the session's tensors are cut over from now on: see `gt.rescale`."""
+        """Set the number of slots that the session's tensors are sharded over: see `gt.rescale`."""
         self._open.rescale(slots, elastic)
 
     def synchronize(self) -> None:
-        """Wait until all is computed that was issued to the session.
+        """Wait until all operations that were issued to the session are computed.
 
         Raises:
-            ConnectionError: the session is closed, or the server is gone.
+            ConnectionError: the session is closed, or the connection is lost.
         """
         self._open.synchronize()
 
     def manual_seed(self, seed: int) -> None:
-        """Start the session's random numbers anew: the same seed gives the same numbers.
+        """Set the seed of the session's random numbers: the same seed yields the same numbers.
 
         Raises:
             ConnectionError: the session is closed.
@@ -139,15 +139,15 @@ class Session:
         return f"<gt.Session {self._open.number}: {self._open.place}{closed}>"
 
 
-#: The one object of each session that has one.
+#: The `Session` object of each session, by its number, so that a session has only one.
 _KNOWN: WeakValueDictionary[int, Session] = WeakValueDictionary()
 
 
 def current_session() -> Session:
-    """Give the session that new tensors of this thread belong to.
+    """Return the session that new tensors of this thread belong to.
 
-    It is that of the innermost block, else the one that this thread has connected to, else that of
-    the main thread. Where there is none yet, one starts in this process.
+    That is the session of the innermost block, else the one that this thread has connected to, else
+    that of the main thread. If none exists yet, one is started in this process.
 
         session = gt.current_session()
         thread = threading.Thread(target=work, args=(session, batch))

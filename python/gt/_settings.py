@@ -1,4 +1,4 @@
-"""Settings of PyTorch's programs: how tensors print, and what has no bearing on numbers here."""
+"""PyTorch's global settings: print options, and settings that do not affect results in GT."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def set_printoptions(
     """Set how tensors print.
 
     Args:
-        precision: how many digits after the point; by default as many as a number needs.
-        threshold: of tensors with more elements the middle is left out, 1000 by default.
-        edgeitems: how many are shown at each end of an axis then, 3 by default.
-        linewidth: how many characters a line has, 75 by default.
+        precision: the number of digits after the point; by default as many as a number needs.
+        threshold: the number of elements above which a tensor is summarised, 1000 by default.
+        edgeitems: the elements shown at each end of an axis of a summary, 3 by default.
+        linewidth: the length of a line in characters, 75 by default.
         profile: "default", "short" (2 digits, threshold 1000, 2 at each end) or "full" (all).
-        sci_mode: whether numbers are written with exponents; by default where they need it.
+        sci_mode: whether to use scientific notation; by default where numbers need it.
     """
     profiles: dict[str | None, dict[str, Any]] = {
         None: {},
@@ -51,58 +51,58 @@ def set_printoptions(
 
 
 def gpu_workers(count: int | None = None, *, n: int | None = None) -> None:
-    """Set how many workers a program without a connection has in its own process.
+    """Set the number of workers that a program without a connection runs in its own process.
 
-    They start with the next tensor of a thread that has not connected. After `gt.disconnect()`
-    this begins anew.
+    The workers start with the next tensor of a thread that has not connected. After
+    `gt.disconnect()` the number can be set again.
 
     Args:
-        count: how many.
-        n: another name for `count`, as early versions had it.
+        count: the number of workers.
+        n: an alias of `count` from early versions.
 
     Raises:
         RuntimeError: workers have started already.
     """
     if (count is None) == (n is None):
-        raise TypeError("gpu_workers: give count or n, which are the same, and not both")
+        raise TypeError("gpu_workers: pass either count or n, its alias, and not both")
     _gt.gpu_workers(count if count is not None else n)  # type: ignore[arg-type]
 
 
 def get_num_threads() -> int:
-    """Count the threads that a worker on this machine computes with."""
+    """Return the number of threads that a worker on this machine computes with."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def set_num_threads(number: int) -> None:
-    """Do nothing but check the number: workers share the cores that their processes are given.
+    """Check the number and otherwise do nothing: workers use all cores of their processes.
 
-    Numbers never depend on it. `taskset` gives a process fewer cores.
+    Results never depend on it. `taskset` restricts a process to fewer cores.
     """
     if not isinstance(number, int) or number < 1:
         raise RuntimeError(f"set_num_threads: expected a positive number, not {number!r}")
 
 
 def get_num_interop_threads() -> int:
-    """Count the operations that a worker computes at the same time: one."""
+    """Return the number of operations that a worker computes at the same time: 1."""
     return 1
 
 
 def set_num_interop_threads(number: int) -> None:
-    """Do nothing but check the number, as `set_num_threads`."""
+    """Check the number and otherwise do nothing, as `set_num_threads`."""
     if not isinstance(number, int) or number < 1:
         raise RuntimeError(f"set_num_interop_threads: expected a positive number, not {number!r}")
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Give False: numbers close to zero are kept, whatever is asked for."""
+    """Return False: denormal numbers are never flushed to zero."""
     return False
 
 
 def set_default_tensor_type(t: Any) -> None:
-    """Set the dtype of new floats by the name of a type of tensors, as `set_default_dtype`.
+    """Set the default float dtype by a legacy tensor type: see `set_default_dtype`.
 
     Args:
-        t: `gt.DoubleTensor`, or a name that ends alike, such as "torch.cuda.HalfTensor".
+        t: a type such as `gt.DoubleTensor`, or a name such as "torch.cuda.HalfTensor".
 
     >>> gt.set_default_tensor_type("torch.FloatTensor")
     """
@@ -110,48 +110,48 @@ def set_default_tensor_type(t: Any) -> None:
     dtype = getattr(kind, "dtype", None)
     if dtype is None or not dtype.is_floating_point:
         raise TypeError(
-            f"set_default_tensor_type: {t!r} is given, expected a type of floats such as "
+            f"set_default_tensor_type: got {t!r}, expected a float tensor type such as "
             "gt.FloatTensor"
         )
     _gt.set_default_dtype(dtype)
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Allow products of float32 to be less precise; here they are always as "highest" says.
+    """Set the precision of float32 matrix products, without effect: it is always "highest".
 
     Args:
         precision: "highest", "high" or "medium".
     """
     if precision not in ("highest", "high", "medium"):
         raise ValueError(
-            f"set_float32_matmul_precision: {precision!r} is given, expected 'highest', 'high' or "
+            f"set_float32_matmul_precision: got {precision!r}, expected 'highest', 'high' or "
             "'medium'"
         )
     _chosen["precision"] = precision
 
 
 def get_float32_matmul_precision() -> str:
-    """Give what `set_float32_matmul_precision` was called with."""
+    """Return what `set_float32_matmul_precision` was called with; "highest" by default."""
     return _chosen["precision"]
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for the same numbers each time: it has no effect, as GT always gives them."""
+    """Check the mode and otherwise do nothing: GT is always deterministic."""
     if not isinstance(mode, bool):
         raise TypeError(f"use_deterministic_algorithms: mode is {mode!r}, expected True or False")
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Say that the same program gives the same numbers each time."""
+    """Return True: the same program always computes the same numbers."""
     return True
 
 
 def set_default_device(device_: Any) -> None:
-    """Check a device and do nothing else: all tensors are on the cluster."""
+    """Check the device and otherwise do nothing: all tensors are on the cluster."""
     if device_ is not None:
         check_target(device_)
 
 
 def get_default_device() -> device:
-    """Give the device of all tensors."""
+    """Return the device of all tensors, `device("cluster")`."""
     return CLUSTER

@@ -1,10 +1,10 @@
-"""Shapes, as `x.shape` gives them."""
+"""The type of `x.shape`."""
 
 import math
 
 
 class Size(tuple):
-    """The length of each axis: a tuple that also counts elements, as PyTorch's does.
+    """The length of each axis: a tuple with PyTorch's `numel()`.
 
     >>> gt.ones(2, 3).shape.numel()
     6
@@ -13,5 +13,5 @@ class Size(tuple):
     __slots__ = ()
 
     def numel(self) -> int:
-        """Give the number of elements: the product of the lengths."""
+        """Return the number of elements: the product of the lengths."""
         return math.prod(self)

@@ -1,31 +1,37 @@
-"""How the cluster is: `gt.status()`."""
+"""The state of the cluster: `gt.status()`."""
 
 from gt import _gt
 
 
 class Status:
-    """A dispatcher at one moment, with its workers and sessions; prints as a table.
+    """The state of a dispatcher at one moment, with its workers and sessions; prints as a table.
 
-    `workers`, `sessions` and `users` are lists of dicts; what is not known at the moment is None.
-    Of a worker, `snapshot_bytes` and `snapshot_disk_bytes` are what snapshots of sessions take up
-    there, in memory and on disk, from which tensors are made again when a worker is lost.
-    Of a session, `share` is the part of a worker's time that it is entitled to while all sessions
-    have work, between 0 and 1; `device_seconds` is the time that it has used, `bytes` what it holds
-    in the memory of all workers, and `spilled_bytes` what was written away as there was no room.
-    `slots` has the name of the worker that carries each of its slots ("" while there is none).
-    `recoveries` says how often its tensors were made again after the loss of a worker, and `unkept`
-    why they could not be now (empty if they could).
-    `memory_quotas` says how many bytes its holders may have on each worker, and `behind` names the
-    sessions because of whom it waits: with work on the same workers, those that have used most
-    first; or with memory there, those with most first.
-    A user has the same of all sessions together, `sessions` says how many; `device_seconds` counts
-    those that have ended since the dispatcher began, too. All who have no key of their own are one
-    user, whose name is empty.
+    `workers`, `sessions` and `users` are lists of dicts; a value that is not known is None.
+
+    Of a worker:
+        `snapshot_bytes`, `snapshot_disk_bytes`: the size of the session snapshots that it keeps in
+        memory and on disk, from which tensors are restored when a worker is lost.
+
+    Of a session:
+        `share`: the fraction of a worker's time that it is entitled to while all sessions have
+        work, between 0 and 1.
+        `device_seconds`: the time that it has used.
+        `bytes`, `spilled_bytes`: what it holds in the memory of all workers, and what was spilled.
+        `slots`: the name of the worker that carries each slot ("" for a slot without a worker).
+        `recoveries`: the number of times that its tensors were restored after the loss of a worker.
+        `unkept`: why they could not be restored now (empty if they could).
+        `memory_quotas`: pairs of the holder of a quota and its bytes on each worker.
+        `behind`: the sessions that it waits for. They have work on the same workers, and those that
+        have used most are first; or they hold memory there, and those with most are first.
+
+    A user has the sums over his sessions, and `sessions`, their number; `device_seconds` includes
+    the sessions that have ended since the dispatcher started. All sessions without a user's key
+    belong to one user with an empty name.
     """
 
     def __init__(self, told: dict):
         self.at: str = told["at"]
-        #: Since the dispatcher began.
+        #: The seconds since the dispatcher started.
         self.seconds: float = told["seconds"]
         self.workers: list[dict] = told["workers"]
         self.sessions: list[dict] = told["sessions"]
@@ -135,11 +141,11 @@ def _bytes(count: int) -> str:
 
 
 def status() -> Status:
-    """Give how the dispatcher is, with its workers and all sessions on it.
+    """Return the state of the dispatcher, its workers and its sessions.
 
-    Never waits for work: workers that are busy are shown with what they told last.
+    Never waits for work: a busy worker is shown as it last reported.
 
     Raises:
-        ConnectionError: the server is gone.
+        ConnectionError: the connection to the server is lost.
     """
     return Status(_gt.get_status())

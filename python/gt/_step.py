@@ -1,4 +1,4 @@
-"""Changes that take place together, or not at all."""
+"""Atomic updates of tensors: `gt.step`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from gt._gt import Tensor
 
 
 class step:
-    """Have all changes of a `with` block take place together, or not at all.
+    """A context manager that makes the changes of its block atomic: all of them apply, or none.
 
-    An optimizer's `step()` is one by itself; this is for updates by hand. Where a value that the
-    block gives a tensor has failed, or does so later, all tensors are what they were before the
-    block; nothing is waited for. An exception in the block has the same effect.
+    An optimizer's `step()` is atomic by itself; this is for updates by hand. If the computation of
+    a value that the block assigns to a tensor fails, even later, all tensors keep their values from
+    before the block. The block waits for no result. An exception in the block has the same effect.
 
     Args:
-        what: modules (their parameters and buffers), optimizers, tensors, or lists of these, that
-            the block may change.
+        what: the objects that the block may change: modules (their parameters and buffers),
+            optimizers, tensors, or lists of these.
 
     >>> w, b = gt.ones(2), gt.zeros(1)
     >>> with gt.step(w, b):
@@ -37,7 +37,7 @@ class step:
 
     def __enter__(self) -> step:
         if self._begun is not None:
-            raise RuntimeError("this step has begun already: make another gt.step(...)")
+            raise RuntimeError("this step is already in use: make another gt.step(...)")
         tensors: list[Tensor] = []
         for one in self._what:
             self._take(one, tensors)
@@ -67,5 +67,5 @@ class step:
                 self._take(each, tensors)
         else:
             raise TypeError(
-                f"gt.step: {type(one).__name__} given, expected modules, optimizers or tensors"
+                f"gt.step: got {type(one).__name__}, expected modules, optimizers or tensors"
             )

@@ -1,10 +1,10 @@
-"""How a tensor prints."""
+"""The text of a tensor, as `repr` returns it."""
 
 import sys
 from typing import Any
 
-#: How values are written: as `gt.set_printoptions` says. Of tensors with more than `threshold`
-#: elements, only so many at each end of an axis are shown.
+#: The options of `gt.set_printoptions`. Tensors with more than `threshold` elements are shown with
+#: `edgeitems` elements at each end of an axis.
 options: dict[str, Any] = {
     "precision": None,
     "threshold": 1000,
@@ -15,13 +15,13 @@ options: dict[str, Any] = {
 
 
 def tensor_text(tensor) -> str:
-    """`tensor([...], dtype=float32)`, long ones with their middle left out."""
+    """Return `tensor([...], dtype=float32)`, summarised for long tensors."""
     from gt import _gt
 
     if _gt.is_batched(tensor):
         return f"tensor(<mapped over by vmap>, shape={tensor.shape}, dtype={tensor.dtype.name})"
     is_long, body = tensor.numel() > options["threshold"], None
-    # Where NumPy has been imported its print options count.
+    # If the program has imported NumPy, NumPy's print options apply.
     if not is_long and not _number_options() and "numpy" not in sys.modules:
         from gt import _numbers
 
@@ -35,7 +35,7 @@ def tensor_text(tensor) -> str:
 
 
 def _numpys_text(values: Any, is_long: bool) -> str:
-    """Give the text of an array; where it is long, without its middle."""
+    """Return NumPy's text of an array, without its middle if it is long."""
     import numpy
 
     return numpy.array2string(
@@ -50,7 +50,7 @@ def _numpys_text(values: Any, is_long: bool) -> str:
 
 
 def _number_options() -> dict[str, Any]:
-    """Give how NumPy is to write numbers, where that is not up to it."""
+    """Return the options for NumPy that differ from its defaults."""
     precision, sci_mode = options["precision"], options["sci_mode"]
     given = {"precision": precision, "floatmode": "fixed"} if precision is not None else {}
     if sci_mode:
@@ -68,9 +68,10 @@ def _number_options() -> dict[str, Any]:
 
 
 def _edges(tensor):
-    """Give what is shown of a long tensor; of each axis's middle one element stands for the rest.
+    """Return the elements of a long tensor that are shown.
 
-    All of it would have to come here otherwise, perhaps over a network.
+    Each axis keeps its ends and one element of its middle, which makes NumPy print "...". The rest
+    is not fetched, as that may be a large transfer over a network.
     """
     from gt import _gt
 

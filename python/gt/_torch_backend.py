@@ -1,4 +1,4 @@
-"""The device "cluster" for programs that import PyTorch alone."""
+"""Registers the device "cluster" for programs that import only PyTorch."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import warnings
 
 
 def load() -> None:
-    """Register the device, as PyTorch asks for at the end of its own import.
+    """Register the device. PyTorch calls this at the end of its own import.
 
-    `TORCH_DEVICE_BACKEND_AUTOLOAD=0`, PyTorch's own switch for all devices, leaves that to
-    `import gt.torch`. An engine of GT's that computes with PyTorch needs no device of GT's. A
-    PyTorch that is too old goes without, and `import gt.torch` says why: programs that only happen
-    to run where GT is installed must not fail for it.
+    With `TORCH_DEVICE_BACKEND_AUTOLOAD=0`, PyTorch's switch for all devices, only
+    `import gt.torch` registers it. Nothing is registered in a process in which GT's PyTorch engine
+    imports PyTorch, nor for a PyTorch that is too old: `import gt.torch` raises the reason then,
+    but a program that merely runs where GT is installed must not fail.
     """
     if "gt.torch" in sys.modules or "gt.engines.pytorch" in sys.modules:
         return
@@ -22,7 +22,7 @@ def load() -> None:
         pass
     except Exception as error:
         warnings.warn(
-            f"PyTorch goes without the device cluster, which cannot be registered: {error}",
+            f"the device 'cluster' cannot be registered with PyTorch: {error}",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -19,13 +19,13 @@ from gt.engines import gpus
 #: The folder of this package.
 _PACKAGE = Path(__file__).resolve().parent
 
-#: The seconds that git may take.
+#: The time limit of git, in seconds.
 _GIT_LIMIT = 2.0
 
-#: The engines that need a package, and the package.
+#: The package that each engine needs, by engine.
 _PACKAGES = {"numpy": "numpy", "pytorch": "torch", "jax": "jax"}
 
-#: The features of processors that kernels use, as /proc/cpuinfo names them.
+#: The processor features that kernels use, by their names in /proc/cpuinfo.
 _PROCESSOR_FEATURES = (
     *("avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl"),
     *("asimd", "asimdhp", "asimddp", "bf16", "sve"),
@@ -33,7 +33,7 @@ _PROCESSOR_FEATURES = (
 
 
 def report() -> str:
-    """Return the text of `gt --version`, which names all that a bug report needs."""
+    """Return the text of `gt --version`, with everything that a bug report needs."""
     lines = [
         f"gt {_gt.__version__} (commit {commit()})",
         f"engine: {default_engine()}",
@@ -49,8 +49,8 @@ def report() -> str:
 def commit(package: Path = _PACKAGE) -> str:
     """Return the commit that this GT was built from, with its date, or "unknown".
 
-    A checkout asks git. A wheel has the file `_commit.txt`, which holds what git said when the
-    wheel was built: `git log -1 --format='%h, %cs'`.
+    In a checkout git is asked. A wheel has the file `_commit.txt` with the output of
+    `git log -1 --format='%h, %cs'` at build time.
     """
     checkout = package.parents[1]
     if (checkout / "Cargo.toml").exists() and (checkout / ".git").exists():
@@ -62,7 +62,7 @@ def commit(package: Path = _PACKAGE) -> str:
 
 
 def _ask_git(checkout: Path) -> str:
-    """Return what git says about the last commit, or "" if it says nothing in time."""
+    """Return git's description of the last commit, or "" if git fails or exceeds its limit."""
     command = ["git", "-C", str(checkout), "log", "-1", "--format=%h, %cs"]
     try:
         done = subprocess.run(
@@ -87,7 +87,7 @@ def default_engine() -> str:
 
 
 def engine(name: str) -> str:
-    """Return an engine's name with the version of its package, or that it is not found."""
+    """Return an engine's name with the version of its package, or with "not found"."""
     version = engine_version(name)
     if not version:
         return f"{name} not found"
@@ -114,21 +114,21 @@ def features() -> list[str]:
 
 
 def is_extension_built() -> bool:
-    """Return whether the part of gt.torch in C++ is built for the PyTorch that is installed.
+    """Return whether the C++ part of gt.torch is built for the installed version of PyTorch.
 
-    Its file is named after the version of PyTorch and a hash of the paths to it, which only
-    PyTorch itself knows. So one that was built for the same version elsewhere counts, too.
+    Its file is named after the version of PyTorch and a hash of PyTorch's paths, which are unknown
+    without importing it. So a build for another installation of the same version counts as well.
     """
     version = engine_version("pytorch")
     try:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         return bool(version) and any((cache / "gt").glob(f"torch-{version}-*.so"))
     except (OSError, RuntimeError):
-        return False  # There is no home, or it cannot be read.
+        return False  # The home folder is missing or unreadable.
 
 
 def processor() -> str:
-    """Return the kind of processor, the number of cores, and the features for kernels."""
+    """Return the architecture, the number of usable cores, and the features kernels can use."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")

@@ -18,7 +18,7 @@ class _Library(SimpleNamespace):
         return False
 
     def version(self) -> None:
-        """Give None, as where there is no such library."""
+        """Return None, as where there is no such library."""
 
     @contextlib.contextmanager
     def flags(self, **settings: Any) -> Iterator[None]:

@@ -8,7 +8,7 @@ __all__ = ["cudagraph_mark_step_begin", "disable", "is_compiling", "reset"]
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Give a function as it is: `@gt.compiler.disable`, with or without arguments."""
+    """Return a function as it is: `@gt.compiler.disable`, with or without arguments."""
     return fn if callable(fn) else lambda fn: fn
 
 

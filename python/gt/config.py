@@ -174,11 +174,11 @@ class Config:
             self.load(path)
 
     def get_signal(self, name: str) -> SignalConfig | None:
-        """Give a signal's configuration, or None."""
+        """Return a signal's configuration, or None."""
         return self.signals.get(name)
 
     def has_signal(self, name: str) -> bool:
-        """Say whether a signal has a configuration."""
+        """Return whether a signal has a configuration."""
         return name in self.signals
 
     def register_signal(self, name: str, config: SignalConfig) -> None:
@@ -219,7 +219,7 @@ def _register_compiled(name: str) -> None:
 
 
 def get_config() -> Config:
-    """Give the process's configuration."""
+    """Return the process's configuration."""
     return _CONFIG
 
 
@@ -244,5 +244,5 @@ def register_config(name: str, config: SignalConfig) -> None:
 
 
 def get_signal_config(name: str) -> SignalConfig | None:
-    """Give one signal's configuration, or None."""
+    """Return one signal's configuration, or None."""
     return _CONFIG.get_signal(name)

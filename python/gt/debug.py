@@ -1,4 +1,4 @@
-"""Looking inside: the tape, where tensors are, what is moved, what the workers have done."""
+"""Introspection: the tape, placements, redistribution, failures and worker statistics."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,23 +22,24 @@ __all__ = [
 
 
 class Failure(NamedTuple):
-    """Something that has failed, and what came of it."""
+    """A failed operation and its consequences."""
 
-    #: What failed, and why.
+    #: The operation that failed, and why.
     reason: str
     #: The line that issued it, as `file:line`.
     line: str | None
-    #: How many tensors have no value because of it.
+    #: The number of tensors that have no value because of it.
     tensors: int
-    #: How many of the last steps were undone because of it.
+    #: The number of recent steps that were rolled back because of it.
     steps: int
 
 
 def failed() -> list[Failure]:
-    """Say what is in error on the workers of this thread's session, and why; waits for them.
+    """Return the failures on the workers of this thread's session. Waits for the workers.
 
-    A tensor is in error if what it was made of has failed. A step that has met such a tensor was
-    undone: what it would have changed is as it was. The first in the program comes first.
+    A tensor is in error if its operation, or an operation that it depends on, has failed. A step
+    that depends on such a tensor was rolled back: the tensors that it would have changed kept their
+    values. Failures are in program order.
 
     >>> x = gt.ones(3)[gt.tensor([5], dtype=gt.int64)]
     >>> [failure] = gt.debug.failed()
@@ -49,16 +50,16 @@ def failed() -> list[Failure]:
 
 
 def placement(tensor: _gt.Tensor) -> list[Placed]:
-    """Say where a tensor is: each layout in which it is there, with its workers."""
+    """Return where a tensor is: each layout in which it exists, with its workers."""
     return [Placed(**placed) for placed in _gt.placements(tensor)]
 
 
 @contextmanager
 def strict(limit: int = 0) -> Iterator[None]:
-    """Make it an error if an operation moves more than `limit` bytes unasked.
+    """Make it an error if an operation implicitly redistributes more than `limit` bytes.
 
-    What is asked for may move: into the workers of a scope, `gt.signal.tensor`, and sums of
-    partial results. The error is raised where the value is asked for, and names the line.
+    Explicit redistribution is exempt: onto the workers of a signal scope, `gt.signal.tensor`, and
+    sums of partial results. The error is raised where the value is fetched, and names the line.
     """
     if not isinstance(limit, int) or limit < 0:
         raise ValueError(f"strict: the limit is {limit!r}, expected a number of bytes, 0 or more")
@@ -72,7 +73,7 @@ def strict(limit: int = 0) -> Iterator[None]:
 
 
 def get_tape() -> list[dict]:
-    """Give the recorded operations that can still be reached, oldest first.
+    """Return the operations on the tape that are still reachable, oldest first.
 
     Each is a dict with `id`, `op`, `inputs`, `shape`, `dtype` and `signal`.
     """
@@ -93,14 +94,14 @@ def print_tape() -> None:
 
 
 def get_worker_stats() -> dict[str, dict]:
-    """Give each worker's statistics by its name.
+    """Return each worker's statistics by its name.
 
-    `operations` and `memory` count what it has run (`skipped`: not run, since every result was
-    freed before) and what it holds, `hotpath` what of it came as
-    sequences that repeat, and `compilation` what its engine has made of those. There `compiled`
-    has, of engines in Python, what was compiled most recently: the `operations`, the `reason`, such
-    as "came 8 times", and the `seconds` that it took; `avg_ops_per_compilation`, `min_...` and
-    `max_...` tell how long the sequences of `top_sequences` are, which are kept as programs.
+    `operations` counts what it has run (`skipped`: not run, as every result was freed before),
+    `memory` what it holds, `hotpath` the repeated sequences, and `compilation` what its engine has
+    compiled of those. `compilation["compiled"]` lists, for engines in Python, the most recent
+    compilations: the `operations`, the `reason`, such as "came 8 times", and the `seconds` that it
+    took. `avg_ops_per_compilation`, `min_...` and `max_...` are the lengths of the sequences in
+    `top_sequences`, which are cached as programs.
     """
     stats = _gt.get_worker_stats()
     for worker in stats.values():
@@ -109,7 +110,7 @@ def get_worker_stats() -> dict[str, dict]:
 
 
 def _lengths(sequences: list[dict]) -> dict[str, float]:
-    """Give how many operations sequences have: on average, at least and at most."""
+    """Return the average, least and largest number of operations in a sequence."""
     lengths = [sequence["length"] for sequence in sequences] or [0]
     return {
         "avg_ops_per_compilation": sum(lengths) / len(lengths),

@@ -35,5 +35,5 @@ def no_workers_error(num_workers: int = 0) -> str:
 
 
 def operation_failed_error(op: str, details: str) -> str:
-    """Say which operation has failed, and why."""
+    """Return which operation has failed, and why."""
     return f"{op}: {details}"

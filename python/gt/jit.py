@@ -14,7 +14,7 @@ __all__ = ["export", "ignore", "is_scripting", "is_tracing", "script", "trace", 
 
 
 def script(obj: F, *args: Any, **kwargs: Any) -> F:
-    """Give a function, class or module as it is.
+    """Return a function, class or module as it is.
 
     >>> gt.jit.script(lambda x: x + 1)(gt.ones(1))
     tensor([2.], dtype=float32)
@@ -23,22 +23,22 @@ def script(obj: F, *args: Any, **kwargs: Any) -> F:
 
 
 def trace(func: F, example_inputs: Any = None, *args: Any, **kwargs: Any) -> F:
-    """Give a function or module as it is: every call runs all of it, whatever the inputs."""
+    """Return a function or module as it is: every call runs all of it, whatever the inputs."""
     return func
 
 
 def export(fn: F) -> F:
-    """Give a method as it is."""
+    """Return a method as it is."""
     return fn
 
 
 def unused(fn: F) -> F:
-    """Give a method as it is."""
+    """Return a method as it is."""
     return fn
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """Give a method as it is: `@gt.jit.ignore`, or `@gt.jit.ignore(drop=True)`."""
+    """Return a method as it is: `@gt.jit.ignore`, or `@gt.jit.ignore(drop=True)`."""
     return drop if callable(drop) else lambda fn: fn
 
 

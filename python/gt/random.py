@@ -41,7 +41,7 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """Give the seed that the random numbers of this thread's session have started from.
+    """Return the seed that the random numbers of this thread's session have started from.
 
     >>> gt.manual_seed(3).initial_seed() == gt.initial_seed() == 3
     True
@@ -50,7 +50,7 @@ def initial_seed() -> int:
 
 
 def get_rng_state() -> Tensor:
-    """Give where the random numbers of this thread's session are, for `set_rng_state`.
+    """Return where the random numbers of this thread's session are, for `set_rng_state`.
 
     >>> state = gt.get_rng_state()
     >>> first = gt.rand(3)

@@ -80,7 +80,7 @@ def save_file(
 
 
 def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
-    """Give the bytes of a file of tensors."""
+    """Return the bytes of a file of tensors."""
     return _gt.safetensors_bytes(_items(tensors), metadata or {})
 
 
@@ -166,23 +166,23 @@ class safe_open:
         pass
 
     def keys(self) -> list[str]:
-        """Give the names."""
+        """Return the names."""
         return sorted(self._file.entries)
 
     def offset_keys(self) -> list[str]:
-        """Give the names in the order of the values."""
+        """Return the names in the order of the values."""
         return list(self._file.entries)
 
     def metadata(self) -> dict[str, str] | None:
-        """Give the texts that are kept with the tensors."""
+        """Return the texts that are kept with the tensors."""
         return self._file.metadata or None
 
     def get_tensor(self, name: str) -> Tensor:
-        """Give a tensor."""
+        """Return a tensor."""
         return self._file.tensor(name)
 
     def get_slice(self, name: str) -> Slice:
-        """Give what a part of a tensor is taken of, by an index."""
+        """Return what a part of a tensor is taken of, by an index."""
         if name not in self._file.entries:
             self._file.tensor(name)
         return Slice(self._file, name, *self._file.entries[name])
@@ -195,11 +195,11 @@ class Slice:
         self._file, self._name, self._dtype, self._shape = file, name, dtype, shape
 
     def get_shape(self) -> list[int]:
-        """Give the length of each axis."""
+        """Return the length of each axis."""
         return list(self._shape)
 
     def get_dtype(self) -> str:
-        """Give the name of the dtype that the file has, such as `"F32"`."""
+        """Return the name of the dtype that the file has, such as `"F32"`."""
         return _NAMES.get(self._dtype, self._dtype)
 
     def __getitem__(self, index: Any) -> Tensor:
@@ -228,7 +228,7 @@ def _items(tensors: dict[str, Tensor]) -> list[tuple[str, Tensor]]:
 
 
 def _is_unicode(name: str) -> bool:
-    """Say whether a text has no half of a pair of surrogates."""
+    """Return whether a text has no half of a pair of surrogates."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -237,7 +237,7 @@ def _is_unicode(name: str) -> bool:
 
 
 def _in_folder(folder: str) -> str:
-    """Give the file of a folder that has, or names, the tensors."""
+    """Return the file of a folder that has, or names, the tensors."""
     for name in (INDEX, "model.safetensors"):
         if os.path.exists(os.path.join(folder, name)):
             return os.path.join(folder, name)

@@ -62,7 +62,7 @@ def assert_close(
 
 
 def _difference(actual, expected, bounds, equal_nan, check_dtype, check_stride, where) -> str:
-    """Say what differs; nothing if all is close."""
+    """Return what differs; nothing if all is close."""
     rest = (bounds, equal_nan, check_dtype, check_stride)
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         if actual.keys() != expected.keys():
@@ -113,7 +113,7 @@ def _difference_of_two(actual, expected, bounds, equal_nan, check_dtype, check_s
 
 
 def _bounds(one: Tensor, other: Tensor) -> tuple[float, float]:
-    """Give rtol and atol for two dtypes: the larger ones."""
+    """Return rtol and atol for two dtypes: the larger ones."""
     first, second = (_TOLERANCES.get(each.dtype.name, (0.0, 0.0)) for each in (one, other))
     return max(first[0], second[0]), max(first[1], second[1])
 

@@ -108,7 +108,7 @@ class autocast:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Say whether `autocast` takes a device's name.
+    """Return whether `autocast` takes a device's name.
 
     >>> gt.amp.is_autocast_available("cuda")
     True
@@ -117,7 +117,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Say whether autocast is on, on this thread; for all devices, as they are one."""
+    """Return whether autocast is on, on this thread; for all devices, as they are one."""
     return state.lower is not None
 
 
@@ -134,7 +134,7 @@ def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
 
 
 def get_autocast_dtype(device_type: str) -> Any:
-    """Give the dtype that `autocast` takes for a device: that of a block for it, if it is in one.
+    """Return the dtype that `autocast` takes for a device: that of a block for it, if it is in one.
 
     >>> gt.get_autocast_dtype("cpu")
     gt.bfloat16
@@ -150,12 +150,12 @@ def set_autocast_dtype(device_type: str, dtype: Any) -> None:
 
 
 def get_autocast_gpu_dtype() -> Any:
-    """Give the dtype that `autocast` takes for "cuda": the older form of `get_autocast_dtype`."""
+    """Return the dtype that `autocast` takes for "cuda": the older form of `get_autocast_dtype`."""
     return get_autocast_dtype("cuda")
 
 
 def get_autocast_cpu_dtype() -> Any:
-    """Give the dtype that `autocast` takes for "cpu": the older form of `get_autocast_dtype`."""
+    """Return the dtype that `autocast` takes for "cpu": the older form of `get_autocast_dtype`."""
     return get_autocast_dtype("cpu")
 
 
@@ -170,12 +170,12 @@ def set_autocast_cpu_dtype(dtype: Any) -> None:
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Say whether autocast is on, on this thread: the older form of `is_autocast_enabled`."""
+    """Return whether autocast is on, on this thread: the older form of `is_autocast_enabled`."""
     return is_autocast_enabled()
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Say whether casts are kept for another use in a block: never."""
+    """Return whether casts are kept for another use in a block: never."""
     return False
 
 

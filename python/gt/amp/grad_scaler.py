@@ -199,7 +199,7 @@ class GradScaler:
         )
 
     def get_scale(self) -> float:
-        """Give the scale, which is waited for; 1 where scaling is not enabled."""
+        """Return the scale, which is waited for; 1 where scaling is not enabled."""
         if not self._enabled:
             return 1.0
         return self._scale.item() if isinstance(self._scale, Tensor) else self._scale
@@ -209,7 +209,7 @@ class GradScaler:
         return int(tracker.item()) if isinstance(tracker, Tensor) else tracker
 
     def get_growth_factor(self) -> float:
-        """Give what the scale grows by."""
+        """Return what the scale grows by."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
@@ -217,7 +217,7 @@ class GradScaler:
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """Give what the scale shrinks by."""
+        """Return what the scale shrinks by."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
@@ -225,7 +225,7 @@ class GradScaler:
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """Give after how many steps the scale grows."""
+        """Return after how many steps the scale grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
@@ -233,11 +233,11 @@ class GradScaler:
         self._growth_interval = new_interval
 
     def is_enabled(self) -> bool:
-        """Say whether losses are scaled."""
+        """Return whether losses are scaled."""
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """Give the scale and its settings, which are waited for; nothing if it is not enabled."""
+        """Return the scale and its settings, which are waited for; nothing if it is not enabled."""
         if not self._enabled:
             return {}
         return {

@@ -74,7 +74,7 @@ class _GradMode:
         return wrapped
 
     def _again(self):
-        """Give another of the same mode, for one call."""
+        """Return another of the same mode, for one call."""
         again = object.__new__(type(self))
         again.mode, again.previous = self.mode, []
         return again
@@ -173,7 +173,7 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """Give the gradients of a tensor with respect to others, without storing them anywhere.
+    """Return the gradients of a tensor with respect to others, without storing them anywhere.
 
     Args:
         outputs: where the pass starts; the gradients of several add up.
@@ -218,7 +218,7 @@ def grad(
 
 
 def _batched(outputs, gradients, inputs, retain: bool, create: bool) -> list[Tensor | None]:
-    """Give the gradients for each of several gradients of the outputs, along a new first axis."""
+    """Return the gradients for each of several gradients of the outputs, along a new first axis."""
     if any(each is None for each in gradients):
         raise ValueError("grad: is_grads_batched wants a gradient for each output, not None")
     used: list[bool] = []
@@ -237,7 +237,7 @@ def _batched(outputs, gradients, inputs, retain: bool, create: bool) -> list[Ten
 
 
 def _zeros(of: Tensor, batch: list | None) -> Tensor:
-    """Give zeros like a tensor, one for each of a batch of gradients."""
+    """Return zeros like a tensor, one for each of a batch of gradients."""
     zeros = of.detach() * 0
     return zeros if batch is None else zeros.expand(batch[0].shape[0], *of.shape)
 
@@ -266,7 +266,7 @@ def backward(
 
 
 def _with_gradients(name, outputs, gradients) -> tuple[list[Tensor], list[Tensor | None]]:
-    """Give outputs and their gradients as lists of one length."""
+    """Return outputs and their gradients as lists of one length."""
     outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
     if gradients is None or isinstance(gradients, Tensor):
         gradients = [gradients] * len(outputs) if gradients is None else [gradients]

@@ -64,7 +64,7 @@ class Function:
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Give the gradient of each argument of `forward`."""
+        """Return the gradient of each argument of `forward`."""
         raise NotImplementedError("a Function must define backward(ctx, ...)")
 
     @classmethod

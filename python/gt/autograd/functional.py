@@ -23,7 +23,7 @@ def vjp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Tensors, Tensors]:
-    """Give the outputs, and the product of a vector with the Jacobian: v^T J.
+    """Return the outputs, and the product of a vector with the Jacobian: v^T J.
 
     Args:
         func: takes the inputs, gives a tensor or a tuple.
@@ -48,7 +48,7 @@ def jvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Tensors, Tensors]:
-    """Give the outputs, and the product of the Jacobian with a vector: J v.
+    """Return the outputs, and the product of the Jacobian with a vector: J v.
 
     The product w^T J is linear in w, and its own gradient along v is J v. Arguments as for `vjp`,
     but `v` is as the inputs.
@@ -81,7 +81,7 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Tensors | tuple[Tensors, ...]:
-    """Give the derivatives of every output element by every input element.
+    """Return the derivatives of every output element by every input element.
 
     Args:
         func: takes the inputs, gives a tensor or a tuple.
@@ -118,7 +118,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Tensors | tuple[Tensors, ...]:
-    """Give the second derivatives of a single number by every pair of input elements.
+    """Return the second derivatives of a single number by every pair of input elements.
 
     Arguments as for `jacobian`.
 
@@ -142,7 +142,7 @@ def vhp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Tensor, Tensors]:
-    """Give a single number, and the product of a vector with its Hessian: v^T H.
+    """Return a single number, and the product of a vector with its Hessian: v^T H.
 
     Arguments as for `vjp`; `v` is as the inputs.
 
@@ -159,7 +159,7 @@ def hvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Tensor, Tensors]:
-    """Give a single number, and the product of its Hessian with a vector: H v.
+    """Return a single number, and the product of its Hessian with a vector: H v.
 
     A Hessian is symmetric: it is that of `vhp`.
 
@@ -208,7 +208,7 @@ class _Call:
         return given.detach().clone().requires_grad_()
 
     def vectors(self, v: Tensors | None, of: Sequence[Tensor], what: str) -> list[Tensor]:
-        """Give the vectors for some tensors; 1 where it may be left out."""
+        """Return the vectors for some tensors; 1 where it may be left out."""
         if v is None:
             if len(of) != 1 or of[0].numel() != 1:
                 raise RuntimeError(f"{self.name}: v is needed, as {what} are more than one number")
@@ -220,7 +220,7 @@ class _Call:
         return list(given)
 
     def gradients(self, outputs, weights, again: bool = False) -> list[Tensor]:
-        """Give the gradients of all outputs together by each input; zeros where none depends."""
+        """Return the gradients of all outputs together by each input; zeros where none depends."""
         used = [(o, w) for o, w in zip(outputs, weights, strict=True) if o.requires_grad]
         found: Sequence[Tensor | None] = [None] * len(self.inputs)
         if used:
@@ -235,7 +235,7 @@ class _Call:
         return [gt.zeros_like(own) if each is None else each for each, own in pairs]
 
     def rows_of(self, output: Tensor) -> list[Tensor]:
-        """Give the derivatives of an output's elements by each input."""
+        """Return the derivatives of an output's elements by each input."""
         elements = output.reshape(-1)
         rows = [self.gradients([elements[at]], [None]) for at in range(output.numel())]
         if not rows:
@@ -245,7 +245,7 @@ class _Call:
         return [gt.stack(c).reshape(s) for c, s in zip(columns, shapes, strict=True)]
 
     def result(self, found: Sequence, single: bool, detach: bool = True):
-        """Give one tensor or a tuple, without history unless it is to be differentiable."""
+        """Return one tensor or a tuple, without history unless it is to be differentiable."""
         if detach and not self.create_graph:
             found = [each.detach() for each in found]
         return found[0] if single else tuple(found)

@@ -143,7 +143,7 @@ def _as_tuple(given) -> tuple:
 
 
 def _parts(func, given) -> list[Tensor]:
-    """Give what a function gives as real tensors."""
+    """Return what a function gives as real tensors."""
     with enable_grad():
         outputs = [each for each in _as_tuple(func(*given)) if isinstance(each, Tensor)]
         return [gt.view_as_real(each) if each.dtype.is_complex else each for each in outputs]
@@ -174,7 +174,7 @@ def _check(func, given, wanted, number, output, bounds) -> None:
 
 
 def _rows(output: Tensor, inputs: list[Tensor]) -> list[np.ndarray]:
-    """Give the derivatives of an output's elements by each input's."""
+    """Return the derivatives of an output's elements by each input's."""
     import numpy as np  # slow to import
 
     elements, rows = output.reshape(-1), []
@@ -191,7 +191,7 @@ def _rows(output: Tensor, inputs: list[Tensor]) -> list[np.ndarray]:
 
 
 def _differences(func, given, at: int, number: int, eps: float) -> np.ndarray:
-    """Give central differences; along the imaginary axis as an imaginary part."""
+    """Return central differences; along the imaginary axis as an imaginary part."""
     import numpy as np  # slow to import
 
     values = given[at].detach().numpy()
@@ -205,7 +205,7 @@ def _differences(func, given, at: int, number: int, eps: float) -> np.ndarray:
 
 
 def _slope(func, given, at: int, number: int, place: int, step: complex) -> np.ndarray:
-    """Give how much an output differs between a step forward and a step back."""
+    """Return how much an output differs between a step forward and a step back."""
     ends = []
     for sign in (1, -1):
         values = given[at].detach().numpy()

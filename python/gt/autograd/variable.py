@@ -14,7 +14,7 @@ class _VariableType(type):
 
 
 class Variable(metaclass=_VariableType):
-    """Gives a tensor that shares the memory of another, and may require gradients.
+    """Return a tensor that shares the memory of another, and may require gradients.
 
     >>> gt.autograd.Variable(gt.ones(1), requires_grad=True).requires_grad
     True

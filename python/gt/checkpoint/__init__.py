@@ -5,13 +5,14 @@
     >>> model = gt.nn.Linear(2, 1)
     >>> manager = gt.checkpoint.Manager(folder, keep=3, every=10, model=model)
     >>> for step in range(manager.restore_or_initialize(), 30):
-    ...     manager.save(step + 1)
+    ...     _ = manager.save(step + 1)
     >>> manager.wait()
     >>> manager.steps()
     [10, 20, 30]
 
-A checkpoint is a folder with files of values and, written last, a manifest: without one it does not
-count. It may be loaded with another number of workers, another sharding, and on another engine.
+A checkpoint is a folder of files with values and a manifest. The manifest is written last, and a
+folder without one is not a checkpoint. A checkpoint may be loaded with another number of workers,
+another sharding, or another engine.
 """
 
 from gt.checkpoint.files import Saving, load, save, verify

@@ -1,4 +1,4 @@
-"""One checkpoint: a folder of values, and a manifest of what is where."""
+"""One checkpoint: a folder of values, and a manifest that locates them."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from gt.checkpoint.manifest import (
 from gt.formats import structure
 from gt.formats.roots import workers_may_use, workers_read
 
-#: Names in a checkpoint's folder: values, those of earlier versions and of `gt.convert`, and what a
-#: process that was killed has left.
+#: Names in a checkpoint's folder: folders of values, files of values of earlier versions and of
+#: `gt.convert`, and files that a killed process left unfinished.
 _VALUES_FOLDER = re.compile(r"values-[0-9a-f]{16}")
 _VALUES_FILE = re.compile(r"values-(\d{5}|client)\.safetensors")
 _UNFINISHED = re.compile(r"manifest\.json\.\d+\.part|\.values-.*\.safetensors\..*\.part")
 
 
 class Loaded(NamedTuple):
-    """What a checkpoint holds."""
+    """The contents of a checkpoint."""
 
     state: Any
     step: int
@@ -55,19 +55,19 @@ class Saving:
             self.error = error
 
     def _finish(self) -> None:
-        """Wait until it is written, or has failed."""
+        """Wait until the checkpoint is written or has failed."""
         while self._thread.is_alive():
-            self._thread.join(0.1)  # Ctrl-C is noticed in between.
+            self._thread.join(0.1)  # With a timeout, so that Ctrl-C can interrupt the wait.
 
     def is_done(self) -> bool:
-        """Say whether it is written, or has failed."""
+        """Return whether the checkpoint is written or has failed."""
         return not self._thread.is_alive()
 
     def wait(self) -> None:
-        """Wait until it is on the disk.
+        """Wait until the checkpoint is on the disk.
 
         Raises:
-            CheckpointError: it could not be written; what was there before is there still.
+            CheckpointError: it could not be written; an earlier checkpoint in the folder is kept.
         """
         self._finish()
         if self.error is not None:
@@ -77,20 +77,21 @@ class Saving:
 
 
 def save(folder: Any, state: Any, *, step: int = 0, metadata: Any = None) -> Saving:
-    """Write a state into a folder, in the background; the values are those of this moment.
+    """Write a state into a folder in the background, with the values it has now.
 
     Args:
-        folder: made if it is missing. A checkpoint in it is replaced when the new one is whole, so
-            there must be room for both; one that is still being written into it is waited for.
-        state: tensors, arrays, numbers and texts in dicts, lists and tuples, as for `gt.save`.
+        folder: the folder, which is created if it is missing. A checkpoint in it is replaced once
+            the new one is complete, so the disk must have room for both. If another checkpoint is
+            being written to the folder, this call waits for it first.
+        state: tensors, arrays, numbers and strings in dicts, lists and tuples, as for `gt.save`.
         step: the number of the training step.
-        metadata: whatever JSON can hold.
+        metadata: any JSON value.
 
     Returns:
-        What `wait()` is called on to be sure that it is written.
+        A handle, whose `wait()` returns when the checkpoint is on the disk.
 
     Raises:
-        TypeError: there is something else in the state, or in the metadata.
+        TypeError: the state or the metadata contains an unsupported value.
     """
     folder = os.path.abspath(os.fspath(folder))
     text, tensors = structure.describe(state)
@@ -103,13 +104,13 @@ def save(folder: Any, state: Any, *, step: int = 0, metadata: Any = None) -> Sav
     return _in_turn(folder, lambda: _begin(folder, manifest, kinds, values))
 
 
-#: By folder, what is being written into it; gone when it is done.
+#: The last `Saving` of each folder, as long as the caller or its thread refers to it.
 _under_way: WeakValueDictionary[str, Saving] = WeakValueDictionary()
 _turn = threading.Lock()
 
 
 def _in_turn(folder: str, begin: Callable[[], Saving]) -> Saving:
-    """Begin to write into a folder once what was begun there before is done."""
+    """Start writing to a folder when the previous write to it has finished."""
     place = os.path.realpath(folder)
     while True:
         with _turn:
@@ -126,7 +127,7 @@ def _begin(
     kinds: list[tuple[str, str, list[int]]],
     values: list[Tensor],
 ) -> Saving:
-    """Write values under names that nothing has yet; then have a new manifest name them."""
+    """Write the values to a new folder inside `folder`; then replace the manifest."""
     name = f"values-{secrets.token_hex(8)}"
     inner = os.path.join(folder, name)
     asked = _gt.save_values(inner, values) if values and workers_may_use(folder) else None
@@ -139,7 +140,7 @@ def _begin(
                 os.makedirs(folder, exist_ok=True)
                 parts = _gt.write_values(inner, values) if values else []
             manifest["tensors"] = _described(kinds, parts, name)
-            sync(folder)  # What the manifest names is on the disk before it is.
+            sync(folder)  # The values must be on the disk before the manifest that names them.
             put_manifest(folder, manifest)
         except BaseException:
             shutil.rmtree(inner, ignore_errors=True)
@@ -151,7 +152,7 @@ def _begin(
 
 
 def _remove_others(folder: str, current: str) -> None:
-    """Remove the values of a checkpoint that was replaced, and of those that were not completed."""
+    """Remove the values of a replaced checkpoint, and the files of unfinished ones."""
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
         if _VALUES_FOLDER.fullmatch(name) and name != current:
@@ -164,15 +165,14 @@ def _remove_others(folder: str, current: str) -> None:
 def load(folder: Any, *, verify: bool = True) -> Loaded:
     """Read a checkpoint: its state, step and metadata.
 
-    Where the workers may use the folder, each reads only the part of a tensor that it is to hold.
+    If the workers may use the folder, each worker reads only its shard of a tensor.
 
     Args:
-        folder: the checkpoint's.
-        verify: whether the checksums of all values are compared first, where this process can
-            read the files.
+        folder: the checkpoint's folder.
+        verify: whether this process first compares the checksums of all values.
 
     Raises:
-        CheckpointError: the folder is no checkpoint, or it is broken.
+        CheckpointError: the folder is not a checkpoint, or the checkpoint is broken.
     """
     folder = os.path.abspath(os.fspath(folder))
     manifest = read_manifest(folder)
@@ -209,9 +209,9 @@ def load(folder: Any, *, verify: bool = True) -> Loaded:
 
 
 def _check_lengths(folder: str, parts: list[dict[str, Any]]) -> None:
-    """Check that files are as long as they must be, where this process can see them.
+    """Raise a ValueError if a file that this process can see is shorter than the manifest says.
 
-    So nothing is made as large as a broken manifest says.
+    This prevents allocations of a size that only a broken manifest states.
     """
     for part in parts:
         path = os.path.join(folder, part["file"])
@@ -223,8 +223,8 @@ def verify(folder: Any) -> None:
     """Compare the checksums of a checkpoint's values.
 
     Raises:
-        CheckpointError: the folder is no checkpoint, or a file of it is missing, truncated or
-            changed.
+        CheckpointError: the folder is not a checkpoint, or one of its files is missing, truncated
+            or changed.
     """
     folder = os.path.abspath(os.fspath(folder))
     _verify(folder, read_manifest(folder))
@@ -233,7 +233,7 @@ def verify(folder: Any) -> None:
 def _described(
     kinds: list[tuple[str, str, list[int]]], parts: list[tuple], inner: str
 ) -> dict[str, Any]:
-    """Say of each tensor what it is, and where in an inner folder its parts are."""
+    """Return the manifest's entry for each tensor: dtype, shape and the location of its parts."""
     told: list[dict[str, Any]] = [
         {"dtype": dtype, "shape": shape, "parts": []} for _, dtype, shape in kinds
     ]

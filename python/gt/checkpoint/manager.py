@@ -18,19 +18,19 @@ _NAME = re.compile(r"step-([0-9]+)")
 
 
 class Manager:
-    """Writes a checkpoint now and then, keeps the newest, and goes on from the last one.
+    """The checkpoints of a training run: writes them, keeps the newest, restores the last one.
 
     Args:
-        folder: where the checkpoints are; made if it is missing.
-        keep: how many are kept, of those written last; None for all.
-        every: `save(step)` writes at each multiple of this.
-        objects: by name, what a checkpoint consists of: whatever has `state_dict` and
-            `load_state_dict`, such as models, optimizers, schedulers and data loaders. They may be
-            given to `save` and `restore_or_initialize` instead.
+        folder: the folder of the checkpoints, which is created if it is missing.
+        keep: the number of checkpoints to keep, of those written last; None for all.
+        every: `save(step)` writes a checkpoint at each multiple of this.
+        objects: the named objects whose states make up a checkpoint. Each has `state_dict` and
+            `load_state_dict`, such as models, optimizers, schedulers and data loaders. They may
+            also be passed to `save` and `restore_or_initialize`.
 
-    A checkpoint that is found broken is renamed to `step-....broken` when a newer one is there.
+    A broken checkpoint is renamed to `step-....broken` once a newer one is written.
 
-    The random numbers of this thread's session are part of every checkpoint.
+    The state of this thread's random number generator is part of every checkpoint.
     """
 
     def __init__(self, folder: Any, keep: int | None = 3, every: int = 1, **objects: Any):
@@ -44,21 +44,22 @@ class Manager:
         self.metadata: Any = None
         self._saving: Saving | None = None
         self._saved = 0  # The step that is being written.
-        # The steps that were restored or written, in this order; those found broken.
+        # The steps that were restored or written by this manager, in this order.
         self._known: list[int] = []
+        # The steps whose checkpoints are broken.
         self._broken: set[int] = set()
         self._warned = False
 
     def steps(self) -> list[int]:
-        """List the steps of the checkpoints that are complete."""
+        """Return the steps of all complete checkpoints, in ascending order."""
         return sorted(step for step in self._folders() if os.path.exists(self._manifest(step)))
 
     def path(self, step: int) -> str:
-        """Give the folder of a step's checkpoint.
+        """Return the folder of a step's checkpoint.
 
         Raises:
-            TypeError: the step is no whole number.
-            ValueError: it is negative.
+            TypeError: the step is not an integer.
+            ValueError: the step is negative.
         """
         if (step := whole_number(step)) < 0:
             raise ValueError(f"Manager: step is {step}, expected 0 or more")
@@ -68,7 +69,7 @@ class Manager:
         return os.path.join(self.path(step), MANIFEST)
 
     def _folders(self) -> list[int]:
-        """List the steps that there are folders of, complete or not."""
+        """Return the steps that have a folder, with or without a complete checkpoint."""
         try:
             names = os.listdir(self.folder)
         except (FileNotFoundError, NotADirectoryError):
@@ -77,29 +78,28 @@ class Manager:
         return [step for name, step in steps if os.path.basename(self.path(step)) == name]
 
     def latest(self) -> int | None:
-        """Give the newest step that there is a checkpoint of."""
+        """Return the highest step that has a complete checkpoint, or None."""
         steps = self.steps()
         return steps[-1] if steps else None
 
     def save(
         self, step: int, *, metadata: Any = None, force: bool = False, **objects: Any
     ) -> Saving | None:
-        """Write a checkpoint in the background, if it is time for one.
+        """Write a checkpoint in the background if `step` is a multiple of `every`.
 
-        If the one before is not on the disk yet, that is waited for. One that could not be written
-        is warned about, and training goes on.
+        It first waits until the previous checkpoint is on the disk, and warns if that failed.
 
         Args:
-            step: the number of steps that are done.
-            metadata: whatever JSON can hold.
-            force: whether it is written although `every` does not ask for it.
-            objects: by name, as for the constructor.
+            step: the number of steps done.
+            metadata: any JSON value.
+            force: whether to write a checkpoint at any step.
+            objects: named objects, as for the constructor.
 
         Returns:
-            What can be waited for; None if it was not time for one.
+            A handle to wait for the checkpoint; None if none is due.
 
         Raises:
-            TypeError: the step is no whole number, or JSON cannot hold the metadata.
+            TypeError: the step is not an integer, or the metadata is not a JSON value.
             ValueError: the step is negative.
         """
         folder, step = self.path(step), whole_number(step)
@@ -127,16 +127,16 @@ class Manager:
     def restore_or_initialize(
         self, initialize: Callable[[], Any] | None = None, **objects: Any
     ) -> int:
-        """Go on from the newest checkpoint that is whole; or begin.
+        """Restore the newest valid checkpoint, or call `initialize` if there is none.
 
-        One that is broken is warned about, and the one before it is taken.
+        A broken checkpoint causes a warning, and the previous one is tried.
 
         Args:
-            initialize: called if there is none.
-            objects: by name, as for the constructor; they take their states.
+            initialize: called if there is no valid checkpoint.
+            objects: named objects to restore, as for the constructor.
 
         Returns:
-            The number of steps that are done: 0 at the beginning.
+            The number of steps done: 0 without a checkpoint.
         """
         objects = self._objects | _checked(objects)
         self._finish(warn=True)
@@ -144,7 +144,7 @@ class Manager:
             try:
                 loaded = load(self.path(step))
             except CheckpointError as error:
-                warnings.warn(f"{error}\n  hint: the one before is taken", stacklevel=2)
+                warnings.warn(f"{error}\n  hint: trying the previous checkpoint", stacklevel=2)
                 self._broken.add(step)
                 continue
             self._restore(objects, loaded.state, self.path(step))
@@ -159,7 +159,7 @@ class Manager:
         if not (isinstance(state, dict) and {"objects", "rng"} <= state.keys()):
             raise CheckpointError(
                 f"checkpoint {folder} was not written by a Manager: it has no objects and rng\n"
-                "  hint: gt.checkpoint.load gives its state"
+                "  hint: gt.checkpoint.load returns its state"
             )
         states = state["objects"]
         if missing := sorted(set(objects) - set(states)):
@@ -168,8 +168,8 @@ class Manager:
             )
         if ignored := sorted(set(states) - set(objects)):
             warnings.warn(
-                f"checkpoint {folder} has {', '.join(ignored)}, too, which nothing was given for: "
-                "not restored, and not part of what is saved from now on",
+                f"checkpoint {folder} also has {', '.join(ignored)}, for which no object was "
+                "given: not restored, and not part of later checkpoints",
                 stacklevel=3,
             )
         for name, value in objects.items():
@@ -177,7 +177,7 @@ class Manager:
         gt.set_rng_state(state["rng"])
 
     def _finish(self, warn: bool) -> None:
-        """Wait for the checkpoint that is being written; then remove those that are too old."""
+        """Wait for the checkpoint that is being written; then remove old ones."""
         saving = self._saving
         if saving is None:
             return
@@ -195,12 +195,12 @@ class Manager:
         self._prune()
 
     def _note(self, step: int) -> None:
-        """Remember a step as the one that was restored or written last."""
+        """Record a step as the last one restored or written."""
         self._known = [known for known in self._known if known != step] + [step]
         self._broken.discard(step)
 
     def _warn_of_newer(self, step: int) -> None:
-        """Warn, once, of checkpoints of another run that this one would be mixed up with."""
+        """Warn, once, if the folder has newer checkpoints that this run did not restore."""
         if self._warned:
             return
         others = set(self.steps()) - set(self._known) - self._broken
@@ -211,35 +211,35 @@ class Manager:
         fate = "all are kept" if self.keep is None else f"the last {self.keep} written are kept"
         warnings.warn(
             f"Manager: step {step} is saved, but {self.folder} has step {newest}, which was not "
-            f"restored: {fate}, and restore_or_initialize takes step {newest} while it is there\n"
-            "  hint: call restore_or_initialize first, or give a run of its own another folder",
+            f"restored: {fate}, and restore_or_initialize restores step {newest} while it exists\n"
+            "  hint: call restore_or_initialize first, or use another folder for a new run",
             stacklevel=3,
         )
 
     def _prune(self) -> None:
-        """Keep what was written last; put aside what is broken and what was not completed."""
+        """Remove old and incomplete checkpoints, and rename broken ones."""
         for step in self._broken:
             self._put_aside(step)
         self._broken.clear()
         steps = sorted(self.steps(), key=self._age)
         for step in steps[: -self.keep] if self.keep is not None else []:
-            # Without its manifest, what is left of it if this is interrupted does not count.
+            # The manifest first: if this is interrupted, the rest is not a checkpoint.
             os.remove(self._manifest(step))
             shutil.rmtree(self.path(step), ignore_errors=True)
         kept = self.steps()
         self._known = [step for step in self._known if step in kept]
-        # What an interrupted run has left.
+        # Remove the incomplete checkpoints of interrupted runs.
         for step in set(self._folders()) - set(steps):
             shutil.rmtree(self.path(step), ignore_errors=True)
 
     def _age(self, step: int) -> tuple[int, int, int]:
-        """Give what the checkpoints are ordered by: those of this run last, as it wrote them."""
+        """Return the sort key of a checkpoint: those of this run are last, in order of writing."""
         if step in self._known:
             return 1, self._known.index(step), step
         return 0, os.stat(self._manifest(step)).st_mtime_ns, step
 
     def _put_aside(self, step: int) -> None:
-        """Have a broken checkpoint count no more, but be there to be looked at."""
+        """Rename a broken checkpoint, so that it is ignored but can be inspected."""
         aside = f"{self.path(step)}.broken"
         shutil.rmtree(aside, ignore_errors=True)
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The manifest of a checkpoint: what is where, and what counts as valid."""
+"""The manifest of a checkpoint, which describes its tensors and locates their values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from gt.checkpoint.valid import check_manifest
 
-#: What makes a folder a checkpoint; written last.
+#: The file that makes a folder a checkpoint; it is written last.
 MANIFEST = "manifest.json"
 _VERSION = 1
 
@@ -20,17 +20,17 @@ class CheckpointError(RuntimeError):
 
 
 def read_manifest(folder: str) -> dict[str, Any]:
-    """Read what says what is where.
+    """Read and check the manifest of a checkpoint.
 
     Raises:
-        CheckpointError: there is none, or it is broken.
+        CheckpointError: the manifest is missing or broken.
     """
     path = os.path.join(folder, MANIFEST)
     try:
         with open(path, encoding="utf-8") as file:
             text, _, checksum = file.read().rpartition("\n")
     except OSError as error:
-        raise CheckpointError(f"{folder} is no checkpoint: {error}") from error
+        raise CheckpointError(f"{folder} is not a checkpoint: {error}") from error
     except UnicodeDecodeError as error:
         raise CheckpointError(f"{path} is broken: {error}") from error
     if checksum != _checksum(text):
@@ -39,37 +39,37 @@ def read_manifest(folder: str) -> dict[str, Any]:
         manifest = json.loads(text)
         if manifest["format"] != "gt-checkpoint" or manifest["version"] != _VERSION:
             raise CheckpointError(
-                f"{path}: {manifest['format']} of version {manifest['version']} is given, expected "
+                f"{path}: format {manifest['format']} of version {manifest['version']}, expected "
                 f"gt-checkpoint of version {_VERSION}"
             )
         check_manifest(manifest, folder)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        told = error if type(error) is ValueError else repr(error)
-        raise CheckpointError(f"{path} is broken: {told}") from error
+        reason = error if type(error) is ValueError else repr(error)
+        raise CheckpointError(f"{path} is broken: {reason}") from error
     return manifest
 
 
 def write_manifest(
     folder: str, structure: str, tensors: dict[str, Any], *, step: int, metadata: Any
 ) -> None:
-    """Have a folder count as a checkpoint, whose values are written already.
+    """Write the manifest of a checkpoint whose values are already written.
 
     Args:
-        folder: where the files with the values are.
-        structure: what `structure.describe` gives.
-        tensors: by name, what `read_manifest` gives as `"tensors"`.
+        folder: the folder that contains the files with the values.
+        structure: the JSON returned by `structure.describe`.
+        tensors: the entry of each tensor by name, as in `read_manifest(...)["tensors"]`.
         step: the number of the training step.
-        metadata: whatever JSON can hold.
+        metadata: any JSON value.
     """
     put_manifest(folder, {**new_manifest(structure, step, metadata), "tensors": tensors})
     sync(folder)
 
 
 def new_manifest(structure: str, step: int, metadata: Any) -> dict[str, Any]:
-    """Give a manifest that says nothing of values yet.
+    """Return a manifest without the entry `"tensors"`.
 
     Raises:
-        TypeError: the step is no whole number, or JSON cannot hold the metadata.
+        TypeError: the step is not an integer, or the metadata is not a JSON value.
     """
     return {
         "format": "gt-checkpoint",
@@ -81,32 +81,32 @@ def new_manifest(structure: str, step: int, metadata: Any) -> dict[str, Any]:
 
 
 def whole_number(step: Any) -> int:
-    """Give a step as an int.
+    """Return a step as an int.
 
     Raises:
-        TypeError: it is not a whole number.
+        TypeError: the step is not an integer.
     """
     try:
         return operator.index(step)
     except TypeError:
         kind = type(step).__name__
-        raise TypeError(f"step is {step!r}, a {kind}, expected a whole number") from None
+        raise TypeError(f"step is {step!r}, a {kind}, expected an integer") from None
 
 
 def _as_json(metadata: Any) -> Any:
-    """Give metadata as they are now, as they will be loaded."""
+    """Return a copy of the metadata in the form in which it will be loaded."""
     try:
         return json.loads(json.dumps(metadata))
     except (TypeError, ValueError, RecursionError) as error:
         raise TypeError(
-            f"{_culprit(metadata, 'metadata')}, expected what JSON can hold: dicts with texts as "
-            f"keys, lists, texts, numbers, True, False and None ({error})\n"
-            "  hint: .item() or .tolist() makes numbers of arrays and tensors"
+            f"{_culprit(metadata, 'metadata')}, expected a JSON value: dicts with string keys, "
+            f"lists, strings, numbers, True, False and None ({error})\n"
+            "  hint: .item() or .tolist() converts arrays and tensors to numbers"
         ) from error
 
 
 def _culprit(value: Any, where: str) -> str:
-    """Say what of a value JSON cannot hold."""
+    """Return a description of the first part of a value that JSON cannot represent."""
     inner: Any = ()
     if isinstance(value, dict):
         inner = value.items()
@@ -118,15 +118,15 @@ def _culprit(value: Any, where: str) -> str:
         except TypeError:
             return _culprit(item, f"{where}[{key!r}]")
         except (ValueError, RecursionError):
-            return f"{where}[{key!r}] holds itself, or is too deep"
+            return f"{where}[{key!r}] contains itself, or is nested too deep"
     return f"{where} is a {type(value).__name__}"
 
 
 def put_manifest(folder: str, manifest: dict[str, Any]) -> None:
-    """Put a manifest in the place of the one that is there, at once.
+    """Replace the manifest atomically.
 
     Raises:
-        OSError: it could not be written; the one before is there still.
+        OSError: it could not be written; the previous one is kept.
     """
     text = json.dumps(manifest)
     path = os.path.join(folder, MANIFEST)
@@ -144,7 +144,7 @@ def put_manifest(folder: str, manifest: dict[str, Any]) -> None:
 
 
 def sync(folder: str) -> None:
-    """Have the entries of a checkpoint's folder, and its own, written to the disk."""
+    """Flush the directory entries of a checkpoint's folder, and its own entry, to the disk."""
     for place in (folder, os.path.dirname(folder)):
         _sync_folder(place)
 

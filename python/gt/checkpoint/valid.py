@@ -1,4 +1,4 @@
-"""What a manifest must be like before anything is read by it."""
+"""The checks of a manifest, made before it is used to read values."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 
 from gt import _gt
 
-#: What sizes and places are below: 64-bit integers hold them, and their sums.
+#: The bound of sizes and offsets: 64-bit integers can represent them and their sums.
 _LIMIT = 1 << 62
 
 
 def check_manifest(manifest: Any, folder: str) -> None:
     """Check a manifest whose format and version are known.
 
-    Each tensor is all in its parts, once; each part is in a file in the checkpoint's folder.
+    The parts of each tensor must cover it exactly once, in files in the checkpoint's folder.
 
     Args:
-        manifest: what is in its file.
-        folder: the checkpoint's.
+        manifest: the parsed manifest.
+        folder: the checkpoint's folder.
 
     Raises:
-        ValueError: something is missing, or cannot be; the text says what.
+        ValueError: an entry is missing or invalid; the message names it.
     """
     _entry(manifest, "metadata", object, "the manifest")
     _entry(manifest, "step", int, "the manifest")
@@ -36,7 +36,7 @@ def check_manifest(manifest: Any, folder: str) -> None:
 
 
 def _entry(given: Any, key: str, kind: type, where: str) -> Any:
-    """Give an entry of a dict that must be there."""
+    """Return a required entry of a dict, which must be of type `kind`."""
     if not isinstance(given, dict) or key not in given:
         raise ValueError(f"{where} has no {key}")
     value = given[key]
@@ -60,7 +60,7 @@ def _sizes(given: Any, key: str, where: str) -> list[int]:
 
 
 def _check_tensor(tensor: Any, where: str) -> set[str]:
-    """Check a tensor; give the files that it is in."""
+    """Check a tensor; return the files that contain its parts."""
     shape = _sizes(tensor, "shape", where)
     try:
         item = _gt.parse_dtype(_entry(tensor, "dtype", str, where)).itemsize
@@ -75,14 +75,14 @@ def _check_tensor(tensor: Any, where: str) -> set[str]:
     found = sum(math.prod(sizes) for _, sizes in blocks)
     if found != count or (shape and _overlap(blocks, len(shape))):
         raise ValueError(
-            f"the parts of {where} overlap, or leave some of it out: they have {found} of its "
+            f"the parts of {where} overlap, or do not cover it: they have {found} of its "
             f"{count} elements"
         )
     return {part["file"] for part in parts}
 
 
 def _check_part(part: Any, shape: list[int], item: int, where: str) -> tuple[list[int], list[int]]:
-    """Check a part of a tensor; give where it begins in it, and its shape."""
+    """Check a part of a tensor; return where it starts in the tensor, and its shape."""
     where = f"a part of {where}"
     _entry(part, "file", str, where)
     _size(part, "offset", where)
@@ -100,7 +100,7 @@ def _check_part(part: Any, shape: list[int], item: int, where: str) -> tuple[lis
 
 
 def _overlap(blocks: list[tuple[list[int], list[int]]], rank: int) -> bool:
-    """Say whether blocks share elements, comparing only those that do along one axis."""
+    """Return whether blocks share elements, comparing only blocks that overlap along one axis."""
     axis = max(range(rank), key=lambda at: len({starts[at] for starts, _ in blocks}))
     blocks = sorted(blocks, key=lambda block: block[0][axis])
     for index, (starts, sizes) in enumerate(blocks):
@@ -116,7 +116,7 @@ def _overlap(blocks: list[tuple[list[int], list[int]]], rank: int) -> bool:
 
 
 def _check_place(file: str, folder: str) -> None:
-    """Check that a file is in a folder, whatever links there are."""
+    """Raise a ValueError unless a file is in a folder, also after resolving symbolic links."""
     names = file.split("/")
     inside = not any(name in ("", ".", "..") or "\0" in name for name in names)
     if inside:

@@ -1,4 +1,4 @@
-"""The client's modules under the names that the specification gives them."""
+"""`gt.client`: the client's modules under the names in the specification."""
 
 from gt import nn
 from gt._gt import Tensor

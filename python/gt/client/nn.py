@@ -1,4 +1,4 @@
-"""`gt.nn` under its other name, with losses and activations as functions."""
+"""An alias of `gt.nn`, with losses and activations as functions."""
 
 from gt.nn import *  # noqa: F403
 from gt.nn import __all__  # noqa: F401

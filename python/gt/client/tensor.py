@@ -1,4 +1,4 @@
-"""Tensors and what makes them, under the module's name of early versions; all are in `gt`, too.
+"""Tensors and the functions that create them; `gt` has all of them as well.
 
 >>> from gt.client.tensor import randn
 >>> randn(2, 3).shape

@@ -1,12 +1,12 @@
-"""Checkpoints of Hugging Face's folders as GT's, and back.
+"""Conversion of Hugging Face model folders to GT checkpoints, and back.
 
-    python -m gt.convert Qwen3-0.6B qwen3.gt                    # to a checkpoint of GT
+    python -m gt.convert Qwen3-0.6B qwen3.gt                    # to a GT checkpoint
     python -m gt.convert qwen3.gt Qwen3-again                   # and back
     python -m gt.convert Qwen3-0.6B qwen3.gt --model examples/models/qwen3.py:Qwen3
 
-The source says which way it goes. A table tells the name, shape and dtype of each tensor and, if a
-model is given, whether the model has it. `config.json`, the tokenizer's files and others come
-along, so that a folder that went both ways loads again:
+The kind of the source determines the direction. A table lists the name, shape and dtype of each
+tensor and, if a model is given, whether the model has it. `config.json`, the tokenizer's files and
+other files are copied too, so that a folder converted to a checkpoint and back can be loaded:
 
     >>> import json, os, tempfile
     >>> folder = tempfile.mkdtemp()
@@ -18,8 +18,8 @@ along, so that a folder that went both ways loads again:
     >>> gt.checkpoint.load(f"{folder}/gt").state["weight"].shape
     (2, 3)
 
-Values are read and written shard by shard, so that memory is needed for a shard of
-`max_shard_size` and not for the whole model; a model that is compared with is made whole.
+Values are read and written shard by shard, so only one shard of `max_shard_size` is in memory at a
+time, unless a model is given: it is constructed completely for the comparison.
 """
 
 from gt.convert.errors import ConvertError

@@ -1,4 +1,4 @@
-"""A tensor of a source, and a source: what all kinds of folders have in common."""
+"""The common description of a source of a conversion, and of its tensors."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gt._gt import Tensor
 
 @dataclass(frozen=True)
 class Entry:
-    """A tensor that is read when it is written.
+    """A tensor of a source, whose values are read only when they are written.
 
     Args:
-        name: its name in the state of a model.
-        dtype: the name of its dtype.
+        name: the tensor's name in the state of a model.
+        dtype: the name of the dtype.
         shape: the length of each axis.
-        read: gives it.
-        tied: the name of the tensor that it is one with.
+        read: reads the tensor.
+        tied: the name of the tensor that it shares its values with, if any.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Entry:
 
     @property
     def count(self) -> int:
-        """How many numbers it has."""
+        """The number of elements."""
         count = 1
         for length in self.shape:
             count *= length
@@ -37,11 +37,11 @@ class Entry:
 
     @property
     def bytes(self) -> int:
-        """How many bytes its values are."""
+        """The size of the values in bytes."""
         return self.count * getattr(gt, self.dtype).itemsize
 
     def to(self, dtype: str) -> Entry:
-        """Give it in another dtype, if its numbers are floats and the dtype is not `"keep"`."""
+        """Return the entry in another dtype; unchanged if not floating-point or for `"keep"`."""
         is_float = getattr(gt, self.dtype).is_floating_point
         if dtype in ("keep", self.dtype) or not is_float:
             return self
@@ -51,15 +51,15 @@ class Entry:
 
 @dataclass
 class Source:
-    """A folder that is converted.
+    """A folder to convert.
 
     Args:
-        folder: where it is.
-        entries: its tensors, in their order.
-        is_checkpoint: whether it is a checkpoint of GT.
-        weights: the files that its tensors are in; others may come along.
-        added: names that tie a tensor once more, and were not in the folder that the checkpoint
-            was made of.
+        folder: the path of the folder.
+        entries: the tensors, in their order.
+        is_checkpoint: whether the folder is a GT checkpoint.
+        weights: the files that contain the tensors; other files may be copied.
+        added: names of tied tensors that were added to the checkpoint because its model ties them,
+            and were not in the folder that it was converted from.
     """
 
     folder: str

@@ -1,4 +1,4 @@
-"""What goes wrong in a conversion, and the sizes that messages and options speak of."""
+"""The error of a conversion, and the formatting and parsing of sizes and counts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40, "B": 1}
 
 
 class ConvertError(RuntimeError):
-    """A folder cannot be converted; the text says what is wrong, where, and what to do."""
+    """A folder cannot be converted; the message says what is wrong, where, and what to do."""
 
 
 def parse_size(size: int | str) -> int:
-    """Give how many bytes a size such as `"5GB"`, `"200MiB"` or `1000` is.
+    """Return the number of bytes of a size such as `"5GB"`, `"200MiB"` or `1000`.
 
     Raises:
-        ConvertError: it is no size, or is not positive.
+        ConvertError: the size is invalid or not positive.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", str(size).strip())
     unit = _UNITS.get(match[2].upper()) if match else None
@@ -30,5 +30,5 @@ def parse_size(size: int | str) -> int:
 
 
 def counted(count: int, what: str) -> str:
-    """Write how many there are of something: `1 tensor`, `2 tensors`."""
+    """Return a count with a noun in singular or plural: `1 tensor`, `2 tensors`."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Folders as Hugging Face's programs write them: safetensors or `.bin`, in one file or several."""
+"""Hugging Face folders as sources: safetensors or `.bin`, in one file or in shards."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gt.convert.entries import Entry, Source
 from gt.convert.errors import ConvertError
 from gt.formats import pytorch
 
-#: The files that name others, and the single ones, in the order in which they are looked for.
+#: The index files of sharded weights, and the single files, in the order of preference.
 _INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 _SINGLES = ("model.safetensors", "pytorch_model.bin")
 
@@ -21,10 +21,10 @@ _AGAIN = "hint: the file was not copied or downloaded completely: get it again"
 
 
 def open_folder(folder: str) -> Source:
-    """Find the tensors of a folder; their values are not read yet.
+    """Find the tensors of a folder, without reading their values.
 
     Raises:
-        ConvertError: there are none, or a file is missing or broken.
+        ConvertError: the folder has no weights, or a file is missing or broken.
     """
     for single in _SINGLES:
         index = f"{single}.index.json"
@@ -38,8 +38,8 @@ def open_folder(folder: str) -> Source:
         return Source(folder, _open_file(folder, safetensors[0]), False, {safetensors[0]})
     told = ", ".join(there[:8]) + (", ..." if len(there) > 8 else "")
     raise ConvertError(
-        f"{folder}: no weights are there, expected {', '.join((*_SINGLES, *_INDEXES))}, or a "
-        f"checkpoint's manifest.json\n  hint: there is {told or 'nothing'}"
+        f"{folder}: no weights found, expected {', '.join((*_SINGLES, *_INDEXES))}, or a "
+        f"checkpoint's manifest.json\n  hint: the folder contains {told or 'nothing'}"
     )
 
 
@@ -51,15 +51,15 @@ def _open_index(folder: str, index: str) -> Source:
         files = sorted(set(places.values()))
         inside = all(os.path.basename(name) == name for name in files)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ConvertError(f"{path}: no valid index: {error!r}\n  {_AGAIN}") from error
+        raise ConvertError(f"{path}: not a valid index: {error!r}\n  {_AGAIN}") from error
     if not inside:
         raise ConvertError(f"{path}: it names files outside of its own folder: {files}")
     missing = [name for name in files if not os.path.exists(os.path.join(folder, name))]
     if missing:
         raise ConvertError(
             f"{path}: it names {', '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} "
-            f"not there; {len(files) - len(missing)} of {len(files)} files are\n"
-            f"  hint: get what is missing, too, or convert the folder that it came from"
+            f"missing; {len(files) - len(missing)} of {len(files)} files exist\n"
+            f"  hint: get the missing files too, or convert the original folder"
         )
     entries = []
     for name in files:

@@ -1,4 +1,4 @@
-"""What of a source a model has: a table, and its totals."""
+"""The comparison of a source with a model: a table of tensors, and its totals."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from gt.convert.entries import Entry
 from gt.convert.errors import counted
 from gt.convert.models import Wanted
 
-#: What a tensor can be, in the order in which totals name it.
+#: The states of a tensor in a comparison, in the order in which totals list them.
 _STATES = ("matched", "tied", "missing", "unexpected", "mis-shaped")
 
 
 @dataclass(frozen=True)
 class Row:
-    """What is said of one tensor.
+    """The row of one tensor in a report.
 
     Args:
-        name: the tensor's.
-        shape: the source's, or the model's if the source lacks it.
-        dtype: in which it is written; empty if the source lacks it.
+        name: the tensor's name.
+        shape: the shape in the source, or in the model if the source lacks the tensor.
+        dtype: the dtype to write; empty if the source lacks the tensor.
         state: "matched", "tied", "missing", "unexpected" or "mis-shaped"; "found" without a model.
-        note: the nearest name, the other shape, or what it is tied to.
+        note: the nearest name, the shape in the model, or the name of the tied tensor.
     """
 
     name: str
@@ -34,20 +34,20 @@ class Row:
 
     @property
     def fits(self) -> bool:
-        """Whether nothing is wrong with it."""
+        """Whether the tensor matches, or there is no model to compare with."""
         return self.state in ("found", "matched", "tied")
 
 
 @dataclass
 class Report:
-    """What was converted.
+    """The result of a conversion.
 
     Args:
-        rows: one for each name, those of the source first.
-        entries: what is written, with the names that the model ties.
-        carried: the other files that come along.
-        left: files that do not: weights in other formats.
-        target: the folder that was written; None if nothing was.
+        rows: one row for each name, those of the source first.
+        entries: the tensors to write, including names that the model ties.
+        carried: the other files, which are copied.
+        left: files and folders that are not copied, such as weights in other formats.
+        target: the folder that was written; None if nothing was written.
     """
 
     rows: list[Row]
@@ -62,7 +62,7 @@ class Report:
         return all(row.fits for row in self.rows)
 
     def totals(self) -> str:
-        """Count tensors, numbers and bytes, and what fits."""
+        """Return a line with the number of tensors, numbers and bytes, and of tensors by state."""
         own = [entry for entry in self.entries if entry.tied is None]
         numbers, size = sum(e.count for e in own), sum(e.bytes for e in own)
         text = f"{counted(len(own), 'tensor')}, {counted(numbers, 'number')}, {size:,} bytes"
@@ -82,10 +82,10 @@ class Report:
 
 
 def compare(entries: list[Entry], wanted: Wanted | None) -> tuple[list[Row], list[Entry]]:
-    """Compare a source with a model.
+    """Compare the tensors of a source with a model.
 
     Returns:
-        A row for each name; and the entries, with those that the model ties.
+        A row for each name, and the entries with those added that the model ties.
     """
     if wanted is None:
         return [_row(e, "tied" if e.tied else "found", e.tied or "") for e in entries], entries
@@ -114,12 +114,12 @@ def _compared(entry: Entry, wanted: Wanted, missing: list[str]) -> Row:
     if entry.tied:
         return _row(entry, "tied", entry.tied)
     other = wanted.tied.get(entry.name)
-    differs = f"its values are not those of {other}, to which {wanted.model} ties it"
+    differs = f"its values differ from those of {other}, to which {wanted.model} ties it"
     return _row(entry, "matched", differs if other else "")
 
 
 def _with_ties(entries: list[Entry], wanted: Wanted) -> list[Entry]:
-    """Tie what the model ties: names that the source lacks, and those that have equal values."""
+    """Tie the names that the model ties, if the source lacks them or their values are equal."""
     found = {entry.name: entry for entry in entries}
     groups: dict[str, list[str]] = {}
     for name, other in wanted.tied.items():
@@ -136,7 +136,7 @@ def _with_ties(entries: list[Entry], wanted: Wanted) -> list[Entry]:
 
 
 def _equal(first: Entry, second: Entry) -> bool:
-    """Say whether two tensors are the same, and nothing is lost if one is written."""
+    """Return whether two tensors have the same dtype, shape and values, so one suffices."""
     if (first.dtype, first.shape) != (second.dtype, second.shape):
         return False
     return second.tied == first.name or bool((first.read() == second.read()).all())

@@ -1,4 +1,4 @@
-"""The model that tensors are compared with: made by a name that a command line can have."""
+"""The model that tensors are compared with, which the command line names."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from gt.convert.errors import ConvertError
 
 
 class Wanted(NamedTuple):
-    """What a model has."""
+    """The names, shapes and ties that a model expects."""
 
     model: str
     shapes: dict[str, tuple[int, ...]]
-    #: Names of parameters that are one with another, and that one.
+    #: Maps the names of tied parameters to the first name of the same parameter.
     tied: dict[str, str]
 
 
 def what_a_model_has(model: Any, config: dict[str, Any] | None) -> Wanted:
-    """Give the names, shapes and ties of a model's state.
+    """Return the names, shapes and ties of a model's state.
 
     Args:
-        model: a `Module`; what makes one of a configuration; or where that is, as
-            `folder/file.py:Name` or `package.module:Name`.
-        config: what config.json says; None if there is none.
+        model: a `Module`; a function or class that creates one from a configuration; or its
+            location, as `folder/file.py:Name` or `package.module:Name`.
+        config: the contents of config.json; None without one.
 
     Raises:
-        ConvertError: there is no such model, or it cannot be made.
+        ConvertError: the model is not found, or cannot be created.
     """
     made = find(model) if isinstance(model, str) else model
     if not isinstance(made, nn.Module):
@@ -49,7 +49,7 @@ def what_a_model_has(model: Any, config: dict[str, Any] | None) -> Wanted:
 
 
 def find(place: str) -> Any:
-    """Give what stands at `folder/file.py:Name` or `package.module:Name`."""
+    """Return the object at `folder/file.py:Name` or `package.module:Name`."""
     where, colon, name = place.rpartition(":")
     if not colon or not where or not name:
         raise ConvertError(
@@ -87,20 +87,20 @@ def _module_of_file(path: str) -> Any:
     if not os.path.isfile(path):
         raise ConvertError(f"--model {path}: there is no such file")
     folder = os.path.dirname(os.path.abspath(path))
-    name = f"_model_{os.path.basename(path)[:-3]}"  # No module that others import.
-    # As when it is run: what lies beside it can be imported.
+    name = f"_model_{os.path.basename(path)[:-3]}"  # Does not clash with importable modules.
+    # As when the file is run, it can import modules from its own folder.
     if folder not in sys.path:
         sys.path.insert(0, folder)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # Dataclasses look there for what annotations name.
+    sys.modules[name] = module  # Dataclasses look up the names in annotations there.
     spec.loader.exec_module(module)
     return module
 
 
 def _make(factory: Any, config: dict[str, Any] | None, told: Any) -> nn.Module:
-    """Call what makes a model, with the configuration in the form that it takes."""
+    """Call a model's class or function, with the configuration in the form that it takes."""
     if not callable(factory):
         raise ConvertError(f"--model {told}: it is a {type(factory).__name__}, expected a model")
     try:
@@ -109,17 +109,17 @@ def _make(factory: Any, config: dict[str, Any] | None, told: Any) -> nn.Module:
         raise
     except Exception as error:
         raise ConvertError(
-            f"--model {told}: it cannot be made of config.json: {type(error).__name__}: {error}\n"
-            "  hint: it is called with the dict, or with the class that its first argument is "
-            "annotated with, made by from_dict(dict)"
+            f"--model {told}: it cannot be created from config.json: {type(error).__name__}: "
+            f"{error}\n  hint: it is called with the dict, or with from_dict(dict) of the class "
+            "that its first argument is annotated with"
         ) from error
     if not isinstance(made, nn.Module):
-        raise ConvertError(f"--model {told}: it gives a {type(made).__name__}, expected a Module")
+        raise ConvertError(f"--model {told}: it returns a {type(made).__name__}, expected a Module")
     return made
 
 
 def _arguments(factory: Callable[..., Any], config: dict[str, Any] | None) -> list[Any]:
-    """Give what a model is made of: the configuration in the form that it takes, or nothing."""
+    """Return the arguments of a model: the configuration in the form that it takes, or none."""
     parameters = list(inspect.signature(factory).parameters.values())
     needs = [p for p in parameters if p.default is p.empty and p.kind in _POSITIONAL]
     if not parameters or (config is None and not needs):

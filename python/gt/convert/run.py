@@ -1,4 +1,4 @@
-"""One conversion, from the source's folder to the target's."""
+"""One conversion, from the source folder to the target folder."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from gt.convert.writing import write_checkpoint, write_folder
 #: The dtypes that floats can be written in.
 DTYPES = ("keep", "bfloat16", "float16", "float32")
 
-#: Files with weights, which are not carried along: they would not be those of the target.
+#: Files with weights, which are not copied, because the target's weights may differ.
 _WEIGHTS = (
     "*.safetensors *.safetensors.index.json *.bin *.bin.index.json *.h5 *.msgpack *.gguf *.onnx "
     "*.pt *.pth *.ckpt"
 ).split()
 
-#: Files of an earlier conversion, which another one replaces.
+#: Files of an earlier conversion, which a new one replaces.
 _REPLACED = (
     "model.safetensors model-*-of-*.safetensors model.safetensors.index.json pytorch_model.bin "
     "pytorch_model-*-of-*.bin pytorch_model.bin.index.json values-*.safetensors manifest.json "
@@ -46,25 +46,28 @@ def convert(
     allow_mismatch: bool = False,
     member: str = "model",
 ) -> Report:
-    """Convert a folder of Hugging Face to a checkpoint of GT, or a checkpoint to such a folder.
+    """Convert a Hugging Face folder to a GT checkpoint, or a checkpoint to such a folder.
 
     Args:
-        source: a folder with config.json and weights, or a checkpoint; it says which way it goes.
-        target: a folder that is made, or is empty.
-        model: what the names and shapes are compared with: a `Module`, what makes one of the dict
-            in config.json, or where that is, as `"file.py:Name"` or `"package.module:Name"`.
-        dtype: "keep", or in what floats are written: "bfloat16", "float16" or "float32".
-        max_shard_size: how large a file of the target becomes, in bytes or as in "5GB".
-        force: whether weights in a target that is not empty are replaced.
-        allow_mismatch: whether it is converted although source and model differ.
-        member: which state of the checkpoint it is, where that has several by name.
+        source: a folder with config.json and weights, or a checkpoint; its kind determines the
+            direction.
+        target: the folder to create; it may exist if it is empty.
+        model: the model to compare names and shapes with: a `Module`, a function or class that
+            creates one from the dict in config.json, or its location, as `"file.py:Name"` or
+            `"package.module:Name"`.
+        dtype: the dtype of floating-point tensors in the target: "keep", "bfloat16", "float16" or
+            "float32".
+        max_shard_size: the maximum size of a file in the target, in bytes or as in "5GB".
+        force: whether to replace weights in a target that is not empty.
+        allow_mismatch: whether to convert even if source and model do not match.
+        member: the name of the state to convert, if a checkpoint has several.
 
     Returns:
-        What was found, and whether it fits. If it does not, nothing is written, and its `target`
-        is None.
+        A report of the tensors and whether they match. If they do not, nothing is written, and
+        its `target` is None.
 
     Raises:
-        ConvertError: there is nothing to convert, it is broken, or the target exists.
+        ConvertError: the source is missing or broken, or the target exists.
 
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
@@ -100,14 +103,14 @@ def _open(folder: str, member: str) -> Source:
         what = "it is a file" if os.path.exists(folder) else "there is no such folder"
         raise ConvertError(
             f"{folder}: {what}\n  hint: name a folder with config.json and model.safetensors, or "
-            "a checkpoint of GT; `hf download NAME --local-dir FOLDER` gets one from a hub"
+            "a GT checkpoint; `hf download NAME --local-dir FOLDER` gets a folder from the hub"
         )
     if is_checkpoint(folder):
         return open_checkpoint(folder, member)
     steps = sorted(name for name in os.listdir(folder) if is_checkpoint(f"{folder}/{name}"))
     if steps:
         raise ConvertError(
-            f"{folder}: it is no checkpoint itself, but holds {counted(len(steps), 'checkpoint')}\n"
+            f"{folder}: it is not a checkpoint, but contains {counted(len(steps), 'checkpoint')}\n"
             f"  hint: name one of them, such as {os.path.join(folder, steps[-1])}"
         )
     return open_folder(folder)
@@ -117,16 +120,16 @@ def _check_target(target: str, source: Source, force: bool) -> None:
     if os.path.realpath(target) == os.path.realpath(source.folder):
         raise ConvertError(f"{target}: it is the source\n  hint: name another folder")
     if os.path.exists(target) and not os.path.isdir(target):
-        raise ConvertError(f"{target}: a file is there, expected a folder or nothing")
+        raise ConvertError(f"{target}: it is a file, expected a folder or a new path")
     if not force and os.path.isdir(target) and os.listdir(target):
         raise ConvertError(
-            f"{target}: it exists, and is not empty\n  hint: --force replaces the weights in it; "
+            f"{target}: it exists and is not empty\n  hint: --force replaces the weights in it; "
             "or name another folder"
         )
 
 
 def _config(folder: str) -> dict[str, Any] | None:
-    """Give what config.json says."""
+    """Return the contents of config.json, or None if it does not exist."""
     path = os.path.join(folder, "config.json")
     try:
         with open(path, encoding="utf-8") as file:
@@ -145,7 +148,7 @@ def _is_one_of(name: str, kinds: list[str]) -> bool:
 
 
 def _other_files(source: Source) -> tuple[list[str], list[str]]:
-    """Name the files that are carried along; and what is not: other weights, and folders."""
+    """Return the names of the files to copy, and of those left out: other weights and folders."""
     carried: list[str] = []
     left: list[str] = []
     for name in sorted(os.listdir(source.folder)):
@@ -159,7 +162,7 @@ def _other_files(source: Source) -> tuple[list[str], list[str]]:
 
 
 def _write(source: Source, report: Report, target: str, dtype: str, limit: int) -> None:
-    """Write all into a folder beside the target; then put it in its place."""
+    """Write everything to a temporary folder beside the target, then move it into the target."""
     part = f"{target}.{os.getpid()}.part"
     try:
         os.makedirs(part)
@@ -182,10 +185,10 @@ def _write(source: Source, report: Report, target: str, dtype: str, limit: int) 
 
 
 def _untied(source: Source, entries: list[Entry], config: dict[str, Any] | None) -> list[Entry]:
-    """Leave out the second name of a tensor where the reader ties it by itself.
+    """Leave out the second name of a tied tensor if a reader of the folder ties it itself.
 
-    It does if config.json says so, or if the folder that the checkpoint was made of had no such
-    name. Otherwise both names get the values.
+    That is so if config.json says so, or if the folder that the checkpoint was converted from did
+    not have the name. Otherwise the values are written under both names.
     """
     ties = bool(config and config.get("tie_word_embeddings"))
     return [
@@ -196,7 +199,7 @@ def _untied(source: Source, entries: list[Entry], config: dict[str, Any] | None)
 
 
 def _write_dtype(folder: str, config: dict[str, Any], dtype: str) -> None:
-    """Have config.json say the dtype of the weights beside it."""
+    """Write config.json with the dtype of the converted weights."""
     for key in ("dtype", "torch_dtype"):
         if key in config:
             config[key] = dtype
@@ -206,13 +209,13 @@ def _write_dtype(folder: str, config: dict[str, Any], dtype: str) -> None:
 
 
 def _put(part: str, target: str) -> None:
-    """Move all files into the target; weights that were there before go first."""
+    """Remove the weights that are in the target, and move all files into it."""
     os.makedirs(target, exist_ok=True)
     for name in os.listdir(target):
         path = os.path.join(target, name)
         if _is_one_of(name, _REPLACED):
             shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
-    # The file that says what is where is the last: without it, nothing counts.
+    # The index or manifest comes last: without it, the target is not complete.
     names = sorted(os.listdir(part), key=lambda name: (name.endswith(".json"), name == MANIFEST))
     for name in names:
         os.replace(os.path.join(part, name), os.path.join(target, name))

@@ -1,4 +1,4 @@
-"""Checkpoints of GT, as sources of a conversion."""
+"""GT checkpoints as sources of a conversion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gt.convert.errors import ConvertError
 
 
 def is_checkpoint(folder: str) -> bool:
-    """Say whether a folder is a checkpoint of GT."""
+    """Return whether a folder is a GT checkpoint."""
     try:
         with open(os.path.join(folder, MANIFEST), encoding="utf-8") as file:
             return '"gt-checkpoint"' in file.read(1000)
@@ -25,21 +25,21 @@ def is_checkpoint(folder: str) -> bool:
 
 
 def open_checkpoint(folder: str, member: str) -> Source:
-    """Find the tensors of a checkpoint; their values are not read yet.
+    """Find the tensors of a checkpoint, without converting their values.
 
     Args:
-        folder: the checkpoint's.
-        member: which state it is, where the checkpoint has several by name.
+        folder: the checkpoint's folder.
+        member: the name of the state to convert, if the checkpoint has several.
 
     Raises:
-        ConvertError: it is broken, or has no state of a model there.
+        ConvertError: the checkpoint is broken, or has no such state.
     """
     try:
         manifest = read_manifest(folder)
         verify(folder)
     except CheckpointError as error:
         raise ConvertError(
-            f"{error}\n  hint: take an earlier checkpoint, or a copy of this one"
+            f"{error}\n  hint: use an earlier checkpoint, or a copy of this one"
         ) from error
     items = _find_state(json.loads(manifest["structure"]), member, folder)
     stored = manifest["tensors"]
@@ -48,7 +48,7 @@ def open_checkpoint(folder: str, member: str) -> Source:
     for name, written in items.items():
         if not _is_tensor(written) or written.get("complex128"):
             raise ConvertError(
-                f"{folder}: {name!r} is no tensor that a folder of Hugging Face can have: "
+                f"{folder}: {name!r} cannot be stored in a Hugging Face folder: it is "
                 f"{_told(written)}\n  hint: convert a checkpoint of model.state_dict() alone"
             )
         where = written["name"]
@@ -59,9 +59,9 @@ def open_checkpoint(folder: str, member: str) -> Source:
 
 
 def _find_state(written: Any, member: str, folder: str) -> dict[str, Any]:
-    """Give what describes the tensors of a model by name.
+    """Return the descriptions of a model's tensors by name.
 
-    They are all that there is, or a member of that, or of a `Manager`'s objects.
+    The tensors are the whole state, or a member of it, or a member of a `Manager`'s objects.
     """
     items = _items(written)
     members = _items(items.get("objects")) or items
@@ -95,7 +95,7 @@ def _told(written: Any) -> str:
 
 
 def _files(manifest: dict[str, Any]) -> set[str]:
-    """Name the files, and folders, that the values are in."""
+    """Return the names of the files and folders that contain the values."""
     return {
         part["file"].split("/")[0] for one in manifest["tensors"].values() for part in one["parts"]
     }

@@ -1,4 +1,4 @@
-"""Targets of a conversion: shards of values, and the file that says what is where."""
+"""Targets of a conversion: shards of values, and the index or manifest that locates them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gt.convert.entries import Entry
 
 
 def write_folder(folder: str, entries: list[Entry], limit: int) -> None:
-    """Write tensors as Hugging Face's programs do: one safetensors file, or several and an index.
+    """Write tensors in Hugging Face's layout: one safetensors file, or shards and an index.
 
     Args:
-        folder: where; it is there.
-        entries: what is written.
-        limit: how many bytes a file has at most, unless one tensor alone has more.
+        folder: an existing folder.
+        entries: the tensors to write.
+        limit: the maximum number of bytes per file, unless a single tensor is larger.
     """
     shards = _shards(entries, limit)
     if len(shards) == 1:
@@ -34,7 +34,7 @@ def write_folder(folder: str, entries: list[Entry], limit: int) -> None:
 def write_checkpoint(
     folder: str, entries: list[Entry], limit: int, metadata: dict[str, Any]
 ) -> None:
-    """Write tensors as a checkpoint whose state is a dict of them, in files of a limited size."""
+    """Write tensors as a checkpoint whose state is a dict of them, in files of at most `limit`."""
     own = [entry for entry in entries if entry.tied is None]
     tensors: dict[str, Any] = {}
     for number, shard in enumerate(_shards(own, limit), 1):
@@ -63,7 +63,7 @@ def _write(path: str, shard: list[Entry]) -> None:
 
 
 def _described(path: str, shard: list[Entry]) -> dict[str, Any]:
-    """Say of each tensor of a file where its values are, as a checkpoint's manifest does."""
+    """Return the manifest's entry for each tensor of a file."""
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(length))

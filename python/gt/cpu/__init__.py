@@ -1,4 +1,4 @@
-"""What PyTorch's programs ask of CPUs; where to compute is up to the dispatcher."""
+"""`torch.cpu` for PyTorch programs; the dispatcher decides where to compute."""
 
 from gt._gt import synchronize
 from gt.cpu import amp
@@ -7,19 +7,19 @@ __all__ = ["amp", "current_device", "device_count", "is_available", "set_device"
 
 
 def is_available() -> bool:
-    """Say that there are CPUs."""
+    """Return True."""
     return True
 
 
 def device_count() -> int:
-    """Count the CPU devices to choose from: one, as PyTorch does."""
+    """Return the number of CPU devices to choose from: 1, as in PyTorch."""
     return 1
 
 
 def current_device() -> str:
-    """Name the device that is chosen."""
+    """Return the name of the current device, "cpu"."""
     return "cpu"
 
 
 def set_device(device: object) -> None:
-    """Do nothing: where to compute is up to the dispatcher."""
+    """Do nothing: the dispatcher decides where to compute."""

@@ -1,4 +1,4 @@
-"""The older names of `gt.amp` for CPUs, which warn."""
+"""The deprecated names of `gt.amp` for CPUs, which warn."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class autocast(amp.autocast):
     """`gt.autocast("cpu", ...)`.
 
     Args:
-        enabled: without it, the block turns autocast off.
-        dtype: of products: `gt.bfloat16` or `gt.float16`.
-        cache_enabled: accepted for PyTorch's programs; nothing is cached.
+        enabled: whether autocast is on in the block; False turns it off.
+        dtype: the dtype of matrix products, `gt.bfloat16` or `gt.float16`.
+        cache_enabled: accepted for compatibility with PyTorch; nothing is cached.
     """
 
     def __init__(self, enabled: bool = True, dtype: Any = _gt.bfloat16, cache_enabled: bool = True):
@@ -30,7 +30,7 @@ class autocast(amp.autocast):
 
 
 class GradScaler(amp.GradScaler):
-    """`gt.amp.GradScaler("cpu", ...)`, whose arguments it takes, but for the device."""
+    """`gt.amp.GradScaler("cpu", ...)`, with the same arguments except the device."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         warnings.warn(

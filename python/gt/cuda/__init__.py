@@ -1,4 +1,4 @@
-"""What PyTorch's programs ask of GPUs: there are none here, which GPU computes is GT's matter."""
+"""`torch.cuda` for PyTorch programs: there are no GPUs to choose, as the dispatcher chooses."""
 
 from typing import Any, NoReturn
 
@@ -32,59 +32,59 @@ __all__ = [
 
 
 def manual_seed(seed: int) -> None:
-    """Start the random numbers of this thread's session anew, as `gt.manual_seed`."""
+    """Set the seed of this thread's session, as `gt.manual_seed`."""
     _manual_seed(seed)
 
 
 def manual_seed_all(seed: int) -> None:
-    """Do the same: one seed is for all workers."""
+    """Set the seed of this thread's session, as `gt.manual_seed`: it applies to all workers."""
     _manual_seed(seed)
 
 
 def is_available() -> bool:
-    """Say that there is no GPU to choose: programs then say "cpu", which changes nothing."""
+    """Return False: there is no GPU to choose. Programs then choose "cpu", which has no effect."""
     return False
 
 
 def device_count() -> int:
-    """Count the GPUs to choose from: none."""
+    """Return the number of GPUs to choose from: 0."""
     return 0
 
 
 def current_device() -> int:
-    """Give the number of the GPU that is chosen: 0, as if there were one."""
+    """Return the index of the current GPU: 0, as if there were one."""
     return 0
 
 
 def set_device(device: object) -> None:
-    """Do nothing: where to compute is up to the dispatcher."""
+    """Do nothing: the dispatcher decides where to compute."""
 
 
 def empty_cache() -> None:
-    """Do nothing: memory is free for others when no tensor needs it."""
+    """Do nothing: workers make the memory of freed tensors available to other sessions."""
 
 
 def is_initialized() -> bool:
-    """Say that there is no GPU that was chosen."""
+    """Return False: no GPU was chosen."""
     return False
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Say that no GPU here computes with bfloat16; workers do."""
+    """Return False: there is no GPU to choose. Workers do compute with bfloat16."""
     return False
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Give 0, as PyTorch without GPUs: `gt.debug.get_worker_stats()` has the bytes of workers."""
+    """Return 0, as PyTorch without GPUs. `gt.debug.get_worker_stats()` has the bytes of workers."""
     return 0
 
 
-#: The same.
+#: These return 0 as well.
 max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Do nothing: there is no memory of a GPU to count."""
+    """Do nothing: no GPU memory is counted."""
 
 
 def ipc_collect() -> None:
@@ -92,26 +92,26 @@ def ipc_collect() -> None:
 
 
 def seed_all() -> None:
-    """Start the random numbers of this thread's session from a seed that nobody knows."""
+    """Set a random seed in this thread's session."""
     _seed()
 
 
 def get_rng_state_all() -> list:
-    """Give the states of the generators of all GPUs: none."""
+    """Return the generator states of all GPUs: an empty list."""
     return []
 
 
 def set_rng_state_all(new_states: Any) -> None:
-    """Take the states of the generators of all GPUs: of none."""
+    """Accept an empty list of generator states, as there are no GPUs to choose."""
     if list(new_states):
         raise RuntimeError(
-            "set_rng_state_all: states are given, but there are no GPUs to choose\n"
-            "  hint: gt.set_rng_state(...) is for all workers"
+            "set_rng_state_all: got states, but there are no GPUs to choose\n"
+            "  hint: gt.set_rng_state(...) applies to all workers"
         )
 
 
 def __getattr__(name: str) -> NoReturn:
     raise AttributeError(
-        f"gt.cuda has no '{name}': there are no GPUs to choose, workers have them\n"
-        "  hint: ask gt.cuda.is_available() first"
+        f"gt.cuda has no '{name}': there are no GPUs to choose, only workers have GPUs\n"
+        "  hint: check gt.cuda.is_available() first"
     )

@@ -1,4 +1,4 @@
-"""The older names of `gt.amp` for GPUs, which warn."""
+"""The deprecated names of `gt.amp` for GPUs, which warn."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class autocast(amp.autocast):
     """`gt.autocast("cuda", ...)`.
 
     Args:
-        enabled: without it, the block turns autocast off.
-        dtype: of products: `gt.float16` or `gt.bfloat16`.
-        cache_enabled: accepted for PyTorch's programs; nothing is cached.
+        enabled: whether autocast is on in the block; False turns it off.
+        dtype: the dtype of matrix products, `gt.float16` or `gt.bfloat16`.
+        cache_enabled: accepted for compatibility with PyTorch; nothing is cached.
     """
 
     def __init__(self, enabled: bool = True, dtype: Any = _gt.float16, cache_enabled: bool = True):
@@ -26,7 +26,7 @@ class autocast(amp.autocast):
 
 
 class GradScaler(amp.GradScaler):
-    """`gt.amp.GradScaler("cuda", ...)`, whose arguments it takes, but for the device."""
+    """`gt.amp.GradScaler("cuda", ...)`, with the same arguments except the device."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         _warn("GradScaler(args...)", "gt.amp.GradScaler('cuda', args...)")
@@ -35,14 +35,14 @@ class GradScaler(amp.GradScaler):
 
 @functools.wraps(amp.custom_fwd)
 def custom_fwd(fwd: Any = None, *, cast_inputs: Any = None) -> Any:
-    """Do as `gt.amp.custom_fwd` for "cuda"."""
+    """Call `gt.amp.custom_fwd` with `device_type="cuda"`."""
     _warn("custom_fwd(args...)", "gt.amp.custom_fwd(args..., device_type='cuda')")
     return amp.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
 
 
 @functools.wraps(amp.custom_bwd)
 def custom_bwd(bwd: Any) -> Any:
-    """Do as `gt.amp.custom_bwd` for "cuda"."""
+    """Call `gt.amp.custom_bwd` with `device_type="cuda"`."""
     _warn("custom_bwd(args...)", "gt.amp.custom_bwd(args..., device_type='cuda')")
     return amp.custom_bwd(bwd, device_type="cuda")
 

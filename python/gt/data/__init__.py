@@ -1,4 +1,4 @@
-"""Datasets, samplers and loaders, with the names and meanings of `torch.utils.data`.
+"""Datasets, samplers and loaders, with the names and semantics of `torch.utils.data`.
 
     >>> import gt
     >>> images, labels = gt.rand(10, 3), gt.randint(0, 2, (10,))
@@ -6,13 +6,14 @@
     >>> [tuple(x.shape) for x, y in loader]
     [(4, 3), (4, 3), (2, 3)]
 
-Nothing here needs PyTorch; datasets and loaders of PyTorch are taken as they are. Beyond PyTorch:
-the position of a `DataLoader` can be stored and restored (`state_dict`), and `prefetch` loads the
-next batches of any iterable and transfers them while the present one is computed with.
+Nothing here needs PyTorch; PyTorch's datasets and loaders are accepted unchanged. Beyond PyTorch:
+the position of a `DataLoader` can be saved and restored (`state_dict`), and `prefetch` loads and
+transfers the next batches of any iterable while the program computes with the current one.
 
-Parts: `datasets`, `samplers`, `order` (what follows from a seed), `collate`, `convert` (arrays to
-tensors), `fetch` (samples to batches), `loader`, `position`, `pool` and `worker` (processes),
-`transport` (batches between processes), `prefetching`.
+Modules: `datasets`, `samplers`, `order` (orders that follow from a seed), `collate`, `convert`
+(arrays to tensors), `fetch` (samples to batches), `loader`, `iteration` (one pass), `position`,
+`pool` and `worker` (processes), `transport` (batches between processes), `prefetching`,
+`arguments` (checks).
 """
 
 from gt.data.collate import default_collate, default_convert

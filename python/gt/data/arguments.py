@@ -1,4 +1,4 @@
-"""What a `DataLoader` may be given."""
+"""Checks of the arguments of `DataLoader`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 def check_workers(
     num_workers: int, timeout: float, prefetch_factor: int | None, persistent: bool
 ) -> None:
-    """Check what concerns workers.
+    """Check the arguments that concern workers.
 
     Raises:
-        ValueError: a number is not allowed, or something is given that needs workers.
+        ValueError: a number is out of range, or an option is given that needs workers.
     """
     if num_workers < 0:
         raise ValueError(
@@ -34,10 +34,10 @@ def check_workers(
 
 
 def check_unspecified(options: dict[str, Any]) -> None:
-    """Check that options are not given which a stream cannot have.
+    """Check that options which a stream does not support are None.
 
     Raises:
-        ValueError: one is.
+        ValueError: an option is not None.
     """
     for name, value in options.items():
         if value is not None:
@@ -48,11 +48,11 @@ def check_unspecified(options: dict[str, Any]) -> None:
 
 
 def start_method(given: Any, workers: int) -> Any:
-    """Give the context of `multiprocessing` that is meant; None for Python's default.
+    """Return the `multiprocessing` context of an argument; None for Python's default.
 
     Raises:
-        TypeError: it is neither a name nor a context.
-        ValueError: there is no such way to start processes, or there are none to start.
+        TypeError: the argument is neither a name nor a context.
+        ValueError: there is no start method of this name, or no workers to start.
     """
     if given is None:
         return None
@@ -80,7 +80,7 @@ def start_method(given: Any, workers: int) -> Any:
 
 
 def warn_of_many(workers: int) -> None:
-    """Warn of more workers than there are processor cores."""
+    """Warn if there are more workers than processor cores."""
     able = getattr(os, "sched_getaffinity", None)
     cores = len(able(0)) if able else os.cpu_count() or 1
     if workers > cores:

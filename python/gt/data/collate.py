@@ -1,4 +1,4 @@
-"""Samples to a batch: `default_collate` and `default_convert`."""
+"""Conversion of samples to batches: `default_collate` and `default_convert`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _EXPECTED = "batch must contain tensors, numpy arrays, numbers, dicts or lists; 
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
-    """Make a batch of samples: numbers and arrays get one more axis in front.
+    """Collate samples into a batch: numbers and arrays are stacked along a new first axis.
 
-    Tensors, arrays and tensors of PyTorch become a tensor of the same dtype, whole numbers one of
-    int64, Python floats one of float64. Strings and bytes stay as they are. Dicts, lists and named
-    tuples of these become one of batches; a tuple becomes a list, as in PyTorch.
+    Tensors, arrays and PyTorch tensors become a tensor of the same dtype, integers one of int64,
+    Python floats one of float64. Strings and bytes stay as they are. Dicts, lists and named tuples
+    of these become one container of batches; a tuple becomes a list, as in PyTorch.
 
     Args:
         batch: the samples, all of the same structure.
 
     Raises:
-        TypeError: a sample is or contains something else.
-        RuntimeError: arrays, or lists in the samples, differ in shape or length.
+        TypeError: a sample has or contains an unsupported type.
+        RuntimeError: arrays differ in shape, or lists in length.
 
     >>> gt.data.default_collate([{"x": 1, "y": "a"}, {"x": 2, "y": "b"}])
     {'x': tensor([1, 2], dtype=int64), 'y': ['a', 'b']}
@@ -68,9 +68,9 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 
 def default_convert(data: Any) -> Any:
-    """Make tensors of the arrays in a sample; its structure stays, but a tuple becomes a list.
+    """Convert the arrays in a sample to tensors and keep its structure, but tuples become lists.
 
-    Numbers, strings and whatever else there is stay as they are.
+    Numbers, strings and values of other types stay as they are.
 
     >>> gt.data.default_convert({"x": np.array([1, 2]), "y": 3})
     {'x': tensor([1, 2], dtype=int64), 'y': 3}
@@ -93,11 +93,11 @@ def default_convert(data: Any) -> Any:
 
 
 def _integers(batch: Sequence[Any]) -> np.ndarray:
-    """Give the array of numbers of which the first is whole (or a bool)."""
+    """Return the array of Python numbers of which the first is an int or bool."""
     array = np.asarray(batch)
     if array.dtype.kind in "iu":
         return array.astype(np.int64, copy=False)
-    # As in PyTorch, whole numbers and fractions have the default dtype.
+    # As in PyTorch, a mixture of ints and floats has the default dtype.
     return array.astype(gt.get_default_dtype().name) if array.dtype.kind == "f" else array
 
 
@@ -107,15 +107,17 @@ def _check_shapes(values: Sequence[Any]) -> None:
             raise RuntimeError(
                 f"stack expects each tensor to be equal size, but got {list(values[0].shape)} at "
                 f"entry 0 and {list(value.shape)} at entry {place}\n"
-                "  hint: a collate_fn of yours can pad them"
+                "  hint: pass a collate_fn that pads them"
             )
 
 
 def _stack(arrays: list[np.ndarray]) -> np.ndarray:
-    """Stack arrays; of different dtypes as PyTorch does, where fractions decide among themselves.
+    """Stack arrays, with PyTorch's type promotion: dtypes of the highest kind decide.
+
+    The kinds are bool, integer, float and complex.
 
     Raises:
-        RuntimeError: their shapes differ.
+        RuntimeError: the shapes differ.
     """
     _check_shapes(arrays)
     dtypes = {array.dtype for array in arrays}

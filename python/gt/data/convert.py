@@ -1,7 +1,7 @@
-"""Arrays and torch tensors in a batch become tensors; its structure is kept.
+"""Conversion of the arrays and torch tensors in a batch to tensors, keeping its structure.
 
-Where no session is at hand (in worker processes) and where another thread is to transfer a batch,
-batches are made of `BatchArray` instead, which becomes tensors later.
+In worker processes, which have no session, and where another thread transfers the batch, batches
+contain `BatchArray` instead, which is converted to tensors later.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from gt._gt import Tensor
 
 
 class BatchArray(np.ndarray):
-    """An array that stands for a tensor."""
+    """An array that is to become a tensor."""
 
 
 class BFloat16Array(BatchArray):
-    """An array of float32 that stands for a tensor of bfloat16, which NumPy does not know."""
+    """A float32 array that is to become a bfloat16 tensor; NumPy has no bfloat16."""
 
 
 class _Mode(threading.local):
-    """What batches of this thread are made of."""
+    """Whether batches made in this thread contain arrays instead of tensors."""
 
     arrays = False
 
@@ -37,13 +37,13 @@ _mode = _Mode()
 
 
 def makes_arrays() -> bool:
-    """Tell whether batches of this thread are made of arrays."""
+    """Return whether batches made in this thread contain arrays instead of tensors."""
     return _mode.arrays
 
 
 @contextmanager
 def arrays_only() -> Iterator[None]:
-    """Have batches of this thread be made of arrays inside a block."""
+    """Make batches of arrays instead of tensors in this thread, within a `with` block."""
     before, _mode.arrays = _mode.arrays, True
     try:
         yield
@@ -52,18 +52,18 @@ def arrays_only() -> Iterator[None]:
 
 
 def is_torch(value: Any) -> bool:
-    """Tell whether a value is a tensor of PyTorch, without importing it."""
+    """Return whether a value is a PyTorch tensor, without importing PyTorch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, getattr(torch, "Tensor", ()))
 
 
 def is_numeric(array: np.ndarray) -> bool:
-    """Tell whether an array has numbers, and not strings or objects."""
+    """Return whether an array contains numbers or bools, not strings or objects."""
     return array.dtype.kind in "biufc"
 
 
 def is_bfloat16(value: Any) -> bool:
-    """Tell whether a value is, or stands for, a tensor with numbers of bfloat16."""
+    """Return whether a value is, or is to become, a bfloat16 tensor."""
     is_tensor = isinstance(value, Tensor) or is_torch(value)
     return isinstance(value, BFloat16Array) or (
         is_tensor and str(value.dtype).endswith(".bfloat16")
@@ -71,7 +71,7 @@ def is_bfloat16(value: Any) -> bool:
 
 
 def as_array(value: Any) -> np.ndarray:
-    """Give the array of a NumPy value, a gt tensor or a torch tensor; bfloat16 becomes float32."""
+    """Return a NumPy value, gt tensor or torch tensor as an array; bfloat16 becomes float32."""
     if isinstance(value, Tensor):
         return value.detach().numpy()
     if is_torch(value):
@@ -81,25 +81,25 @@ def as_array(value: Any) -> np.ndarray:
 
 
 def standing_for(array: np.ndarray, bfloat16: bool = False) -> BatchArray:
-    """Give what stands for the tensor of an array."""
+    """Return the array as a `BatchArray`, or a `BFloat16Array` if it is of bfloat16 values."""
     return array.view(BFloat16Array if bfloat16 else BatchArray)
 
 
 def finished(array: np.ndarray, bfloat16: bool = False) -> Any:
-    """Give the tensor of an array, or what stands for it in this thread."""
+    """Return the tensor of an array, or its `BatchArray` where this thread makes arrays."""
     made = standing_for(array, bfloat16)
     return made if _mode.arrays else to_tensor(made)
 
 
 def to_tensor(value: Any) -> Tensor:
-    """Give the tensor of an array or of a torch tensor."""
+    """Return the tensor of an array or a torch tensor."""
     if is_bfloat16(value):
         return _gt.tensor(as_array(value), "bfloat16")
     return _gt.from_numpy(as_array(value))
 
 
 def leaves(batch: Any) -> Iterator[Any]:
-    """Give what is in a batch, without its dicts, lists and tuples."""
+    """Yield the values in a batch that are not dicts, lists or tuples."""
     if isinstance(batch, Mapping):
         for value in batch.values():
             yield from leaves(value)
@@ -111,7 +111,7 @@ def leaves(batch: Any) -> Iterator[Any]:
 
 
 def rebuild(batch: Any, change: Callable[[Any], Any]) -> Any:
-    """Give a batch of the same dicts, lists and tuples in which every leaf is changed."""
+    """Return a batch of the same structure, with `change` applied to each leaf."""
     if isinstance(batch, Mapping):
         changed = {key: rebuild(value, change) for key, value in batch.items()}
         return of_kind(batch, changed)
@@ -124,7 +124,7 @@ def rebuild(batch: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def of_kind(given: Any, values: Any) -> Any:
-    """Give a container of the type of `given` with other values; a plain one if it cannot be."""
+    """Return a container of the type of `given` with other values, or a plain one if it fails."""
     if type(given) in (dict, list):
         return values
     make: Callable[[Any], Any] = type(given)
@@ -144,11 +144,11 @@ def of_kind(given: Any, values: Any) -> Any:
 
 
 def to_tensors(batch: Any, everything: bool = False) -> Any:
-    """Make tensors of what stands for them in a batch.
+    """Convert each `BatchArray` in a batch to a tensor.
 
     Args:
-        batch: anything; dicts, lists and tuples are looked through.
-        everything: also of plain arrays of numbers and of torch tensors.
+        batch: any value; dicts, lists and tuples are traversed.
+        everything: whether to convert plain arrays of numbers and torch tensors too.
     """
 
     def change(leaf: Any) -> Any:
@@ -160,12 +160,12 @@ def to_tensors(batch: Any, everything: bool = False) -> Any:
 
 
 def becomes_tensor(leaf: Any) -> bool:
-    """Tell whether a leaf is an array of numbers or a torch tensor."""
+    """Return whether a leaf is an array of numbers or a torch tensor."""
     return (isinstance(leaf, np.ndarray) and is_numeric(leaf)) or is_torch(leaf)
 
 
 def to_arrays(batch: Any) -> Any:
-    """Make what stands for tensors of the gt tensors in a batch, to send them elsewhere."""
+    """Convert the gt tensors in a batch to `BatchArray`s, to send them to another process."""
 
     def change(leaf: Any) -> Any:
         return standing_for(as_array(leaf), is_bfloat16(leaf)) if isinstance(leaf, Tensor) else leaf

@@ -1,4 +1,4 @@
-"""Datasets: where samples come from."""
+"""Datasets: the sources of samples."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Generic[T_co]):
-    """Base class of datasets whose samples have indices: implement `__getitem__`, and `__len__`.
+    """Base class of datasets whose samples have indices: implement `__getitem__` and `__len__`.
 
     A dataset that reads several samples faster at once also implements `__getitems__`, which takes
-    a list of indices and gives the list of their samples.
+    a list of indices and returns the list of their samples.
     """
 
     def __getitem__(self, index: Any) -> T_co:
@@ -31,9 +31,10 @@ class Dataset(Generic[T_co]):
 class IterableDataset(Dataset[T_co], Iterable[T_co]):
     """Base class of datasets that are streams: implement `__iter__`.
 
-    With workers, each has a copy of the dataset: `get_worker_info()` tells which part is its own.
-    A dataset with `state_dict()` and `load_state_dict(state)` goes on from where it was when a
-    loader is restored; the samples of others are read again and skipped.
+    Each worker of a `DataLoader` has a copy of the dataset, which uses `get_worker_info()` to read
+    only this worker's share. When a loader is restored, a dataset with `state_dict()` and
+    `load_state_dict(state)` resumes at its position; other datasets are read again from the
+    start, and the earlier samples are skipped.
     """
 
     def __iter__(self) -> Iterator[T_co]:
@@ -44,13 +45,13 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
 
 
 class TensorDataset(Dataset[tuple]):
-    """The rows of tensors (or arrays): a sample has one of each.
+    """A dataset of tensors (or arrays): sample i is the tuple of their rows i.
 
     Args:
         *tensors: tensors of the same length.
 
     Raises:
-        AssertionError: their lengths differ.
+        AssertionError: the lengths differ.
 
     >>> gt.data.TensorDataset(gt.arange(3), gt.arange(3) * 2)[1]
     (tensor(1, dtype=int64), tensor(2, dtype=int64))
@@ -61,7 +62,7 @@ class TensorDataset(Dataset[tuple]):
         if any(length != lengths[0] for length in lengths):
             raise AssertionError(f"Size mismatch between tensors: their lengths are {lengths}")
         self.tensors = tensors
-        #: What workers read instead of tensors, which need a session.
+        #: Arrays that workers read in place of the tensors, because workers have no session.
         self._arrays: tuple[Any, ...] | None = None
 
     def __getitem__(self, index: Any) -> tuple:
@@ -71,12 +72,12 @@ class TensorDataset(Dataset[tuple]):
         return len(self.tensors[0])
 
     def columns(self) -> tuple[Any, ...]:
-        """Give what samples are taken of: the tensors, or in a worker their values."""
+        """Return the tensors that samples are read from, or in a worker their arrays."""
         in_worker = fetch.get_worker_info() is not None
         return self._arrays if in_worker and self._arrays is not None else self.tensors
 
     def fetch_for_workers(self) -> None:
-        """Fetch the tensors' values, as they are now, for processes without a session."""
+        """Fetch the tensors' current values, for worker processes without a session."""
         self._arrays = tuple(
             convert.standing_for(convert.as_array(tensor), convert.is_bfloat16(tensor))
             if isinstance(tensor, Tensor)
@@ -90,14 +91,14 @@ class TensorDataset(Dataset[tuple]):
 
 
 class StackDataset(Dataset):
-    """Several datasets side by side: a sample has one of each, in a tuple or a dict.
+    """Several datasets side by side: a sample combines one sample of each in a tuple or dict.
 
     Args:
-        *args: datasets of the same length, for tuples.
-        **kwargs: datasets of the same length, for dicts.
+        *args: datasets of the same length, for samples that are tuples.
+        **kwargs: datasets of the same length, for samples that are dicts.
 
     Raises:
-        ValueError: both or none are given, or their lengths differ.
+        ValueError: both kinds of arguments or none are given, or the lengths differ.
 
     >>> gt.data.StackDataset(image=[10, 11], text=["a", "b"])[1]
     {'image': 11, 'text': 'b'}
@@ -108,7 +109,8 @@ class StackDataset(Dataset):
     def __init__(self, *args: Any, **kwargs: Any):
         if args and kwargs:
             raise ValueError(
-                "StackDataset: datasets are given by place and by name, expected one of these"
+                "StackDataset: datasets were given both by position and by name, expected only one "
+                "of these"
             )
         if not args and not kwargs:
             raise ValueError("At least one dataset should be passed")
@@ -130,7 +132,7 @@ class StackDataset(Dataset):
         return self._sample(dataset[index] for dataset in self._all())
 
     def __getitems__(self, indices: list) -> list:
-        """Give the samples of several indices."""
+        """Return the samples at several indices."""
         columns = [fetch.samples_at(dataset, indices) for dataset in self._all()]
         for column in columns:
             if len(column) != len(indices):
@@ -151,7 +153,7 @@ class ConcatDataset(Dataset[T_co]):
         datasets: datasets with lengths.
 
     Raises:
-        AssertionError: there is none, or one is iterable.
+        AssertionError: the list is empty, or contains an `IterableDataset`.
 
     >>> gt.data.ConcatDataset([[1, 2], [3]])[2]
     3
@@ -175,7 +177,7 @@ class ConcatDataset(Dataset[T_co]):
             idx += len(self)
         which = bisect.bisect_right(self.cumulative_sizes, idx)
         if which == len(self.datasets):
-            raise IndexError(f"index {idx} given, expected one below {len(self)}")
+            raise IndexError(f"index {idx} is out of range for a dataset of length {len(self)}")
         return self.datasets[which][idx - (self.cumulative_sizes[which - 1] if which else 0)]
 
 
@@ -203,9 +205,9 @@ class ChainDataset(IterableDataset):
 
 
 class Subset(Dataset[T_co]):
-    """The samples of a dataset at some indices.
+    """The samples of a dataset at given indices.
 
-    A subclass that has its own `__getitem__` needs its own `__getitems__`, too.
+    A subclass that overrides `__getitem__` must override `__getitems__` too.
 
     Args:
         dataset: the whole dataset.
@@ -228,7 +230,7 @@ class Subset(Dataset[T_co]):
         return self.dataset[self.indices[idx]]
 
     def __getitems__(self, indices: list[int]) -> list[T_co]:
-        """Give the samples of several indices."""
+        """Return the samples at several indices."""
         return fetch.samples_at(self.dataset, [self.indices[i] for i in indices])
 
     def __len__(self) -> int:
@@ -238,17 +240,18 @@ class Subset(Dataset[T_co]):
 def random_split(
     dataset: Any, lengths: Sequence[int | float], generator: Any = None
 ) -> list[Subset]:
-    """Split a dataset at random into parts.
+    """Split a dataset randomly into parts.
 
     Args:
-        dataset: what has a length.
-        lengths: the parts' lengths, or fractions with the sum 1; samples that remain go to the
-            first parts, one each.
+        dataset: a dataset with a length.
+        lengths: the lengths of the parts, or fractions with the sum 1; samples that remain after
+            rounding down go to the first parts, one each.
         generator: a `gt.Generator`, a `numpy.random.Generator` or a seed, instead of
             `gt.manual_seed`.
 
     Raises:
-        ValueError: the lengths' sum is not the dataset's, or a fraction is not between 0 and 1.
+        ValueError: the sum of the lengths is not the dataset's length, or a fraction is not
+            between 0 and 1.
 
     >>> [len(part) for part in gt.data.random_split(range(10), [0.75, 0.25], generator=0)]
     [8, 2]
@@ -268,7 +271,7 @@ def random_split(
 
 
 def _counts(fractions: Sequence[float], total: int) -> list[int]:
-    """Give how many samples each fraction has."""
+    """Return the number of samples of each fraction."""
     for place, fraction in enumerate(fractions):
         if not 0 <= fraction <= 1:
             raise ValueError(f"Fraction at index {place} is not between 0 and 1")
@@ -287,7 +290,7 @@ def _counts(fractions: Sequence[float], total: int) -> list[int]:
 
 
 def fetch_for_workers(dataset: Any) -> None:
-    """Fetch the values of the tensors in a dataset and in those that it consists of."""
+    """Fetch the values of all tensors in a dataset, including those in nested datasets."""
     if isinstance(dataset, TensorDataset):
         dataset.fetch_for_workers()
     elif isinstance(dataset, Subset):

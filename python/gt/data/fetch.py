@@ -1,4 +1,4 @@
-"""Samples of a dataset to batches, in this process or in a worker."""
+"""Reading of a dataset's samples into batches, in this process or in a worker."""
 
 from __future__ import annotations
 
@@ -15,26 +15,24 @@ from gt.data.collate import default_collate, default_convert
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """What a worker of a `DataLoader` knows of itself."""
+    """The identity of a worker of a `DataLoader`."""
 
-    #: Its number: 0 to `num_workers` - 1.
+    #: The worker's number: 0 to `num_workers` - 1.
     id: int
-    #: How many workers there are.
+    #: The number of workers.
     num_workers: int
-    #: The seed of its random numbers.
+    #: The seed of the worker's random numbers.
     seed: int
-    #: Its copy of the dataset.
+    #: The worker's copy of the dataset.
     dataset: Any
 
 
-#: Set in a worker.
+#: Set in worker processes only.
 _worker_info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Tell a dataset which worker it is read in: `id`, `num_workers`, `seed` and `dataset`.
-
-    Outside of a worker, this gives None.
+    """Return this worker's `id`, `num_workers`, `seed` and `dataset`, or None outside a worker.
 
     >>> gt.data.get_worker_info() is None
     True
@@ -43,13 +41,13 @@ def get_worker_info() -> WorkerInfo | None:
 
 
 def set_worker_info(info: WorkerInfo) -> None:
-    """Say that this process is a worker."""
+    """Mark this process as a worker."""
     global _worker_info
     _worker_info = info
 
 
 def length(dataset: Any) -> int | None:
-    """Give how many samples a dataset has; None where it does not say."""
+    """Return the length of a dataset, or None if it has no length."""
     try:
         return len(dataset)
     except (TypeError, NotImplementedError):
@@ -57,15 +55,16 @@ def length(dataset: Any) -> int | None:
 
 
 def samples_at(dataset: Any, indices: list) -> list:
-    """Give the samples at some indices, at once if the dataset can."""
+    """Return the samples at several indices, by one `__getitems__` call if the dataset has it."""
     at_once = getattr(dataset, "__getitems__", None)
     return at_once(indices) if callable(at_once) else [dataset[index] for index in indices]
 
 
 def rows_at(dataset: Any, indices: Any) -> list | None:
-    """Give the batch of some indices in few operations, where a dataset consists of tensors.
+    """Return the batch at several indices by one indexing operation per tensor.
 
-    It is the same batch that `default_collate` makes of single rows. None where it has to.
+    The batch is the same as that of `default_collate`. Return None if the dataset does not consist
+    of tensors or an index is not a plain, valid one: then samples must be collated.
     """
     from gt.data.datasets import Subset, TensorDataset
 
@@ -82,7 +81,7 @@ def rows_at(dataset: Any, indices: Any) -> list | None:
 
 
 def is_iterable(dataset: Any) -> bool:
-    """Tell whether a dataset is a stream: what has no indices, or is called so by PyTorch."""
+    """Return whether a dataset is a stream: an IterableDataset, or an iterable without indices."""
     from gt.data.datasets import IterableDataset
 
     torch_data = sys.modules.get("torch.utils.data")
@@ -93,23 +92,23 @@ def is_iterable(dataset: Any) -> bool:
 
 @dataclass(frozen=True)
 class Job:
-    """How batches are made, for this process or for workers."""
+    """The description of how batches are made, used by this process or sent to workers."""
 
     dataset: Any
     iterable: bool
-    #: Whether samples are put together, or given one at a time.
+    #: Whether samples are collated into batches, or yielded one at a time.
     batched: bool
-    #: How many of a stream are put together.
+    #: The number of samples per batch of a stream.
     batch_size: int | None
     collate_fn: Callable[[Any], Any]
     drop_last: bool
 
     def start(self, skip: int = 0, state: dict[str, Any] | None = None) -> Fetcher:
-        """Begin to read the dataset.
+        """Start reading the dataset.
 
         Args:
-            skip: how many batches of a stream were given before.
-            state: what `Fetcher.state` gave then, if it did.
+            skip: the number of batches that a stream has yielded before.
+            state: the `Fetcher.state` at that position, which replaces skipping if not None.
         """
         if not self.iterable:
             return Fetcher(self)
@@ -124,16 +123,16 @@ class Job:
 
 
 class Fetcher:
-    """Makes the batch of some indices."""
+    """Reads the batch at given indices."""
 
     def __init__(self, job: Job):
         self.job = job
 
     def fetch(self, indices: Any) -> Any:
-        """Give the next batch.
+        """Return the next batch.
 
         Raises:
-            StopIteration: the dataset is a stream, and at its end.
+            StopIteration: the dataset is a stream that has ended.
         """
         if self.job.batched and self.job.collate_fn is default_collate:
             rows = rows_at(self.job.dataset, indices)
@@ -142,17 +141,17 @@ class Fetcher:
         return self.job.collate_fn(self.samples(indices))
 
     def samples(self, indices: Any) -> Any:
-        """Give what the next batch is made of."""
+        """Return the samples of the next batch, or the next sample if not batched."""
         dataset = self.job.dataset
         return samples_at(dataset, indices) if self.job.batched else dataset[indices]
 
     def state(self) -> dict[str, Any] | None:
-        """Give where the dataset says that it is; None if it does not say."""
+        """Return the position in the dataset as the dataset reports it, or None."""
         return None
 
 
 class StreamFetcher(Fetcher):
-    """Makes a batch of the next samples."""
+    """Reads batches from a stream."""
 
     def __init__(self, job: Job):
         super().__init__(job)
@@ -160,7 +159,7 @@ class StreamFetcher(Fetcher):
         self.ended = False
 
     def samples(self, indices: Any) -> Any:
-        """Give the next samples: as many as there are indices."""
+        """Return the next samples, one for each element of `indices`."""
         if self.ended:
             raise StopIteration
         if not self.job.batched:
@@ -177,12 +176,12 @@ class StreamFetcher(Fetcher):
         return samples
 
     def skip(self, batches: int) -> None:
-        """Read past some batches; a batch is as long as those that `fetch` is asked for."""
+        """Read and discard batches of the configured batch size."""
         count = batches * (self.job.batch_size or 1)
         next(itertools.islice(self.stream, count, count), None)
 
     def state(self) -> dict[str, Any] | None:
-        """Give where the dataset says that it is, and whether its end was seen."""
+        """Return the dataset's own state and whether its end was reached, or None without one."""
         dataset = self.job.dataset
         names = ("state_dict", "load_state_dict")
         if not all(callable(getattr(dataset, name, None)) for name in names):

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class Iteration:
-    """Gives the batches of a pass, made in this process.
+    """An iterator over the batches of one pass, made in this process.
 
     Args:
         job: how batches are made.
-        indices: the indices of batch after batch, from the pass's beginning on.
-        position: where to begin; it goes along with what is given.
-        state: where the dataset, a stream, says that it was.
+        indices: the indices of each batch, from the beginning of the pass.
+        position: the position to start from; it is updated with each batch.
+        state: the saved state of the dataset, if it is a stream that has one.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Iteration:
         self._job, self._indices, self._position = job, indices, position
         self._ended = False
         if not job.iterable:
-            # Those that were given before; a sampler of the user's may be long.
+            # Skip the batches before the position; zip also stops if the sampler ends earlier.
             for _ in zip(range(position.batches), indices, strict=False):
                 pass
         self._begin(state)
@@ -60,33 +60,33 @@ class Iteration:
         except StopIteration:
             raise
         except Exception:
-            # What could not be read counts as given: the next batch is another one.
+            # A batch that failed counts as yielded: the next call reads the following batch.
             self._position.batches += 1
             raise
         self._position.batches += 1
         return batch
 
     def stop(self) -> None:
-        """Have a wait in another thread end; nothing more is given."""
+        """Make a wait in another thread return; no more batches are yielded."""
         self._ended = True
 
     def close(self) -> None:
-        """End the pass: nothing more is given."""
+        """End the pass: no more batches are yielded."""
         self.stop()
 
     def dataset_state(self) -> Any:
-        """Give where the dataset says that it is."""
+        """Return the dataset's own state, or None if it has none or the pass has ended."""
         return None if self._ended else self._fetcher.state()
 
 
 class WorkerIteration(Iteration):
-    """Gives the batches of a pass, made by workers: batch after batch by one after the other.
+    """An iterator over the batches of one pass, which are assigned to the workers in turn.
 
     Args:
-        loader: whose pass it is.
+        loader: the loader that started the pass.
         pool: the workers.
-        indices: as of `Iteration`.
-        position: as of `Iteration`.
+        indices: as for `Iteration`.
+        position: as for `Iteration`.
     """
 
     def __init__(
@@ -111,8 +111,9 @@ class WorkerIteration(Iteration):
         self._turn = position.turn
         self._next_number = 0
         self._ended_workers: set[int] = set()
-        #: Number and worker of the tasks whose batches were not given yet, and what has come.
+        #: Number and worker of the tasks whose batches were not yielded yet.
         self._tasks: deque[tuple[int, int]] = deque()
+        #: The results that have arrived but were not yielded yet, by task number.
         self._results: dict[int, Result] = {}
         for worker in self._workers:
             skip, known = position.given[worker], position.states[worker]
@@ -121,7 +122,7 @@ class WorkerIteration(Iteration):
             self._send_task()
 
     def _send_task(self) -> None:
-        """Ask a worker for one more batch, if there are more."""
+        """Send a worker the task of one more batch, if there are more batches."""
         from gt.data.worker import Task
 
         active = [worker for worker in self._workers if worker not in self._ended_workers]
@@ -162,12 +163,12 @@ class WorkerIteration(Iteration):
         return result.batch if convert.makes_arrays() else convert.to_tensors(result.batch)
 
     def _next_place(self) -> int | None:
-        """Give which task's batch can be given; None while none can."""
+        """Return the place in `_tasks` of the next result to yield, or None if none has arrived."""
         while self._tasks:
             number, worker = self._tasks[0]
             if number in self._results or worker not in self._ended_workers:
                 break
-            # Asked for before the worker's stream was known to be at its end.
+            # The task was sent before the worker reported the end of its stream.
             self._tasks.popleft()
         if not self._tasks:
             self._end_pool()
@@ -180,7 +181,7 @@ class WorkerIteration(Iteration):
         try:
             taken = self._pool.take(self._timeout, lambda: not self._ended)
         except RuntimeError:
-            # A worker has died, or was too slow: there is nobody to ask any more.
+            # A worker has died or timed out, and the pool is closed.
             self._ended = True
             raise
         if taken is None:
@@ -196,7 +197,7 @@ class WorkerIteration(Iteration):
             self._send_task()
 
     def close(self) -> None:
-        """End the pass, and its workers."""
+        """End the pass, and its workers unless they are persistent."""
         self.stop()
         self._end_pool()
 
@@ -205,5 +206,5 @@ class WorkerIteration(Iteration):
             self._pool.close()
 
     def dataset_state(self) -> Any:
-        """Workers' datasets say where they are with each batch."""
+        """Return None: the states of workers' datasets are part of the position."""
         return None

@@ -21,42 +21,43 @@ from gt.data.samplers import (
 
 T_co = TypeVar("T_co", covariant=True)
 
-#: What says which samples come when, and cannot be changed later.
+#: Attributes that determine the batches, and cannot be set after construction.
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 
 
 class DataLoader(Generic[T_co]):
-    """Gives the batches of a dataset, pass after pass.
+    """An iterable over the batches of a dataset; each iteration is one pass.
 
     The order of shuffled batches follows from `gt.manual_seed` or `generator`, and is the same on
-    every machine. The position in a pass can be stored with `state_dict`, and a loader that is made
-    in the same way goes on from there after `load_state_dict`.
+    every machine. The position in a pass can be saved with `state_dict`; a loader constructed with
+    the same arguments resumes there after `load_state_dict`.
 
     Args:
-        dataset: what has `__getitem__` and a length, or an iterable.
-        batch_size: how many samples are put together; None gives samples one at a time.
+        dataset: an object with `__getitem__` and a length, or an iterable.
+        batch_size: the number of samples per batch; None yields single samples.
         shuffle: whether each pass has a random order.
-        sampler: gives the indices instead.
-        batch_sampler: gives lists of indices instead.
-        num_workers: how many processes read samples; 0 reads them here.
-        collate_fn: makes a batch of a list of samples; `default_collate`, if not given. In workers,
-            tensors that it makes with `default_collate` are arrays until they arrive here.
-        pin_memory: accepted for PyTorch's programs; it changes nothing.
-        drop_last: whether a last batch that is smaller is left out.
-        timeout: for how many seconds a batch may be waited for; 0 for no limit.
+        sampler: yields the indices; excludes `shuffle`.
+        batch_sampler: yields lists of indices; excludes `batch_size`, `shuffle`, `sampler` and
+            `drop_last`.
+        num_workers: the number of processes that read samples; 0 reads them in this process.
+        collate_fn: makes a batch from a list of samples, by default `default_collate`. In workers,
+            `default_collate` returns arrays, which become tensors in this process.
+        pin_memory: accepted for compatibility with PyTorch and ignored.
+        drop_last: whether to drop the last batch if it is smaller.
+        timeout: the seconds to wait for a batch of a worker; 0 for no limit.
         worker_init_fn: called in each worker with its number.
         multiprocessing_context: how workers start: "fork", "spawn", "forkserver" or a context of
-            `multiprocessing`; Python's default, if not given.
+            `multiprocessing`; by default Python's default.
         generator: a `gt.Generator`, a `numpy.random.Generator` or a seed, instead of
             `gt.manual_seed`.
-        prefetch_factor: how many batches each worker makes ahead: 2, if not given.
-        persistent_workers: whether workers stay for the next pass.
-        pin_memory_device: accepted for PyTorch's programs; it changes nothing.
-        in_order: whether batches of workers are given in order; else, as they are ready.
+        prefetch_factor: the number of batches in flight per worker, by default 2.
+        persistent_workers: whether workers are kept for the next pass.
+        pin_memory_device: accepted for compatibility with PyTorch and ignored.
+        in_order: whether batches of workers are yielded in order, or as soon as they are ready.
 
     Raises:
         ValueError: arguments exclude one another.
-        RuntimeError: while batches are read, a worker has died or `timeout` is over.
+        RuntimeError: during iteration, a worker has died or `timeout` has passed.
 
     >>> [batch.tolist() for batch in gt.data.DataLoader(range(5), batch_size=2)]
     [[0, 1], [2, 3], [4]]
@@ -132,7 +133,7 @@ class DataLoader(Generic[T_co]):
         self._iterable = iterable
         self._pool: Any = None
         self._position = Position()
-        #: The pass that is restored: it begins with the next `__iter__`.
+        #: The restored position and dataset state, with which the next `__iter__` starts.
         self._restored: tuple[Position, Any] | None = None
         self._iteration: Any = None
         self._initialized = True
@@ -192,23 +193,23 @@ class DataLoader(Generic[T_co]):
             iteration: Iteration = WorkerIteration(self, self._started_pool(), indices, position)
         else:
             iteration = Iteration(self._job, indices, position, state)
-        # A pass ends its workers when nobody holds it any more.
+        # A weak reference, so that a pass that the program drops is freed and stops its workers.
         self._iteration = weakref.ref(iteration)
         return iteration
 
     def __getstate__(self) -> dict[str, Any]:
-        # Workers and passes stay where they are.
+        # Workers and the running pass are not copied.
         return {**self.__dict__, "_iteration": None, "_pool": None}
 
     def _seeded_sampler(self) -> SeededSampler | None:
-        """Give the sampler whose order follows from a seed."""
+        """Return the sampler if its order follows from a seed, else None."""
         sampler = self._index_sampler
         if isinstance(sampler, BatchSampler):
             sampler = sampler.sampler
         return sampler if isinstance(sampler, SeededSampler) else None
 
     def _started_pool(self) -> Any:
-        """Give the workers: those of the last pass, if they persist."""
+        """Return the persistent workers if they are running, else start new ones."""
         if self._pool is not None and not self._pool.closed:
             return self._pool
         import multiprocessing
@@ -223,16 +224,16 @@ class DataLoader(Generic[T_co]):
         return pool
 
     def state_dict(self) -> dict[str, Any]:
-        """Give where the last pass is, as plain data: the batches that were given, and its order.
+        """Return the position of the last pass as plain data: its batch count and order.
 
-        A stream that has `state_dict` and `load_state_dict` is asked where it is.
+        It includes the `state_dict()` of a stream that also has `load_state_dict`.
 
         Raises:
-            RuntimeError: batches come in no order (`in_order=False`), so a position says nothing.
+            RuntimeError: with `in_order=False` a batch count does not determine a position.
         """
         if self.num_workers and not self.in_order:
             raise RuntimeError(
-                "state_dict: with in_order=False, which batches were given cannot be told\n"
+                "state_dict: with in_order=False, the position of the loader is not known\n"
                 "  hint: in_order=True"
             )
         if self._restored is not None:
@@ -249,15 +250,15 @@ class DataLoader(Generic[T_co]):
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from where `state_dict` was: the next pass has exactly the remaining batches.
+        """Restore a position: the next pass yields exactly the remaining batches.
 
-        The loader must have been made as the other one was. A sampler of your own must give the
-        same order again. Where the order comes from `gt.manual_seed`, the orders of later passes
-        do, too: store `gt.get_rng_state()` as well.
+        The loader must have been constructed with the same arguments as the saved one. A custom
+        sampler must yield the same order again. If the order follows from `gt.manual_seed`, also
+        save and restore `gt.get_rng_state()` to repeat the orders of later passes.
 
         Raises:
-            ValueError: the state is of something else, or of a loader that was made in another
-                way: with another batch size, dataset length or order.
+            ValueError: the state is not a loader's, or that of a loader with another batch size,
+                dataset length or kind of order.
         """
         state = dict(state_dict)
         for name, own in self._made_as().items():
@@ -272,7 +273,7 @@ class DataLoader(Generic[T_co]):
         self._restored = (position, dataset)
 
     def _made_as(self) -> dict[str, Any]:
-        """Give what a loader that goes on from a state must have in common with the first."""
+        """Return the properties that a loader must share with the one whose state it loads."""
         seeded = self._seeded_sampler()
         return {
             "batch_size": self.batch_size,
@@ -282,7 +283,7 @@ class DataLoader(Generic[T_co]):
         }
 
     def _sources(self) -> list[order.Source]:
-        """Give the sources of random numbers that are the loader's own."""
+        """Return the loader's and the sampler's sources of random numbers, each once."""
         seeded = self._seeded_sampler()
         own = [self.generator, seeded.generator if seeded is not None else None]
         return own[:1] if own[1] is own[0] else own

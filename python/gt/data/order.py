@@ -1,7 +1,7 @@
-"""Random orders that follow from a seed: the same on every machine, with every NumPy.
+"""Random orders that follow from a seed, the same on every machine and with every NumPy version.
 
-Numbers come from the Philox generator's own words, which NumPy promises to keep, and not from
-NumPy's distributions, which may change between versions.
+They are computed from the raw output of the Philox generator, which NumPy guarantees not to
+change, and not from NumPy's distributions, which may change between versions.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import numpy as np
 
 from gt import _generator
 
-#: What the user gives as a source of random numbers.
+#: A user's source of random numbers.
 Source = _generator.Generator | Any | None
 
 
 def as_source(given: Any, who: str) -> Source:
-    """Check a `generator=`; a whole number becomes a `gt.Generator` that starts there.
+    """Return a `generator=` argument as a source; an integer seeds a new `gt.Generator`.
 
     Raises:
-        TypeError: it is no source of random numbers.
+        TypeError: the argument is not a source of random numbers.
     """
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         return _generator.Generator().manual_seed(int(given))
@@ -30,12 +30,12 @@ def as_source(given: Any, who: str) -> Source:
         return given
     raise TypeError(
         f"{who}: generator is {type(given).__name__}, expected gt.Generator, "
-        "numpy.random.Generator or a whole number\n  hint: generator=a seed"
+        "numpy.random.Generator or an integer\n  hint: generator=a seed"
     )
 
 
 def draw_seed(source: Source) -> int:
-    """Draw a seed of 63 bits; without a source, from that of `gt.manual_seed`."""
+    """Draw a seed of 63 bits from a source; None stands for the generator of `gt.manual_seed`."""
     if isinstance(source, np.random.Generator):
         high, low = source.bit_generator.random_raw(2).tolist()
         return (high << 32 ^ low) % 2**63
@@ -46,14 +46,14 @@ def draw_seed(source: Source) -> int:
 
 
 def get_state(source: Source) -> Any:
-    """Give where a source is, as plain data; None for that of `gt.manual_seed`."""
+    """Return a source's state as plain data; None for the generator of `gt.manual_seed`."""
     if isinstance(source, np.random.Generator):
         return source.bit_generator.state
     return None if source is None else list(source._get())
 
 
 def set_state(source: Source, state: Any) -> None:
-    """Have a source go on from where `get_state` was."""
+    """Restore a source's state, as returned by `get_state`."""
     if state is None or source is None:
         return
     if isinstance(source, np.random.Generator):
@@ -63,29 +63,29 @@ def set_state(source: Source, state: Any) -> None:
 
 
 def permutation(count: int, seed: int) -> list[int]:
-    """Give the numbers below `count` in random order."""
+    """Return the integers below `count` in random order."""
     return np.argsort(np.random.Philox(seed).random_raw(count), kind="stable").tolist()
 
 
 def uniform(count: int, seed: int) -> np.ndarray:
-    """Give numbers between 0 and 1, neither of them included."""
+    """Return random numbers between 0 and 1, both excluded."""
     words = np.random.Philox(seed).random_raw(count) >> np.uint64(12)
     return (words.astype(np.float64) + 0.5) * 2.0**-52
 
 
 def below(high: int, count: int, seed: int) -> list[int]:
-    """Give `count` whole numbers below `high`."""
+    """Return `count` random integers below `high`."""
     return (uniform(count, seed) * high).astype(np.int64).tolist()
 
 
 def weighted(weights: np.ndarray, count: int, replacement: bool, seed: int) -> list[int]:
-    """Give `count` places of `weights`, each as likely as its weight says.
+    """Return `count` random indices, with probabilities proportional to `weights`.
 
-    Without replacement, these are the places of the largest `log(u) / weight`, u uniform
+    Without replacement, these are the indices of the largest `log(u) / weight`, u uniform
     (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006).
 
     Raises:
-        RuntimeError: the weights are no distribution, or too few are above zero.
+        RuntimeError: a weight is negative or not finite, or too few weights are above zero.
     """
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise RuntimeError("weights contain inf, nan or a number below 0")
@@ -98,7 +98,8 @@ def weighted(weights: np.ndarray, count: int, replacement: bool, seed: int) -> l
         return possible[np.minimum(places, len(possible) - 1)].tolist()
     if len(possible) < count:
         raise RuntimeError(
-            f"{count} samples without replacement of {len(possible)} weights above 0\n"
+            f"cannot draw {count} samples without replacement from {len(possible)} weights above "
+            "0\n"
             "  hint: replacement=True, or fewer samples"
         )
     keys = np.log(uniform(len(possible), seed)) / weights[possible]

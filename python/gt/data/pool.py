@@ -1,7 +1,7 @@
 """The worker processes of a `DataLoader`.
 
-No wait is without a limit: a worker that dies is seen at once, since the system closes its socket,
-and ends the wait with an error. The processes end with the pool, or with this process.
+A wait cannot hang on a dead worker: the system closes its socket, which ends the wait with an
+error. The processes end with the pool, or with this process.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import Any
 
 from gt.data import fetch, transport, worker
 
-#: How long workers have to end, once they are told to, and once more after a signal to.
+#: How long to wait for workers after closing their connections, and after each signal.
 _END_SECONDS = 2.0
-#: How often a wait looks whether it is still wanted.
+#: How often a wait checks whether the pass was stopped.
 _LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
 class Worker:
-    """A process, and the socket to it."""
+    """A worker process, and the connection to it."""
 
     process: Any
     connection: Any
@@ -37,10 +37,10 @@ class WorkerPool:
     """Processes that make batches.
 
     Args:
-        context: a `multiprocessing` context, which says how processes start.
+        context: the `multiprocessing` context that starts processes.
         job: how batches are made.
-        init_fn: called in each worker with its number, before all else.
-        workers: how many.
+        init_fn: called in each worker with its number, before the first pass.
+        workers: the number of workers.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class WorkerPool:
     ):
         self._workers: list[Worker] = []
         self._finalizer = weakref.finalize(self, _end, self._workers, os.getpid())
-        #: The number of the pass that tasks are for.
+        #: The number of the current pass, with which tasks and results are labelled.
         self.epoch = 0
         try:
             for number in range(workers):
@@ -69,7 +69,7 @@ class WorkerPool:
 
     @property
     def closed(self) -> bool:
-        """Whether the processes were ended."""
+        """Whether `close` was called."""
         return not self._finalizer.alive
 
     def close(self) -> None:
@@ -77,19 +77,20 @@ class WorkerPool:
         self._finalizer()
 
     def ask(self, number: int, task: worker.Start | worker.Task) -> None:
-        """Send a worker a task. If the worker has died, `take` says so when its turn comes."""
+        """Send a worker a task. If the worker has died, a later `take` raises the error."""
         with suppress(ConnectionError):
             transport.send(self._workers[number].connection, task)
 
     def take(
         self, timeout: float, is_wanted: Callable[[], bool]
     ) -> tuple[int, worker.Result] | None:
-        """Wait for a result of any worker; give its number and the result.
+        """Wait for a result of any worker; return the worker's number and the result.
 
-        Gives None as soon as it is not wanted any more.
+        Returns None soon after `is_wanted()` becomes false.
 
         Raises:
-            RuntimeError: a worker has died, or nothing came for `timeout` seconds (0: no limit).
+            RuntimeError: a worker has died, or no result arrived in `timeout` seconds (0: no
+                limit).
         """
         start = time.monotonic()
         numbers: dict[Any, int] = {
@@ -106,7 +107,7 @@ class WorkerPool:
                 self.close()
                 raise RuntimeError(
                     f"DataLoader timed out after {timeout} seconds\n  hint: a larger timeout=, or "
-                    "num_workers=0 to see what takes so long"
+                    "num_workers=0 to find the slow code"
                 )
         return None
 
@@ -124,13 +125,13 @@ class WorkerPool:
             how = f"exited unexpectedly with exit code {code}"
         hint = "num_workers=0 shows errors where they happen"
         if code == -signal.SIGKILL:
-            hint = "the system kills where memory runs out: fewer workers or smaller batches"
+            hint = "the system may be out of memory: use fewer workers or smaller batches"
         raise RuntimeError(f"DataLoader worker {number} (pid {pid}) {how}\n  hint: {hint}")
 
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Have processes that start inside a block not be interrupted by Ctrl-C, not even at first."""
+    """Block SIGINT, so that a process started in the block is not interrupted while it starts."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -139,12 +140,12 @@ def _interrupts_blocked() -> Iterator[None]:
 
 
 def _end(workers: list[Worker], owner: int) -> None:
-    """End processes: politely at first."""
+    """End processes: first by shutting down their sockets, then by SIGTERM, then by SIGKILL."""
     if os.getpid() != owner:
-        # A forked child has the object, but the processes are not its own.
+        # This process was forked from the owner: the workers are not its children.
         return
     for each in workers:
-        # Unlike closing, this also works if other processes have inherited the socket.
+        # Unlike close(), shutdown() is effective even if other processes inherited the socket.
         try:
             with socket.socket(fileno=os.dup(each.connection.fileno())) as beside:
                 beside.shutdown(socket.SHUT_RDWR)

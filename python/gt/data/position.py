@@ -1,4 +1,4 @@
-"""Where a `DataLoader` is: what its `state_dict` stores."""
+"""The position of a `DataLoader`, which its `state_dict` contains."""
 
 from __future__ import annotations
 
@@ -8,45 +8,46 @@ from typing import Any
 
 @dataclass
 class Position:
-    """How far a pass over a dataset is, and what its order follows from."""
+    """The progress of a pass over a dataset, and the seeds of its order."""
 
-    #: How many passes were before.
+    #: The number of passes before this one.
     epoch: int = 0
-    #: How many batches were given.
+    #: The number of batches yielded.
     batches: int = 0
     #: The seed of the workers' random numbers; None before the pass begins.
     base_seed: int | None = None
-    #: The seed of the sampler's order, if it has one.
+    #: The seed of the sampler's order, if it follows from a seed.
     order_seed: int | None = None
-    #: Of a stream: how many batches each worker gave, and what its dataset said afterwards;
+    #: The number of batches that each worker yielded.
     given: list[int] = field(default_factory=list)
+    #: The state of each worker's dataset after its last batch, if it is a stream that has one.
     states: list[Any] = field(default_factory=list)
-    #: and which worker is next.
+    #: The number of the worker that is next.
     turn: int = 0
 
     def following(self) -> Position:
-        """Give the beginning of the pass after this one."""
+        """Return the beginning of the next pass: this one, if it has not begun."""
         return Position(self.epoch if self.base_seed is None else self.epoch + 1)
 
     def finish(self) -> None:
-        """Go to the beginning of the next pass."""
+        """Move to the beginning of the next pass."""
         self.__dict__.update(asdict(self.following()))
 
     def state(self) -> dict[str, Any]:
-        """Give the position as plain data."""
+        """Return the position as plain data."""
         return {**vars(self), "given": list(self.given), "states": list(self.states)}
 
     @staticmethod
     def of(state: dict[str, Any]) -> Position:
-        """Give the position that `state` has told.
+        """Return the position of a state that `state` returned.
 
         Raises:
-            ValueError: something is missing, or too much.
+            ValueError: the state has missing or unknown entries.
         """
         names = set(Position.__dataclass_fields__)
         if set(state) != names:
             raise ValueError(
-                f"load_state_dict: the state has {sorted(state)}, expected what "
-                f"DataLoader.state_dict gives: {sorted(names)}"
+                f"load_state_dict: the state has {sorted(state)}, expected the entries of "
+                f"DataLoader.state_dict: {sorted(names)}"
             )
         return Position(**{**state, "given": list(state["given"]), "states": list(state["states"])})

@@ -1,9 +1,10 @@
-"""`prefetch`: the next batches are loaded and transferred while the present one is computed with.
+"""`prefetch`: load and transfer the next batches while the program computes with the current one.
 
-A thread of its own takes batches from the source, at most so many ahead. It makes tensors of those
-that are large in the session, and under the signal, of who begins the loop. Small ones are made
-tensors where they are handed out: to transfer them takes less time than what is lost where
-instructions of two threads mix, since a loop whose stream is not the same each time is no hot path.
+A background thread reads batches from the source, up to a given number in advance. It converts
+large batches to tensors, in the session and under the signal of the thread that started the loop.
+Small batches are converted by the consumer: transferring them costs less than interleaving the
+instructions of two threads, which makes the stream differ between iterations and so prevents a hot
+path.
 """
 
 from __future__ import annotations
@@ -21,26 +22,26 @@ from gt import signal as signals
 from gt._session import Session, current_session
 from gt.data import convert
 
-#: From how many bytes on a batch is transferred ahead.
+#: The size in bytes from which a batch is transferred by the background thread.
 _LARGE = 1 << 20
-#: To make a tensor of an array holds Python's lock: who has just taken a batch, and has others, may
-#: issue its work first, and an engine in this process begin with it.
+#: Converting an array to a tensor holds the GIL. If other batches are ready, the thread sleeps this
+#: long first, so that the consumer can issue its work and an engine in this process start on it.
 _GIVE_WAY_SECONDS = 0.002
-#: How often who waits looks whether the thread is alive: a forked child does not have it.
+#: How often a waiting consumer checks that the thread is alive, which it is not in a forked child.
 _LOOK_SECONDS = 1.0
-#: How long the end of a loop waits for the thread, which may be reading.
+#: How long the end of a loop waits for the thread, which may be reading the source.
 _END_SECONDS = 0.2
 
 
 class Prefetcher:
-    """What `prefetch` gives: iterate over it as over its source, pass after pass."""
+    """The result of `prefetch`: an iterable over the batches of its source."""
 
     def __init__(self, source: Iterable[Any], size: int):
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise ValueError(f"prefetch: size is {size!r}, expected a whole number of at least 1")
+            raise ValueError(f"prefetch: size is {size!r}, expected an integer of at least 1")
         if not hasattr(source, "__iter__"):
             raise TypeError(
-                f"prefetch: {type(source).__name__} given, expected an iterable of batches"
+                f"prefetch: got {type(source).__name__}, expected an iterable of batches"
             )
         self.source = source
         self.size = size
@@ -53,38 +54,38 @@ class Prefetcher:
         return len(self.source)  # type: ignore[arg-type]
 
     def state_dict(self) -> Any:
-        """Give where the source is, as seen by who takes the batches: those ahead do not count.
+        """Return the source's state after the last batch that the consumer took.
 
         Raises:
-            AttributeError: the source cannot say where it is.
+            AttributeError: the source has no `state_dict`.
         """
         return self.source.state_dict() if self._given is None else self._given  # type: ignore
 
     def load_state_dict(self, state_dict: Any) -> None:
-        """Have the source go on from where `state_dict` was.
+        """Restore the source's state, as returned by `state_dict`.
 
         Raises:
-            AttributeError: the source cannot.
+            AttributeError: the source has no `load_state_dict`.
         """
         self.source.load_state_dict(state_dict)  # type: ignore[attr-defined]
         self._given = None
 
 
 def prefetch(iterable: Iterable[Any], size: int = 2) -> Prefetcher:
-    """Load the next batches, and transfer them, while the present one is computed with.
+    """Load and transfer the next batches while the program computes with the current one.
 
-    Arrays of numbers and tensors of PyTorch become tensors; dicts, lists and tuples are kept, and
-    whatever else there is stays as it is. A source may be any iterable: a `DataLoader` (of PyTorch,
-    too), a generator, a dataset of Hugging Face. An exception in it is raised where its batch would
-    have been given. A loop that is left early ends the thread.
+    Arrays of numbers and PyTorch tensors become tensors; dicts, lists and tuples keep their
+    structure, and other values are unchanged. The source may be any iterable: a `DataLoader` (also
+    PyTorch's), a generator, a Hugging Face dataset. An exception in the source is raised in place
+    of its batch. Leaving the loop early ends the background thread.
 
         for x, y in gt.data.prefetch(loader):
             loss = step(x, y)
 
     Args:
-        iterable: what gives batches. Where it has `state_dict` and `load_state_dict`, what is given
-            here has them, too, for the position of who takes the batches.
-        size: how many batches are ahead at most.
+        iterable: the source of batches. If it has `state_dict` and `load_state_dict`, those of the
+            result save and restore the consumer's position, not that of the background thread.
+        size: the maximum number of batches to load in advance.
 
     Raises:
         ValueError: `size` is not positive.
@@ -96,11 +97,11 @@ def prefetch(iterable: Iterable[Any], size: int = 2) -> Prefetcher:
 
 
 class _Ahead:
-    """What the thread and who takes the batches share."""
+    """The state shared by the background thread and the consumer."""
 
     def __init__(self, size: int, source: Iterator[Any]):
         self.source = source
-        #: Batches, each with the source's position after it; or exceptions instead.
+        #: Batches, or exceptions in place of them, each with the source's state after it.
         self.batches: queue.SimpleQueue[tuple[Any, Any, BaseException | None]]
         self.batches = queue.SimpleQueue()
         self.room = threading.Semaphore(size)
@@ -116,7 +117,7 @@ class _Pass(Iterator[Any]):
 
     def __init__(self, owner: Prefetcher):
         self._owner = owner
-        # Begun in this thread: orders are drawn from its random numbers.
+        # iter() is called in this thread, because random orders are drawn from its generator.
         self._ahead = _Ahead(owner.size, iter(owner.source))
         owner._given = _position(owner.source)
         self._thread = threading.Thread(
@@ -149,20 +150,20 @@ class _Pass(Iterator[Any]):
                 if not self._thread.is_alive() and self._ahead.batches.empty():
                     self.close()
                     raise RuntimeError(
-                        "prefetch: its thread is gone, as in a process that was forked from the "
-                        "one that had begun the loop\n  hint: begin the loop in this process"
+                        "prefetch: its thread is gone: this process was forked from the one that "
+                        "started the loop\n  hint: start the loop in this process"
                     ) from None
 
     def close(self) -> None:
-        """End the thread: no more batches are given."""
+        """End the background thread: no more batches are yielded."""
         self._finalizer()
 
 
 def _stop(ahead: _Ahead, thread: threading.Thread) -> None:
-    """Have the thread end."""
+    """Stop the background thread."""
     ahead.stopped = True
     ahead.room.release()
-    # A loader that waits for its workers.
+    # A DataLoader's pass may be waiting for its workers.
     stop = getattr(ahead.source, "stop", None)
     if callable(stop):
         stop()
@@ -173,7 +174,7 @@ def _stop(ahead: _Ahead, thread: threading.Thread) -> None:
 def _pull(
     ahead: _Ahead, source: Any, session: Session, signal: tuple[str | None, str | None]
 ) -> None:
-    """Take batches from the source, as long as there is room and somebody wants them."""
+    """Move batches from the source to the queue when there is room, until stopped."""
     name, backward = signal
     scope = nullcontext() if name is None else signals.context(name, backward)
     try:
@@ -196,7 +197,7 @@ def _pull(
                 ahead.batches.put((batch, _position(source), error))
                 if isinstance(error, _End):
                     return
-                # While it waits for room, the thread holds no batch.
+                # Drop the reference, so that the thread keeps no batch alive while it waits.
                 del batch, error
     except BaseException as raised:
         ahead.batches.put((None, None, raised))
@@ -208,15 +209,15 @@ def _pull(
 
 
 def _position(source: Any) -> Any:
-    """Give where a source is; None if it cannot say."""
+    """Return a source's state, or None if it has none."""
     position = getattr(source, "state_dict", None)
     try:
         return position() if callable(position) else None
     except RuntimeError:
-        # A loader whose batches come in no order.
+        # A DataLoader with in_order=False.
         return None
 
 
 def _bytes(batch: Any) -> int:
-    """Give how many bytes of a batch become tensors."""
+    """Return the number of bytes in a batch that become tensors."""
     return sum(leaf.nbytes for leaf in convert.leaves(batch) if convert.becomes_tensor(leaf))

@@ -1,4 +1,4 @@
-"""Samplers: in which order a dataset's samples are taken."""
+"""Samplers, which define the order in which a dataset's samples are read."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Sampler(Generic[T_co]):
-    """Base class of samplers: `__iter__` gives indices, or lists of indices for batches.
+    """Base class of samplers: `__iter__` yields indices, or lists of indices for batches.
 
-    A sampler may have `__len__`, which the length of a `DataLoader` needs.
+    A sampler may define `__len__`, which `len()` of a `DataLoader` needs.
     """
 
     def __iter__(self) -> Iterator[T_co]:
@@ -24,10 +24,10 @@ class Sampler(Generic[T_co]):
 
 
 class SequentialSampler(Sampler[int]):
-    """Takes the samples in their order.
+    """A sampler that yields all indices in order.
 
     Args:
-        data_source: what has a length.
+        data_source: a dataset with a length.
 
     >>> list(gt.data.SequentialSampler(range(3)))
     [0, 1, 2]
@@ -44,9 +44,9 @@ class SequentialSampler(Sampler[int]):
 
 
 class SeededSampler(Sampler[int]):
-    """A sampler whose order follows from a seed, which it draws from its source at each start."""
+    """A sampler whose order follows from a seed, drawn from `generator` before each pass."""
 
-    #: The seed of the next order, if it is not to be drawn.
+    #: The seed of the next order; None to draw one.
     next_seed: int | None = None
     generator: order.Source
 
@@ -59,17 +59,17 @@ class SeededSampler(Sampler[int]):
 
 
 class RandomSampler(SeededSampler):
-    """Takes the samples in random order, or with replacement.
+    """A sampler that yields the indices in random order, or random indices with replacement.
 
     Args:
-        data_source: what has a length.
-        replacement: whether a sample may come again.
-        num_samples: how many are taken; as many as there are, if not given.
+        data_source: a dataset with a length.
+        replacement: whether to draw with replacement.
+        num_samples: the number of indices to draw, by default the length of the dataset.
         generator: a `gt.Generator`, a `numpy.random.Generator` or a seed, instead of
             `gt.manual_seed`.
 
     Raises:
-        TypeError: `replacement` is no bool.
+        TypeError: `replacement` is not a bool.
         ValueError: `num_samples` is not positive.
 
     >>> sorted(gt.data.RandomSampler(range(4)))
@@ -93,7 +93,7 @@ class RandomSampler(SeededSampler):
 
     @property
     def num_samples(self) -> int:
-        """How many samples are taken."""
+        """The number of indices per pass."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def _order(self, seed: int) -> Iterator[int]:
@@ -109,11 +109,11 @@ class RandomSampler(SeededSampler):
 
 
 class SubsetRandomSampler(SeededSampler):
-    """Takes given indices in random order.
+    """A sampler that yields given indices in random order.
 
     Args:
         indices: the indices.
-        generator: as of `RandomSampler`.
+        generator: the source of randomness, as for `RandomSampler`.
     """
 
     def __init__(self, indices: Sequence[int], generator: Any = None):
@@ -129,16 +129,17 @@ class SubsetRandomSampler(SeededSampler):
 
 
 class WeightedRandomSampler(SeededSampler):
-    """Takes the places of given weights, each as likely as its weight says.
+    """A sampler that draws indices with probabilities proportional to given weights.
 
     Args:
-        weights: numbers of at least 0, whatever their sum.
-        num_samples: how many are taken.
-        replacement: whether a place may come again.
-        generator: as of `RandomSampler`.
+        weights: nonnegative numbers, which need not sum to 1.
+        num_samples: the number of indices to draw.
+        replacement: whether to draw with replacement.
+        generator: the source of randomness, as for `RandomSampler`.
 
     Raises:
-        ValueError: `num_samples` is not positive, `replacement` no bool, or `weights` not 1-d.
+        ValueError: `num_samples` is not positive, `replacement` is not a bool, or `weights` is not
+            1-dimensional.
     """
 
     def __init__(
@@ -168,12 +169,12 @@ class WeightedRandomSampler(SeededSampler):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Takes another sampler's indices in lists.
+    """A sampler that groups another sampler's indices into lists.
 
     Args:
         sampler: any iterable of indices.
         batch_size: the length of a list.
-        drop_last: whether a last list that is shorter is left out.
+        drop_last: whether to drop the last list if it is shorter.
 
     >>> list(gt.data.BatchSampler(gt.data.SequentialSampler(range(5)), 2, drop_last=False))
     [[0, 1], [2, 3], [4]]
@@ -188,7 +189,7 @@ class BatchSampler(Sampler[list[int]]):
         self.drop_last = drop_last
 
     def __iter__(self) -> Iterator[list[int]]:
-        # Begun at once: the sampler's order is that of this moment.
+        # Not a generator function: the sampler must draw its order now, not at the first batch.
         return self._batches(iter(self.sampler))
 
     def _batches(self, indices: Iterator[int]) -> Iterator[list[int]]:
@@ -203,21 +204,22 @@ class BatchSampler(Sampler[list[int]]):
 
 
 class DistributedSampler(Sampler[int]):
-    """Takes the share of one of several programs that train together on a dataset.
+    """A sampler that yields one program's share of a dataset, for several programs in parallel.
 
-    A GT program drives all workers of its session, and needs no share; this is for programs that
-    run side by side. `set_epoch` gives each pass its own order, which is the same for all of them.
+    One GT program drives all workers of its session and does not need this. `set_epoch` selects
+    the order of a pass, which is the same in all programs.
 
     Args:
-        dataset: what has a length.
-        num_replicas: how many programs there are: 1, if not given.
-        rank: which of them this one is: 0, if not given.
+        dataset: a dataset with a length.
+        num_replicas: the number of programs, by default 1.
+        rank: the number of this program, by default 0.
         shuffle: whether the order is random.
-        seed: what the order follows from, with the pass; the same in all programs.
-        drop_last: whether samples are left out so that all shares are equal; else some come twice.
+        seed: the seed of the order, together with the epoch; the same in all programs.
+        drop_last: whether samples are dropped to make all shares equal; otherwise some are
+            repeated.
 
     Raises:
-        ValueError: `rank` is not below `num_replicas`.
+        ValueError: `rank` is not between 0 and `num_replicas` - 1.
 
     >>> list(gt.data.DistributedSampler(range(5), num_replicas=2, rank=1, shuffle=False))
     [1, 3, 0]
@@ -253,7 +255,7 @@ class DistributedSampler(Sampler[int]):
         length = len(self.dataset)
         indices = range(length)
         places = order.permutation(length, self.seed + self.epoch) if self.shuffle else indices
-        # Without dropping, the first ones come again, as often as it takes.
+        # Unless dropping, repeat the order from its start up to total_size.
         everyone = itertools.islice(itertools.cycle(places), self.total_size)
         return itertools.islice(everyone, self.rank, None, self.num_replicas)
 
@@ -261,12 +263,12 @@ class DistributedSampler(Sampler[int]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which pass is next: each has an order of its own."""
+        """Set the number of the next pass, which selects its order."""
         self.epoch = epoch
 
 
 class EndlessSampler(Sampler[None]):
-    """Asks an iterable dataset for its next sample, without end."""
+    """A sampler for streams: yields None endlessly, once for each sample to read."""
 
     def __iter__(self) -> Iterator[None]:
         return itertools.repeat(None)

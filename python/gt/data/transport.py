@@ -1,8 +1,8 @@
-"""Values between processes, over the socket of a `multiprocessing.Pipe`.
+"""Transfer of values between processes, over the socket of a `multiprocessing.Pipe`.
 
-Large arrays do not go through the socket: the sender writes them into anonymous shared memory and
-sends its file descriptor. Such memory has no name, so nothing is left behind by a process that is
-killed, and messages in the socket are small: who sends one does not wait for its reader.
+Large arrays do not go through the socket: the sender writes them to anonymous shared memory and
+sends its file descriptor. Such memory has no name, so a killed process leaves nothing behind.
+Messages in the socket are small, so a sender does not block on its reader.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import socket
 from multiprocessing.connection import Connection
 from typing import Any
 
-#: From how many bytes on a value goes by shared memory.
+#: The size in bytes from which a value is sent through shared memory.
 _LARGE = 32 << 10
-#: Where parts of a value begin in shared memory.
+#: The alignment in bytes of the parts of a value in shared memory.
 _ALIGNMENT = 64
 _IN_SOCKET, _IN_MEMORY = b"s", b"m"
-#: Not every system has memory without a name.
+#: Whether the system supports anonymous shared memory and sending its descriptor.
 _HAS_MEMORY = hasattr(os, "memfd_create") and hasattr(socket, "send_fds")
 
 
@@ -47,7 +47,7 @@ def send(connection: Connection, value: Any) -> None:
 
 
 def receive(connection: Connection) -> Any:
-    """Wait for a value; its arrays lie in memory that is freed with them.
+    """Wait for a value; shared memory is freed when the last array in it is freed.
 
     Raises:
         EOFError, OSError: the other process is gone.
@@ -69,7 +69,7 @@ def receive(connection: Connection) -> Any:
 
 
 def _write(descriptor: int, parts: list[memoryview]) -> list[tuple[int, int]]:
-    """Write parts one after the other; give where each begins and ends."""
+    """Write parts one after the other; return the start and end of each."""
     places, end = [], 0
     for part in parts:
         start = -(-end // _ALIGNMENT) * _ALIGNMENT
@@ -78,6 +78,6 @@ def _write(descriptor: int, parts: list[memoryview]) -> list[tuple[int, int]]:
         written = 0
         while written < part.nbytes:
             written += os.pwrite(descriptor, part[written:], start + written)
-    # An empty last part lies behind what was written.
+    # If the last part is empty, its aligned start is past the bytes written.
     os.ftruncate(descriptor, end)
     return places

@@ -1,7 +1,7 @@
-"""A worker process of a `DataLoader`: takes tasks, gives batches of arrays.
+"""A worker process of a `DataLoader`: it receives tasks and sends batches of arrays.
 
-It needs no session. A thread reads what the parent sends, so that the parent never waits for a
-worker that is at work, and has the process end when the parent is gone.
+It needs no session. A thread receives the parent's messages, so that the parent never blocks on a
+busy worker, and ends the process when the parent is gone.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ import numpy as np
 
 from gt.data import convert, fetch, transport
 
-#: How often a worker looks whether its parent is there, should the parent's sockets survive it.
+#: How often a worker checks that its parent is alive, in case the parent's sockets outlive it.
 _LOOK_SECONDS = 5.0
-#: How long a worker may be at its last batch when its parent is gone.
+#: How long a worker may take to finish its last batch when its parent is gone.
 _END_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class Start:
-    """A pass over the dataset begins; tasks of earlier ones are not wanted any more."""
+    """The message that a pass over the dataset begins; tasks of earlier passes are dropped."""
 
     epoch: int
     base_seed: int
-    #: How many batches of a stream were given before, and are skipped,
+    #: The number of batches of a stream to skip.
     skip: int
-    #: or what `Fetcher.state` gave then.
+    #: The `Fetcher.state` to resume from instead of skipping, if not None.
     state: dict[str, Any] | None
 
 
 @dataclass(frozen=True)
 class Task:
-    """The batch of some indices is wanted."""
+    """The request for the batch at given indices."""
 
     epoch: int
     number: int
@@ -54,19 +54,19 @@ class Task:
 
 @dataclass(frozen=True)
 class Result:
-    """A batch; or the end of the worker's stream; or an error."""
+    """A batch, the end of the worker's stream, or an error."""
 
     epoch: int
     number: int
     batch: Any = None
     ended: bool = False
     error: Failure | None = None
-    #: What `Fetcher.state` gives after the batch.
+    #: The `Fetcher.state` after the batch.
     state: dict[str, Any] | None = None
 
 
 class Failure:
-    """An exception, to be raised in another process."""
+    """An exception in a worker, to be raised in the parent process."""
 
     def __init__(self, error: Exception, worker: int):
         self.kind: type[Exception] | None = type(error)
@@ -83,13 +83,13 @@ class Failure:
         try:
             error = self.kind(message) if self.kind else RuntimeError(message)
         except Exception:
-            # The type takes other arguments.
+            # The exception's constructor takes other arguments.
             error = RuntimeError(message)
         raise error from None
 
 
 class _Text(str):
-    """A message that KeyError shows as it is."""
+    """A message whose repr is itself, because `str(KeyError)` is the repr of its argument."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -102,8 +102,9 @@ def main(
     worker: int,
     workers: int,
 ) -> None:
-    """Work until the parent says that it is enough."""
-    # Ctrl-C goes to the whole group; the parent, which has blocked it so far, ends its workers.
+    """Execute tasks until the parent closes the connection."""
+    # Ctrl-C reaches the whole process group, but only the parent ends workers. The parent blocked
+    # SIGINT while it started this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -149,21 +150,21 @@ def _result(
 
 
 def _send(connection: Connection, result: Result, worker: int) -> None:
-    """Send a result; if it cannot be pickled, say so."""
+    """Send a result, or a failure if it cannot be pickled."""
     try:
         transport.send(connection, result)
     except ConnectionError:
-        # The parent is gone, or does not want it any more.
+        # The parent is gone, or has closed the pool.
         os._exit(0)
     except Exception as raised:
         failure = result.error or Failure(raised, worker)
-        # Where the exception's type cannot be sent, its text can.
+        # If the exception's type cannot be pickled, send only its text.
         failure.kind = None if result.error else failure.kind
         transport.send(connection, Result(result.epoch, result.number, error=failure))
 
 
 def _seed(job: fetch.Job, base_seed: int, worker: int, workers: int) -> None:
-    """Give the worker random numbers of its own."""
+    """Seed the worker's random generators, and set its `WorkerInfo`."""
     seed = base_seed + worker
     random.seed(seed)
     words = [worker, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
@@ -177,10 +178,10 @@ def _seed(job: fetch.Job, base_seed: int, worker: int, workers: int) -> None:
 def _read(
     connection: Connection, tasks: queue.SimpleQueue[Start | Task | None], latest: list[int]
 ) -> None:
-    """Hand over what the parent sends; have the process end when it has no more to say."""
+    """Queue the parent's messages; end the process when the parent closes the connection."""
     parent = parent_process()
     assert parent is not None
-    # With a fork server, the parent is not who has forked.
+    # With a fork server, the process that forked this one is the server, not the parent.
     forked_by = os.getppid()
     sources: list[Any] = [connection, parent.sentinel]
     try:

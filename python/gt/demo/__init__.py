@@ -1,4 +1,4 @@
-"""What `gt demo` runs, and the handwritten digits that it trains on: `gt.demo.load_digits`."""
+"""`gt demo`, and the handwritten digits that it trains on: `gt.demo.load_digits`."""
 
 from gt.demo.data import load_digits
 

@@ -24,7 +24,7 @@ from gt.demo.train import Result, train
 
 LEAST_ACCURACY = 0.97
 LARGEST_DIFFERENCE = 1e-6
-#: How long the server may take to answer, and how long a training, for all of it and each epoch.
+#: Time limits: for the server's answer, and for training, once and in addition for each epoch.
 CONNECTION_SECONDS = 30
 TRAINING_SECONDS = 60
 EPOCH_SECONDS = 2
@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
             return _run(args, screen)
     except (DemoError, gt.WorkerError, ConnectionError, OSError) as error:
         if isinstance(error, BrokenPipeError):
-            # Nobody reads any more. Python would complain when it flushes at its end.
+            # The reader closed the pipe. Python's flush at exit would report an error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 128 + signal.SIGPIPE
         screen.clear_bar()
@@ -56,16 +56,20 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="gt demo",
         description="Train a small network on handwritten digits, in this process and then on a "
-        "server with workers, which the demo starts and ends. Exit status 0: the accuracy is 97 % "
+        "server with workers, which the demo starts and stops. Exit status 0: the accuracy is 97 % "
         "or more, and both loss curves are the same.",
     )
     parser.add_argument(
         "--epochs", type=at_least(1), default=30, metavar="N", help="epochs to train (default 30)"
     )
     parser.add_argument(
-        "--workers", type=at_least(1), default=2, metavar="N", help="the server's (default 2)"
+        "--workers",
+        type=at_least(1),
+        default=2,
+        metavar="N",
+        help="workers of the server (default 2)",
     )
-    parser.add_argument("--no-server", action="store_true", help="train in this process alone")
+    parser.add_argument("--no-server", action="store_true", help="train only in this process")
     parser.add_argument(
         "--save", type=Path, metavar="FILE", help="save accuracies and losses as JSON"
     )
@@ -144,7 +148,7 @@ def _reporter(epochs: int, screen: Screen) -> Callable[[int, float], None]:
 
 
 def _check(results: dict[str, Result], screen: Screen) -> list[str]:
-    """Compare the results with what is expected; return the differences."""
+    """Return what is wrong with the results: low accuracy, or loss curves that differ."""
     problems = [
         f"the accuracy {place} is {result.accuracy:.1%}, expected {LEAST_ACCURACY:.0%} or more"
         for place, result in results.items()
@@ -181,7 +185,7 @@ def _next_steps(screen: Screen) -> None:
 
 
 def _short(path: Path) -> str:
-    """Return a path for a shell, relative to the current folder where it is below it."""
+    """Return a path quoted for a shell, relative if it is below the current folder."""
     with contextlib.suppress(OSError, ValueError):
         path = path.relative_to(Path.cwd())
     return shlex.quote(str(path))

@@ -1,19 +1,19 @@
-"""A server or worker that ends with the demo that started it."""
+"""A server or worker process that ends when the demo that started it ends."""
 
 import os
 import signal
 import threading
 import time
 
-#: How long a child may take to end by itself once the demo is gone.
+#: The seconds that a child may take to exit cleanly after the demo has ended.
 SECONDS = 10
 
 
 def main(argv: list[str]) -> int:
     """Run `server` or `worker` with its options; return the exit status.
 
-    The demo holds the other end of standard input. Whatever ends the demo closes it, also a signal
-    that cannot be caught.
+    Standard input is a pipe from the demo. It closes when the demo ends for any reason, including a
+    signal that cannot be caught.
     """
     threading.Thread(target=_end_with_parent, daemon=True).start()
     program, *options = argv

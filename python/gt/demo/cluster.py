@@ -1,4 +1,4 @@
-"""A server with workers on this machine, as processes that end with the demo."""
+"""A server with workers on this machine, as child processes of the demo."""
 
 import queue
 import re
@@ -14,21 +14,21 @@ from gt.demo.limit import DemoError
 
 #: The line by which a server or worker announces that it is ready.
 READY = re.compile(r"gt (?:server: listening at|worker: \S+ serves) ")
-#: How long a process may take to be ready.
+#: The seconds that a process may take to be ready.
 START_SECONDS = 30
-#: How long it may take to end after SIGTERM, before it is killed.
+#: The seconds that a process may take to exit after SIGTERM, before it is killed.
 STOP_SECONDS = 5
 
 
 @contextmanager
 def cluster(workers: int) -> Iterator[str]:
-    """Run a server with workers for a block, and give it the server's address.
+    """Run a server with workers for the length of a block, and yield the server's address.
 
     Raises:
-        DemoError: a process ends early, or is not ready in time.
+        DemoError: a process exits early, or is not ready in time.
     """
     port = _free_port()
-    # The stack stops the last first, so that workers do not see their server go.
+    # The stack stops processes in reverse order, so workers stop before their server.
     with ExitStack() as stack:
         server = stack.enter_context(_Process("the server", "server", "-p", port))
         server.wait_until_ready()
@@ -48,16 +48,16 @@ def _free_port() -> str:
 
 
 class _Process:
-    """A program of GT; a context manager that stops it."""
+    """A child process, as a context manager that stops it at the end of its block."""
 
     def __init__(self, name: str, *command: str):
         self._name = name
-        # The child finds the modules that this process finds, whatever the folder it runs in has.
+        # The child imports the same modules as this process, whatever its working folder contains.
         code = (
             f"import sys; sys.path[:] = {sys.path!r}; "
             "from gt.demo.child import main; sys.exit(main(sys.argv[1:]))"
         )
-        # In a session of its own, so that Ctrl-C in the terminal reaches the demo alone.
+        # In a new process session, so that Ctrl-C in the terminal reaches only the demo.
         self._process = subprocess.Popen(
             [sys.executable, "-c", code, *command],
             stdin=subprocess.PIPE,
@@ -91,7 +91,7 @@ class _Process:
             if not line:
                 status = self._process.wait(STOP_SECONDS)
                 text = "".join(told[-5:]).strip() or "without a message"
-                raise DemoError(f"{self._name} ended at its start with status {status}: {text}")
+                raise DemoError(f"{self._name} exited at start with status {status}: {text}")
             told.append(line)
 
     def __enter__(self) -> "_Process":

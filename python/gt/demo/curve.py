@@ -1,4 +1,4 @@
-"""The drawing of loss curves in a terminal."""
+"""Loss curves drawn as text."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Characters(NamedTuple):
-    """What a drawing is made of: marks of the first, the second and of several curves; its axes."""
+    """The characters of a drawing: marks of each curve and of overlaps, and parts of the axes."""
 
     marks: str
     both: str
@@ -36,7 +36,7 @@ def draw(
         curves: the loss of each epoch, by the curve's name.
         width: the greatest length of a line.
         height: the number of lines between the lowest and the highest loss, both included.
-        characters: what to draw with.
+        characters: the characters to draw with.
     """
     table = np.array(list(curves.values()), dtype=np.float64)
     epochs = table.shape[1]
@@ -80,7 +80,7 @@ def draw(
 
 
 def _labels(lowest: float, highest: float, height: int) -> list[str]:
-    """Return the label of each row, from the top: the highest, a middle and the lowest loss."""
+    """Return the label of each row from the top; the first, middle and last are losses."""
     labels = [""] * height
     for row in {0, (height - 1) // 2, height - 1} if lowest < highest else {0}:
         value = highest * (lowest / highest) ** (row / max(height - 1, 1))

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 def load_digits(test: int = 359) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return 1,797 images of handwritten digits and their labels as NumPy arrays.
 
-    They are in random order, the same at every call, and come with the package.
+    They are part of the package, in a random order that is the same at every call.
 
         train_images, train_labels, test_images, test_labels = gt.demo.load_digits()
 
     Args:
-        test: how many of them are the test set; one in five by default.
+        test: the number of images in the test set; one in five by default.
 
     Returns:
         The training set's images and labels, then the test set's: images as float32 (n, 64), 8

@@ -1,4 +1,4 @@
-"""Limits for waits, and the signals that end the demo."""
+"""Time limits, and the handling of signals that end the demo."""
 
 import signal
 import sys
@@ -7,19 +7,19 @@ from contextlib import contextmanager
 
 
 class DemoError(Exception):
-    """The demo cannot go on; the text tells why."""
+    """An error that ends the demo; its text is the reason."""
 
 
 @contextmanager
 def limit(seconds: float, awaited: str) -> Iterator[None]:
-    """Interrupt a block that takes longer; for the main thread, and not nested.
+    """Interrupt a block after a time limit. For the main thread only, and not nested.
 
     Args:
-        seconds: how long the block may take.
-        awaited: what the block waits for, for the error's text.
+        seconds: the time limit of the block.
+        awaited: what the block waits for, as the error names it.
 
     Raises:
-        DemoError: the time is over.
+        DemoError: the block exceeds its limit.
     """
 
     def interrupt(*_: object) -> None:
@@ -36,7 +36,7 @@ def limit(seconds: float, awaited: str) -> Iterator[None]:
 
 @contextmanager
 def clean_end() -> Iterator[None]:
-    """Make SIGTERM end the block as an exception does, so that its `finally` clauses run."""
+    """Turn SIGTERM into an exception inside the block, so that its `finally` clauses run."""
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         yield

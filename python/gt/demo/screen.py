@@ -1,4 +1,4 @@
-"""What the demo writes to: a terminal of any width, a pipe or a file."""
+"""The output of the demo: to a terminal of any width, a pipe or a file."""
 
 import os
 import shutil
@@ -9,12 +9,12 @@ from gt.demo.curve import ASCII, UNICODE
 
 
 class Screen:
-    """A stream for text, with a progress bar and bold headings where it is a terminal.
+    """A text stream, with a progress bar and bold headings if it is a terminal.
 
-    Text is ASCII alone unless the stream's encoding is UTF-8. `NO_COLOR` turns headings plain.
+    Only ASCII is written unless the stream's encoding is UTF-8. `NO_COLOR` makes headings plain.
 
     Args:
-        stream: where the text goes.
+        stream: the stream to write to.
     """
 
     def __init__(self, stream: TextIO):
@@ -28,7 +28,7 @@ class Screen:
         self.width = max(min(columns, 80), 20)
 
     def say(self, text: str = "", indent: int = 3) -> None:
-        """Write a paragraph, broken into lines that fit."""
+        """Write a paragraph, wrapped to the width."""
         space = " " * indent
         self.write(
             textwrap.fill(
@@ -47,7 +47,7 @@ class Screen:
             self.write(f"\x1b[1m{line}\x1b[0m" if self._is_bold else line)
 
     def table(self, rows: list[tuple[str, str]], indent: int = 3) -> None:
-        """Write commands beside what they are for, or below it where lines are too short."""
+        """Write commands beside their descriptions, or below them if the width is too small."""
         space = " " * indent
         left = max(len(command) for command, _ in rows)
         if indent + left + 2 + max(len(text) for _, text in rows) <= self.width:
@@ -56,7 +56,7 @@ class Screen:
             return
         for command, text in rows:
             self.say(f"{text}:", indent)
-            # Not broken, so that it can be copied.
+            # Not wrapped, so that it can be copied.
             self.write(f"{space}  {command}")
 
     def write(self, line: str = "") -> None:
@@ -64,7 +64,7 @@ class Screen:
         print(line, file=self._stream, flush=True)
 
     def bar(self, done: int, total: int, note: str) -> None:
-        """Draw the progress bar over the line that the cursor is in; only in a terminal."""
+        """Draw the progress bar over the current line; only in a terminal."""
         if not self._is_terminal:
             return
         before, after = "   ", f" {done:>{len(str(total))}}/{total} {note}"
@@ -78,7 +78,7 @@ class Screen:
     def clear_bar(self) -> None:
         """Clear the line of the progress bar."""
         if self._is_terminal:
-            # Some terminals begin a new line once the last column is written.
+            # Some terminals start a new line when the last column is written.
             self._draw("", self.width - 1)
             print(end="\r", file=self._stream, flush=True)
 

@@ -1,4 +1,4 @@
-"""The program that the demo runs twice: a small network learns handwritten digits."""
+"""The program that the demo runs twice: training a small network on handwritten digits."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,18 +11,18 @@ from gt.demo.data import load_digits
 
 
 class Result(NamedTuple):
-    """What training gives: the accuracy on the test set, and the mean loss of each epoch."""
+    """The result of training: the accuracy on the test set, and the mean loss of each epoch."""
 
     accuracy: float
     losses: list[float]
 
 
 def train(epochs: int, report: Callable[[int, float], None]) -> Result:
-    """Train in the session of this thread.
+    """Train in the session of this thread, and return the result.
 
     Args:
-        epochs: how many times to go through the training set.
-        report: called after each epoch with its number, from 1 on, and its mean loss.
+        epochs: the number of passes over the training set.
+        report: called after each epoch with its number, from 1, and its mean loss.
     """
     train_images, train_labels, test_images, test_labels = load_digits()
     images, labels = gt.from_numpy(train_images), gt.from_numpy(train_labels)

@@ -5,9 +5,9 @@
     >>> normal.sample((3,)).shape
     (3, 2)
 
-`sample` draws values, `rsample` draws them with gradients to the parameters, and `log_prob` gives
-the logarithm of a probability or density. Parameters and values are checked, for which one boolean
-is fetched each time; `Distribution.set_default_validate_args(False)` turns that off.
+`sample` draws values, `rsample` draws them with gradients to the parameters, and `log_prob`
+returns the logarithm of a probability or density. Parameters and values are checked, and each
+check fetches one boolean; `Distribution.set_default_validate_args(False)` turns the checks off.
 """
 
 from gt.distributions import constraint_registry, constraints, kl, transforms, utils

@@ -8,21 +8,22 @@ from gt._gt import Tensor
 
 
 def plain(value: Any) -> Any:
-    """Give the number of a tensor without axes, for texts; anything else as it is."""
+    """Return the number in a 0-dimensional tensor, for messages; other values unchanged."""
     return value.item() if isinstance(value, Tensor) and value.ndim == 0 else value
 
 
 class Constraint:
     """A region that values lie in.
 
-    `is_discrete` says whether it is discrete; `event_dim` counts the last axes that make one event.
+    `is_discrete` is whether the region is discrete; `event_dim` is the number of trailing axes
+    that make up one event.
     """
 
     is_discrete: bool = False
     event_dim: int = 0
 
     def check(self, value: Tensor) -> Tensor:
-        """Give a bool for each event of value: whether it lies in the region."""
+        """Return a bool tensor: whether each event in `value` lies in the region."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The absolute values of a distribution that is symmetric about 0."""
+"""Distributions of |x| for x symmetric about 0."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gt.distributions.transforms import AbsTransform
 
 
 class Half(TransformedDistribution):
-    """|x| of numbers x of a distribution that is symmetric about 0 and has a scale."""
+    """The distribution of |x|, where x has a distribution with a scale, symmetric about 0."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
@@ -32,22 +32,22 @@ class Half(TransformedDistribution):
         return gt.zeros_like(self.scale)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the density: twice the symmetric one's from 0 on."""
+        """Return the log density: log 2 plus that of the symmetric one, or -inf below 0."""
         value = gt.as_tensor(value, dtype=self.scale.dtype)
         if self._validate_args:
             self._validate_sample(value)
         return gt.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Give the probability of being at most a value."""
+        """Return the probability of at most `value`."""
         if self._validate_args:
             self._validate_sample(value)
         return 2 * self.base_dist.cdf(value) - 1
 
     def icdf(self, prob: Tensor) -> Tensor:
-        """Give the quantile."""
+        """Return the quantile."""
         return self.base_dist.icdf((prob + 1) / 2)
 
     def entropy(self) -> Tensor:
-        """Give the entropy in nats."""
+        """Return the entropy in nats."""
         return self.base_dist.entropy() - math.log(2)

@@ -1,4 +1,4 @@
-"""What distributions with a probability share: it may be given as such or as log-odds."""
+"""The base of distributions that take either a probability or its log-odds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gt.distributions.utils import (
 
 
 def need_one(probs: Any, logits: Any) -> None:
-    """Raise a ValueError unless one of two parameters is given."""
+    """Raise a ValueError unless exactly one of the two parameters is given."""
     if (probs is None) == (logits is None):
         given = "neither" if probs is None else "both"
         raise ValueError(
@@ -24,10 +24,13 @@ def need_one(probs: Any, logits: Any) -> None:
 
 
 class WithOdds(Distribution):
-    """A distribution with a probability `probs` or the log-odds `logits`; each gives the other."""
+    """A distribution with a probability `probs` or log-odds `logits`.
+
+    The parameter that is not given is computed from the other when it is first read.
+    """
 
     def _keep(self, probs: Any, logits: Any, *others: Any) -> tuple[Tensor, ...]:
-        """Keep the one that is given, broadcast with others; give these."""
+        """Store the given parameter, broadcast with `others`; return the broadcast `others`."""
         need_one(probs, logits)
         self._given = "logits" if probs is None else "probs"
         kept, *broadcast = broadcast_all(logits if probs is None else probs, *others)
@@ -50,5 +53,5 @@ class WithOdds(Distribution):
 
     @property
     def param_shape(self) -> Any:
-        """The shape of the parameter."""
+        """The shape of the given parameter."""
         return self._param.shape

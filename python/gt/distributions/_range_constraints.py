@@ -1,4 +1,4 @@
-"""Constraints on numbers, and on vectors of them."""
+"""Constraints on numbers and on vectors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gt.distributions._constraint import Constraint, plain
 
 
 class _Bounded(Constraint):
-    """A range with a lower or an upper bound, or both: numbers, or tensors that broadcast."""
+    """A range with a lower bound, an upper bound or both: numbers, or tensors that broadcast."""
 
     def __repr__(self) -> str:
         bounds = ", ".join(f"{name}={plain(value)}" for name, value in vars(self).items())
@@ -38,46 +38,46 @@ class Boolean(Constraint):
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
-        """Say where value is 0 or 1."""
+        """Return whether each element is 0 or 1."""
         return (value == 0) | (value == 1)
 
 
 class OneHot(Constraint):
-    """Vectors of zeros and one 1."""
+    """One-hot vectors: a single 1, and 0 elsewhere."""
 
     is_discrete = True
     event_dim = 1
 
     def check(self, value: Tensor) -> Tensor:
-        """Say which vectors have a single 1 and zeros else."""
+        """Return whether each vector has a single 1, and 0 elsewhere."""
         return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
 
 
 class IntegerInterval(_BoundedOnBothSides):
-    """The whole numbers from a lower to an upper bound, both included."""
+    """The integers from a lower to an upper bound, both included."""
 
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
-        """Say where value is a whole number within the bounds."""
+        """Return whether each element is an integer within the bounds."""
         return (value % 1 == 0) & (value >= self.lower_bound) & (value <= self.upper_bound)
 
 
 class IntegerGreaterThan(_BoundedBelow):
-    """The whole numbers from a lower bound on, included."""
+    """The integers of at least a lower bound."""
 
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
-        """Say where value is a whole number of at least the bound."""
+        """Return whether each element is an integer of at least the bound."""
         return (value % 1 == 0) & (value >= self.lower_bound)
 
 
 class Real(Constraint):
-    """All numbers, infinite ones too, but not nan."""
+    """All real numbers, including infinities, but not NaN."""
 
     def check(self, value: Tensor) -> Tensor:
-        """Say where value is not nan."""
+        """Return whether each element is not NaN."""
         return value == value
 
 
@@ -85,15 +85,15 @@ class GreaterThan(_BoundedBelow):
     """The numbers above a lower bound, infinity included."""
 
     def check(self, value: Tensor) -> Tensor:
-        """Say where value is above the bound."""
+        """Return whether each element is above the bound."""
         return value > self.lower_bound
 
 
 class GreaterThanEq(_BoundedBelow):
-    """The numbers from a lower bound on, included."""
+    """The numbers of at least a lower bound."""
 
     def check(self, value: Tensor) -> Tensor:
-        """Say where value is at least the bound."""
+        """Return whether each element is at least the bound."""
         return value >= self.lower_bound
 
 
@@ -101,7 +101,7 @@ class LessThan(_BoundedAbove):
     """The numbers below an upper bound."""
 
     def check(self, value: Tensor) -> Tensor:
-        """Say where value is below the bound."""
+        """Return whether each element is below the bound."""
         return value < self.upper_bound
 
 
@@ -109,25 +109,25 @@ class Interval(_BoundedOnBothSides):
     """The numbers from a lower to an upper bound, both included."""
 
     def check(self, value: Tensor) -> Tensor:
-        """Say where value is within the bounds."""
+        """Return whether each element is within the bounds."""
         return (value >= self.lower_bound) & (value <= self.upper_bound)
 
 
 class HalfOpenInterval(_BoundedOnBothSides):
-    """The numbers from a lower bound on, included, and below an upper bound."""
+    """The numbers from a lower bound (included) to an upper bound (excluded)."""
 
     def check(self, value: Tensor) -> Tensor:
-        """Say where value is at least the lower bound and below the upper one."""
+        """Return whether each element is at least the lower bound and below the upper one."""
         return (value >= self.lower_bound) & (value < self.upper_bound)
 
 
 class Simplex(Constraint):
-    """Vectors of numbers of 0 or more with the sum 1."""
+    """Vectors of nonnegative numbers with the sum 1."""
 
     event_dim = 1
 
     def check(self, value: Tensor) -> Tensor:
-        """Say which vectors have no negative number and the sum 1, up to 1e-6."""
+        """Return whether each vector has no negative element and a sum within 1e-6 of 1."""
         return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
 
 
@@ -138,5 +138,5 @@ class Multinomial(_BoundedAbove):
     event_dim = 1
 
     def check(self, value: Tensor) -> Tensor:
-        """Say which vectors have no negative number and a sum of at most the bound."""
+        """Return whether each vector has no negative element and a sum of at most the bound."""
         return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)

@@ -1,9 +1,9 @@
 """Samples of the gamma distribution, with gradients by implicit differentiation.
 
-Samples are by Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). Each
-of its trials is accepted with a probability above 0.95. A fixed number of trials is made, so that
-the program need not wait to learn which were accepted: a sample without an accepted one, which has
-a probability below 1e-10, is the mode.
+Samples are drawn by the rejection method of Marsaglia and Tsang, "A simple method for generating
+gamma variables" (2000), which accepts each trial with a probability above 0.95. The number of
+trials is fixed, so the program does not wait to learn which were accepted. A sample whose trials
+are all rejected (probability below 1e-10) takes the value of the normal draw 0.
 
 With F the distribution function and p the density, a sample x stays at the same quantile as the
 concentration a changes: dx/da = -(dF/da) / p(x) (Figurnov, Mohamed and Mnih, "Implicit
@@ -18,19 +18,19 @@ import gt
 from gt._gt import Tensor
 
 _TRIALS = 8
-#: Step of the numerical derivative by a, in units of the scale on which F changes with a.
+#: Step of the numerical derivative with respect to a, in units of the scale on which F changes.
 _STEP = 3e-5
-#: Logarithm of x below which F is its leading term, x^a / Gamma(a + 1).
+#: For log(x) below this, F is approximated by its leading term, x^a / Gamma(a + 1).
 _SMALL = -25.0
 
 
 def standard_gamma(concentration: Tensor, generator: Any = None) -> Tensor:
-    """Draw values of gamma distributions with rate 1, which are functions of the concentration."""
+    """Draw values of gamma distributions with rate 1, differentiable by the concentration."""
     return _StandardGamma.apply(concentration, generator)
 
 
 def log_standard_gamma(concentration: Tensor) -> Tensor:
-    """Draw logarithms of such values, also of those that are too small for their dtype."""
+    """Draw logarithms of `standard_gamma` values, including values that underflow their dtype."""
     return _LogStandardGamma.apply(concentration)
 
 
@@ -65,7 +65,7 @@ class _LogStandardGamma(gt.autograd.Function):
 
 
 def _draw(concentration: Tensor, generator: Any) -> tuple[Tensor, Tensor]:
-    """Draw values as a product: a number that is not small, and the logarithm of a factor.
+    """Draw values as a product: return a number that does not underflow and the log of a factor.
 
     A concentration below 1 is raised by 1, and the value multiplied by u^(1 / a) with u uniform.
     """
@@ -88,10 +88,10 @@ def _draw(concentration: Tensor, generator: Any) -> tuple[Tensor, Tensor]:
 
 
 def _slope(concentration: Tensor, log_value: Tensor) -> Tensor:
-    """Give the derivative of log(x) by a at the same quantile, in float64.
+    """Return the derivative of log(x) with respect to a at the same quantile, in float64.
 
-    The derivative of F by a is a difference of two points, with an error of about 1e-9; above a
-    it is that of 1 - F, which keeps its precision there.
+    The derivative of F with respect to a is a central difference, with an error of about 1e-9.
+    For x > a it is computed from 1 - F, which keeps its precision there.
     """
     a = concentration.to(gt.float64)
     x = log_value.exp()

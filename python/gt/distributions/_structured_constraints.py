@@ -1,4 +1,4 @@
-"""Constraints made of others."""
+"""Constraints composed of other constraints."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from gt.distributions._constraint import Constraint
 
 
 class IndependentConstraint(Constraint):
-    """Events of more axes: each is valid if all its parts are.
+    """A constraint whose events have more axes: an event is valid if all its base events are.
 
-    `reinterpreted_batch_ndims` counts the axes that are added to the event.
+    `reinterpreted_batch_ndims` is the number of batch axes that become event axes.
     """
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int):
@@ -32,11 +32,11 @@ class IndependentConstraint(Constraint):
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]
-        """The axes of the base constraint's events and those added."""
+        """The number of event axes: those of the base constraint and the added ones."""
         return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
     def check(self, value: Tensor) -> Tensor:
-        """Say for which events all parts are valid."""
+        """Return whether all base events of each event are valid."""
         result = self.base_constraint.check(value)
         kept = result.dim() - self.reinterpreted_batch_ndims
         if kept < 0:
@@ -61,11 +61,11 @@ class MixtureSameFamilyConstraint(Constraint):
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]
-        """The axes of a component's events."""
+        """The number of axes of a component's events."""
         return self.base_constraint.event_dim
 
     def check(self, value: Tensor) -> Tensor:
-        """Say which events all components can have."""
+        """Return whether each event is in the support of every component."""
         if value.dim() < self.event_dim:
             raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
         result = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
@@ -77,9 +77,9 @@ class MixtureSameFamilyConstraint(Constraint):
 
 
 class Cat(Constraint):
-    """Parts along an axis, each with a constraint of its own, as `gt.cat` joins them.
+    """Parts of a tensor along an axis, concatenated as by `gt.cat`, each with its own constraint.
 
-    `lengths` are those of the parts along the axis, 1 each by default.
+    `lengths` are the lengths of the parts along the axis, 1 each by default.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class Cat(Constraint):
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]
-        """The most axes that events of a part have."""
+        """The largest number of event axes of any part."""
         return max(part.event_dim for part in self.cseq)
 
     def check(self, value: Tensor) -> Tensor:
-        """Join what the constraints of the parts say."""
+        """Check each part with its constraint and concatenate the results."""
         _need_axis(value, self.dim)
         parts = value.split(self.lengths, self.dim)
         checked = [own.check(part) for own, part in zip(self.cseq, parts, strict=True)]
@@ -113,7 +113,7 @@ class Cat(Constraint):
 
 
 class Stack(Constraint):
-    """Slices along an axis, each with a constraint of its own, as `gt.stack` joins them."""
+    """Slices of a tensor along an axis, stacked as by `gt.stack`, each with its own constraint."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0):
         _need_constraints(cseq)
@@ -127,12 +127,12 @@ class Stack(Constraint):
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]
-        """The most axes that events of a slice have, and the axis itself if it is among them."""
+        """The largest number of event axes of any slice, plus 1 if `dim` is among them."""
         dim = max(part.event_dim for part in self.cseq)
         return dim + 1 if self.dim + dim < 0 else dim
 
     def check(self, value: Tensor) -> Tensor:
-        """Stack what the constraints of the slices say."""
+        """Check each slice with its constraint and stack the results."""
         _need_axis(value, self.dim)
         slices = value.unbind(self.dim)
         checked = [own.check(part) for own, part in zip(self.cseq, slices, strict=True)]

@@ -17,7 +17,7 @@ __all__ = ["Bernoulli"]
 
 
 class Bernoulli(WithOdds, ExponentialFamily):
-    """1 with probability `probs` and else 0; or by log-odds `logits`.
+    """Bernoulli distribution: 1 with probability `probs` or log-odds `logits`, else 0.
 
     >>> from gt.distributions import Bernoulli
     >>> Bernoulli(gt.tensor([0.25])).variance
@@ -42,7 +42,7 @@ class Bernoulli(WithOdds, ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        """The likelier value; nan where both are as likely."""
+        """The more likely value; NaN where both are equally likely."""
         likely = (self.probs >= 0.5).to(self.probs.dtype)
         return gt.where(self.probs == 0.5, float("nan"), likely)
 
@@ -57,18 +57,18 @@ class Bernoulli(WithOdds, ExponentialFamily):
             return gt.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give log p where value is 1, and log(1 - p) where it is 0."""
+        """Return log p where `value` is 1, and log(1 - p) where it is 0."""
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
         return -binary_cross_entropy_with_logits(logits, value.to(logits.dtype), reduction="none")
 
     def entropy(self) -> Tensor:
-        """Give the entropy in nats."""
+        """Return the entropy in nats."""
         return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Give 0 and 1."""
+        """Return 0 and 1 along axis 0."""
         return count_up(2, self, expand)
 
     @property
@@ -81,7 +81,7 @@ class Bernoulli(WithOdds, ExponentialFamily):
 
 
 def count_up(count: int, of: WithOdds, expand: bool) -> Tensor:
-    """Give 0, 1, ... along a new first axis before those of the batch."""
+    """Return 0, 1, ..., count - 1 along a new axis before the batch axes."""
     values = gt.arange(count, dtype=of._param.dtype)
     values = values.reshape((-1, *[1] * len(of.batch_shape)))
     return values.expand((-1, *of.batch_shape)) if expand else values

@@ -16,7 +16,7 @@ __all__ = ["Beta"]
 
 
 class Beta(ExponentialFamily):
-    """Numbers x from 0 to 1 with a density in proportion to x^(a - 1) (1 - x)^(b - 1).
+    """Beta distribution on [0, 1], with density proportional to x^(a - 1) (1 - x)^(b - 1).
 
     a is `concentration1` and b `concentration0`.
 
@@ -42,12 +42,12 @@ class Beta(ExponentialFamily):
 
     @property
     def concentration1(self) -> Tensor:
-        """The power of x, and 1."""
+        """The parameter a: the exponent of x plus 1."""
         return self._dirichlet.concentration[..., 0]
 
     @property
     def concentration0(self) -> Tensor:
-        """The power of 1 - x, and 1."""
+        """The parameter b: the exponent of 1 - x plus 1."""
         return self._dirichlet.concentration[..., 1]
 
     @property
@@ -57,7 +57,7 @@ class Beta(ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely number."""
+        """The mode."""
         return self._dirichlet.mode[..., 0]
 
     @property
@@ -67,17 +67,17 @@ class Beta(ExponentialFamily):
         return self.concentration1 * self.concentration0 / (total**2 * (total + 1))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw numbers with implicit gradients to the concentrations."""
+        """Draw values with implicit gradients to the concentrations."""
         return self._dirichlet.rsample(sample_shape)[..., 0]
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the density."""
+        """Return the logarithm of the density."""
         if self._validate_args:
             self._validate_sample(value)
         return self._dirichlet.log_prob(gt.stack([value, 1.0 - value], -1))
 
     def entropy(self) -> Tensor:
-        """Give the entropy in nats."""
+        """Return the entropy in nats."""
         return self._dirichlet.entropy()
 
     @property

@@ -16,9 +16,9 @@ __all__ = ["Binomial"]
 
 
 class Binomial(WithOdds):
-    """How many of `total_count` trials succeed, each with probability `probs`.
+    """Binomial distribution: the number of successes in `total_count` independent trials.
 
-    The probability may be given by its log-odds `logits` instead.
+    Each trial succeeds with probability `probs`, which may be given as log-odds `logits`.
 
     >>> from gt.distributions import Binomial
     >>> Binomial(4, gt.tensor([0.5])).mean
@@ -45,7 +45,7 @@ class Binomial(WithOdds):
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
-        """The whole numbers from 0 to `total_count`."""
+        """The integers from 0 to `total_count`."""
         return constraints.integer_interval(0, self.total_count)
 
     @property
@@ -55,7 +55,7 @@ class Binomial(WithOdds):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely number."""
+        """The mode."""
         return gt.minimum(((self.total_count + 1) * self.probs).floor(), self.total_count)
 
     @property
@@ -70,7 +70,7 @@ class Binomial(WithOdds):
             return gt.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give log(n choose k) + k log p + (n - k) log(1 - p), by the log-odds."""
+        """Return log(n choose k) + k log p + (n - k) log(1 - p), computed from the log-odds."""
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count
@@ -78,12 +78,12 @@ class Binomial(WithOdds):
         return choices + value * self.logits - n * softplus(self.logits)
 
     def entropy(self) -> Tensor:
-        """Give the entropy, a sum over all values; fetches `total_count`."""
+        """Return the entropy in nats, a sum over all values; fetches the range of `total_count`."""
         log_prob = self.log_prob(self.enumerate_support(False))
         return -(log_prob.exp() * log_prob).sum(0)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Give 0 to `total_count`, which must be the same in the whole batch; fetches it."""
+        """Return 0 to `total_count`, which is fetched and must be the same in the whole batch."""
         least, most = gt.stack([self.total_count.min(), self.total_count.max()]).tolist()
         if least != most:
             raise NotImplementedError(

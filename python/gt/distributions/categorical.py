@@ -17,9 +17,10 @@ __all__ = ["Categorical"]
 
 
 class Categorical(Distribution):
-    """Whole numbers from 0 up to but without K, by weights (..., K).
+    """Categorical distribution over the integers 0 to K - 1, with weights of shape (..., K).
 
-    `probs` are weights of 0 or more, made to sum to 1; `logits` their logarithms, shifted so.
+    `probs` are nonnegative weights, `logits` logarithms of weights; both are normalized so that
+    the probabilities sum to 1.
 
     >>> from gt.distributions import Categorical
     >>> Categorical(gt.tensor([1.0, 3.0])).probs
@@ -49,7 +50,7 @@ class Categorical(Distribution):
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
-        """The whole numbers from 0 to K - 1."""
+        """The integers from 0 to K - 1."""
         return constraints.integer_interval(0, self._num_events - 1)
 
     @lazy_property
@@ -73,21 +74,21 @@ class Categorical(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        """Nan: the numbers are names."""
+        """NaN: categories have no numeric value."""
         return gt.full(self._extended_shape(), math.nan, dtype=self.probs.dtype)
 
     @property
     def mode(self) -> Tensor:
-        """The number with the largest weight."""
+        """The category with the largest weight."""
         return self.probs.argmax(-1)
 
     @property
     def variance(self) -> Tensor:
-        """Nan: the numbers are names."""
+        """NaN: categories have no numeric value."""
         return self.mean
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw whole numbers as int64."""
+        """Draw categories, as int64."""
         shape = self._extended_shape(sample_shape)
         with gt.no_grad():
             weights = self.probs.reshape((-1, self._num_events))
@@ -95,7 +96,7 @@ class Categorical(Distribution):
             return gt.multinomial(weights, count, replacement=True).mT.reshape(shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithms of the values' probabilities."""
+        """Return the logarithms of the values' probabilities."""
         if self._validate_args:
             self._validate_sample(value)
         shape = gt.broadcast_shapes(value.shape, self._batch_shape)
@@ -103,12 +104,12 @@ class Categorical(Distribution):
         return logits.gather(-1, value.long().expand(shape).unsqueeze(-1)).squeeze(-1)
 
     def entropy(self) -> Tensor:
-        """Give the entropy in nats."""
+        """Return the entropy in nats."""
         logits = self.logits.clamp(min=gt.finfo(self.logits.dtype).min)
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Give 0 to K - 1."""
+        """Return 0 to K - 1 along axis 0."""
         values = gt.arange(self._num_events, dtype=gt.int64)
         values = values.reshape((-1, *[1] * len(self._batch_shape)))
         return values.expand((-1, *self._batch_shape)) if expand else values

@@ -16,9 +16,9 @@ __all__ = ["Cauchy"]
 
 
 class Cauchy(Distribution):
-    """Numbers with the density 1 / (pi scale (1 + ((x - loc) / scale)^2)).
+    """Cauchy distribution, with density 1 / (pi scale (1 + ((x - loc) / scale)^2)).
 
-    `loc` is the median, `scale` half of the width at half of the height.
+    `loc` is the median, `scale` the half width at half maximum.
 
     >>> from gt.distributions import Cauchy
     >>> Cauchy(gt.tensor([0.0]), 1.0).cdf(gt.tensor([1.0]))
@@ -35,7 +35,7 @@ class Cauchy(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        """Nan: there is none."""
+        """NaN: the mean is undefined."""
         return gt.full(self._extended_shape(), math.nan, dtype=self.loc.dtype)
 
     @property
@@ -49,26 +49,26 @@ class Cauchy(Distribution):
         return gt.full(self._extended_shape(), math.inf, dtype=self.loc.dtype)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw numbers as quantiles of uniform ones."""
+        """Draw values by inverse transform sampling, with gradients."""
         return self.icdf(gt.rand(self._extended_shape(sample_shape), dtype=self.loc.dtype))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the density."""
+        """Return the logarithm of the density."""
         if self._validate_args:
             self._validate_sample(value)
         distance = (value - self.loc) / self.scale
         return -math.log(math.pi) - self.scale.log() - (distance**2).log1p()
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Give arctan((x - loc) / scale) / pi + 1/2."""
+        """Return arctan((x - loc) / scale) / pi + 1/2."""
         if self._validate_args:
             self._validate_sample(value)
         return gt.atan((value - self.loc) / self.scale) / math.pi + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Give the quantile."""
+        """Return the quantile."""
         return gt.tan(math.pi * (value - 0.5)) * self.scale + self.loc
 
     def entropy(self) -> Tensor:
-        """Give log(4 pi scale)."""
+        """Return log(4 pi scale)."""
         return math.log(4 * math.pi) + self.scale.log()

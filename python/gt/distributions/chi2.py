@@ -13,7 +13,7 @@ __all__ = ["Chi2"]
 
 
 class Chi2(Gamma):
-    """The sum of the squares of `df` standard normal numbers: Gamma(df / 2, 1 / 2).
+    """Chi-squared distribution with `df` degrees of freedom: Gamma(df / 2, 1 / 2).
 
     >>> from gt.distributions import Chi2
     >>> Chi2(gt.tensor([3.0])).variance

@@ -1,8 +1,8 @@
-"""Transforms from all numbers to a constraint's region.
+"""Transforms from unconstrained real numbers to a constraint's region.
 
-`biject_to(constraint)` gives a bijective transform with `log_abs_det_jacobian`, as Hamiltonian
-Monte Carlo needs it; `transform_to(constraint)` one that may have more inputs than it needs, for
-optimizing parameters without constraints:
+`biject_to(constraint)` returns a bijective transform with `log_abs_det_jacobian`, as needed by
+Hamiltonian Monte Carlo. `transform_to(constraint)` returns a transform that may be
+overparameterized, for optimizing unconstrained parameters:
 
     >>> from gt.distributions import Normal, transform_to
     >>> unconstrained = gt.zeros(3, requires_grad=True)
@@ -22,15 +22,15 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """A table of functions that make a transform for a constraint, by the constraint's class."""
+    """A table from constraint classes to functions that create a transform for a constraint."""
 
     def __init__(self) -> None:
         self._registry: dict[type, Callable[[Any], transforms.Transform]] = {}
 
     def register(self, constraint: Any, factory: Callable[[Any], Any] | None = None) -> Any:
-        """Enter a function for a class of constraints, or for that of an instance.
+        """Register a factory for a class of constraints, or for the class of an instance.
 
-        Without a function it gives a decorator.
+        Without `factory`, return a decorator that registers the decorated function.
         """
         if factory is None:
             return lambda factory: self.register(constraint, factory)
@@ -44,7 +44,10 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint: constraints.Constraint) -> transforms.Transform:
-        """Give the transform to a constraint's region; NotImplementedError where there is none."""
+        """Return the transform to a constraint's region.
+
+        Raises a NotImplementedError if no factory is registered for the constraint's class.
+        """
         factory = self._registry.get(type(constraint))
         if factory is None:
             raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
@@ -124,7 +127,7 @@ def _to_positive_definite(constraint: Any) -> transforms.Transform:
 
 
 def _register_structured(registry: ConstraintRegistry) -> None:
-    """Enter the constraints that are made of others, for which the same registry is asked."""
+    """Register the composed constraints; their parts are looked up in the same registry."""
 
     @registry.register(constraints.independent)
     def to_independent(constraint: Any) -> transforms.Transform:

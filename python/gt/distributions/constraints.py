@@ -1,6 +1,6 @@
 """Constraints: the regions that parameters and values of distributions lie in.
 
-`constraint.check(value)` gives for each event whether it lies in the region.
+`constraint.check(value)` returns for each event whether it lies in the region.
 
     >>> gt.distributions.constraints.positive.check(gt.tensor([-1.0, 2.0]))
     tensor([False,  True], dtype=bool)
@@ -80,9 +80,9 @@ __all__ = [
 
 
 class Dependent(Constraint):
-    """Stands for a constraint that depends on other variables, so that it cannot be checked.
+    """A placeholder for a constraint that depends on other variables and cannot be checked.
 
-    Calling one gives another with `is_discrete` and `event_dim` as far as they are known.
+    Calling an instance returns a copy with `is_discrete` and `event_dim` replaced where given.
     """
 
     def __init__(self, *, is_discrete: bool | None = None, event_dim: int | None = None):
@@ -91,14 +91,14 @@ class Dependent(Constraint):
 
     @property
     def is_discrete(self) -> bool:  # type: ignore[override]
-        """Whether the region is discrete; NotImplementedError where that is not known."""
+        """Whether the region is discrete; raises a NotImplementedError if that is not known."""
         if self._is_discrete is None:
             raise NotImplementedError(".is_discrete cannot be determined statically")
         return self._is_discrete
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]
-        """The axes of an event; NotImplementedError where they are not known."""
+        """The number of axes of an event; raises a NotImplementedError if it is not known."""
         if self._event_dim is None:
             raise NotImplementedError(".event_dim cannot be determined statically")
         return self._event_dim
@@ -110,12 +110,12 @@ class Dependent(Constraint):
         )
 
     def check(self, value: Tensor) -> Tensor:
-        """Raise a ValueError: what it depends on is not known."""
+        """Raise a ValueError: the variables that the constraint depends on are not known."""
         raise ValueError("Cannot determine validity of dependent constraint")
 
 
 class DependentProperty(property, Dependent):
-    """A property that gives an object's constraint; the class has a dependent constraint.
+    """A property that is a constraint on an instance, and a `Dependent` constraint on the class.
 
     >>> class Below:
     ...     limit = 2.0
@@ -142,7 +142,7 @@ class DependentProperty(property, Dependent):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Say whether a constraint depends on other variables.
+    """Return whether a constraint depends on other variables.
 
     >>> constraints = gt.distributions.constraints
     >>> constraints.is_dependent(constraints.dependent)

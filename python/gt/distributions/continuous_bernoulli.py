@@ -23,11 +23,11 @@ __all__ = ["ContinuousBernoulli"]
 
 
 class ContinuousBernoulli(WithOdds, ExponentialFamily):
-    """Numbers x from 0 to 1 with a density in proportion to p^x (1 - p)^(1 - x).
+    """Continuous Bernoulli distribution on [0, 1], density proportional to p^x (1 - p)^(1 - x).
 
     p is `probs`, or given by its log-odds `logits` (Loaiza-Ganem and Cunningham,
     https://arxiv.org/abs/1907.06845). Near p = 1/2, between the two `lims`, Taylor polynomials
-    replace formulas that divide 0 by 0.
+    replace formulas that would divide 0 by 0.
 
     >>> from gt.distributions import ContinuousBernoulli
     >>> ContinuousBernoulli(gt.tensor([0.5])).mean
@@ -54,18 +54,18 @@ class ContinuousBernoulli(WithOdds, ExponentialFamily):
 
     @lazy_property
     def probs(self) -> Any:
-        """The parameter p, away from 0 and 1."""
+        """The parameter p, clamped away from 0 and 1."""
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
     def _outside(self) -> Tensor:
-        """Say where p is outside the limits that Taylor polynomials are for."""
+        """Return where p is outside `lims`, so that the exact formulas are used."""
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
     def _safe_probs(self) -> Tensor:
         return gt.where(self._outside(), self.probs, self._lims[0])
 
     def _cont_bern_log_norm(self) -> Tensor:
-        """Give the logarithm of the constant 2 artanh(1 - 2 p) / (1 - 2 p)."""
+        """Return the logarithm of the normalizer 2 artanh(1 - 2 p) / (1 - 2 p)."""
         p = self._safe_probs()
         odds = (p.log() - (-p).log1p()).abs()
         exact = odds.log() - (1.0 - 2.0 * p).abs().log()
@@ -92,11 +92,11 @@ class ContinuousBernoulli(WithOdds, ExponentialFamily):
         return gt.where(self._outside(), exact, taylor)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw numbers as quantiles of uniform ones."""
+        """Draw values by inverse transform sampling, with gradients."""
         return self.icdf(gt.rand(self._extended_shape(sample_shape), dtype=self.probs.dtype))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the density."""
+        """Return the logarithm of the density."""
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
@@ -104,7 +104,7 @@ class ContinuousBernoulli(WithOdds, ExponentialFamily):
         return powers + self._cont_bern_log_norm()
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Give (p^x (1 - p)^(1 - x) + p - 1) / (2 p - 1)."""
+        """Return (p^x (1 - p)^(1 - x) + p - 1) / (2 p - 1)."""
         if self._validate_args:
             self._validate_sample(value)
         p = self._safe_probs()
@@ -113,7 +113,7 @@ class ContinuousBernoulli(WithOdds, ExponentialFamily):
         return gt.where(self._outside(), exact, taylor).clamp(0.0, 1.0)
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Give the quantile."""
+        """Return the quantile."""
         p = self._safe_probs()
         below = (-p).log1p()
         exact = ((-p + value * (2.0 * p - 1.0)).log1p() - below) / (p.log() - below)
@@ -121,7 +121,7 @@ class ContinuousBernoulli(WithOdds, ExponentialFamily):
         return gt.where(self._outside(), exact, taylor)
 
     def entropy(self) -> Tensor:
-        """Give the entropy in nats."""
+        """Return the entropy in nats."""
         log0, log1 = (-self.probs).log1p(), self.probs.log()
         return self.mean * (log0 - log1) - self._cont_bern_log_norm() - log0
 
@@ -130,7 +130,7 @@ class ContinuousBernoulli(WithOdds, ExponentialFamily):
         return (self.logits,)
 
     def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
-        """Give log((exp(x) - 1) / x), by a Taylor polynomial near 0."""
+        """Return log((exp(x) - 1) / x), by a Taylor polynomial near 0."""
         (x,) = natural_params
         outside = (x <= self._lims[0] - 0.5) | (x > self._lims[1] - 0.5)
         safe = gt.where(outside, x, self._lims[0] - 0.5)

@@ -14,10 +14,10 @@ __all__ = ["Dirichlet"]
 
 
 class Dirichlet(ExponentialFamily):
-    """Vectors of probabilities with a density in proportion to the product of x_i^(a_i - 1).
+    """Dirichlet distribution over probability vectors: density proportional to prod x_i^(a_i - 1).
 
-    `concentration`, of shape (..., K), holds the a_i. A sample is a vector of gamma numbers
-    divided by their sum; gradients flow through these.
+    `concentration`, of shape (..., K), holds the a_i. A sample is a vector of gamma variables
+    divided by their sum, with gradients to `concentration`.
 
     >>> from gt.distributions import Dirichlet
     >>> Dirichlet(gt.tensor([1.0, 3.0])).mean
@@ -39,11 +39,11 @@ class Dirichlet(ExponentialFamily):
         """Draw vectors with implicit gradients to the concentrations."""
         concentration = self.concentration.expand(self._extended_shape(sample_shape))
         drawn = gt.softmax(log_standard_gamma(concentration), -1)
-        limits = gt.finfo(drawn.dtype)  # 0 and 1 have no finite density
+        limits = gt.finfo(drawn.dtype)  # the density need not be finite at 0 and 1
         return drawn.clamp(limits.tiny, 1 - limits.eps)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the density."""
+        """Return the logarithm of the density."""
         if self._validate_args:
             self._validate_sample(value)
         a = self.concentration
@@ -56,7 +56,7 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely vector; the first corner where all concentrations are below 1."""
+        """The mode; the first one-hot vector where all concentrations are below 1."""
         above = (self.concentration - 1).clamp(min=0.0)
         mode = above / above.sum(-1, keepdim=True)
         corner = (gt.arange(above.shape[-1]) == 0).to(mode.dtype)
@@ -64,12 +64,12 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def variance(self) -> Tensor:
-        """The variance of each probability."""
+        """The variance of each element."""
         total = self.concentration.sum(-1, keepdim=True)
         return self.concentration * (total - self.concentration) / (total**2 * (total + 1))
 
     def entropy(self) -> Tensor:
-        """Give the entropy in nats."""
+        """Return the entropy in nats."""
         a = self.concentration
         total = a.sum(-1)
         return (

@@ -16,12 +16,13 @@ __all__ = ["Distribution"]
 
 
 class Distribution:
-    """The base of all distributions: a batch of independent ones, each over events of a shape.
+    """The base of all distributions: a batch of independent distributions over events of one shape.
 
-    `validate_args` says whether parameters and values are checked. A check fetches one boolean, so
-    the program waits for what it has issued until then, as PyTorch does on a GPU. The check of the
-    constructor and those of `log_prob` and `cdf` are turned off by `validate_args=False` for one
-    distribution, and by `Distribution.set_default_validate_args(False)` for all.
+    `validate_args` sets whether parameters and values are checked. A check fetches one boolean, so
+    the program waits for all operations it has issued until then, as PyTorch does on a GPU. The
+    check of the constructor and those of `log_prob` and `cdf` are turned off by
+    `validate_args=False` for one distribution, and by
+    `Distribution.set_default_validate_args(False)` for all.
 
     A sample has the shape `sample_shape + batch_shape + event_shape`.
     """
@@ -29,12 +30,12 @@ class Distribution:
     has_rsample = False
     has_enumerate_support = False
     _validate_args = __debug__
-    #: Tensors with the batch's shape that `arg_constraints` does not name.
+    #: Tensor attributes with the batch shape that are not in `arg_constraints`.
     _batched: tuple[str, ...] = ()
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Say whether distributions made from now on check parameters and values."""
+        """Set whether distributions check parameters and values by default."""
         if value not in (True, False):
             raise ValueError(f"set_default_validate_args: got {value!r}, expected True or False")
         Distribution._validate_args = value
@@ -80,10 +81,10 @@ class Distribution:
         )
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        """Give the distribution with its parameters expanded to a larger batch shape.
+        """Return the distribution with its parameters expanded to a larger batch shape.
 
-        Parameters are neither copied nor checked again. A subclass that keeps parameters which
-        `arg_constraints` does not name, and that depend on the batch, extends this method.
+        Parameters are neither copied nor checked again. A subclass with batched parameters that
+        are not in `arg_constraints` must extend this method.
         """
         new: Any = self._get_checked_instance(type(self), _instance)
         batch_shape = gt.Size(batch_shape)
@@ -102,7 +103,7 @@ class Distribution:
         return new
 
     def _expand_part(self, part: Distribution, batch_shape: Sequence[int]) -> Distribution:
-        """Expand a distribution that this one is made of."""
+        """Expand a distribution that is an attribute of this one."""
         return part.expand((*batch_shape, *part.batch_shape[len(self._batch_shape) :]))
 
     def _arg_names(self) -> list[str]:
@@ -112,7 +113,7 @@ class Distribution:
             return []
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
-        """Give the instance that `expand` fills: the given one, or a new one without `__init__`."""
+        """Return the instance that `expand` fills: `_instance`, or a new one without `__init__`."""
         if _instance is not None:
             return _instance
         if type(self).__init__ is not cls.__init__:  # type: ignore[misc]
@@ -139,7 +140,7 @@ class Distribution:
 
     @property
     def support(self) -> Any:
-        """The constraint that all values satisfy."""
+        """The constraint that all values of the distribution satisfy."""
         raise NotImplementedError
 
     @property
@@ -163,16 +164,16 @@ class Distribution:
         return self.variance.sqrt()
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw values that no gradient flows through."""
+        """Draw values without gradients."""
         with gt.no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw values as functions of the parameters: gradients flow to these."""
+        """Draw values as differentiable functions of the parameters (reparameterization)."""
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Tensor:
-        """Draw n values; `sample((n,))` is the name to use."""
+        """Draw n values (deprecated: use `sample((n,))`)."""
         warnings.warn(
             "`sample_n(n)` will be deprecated. Use `sample((n,))` instead.",
             FutureWarning,
@@ -181,38 +182,38 @@ class Distribution:
         return self.sample((n,))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the probability, or of its density, of values."""
+        """Return the logarithm of the probability or density at `value`."""
         raise NotImplementedError
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Give the probability of being at most a value."""
+        """Return the cumulative distribution function: the probability of at most `value`."""
         raise NotImplementedError
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Give the quantile of a probability: the inverse of `cdf`."""
+        """Return the quantile of a probability: the inverse of `cdf`."""
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Give all values of a discrete distribution along axis 0.
+        """Return all values of a discrete distribution along axis 0.
 
-        The shape is (values,) + batch_shape + event_shape; without `expand` the axes of the batch
-        have length 1.
+        The shape is (number of values,) + batch_shape + event_shape; without `expand` the batch
+        axes have length 1.
         """
         raise NotImplementedError
 
     def entropy(self) -> Tensor:
-        """Give the entropy in nats, of shape batch_shape."""
+        """Return the entropy in nats, of shape batch_shape."""
         raise NotImplementedError
 
     def perplexity(self) -> Tensor:
-        """Give the exponential of the entropy."""
+        """Return the exponential of the entropy."""
         return self.entropy().exp()
 
     def _extended_shape(self, sample_shape: Sequence[int] = ()) -> Any:
         return gt.Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def _validate_sample(self, value: Any) -> None:
-        """Check shape and support of values that are to be scored."""
+        """Raise a ValueError unless `value` has a valid shape and lies in the support."""
         if not isinstance(value, Tensor):
             raise ValueError(
                 f"The value argument to log_prob must be a Tensor, not {type(value).__name__}"

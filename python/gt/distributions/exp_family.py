@@ -1,4 +1,4 @@
-"""Exponential families: entropy by the log normalizer."""
+"""Exponential families: entropy from the log normalizer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ExponentialFamily(Distribution):
     """The base of distributions with the density exp(t(x) theta - F(theta) + k(x)).
 
     t is the sufficient statistic, theta the natural parameters, F the log normalizer and k the
-    carrier measure. A subclass gives `_natural_params`, `_log_normalizer(*natural_params)` and
+    carrier measure. A subclass defines `_natural_params`, `_log_normalizer(*natural_params)` and
     `_mean_carrier_measure`; entropy and KL divergence follow from the gradient of F, which is the
     mean of t (Bregman divergence; Nielsen and Nock, https://arxiv.org/abs/1112.4221).
     """
@@ -32,7 +32,7 @@ class ExponentialFamily(Distribution):
         raise NotImplementedError
 
     def entropy(self) -> Tensor:
-        """Give F(theta) - theta grad F(theta) - E[k(x)]."""
+        """Return the entropy in nats: F(theta) - theta grad F(theta) - E[k(x)]."""
         carrier = self._mean_carrier_measure
         parameters, normalizer, means = self._mean_statistics()
         result = normalizer - carrier
@@ -41,7 +41,7 @@ class ExponentialFamily(Distribution):
         return result
 
     def _mean_statistics(self) -> tuple[list[Tensor], Tensor, list[Tensor]]:
-        """Give theta, F(theta) and grad F(theta), the means of t(x)."""
+        """Return theta, F(theta) and grad F(theta), which is the mean of t(x)."""
         wanted = gt.is_grad_enabled() and any(p.requires_grad for p in self._natural_params)
         with gt.enable_grad():
             parameters = [

@@ -16,7 +16,7 @@ __all__ = ["Exponential"]
 
 
 class Exponential(ExponentialFamily):
-    """Numbers of 0 or more with the density rate exp(-rate x).
+    """Exponential distribution on [0, inf), with density rate exp(-rate x).
 
     >>> from gt.distributions import Exponential
     >>> Exponential(gt.tensor([2.0])).mean
@@ -53,27 +53,27 @@ class Exponential(ExponentialFamily):
         return self.rate**-2
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw numbers of rate 1, none of them 0, divided by the rate."""
+        """Draw values of rate 1, which are never 0, and divide them by the rate."""
         return exponential(self._extended_shape(sample_shape), self.rate.dtype, None) / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the density."""
+        """Return the logarithm of the density."""
         if self._validate_args:
             self._validate_sample(value)
         return self.rate.log() - self.rate * value
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Give 1 - exp(-rate x)."""
+        """Return 1 - exp(-rate x)."""
         if self._validate_args:
             self._validate_sample(value)
         return -(-self.rate * value).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Give the quantile -log(1 - value) / rate."""
+        """Return the quantile -log(1 - value) / rate."""
         return -(-value).log1p() / self.rate
 
     def entropy(self) -> Tensor:
-        """Give 1 - log(rate)."""
+        """Return 1 - log(rate)."""
         return 1.0 - self.rate.log()
 
     @property

@@ -17,7 +17,7 @@ __all__ = ["FisherSnedecor"]
 
 
 class FisherSnedecor(Distribution):
-    """The ratio of two chi-squared numbers, each divided by its degrees of freedom.
+    """F distribution: the ratio of two chi-squared variables, each over its degrees of freedom.
 
     >>> from gt.distributions import FisherSnedecor
     >>> FisherSnedecor(gt.tensor([1.0]), 4.0).mean
@@ -36,30 +36,30 @@ class FisherSnedecor(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        """The mean df2 / (df2 - 2), nan for df2 up to 2."""
+        """The mean df2 / (df2 - 2), NaN for df2 <= 2."""
         df2 = gt.where(self.df2 > 2, self.df2, math.nan)
         return df2 / (df2 - 2)
 
     @property
     def mode(self) -> Tensor:
-        """The most likely number, nan for df1 up to 2."""
+        """The mode, NaN for df1 <= 2."""
         ratio = (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2)
         return gt.where(self.df1 > 2, ratio, math.nan)
 
     @property
     def variance(self) -> Tensor:
-        """The variance, nan for df2 up to 4."""
+        """The variance, NaN for df2 <= 4."""
         df1, df2 = self.df1, gt.where(self.df2 > 4, self.df2, math.nan)
         return 2 * df2**2 * (df1 + df2 - 2) / (df1 * (df2 - 2) ** 2 * (df2 - 4))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw numbers with implicit gradients to the degrees of freedom."""
+        """Draw values with implicit gradients to the degrees of freedom."""
         tiny = gt.finfo(self.df1.dtype).tiny
         below = self._gamma2.rsample(sample_shape).clamp(min=tiny)
         return (self._gamma1.rsample(sample_shape) / below).clamp(min=tiny)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the density."""
+        """Return the logarithm of the density."""
         if self._validate_args:
             self._validate_sample(value)
         half1, half2, ratio = self.df1 * 0.5, self.df2 * 0.5, self.df1 / self.df2

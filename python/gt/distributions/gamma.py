@@ -16,7 +16,7 @@ __all__ = ["Gamma"]
 
 
 class Gamma(ExponentialFamily):
-    """Numbers of 0 or more with a density in proportion to x^(concentration - 1) exp(-rate x).
+    """Gamma distribution, with density proportional to x^(concentration - 1) exp(-rate x).
 
     >>> from gt.distributions import Gamma
     >>> Gamma(gt.tensor([3.0]), 2.0).mean
@@ -42,7 +42,7 @@ class Gamma(ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely number; 0 for concentrations below 1."""
+        """The mode; 0 for concentrations below 1."""
         return ((self.concentration - 1) / self.rate).clamp(min=0)
 
     @property
@@ -51,17 +51,17 @@ class Gamma(ExponentialFamily):
         return self.concentration / self.rate**2
 
     def sample(self, sample_shape: Sequence[int] = (), *, generator: Any = None) -> Tensor:
-        """Draw numbers that no gradient flows through."""
+        """Draw values without gradients."""
         with gt.no_grad():
             return self.rsample(sample_shape, generator=generator)
 
     def rsample(self, sample_shape: Sequence[int] = (), generator: Any = None) -> Tensor:
-        """Draw numbers with implicit gradients to the concentration."""
+        """Draw values with implicit gradients to the concentration."""
         shape = self._extended_shape(sample_shape)
         return standard_gamma(self.concentration.expand(shape), generator) / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the density."""
+        """Return the logarithm of the density."""
         value = gt.as_tensor(value, dtype=self.rate.dtype)
         if self._validate_args:
             self._validate_sample(value)
@@ -69,13 +69,13 @@ class Gamma(ExponentialFamily):
         return gt.xlogy(a, rate) + gt.xlogy(a - 1, value) - rate * value - gt.lgamma(a)
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Give the regularized lower incomplete gamma function of rate x."""
+        """Return the regularized lower incomplete gamma function P(concentration, rate x)."""
         if self._validate_args:
             self._validate_sample(value)
         return gt.special.gammainc(self.concentration, self.rate * value)
 
     def entropy(self) -> Tensor:
-        """Give the entropy in nats."""
+        """Return the entropy in nats."""
         a = self.concentration
         return a - self.rate.log() + gt.lgamma(a) + (1 - a) * gt.digamma(a)
 

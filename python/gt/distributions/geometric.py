@@ -16,9 +16,10 @@ __all__ = ["Geometric"]
 
 
 class Geometric(WithOdds):
-    """How many trials fail before the first that succeeds, each with probability `probs`.
+    """Geometric distribution: the number of failures before the first success.
 
-    The probability may be given by its log-odds `logits` instead; it must be above 0.
+    Each trial succeeds with probability `probs`, which may be given as log-odds `logits` and must
+    be above 0.
 
     >>> from gt.distributions import Geometric
     >>> Geometric(gt.tensor([0.25])).mean
@@ -55,14 +56,14 @@ class Geometric(WithOdds):
         return (1.0 / self.probs - 1.0) / self.probs
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw whole numbers: log(u) / log(1 - p), rounded down, of uniform numbers."""
+        """Draw floor(log(u) / log(1 - p)), with u uniform."""
         shape = self._extended_shape(sample_shape)
         with gt.no_grad():
             uniform = 1 - gt.rand(shape, dtype=self.probs.dtype)
             return (uniform.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give value log(1 - p) + log p."""
+        """Return value log(1 - p) + log p."""
         if self._validate_args:
             self._validate_sample(value)
         value, probs = broadcast_all(value, self.probs)
@@ -70,6 +71,6 @@ class Geometric(WithOdds):
         return value * (-failing).log1p() + self.probs.log()
 
     def entropy(self) -> Tensor:
-        """Give the entropy in nats."""
+        """Return the entropy in nats."""
         binary = binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
         return binary / self.probs

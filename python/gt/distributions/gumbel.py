@@ -17,7 +17,7 @@ __all__ = ["Gumbel"]
 
 
 class Gumbel(TransformedDistribution):
-    """Numbers that are at most x with probability exp(-exp(-(x - loc) / scale)).
+    """Gumbel distribution: P(X <= x) = exp(-exp(-(x - loc) / scale)).
 
     >>> from gt.distributions import Gumbel
     >>> Gumbel(gt.tensor([1.0]), 2.0).mode
@@ -38,7 +38,7 @@ class Gumbel(TransformedDistribution):
         super().__init__(base, [log, negative, log, scaled], validate_args=validate_args)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the density."""
+        """Return the logarithm of the density."""
         if self._validate_args:
             self._validate_sample(value)
         y = (self.loc - value) / self.scale
@@ -46,12 +46,12 @@ class Gumbel(TransformedDistribution):
 
     @property
     def mean(self) -> Tensor:
-        """The mean: loc and scale times the Euler-Mascheroni constant."""
+        """The mean: loc + scale times the Euler-Mascheroni constant."""
         return self.loc + self.scale * euler_constant
 
     @property
     def mode(self) -> Tensor:
-        """The most likely number, `loc`."""
+        """The mode, `loc`."""
         return self.loc
 
     @property
@@ -65,5 +65,5 @@ class Gumbel(TransformedDistribution):
         return self.stddev**2
 
     def entropy(self) -> Tensor:
-        """Give log(scale) + 1 + the Euler-Mascheroni constant."""
+        """Return log(scale) + 1 + the Euler-Mascheroni constant."""
         return self.scale.log() + (1 + euler_constant)

@@ -14,7 +14,7 @@ __all__ = ["HalfCauchy"]
 
 
 class HalfCauchy(Half):
-    """The absolute values of Cauchy numbers with median 0.
+    """Half-Cauchy distribution: |x| for x Cauchy with median 0.
 
     >>> from gt.distributions import HalfCauchy
     >>> HalfCauchy(gt.tensor([2.0])).cdf(gt.tensor([2.0]))

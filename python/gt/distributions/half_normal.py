@@ -13,7 +13,7 @@ __all__ = ["HalfNormal"]
 
 
 class HalfNormal(Half):
-    """The absolute values of normal numbers with mean 0.
+    """Half-normal distribution: |x| for x normal with mean 0.
 
     >>> from gt.distributions import HalfNormal
     >>> HalfNormal(gt.tensor([2.0])).mode

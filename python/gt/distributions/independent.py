@@ -1,4 +1,4 @@
-"""Batches of a distribution read as events."""
+"""Distributions with batch axes reinterpreted as event axes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ D = TypeVar("D", bound=Distribution)
 
 
 class Independent(Distribution, Generic[D]):
-    """A distribution of which the last `reinterpreted_batch_ndims` batch axes belong to an event.
+    """A distribution whose last `reinterpreted_batch_ndims` batch axes become event axes.
 
-    Log probabilities and entropies are summed over them.
+    Log probabilities and entropies are summed over these axes.
 
     >>> from gt.distributions import Independent, Normal
     >>> Independent(Normal(gt.zeros(3, 2), gt.ones(3, 2)), 1).event_shape
@@ -48,54 +48,57 @@ class Independent(Distribution, Generic[D]):
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]
-        """Whether the base has it."""
+        """Whether the base distribution has `rsample`."""
         return self.base_dist.has_rsample
 
     @property
     def has_enumerate_support(self) -> bool:  # type: ignore[override]
-        """Whether the base has it; events of several numbers are not enumerated."""
+        """Whether the base distribution has it and no batch axes are reinterpreted."""
         return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
 
     @constraints.dependent_property
     def support(self) -> Any:
-        """The base's support, for events with more axes."""
+        """The base distribution's support, for events with more axes."""
         base = self.base_dist.support
         count = self.reinterpreted_batch_ndims
         return constraints.independent(base, count) if count else base
 
     @property
     def mean(self) -> Tensor:
-        """The base's mean."""
+        """The base distribution's mean."""
         return self.base_dist.mean
 
     @property
     def mode(self) -> Tensor:
-        """The base's mode."""
+        """The base distribution's mode."""
         return self.base_dist.mode
 
     @property
     def variance(self) -> Tensor:
-        """The base's variance."""
+        """The base distribution's variance."""
         return self.base_dist.variance
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw values as the base does."""
+        """Draw values of the base distribution, without gradients."""
         return self.base_dist.sample(sample_shape)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw values as the base does."""
+        """Draw values of the base distribution, with gradients."""
         return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the base's, summed over an event."""
+        """Return the base distribution's `log_prob`, summed over the reinterpreted axes."""
         return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
     def entropy(self) -> Tensor:
-        """Give the base's, summed over an event."""
+        """Return the base distribution's entropy, summed over the reinterpreted axes."""
         return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Give the base's values; NotImplementedError where an event has several numbers."""
+        """Return the base distribution's values.
+
+        Raises a NotImplementedError if batch axes are reinterpreted.
+        """
         if self.reinterpreted_batch_ndims > 0:
             raise NotImplementedError("Enumeration over cartesian product is not implemented")
         return self.base_dist.enumerate_support(expand=expand)

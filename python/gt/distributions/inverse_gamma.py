@@ -16,7 +16,7 @@ __all__ = ["InverseGamma"]
 
 
 class InverseGamma(TransformedDistribution):
-    """Numbers 1 / x, where x is of Gamma(concentration, rate).
+    """Inverse gamma distribution: 1 / x for x ~ Gamma(concentration, rate).
 
     >>> from gt.distributions import InverseGamma
     >>> InverseGamma(gt.tensor([3.0]), 1.0).mean
@@ -47,23 +47,23 @@ class InverseGamma(TransformedDistribution):
 
     @property
     def mean(self) -> Tensor:
-        """The mean rate / (concentration - 1), infinite for concentrations up to 1."""
+        """The mean rate / (concentration - 1), infinite for concentration <= 1."""
         mean = self.rate / (self.concentration - 1)
         return gt.where(self.concentration > 1, mean, math.inf)
 
     @property
     def mode(self) -> Tensor:
-        """The most likely number rate / (concentration + 1)."""
+        """The mode rate / (concentration + 1)."""
         return self.rate / (self.concentration + 1)
 
     @property
     def variance(self) -> Tensor:
-        """The variance, infinite for concentrations up to 2."""
+        """The variance, infinite for concentration <= 2."""
         a = self.concentration
         variance = self.rate**2 / ((a - 1) ** 2 * (a - 2))
         return gt.where(a > 2, variance, math.inf)
 
     def entropy(self) -> Tensor:
-        """Give the entropy in nats."""
+        """Return the entropy in nats."""
         a = self.concentration
         return a + self.rate.log() + gt.lgamma(a) - (1 + a) * gt.digamma(a)

@@ -17,7 +17,7 @@ __all__ = ["Kumaraswamy"]
 
 
 class Kumaraswamy(TransformedDistribution):
-    """Numbers from 0 to 1 that are at most x with probability 1 - (1 - x^a)^b.
+    """Kumaraswamy distribution on [0, 1]: P(X <= x) = 1 - (1 - x^a)^b.
 
     a is `concentration1` and b `concentration0`.
 
@@ -47,7 +47,7 @@ class Kumaraswamy(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     def _moment(self, order: int) -> Tensor:
-        """Give the mean of x^order: b B(1 + order / a, b), with the beta function B."""
+        """Return the mean of x^order: b B(1 + order / a, b), with the beta function B."""
         a, b = self.concentration1, self.concentration0
         first = 1 + order / a
         return b * (gt.lgamma(first) + gt.lgamma(b) - gt.lgamma(first + b)).exp()
@@ -59,7 +59,7 @@ class Kumaraswamy(TransformedDistribution):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely number ((a - 1) / (a b - 1))^(1 / a), nan where a or b is below 1."""
+        """The mode ((a - 1) / (a b - 1))^(1 / a), NaN where a or b is below 1."""
         a, b = self.concentration1, self.concentration0
         mode = ((a - 1) / (a * b - 1)) ** (1 / a)
         return gt.where((a < 1) | (b < 1), math.nan, mode)
@@ -70,7 +70,7 @@ class Kumaraswamy(TransformedDistribution):
         return self._moment(2) - self.mean**2
 
     def entropy(self) -> Tensor:
-        """Give the entropy in nats."""
+        """Return the entropy in nats."""
         a, b = self.concentration1, self.concentration0
         harmonic = gt.digamma(b + 1) + euler_constant
         return 1 - 1 / b + (1 - 1 / a) * harmonic - a.log() - b.log()

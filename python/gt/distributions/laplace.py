@@ -15,7 +15,7 @@ __all__ = ["Laplace"]
 
 
 class Laplace(Distribution):
-    """Numbers with the density exp(-|x - loc| / scale) / (2 scale).
+    """Laplace distribution, with density exp(-|x - loc| / scale) / (2 scale).
 
     >>> from gt.distributions import Laplace
     >>> Laplace(gt.tensor([0.0]), 3.0).variance
@@ -37,7 +37,7 @@ class Laplace(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely number, `loc`."""
+        """The mode, `loc`."""
         return self.loc
 
     @property
@@ -51,7 +51,7 @@ class Laplace(Distribution):
         return 2**0.5 * self.scale
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw numbers as quantiles of uniform ones."""
+        """Draw values by inverse transform sampling, with gradients."""
         dtype = self.loc.dtype
         uniform = gt.rand(self._extended_shape(sample_shape), dtype=dtype)
         eps = gt.finfo(dtype).eps
@@ -59,23 +59,23 @@ class Laplace(Distribution):
         return self.loc - self.scale * drawn.sign() * (-drawn.abs()).log1p()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the density."""
+        """Return the logarithm of the density."""
         if self._validate_args:
             self._validate_sample(value)
         return -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Give the probability of being at most a value."""
+        """Return the probability of at most `value`."""
         if self._validate_args:
             self._validate_sample(value)
         distance = value - self.loc
         return 0.5 - 0.5 * distance.sign() * (-distance.abs() / self.scale).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Give the quantile."""
+        """Return the quantile."""
         term = value - 0.5
         return self.loc - self.scale * term.sign() * (-2 * term.abs()).log1p()
 
     def entropy(self) -> Tensor:
-        """Give 1 + log(2 scale)."""
+        """Return 1 + log(2 scale)."""
         return 1 + (2 * self.scale).log()

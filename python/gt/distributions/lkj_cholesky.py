@@ -19,9 +19,9 @@ __all__ = ["LKJCholesky"]
 class LKJCholesky(Distribution):
     """Cholesky factors L, dim x dim, of correlation matrices with density ~ det(L L^T)^(c - 1).
 
-    c is `concentration`; with 1 all correlation matrices are as likely. Samples are made by the
-    onion method (Lewandowski, Kurowicka and Joe, "Generating random correlation matrices based on
-    vines and extended onion method", 2009, section 3).
+    c is `concentration`; for c = 1 the correlation matrices are uniformly distributed. Samples are
+    drawn by the onion method (Lewandowski, Kurowicka and Joe, "Generating random correlation
+    matrices based on vines and extended onion method", 2009, section 3).
 
     >>> from gt.distributions import LKJCholesky
     >>> LKJCholesky(3, 0.5).sample().shape
@@ -40,7 +40,7 @@ class LKJCholesky(Distribution):
             )
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
-        # The square of the length that row i has beside the diagonal is of a beta distribution.
+        # The squared norm of row i without its diagonal element has a beta distribution.
         row = gt.arange(dim, dtype=self.concentration.dtype)
         before = (row - 1).clamp(min=0)
         marginal = self.concentration + 0.5 * (dim - 2)
@@ -48,7 +48,7 @@ class LKJCholesky(Distribution):
         super().__init__(self.concentration.shape, (dim, dim), validate_args)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw factors: rows in random directions, of random lengths beside the diagonal."""
+        """Draw factors: rows with random directions and norms left of the diagonal."""
         dtype = self.concentration.dtype
         with gt.no_grad():
             normal = gt.randn(self._extended_shape(sample_shape), dtype=dtype).tril(-1)
@@ -60,9 +60,9 @@ class LKJCholesky(Distribution):
             return beside + gt.diag_embed(rest.sqrt())
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the density of a factor.
+        """Return the logarithm of the density of a factor.
 
-        It is in proportion to the product of L_ii^(2 (c - 1) + dim - i), with i from 2
+        The density is proportional to the product of L_ii^(2 (c - 1) + dim - i), with i from 2
         (https://mc-stan.org/docs/functions-reference/correlation_matrix_distributions.html).
         """
         if self._validate_args:

@@ -14,7 +14,7 @@ __all__ = ["LogNormal"]
 
 
 class LogNormal(TransformedDistribution):
-    """Numbers exp(x), where x is of Normal(loc, scale).
+    """Log-normal distribution: exp(x) for x ~ Normal(loc, scale).
 
     >>> from gt.distributions import LogNormal
     >>> LogNormal(gt.tensor([1.0]), 1.0).mode
@@ -46,7 +46,7 @@ class LogNormal(TransformedDistribution):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely number exp(loc - scale^2)."""
+        """The mode exp(loc - scale^2)."""
         return (self.loc - self.scale**2).exp()
 
     @property
@@ -56,5 +56,5 @@ class LogNormal(TransformedDistribution):
         return square.expm1() * (2 * self.loc + square).exp()
 
     def entropy(self) -> Tensor:
-        """Give the entropy of x and loc."""
+        """Return the entropy of x plus loc."""
         return self.base_dist.entropy() + self.loc

@@ -14,7 +14,9 @@ __all__ = ["LogisticNormal"]
 
 
 class LogisticNormal(TransformedDistribution):
-    """Vectors of K + 1 probabilities, of K normal numbers by `StickBreakingTransform`.
+    """Logistic-normal distribution: K normal variables mapped to K + 1 probabilities.
+
+    The map is `StickBreakingTransform`.
 
     >>> from gt.distributions import LogisticNormal
     >>> LogisticNormal(gt.zeros(2), gt.ones(2)).event_shape
@@ -33,10 +35,10 @@ class LogisticNormal(TransformedDistribution):
 
     @property
     def loc(self) -> Tensor:
-        """The means of the normal numbers."""
+        """The means of the normal variables."""
         return self.base_dist.base_dist.loc
 
     @property
     def scale(self) -> Tensor:
-        """The standard deviations of the normal numbers."""
+        """The standard deviations of the normal variables."""
         return self.base_dist.base_dist.scale

@@ -1,4 +1,4 @@
-"""The multivariate normal distribution with a covariance of low rank and a diagonal."""
+"""The multivariate normal distribution with a low-rank plus diagonal covariance."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ __all__ = ["LowRankMultivariateNormal"]
 
 
 class LowRankMultivariateNormal(Distribution):
-    """Normal vectors with covariance W W^T + D, with W (..., n, m) and a diagonal D (..., n).
+    """Multivariate normal distribution with the covariance W W^T + D.
 
-    W is `cov_factor` and D `cov_diag`. Determinant and inverse are computed by those of the
-    m x m capacitance matrix C = I + W^T D^-1 W (matrix determinant lemma, Woodbury identity:
+    W is `cov_factor` (..., n, m), D the diagonal matrix of `cov_diag` (..., n). The covariance's
+    determinant and inverse are computed from those of the m x m capacitance matrix
+    C = I + W^T D^-1 W (matrix determinant lemma, Woodbury identity:
     https://en.wikipedia.org/wiki/Woodbury_matrix_identity).
 
     >>> from gt.distributions import LowRankMultivariateNormal
@@ -73,7 +74,7 @@ class LowRankMultivariateNormal(Distribution):
         self.cov_factor = cov_factor.expand((*batch, *cov_factor.shape[-2:]))
         self.cov_diag = cov_diag.expand((*batch, n))
         super().__init__(batch, (n,), validate_args=validate_args)
-        # With the batch shapes that they were given with.
+        # Kept with the caller's batch shapes, to compute with smaller tensors.
         self._unbroadcasted_cov_factor = cov_factor
         self._unbroadcasted_cov_diag = cov_diag
         capacitance = self._scaled_factor() @ cov_factor
@@ -81,22 +82,22 @@ class LowRankMultivariateNormal(Distribution):
         self._capacitance_tril = gt.linalg.cholesky(capacitance + identity)
 
     def _scaled_factor(self) -> Tensor:
-        """Give W^T D^-1."""
+        """Return W^T D^-1."""
         return self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
 
     def _solved_factor(self) -> Tensor:
-        """Give L^-1 W^T D^-1, with the Cholesky factor L of the capacitance matrix."""
+        """Return L^-1 W^T D^-1, with the Cholesky factor L of the capacitance matrix."""
         return gt.linalg.solve_triangular(
             self._capacitance_tril, self._scaled_factor(), upper=False
         )
 
     def _log_det(self) -> Tensor:
-        """Give the logarithm of the covariance's determinant, det(C) det(D)."""
+        """Return the logarithm of the covariance's determinant, det(C) det(D)."""
         diagonal = self._unbroadcasted_cov_diag.log().sum(-1)
         return 2 * half_log_det(self._capacitance_tril) + diagonal
 
     def _mahalanobis(self, x: Tensor) -> Tensor:
-        """Give x^T (W W^T + D)^-1 x."""
+        """Return x^T (W W^T + D)^-1 x."""
         by_diagonal = (x**2 / self._unbroadcasted_cov_diag).sum(-1)
         by_factor = batch_mv(self._scaled_factor(), x)
         return by_diagonal - batch_mahalanobis(self._capacitance_tril, by_factor)
@@ -111,7 +112,7 @@ class LowRankMultivariateNormal(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely vector, `loc`."""
+        """The mode, `loc`."""
         return self.loc
 
     @lazy_property
@@ -123,7 +124,8 @@ class LowRankMultivariateNormal(Distribution):
     def scale_tril(self) -> Any:
         """The lower triangular Cholesky factor of the covariance.
 
-        It is D^(1/2) that of I + D^(-1/2) W W^T D^(-1/2), whose eigenvalues are 1 or more.
+        It is D^(1/2) times the factor of I + D^(-1/2) W W^T D^(-1/2), whose eigenvalues are at
+        least 1.
         """
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
@@ -132,7 +134,7 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def covariance_matrix(self) -> Any:
-        """The covariance."""
+        """The covariance matrix."""
         factor = self._unbroadcasted_cov_factor
         return self._over_batch(factor @ factor.mT + gt.diag_embed(self._unbroadcasted_cov_diag))
 
@@ -155,13 +157,13 @@ class LowRankMultivariateNormal(Distribution):
         )
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the density."""
+        """Return the logarithm of the density."""
         if self._validate_args:
             self._validate_sample(value)
         constant = self._event_shape[0] * math.log(2 * math.pi)
         return -0.5 * (constant + self._log_det() + self._mahalanobis(value - self.loc))
 
     def entropy(self) -> Tensor:
-        """Give the entropy in nats."""
+        """Return the entropy in nats."""
         constant = self._event_shape[0] * (1.0 + math.log(2 * math.pi))
         return (0.5 * (constant + self._log_det())).expand(self._batch_shape)

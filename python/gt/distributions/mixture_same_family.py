@@ -16,9 +16,9 @@ __all__ = ["MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
-    """A mixture: a categorical distribution chooses which component a value is of.
+    """A mixture: a categorical distribution selects the component that a value is drawn from.
 
-    The components are the last axis of the batch of `component_distribution`.
+    The components lie along the last batch axis of `component_distribution`.
 
     >>> from gt.distributions import Categorical, MixtureSameFamily, Normal
     >>> components = Normal(gt.tensor([0.0, 4.0]), gt.ones(2))
@@ -62,7 +62,7 @@ class MixtureSameFamily(Distribution):
                 f"`component_distribution.batch_shape[-1]` ({count})"
             )
         event = component_distribution.event_shape
-        #: The axis of the components, in what these give for a batch of events.
+        #: The axis of the components in their means, variances and samples.
         self._axis = -1 - len(event)
         super().__init__(batch, event, validate_args=validate_args)
 
@@ -73,12 +73,12 @@ class MixtureSameFamily(Distribution):
 
     @constraints.dependent_property
     def support(self) -> Any:
-        """The values that all components can have."""
+        """The values that are in the support of every component."""
         return MixtureSameFamilyConstraint(self._component_distribution.support)
 
     @property
     def mixture_distribution(self) -> Categorical:
-        """The distribution that chooses components."""
+        """The distribution that selects components."""
         return self._mixture_distribution
 
     @property
@@ -87,37 +87,37 @@ class MixtureSameFamily(Distribution):
         return self._component_distribution
 
     def _weights(self) -> Tensor:
-        """Give the probabilities of components, with the axes of an event."""
+        """Return the components' probabilities, with an axis of length 1 for each event axis."""
         probs = self._mixture_distribution.probs
         return probs.reshape((*probs.shape, *[1] * len(self._event_shape)))
 
     @property
     def mean(self) -> Tensor:
-        """The mean of the components' means."""
+        """The weighted mean of the components' means."""
         return (self._weights() * self._component_distribution.mean).sum(self._axis)
 
     @property
     def variance(self) -> Tensor:
-        """The mean of the components' variances, and the variance of their means."""
+        """The weighted mean of the components' variances plus the variance of their means."""
         components, weights = self._component_distribution, self._weights()
         within = (weights * components.variance).sum(self._axis)
         distance = components.mean - self.mean.unsqueeze(self._axis)
         return within + (weights * distance**2).sum(self._axis)
 
     def cdf(self, x: Tensor) -> Tensor:
-        """Give the mean of the components' probabilities of being at most a value."""
+        """Return the weighted mean of the components' cumulative distribution functions."""
         own = self._component_distribution.cdf(x.unsqueeze(self._axis))
         return (own * self._mixture_distribution.probs).sum(-1)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        """Give the logarithm of the mean of the components' densities."""
+        """Return the logarithm of the weighted mean of the components' densities."""
         if self._validate_args:
             self._validate_sample(x)
         own = self._component_distribution.log_prob(x.unsqueeze(self._axis))
         return (own + gt.log_softmax(self._mixture_distribution.logits, -1)).logsumexp(-1)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw a value of each component, and choose one of them."""
+        """Draw a value from every component, and select one of them."""
         with gt.no_grad():
             chosen = self._mixture_distribution.expand(self._batch_shape).sample(sample_shape)
             values = self._component_distribution.sample(sample_shape)

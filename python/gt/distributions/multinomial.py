@@ -18,7 +18,7 @@ __all__ = ["Multinomial"]
 
 
 class Multinomial(Distribution):
-    """Vectors of counts: how often each of K outcomes comes in `total_count` trials.
+    """Multinomial distribution: how often each of K outcomes occurs in `total_count` trials.
 
     `probs` (..., K) are weights of the outcomes, `logits` their logarithms.
 
@@ -86,7 +86,7 @@ class Multinomial(Distribution):
         return counts.scatter_add(-1, outcomes, gt.ones(outcomes.shape, dtype=counts.dtype))
 
     def entropy(self) -> Tensor:
-        """Give the entropy: n times that of an outcome, less that of the order of outcomes."""
+        """Return the entropy: n times that of one outcome, minus that of the outcomes' order."""
         n = self.total_count
         counts = Binomial(n, probs=self.probs, validate_args=False)
         values = gt.arange(1, n + 1, dtype=self.probs.dtype)
@@ -95,7 +95,7 @@ class Multinomial(Distribution):
         return n * self._categorical.entropy() - math.lgamma(n + 1) + expected
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give log(n! / prod(x_i!)) + sum(x_i log p_i); n is the sum of the counts."""
+        """Return log(n! / prod(x_i!)) + sum(x_i log p_i); n is the sum of the counts."""
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)

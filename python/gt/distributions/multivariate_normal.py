@@ -21,8 +21,8 @@ def batch_mv(matrix: Tensor, vector: Tensor) -> Tensor:
 
 
 def batch_mahalanobis(factor: Tensor, x: Tensor) -> Tensor:
-    """Give x^T (L L^T)^-1 x for lower triangular L (..., n, n) and vectors x (..., n)."""
-    if factor.dim() == 2:  # solve for all vectors at once
+    """Return x^T (L L^T)^-1 x for lower triangular L (..., n, n) and vectors x (..., n)."""
+    if factor.dim() == 2:  # one solve for all vectors
         n = x.shape[-1]
         solved = gt.linalg.solve_triangular(factor, x.reshape((-1, n)).mT, upper=False)
         return (solved**2).sum(-2).reshape(x.shape[:-1])
@@ -33,10 +33,10 @@ def batch_mahalanobis(factor: Tensor, x: Tensor) -> Tensor:
 
 
 def precision_to_scale_tril(precision: Tensor) -> Tensor:
-    """Give the lower triangular L with L L^T = P^-1.
+    """Return the lower triangular L with L L^T = P^-1.
 
-    With U the upper triangular factor of P = U U^T, which is the Cholesky factor of P read from
-    its end, L is the transpose of U^-1.
+    L is the transpose of U^-1, with U upper triangular and P = U U^T. U is the Cholesky factor of
+    P with its rows and columns in reverse order, reversed again.
     """
     upper = gt.linalg.cholesky(precision.flip((-2, -1))).flip((-2, -1))
     identity = gt.eye(precision.shape[-1], dtype=precision.dtype)
@@ -45,14 +45,14 @@ def precision_to_scale_tril(precision: Tensor) -> Tensor:
 
 
 def half_log_det(factor: Tensor) -> Tensor:
-    """Give half of the logarithm of the determinant of L L^T."""
+    """Return half of the logarithm of the determinant of L L^T."""
     return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
 def one_matrix(
     covariance_matrix: Tensor | None, precision_matrix: Tensor | None, scale_tril: Tensor | None
 ) -> tuple[str, Tensor]:
-    """Give name and value of the one matrix that is given."""
+    """Return the name and value of the only matrix that is not None; else raise a ValueError."""
     given = {
         "covariance_matrix": covariance_matrix,
         "precision_matrix": precision_matrix,
@@ -74,9 +74,9 @@ def one_matrix(
 
 
 class WithCovariance(Distribution):
-    """A distribution with a matrix of which covariance, precision and Cholesky factor are read.
+    """The base of distributions with a covariance matrix, kept as its Cholesky factor.
 
-    The factor is kept with the batch shape that it was given with.
+    The factor keeps the caller's batch shape.
     """
 
     _unbroadcasted_scale_tril: Tensor
@@ -98,7 +98,7 @@ class WithCovariance(Distribution):
 
     @lazy_property
     def covariance_matrix(self) -> Any:
-        """The covariance."""
+        """The covariance matrix."""
         factor = self._unbroadcasted_scale_tril
         return self._over_batch(factor @ factor.mT)
 
@@ -109,11 +109,11 @@ class WithCovariance(Distribution):
 
 
 class MultivariateNormal(WithCovariance):
-    """Vectors with mean `loc` (..., n) and a covariance, all of Gauss's density.
+    """Multivariate normal distribution with mean `loc` (..., n).
 
     The covariance is given by one of `covariance_matrix`, its inverse `precision_matrix` and its
-    lower triangular Cholesky factor `scale_tril`, of shape (..., n, n). Computations are by the
-    factor, so that giving it saves work.
+    lower triangular Cholesky factor `scale_tril`, of shape (..., n, n). Computations use the
+    factor, so passing `scale_tril` saves the factorization.
 
     >>> from gt.distributions import MultivariateNormal
     >>> MultivariateNormal(gt.zeros(2), 4 * gt.eye(2)).stddev
@@ -153,7 +153,7 @@ class MultivariateNormal(WithCovariance):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely vector, the mean."""
+        """The mode, which is the mean."""
         return self.loc
 
     @property
@@ -163,12 +163,12 @@ class MultivariateNormal(WithCovariance):
         return variance.expand(self._extended_shape())
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw standard normal vectors, multiplied by the factor and shifted."""
+        """Draw loc + L x, with x standard normal."""
         drawn = gt.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype)
         return self.loc + batch_mv(self._unbroadcasted_scale_tril, drawn)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the density."""
+        """Return the logarithm of the density."""
         if self._validate_args:
             self._validate_sample(value)
         factor = self._unbroadcasted_scale_tril
@@ -177,7 +177,7 @@ class MultivariateNormal(WithCovariance):
         return -0.5 * (constant + distance) - half_log_det(factor)
 
     def entropy(self) -> Tensor:
-        """Give the entropy in nats."""
+        """Return the entropy in nats."""
         constant = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi))
         entropy = constant + half_log_det(self._unbroadcasted_scale_tril)
         return entropy.expand(self._batch_shape)

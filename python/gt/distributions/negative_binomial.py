@@ -16,10 +16,10 @@ __all__ = ["NegativeBinomial"]
 
 
 class NegativeBinomial(WithOdds):
-    """How many trials succeed, each with probability `probs`, before `total_count` fail.
+    """Negative binomial distribution: the number of successes before `total_count` failures.
 
-    The probability may be given by its log-odds `logits`; the count may be any number of 0 or
-    more.
+    Each trial succeeds with probability `probs`, which may be given as log-odds `logits`.
+    `total_count` may be any nonnegative number.
 
     >>> from gt.distributions import NegativeBinomial
     >>> NegativeBinomial(3, gt.tensor([0.5])).mean
@@ -51,7 +51,7 @@ class NegativeBinomial(WithOdds):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely number."""
+        """The mode."""
         return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
 
     @property
@@ -60,14 +60,14 @@ class NegativeBinomial(WithOdds):
         return self.mean / gt.sigmoid(-self.logits)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw Poisson numbers with rates of a gamma distribution."""
+        """Draw Poisson values whose rates are drawn from a gamma distribution."""
         shape = self._extended_shape(sample_shape)
         with gt.no_grad():
             gamma = standard_gamma(self.total_count.expand(shape))
             return gt.poisson(gamma * self.logits.exp())
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give log Gamma(n + k) / (k! Gamma(n)) + n log(1 - p) + k log p, by the log-odds."""
+        """Return log(Gamma(n + k) / (k! Gamma(n))) + n log(1 - p) + k log p, from the log-odds."""
         if self._validate_args:
             self._validate_sample(value)
         n = self.total_count

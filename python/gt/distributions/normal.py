@@ -16,7 +16,7 @@ __all__ = ["Normal"]
 
 
 class Normal(ExponentialFamily):
-    """Numbers with mean `loc` and standard deviation `scale`, of Gauss's density.
+    """Normal (Gaussian) distribution with mean `loc` and standard deviation `scale`.
 
     >>> from gt.distributions import Normal
     >>> Normal(gt.tensor([1.0]), 2.0).cdf(gt.tensor([1.0]))
@@ -39,7 +39,7 @@ class Normal(ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely number, the mean."""
+        """The mode, which is the mean."""
         return self.loc
 
     @property
@@ -53,29 +53,29 @@ class Normal(ExponentialFamily):
         return self.scale**2
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw standard normal numbers, scaled and shifted."""
+        """Draw loc + scale x, with x standard normal."""
         drawn = gt.randn(self._extended_shape(sample_shape), dtype=self.loc.dtype)
         return self.loc + drawn * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the density."""
+        """Return the logarithm of the density."""
         if self._validate_args:
             self._validate_sample(value)
         distance = (value - self.loc) / self.scale
         return -(distance**2) / 2 - self.scale.log() - math.log(2 * math.pi) / 2
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Give the probability of being at most a value."""
+        """Return the probability of at most `value`."""
         if self._validate_args:
             self._validate_sample(value)
         return 0.5 * (1 + gt.erf((value - self.loc) / (self.scale * math.sqrt(2))))
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Give the quantile."""
+        """Return the quantile."""
         return self.loc + self.scale * gt.erfinv(2 * value - 1) * math.sqrt(2)
 
     def entropy(self) -> Tensor:
-        """Give log(2 pi e) / 2 + log(scale)."""
+        """Return log(2 pi e) / 2 + log(scale)."""
         return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
 
     @property

@@ -16,7 +16,9 @@ __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
 class OneHotCategorical(Distribution):
-    """One-hot vectors of length K, by weights `probs` (..., K) or their logarithms `logits`.
+    """Categorical distribution over one-hot vectors of length K.
+
+    `probs` (..., K) are weights, `logits` their logarithms.
 
     >>> from gt.distributions import OneHotCategorical
     >>> OneHotCategorical(gt.tensor([1.0, 3.0])).mode
@@ -80,17 +82,17 @@ class OneHotCategorical(Distribution):
         return one_hot(drawn, self.probs.shape[-1]).to(self.probs.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithms of the values' probabilities."""
+        """Return the logarithms of the values' probabilities."""
         if self._validate_args:
             self._validate_sample(value)
         return self._categorical.log_prob(value.argmax(-1))
 
     def entropy(self) -> Tensor:
-        """Give the entropy in nats."""
+        """Return the entropy in nats."""
         return self._categorical.entropy()
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """Give the K one-hot vectors."""
+        """Return the K one-hot vectors along axis 0."""
         n = self._event_shape[0]
         values = gt.eye(n, dtype=self._param.dtype)
         values = values.reshape((n, *[1] * len(self._batch_shape), n))
@@ -98,13 +100,14 @@ class OneHotCategorical(Distribution):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """One-hot vectors whose gradient is passed on to the probabilities as it is.
+    """One-hot categorical distribution whose `rsample` has the straight-through gradient.
 
-    (Bengio, Leonard and Courville, https://arxiv.org/abs/1308.3432)
+    The gradient of a sample is passed unchanged to the probabilities (Bengio, Leonard and
+    Courville, https://arxiv.org/abs/1308.3432).
     """
 
     has_rsample = True
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw one-hot vectors; their gradient is that of the probabilities."""
+        """Draw one-hot vectors; their gradient is passed unchanged to the probabilities."""
         return self.sample(sample_shape) + (self.probs - self.probs.detach())

@@ -15,7 +15,7 @@ __all__ = ["Pareto"]
 
 
 class Pareto(TransformedDistribution):
-    """Numbers from `scale` on that exceed x with probability (scale / x)^alpha.
+    """Pareto distribution on [scale, inf): P(X > x) = (scale / x)^alpha.
 
     >>> from gt.distributions import Pareto
     >>> Pareto(gt.tensor([1.0]), 2.0).mean
@@ -32,26 +32,26 @@ class Pareto(TransformedDistribution):
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
-        """The numbers from `scale` on."""
+        """The interval [scale, inf)."""
         return constraints.greater_than_eq(self.scale)
 
     @property
     def mean(self) -> Tensor:
-        """The mean, infinite for alpha up to 1."""
+        """The mean, infinite for alpha <= 1."""
         alpha = self.alpha.clamp(min=1)
         return alpha * self.scale / (alpha - 1)
 
     @property
     def mode(self) -> Tensor:
-        """The start of the range, `scale`."""
+        """The mode, `scale`: the start of the support."""
         return self.scale
 
     @property
     def variance(self) -> Tensor:
-        """The variance, infinite for alpha up to 2."""
+        """The variance, infinite for alpha <= 2."""
         alpha = self.alpha.clamp(min=2)
         return self.scale**2 * alpha / ((alpha - 1) ** 2 * (alpha - 2))
 
     def entropy(self) -> Tensor:
-        """Give log(scale / alpha) + 1 + 1 / alpha."""
+        """Return log(scale / alpha) + 1 + 1 / alpha."""
         return (self.scale / self.alpha).log() + (1 + 1 / self.alpha)

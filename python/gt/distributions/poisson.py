@@ -15,7 +15,7 @@ __all__ = ["Poisson"]
 
 
 class Poisson(ExponentialFamily):
-    """Whole numbers k with probability rate^k exp(-rate) / k!.
+    """Poisson distribution: P(X = k) = rate^k exp(-rate) / k!.
 
     >>> from gt.distributions import Poisson
     >>> Poisson(gt.tensor([2.5])).mode
@@ -36,7 +36,7 @@ class Poisson(ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely number."""
+        """The mode."""
         return self.rate.floor()
 
     @property
@@ -45,12 +45,12 @@ class Poisson(ExponentialFamily):
         return self.rate
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw whole numbers."""
+        """Draw counts, in the dtype of `rate`."""
         with gt.no_grad():
             return gt.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give k log(rate) - rate - log(k!)."""
+        """Return k log(rate) - rate - log(k!)."""
         if self._validate_args:
             self._validate_sample(value)
         rate, value = broadcast_all(self.rate, value)

@@ -18,9 +18,9 @@ __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
 
 class LogitRelaxedBernoulli(WithOdds):
-    """The log-odds of relaxed Bernoulli numbers.
+    """The log-odds of a relaxed Bernoulli variable.
 
-    (log u - log(1 - u) + logits) / temperature, of uniform numbers u (Maddison, Mnih and Teh,
+    (log u - log(1 - u) + logits) / temperature, with u uniform (Maddison, Mnih and Teh,
     https://arxiv.org/abs/1611.00712).
     """
 
@@ -48,7 +48,7 @@ class LogitRelaxedBernoulli(WithOdds):
         return odds / self.temperature
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the density."""
+        """Return the logarithm of the density."""
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
@@ -57,7 +57,9 @@ class LogitRelaxedBernoulli(WithOdds):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """Numbers from 0 to 1, near 0 and 1 for small temperatures, with gradients to `probs`.
+    """Relaxed Bernoulli distribution on [0, 1], with gradients to `probs`.
+
+    For small temperatures, samples are near 0 or 1.
 
     >>> from gt.distributions import RelaxedBernoulli
     >>> RelaxedBernoulli(gt.tensor(0.5), gt.tensor([0.2, 0.7])).rsample().shape

@@ -19,7 +19,7 @@ __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
 class ExpRelaxedCategorical(Distribution):
-    """The logarithms of relaxed one-hot vectors.
+    """The logarithm of a relaxed one-hot vector.
 
     log softmax((logits + Gumbel noise) / temperature) (Maddison, Mnih and Teh,
     https://arxiv.org/abs/1611.00712; Jang, Gu and Poole, https://arxiv.org/abs/1611.01144).
@@ -67,7 +67,7 @@ class ExpRelaxedCategorical(Distribution):
         return gt.log_softmax((self.logits + noise) / self.temperature, -1)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the density."""
+        """Return the logarithm of the density."""
         if self._validate_args:
             self._validate_sample(value)
         count = self._event_shape[0]
@@ -77,7 +77,9 @@ class ExpRelaxedCategorical(Distribution):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """Vectors of K probabilities, near one-hot for small temperatures, with gradients to `probs`.
+    """Relaxed one-hot categorical distribution over K probabilities, with gradients to `probs`.
+
+    For small temperatures, samples are near one-hot vectors.
 
     >>> from gt.distributions import RelaxedOneHotCategorical
     >>> RelaxedOneHotCategorical(gt.tensor(0.5), gt.tensor([0.2, 0.8])).rsample().shape

@@ -17,7 +17,7 @@ __all__ = ["StudentT"]
 
 
 class StudentT(Distribution):
-    """loc + scale x / sqrt(y / df), with x standard normal and y chi-squared of `df` degrees.
+    """Student's t distribution: loc + scale x / sqrt(y / df), with x ~ Normal(0, 1), y ~ Chi2(df).
 
     >>> from gt.distributions import StudentT
     >>> StudentT(gt.tensor([4.0])).variance
@@ -41,35 +41,35 @@ class StudentT(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        """The mean, `loc`; nan for df up to 1."""
+        """The mean, `loc`; NaN for df <= 1."""
         return gt.where(self.df > 1, self.loc, math.nan)
 
     @property
     def mode(self) -> Tensor:
-        """The most likely number, `loc`."""
+        """The mode, `loc`."""
         return self.loc
 
     @property
     def variance(self) -> Tensor:
-        """The variance; infinite for df up to 2, nan up to 1."""
+        """The variance; infinite for 1 < df <= 2, NaN for df <= 1."""
         finite = self.scale**2 * self.df / (self.df - 2)
         infinite = gt.full_like(self.df, math.inf)
         return gt.where(self.df > 2, finite, gt.where(self.df > 1, infinite, math.nan))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw numbers with implicit gradients to `df`."""
+        """Draw values with implicit gradients to `df`."""
         normal = gt.randn(self._extended_shape(sample_shape), dtype=self.df.dtype)
         spread = (self._chi2.rsample(sample_shape) / self.df).rsqrt()
         return self.loc + self.scale * normal * spread
 
     def _log_norm(self) -> Tensor:
-        """Give log(sqrt(df) B(1/2, df/2)), with the beta function B."""
+        """Return log(sqrt(df) B(1/2, df/2)), with the beta function B."""
         half = 0.5 * self.df
         beta = gt.lgamma(half) + math.lgamma(0.5) - gt.lgamma(half + 0.5)
         return 0.5 * self.df.log() + beta
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the density."""
+        """Return the logarithm of the density."""
         if self._validate_args:
             self._validate_sample(value)
         distance = (value - self.loc) / self.scale
@@ -77,7 +77,7 @@ class StudentT(Distribution):
         return power - self.scale.log() - self._log_norm()
 
     def entropy(self) -> Tensor:
-        """Give the entropy in nats."""
+        """Return the entropy in nats."""
         half = 0.5 * (self.df + 1)
         slope = gt.digamma(half) - gt.digamma(half - 0.5)
         return self.scale.log() + half * slope + self._log_norm()

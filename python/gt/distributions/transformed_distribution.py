@@ -17,7 +17,7 @@ __all__ = ["TransformedDistribution"]
 
 
 class TransformedDistribution(Distribution):
-    """The values y = t(x), where x is of a base distribution and t a transform or a list of them.
+    """The distribution of y = t(x) for x of a base distribution; t is a transform or a list.
 
     The density of y is that of x divided by |dy/dx|.
 
@@ -80,16 +80,16 @@ class TransformedDistribution(Distribution):
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]
-        """Whether the base has it."""
+        """Whether the base distribution has `rsample`."""
         return self.base_dist.has_rsample
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw values of the base and transform them."""
+        """Draw values of the base distribution, without gradients, and transform them."""
         with gt.no_grad():
             return self._transformed(self.base_dist.sample(sample_shape))
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw values of the base with gradients and transform them."""
+        """Draw values of the base distribution, with gradients, and transform them."""
         return self._transformed(self.base_dist.rsample(sample_shape))
 
     def _transformed(self, value: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ class TransformedDistribution(Distribution):
         return value
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the base's at the inverse, less the logarithms of the Jacobian determinants."""
+        """Return log p(x) - log |dy/dx|, with p the base density and x the inverse of `value`."""
         if self._validate_args:
             self._validate_sample(value)
         event_dim = len(self._event_shape)
@@ -114,7 +114,7 @@ class TransformedDistribution(Distribution):
         return sum_rightmost(base, event_dim - len(self.base_dist.event_shape)) - stretched
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Give the base's at the inverse, or 1 less it where the transforms fall."""
+        """Return the base `cdf` at x = t^-1(value), or 1 minus it where t is decreasing."""
         for transform in reversed(self.transforms):
             value = transform.inv(value)
         if self._validate_args:
@@ -122,11 +122,11 @@ class TransformedDistribution(Distribution):
         return self._rising(self.base_dist.cdf(value))
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Transform the base's quantile."""
+        """Return the transform of the base distribution's quantile."""
         return self._transformed(self.base_dist.icdf(self._rising(value)))
 
     def _rising(self, probability: Tensor) -> Tensor:
-        """Turn a probability of at most a value into that of at least one, where t falls."""
+        """Return `probability` if the transforms are increasing, else 1 - `probability`."""
         sign = ComposeTransform(self.transforms).sign
         if isinstance(sign, int) and sign == 1:
             return probability

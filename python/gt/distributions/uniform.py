@@ -16,7 +16,7 @@ __all__ = ["Uniform"]
 
 
 class Uniform(Distribution):
-    """Numbers from `low` up to but without `high`, all as likely.
+    """Uniform distribution on [low, high).
 
     >>> from gt.distributions import Uniform
     >>> Uniform(gt.tensor([1.0]), 3.0).mean
@@ -31,7 +31,7 @@ class Uniform(Distribution):
 
     @property
     def arg_constraints(self) -> dict[str, constraints.Constraint]:
-        """That `low` is below `high`."""
+        """The constraints: `low` is below `high`."""
         return {
             "low": constraints.less_than(self.high),
             "high": constraints.greater_than(self.low),
@@ -39,17 +39,17 @@ class Uniform(Distribution):
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
-        """The numbers from `low` to `high`."""
+        """The interval from `low` to `high`."""
         return constraints.interval(self.low, self.high)
 
     @property
     def mean(self) -> Tensor:
-        """The middle."""
+        """The mean (low + high) / 2."""
         return (self.high + self.low) / 2
 
     @property
     def mode(self) -> Tensor:
-        """Nan: all are as likely."""
+        """NaN: all values are equally likely."""
         return math.nan * self.high
 
     @property
@@ -63,27 +63,27 @@ class Uniform(Distribution):
         return (self.high - self.low) ** 2 / 12
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw numbers from 0 to 1, scaled and shifted."""
+        """Draw low + u (high - low), with u uniform on [0, 1)."""
         drawn = gt.rand(self._extended_shape(sample_shape), dtype=self.low.dtype)
         return self.low + drawn * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give -log(high - low), and minus infinity outside."""
+        """Return -log(high - low) within [low, high), else -inf."""
         if self._validate_args:
             self._validate_sample(value)
         inside = ((self.low <= value) & (self.high > value)).to(self.low.dtype)
         return inside.log() - (self.high - self.low).log()
 
     def cdf(self, value: Tensor) -> Tensor:
-        """Give (value - low) / (high - low), at least 0 and at most 1."""
+        """Return (value - low) / (high - low), clamped to [0, 1]."""
         if self._validate_args:
             self._validate_sample(value)
         return ((value - self.low) / (self.high - self.low)).clamp(0, 1)
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Give the quantile."""
+        """Return the quantile."""
         return value * (self.high - self.low) + self.low
 
     def entropy(self) -> Tensor:
-        """Give log(high - low)."""
+        """Return log(high - low)."""
         return (self.high - self.low).log()

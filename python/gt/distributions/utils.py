@@ -1,4 +1,4 @@
-"""What distributions share: broadcasting, odds, values computed once, triangles as vectors."""
+"""Shared utilities: broadcasting, log-odds, lazy properties, triangular matrices as vectors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Number = (bool, int, float, complex)
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     """Broadcast tensors and numbers against each other.
 
-    A number takes the dtype of the first tensor, or the default dtype where all are numbers.
+    A number takes the dtype of the first tensor, or the default dtype if all values are numbers.
 
     >>> gt.distributions.utils.broadcast_all(1.0, gt.zeros(2))[0]
     tensor([1., 1.], dtype=float32)
@@ -52,7 +52,7 @@ def sum_rightmost(value: Tensor, dim: int) -> Tensor:
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Turn log-odds (binary) or logarithms of weights along the last axis into probabilities.
+    """Convert log-odds (binary) or logarithms of weights along the last axis to probabilities.
 
     >>> gt.distributions.utils.logits_to_probs(gt.zeros(2))
     tensor([0.5, 0.5], dtype=float32)
@@ -61,13 +61,13 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Keep probabilities away from 0 and 1 by the precision of their dtype."""
+    """Clamp probabilities to [eps, 1 - eps], with eps the machine epsilon of their dtype."""
     eps = gt.finfo(probs.dtype).eps
     return probs.clamp(eps, 1 - eps)
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Turn probabilities into log-odds (binary) or logarithms; 0 and 1 are clamped first.
+    """Convert probabilities to log-odds (binary) or logarithms, clamped by `clamp_probs` first.
 
     >>> gt.distributions.utils.probs_to_logits(gt.tensor([0.5]), is_binary=True)
     tensor([0.], dtype=float32)
@@ -77,9 +77,9 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
 
 class lazy_property:
-    """A property that is computed when first read, and then kept on the instance.
+    """A property that is computed when it is first read, and then cached on the instance.
 
-    It is computed with gradients even under `gt.no_grad()`, as it serves later reads too.
+    It is computed with gradients even under `gt.no_grad()`, because later reads may need them.
     """
 
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:
@@ -96,9 +96,9 @@ class lazy_property:
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """Lay out the lower triangles of matrices (..., D, D) as vectors, row by row.
+    """Flatten the lower triangles of matrices (..., D, D) to vectors, row by row.
 
-    `diag` counts diagonals from the main one, as in `gt.tril`.
+    `diag` is the offset of the last diagonal to include, as in `gt.tril`.
     """
     n = mat.shape[-1]
     if not -n <= diag < n:
@@ -113,7 +113,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     The inverse of `tril_matrix_to_vec`; `diag` must be 0 or less.
     """
     length = vec.shape[-1]
-    # rows n of which n + diag have 1, 2, ..., n + diag places: (n + diag) (n + diag + 1) / 2
+    # n + diag rows have 1, 2, ..., n + diag elements: (n + diag) (n + diag + 1) / 2 in all.
     rows = (math.isqrt(8 * length + 1) - 1) // 2
     n = rows - diag
     if rows * (rows + 1) // 2 != length:
@@ -121,7 +121,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
             f"The size of last dimension is {length} which cannot be expressed as "
             "the lower triangular part of a square D x D matrix."
         )
-    # Each place of the matrix takes from the vector, or the zero that stands behind it.
+    # Each matrix element is the index of a vector element, or of the zero padded at its end.
     places, taken = [], 0
     for row in range(n):
         for column in range(n):

@@ -14,17 +14,17 @@ from gt.distributions.utils import broadcast_all, lazy_property
 
 __all__ = ["VonMises"]
 
-#: Trials of a sample. One is accepted with a probability of 0.65 or more, so that a sample has
-#: none that was accepted, and is `loc`, with a probability below 1e-10.
+#: Trials per sample. Each is accepted with a probability of at least 0.65, so the probability that
+#: all are rejected, and the sample is `loc`, is below 1e-10.
 _TRIALS = 24
 
 
 class VonMises(Distribution):
-    """Angles in radians with a density in proportion to exp(concentration cos(x - loc)).
+    """Von Mises distribution of angles in radians: density ~ exp(concentration cos(x - loc)).
 
-    Samples are by Best and Fisher, "Efficient simulation of the von Mises distribution" (1979);
-    a fixed number of trials is made, so that the program need not wait to learn which were
-    accepted.
+    Samples are drawn by the rejection method of Best and Fisher, "Efficient simulation of the von
+    Mises distribution" (1979). The number of trials is fixed, so the program does not wait to
+    learn which were accepted.
 
     >>> from gt.distributions import VonMises
     >>> VonMises(gt.tensor([1.0]), 4.0).mode
@@ -40,7 +40,7 @@ class VonMises(Distribution):
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give concentration cos(x - loc) - log(2 pi I0(concentration))."""
+        """Return concentration cos(x - loc) - log(2 pi I0(concentration))."""
         if self._validate_args:
             self._validate_sample(value)
         scaled = gt.special.i0e(self.concentration).log()
@@ -54,7 +54,7 @@ class VonMises(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely angle, `loc`."""
+        """The mode, `loc`."""
         return self.loc
 
     @lazy_property
@@ -63,7 +63,7 @@ class VonMises(Distribution):
         return 1 - gt.special.i1e(self.concentration) / gt.special.i0e(self.concentration)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draw angles from -pi up to pi; computed in float64."""
+        """Draw angles in [-pi, pi), computed in float64."""
         shape = self._extended_shape(sample_shape)
         with gt.no_grad():
             kappa = self.concentration.to(gt.float64)
@@ -72,7 +72,7 @@ class VonMises(Distribution):
 
 
 def _standard(kappa: Tensor, shape: Sequence[int]) -> Tensor:
-    """Draw angles around 0 by proposals of a wrapped Cauchy distribution."""
+    """Draw angles around 0, with proposals from a wrapped Cauchy distribution."""
     tau = 1 + (1 + 4 * kappa**2).sqrt()
     rho = (tau - (2 * tau).sqrt()) / (2 * kappa)
     envelope = gt.where(kappa < 1e-5, 1 / kappa + kappa, (1 + rho**2) / (2 * rho))

@@ -16,7 +16,7 @@ __all__ = ["Weibull"]
 
 
 class Weibull(TransformedDistribution):
-    """Numbers of 0 or more that exceed x with probability exp(-(x / scale)^concentration).
+    """Weibull distribution on [0, inf): P(X > x) = exp(-(x / scale)^concentration).
 
     >>> from gt.distributions import Weibull
     >>> Weibull(gt.tensor([2.0]), 1.0).mean
@@ -40,11 +40,11 @@ class Weibull(TransformedDistribution):
 
     @property
     def concentration_reciprocal(self) -> Tensor:
-        """The number 1 / concentration."""
+        """The reciprocal 1 / concentration."""
         return 1 / self.concentration
 
     def _moment(self, order: int) -> Tensor:
-        """Give the mean of (x / scale)^order."""
+        """Return the mean of (x / scale)^order."""
         return gt.lgamma(1 + order / self.concentration).exp()
 
     @property
@@ -54,7 +54,7 @@ class Weibull(TransformedDistribution):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely number."""
+        """The mode."""
         power = self.concentration_reciprocal
         return self.scale * ((self.concentration - 1) / self.concentration) ** power
 
@@ -64,6 +64,6 @@ class Weibull(TransformedDistribution):
         return self.scale**2 * (self._moment(2) - self._moment(1) ** 2)
 
     def entropy(self) -> Tensor:
-        """Give the entropy in nats."""
+        """Return the entropy in nats."""
         power = self.concentration_reciprocal
         return euler_constant * (1 - power) + (self.scale * power).log() + 1

@@ -19,11 +19,12 @@ __all__ = ["Wishart"]
 
 
 class Wishart(WithCovariance, ExponentialFamily):
-    """Positive definite matrices p x p: the sums of x x^T of `df` normal vectors x.
+    """Wishart distribution over p x p matrices: the sum of x x^T over `df` normal vectors x.
 
     The covariance of x is given by one of `covariance_matrix`, its inverse `precision_matrix` and
-    its lower triangular Cholesky factor `scale_tril`. `df` is a number above p - 1. Samples are by
-    Bartlett's decomposition (https://en.wikipedia.org/wiki/Wishart_distribution).
+    its lower triangular Cholesky factor `scale_tril`. `df` must be above p - 1 and need not be an
+    integer. Samples are drawn by the Bartlett decomposition
+    (https://en.wikipedia.org/wiki/Wishart_distribution).
 
     >>> from gt.distributions import Wishart
     >>> Wishart(gt.tensor(3.0), gt.eye(2)).mean
@@ -66,7 +67,7 @@ class Wishart(WithCovariance, ExponentialFamily):
 
     @property
     def arg_constraints(self) -> dict[str, constraints.Constraint]:
-        """Those of the matrices, and that `df` is above p - 1."""
+        """The constraints: valid matrices, and `df` above p - 1."""
         return {
             "covariance_matrix": constraints.positive_definite,
             "precision_matrix": constraints.positive_definite,
@@ -84,20 +85,20 @@ class Wishart(WithCovariance, ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely matrix (df - p - 1) V, nan for df up to p + 1."""
+        """The mode (df - p - 1) V, NaN for df <= p + 1."""
         factor = self._df_matrix() - self._event_shape[-1] - 1
         return gt.where(factor > 0, factor, math.nan) * self.covariance_matrix
 
     @property
     def variance(self) -> Tensor:
-        """The variance df (V_ij^2 + V_ii V_jj) of each number."""
+        """The variance df (V_ij^2 + V_ii V_jj) of each element."""
         covariance = self.covariance_matrix
         diagonal = covariance.diagonal(dim1=-2, dim2=-1)
         products = diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
         return self._df_matrix() * (covariance**2 + products)
 
     def _bartlett(self, sample_shape: Sequence[int]) -> Tensor:
-        """Draw L A A^T L^T: A has chi numbers on its diagonal and normal ones below it."""
+        """Draw L A A^T L^T: A has chi variables on its diagonal and normal ones below it."""
         dtype = self._unbroadcasted_scale_tril.dtype
         diagonal = self._dist_chi2.rsample(sample_shape).sqrt().clamp(min=gt.finfo(dtype).eps)
         below = gt.randn(self._extended_shape(sample_shape), dtype=dtype).tril(-1)
@@ -109,8 +110,8 @@ class Wishart(WithCovariance, ExponentialFamily):
     ) -> Tensor:
         """Draw matrices with gradients.
 
-        Matrices that are singular in their dtype are drawn again, `max_try_correction` times (10
-        by default); to learn whether there are any, one boolean is fetched. With 0 none is.
+        Matrices that are numerically singular are redrawn, up to `max_try_correction` times (10 by
+        default). Each check for singular matrices fetches one boolean; with 0, none is fetched.
         """
         sample = self._bartlett(sample_shape)
         for _ in range(10 if max_try_correction is None else max_try_correction):
@@ -122,7 +123,7 @@ class Wishart(WithCovariance, ExponentialFamily):
         return sample
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Give the logarithm of the density."""
+        """Return the logarithm of the density."""
         if self._validate_args:
             self._validate_sample(value)
         df, size, factor = self.df, self._event_shape[-1], self._unbroadcasted_scale_tril
@@ -135,7 +136,7 @@ class Wishart(WithCovariance, ExponentialFamily):
         )
 
     def entropy(self) -> Tensor:
-        """Give the entropy in nats."""
+        """Return the entropy in nats."""
         df, size = self.df, self._event_shape[-1]
         digammas = sum(gt.digamma((df - i) / 2) for i in range(size))
         return (

@@ -1,7 +1,7 @@
-"""Engines in Python: what computes on a worker, besides GT's own engine.
+"""The Python engines: alternatives to the native engine for computing on a worker.
 
-`load` makes one by its name. Nothing is imported before it is asked for: neither NumPy, nor JAX,
-nor PyTorch.
+`load` creates an engine by its name. NumPy, JAX and PyTorch are only imported when the engine that
+needs them is loaded.
 """
 
 import importlib
@@ -35,7 +35,7 @@ __all__ = [
     "sees_gpu",
 ]
 
-#: By its name, where an engine is, and what has to be installed for it.
+#: Engine name -> (`module:Class`, required package).
 _ENGINES = {
     "numpy": ("gt.engines.numpy:NumPyEngine", "numpy"),
     "pytorch": ("gt.engines.pytorch:PyTorchEngine", "torch"),
@@ -44,17 +44,21 @@ _ENGINES = {
 
 
 def load(name: str, index: int = 0) -> Engine:
-    """Make an engine by its name, or one of your own by `module:Class`.
+    """Create an engine by its name, or a custom one by `module:Class`.
 
-    `index` is the number of the GPU to compute on, where there are any. Modules named in
-    GT_KERNELS, with commas between, register their custom operations: `register(engine)` of each.
-    Raises `ValueError` if there is no such engine, `ImportError` if a package is missing or too
-    old, and `gt.engines.gpus.DeviceError` if a GPU is there but cannot be used.
+    `index` is the number of the GPU to compute on, if there is one. Each module listed in
+    GT_KERNELS (separated by commas) registers its custom operations in a function
+    `register(engine)`.
+
+    Raises:
+        ValueError: There is no such engine.
+        ImportError: A package is missing or too old.
+        gt.engines.gpus.DeviceError: There is a GPU that cannot be used.
     """
     if ":" in name:
         return _made(name, index)
     if name == "native":
-        raise ValueError("the engine 'native' is a part of workers, not one in Python")
+        raise ValueError("the engine 'native' is built into workers: it has no Python class")
     if name not in _ENGINES:
         names = ("native", *_ENGINES)
         import difflib  # slow to import
@@ -71,7 +75,7 @@ def load(name: str, index: int = 0) -> Engine:
     if name == "pytorch":
         if old := gpus.too_old():
             raise ImportError(f"the engine 'pytorch': {old}")
-        sees_gpu()  # or else says why not
+        sees_gpu()  # reports a GPU that PyTorch cannot use
     return _made(place, index)
 
 
@@ -90,7 +94,7 @@ def _made(place: str, index: int) -> Engine:
 
 
 def default() -> str:
-    """Name the engine of workers: what GT_BACKEND says, or PyTorch's where it sees a GPU."""
+    """Return the default engine: GT_BACKEND, or else pytorch with a GPU and native without."""
     name = os.environ.get("GT_BACKEND") or ("pytorch" if sees_gpu() else "native")
     if name != "pytorch" and os.environ.get("GT_AUTOCAST"):
         warnings.warn(
@@ -101,10 +105,10 @@ def default() -> str:
 
 
 def sees_gpu() -> int:
-    """Count the GPUs that PyTorch sees; 0 where it is not installed.
+    """Return the number of GPUs that PyTorch sees; 0 if it is not installed.
 
-    Where there plainly is no GPU, PyTorch is not imported to find out. If there is one that PyTorch
-    does not see, a line on stderr says why, once.
+    PyTorch is not imported on machines that have no trace of a GPU. If there is a GPU that PyTorch
+    does not see, the reason is printed to stderr once.
     """
     count, why = gpus.look()
     gpus.tell(why)

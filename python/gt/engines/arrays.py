@@ -1,8 +1,9 @@
-"""What computes each operation with arrays: the lowerings that NumPy and JAX share.
+"""Lowerings that the NumPy and JAX engines share.
 
-Both have the same functions by the same names; `xp` is `numpy` or `jax.numpy`. Operands come in
-the dtypes of `gt.engines.promotion`, attributes by their names. What is given back is brought
-into the dtype of the result afterwards.
+Both libraries have the same functions under the same names; `xp` is `numpy` or `jax.numpy`.
+Operands arrive in the dtypes that `gt.engines.promotion` chooses, attributes as keyword arguments.
+Callers
+convert the result to its declared dtype.
 """
 
 import math
@@ -18,7 +19,7 @@ from gt.engines.engine import (
     out_of_range,
 )
 
-#: Elementwise operations by what NumPy calls them.
+#: Operation -> NumPy's name for it.
 _NAMESAKES = {
     "tan": "tan",
     "asin": "arcsin",
@@ -43,12 +44,12 @@ _NAMESAKES = {
     "trunc": "trunc",
 }
 
-#: `require(fine, error)`: unless all values of `fine` hold, the step fails with `error()`.
+#: `require(fine, error)`: the step fails with `error()` unless all values of `fine` are true.
 Require = Callable[[Any, Callable[[], Exception]], None]
 
 
 def chosen(lowerings: Mapping[str, Function], signature: Signature) -> Function:
-    """Give an operation's lowering; one of powers is told whether the exponent is a number."""
+    """Return an operation's lowering; `pow` is bound to whether its exponent is a scalar."""
     function = lowerings[signature.operation]
     if signature.operation != "pow":
         return function
@@ -56,23 +57,23 @@ def chosen(lowerings: Mapping[str, Function], signature: Signature) -> Function:
 
 
 def over(axes: Sequence[int], x: Any) -> tuple[int, ...]:
-    """Give the axes of a reduction: no names mean all of them, and a scalar has none."""
+    """Return the axes of a reduction: all of them if none are given, and none for a 0-d array."""
     return tuple(axes) if axes and x.ndim else tuple(range(x.ndim))
 
 
 def region(starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]) -> tuple:
-    """Give the slices that cut a region out."""
+    """Return the slices that select a region."""
     parts = zip(starts, sizes, steps, strict=True)
     return tuple(slice(start, start + size * step, step) for start, size, step in parts)
 
 
 def rows(x: Any, index: Any, axis: int) -> tuple:
-    """Give the place of whole rows along an axis."""
+    """Return the NumPy index that selects whole rows along an axis."""
     return (slice(None),) * (axis % x.ndim) + (index,)
 
 
 def places(xp: Any, index: Any, axis: int) -> tuple:
-    """Give the place that each entry of a pointwise index names."""
+    """Return the NumPy index equivalent to a pointwise (gather/scatter) index along an axis."""
     if index.ndim == 0:
         return ()
     grid: list = []
@@ -84,9 +85,9 @@ def places(xp: Any, index: Any, axis: int) -> tuple:
 
 
 def lowerings(xp: Any, require: Require, whole_power: Function) -> dict[str, Function]:
-    """Give the lowerings of all primitives but erf and those that write into a copy.
+    """Return the lowerings of all primitives except erf and those that write into a copy.
 
-    `whole_power` raises integers to integers of 0 or more, of the same shape.
+    `whole_power` raises integers to non-negative integers of the same shape.
     """
     return {
         **_create(xp),
@@ -106,7 +107,7 @@ def _create(xp: Any) -> dict[str, Function]:
         return start.reshape(()) + step.reshape(()) * xp.arange(length)
 
     def linspace(start: Any, end: Any, length: int) -> Any:
-        """Count from both ends, so that both are exact."""
+        """Compute each half from its own end, so that both ends are exact."""
         start, end = start.reshape(()), end.reshape(())
         step, place = (end - start) / max(length - 1, 1), xp.arange(length)
         return xp.where(2 * place < length, start + place * step, end - (length - 1 - place) * step)
@@ -144,7 +145,7 @@ def _elementwise(xp: Any) -> dict[str, Function]:
         "sigmoid": lambda x: 1 / (1 + xp.exp(-x)),
         "tanh": xp.tanh,
         **{name: getattr(xp, own) for name, own in _NAMESAKES.items()},
-        # NaN is not at most 0, and stays.
+        # `x <= 0` is false for NaN, which passes through.
         "relu": lambda x: xp.where(x <= 0, xp.zeros_like(x), x),
         "floor": rounding(xp.floor),
         "ceil": rounding(xp.ceil),
@@ -177,7 +178,7 @@ def _elementwise(xp: Any) -> dict[str, Function]:
 
 
 def _whole_numbers(xp: Any, require: Require, whole_power: Function) -> dict[str, Function]:
-    """Arithmetic that integers do not always have a result for."""
+    """Return the lowerings of arithmetic that can fail for integers."""
 
     def dividing(function: Function) -> Function:
         def divide(a: Any, b: Any) -> Any:
@@ -195,7 +196,7 @@ def _whole_numbers(xp: Any, require: Require, whole_power: Function) -> dict[str
         base, exponent = xp.broadcast_arrays(base, exponent)
         below = exponent < 0
         result = whole_power(base, xp.where(below, xp.zeros_like(exponent), exponent))
-        # Below 0 only 1 and -1 have a power that is whole; others give 0.
+        # To a negative power only 1 and -1 have an integer result; other bases yield 0.
         unit = xp.where(exponent % 2 == 0, base * base, base)
         return xp.where(below, xp.where(xp.abs(base) == 1, unit, xp.zeros_like(base)), result)
 
@@ -211,7 +212,7 @@ def _reduce(xp: Any) -> dict[str, Function]:
         return lambda x, dim, keepdim: function(x, axis=over(dim, x), keepdims=keepdim)
 
     def mean(x: Any, dim: Sequence[int], keepdim: bool) -> Any:
-        # That of nothing is NaN, without a word.
+        # Unlike `xp.mean`, this does not warn when the mean of no elements is NaN.
         given = over(dim, x)
         count = math.prod(x.shape[axis] for axis in given)
         return x.sum(axis=given, keepdims=keepdim) / x.dtype.type(count)
@@ -240,7 +241,7 @@ def _reduce(xp: Any) -> dict[str, Function]:
 def _rearrange(xp: Any) -> dict[str, Function]:
     def triangle(function: Function) -> Function:
         def cut(x: Any, diagonal: int) -> Any:
-            # Diagonals far outside are all alike, and may not fit an int32.
+            # Diagonals outside the matrix are clamped: they may not fit an int32.
             rows, columns = x.shape[-2:]
             return function(x, k=min(max(diagonal, -rows), columns))
 
@@ -279,14 +280,14 @@ def _index(xp: Any, require: Require) -> dict[str, Function]:
 
 
 def below(require: Require, index: Any, length: int) -> None:
-    """Require an index to be on an axis of some length."""
+    """Require all entries of an index to be in range for an axis of this length."""
     if length == 0 and index.size > 0:
-        # Nothing can be computed instead, either.
+        # Raise even while tracing: there is no element to compute with instead.
         raise out_of_range(int(index.reshape(-1)[0]), length)
     fine = (index >= 0) & (index < length)
     require(fine, partial(_culprit, index, fine, length))
 
 
 def _culprit(index: Any, fine: Any, length: int) -> Exception:
-    """Name the first entry that is not fine."""
+    """Return the error that names the first entry that is out of range."""
     return out_of_range(int(index.reshape(-1)[fine.reshape(-1).argmin()]), length)

@@ -1,7 +1,7 @@
-"""Attention by plain operations, with the weights of all queries and keys at once.
+"""Attention in plain array operations, with the weights of all queries and keys in memory.
 
-Nothing of that size outlives an operation: what attention keeps for its gradient is its output and
-the logarithm of the sum of exp(scores) of each query.
+The weights are temporary: the forward pass only saves its output and the logsumexp of each query's
+scores for the gradient.
 """
 
 import math
@@ -12,12 +12,12 @@ from gt.engines.engine import Function
 
 
 def lowerings(xp: Any, matmul: Function, cast: Callable[[Any, Any], Any]) -> dict[str, Function]:
-    """Give the lowerings with the functions of `xp`, which is `torch` or `jax.numpy`.
+    """Return the lowerings of attention and its gradient.
 
     Args:
-        xp: the module of functions.
-        matmul: multiplies matrices of the dtype that is computed in.
-        cast: brings a tensor into a dtype of the module.
+        xp: The array module: `torch` or `jax.numpy`.
+        matmul: Multiplies matrices in the compute dtype (float32 for 16-bit operands).
+        cast: Converts a tensor to a dtype of the module.
     """
 
     def widened(x: Any) -> Any:

@@ -1,9 +1,10 @@
-"""How engines move tensors among workers themselves, as by NCCL or Gloo.
+"""The interface for collectives between engines, such as by NCCL or Gloo.
 
-Otherwise an engine is asked for a tensor's values, and the workers send them. An engine that can
-do better gives `Collectives` from `Engine.collectives`; its workers then join in groups, wherever
-all who take part in a movement can. GT_COLLECTIVES says whether, GT_COLLECTIVES_INTERFACE over
-which network, GT_COLLECTIVES_TIMEOUT for how long one waits for the others.
+Without it, workers read a tensor's values from the engine and send them over their own connections.
+An engine that can exchange tensors directly returns `Collectives` from `Engine.collectives`;
+workers then carry out a redistribution as one collective if all of its members are able to.
+GT_COLLECTIVES chooses the backend, GT_COLLECTIVES_INTERFACE the network interface, and
+GT_COLLECTIVES_TIMEOUT how long a member waits for the others.
 """
 
 import math
@@ -13,15 +14,15 @@ from dataclasses import dataclass
 
 from gt.engines.engine import Engine, Meta, Tensor
 
-#: What GT_COLLECTIVES may say.
+#: Allowed values of GT_COLLECTIVES.
 KINDS = ("auto", "off", "nccl", "gloo")
-#: Seconds that a member waits for the others of its group, by default.
+#: The default number of seconds that a member waits for the others of its group.
 TIMEOUT = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the user asks for: see `KINDS`; without an `interface`, workers of one machine alone."""
+    """The user's settings: a kind of `KINDS`; without an `interface`, only loopback is used."""
 
     kind: str = "auto"
     interface: str | None = None
@@ -29,7 +30,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls) -> "Settings":
-        """Read the variables; raises `ValueError` for what they cannot mean."""
+        """Return the settings of the environment; raises `ValueError` for invalid values."""
         kind = os.environ.get("GT_COLLECTIVES") or "auto"
         if kind not in KINDS:
             raise ValueError(f"GT_COLLECTIVES is '{kind}', expected one of {', '.join(KINDS)}")
@@ -45,11 +46,11 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Workers that join each other, as one of them sees it.
+    """The members of a collective, as seen by one of them.
 
-    The members' numbers and names stand in the order of their ranks; `rank` is this worker's.
-    They find each other at `store`, the first one's `Collectives.store`. A group that has failed
-    is made anew by all of its members, in the next `epoch`.
+    `members` (worker ids) and `names` are in the order of ranks; `rank` is that of this worker.
+    Members rendezvous at `store`, which is `Collectives.store` of rank 0. After a failure all
+    members recreate the group in the next `epoch`.
     """
 
     store: str
@@ -59,24 +60,26 @@ class Group:
     epoch: int
 
     def others(self) -> str:
-        """Name the other members."""
+        """Return the quoted names of the other members."""
         names = (name for rank, name in enumerate(self.names) if rank != self.rank)
         return ", ".join(f"'{name}'" for name in names)
 
 
 class Collectives:
-    """What an engine does together with those of other workers.
+    """An engine's collectives with the engines of other workers.
 
-    `kind` names what it goes by, and its version: engines join those that say the same. `local`
-    says whether only this machine reaches it, and `store` where members find each other if this
-    worker is the first of them. If a group must not have a `device` twice, that is its name.
+    `kind` names the library and its version; only engines of the same kind form groups. `local`
+    tells whether the endpoint is reachable from this machine only; `store` is the address of the
+    rendezvous if this worker has rank 0. `device` names the device if the library allows it only
+    once per group; otherwise it is empty.
     """
 
     kind = "collectives"
     local = True
     store = ""
     device = ""
-    #: The dtypes that `all_reduce` and `reduce_scatter` add up; others are only moved.
+    #: The dtypes that `all_reduce` and `reduce_scatter` can sum; for others the engine only
+    #: exchanges blocks, and each worker adds them up.
     adds: frozenset[str] = frozenset()
 
     def join(
@@ -87,29 +90,33 @@ class Collectives:
         gives: list[tuple[int, Tensor]],
         gets: list[tuple[int, Meta]],
     ) -> list[Tensor]:
-        """Take part in a movement, which all members do, and give what this worker gets.
+        """Carry out a collective, which all members call, and return the tensors received.
 
-        `gives` has tensors with the ranks that they are for, `gets` those that come:
+        `gives` lists tensors to send with the receiver's rank, `gets` metas of tensors to receive
+        with the sender's rank. `way` is one of:
 
-        - `all_reduce`: one tensor, the members' sum.
-        - `reduce_scatter`: a tensor for each rank, all of one size; the sum of those for this one.
-        - `all_gather`: one tensor for all others, all of one size; theirs.
-        - `broadcast`: one tensor from `root` for all others.
-        - `all_to_all`: any tensors for any ranks; several for one rank come in the same order.
+        - `all_reduce`: sends one tensor; receives the sum over all members.
+        - `reduce_scatter`: sends a tensor of equal size to each rank; receives the sum of those
+          sent to this one.
+        - `all_gather`: sends one tensor to all others, of equal size; receives theirs.
+        - `broadcast`: sends one tensor from `root` to all others.
+        - `all_to_all`: sends any tensors to any ranks; those to the same rank keep their order.
 
-        One tensor for several ranks stands once, with this worker's own; so does a sum that it
-        gets. Raises `ConnectionError` if the others do not come, or leave.
+        A tensor for several ranks is listed once, under this worker's own rank; so is a sum to
+        receive. Raises `ConnectionError` if other members do not join in time, or fail.
         """
         raise NotImplementedError
 
     def leave(self, worker: int) -> None:
-        """Close the groups with a worker, which is gone."""
+        """Close all groups that contain a lost worker."""
 
 
 def agreed(engine: Engine | None, name: str) -> Collectives | None:
-    """Give the collectives of an engine, if the user and it want some; GT's own has none.
+    """Return an engine's collectives if GT_COLLECTIVES allows them and the engine has them.
 
-    Raises `ValueError` if the user asks for what it has not. What nobody has asked for may fail.
+    `engine` is None for the native engine, which has none. Raises `ValueError` if the user requests
+    collectives that the engine lacks. With `auto`, an engine's failure to set them up is reported
+    to stderr and None is returned.
     """
     settings = Settings.from_environment()
     made = None
@@ -119,7 +126,10 @@ def agreed(engine: Engine | None, name: str) -> Collectives | None:
         except Exception as error:
             if settings.kind != "auto" or isinstance(error, ValueError):
                 raise
-            print(f"gt worker: it joins no others (GT_COLLECTIVES): {error}", file=sys.stderr)
+            print(
+                f"gt worker: no collectives with other workers (GT_COLLECTIVES): {error}",
+                file=sys.stderr,
+            )
     if made is None and settings.kind not in ("auto", "off"):
         raise ValueError(
             f"GT_COLLECTIVES is '{settings.kind}', but the engine '{name}' has no collectives; "

@@ -1,8 +1,8 @@
-"""What an engine is: the one interface between a worker and what computes.
+"""The engine interface: what a worker requires of the library that computes.
 
-A worker holds tensors as its engine makes them, without looking inside, and gives the engine
-whole plans: steps on tensors, whose operations, shapes and dtypes it has checked. To write an
-engine of one's own, subclass `Engine`, or one of the engines here, and name it `module:Class`.
+To a worker the tensors of its engine are opaque. The worker checks operations, shapes and dtypes
+before it calls the engine. To write a custom engine, subclass `Engine` or one of the engines in
+this package, and name it by `module:Class`.
 """
 
 import json
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from gt.engines.collectives import Collectives, Settings
 
-#: A tensor as an engine holds it; only the engine looks inside.
+#: An engine's tensor handle, which is opaque to the worker.
 Tensor: TypeAlias = Any
 Number: TypeAlias = bool | int | float
-#: Takes the operands and gives the result.
+#: Takes the operands and returns the result.
 Function: TypeAlias = Callable[..., Tensor]
 
 
@@ -31,13 +31,13 @@ class Meta:
 
     @property
     def bytes(self) -> int:
-        """How much memory the values take."""
+        """The size of the values in bytes."""
         return math.prod(self.shape) * ITEM_BYTES[self.dtype]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What decides how a tensor takes part in an operation: its dtype, and whether it has axes."""
+    """What type promotion depends on: a tensor's dtype, and whether it has axes."""
 
     dtype: str
     has_axes: bool = True
@@ -45,10 +45,10 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """An operation on operands of some kinds: all that is known before there are shapes.
+    """An operation with the kinds of its operands, independent of shapes.
 
     An operand is described by its kind, or by the type of a Python number. `output` is the dtype
-    of the result, of several results of the first.
+    of the (first) result.
     """
 
     operation: str
@@ -56,7 +56,7 @@ class Signature:
     output: str
 
 
-#: What stands for an operand of a plan: a tensor's meta, or the type of a Python number.
+#: The description of an operand: a tensor's meta, or the type of a Python number.
 Operand: TypeAlias = Meta | type
 
 ITEM_BYTES = {
@@ -77,10 +77,10 @@ ITEM_BYTES = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operation: which values it takes, with which attributes, and what it must give.
+    """One operation of a plan: the numbers of its operands, its attributes, and its result.
 
-    Of `slice` and `slice_assign` the attribute `starts` may vary from run to run: then it is
-    missing here, and its numbers are the last operands, one for each axis.
+    The attribute `starts` of `slice` and `slice_assign` may vary from run to run. It is absent
+    then, and the starts are the last operands, one for each axis.
     """
 
     operation: str
@@ -91,12 +91,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """Steps, run one after another.
+    """A sequence of steps.
 
-    Values are numbered: the inputs first, then one for each step. An input is described by its
-    meta; a Python number by its type if it may be another each time, or by itself if it is always
-    the same. `outputs` are the numbers of the values that are given back. `prepared` is room for
-    what engines work out about the plan.
+    Values are numbered: first the inputs, then one for each step. A tensor input is described by
+    its meta, a Python number that varies from run to run by its type, and a constant by its value.
+    `outputs` are the numbers of the values to return. `prepared` is a cache that engines may use
+    for data derived from the plan.
     """
 
     inputs: tuple[Operand | Number, ...]
@@ -105,7 +105,7 @@ class Plan:
     prepared: dict["Engine", Any] = field(default_factory=dict, init=False, repr=False)
 
     def signature(self, step: Step) -> Signature:
-        """Give a step's signature."""
+        """Return a step's signature."""
         kinds = tuple(map(self._kind, step.operands))
         return Signature(step.operation, kinds, step.output.dtype)
 
@@ -117,7 +117,7 @@ class Plan:
         return found if isinstance(found, type) else type(found)
 
     def last_uses(self) -> list[tuple[int, ...]]:
-        """Say for each step which values nobody needs after it."""
+        """Return, for each step, the numbers of the values that no later step or output needs."""
         seen = set(self.outputs)
         dead: list[tuple[int, ...]] = []
         for number, step in reversed(list(enumerate(self.steps, len(self.inputs)))):
@@ -128,68 +128,68 @@ class Plan:
 
 
 class StepError(RuntimeError):
-    """A step failed: `step` is its number in the plan, the text says why, in words for users."""
+    """A step failed: `step` is its number in the plan; the text is shown to users."""
 
     def __init__(self, step: int, reason: str):
         super().__init__(reason)
         self.step = step
 
 
-#: A function, the numbers of its operands, and of the values that are not needed after it.
+#: A function, the numbers of its operands, and the numbers of the values to drop after it.
 Stage: TypeAlias = tuple[Function, tuple[int, ...], tuple[int, ...]]
 
 
 class Engine:
-    """Holds tensors of its own kind and runs plans on them.
+    """Base class of engines, which hold tensors and compute operations on them.
 
-    A subclass says at least how tensors come in and out (`create`, `read`, `describe`) and what
-    computes an operation (`lowering`). Tensors are never written to: a result may share its memory
-    with an operand. An engine is used by one thread at a time, but another may `compile`.
+    A subclass implements at least `create`, `read`, `describe` and `lowering`. Tensors are
+    immutable, so a result may share memory with an operand. One thread at a time uses an engine,
+    except that another thread may call `compile`.
 
-    A worker calls the functions that `lowering` gives, one operation after another, without a plan
-    and without asking twice. Plans are for `compile` alone.
+    A worker calls the functions that `lowering` returns operation by operation, and caches them by
+    signature. Plans are only used by `compile`, and by `run` when compiled code fails.
     """
 
     name = "engine"
-    #: Whether to compile plans that come again and again, even if nobody has asked for it.
+    #: Whether to compile recurring plans even if the user has not asked for it.
     compiles_by_default = False
-    #: How much work it does in a second, as an estimate: the bytes that elementwise operations read
-    #: and write. Long sequences are cut into parts of a hundredth of it.
+    #: The estimated throughput in bytes per second that elementwise operations read and write.
+    #: The worker splits long sequences into turns of about a hundredth of it.
     rate = 10_000_000_000
-    #: The dtype that float32 factors of products and convolutions are rounded to, if they are.
+    #: The dtype that float32 factors of products and convolutions are rounded to, or None.
     factors: str | None = None
-    #: How many bytes its device's memory has; None if tensors are in the host's.
+    #: The size of the device memory in bytes; None if tensors are in host memory.
     memory: int | None = None
-    #: Whether it makes random numbers where its tensors are, by `draw`. Those of other engines are
-    #: made by the native one, and come in by `create`.
+    #: Whether it generates random numbers on its device, by `draw`. Otherwise the native engine
+    #: generates them, and the worker passes them to `create`.
     draws = False
-    #: Whether operations return before its device has done them. Then only the device can tell how
-    #: long they take, and `turns_done` says so: sessions that share it pay for that time.
+    #: Whether operations return before the device has completed them. `turns_done` must then
+    #: return the device time of each turn, which the worker charges to sessions.
     runs_ahead = False
-    #: What computes an operation, by its name.
+    #: Operation -> the function that computes it.
     lowerings: Mapping[str, Function] = {}
 
     def __init__(self, device: int = 0):
-        """Make an engine for one of the machine's GPUs, by its number; others ignore it."""
+        """Create an engine on GPU number `device`; engines without GPUs ignore it."""
 
     @property
     def arithmetic(self) -> str:
-        """Return what the bits of results depend on: library, version and kind of processor.
+        """Return what the bits of results depend on: the library, its version and the processor.
 
-        Sessions keep to workers that say the same, and are told if they cannot.
+        The dispatcher restricts a session to workers with equal values, and warns if it cannot.
         """
         return self.name
 
     def lowers(self, operation: str) -> bool:
-        """Say whether steps may have this operation.
+        """Return whether the engine computes this operation itself.
 
-        A composite that does not is expanded by the worker. Random numbers come by `draw` or
-        `create`. Primitives that an engine has no lowering for go by `natively`.
+        The worker expands composites for which this is false. Random numbers are generated by
+        `draw` or passed to `create`. For other primitives `lowering` may return `natively`.
         """
         return operation in self.lowerings
 
     def natively(self, signature: Signature) -> Function:
-        """Give what computes an operation on the native engine, by way of the host's memory."""
+        """Return a function that computes an operation natively, on copies in host memory."""
         from gt.engines import native
 
         def read(value: Any) -> Any:
@@ -201,20 +201,20 @@ class Engine:
         return native.computes(signature, read, self.create)
 
     def register(self, name: str, function: Function) -> None:
-        """Have a function compute the custom operation of this name: see `gt.custom_op`.
+        """Register the function that computes the custom operation `name`; see `gt.custom_op`.
 
-        It is called with the operands, and the attributes by their names. It gives a tensor, or a
-        tuple of as many as are declared.
+        The function is called with the operands, and with the attributes as keyword arguments. It
+        returns a tensor, or a tuple with the declared number of tensors.
         """
         if not isinstance(name, str) or not callable(function):
             raise TypeError(f"register: {name!r}, {function!r} given, expected a name, a function")
-        # An engine of one's own may not call Engine.__init__.
+        # Subclasses do not have to call Engine.__init__.
         vars(self).setdefault("_custom", {})[name] = function
 
     def custom(self, name: str) -> Function:
-        """Give what computes a custom operation: it takes the operands and encoded attributes.
+        """Return a function of the operands and JSON-encoded attributes of a custom operation.
 
-        Raises `LookupError` if nobody has registered it.
+        Raises `LookupError` if the operation is not registered.
         """
         known = vars(self).get("_custom", {})
         function = known.get(name)
@@ -232,53 +232,52 @@ class Engine:
         return call
 
     def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> Tensor:
-        """Give a tensor of these values: row-major, bool as one byte, bfloat16 as two.
+        """Return a tensor with these values: row-major, bool as one byte, bfloat16 as two.
 
-        The data is the tensor's own from now on: it may share the memory, which others have, too,
-        if it may only be read.
+        The tensor may keep and share the memory of `data`. If `data` is read-only, other objects
+        may share the memory.
         """
         raise NotImplementedError
 
     def read(self, tensor: Tensor) -> Any:
-        """Give a tensor's values as `create` takes them: flat bytes in an object with the buffer
-        protocol. Waits until they are there.
+        """Return a tensor's values in the format of `create`: flat bytes in an object with the
+        buffer protocol. Blocks until they are computed.
         """
         raise NotImplementedError
 
     def draw(
         self, operation: str, numbers: tuple[int, ...], output: Meta, part: tuple[int, ...]
     ) -> Tensor:
-        """Give the random numbers of `rand`, `randn` or `randint`: the same bits as other engines.
+        """Return the random numbers of `rand`, `randn` or `randint`, bitwise equal on all engines.
 
-        `numbers` are seed, instruction and, of `randint`, the limits. `part` says for each axis
-        where in the whole tensor this part starts, then how long the whole is; nothing for the
-        whole.
+        `numbers` are the seed, the instruction number and, for `randint`, the limits. `part` is
+        empty, or describes a shard: its start on each axis, then the shape of the unsharded tensor.
         """
         raise NotImplementedError
 
     def describe(self, tensor: Tensor) -> Meta:
-        """Say what a tensor really is; the worker compares it with what was declared.
+        """Return a tensor's actual dtype and shape, which the worker compares with the declared.
 
-        Tensors with `dtype` and `shape`, as NumPy's, are asked for these once their dtype has been
-        described.
+        If tensors have attributes `dtype` and `shape`, as in NumPy, the worker reads these instead
+        once it has seen the dtype in a description.
         """
         raise NotImplementedError
 
     def lowering(self, signature: Signature) -> Function:
-        """Give what computes an operation on operands of such kinds.
+        """Return the function that computes an operation on operands of these kinds.
 
-        It is called with the operands, tensors and Python numbers, and with the attributes by
-        their names, but `dtype`, which is the signature's output. It gives a tensor, or a tuple of
-        as many as the operation has results. The worker asks once for a signature, whatever the
-        shapes.
+        The function is called with the operands (tensors and Python numbers), and with the
+        attributes as keyword arguments, except `dtype`, which is the signature's output. It returns
+        a tensor, or a tuple if the operation has several results. The worker calls `lowering` once
+        per signature and uses the function for all shapes.
         """
         raise NotImplementedError
 
     def run(self, plan: Plan, values: list) -> list:
-        """Run a plan step by step on its inputs, tensors and numbers, and give its outputs.
+        """Run a plan step by step on its inputs (tensors and numbers), and return its outputs.
 
-        The list is handed over: values are taken out of it after their last use, so that memory
-        is free for the next steps. Raises `StepError`, from what was wrong.
+        The list `values` is consumed: each value is dropped after its last use to free its memory.
+        Raises `StepError` from the error of the step that failed.
         """
         try:
             for function, operands, dead in self.stages(plan):
@@ -293,46 +292,48 @@ class Engine:
         return [values[output] for output in plan.outputs]
 
     def compile(self, plan: Plan) -> Callable[[list], list] | None:
-        """Give a faster `run` of this plan, or None if there is nothing to gain.
+        """Return a faster `run` of this plan, or None if compiling it gains nothing.
 
-        It may take long, and may fail: the worker goes on with `run`. Numbers are inputs like
-        tensors: new ones compile nothing anew. If what is given has `code`, a text or a function
-        that gives one, GT_SAVE_COMPILED_CODE keeps it.
+        Compiling may be slow and may raise: the worker keeps running the operations one by one.
+        Numbers are inputs like tensors: other values must not cause recompilation. If the returned
+        function has an attribute `code`, a string or a function that returns one,
+        GT_SAVE_COMPILED_CODE saves it.
         """
         return None
 
     def compiled(self) -> list[tuple[str, str, float]]:
-        """Say what was compiled most recently besides plans, for statistics.
+        """Return the most recent compilations other than plans, for statistics.
 
-        Each is what, why, and how many seconds it took. Plans are counted by the worker.
+        Each is (what, why, seconds). The worker itself counts plans.
         """
         return []
 
     def collectives(self, settings: "Settings") -> "Collectives | None":
-        """Give how tensors move between this engine and those of other workers, if it knows.
+        """Return the engine's collectives with other workers, or None if it has none.
 
-        Worker processes ask once. Raises `ValueError` if the settings ask for what is not there.
+        Called once per worker process. Raises `ValueError` if the settings request a backend that
+        is not available.
         """
         return None
 
     def buffer(self, tensor: Tensor) -> tuple[int, int] | None:
-        """Give the memory that a tensor is in: a number that is that memory's alone, and its bytes.
+        """Return the buffer of a tensor, as its unique id and its size in bytes.
 
-        It is asked of results of operations that may be views. None says that each tensor has
-        memory of its own. What a session holds is counted by it: a view keeps all of its memory.
+        Called for results of operations that may be views. None means that no tensors share
+        memory. The worker charges a session for whole buffers: a view keeps all of its buffer.
         """
         return None
 
     def begin_turn(self) -> None:
-        """Note that a turn begins, if the engine runs ahead."""
+        """Record the begin of a turn, if the engine runs ahead."""
 
     def end_turn(self) -> None:
-        """Note that all operations of a turn have been asked for."""
+        """Record the end of a turn: all of its operations have been submitted."""
 
     def turns_done(self, under_way: int) -> list[int]:
-        """Give the nanoseconds that the device took for each turn it has done since the last call.
+        """Return the device time in nanoseconds of each turn completed since the last call.
 
-        Waits until at most `under_way` turns are not done.
+        Blocks until at most `under_way` turns are incomplete.
         """
         return []
 
@@ -342,22 +343,22 @@ class Engine:
         return type(self).buffer is not Engine.buffer
 
     def is_contiguous(self, tensor: Tensor) -> bool:
-        """Whether a tensor's elements lie in row-major order, so that reshaping copies nothing.
+        """Whether a tensor's elements are in row-major order, so that reshaping makes no copy.
 
-        It is asked where views are made and memory is short.
+        Called when memory is scarce, if `makes_views`.
         """
         return True
 
     def copy(self, tensor: Tensor) -> Tensor:
-        """Give a copy in memory of its own, as long as the tensor needs."""
+        """Return a copy whose buffer is exactly as long as the tensor."""
         meta = self.describe(tensor)
         return self.create(memoryview(self.read(tensor)), meta.dtype, meta.shape)
 
     def release_memory(self) -> None:
-        """Give back memory that is kept for reuse: a session has ended."""
+        """Free memory cached for reuse; called when a session ends."""
 
     def stages(self, plan: Plan) -> Sequence[Stage]:
-        """Give what to call for each step, worked out at the first time."""
+        """Return the function and value numbers of each step, computed once per plan."""
         stages = plan.prepared.get(self)
         if stages is None:
             stages = plan.prepared[self] = [
@@ -367,44 +368,45 @@ class Engine:
         return stages
 
     def cause(self, error: Exception, step: Step, operands: list) -> Exception:
-        """Give the reason why a step failed on these operands in GT's words, if it has some.
+        """Return the error to report for a step that failed on these operands.
 
-        These are an `IndexError`, `ArithmeticError` or `MemoryError`, made below.
+        Where possible it is one of GT's: an `IndexError`, `ArithmeticError` or `MemoryError`
+        created by the functions below.
         """
         return out_of_memory(step.output) if isinstance(error, MemoryError) else error
 
 
 def decoded(arguments: str) -> dict[str, Any]:
-    """Give the attributes of a custom operation by name; each call has lists of its own."""
+    """Return the attributes of a custom operation by name, as new objects for each call."""
     attributes = json.loads(arguments)
     if not isinstance(attributes, dict):
-        raise ValueError("a custom operation's attributes are not an object of JSON")
+        raise ValueError("a custom operation's attributes are not a JSON object")
     return attributes
 
 
 def bound(function: Function, step: Step) -> Function:
-    """Give a function of a step's operands alone, with the step's attributes."""
+    """Return a function of a step's operands, with the step's attributes bound."""
     attributes = {name: value for name, value in step.attributes.items() if name != "dtype"}
     return partial(function, **attributes) if attributes else function
 
 
 def out_of_range(index: int, length: int) -> IndexError:
-    """Make the error of an index beyond an axis."""
+    """Return the error for an index that is out of range."""
     return IndexError(f"index {index} is out of range for an axis of length {length}")
 
 
 def division_by_zero() -> ZeroDivisionError:
-    """Make the error of whole numbers divided by zero."""
+    """Return the error for integer division by zero."""
     return ZeroDivisionError("integer division by zero")
 
 
 def negative_power() -> ArithmeticError:
-    """Make the error of whole numbers raised to a negative number."""
+    """Return the error for integers raised to negative powers."""
     return ArithmeticError("integers to negative integer powers are not allowed")
 
 
 class OutOfMemory(MemoryError):
-    """There is no room for a tensor of so many bytes; GT adds who holds most."""
+    """A tensor of `bytes` bytes does not fit; GT adds which sessions hold most memory."""
 
     def __init__(self, bytes: int):
         super().__init__(f"out of memory: {bytes} bytes asked for")
@@ -412,5 +414,5 @@ class OutOfMemory(MemoryError):
 
 
 def out_of_memory(asked: Meta) -> OutOfMemory:
-    """Make the error of no room for a tensor."""
+    """Return the error for a tensor that does not fit in memory."""
     return OutOfMemory(asked.bytes)

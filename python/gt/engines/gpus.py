@@ -1,4 +1,4 @@
-"""Whether there are GPUs to compute on, and if one is there that cannot be used: why."""
+"""Detection of GPUs, and of the reason why an existing GPU cannot be used."""
 
 import os
 import re
@@ -7,29 +7,30 @@ import warnings
 from importlib import import_module
 from importlib.util import find_spec
 
-#: The oldest PyTorch that has all that the engine asks of it.
+#: The oldest supported version of PyTorch.
 OLDEST_PYTORCH = (2, 6)
 
-#: Where other GPUs than those at /dev/nvidia* leave their traces: in containers, WSL, and AMD's.
+#: Paths that indicate a GPU other than /dev/nvidia*: in containers, in WSL, and for AMD.
 _DRIVERS = ("/proc/driver/nvidia", "/dev/dxg", "/dev/kfd")
-_HINT = "computing on the processor; hint: GT_BACKEND=native says so without this line"
+_HINT = "computing on the CPU; hint: set GT_BACKEND=native to hide this message"
 
 _told: set[str] = set()
 
 
 class DeviceError(RuntimeError):
-    """A GPU is there but cannot be used; the text says why, in one line."""
+    """A GPU exists but cannot be used; the text is the reason, in one line."""
 
 
 def look() -> tuple[int, str]:
-    """Count the GPUs that PyTorch sees; if there are others, say in one line why it sees none.
+    """Return the number of GPUs that PyTorch sees, and why it sees none of existing ones.
 
-    Where there plainly is no GPU, PyTorch is not imported to find out.
+    PyTorch is not imported on machines that have no trace of a GPU.
     """
     if not has_traces():
         return 0, ""
     count, why = _count()
-    # What a driver leaves besides devices is also where a container has none of its host's GPUs.
+    # Only device files prove that there is a GPU: containers without one may have the other
+    # traces.
     named = [name for name in _devices() if re.fullmatch(r"nvidia\d+", name)]
     if count or not named:
         return count, ""
@@ -39,7 +40,7 @@ def look() -> tuple[int, str]:
 def has_traces() -> bool:
     """Return whether there may be a GPU, without importing PyTorch.
 
-    That is so where a driver has left its traces and CUDA_VISIBLE_DEVICES does not hide all GPUs.
+    That is so if traces of a driver exist and CUDA_VISIBLE_DEVICES does not hide all GPUs.
     """
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
         return False
@@ -51,7 +52,7 @@ def _devices() -> list[str]:
 
 
 def _count() -> tuple[int, str]:
-    """Count the GPUs that PyTorch sees, or say why it sees none."""
+    """Return the number of GPUs that PyTorch sees, and if that is 0, why."""
     if find_spec("torch") is None:
         return 0, "PyTorch is not installed (pip install torch)"
     if old := too_old():
@@ -63,7 +64,7 @@ def _count() -> tuple[int, str]:
             if torch.cuda.is_available():
                 return torch.cuda.device_count(), ""
     except Exception as error:
-        # A library that is missing, or a driver that has gone while it was asked.
+        # A library is missing, or the driver failed during the query.
         return 0, f"PyTorch cannot use it: {first_line(error)}"
     if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
         return 0, f"PyTorch {torch.__version__} was built without CUDA"
@@ -72,8 +73,8 @@ def _count() -> tuple[int, str]:
 
 
 def too_old() -> str:
-    """Say that PyTorch is too old, if it is."""
-    from importlib import metadata  # a quarter of what `import gt` would cost
+    """Return a message that PyTorch is too old, or "" if it is not."""
+    from importlib import metadata  # importing it takes a quarter of the time of `import gt`
 
     try:
         version = metadata.version("torch")
@@ -87,12 +88,12 @@ def too_old() -> str:
 
 
 def tell(why: str) -> None:
-    """Say on stderr, once in a process, why a GPU that is there is not used."""
+    """Print to stderr why an existing GPU is not used; each reason once per process."""
     if why and why not in _told:
         _told.add(why)
         print(f"gt: {why}; {_HINT}", file=sys.stderr, flush=True)
 
 
 def first_line(error: object) -> str:
-    """Give the first line of what an error says, without a full stop."""
+    """Return the first line of an error's message, without a full stop."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

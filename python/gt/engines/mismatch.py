@@ -1,22 +1,22 @@
-"""Differences between compiled plans and their operations, as workers write them to files.
+"""Files in which workers record differences between compiled plans and single operations.
 
-A worker compares what an engine has compiled with the plan's operations run one by one. Where they
-differ it writes a file, in the directory `GT_MISMATCH_DIR` or `gt-mismatches` among the temporary
-files. It is an archive that `np.load` reads:
+A worker compares an engine's compiled plan with the plan's operations run one by one. If they
+differ it writes a file to the directory `GT_MISMATCH_DIR`, or to `gt-mismatches` in the directory
+for temporary files. The file is an archive that `np.load` reads:
 
-- `plan.txt`: the plan and what differs, to be read.
+- `plan.txt`: the plan and the difference as human-readable text.
 - `plan.json`: `format` (1), `engine` (its name), `difference` (in words), `inputs`, `steps` and
   `outputs`. Values are numbered: the inputs first, then one for each step.
 
   - An input is `{"tensor": {"dtype", "shape"}}` or `{"number": x}`.
   - A step has its `operation`, its `operands` (`{"value": n}` or `{"constant": x}`), `attributes`,
-    `output` (dtype and shape) and `results`, how many its operation gives. What it gives beyond the
-    first are steps `further`, whose `index` says which. Of a slice whose starts vary the attribute
-    `starts` is missing: they are the last operands.
+    `output` (dtype and shape) and `results`, the number of results of its operation. Results after
+    the first are steps `further` with an `index`. If the starts of a slice vary, the attribute
+    `starts` is absent: they are the last operands.
   - `outputs` are numbers of values.
-- `input_0`, `expected_0`, `given_0` and so on: the values of inputs, by their number, of what the
-  operations gave, and of what the compiled plan gave (nothing if it failed). bfloat16 stands as
-  uint16: the dtypes in `plan.json` tell.
+- `input_0`, `expected_0`, `given_0`, ...: the values of inputs, of the operations' results, and of
+  the compiled plan's results (absent if it failed), by number. bfloat16 is stored as uint16;
+  `plan.json` has the dtypes.
 """
 
 import json
@@ -29,7 +29,7 @@ import numpy as np
 from gt.engines.engine import Engine, Meta, Plan, Signature, Step
 
 _RANDOM = frozenset(["rand", "randn", "randint"])
-#: How much values may differ by that are not compared bit for bit, relative to the largest.
+#: The tolerance for floats, relative to the largest value.
 _TOLERANCE = {
     "float16": 1e-2,
     "bfloat16": 5e-2,
@@ -42,17 +42,17 @@ _TOLERANCE = {
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A tensor's values with their meta; bfloat16 ones are uint16."""
+    """A tensor's values with their meta; bfloat16 is represented as uint16."""
 
     meta: Meta
     values: np.ndarray
 
     def to_bytes(self) -> bytearray:
-        """Give the values as `Engine.create` takes them."""
+        """Return the values as bytes for `Engine.create`."""
         return bytearray(np.ascontiguousarray(self.values).tobytes())
 
     def as_numbers(self) -> np.ndarray:
-        """Give the values as numbers to compare: bfloat16 as float32."""
+        """Return the values as numbers to compare, with bfloat16 as float32."""
         if self.meta.dtype == "bfloat16":
             return (self.values.astype("uint32") << 16).view("float32")
         return self.values
@@ -60,10 +60,10 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """An output of one way to run a plan that is not what the operations gave.
+    """An output of a run that differs from the operations' result.
 
-    `index` is the element that is farthest off, `given` and `expected` are its values, `count` says
-    how many elements are off by more than rounding is expected to do.
+    `way` names the run. `index` is the element with the largest difference, `given` and `expected`
+    are its values, and `count` is the number of elements that differ by more than the tolerance.
     """
 
     way: str
@@ -74,19 +74,19 @@ class Difference:
     count: int
 
     def __str__(self) -> str:
-        """Say where, and what is there."""
+        """Return a description of the difference and its position."""
         place = f"output {self.output} at {list(self.index)}"
         return f"{self.way}: {place}: {self.given} instead of {self.expected} ({self.count} wrong)"
 
 
 def load(path: str | os.PathLike) -> tuple[Plan, list, list[Array], list[Array]]:
-    """Read a file: the plan, the values that it takes (`Array` or numbers), and what was expected
-    and given.
+    """Read a file; return the plan, its inputs (`Array` or numbers), the expected outputs and the
+    given ones.
 
-    Constants and random numbers are inputs of the plan, as engines get it.
+    Constants and random numbers are inputs of the plan, as in plans that engines receive.
 
     Raises:
-        ValueError: The file is not of a format that is known.
+        ValueError: The format of the file is unknown.
 
     Example:
         >>> plan, values, expected, given = load("native-0123456789abcdef-77.npz")
@@ -111,7 +111,7 @@ def load(path: str | os.PathLike) -> tuple[Plan, list, list[Array], list[Array]]
 
 
 class _Reader:
-    """Numbers the values anew: after the inputs constants, then random numbers, then the steps."""
+    """Renumbers the values: inputs, then constants, then random numbers, then the steps."""
 
     def __init__(self, written: dict, arrays: dict[str, np.ndarray]):
         self.written = written
@@ -127,13 +127,13 @@ class _Reader:
                 self.take(meta, Array(meta, arrays[f"input_{index}"]))
 
     def take(self, described: Any, value: Any) -> int:
-        """Add an input; give its number."""
+        """Add an input; return its number."""
         self.inputs.append(described)
         self.values.append(value)
         return len(self.inputs) - 1
 
     def plan(self) -> Plan:
-        """Give the plan as engines get it."""
+        """Return the plan in the form that engines receive."""
         operands = [
             [self._operand(operand, step) for operand in step["operands"]] for step in self.steps
         ]
@@ -154,7 +154,7 @@ class _Reader:
             made.append(Step(name, tuple(places), attributes, output))
             number = len(self.inputs) + len(made) - 1
             if step["results"] > 1:
-                # What it gives is a tuple there, of which each result is taken.
+                # For engines the operation returns a tuple, from which `further` takes each result.
                 tuples[self.count + index] = number
                 made.append(Step("further", (number,), {"index": 0}, output))
                 number += 1
@@ -163,7 +163,7 @@ class _Reader:
         return Plan(tuple(self.inputs), tuple(made), outputs)
 
     def _operand(self, operand: dict, step: dict) -> tuple[int | None, int | None]:
-        """Give a value's old number, or the new one of a constant."""
+        """Return a value's old number and None, or None and a constant's new number."""
         if "value" in operand:
             return operand["value"], None
         if step["operation"] in _RANDOM:
@@ -188,7 +188,7 @@ class _Reader:
         return Array(meta, np.frombuffer(drawn, dtype).reshape(meta.shape))
 
     def output_metas(self) -> list[Meta]:
-        """Give the metas of the outputs."""
+        """Return the metas of the outputs."""
         metas = []
         for output in self.written["outputs"]:
             of_input = output < self.count
@@ -198,15 +198,15 @@ class _Reader:
 
 
 def replay(path: str | os.PathLike, engine: Engine) -> list[Difference]:
-    """Run a file's plan on an engine, step by step and compiled, and say what differs from what was
-    expected.
+    """Run a file's plan on an engine, step by step and compiled; return the differences from the
+    expected outputs.
 
-    The ways are `"step by step"`, `"compiled"`, and `"compiled, again"`: the same once more, as
-    some mistakes show only then. Integers and bools are compared exactly; floats up to a tolerance
-    that is coarser than the worker's bounds.
+    The runs are `"step by step"`, `"compiled"`, and `"compiled, again"`, a repetition that exposes
+    errors of the second run. Integers and bools are compared exactly; floats with a tolerance that
+    is coarser than the worker's bounds.
 
     Raises:
-        ValueError: The file is not of a format that is known.
+        ValueError: The format of the file is unknown.
 
     Example:
         >>> for difference in replay("native-0123456789abcdef-77.npz", NumPyEngine()):

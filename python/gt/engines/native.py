@@ -1,7 +1,7 @@
-"""The native engine behind others: what computes the operations that an engine has nothing for.
+"""The native engine as a fallback for operations that another engine does not lower.
 
-Values go through the host's memory, so this is the way for operations that are rare, or that a
-library lacks: NumPy has no gamma function, JAX no Airy function.
+Values are copied through host memory, so this is for operations that are rare, or that a library
+lacks: NumPy has no gamma function, JAX no Airy function.
 """
 
 from collections.abc import Callable
@@ -10,14 +10,14 @@ from typing import Any
 from gt._gt import native
 from gt.engines.engine import Meta, Operand, Signature
 
-#: The names of an operation's operands, by its own name.
+#: Operation -> the names of its operands.
 OPERANDS: dict[str, tuple[str, ...]] = native.operand_names()
-#: Operations that are told the dtype of their result, by an attribute.
+#: Operations with an attribute `dtype` for the dtype of their result.
 _TOLD = frozenset("full arange linspace eye rand randn randint cast".split())
 
 
 def results(operation: str, operands: tuple[Operand, ...], attributes: dict) -> list[Meta]:
-    """Give the metas of all results of an operation."""
+    """Return the metas of all results of an operation."""
     metas = [
         (operand.dtype, list(operand.shape)) if isinstance(operand, Meta) else operand()
         for operand in operands
@@ -29,10 +29,11 @@ def results(operation: str, operands: tuple[Operand, ...], attributes: dict) -> 
 def computes(
     signature: Signature, read: Callable[[Any], Any], create: Callable[..., Any]
 ) -> Callable:
-    """Give a function of an operation's operands and attributes that computes it natively.
+    """Return a function of an operation's operands and attributes that computes it natively.
 
-    `read` gives a value as `(dtype, shape, values)`, the values as an engine's `read` does, or a
-    number as it is; `create` is an engine's. Of several results it gives a tuple.
+    `read` returns a tensor as `(dtype, shape, values)`, with values as from `Engine.read`, and a
+    number unchanged; `create` is `Engine.create`. The function returns a tuple if the operation has
+    several results.
     """
     operation = signature.operation
     if operation == "further":

@@ -1,4 +1,4 @@
-"""The plain reference: NumPy, one operation after another."""
+"""The NumPy engine, which computes operation by operation."""
 
 import math
 import platform
@@ -11,34 +11,34 @@ from gt.engines import arrays
 from gt.engines.engine import Engine, Function, Meta, Signature
 from gt.engines.promotion import taken_as
 
-#: NumPy has no bfloat16: its bits are kept, in a dtype of their own. They can be moved as they
-#: are, and are widened to float32 to compute with.
+#: NumPy has no bfloat16, so its bits are stored in a structured dtype. Operations that only move
+#: values work on it directly; others convert to float32.
 BFLOAT16 = np.dtype([("bfloat16", "u2")])
 
 
 def widened(x: np.ndarray) -> np.ndarray:
-    """Give bfloat16 as float32: the upper half of its bits."""
+    """Convert bfloat16 to float32, of which it is the upper 16 bits."""
     return np.asarray(x.view("u2").astype("u4") << 16).view("f4")
 
 
 def narrowed(x: np.ndarray) -> np.ndarray:
-    """Round float32 to the bits of the nearest bfloat16, halves to even; NaN stays NaN."""
+    """Return the bits of the bfloat16 nearest to a float32, ties to even; NaN stays NaN."""
     bits = np.asarray(x, "f4").view("u4")
     nearest = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
     return np.where(np.isnan(x), bits >> 16 | 0x40, nearest).astype("u2")
 
 
 def whole(x: np.ndarray) -> np.ndarray:
-    """Cut floats towards zero to int64; what is beyond its range becomes its end, NaN 0."""
+    """Truncate floats towards zero to int64, saturating at its limits; NaN becomes 0."""
     low, high = -(2.0**63), 2.0**63
     inside = np.where((x >= low) & (x < high), x, 0).astype("i8")
     return np.where(x >= high, np.iinfo("i8").max, np.where(x < low, np.iinfo("i8").min, inside))
 
 
 def converted(value: Any, dtype: str | None, bfloat16: np.dtype = BFLOAT16) -> Any:
-    """Give an array or a number in a dtype, or its own, by the rules of the cast operation."""
+    """Convert an array or a number to a dtype (or its own) by the rules of the cast operation."""
     if isinstance(value, tuple):
-        return value  # its results are taken out of it, and converted, one by one
+        return value  # several results: `further` selects and converts each
     x = np.asarray(value)
     if dtype is None or x.dtype == (bfloat16 if dtype == "bfloat16" else dtype):
         return x
@@ -54,7 +54,7 @@ def converted(value: Any, dtype: str | None, bfloat16: np.dtype = BFLOAT16) -> A
 
 
 def require(fine: np.ndarray, error: Callable[[], Exception]) -> None:
-    """Raise an error unless all is fine."""
+    """Raise an error unless all of `fine` is true."""
     if not fine.all():
         raise error()
 
@@ -62,14 +62,14 @@ def require(fine: np.ndarray, error: Callable[[], Exception]) -> None:
 def slice_assign(
     x: np.ndarray, value: np.ndarray, *varying: Any, sizes: Any, steps: Any, starts: Any = ()
 ) -> np.ndarray:
-    """Replace a region of a copy."""
+    """Return a copy with a region replaced."""
     out = x.copy()
     out[arrays.region(varying or starts, sizes, steps)] = value
     return out
 
 
 def scatter_add(x: np.ndarray, index: np.ndarray, source: np.ndarray, dim: int) -> np.ndarray:
-    """Add to a copy, entry by entry."""
+    """Return a copy with the entries of `source` added."""
     arrays.below(require, index, x.shape[dim] if x.ndim else 1)
     out = x.copy()
     np.add.at(out, arrays.places(np, index, dim), source)
@@ -77,7 +77,7 @@ def scatter_add(x: np.ndarray, index: np.ndarray, source: np.ndarray, dim: int) 
 
 
 def index_add(x: np.ndarray, index: np.ndarray, source: np.ndarray, dim: int) -> np.ndarray:
-    """Add to a copy, row by row."""
+    """Return a copy with the rows of `source` added."""
     arrays.below(require, index, x.shape[dim])
     out = x.copy()
     np.add.at(out, arrays.rows(x, index, dim), source)
@@ -85,7 +85,7 @@ def index_add(x: np.ndarray, index: np.ndarray, source: np.ndarray, dim: int) ->
 
 
 def index_copy(x: np.ndarray, index: np.ndarray, source: np.ndarray, dim: int) -> np.ndarray:
-    """Replace rows of a copy; of equal indices the last counts."""
+    """Return a copy with rows replaced; the last of equal indices wins."""
     arrays.below(require, index, x.shape[dim])
     out = x.copy()
     out[arrays.rows(x, index, dim)] = source
@@ -93,17 +93,17 @@ def index_copy(x: np.ndarray, index: np.ndarray, source: np.ndarray, dim: int) -
 
 
 def masked_rows_scatter(x: np.ndarray, mask: np.ndarray, source: np.ndarray) -> np.ndarray:
-    """Replace the rows of a copy where a mask is True."""
+    """Return a copy with the rows replaced for which a mask is true."""
     out = x.copy()
     out[mask] = source
     return out
 
 
 class NumPyEngine(Engine):
-    """Keeps tensors as NumPy's arrays."""
+    """Keeps tensors as NumPy arrays."""
 
     name = "numpy"
-    #: The dtype that stands for bfloat16.
+    #: The NumPy dtype that represents bfloat16.
     bfloat16 = BFLOAT16
     lowerings = {
         **arrays.lowerings(np, require, whole_power=np.power),
@@ -119,45 +119,45 @@ class NumPyEngine(Engine):
 
     @property
     def arithmetic(self) -> str:
-        """Return the version of NumPy and the kind of processor."""
+        """Return the version of NumPy and the architecture of the CPU."""
         return f"{self.name} {np.__version__} on {platform.machine()}"
 
     def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-        """Give an array of these values."""
+        """Return an array with these values."""
         kept = self.bfloat16 if dtype == "bfloat16" else dtype
         return np.frombuffer(data, kept).reshape(shape)
 
     def read(self, tensor: np.ndarray) -> np.ndarray:
-        """Give an array's values."""
+        """Return an array's values."""
         return np.ascontiguousarray(tensor).reshape(-1).view("u1")
 
     def buffer(self, tensor: np.ndarray) -> tuple[int, int]:
-        """Give the memory of the array that an array is a view of, or of its own."""
+        """Return the address and size of the memory that an array is in or is a view of."""
         while isinstance(tensor.base, np.ndarray):
             tensor = tensor.base
         return tensor.__array_interface__["data"][0], tensor.nbytes
 
     def is_contiguous(self, tensor: np.ndarray) -> bool:
-        """Whether an array is in C order."""
+        """Return whether an array is in C order."""
         return bool(tensor.flags.c_contiguous)
 
     def copy(self, tensor: np.ndarray) -> np.ndarray:
-        """Give a copy."""
+        """Return a copy."""
         return tensor.copy()
 
     def describe(self, tensor: np.ndarray) -> Meta:
-        """Say what an array is."""
+        """Return an array's dtype and shape."""
         dtype = "bfloat16" if tensor.dtype == self.bfloat16 else tensor.dtype.name
         return Meta(dtype, tensor.shape)
 
     def lowering(self, signature: Signature) -> Function:
-        """Give what converts the operands, computes, and converts the result."""
+        """Return a function that converts the operands, computes, and converts the result."""
         if signature.operation not in self.lowerings:
             return self.natively(signature)
         function = arrays.chosen(self.lowerings, signature)
         dtypes, result, bfloat16 = taken_as(signature), signature.output, self.bfloat16
 
-        # Division by zero and the like give inf and NaN, silently.
+        # Floating-point errors such as division by zero yield inf or NaN without a warning.
         @np.errstate(all="ignore")
         def compute(*values: Any, **attributes: Any) -> np.ndarray:
             taken = [

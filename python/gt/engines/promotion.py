@@ -1,57 +1,57 @@
-"""In which dtype the operands of an operation take part: GT's rules, the same on every engine.
+"""GT's rules of type promotion, which are the same on every engine.
 
-The 16-bit floats are computed in float32 and rounded when an operation is done. Python numbers
-are weak, and so are tensors without axes: they count only where they raise the category.
+Operations on 16-bit floats compute in float32 and round their result. Python numbers and 0-d
+tensors are weakly typed: they affect the dtype only if they raise its category.
 """
 
 from gt.engines.engine import Kind, Signature
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 _COMPLEX = ("complex64", "complex128")
-#: From the weakest to the strongest.
+#: From lowest to highest.
 _ORDER = ("bool", "uint8", "int8", "int16", "int32", "int64", *_FLOATS, *_COMPLEX)
 _NUMBERS = {bool: "bool", int: "int64", float: "float32", complex: "complex64"}
-#: Pairs of which neither contains the other.
+#: The promoted dtype of pairs neither of which contains the other.
 _BETWEEN = {
     frozenset(("uint8", "int8")): "int16",
     frozenset(("float16", "bfloat16")): "float32",
     frozenset(("float64", "complex64")): "complex128",
 }
 
-#: These ask something of values in the dtype that all operands are promoted to.
+#: Predicates, which are computed in the dtype that all operands are promoted to.
 QUESTIONS = frozenset(
     "logical_not isnan signbit eq ne lt le gt ge logical_and logical_or logical_xor".split()
 )
-#: These give values as they were, in the dtype of the result.
+#: Operations that only move or select values, in the dtype of the result.
 _MOVES = frozenset(
     """full reshape permute expand place flip cat tril triu
     gather index_select index_copy sort topk max_pool max_along min_along cummax cummin""".split()
 )
-#: These take operands in the dtypes that they have, as attention, factorizations and transforms do.
+#: Operations whose operands are not converted (nor are those of attention, linalg and FFTs).
 _AS_THEY_ARE = ("cast", "further", "frexp", "view_as_real", "view_as_complex")
-#: Here the second operand is an index.
+#: Operations whose second operand is an index.
 _INDEXED = frozenset(
     "gather scatter_add index_select index_add index_copy scatter scatter_reduce".split()
 )
 
 
 def is_float(dtype: str) -> bool:
-    """Say whether a dtype is one of the floats."""
+    """Return whether a dtype is a floating-point dtype."""
     return dtype in _FLOATS
 
 
 def is_complex(dtype: str) -> bool:
-    """Say whether a dtype is one of the complex ones."""
+    """Return whether a dtype is complex."""
     return dtype in _COMPLEX
 
 
 def is_whole(dtype: str) -> bool:
-    """Say whether a dtype is one of the integers; bool is none of them."""
+    """Return whether a dtype is an integer dtype, which bool is not."""
     return dtype not in ("bool", *_FLOATS, *_COMPLEX)
 
 
 def compute_dtype(dtype: str) -> str:
-    """Give the dtype in which values of a dtype are computed with."""
+    """Return the dtype in which operations on values of a dtype compute."""
     return "float32" if dtype in ("float16", "bfloat16") else dtype
 
 
@@ -68,7 +68,7 @@ def _join(left: str, right: str) -> str:
 
 
 def promote(operands: tuple[Kind | type, ...]) -> str:
-    """Promote operands: tensors with axes decide, others only raise the category."""
+    """Return the promoted dtype: tensors with axes decide, others only raise the category."""
     levels: list[str | None] = [None, None, None]
     for operand in operands:
         if isinstance(operand, Kind):
@@ -87,7 +87,7 @@ def promote(operands: tuple[Kind | type, ...]) -> str:
 
 
 def taken_as(signature: Signature) -> tuple[str | None, ...]:
-    """Give for each operand the dtype it is converted to first; None leaves it as it is."""
+    """Return the dtype that each operand is converted to first; None for no conversion."""
     name, operands, output = signature.operation, signature.operands, signature.output
     if name in _AS_THEY_ARE or name.startswith(("_attention", "_linalg", "_fft")):
         return (None,) * len(operands)

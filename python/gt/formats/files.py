@@ -10,24 +10,24 @@ from gt._gt import Tensor
 from gt.formats import npz, pytorch, structure
 from gt.formats.stored import StoredFile, check_plain_file
 
-#: The text of a file's header that says how its tensors belong together.
+#: The metadata key of a safetensors file with the structure that its tensors belong to.
 _STRUCTURE = "gt.structure"
 
 
 def save(obj: Any, f: Any) -> None:
-    """Write tensors, and containers of them, into a file; it is there once it is complete.
+    """Write tensors and containers of tensors to a file, which is replaced atomically.
 
-    The file is in the safetensors format, so that other programs can read its tensors: a state dict
-    has the names of its parameters. A path that ends in `.npz` gets NumPy's format.
+    The file is in the safetensors format, so other programs can read its tensors; those of a state
+    dict have the names of its parameters. A path that ends in `.npz` selects NumPy's format.
 
     Args:
-        obj: a tensor; or tensors, arrays, numbers, texts and bytes in dicts, lists, tuples, sets.
+        obj: a tensor; or tensors, arrays, numbers, strings and bytes in dicts, lists, tuples, sets.
         f: a path, or a file open for writing bytes.
 
     Raises:
-        TypeError: there is something else in `obj`; the text says where.
-        ValueError: a container holds itself, or stands too deep in others.
-        OSError: the file cannot be written. What was there before is there still.
+        TypeError: `obj` contains an unsupported value; the message says where.
+        ValueError: a container contains itself, or is nested too deep.
+        OSError: the file cannot be written; an existing file is kept.
 
     >>> import tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "state.gt")
@@ -46,20 +46,20 @@ def save(obj: Any, f: Any) -> None:
 
 
 def load(f: Any, map_location: Any = None, *, weights_only: bool = True, mmap: Any = None) -> Any:
-    """Read a file: GT's own, safetensors (also in parts, by its index), `.npz` or PyTorch's `.pt`.
+    """Read a file: GT's own, safetensors (also sharded, by its index), `.npz` or PyTorch's `.pt`.
 
-    Nothing in a file is ever executed. Of PyTorch's files, tensors, containers and plain values are
-    read; others are an error that names them.
+    Nothing in a file is ever executed. From PyTorch's files, tensors, containers and plain values
+    are read; other objects raise an error that names them.
 
     Args:
         f: a path, or a file open for reading bytes.
-        map_location: accepted as PyTorch's: all tensors are on the cluster.
-        weights_only: accepted as PyTorch's: nothing but weights and plain values is ever read.
-        mmap: accepted as PyTorch's: values of safetensors are read where they are used.
+        map_location: accepted as in PyTorch and ignored: all tensors are on the cluster.
+        weights_only: accepted as in PyTorch and ignored: only weights and plain values are read.
+        mmap: accepted as in PyTorch and ignored: values of safetensors are read when used.
 
     Raises:
-        OSError: there is no such file, or it is no plain file, such as a pipe.
-        ValueError: it is of no known format, broken, or has objects in it that are not read.
+        OSError: the file does not exist, or is not a regular file but, for example, a pipe.
+        ValueError: the format is unknown, the file is broken, or contains unsupported objects.
     """
     if hasattr(f, "read"):
         return _load_open(f)
@@ -94,7 +94,7 @@ def _load_open(file: Any) -> Any:
 
 
 def _may_be_safetensors(start: bytes) -> bool:
-    """Say whether a header in JSON follows the eight bytes of its length."""
+    """Return whether a JSON header may follow the eight bytes of its length."""
     return start[8:9] == b"{"
 
 
@@ -121,7 +121,7 @@ def _structured(file: Any, entries: list[str], name: str) -> Any:
 def _unknown(name: str, start: bytes) -> str:
     if start[:1] == b"\x80":
         return (
-            f"{name}: a bare pickle, as old versions of PyTorch wrote, is not read\n  hint: load "
-            "it with PyTorch and save it again, or as safetensors"
+            f"{name}: a bare pickle, as written by old versions of PyTorch, is not supported\n"
+            "  hint: load it with PyTorch and save it again, or as safetensors"
         )
     return f"{name}: neither safetensors, .npz nor .pt: it begins with {start!r}"

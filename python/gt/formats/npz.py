@@ -1,4 +1,4 @@
-"""NumPy's files of arrays by name, `.npz`."""
+"""NumPy's `.npz` format, archives of named arrays."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from gt._gt import Tensor
 
 
 def save(tensors: Any, path: str) -> None:
-    """Write a dict of tensors; the file is there once it is complete.
+    """Write a dict of tensors to a file, which is replaced atomically.
 
     Raises:
-        TypeError: something else is given, or a dtype that NumPy lacks.
+        TypeError: `tensors` is not a dict of tensors or arrays with string keys, or a dtype is not
+            supported by NumPy.
+        ValueError: an archive cannot hold a name.
     """
     if not isinstance(tensors, dict):
         raise TypeError(
-            "save: an .npz file holds a dict of tensors by name, a "
-            f"{type(tensors).__name__} is given"
+            f"save: an .npz file holds a dict of tensors by name, not a {type(tensors).__name__}"
         )
     arrays = [(_name(key), _array(key, value)) for key, value in tensors.items()]
     part = f"{path}.{os.getpid()}.part"
@@ -37,10 +38,10 @@ def save(tensors: Any, path: str) -> None:
 
 
 def load(file: Any, name: str) -> dict[str, Tensor]:
-    """Read the tensors of a file, or of what is open for reading.
+    """Read the tensors of a file, given by its path or open for reading.
 
     Raises:
-        ValueError: it is no such file, broken, or has objects in it.
+        ValueError: the file is not an `.npz` archive, is broken, or contains Python objects.
     """
     import numpy as np
 
@@ -67,7 +68,10 @@ def _not_one(name: str, error: Exception) -> ValueError:
 
 
 def _check_unpacked(name: str, members: list[zipfile.ZipInfo]) -> None:
-    """Raise where the arrays take far more memory than the file, before any of them is unpacked."""
+    """Raise a ValueError if the arrays would need far more memory than the file, before unpacking.
+
+    This protects against decompression bombs.
+    """
     packed, unpacked = (
         sum(getattr(member, size) for member in members) for size in ("compress_size", "file_size")
     )
@@ -77,12 +81,12 @@ def _check_unpacked(name: str, members: list[zipfile.ZipInfo]) -> None:
         raise ValueError(
             f"{name}: its arrays take {unpacked / 1e6:.1f} MB unpacked, {packed / 1e6:.1f} MB in "
             f"the file; the limit is {limit / 1e6:.1f} MB\n  hint: if you trust the file, "
-            "GT_UNPACK_LIMIT=16GB sets another one"
+            "raise the limit with GT_UNPACK_LIMIT=16GB"
         )
 
 
 def _sync_folder(folder: str) -> None:
-    """Keep the new name of a file through a loss of power."""
+    """Flush a folder's entries to the disk, so that a new file survives a loss of power."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -100,7 +104,7 @@ def _write(file: Any, arrays: list[tuple[str, Any]]) -> None:
 
 
 def _name(key: Any) -> str:
-    """Give the name of an array that an archive can have."""
+    """Return a dict's key as the name of an array, or raise if an archive cannot hold it."""
     if not isinstance(key, str):
         raise TypeError(
             f"save: an .npz file holds tensors by name, the key {key!r} is a {type(key).__name__}"

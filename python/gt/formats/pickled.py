@@ -1,7 +1,8 @@
-"""A reader of pickles that makes tensors and containers, and nothing else.
+"""A reader of pickles that creates only tensors and containers.
 
-A pickle is a program for a small stack machine that may call any function it names. This one calls
-those of a given table alone; the instructions are those of Python's module `pickletools`.
+A pickle is a program for a small stack machine that may call any function it names. This machine
+calls only functions from a given table; `pickletools` of the standard library decodes the
+instructions.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import Any
 
 from gt.formats import plain
 
-#: The place on the stack that a tuple, list or dict begins at.
+#: Marks the place on the stack where the items of a tuple, list or dict begin.
 _MARK = object()
 
-#: Instructions that put their argument on the stack.
+#: Instructions that push their argument on the stack.
 _CONSTANTS = frozenset(
     """INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT UNICODE BINUNICODE
     SHORT_BINUNICODE BINUNICODE8 STRING BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES
@@ -35,8 +36,7 @@ _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 _SAVE_PLAIN = (
-    "nothing of a file is executed; where it was made, save a state_dict() and plain values "
-    "instead of objects"
+    "nothing in a file is executed; save a state_dict() and plain values instead of objects"
 )
 _BROKEN = (
     *(IndexError, KeyError, TypeError, AttributeError, ValueError),
@@ -45,11 +45,11 @@ _BROKEN = (
 
 
 class NotAllowed(ValueError):
-    """A pickle wants something made that is not read.
+    """A pickle contains an object that is not supported.
 
     Args:
-        what: what it is.
-        hint: what to do.
+        what: a description of the object.
+        hint: what the user can do.
     """
 
     def __init__(self, what: str, hint: str = _SAVE_PLAIN):
@@ -58,15 +58,15 @@ class NotAllowed(ValueError):
 
 
 class Machine:
-    """Runs a pickle.
+    """The stack machine that executes a pickle.
 
     Args:
-        allowed: what each allowed name, such as `"collections OrderedDict"`, stands for: a function
-            that may be called, or a value.
-        named: likewise, for what is never called.
-        refused: what each name that has a message of its own stands for, and a hint.
-        persistent: gives the object of a persistent id.
-        build: called as build(object, state) where a pickle sets an object's state; it gives the
+        allowed: the functions that a pickle may call and the values it may use, by names such as
+            `"collections OrderedDict"`.
+        named: values that a pickle may name but not call, by name.
+        refused: description and hint for names that raise a specific error.
+        persistent: returns the object of a persistent id.
+        build: called as build(object, state) when a pickle sets an object's state; returns the
             object.
     """
 
@@ -84,11 +84,11 @@ class Machine:
         self._memo: dict[int, Any] = {}
 
     def run(self, program: bytes) -> Any:
-        """Give the object of a pickle.
+        """Return the object of a pickle.
 
         Raises:
-            NotAllowed: a name that is not in the table, or an instruction for other objects.
-            ValueError: the bytes are no pickle.
+            NotAllowed: a name is not in the tables, or an instruction creates other objects.
+            ValueError: the bytes are not a valid pickle.
         """
         try:
             for operation, argument, _ in pickletools.genops(program):
@@ -121,11 +121,11 @@ class Machine:
         elif name not in ("PROTO", "FRAME"):
             handler = getattr(self, f"_{name.lower()}", None)
             if handler is None:
-                raise NotAllowed(f"an instruction {name}, for objects that are no tensors")
+                raise NotAllowed(f"the pickle instruction {name}, which is not supported")
             handler(argument)
 
     def _to_mark(self) -> list[Any]:
-        """Take what is above the last mark."""
+        """Pop and return the items above the last mark, and pop the mark."""
         at = len(self._stack) - 1
         while self._stack[at] is not _MARK:
             at -= 1
@@ -180,7 +180,7 @@ class Machine:
             raise NotAllowed(*self._refused[name])
         known = self._allowed if name in self._allowed else self._named
         if name not in known:
-            raise NotAllowed(f"'{name.replace(' ', '.')}', which is no tensor and no container")
+            raise NotAllowed(f"'{name.replace(' ', '.')}', which is not a tensor or a container")
         self._stack.append(known[name])
 
     def _stack_global(self, _: Any) -> None:
@@ -206,12 +206,12 @@ class Machine:
 
 
 def _checked(value: Any, kind: type) -> Any:
-    """Give a container that is of the kind an instruction is for."""
+    """Return a value if it is of the type that an instruction expects, else raise."""
     if not isinstance(value, kind):
         raise ValueError(f"a {kind.__name__} was expected, not a {type(value).__name__}")
     return value
 
 
 def _paired(items: list[Any]) -> dict:
-    """Give a dict of keys and values by turns."""
+    """Return the dict of a list of alternating keys and values."""
     return plain.items(list(zip(items[::2], items[1::2], strict=True)))

@@ -1,4 +1,7 @@
-"""What a pickle may make besides tensors: plain values, of bounded size for the bytes it has."""
+"""The plain values that a pickle may create, whose size is bounded by that of the pickle.
+
+Its functions replace those that a pickle names, and check their arguments.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +11,23 @@ from typing import Any
 from gt._device import device as Device
 from gt._size import Size
 
-#: What keys are made of, next to tuples of them.
+#: The types of keys, besides tuples of them.
 _KEYS = (type(None), bool, int, float, complex, str, bytes)
 _DEEPEST_KEY = 8
 _LARGEST_KEY = 10_000
 _LARGEST_INT = 2**63
 
-#: Classes that a defaultdict makes its values with; a file may name them, and not call them.
+#: Classes that may be the factory of a defaultdict; a file may name them, but not call them.
 CLASSES = {kind.__name__: kind for kind in (list, dict, int, float, tuple, str)}
 
 
 def key(value: Any) -> Any:
-    """Give a value that may be a key of a dict or an item of a set.
+    """Return a value if it may be a key of a dict or an item of a set.
 
-    A tuple that holds another one twice, and so on, takes for ever to hash: the size is bounded.
+    The size is bounded, because nested tuples that share items can take exponential time to hash.
 
     Raises:
-        ValueError: it is something else than a plain value or a tuple of a few.
+        ValueError: the value is not a plain value or a small tuple of plain values.
     """
     level, count = [value], 0
     for _ in range(_DEEPEST_KEY + 1):
@@ -44,61 +47,62 @@ def key(value: Any) -> Any:
 
 
 def items(pairs: Any = ()) -> dict:
-    """Give a dict of pairs, whose keys are checked."""
+    """Return the dict of some pairs, whose keys are checked."""
     pairs = pairs.items() if isinstance(pairs, dict) else sequence(pairs)
     return {key(name): value for name, value in pairs}
 
 
 def sequence(values: Any) -> list | tuple:
-    """Give a list or tuple, and refuse all else that a loop could take."""
+    """Return a value if it is a list or tuple; other iterables could be endless."""
     if not isinstance(values, (list, tuple)):
         raise ValueError(f"a list or tuple was expected, not a {type(values).__name__}")
     return values
 
 
 def text(value: Any) -> str:
-    """Give a text, and refuse all else: messages write it out."""
+    """Return a value if it is a string; the repr of other values in messages could be huge."""
     if not isinstance(value, str):
-        raise ValueError(f"a text was expected, not a {type(value).__name__}")
+        raise ValueError(f"a str was expected, not a {type(value).__name__}")
     return value
 
 
 def integer(value: Any) -> int:
-    """Give an int of at most 64 bits."""
+    """Return a value if it is an int of at most 64 bits."""
     if not isinstance(value, int) or not -_LARGEST_INT <= value < _LARGEST_INT:
-        raise ValueError(f"an int of 64 bits was expected, not a {type(value).__name__} like this")
+        kind = "a larger int" if isinstance(value, int) else f"a {type(value).__name__}"
+        raise ValueError(f"an int of 64 bits was expected, not {kind}")
     return int(value)
 
 
 def integers(values: Any) -> tuple[int, ...]:
-    """Give a tuple of ints of at most 64 bits."""
+    """Return a list or tuple of ints of at most 64 bits as a tuple."""
     return tuple(integer(value) for value in sequence(values))
 
 
 def ordered_dict(pairs: Any = ()) -> OrderedDict:
-    """Stand for `OrderedDict`."""
+    """Replace `OrderedDict`."""
     return OrderedDict(items(pairs))
 
 
 def default_dict(factory: Any = None, pairs: Any = ()) -> defaultdict:
-    """Stand for `defaultdict`."""
+    """Replace `defaultdict`."""
     if factory is not None and not any(factory is kind for kind in CLASSES.values()):
         raise ValueError(f"a defaultdict with the factory {type(factory).__name__}")
     return defaultdict(factory, items(pairs))
 
 
 def as_set(values: Any = ()) -> set:
-    """Stand for `set`."""
+    """Replace `set`."""
     return {key(value) for value in sequence(values)}
 
 
 def as_frozenset(values: Any = ()) -> frozenset:
-    """Stand for `frozenset`."""
+    """Replace `frozenset`."""
     return frozenset(as_set(values))
 
 
 def as_bytearray(values: Any = b"", encoding: Any = None) -> bytearray:
-    """Stand for `bytearray`, which old pickles give a text in latin1."""
+    """Replace `bytearray`, which old pickles call with a string and the encoding latin1."""
     if encoding is not None:
         values = encoded(values, encoding)
     if not isinstance(values, bytes):
@@ -107,29 +111,29 @@ def as_bytearray(values: Any = b"", encoding: Any = None) -> bytearray:
 
 
 def as_range(*bounds: Any) -> range:
-    """Stand for `range`."""
+    """Replace `range`."""
     return range(*integers(bounds))
 
 
 def size(values: Any = ()) -> Size:
-    """Stand for `torch.Size`."""
+    """Replace `torch.Size`."""
     return Size(integers(values))
 
 
 def device(kind: Any, index: Any = None) -> Device:
-    """Stand for `torch.device`."""
+    """Replace `torch.device`."""
     return Device(text(kind)) if index is None else Device(text(kind), integer(index))
 
 
 def encoded(value: Any, encoding: Any) -> bytes:
-    """Give bytes that a pickle writes as a text."""
+    """Replace `_codecs.encode`, by which old pickles represent bytes as a latin1 string."""
     if text(encoding) not in ("latin1", "latin-1"):
         raise ValueError(f"bytes in the encoding {encoding[:20]!r}")
     return text(value).encode("latin1")
 
 
 def names() -> dict[str, Any]:
-    """Give the functions that stand for those a pickle may call, by module and name."""
+    """Return the functions that replace those a pickle may call, by module and name."""
     made: dict[str, Any] = {
         "collections OrderedDict": ordered_dict,
         "collections defaultdict": default_dict,
@@ -146,6 +150,6 @@ def names() -> dict[str, Any]:
 
 
 def classes() -> dict[str, type]:
-    """Give the classes that a pickle may name and not call, by module and name."""
+    """Return the classes that a pickle may name but not call, by module and name."""
     modules = ("builtins", "__builtin__")
     return {f"{module} {name}": kind for module in modules for name, kind in CLASSES.items()}

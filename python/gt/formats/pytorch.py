@@ -1,4 +1,4 @@
-"""Files of `torch.save`: read without PyTorch, and without executing anything of theirs."""
+"""A reader of `torch.save` files that does not need PyTorch and executes nothing in a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gt.formats import plain
 from gt.formats.pickled import Machine, NotAllowed
 from gt.formats.stored import check_plain_file
 
-#: The classes of PyTorch's storages, and the dtype of each.
+#: PyTorch's storage classes, and their dtypes.
 _STORAGES = {
     "FloatStorage": "float32",
     "DoubleStorage": "float64",
@@ -32,53 +32,53 @@ _STORAGES = {
     "UntypedStorage": "uint8",
 }
 
-#: The functions that PyTorch makes parameters of tensors with.
+#: The functions that create a parameter from a tensor in PyTorch's pickles.
 _PARAMETERS = ("_rebuild_parameter", "_rebuild_parameter_with_state")
 
 
-#: The names of PyTorch's classes of tensors.
+#: The names of PyTorch's tensor classes.
 _TENSORS = ("torch Tensor", "torch.nn.parameter Buffer")
 
 #: Dtypes of PyTorch that GT lacks.
 _LACKING = """uint16 uint32 uint64 complex32 float8_e4m3fn float8_e5m2 float8_e4m3fnuz
     float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 qint8 quint8 qint32 quint4x2 quint2x4""".split()
 
-#: What is refused, by the name that a pickle has for it, with a hint.
+#: Description and hint for objects that are not supported, by their names in a pickle.
 _REFUSED = {
     **{
         f"torch {dtype}": (
             f"the dtype torch.{dtype}, which GT does not have",
-            "where it was made, convert it with .to(torch.float32) or another dtype",
+            "convert it with .to(torch.float32) or another dtype before saving it",
         )
         for dtype in _LACKING
     },
     "torch._utils _rebuild_sparse_tensor": (
         "a sparse tensor, which GT does not have",
-        "where it was made, save tensor.to_dense()",
+        "save tensor.to_dense() instead",
     ),
     "torch._utils _rebuild_nested_tensor": (
         "a nested tensor, which GT does not have",
-        "where it was made, save a list of its parts, tensor.unbind()",
+        "save the list of its parts, tensor.unbind(), instead",
     ),
     "torch._utils _rebuild_meta_tensor_no_storage": (
         "a tensor on the device 'meta', which has no values",
-        "where it was made, save the model once its values are there",
+        "give the model values on another device before saving it",
     ),
     "torch._utils _rebuild_qtensor": (
         "a quantized tensor, which GT does not have",
-        "where it was made, save tensor.dequantize()",
+        "save tensor.dequantize() instead",
     ),
 }
 
 
 class _Kind(NamedTuple):
-    """A class of storages."""
+    """A storage class."""
 
     dtype: str
 
 
 class _Storage(NamedTuple):
-    """The memory of tensors in a file."""
+    """The memory of one or more tensors in a file."""
 
     key: str
     dtype: str
@@ -86,7 +86,7 @@ class _Storage(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where the values of a tensor lie in a file, so that they can be read later."""
+    """The location and layout of a tensor's values in a file, so that they can be read later."""
 
     key: str
     dtype: str
@@ -98,7 +98,7 @@ class Place(NamedTuple):
 
 
 def is_file(path: Any) -> bool:
-    """Say whether a file is one of `torch.save`."""
+    """Return whether a file was written by `torch.save`."""
     try:
         with zipfile.ZipFile(path) as archive:
             return any(name.endswith("/data.pkl") for name in archive.namelist())
@@ -107,25 +107,25 @@ def is_file(path: Any) -> bool:
 
 
 def load(file: Any, name: str) -> Any:
-    """Read a file of `torch.save`: tensors, containers of them, numbers and texts.
+    """Read a file of `torch.save`: tensors, containers of them, numbers and strings.
 
     Args:
         file: a path, or a file open for reading.
-        name: what messages call it.
+        name: the name of the file in messages.
 
     Raises:
-        ValueError: another object is in it, or it is no such file.
+        ValueError: the file contains other objects, or is not a file of `torch.save`.
     """
     with _opened(file, name) as archive:
         return _Reader(archive, name).read()
 
 
 def places(path: str) -> dict[str, Place]:
-    """Say where each tensor of a file with a state dict lies, without reading any.
+    """Return the location of each tensor in a file with a state dict, without reading values.
 
     Raises:
-        OSError: there is no such file, or it is no plain file, such as a pipe.
-        ValueError: as for `load`; or the file holds something else than tensors by name.
+        OSError: the file does not exist, or is not a regular file but, for example, a pipe.
+        ValueError: as for `load`; or the file does not contain a dict of tensors by name.
     """
     check_plain_file(path)
     with _opened(path, path) as archive:
@@ -142,7 +142,7 @@ def _no_state(path: str, value: Any, where: str) -> str:
     kind = "tensor" if isinstance(value, Place) else type(value).__name__
     return (
         f"{path}: it holds a {kind}{where}, expected a dict of tensors by name\n  hint: "
-        "where it was made, save model.state_dict()"
+        "save model.state_dict() instead"
     )
 
 
@@ -159,7 +159,7 @@ def read_place(path: str, place: Place) -> Tensor:
 
 @contextmanager
 def _opened(file: Any, name: str) -> Iterator[zipfile.ZipFile]:
-    """Open an archive; what goes wrong in the block names the file."""
+    """Open an archive; errors in the block are raised with the file's name."""
     try:
         with zipfile.ZipFile(file) as archive:
             yield archive
@@ -170,7 +170,7 @@ def _opened(file: Any, name: str) -> Iterator[zipfile.ZipFile]:
 
 
 class _Reader:
-    """Reads one archive."""
+    """A reader of one archive."""
 
     def __init__(self, archive: zipfile.ZipFile, name: str):
         self._archive, self._name = archive, name
@@ -184,7 +184,10 @@ class _Reader:
     def read(self) -> Any:
         order = f"{self._folder}byteorder"
         if order in self._archive.namelist() and self._member(order) != b"little":
-            raise ValueError(f"{self._name}: its numbers are big-endian: save it again elsewhere")
+            raise ValueError(
+                f"{self._name}: its values are big-endian\n  hint: load and save it again with "
+                "PyTorch on a little-endian machine"
+            )
         machine = Machine(
             self._allowed(),
             self._storage,
@@ -200,13 +203,13 @@ class _Reader:
             raise ValueError(f"{self._name}: {error}") from error
 
     def storage_of(self, key: str) -> bytes:
-        """Read the memory that tensors lie in."""
+        """Read the bytes of a storage."""
         return self._member(f"{self._folder}data/{key}")
 
     def _member(self, name: str) -> bytes:
         info = self._archive.getinfo(name)
         if info.compress_type != zipfile.ZIP_STORED:
-            raise ValueError(f"{self._name}: '{name}' is compressed, as torch.save writes none")
+            raise ValueError(f"{self._name}: '{name}' is compressed, unlike files of torch.save")
         return self._archive.read(info)
 
     def _allowed(self) -> dict[str, Any]:
@@ -217,7 +220,7 @@ class _Reader:
         return names | plain.names() | self._makers()
 
     def _makers(self) -> dict[str, Any]:
-        """Give the functions that make tensors."""
+        """Return the functions that create tensors, by module and name."""
         return {
             "torch._utils _rebuild_tensor_v2": self._tensor,
             "torch._utils _rebuild_tensor_v3": self._tensor_of_bytes,
@@ -246,7 +249,7 @@ class _Reader:
         hooks: Any = None,
         metadata: Any = None,
     ) -> Tensor:
-        """Make a tensor over a storage, as `torch._utils._rebuild_tensor_v2` does."""
+        """Create a tensor over a storage, as `torch._utils._rebuild_tensor_v2` does."""
         place = _place(storage, offset, size, stride, metadata)
         if place not in self._tensors:
             self._tensors[place] = _values(storage, place)
@@ -263,25 +266,25 @@ class _Reader:
         dtype: Any,
         metadata: Any = None,
     ) -> Any:
-        """Make a tensor over a storage that has no dtype, as `_rebuild_tensor_v3` does."""
+        """Create a tensor over an untyped storage, as `torch._utils._rebuild_tensor_v3` does."""
         if not isinstance(dtype, _gt.dtype):
             raise ValueError(f"a {type(dtype).__name__} as a dtype")
         typed = storage._replace(dtype=dtype.name)
         return self._tensor(typed, offset, size, stride, requires_grad, hooks, metadata)
 
     def _with_attributes(self, function: Any, kind: Any, arguments: Any, state: Any) -> Any:
-        """Make a tensor that has attributes in Python, which are left out."""
+        """Create a tensor that was saved with Python attributes, which are ignored."""
         if kind is not Tensor:
             raise ValueError("a tensor of an unknown class")
         if function == self._tensor:
             return self._tensor(*plain.sequence(arguments))
         if function == self._tensor_of_bytes:
             return self._tensor_of_bytes(*plain.sequence(arguments))
-        raise ValueError("a tensor that is made by an unknown function")
+        raise ValueError("a tensor that is created by an unknown function")
 
 
 class _Surveyor(_Reader):
-    """Finds where tensors lie, and reads none of them."""
+    """A reader that returns the locations of tensors instead of tensors."""
 
     def _makers(self) -> dict[str, Any]:
         kept = {f"torch._utils {name}": _unchanged for name in _PARAMETERS}
@@ -305,15 +308,15 @@ class _Surveyor(_Reader):
 
 
 def _reference(persistent_id: Any) -> tuple[_Kind, str, int]:
-    """Give the kind, the name and the length of the storage that a pickle refers to."""
+    """Return the class, the key and the length of the storage that a pickle refers to."""
     what, kind, key, _, count = plain.sequence(persistent_id)
     if plain.text(what) != "storage" or not isinstance(kind, _Kind):
-        raise ValueError(f"a reference to {what[:20]!r} is there, expected one to a storage")
+        raise ValueError(f"a reference to {what[:20]!r}, expected one to a storage")
     return kind, plain.text(key), plain.integer(count)
 
 
 def _place(storage: Any, offset: Any, size: Any, stride: Any, metadata: Any) -> Place:
-    """Say where a tensor lies; its metadata says whether its values are stored as they are."""
+    """Return the location of a tensor; its metadata has the conjugate and negative bits."""
     bits = plain.items(metadata or ())
     if others := [name for name in bits if name not in ("conj", "neg")]:
         raise NotAllowed(
@@ -331,7 +334,7 @@ def _place(storage: Any, offset: Any, size: Any, stride: Any, metadata: Any) -> 
 
 
 def _values(storage: _Storage, place: Place) -> Tensor:
-    """Give the tensor at a place of a storage."""
+    """Return the tensor at a place in a storage."""
     tensor = _strided(storage, place.offset, place.size, place.stride)
     if place.conj:
         tensor = tensor.conj()
@@ -344,14 +347,14 @@ def _strided(storage: _Storage, offset: int, size: tuple, stride: tuple) -> Tens
     dtype = _gt.parse_dtype(storage.dtype)
     count, item = len(storage.values) // dtype.itemsize, dtype.itemsize
     if len(size) != len(stride) or any(n < 0 for n in (*size, *stride, offset)):
-        raise ValueError(f"a tensor of size {size} and stride {stride} cannot be")
-    # What is repeated is read once.
+        raise ValueError(f"invalid size {size}, stride {stride} or offset {offset} of a tensor")
+    # Axes of stride 0 are read once and expanded.
     read = tuple(1 if step == 0 else length for length, step in zip(size, stride, strict=True))
     if 0 in size:
         return _gt.zeros(size, dtype=dtype)
     end = offset + sum((n - 1) * step for n, step in zip(read, stride, strict=True)) + 1
     if end > count:
-        raise ValueError(f"a tensor goes to element {end} of a storage of {count}")
+        raise ValueError(f"a tensor extends to element {end} of a storage of {count}")
     raw = np.frombuffer(storage.values, np.uint8).reshape(count, item)
     steps = (*(step * item for step in stride), 1)
     parts = np.lib.stride_tricks.as_strided(raw[offset:], (*read, item), steps, writeable=False)
@@ -370,7 +373,7 @@ def _unchanged(data: Place, *_: Any) -> Place:
 
 
 def _with_state(value: Any, state: Any) -> Any:
-    """Give a dict the attributes that modules leave on theirs."""
+    """Set the `_metadata` that modules leave on their state dicts."""
     if isinstance(value, OrderedDict) and isinstance(state, dict):
         metadata = state.get("_metadata")
         if metadata is not None:

@@ -1,4 +1,4 @@
-"""Which files the workers of a session read and write themselves."""
+"""Rules for which files the workers of a session read and write themselves."""
 
 import os
 
@@ -6,9 +6,9 @@ from gt import _gt
 
 
 def workers_may_use(path: str) -> bool:
-    """Say whether the workers of this thread's session may use an absolute path.
+    """Return whether the workers of this thread's session may use an absolute path.
 
-    Workers in this process may use what it may; others what is below a `--data-root`.
+    Workers in this process may use any path; other workers only paths below a `--data-root`.
     """
     roots = _gt.data_roots()
     if roots is None:
@@ -17,8 +17,8 @@ def workers_may_use(path: str) -> bool:
 
 
 def workers_read(path: str) -> bool:
-    """Say whether workers read a file rather than this process.
+    """Return whether workers read a file instead of this process.
 
-    Workers of this process would read what it can map into memory as well.
+    Workers in this process do not, because the process can map the file into memory itself.
     """
     return _gt.data_roots() is not None and workers_may_use(path)

@@ -1,4 +1,4 @@
-"""Files in the safetensors format, whose values are read by those that may."""
+"""Files in the safetensors format, read by the workers or by this process."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gt.formats.roots import workers_read
 
 
 def check_plain_file(path: str) -> None:
-    """Refuse a pipe, a device or a socket, which would wait for ever or never end.
+    """Raise an error for a pipe, device or socket, whose reading could block or never end.
 
     Raises:
-        OSError: there is something else than a file at the path.
+        OSError: the path exists and is not a regular file.
     """
     if not os.path.exists(path) or os.path.isfile(path):
         return
@@ -27,7 +27,7 @@ def check_plain_file(path: str) -> None:
 
 
 class StoredFile:
-    """A file whose values are read by workers where these may, else by this process."""
+    """A file whose values are read by the workers if they may, else by this process."""
 
     def __init__(self, path: str):
         check_plain_file(path)
@@ -38,14 +38,14 @@ class StoredFile:
         self.metadata = self._file.metadata
 
     def tensor(self, name: str) -> Tensor:
-        """Give a tensor."""
+        """Return a tensor by name."""
         dtype, shape = self.entries.get(name, ("", ()))
         if self._is_read_by_workers and hasattr(gt, dtype or "no dtype"):
             return self._stored(name, dtype, shape, 0)
         return self._file.tensor(name)
 
     def rows(self, name: str, start: int, end: int) -> Tensor:
-        """Give some rows of a tensor."""
+        """Return the rows from `start` to `end` of a tensor."""
         dtype, shape = self.entries[name]
         if not self._is_read_by_workers or end > shape[0]:
             return self._file.rows(name, start, end)

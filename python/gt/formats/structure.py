@@ -1,4 +1,4 @@
-"""Containers of tensors as JSON and a list of tensors, and back."""
+"""Conversion of containers of tensors to JSON and a list of tensors, and back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gt._device import device as Device
 from gt._gt import Tensor
 from gt._size import Size
 
-#: Containers of items, by the name they have in a file.
+#: Container types, by their names in a file.
 _SEQUENCES: dict[str, type] = {
     "list": list,
     "tuple": tuple,
@@ -25,11 +25,11 @@ _SEQUENCES: dict[str, type] = {
 
 
 def describe(value: Any) -> tuple[str, list[tuple[str, Tensor]]]:
-    """Give a structure as JSON, and its tensors with names.
+    """Return a structure as JSON, and its tensors with names.
 
     Raises:
-        TypeError: there is something in it that cannot be saved; the text says where.
-        ValueError: a container holds itself, or stands too deep in others.
+        TypeError: the structure contains an unsupported value; the message says where.
+        ValueError: a container contains itself, or is nested too deep.
     """
     writer = _Writer()
     written = writer.write(value, ())
@@ -37,10 +37,10 @@ def describe(value: Any) -> tuple[str, list[tuple[str, Tensor]]]:
 
 
 def rebuild(text: str, tensor: Callable[[str], Tensor], where: str) -> Any:
-    """Give the structure that JSON describes, with tensors that a function gives by name.
+    """Return the structure that JSON describes, with tensors returned by a function of the name.
 
     Raises:
-        ValueError: the text describes no structure.
+        ValueError: the text does not describe a structure.
     """
     try:
         return _read(json.loads(text), tensor)
@@ -48,7 +48,7 @@ def rebuild(text: str, tensor: Callable[[str], Tensor], where: str) -> Any:
         raise ValueError(f"{where}: its structure is broken: {error!r}") from error
 
 
-#: How deep containers stand in each other at most, so that each file can be read again.
+#: The maximum nesting depth of containers, so that every saved file can be read again.
 _DEEPEST = 100
 
 
@@ -60,13 +60,11 @@ class _Writer:
         self._around: list[Any] = []
 
     def write(self, value: Any, path: tuple[str, ...]) -> Any:
-        """Describe a value that stands at a place."""
+        """Return the description of a value at a path in the structure."""
         if any(value is container for container in self._around):
-            raise ValueError(f"save: the {type(value).__name__}{_at(path)} holds itself")
+            raise ValueError(f"save: the {type(value).__name__}{_at(path)} contains itself")
         if len(self._around) > _DEEPEST:
-            raise ValueError(
-                f"save: containers stand more than {_DEEPEST} deep in each other{_at(path)}"
-            )
+            raise ValueError(f"save: containers are nested more than {_DEEPEST} deep{_at(path)}")
         self._around.append(value)
         try:
             return self._described(value, path)
@@ -123,7 +121,7 @@ class _Writer:
         if known is None:
             known = self._name(".".join(path))
             self._names[id(tensor)] = known
-            # The format has no complex128: its two parts stand along one more axis.
+            # safetensors has no complex128: real and imaginary parts become one more axis.
             kept = tensor.detach()
             wide = kept.dtype == gt.complex128
             self.tensors.append((known, gt.view_as_real(kept) if wide else kept))
@@ -137,7 +135,7 @@ class _Writer:
         return written
 
     def _name(self, wanted: str) -> str:
-        """Give a name that no other tensor has, and that UTF-8 can write."""
+        """Return a unique name for a tensor that can be encoded in UTF-8."""
         wanted = wanted.encode("utf-8", "backslashreplace").decode()
         name, count = wanted or "tensor", 1
         while name in self._taken or name == "__metadata__":
@@ -155,12 +153,12 @@ def _cannot(value: Any, path: tuple[str, ...]) -> str:
     if isinstance(value, (gt.nn.Module, gt.optim.Optimizer)):
         hint = "save its state_dict()"
     else:
-        hint = "tensors, arrays, numbers, texts, bytes, lists, tuples, sets and dicts can be"
+        hint = "save tensors, arrays, numbers, strings, bytes, lists, tuples, sets and dicts only"
     return f"save: {kind}{_at(path)} cannot be saved\n  hint: {hint}"
 
 
 def _at(path: tuple[str, ...]) -> str:
-    """Say where a value stands."""
+    """Return the part of a message that says where a value is."""
     shown = path if len(path) <= 10 else (*path[:10], "...")
     return f" at '{'.'.join(shown)}'" if path else ""
 

@@ -1,7 +1,7 @@
-"""Functions of functions: `vmap`, gradients and Jacobians, modules as functions.
+"""Function transforms: `vmap`, gradients and Jacobians, modules as functions.
 
-As PyTorch's `torch.func`. They may be nested: `vmap(grad(loss), in_dims=(None, 0))` gives the
-gradients of each sample.
+They follow PyTorch's `torch.func`. They may be nested: `vmap(grad(loss), in_dims=(None, 0))`
+computes the gradients of each sample.
 """
 
 from gt.func.gradients import (

@@ -1,4 +1,4 @@
-"""Functions that give the gradients of functions."""
+"""Function transforms that compute gradients."""
 
 import functools
 from collections.abc import Callable
@@ -13,15 +13,15 @@ from gt.func.mapping import vmap
 
 
 def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
-    """Give the function that computes the gradient of `func`, as `torch.func.grad`.
+    """Return the function that computes the gradient of `func`, as `torch.func.grad`.
 
     Args:
-        func: Gives a single number; with `has_aux`, that and something else.
-        argnums: By which arguments; a tuple gives a tuple of gradients.
-        has_aux: Also gives what `func` gave besides.
+        func: Returns a single number; with `has_aux`, that and an auxiliary value.
+        argnums: The arguments to differentiate by; for a tuple, the result is a tuple of gradients.
+        has_aux: Whether to also return the auxiliary value.
 
     Raises:
-        RuntimeError: `func` gives no tensor, or one that has axes.
+        RuntimeError: `func` returns no tensor, or one that has axes.
 
     >>> gt.func.grad(lambda x: x**3)(gt.tensor(2.0))
     tensor(12., dtype=float32)
@@ -39,9 +39,9 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
 def grad_and_value(
     func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable:
-    """Give the function that computes the gradient of `func` and its value: `(gradient, value)`.
+    """Return the function that computes the gradient of `func` and its value: `(gradient, value)`.
 
-    Arguments are those of `grad`. With `has_aux` it gives `(gradient, (value, aux))`.
+    Arguments are those of `grad`. With `has_aux` it returns `(gradient, (value, aux))`.
 
     >>> gt.func.grad_and_value(lambda x: x**3)(gt.tensor(2.0))
     (tensor(12., dtype=float32), tensor(8., dtype=float32))
@@ -70,9 +70,9 @@ def grad_and_value(
 def value_and_grad(
     func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable:
-    """Give the function that computes the value of `func` and its gradient: `(value, gradient)`.
+    """Return the function that computes the value of `func` and its gradient: `(value, gradient)`.
 
-    Arguments are those of `grad`. With `has_aux` it gives `((value, aux), gradient)`.
+    Arguments are those of `grad`. With `has_aux` it returns `((value, aux), gradient)`.
 
     >>> gt.func.value_and_grad(lambda x: x**3)(gt.tensor(2.0))
     (tensor(8., dtype=float32), tensor(12., dtype=float32))
@@ -88,10 +88,11 @@ def value_and_grad(
 
 
 def vjp(func: Callable, *primals, has_aux: bool = False) -> tuple:
-    """Compute `func(*primals)`; give that and the function that takes gradients back through it.
+    """Compute `func(*primals)`; return that and the function that backpropagates through it.
 
-    That function takes a gradient for the output, and gives a tuple of one for each of `primals`.
-    With `has_aux`, `func` gives `(output, aux)`, and the result is `(output, function, aux)`.
+    That function takes a gradient for the output, and returns a tuple with one for each of
+    `primals`. With `has_aux`, `func` returns `(output, aux)`, and the result is
+    `(output, function, aux)`.
 
     >>> value, back = gt.func.vjp(gt.sin, gt.tensor([0.0]))
     >>> back(gt.tensor([2.0]))
@@ -123,15 +124,16 @@ def jvp(
 ) -> tuple:
     """Compute `func(*primals)` and its derivative along `tangents`: `(output, derivative)`.
 
-    Gradients taken back are linear in the outputs' gradients, and what takes gradients back through
-    that is the derivative along a direction: so `func` has to be differentiable twice.
+    The gradients of the inputs are linear in the gradients of the output, and backpropagation
+    through this linear function yields the derivative along a direction. So `func` has to be
+    differentiable twice.
 
     Args:
-        func: gives a tensor, or a tree of tensors; with `has_aux`, that and something else.
-        primals: the arguments, a tuple.
-        tangents: the direction, of the same structure.
-        strict: accepted as PyTorch's.
-        has_aux: also gives what `func` gave besides.
+        func: Returns a tensor, or a tree of tensors; with `has_aux`, that and an auxiliary value.
+        primals: The arguments, a tuple.
+        tangents: The direction, of the same structure.
+        strict: Accepted and without effect.
+        has_aux: Whether to also return the auxiliary value.
 
     >>> gt.func.jvp(gt.sin, (gt.tensor([0.0]),), (gt.tensor([2.0]),))
     (tensor([0.], dtype=float32), tensor([2.], dtype=float32))
@@ -161,10 +163,10 @@ def jacfwd(
     chunk_size: int | None = None,
     randomness: str = "error",
 ) -> Callable:
-    """Give the function that computes the Jacobian of `func`: the same as `jacrev`.
+    """Return the function that computes the Jacobian of `func`: the same as `jacrev`.
 
-    PyTorch's goes column by column, this one row by row; the numbers are those of the derivatives
-    either way. `randomness` is accepted as PyTorch's.
+    PyTorch computes it column by column, GT row by row; the values are the same. `randomness` is
+    accepted and without effect.
 
     >>> gt.func.jacfwd(lambda x: x**2)(gt.tensor([3.0]))
     tensor([[6.]], dtype=float32)
@@ -179,10 +181,10 @@ def jacrev(
     has_aux: bool = False,
     chunk_size: int | None = None,
 ) -> Callable:
-    """Give the function that computes the Jacobian of `func`, by `vmap` over `vjp`.
+    """Return the function that computes the Jacobian of `func`, by `vmap` over `vjp`.
 
-    For an output of shape `o` and an argument of shape `i` it has the shape `o + i`. Of trees of
-    outputs, each leaf is the Jacobian (or tuple of them, for a tuple of `argnums`) of that output.
+    For an output of shape `o` and an argument of shape `i` its shape is `o + i`. For a tree of
+    outputs, each leaf is the Jacobian of that output, or a tuple of them for a tuple of `argnums`.
 
     >>> gt.func.jacrev(lambda x: x**2)(gt.tensor([1.0, 2.0]))
     tensor([[2., 0.],
@@ -213,12 +215,12 @@ def jacrev(
 
 
 def _with_axes(shape, rows: Tensor) -> Tensor:
-    """Give the axes of an output instead of the one over its elements."""
+    """Reshape the axis over an output's elements to the axes of the output."""
     return rows.reshape(*shape, *rows.shape[1:])
 
 
 def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
-    """Give the function that computes the second derivatives of `func`: `jacrev` twice.
+    """Return the function that computes the second derivatives of `func`: `jacrev` twice.
 
     >>> gt.func.hessian(lambda x: (x**3).sum())(gt.tensor([1.0, 2.0]))
     tensor([[ 6.,  0.],
@@ -228,12 +230,12 @@ def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
 
 
 class _Pullback:
-    """A function that was computed once, and the way of gradients back to its arguments."""
+    """A function that was computed once, and backpropagation to its arguments."""
 
     def __init__(self, func, args: tuple, kwargs: dict, argnums, has_aux: bool, name: str):
         several = isinstance(argnums, tuple)
         places = _places(argnums if several else (argnums,), len(args), name)
-        # Where nothing was recorded before, nothing outside wants a gradient of the result.
+        # If nothing is recorded at the call, no caller needs a gradient of the result.
         recorded = is_grad_enabled()
         with enable_grad():
             tracked = [
@@ -256,12 +258,12 @@ class _Pullback:
             tuple(tracked[place] for place in places) if several else tracked[places[0]]
         )
         if not all(isinstance(leaf, Tensor) for leaf in self.by):
-            raise RuntimeError(f"{name}: an argument to differentiate by is no tensor")
+            raise RuntimeError(f"{name}: an argument to differentiate by is not a tensor")
         outputs = [leaf for leaf in tree.flatten(value)[0] if isinstance(leaf, Tensor)]
         self.goes_on = recorded and any(_gt.reaches_others(leaf, self.by) for leaf in outputs)
 
     def __call__(self, cotangents, retain_graph: bool):
-        """Give the gradients by the arguments; ones for the only output where none are given."""
+        """Return the gradients by the arguments; without cotangents, those of the only output."""
         outputs = tree.flatten(self.value)[0]
         given = [None] * len(outputs) if cotangents is None else tree.flatten(cotangents)[0]
         pairs = [pair for pair in zip(outputs, given, strict=True) if pair[0].requires_grad]
@@ -277,7 +279,7 @@ class _Pullback:
         return tree.unflatten(whole, self.structure)
 
     def along(self, tangents: list[Tensor]):
-        """Give the derivative of the value along a direction of the arguments."""
+        """Return the derivative of the value along a direction of the arguments."""
         outputs, structure = tree.flatten(self.value)
         weights = [gt.zeros_like(leaf.detach(), requires_grad=True) for leaf in outputs]
         with enable_grad():
@@ -295,14 +297,14 @@ class _Pullback:
         return tree.unflatten(whole, structure)
 
     def outside(self, value):
-        """Give a value without the history that only this function has recorded."""
+        """Return a value without history, unless the caller's history leads through it."""
         if self.goes_on:
             return value
         return tree.mapped(lambda leaf: leaf.detach() if isinstance(leaf, Tensor) else leaf, value)
 
 
 def _places(argnums: tuple[int, ...], count: int, name: str) -> list[int]:
-    """Give the places of the arguments to differentiate by, counted from the front."""
+    """Return the positions of the arguments to differentiate by, counted from the front."""
     for argnum in argnums:
         if not -count <= argnum < count:
             raise RuntimeError(f"{name}: Got argnum={argnum}, but only {count} positional inputs")
@@ -313,7 +315,7 @@ def _places(argnums: tuple[int, ...], count: int, name: str) -> list[int]:
 
 
 def _tracked(leaf, recorded: bool):
-    """Give a tensor for gradients to end at: a further step of its history, or a leaf."""
+    """Return a tensor at which gradients end: a new step of its history, or a leaf."""
     if not isinstance(leaf, Tensor):
         return leaf
     if recorded and leaf.requires_grad:

@@ -1,4 +1,4 @@
-"""`vmap`: a function of one computed for a whole batch."""
+"""`vmap`: a function of one sample, computed for a whole batch."""
 
 import functools
 from collections.abc import Callable
@@ -19,25 +19,27 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable:
-    """Give the function that computes `func` for a whole batch at once, as `torch.vmap`.
+    """Return the function that computes `func` for a whole batch at once, as `torch.vmap`.
 
-    Inside `func`, a tensor that is mapped over looks like one of the batch; each operation is
-    issued once, for all. One that cannot take a batch is computed for one after the other.
+    Inside `func`, a tensor that is mapped over has the shape of one sample; each operation is
+    issued once, for all samples. An operation that does not support batches is computed for one
+    sample after the other.
 
     Args:
-        func: Takes and gives tensors, or nested tuples, lists and dicts of them.
-        in_dims: The axis of each input that is mapped over, None for what is the same for all: one
-            for all inputs, or a tuple like the inputs, nested where they are.
-        out_dims: Where the batch axis goes in each output; None for what is the same for all.
-        randomness: Whether random numbers inside are an `"error"`, `"different"` for each of the
-            batch, or the `"same"` for all.
-        chunk_size: Computes at most so many at once, to save memory.
+        func: Takes and returns tensors, or nested tuples, lists and dicts of them.
+        in_dims: The axis of each input that is mapped over, None for inputs that all samples
+            share: one for all inputs, or a tuple with the structure of the inputs.
+        out_dims: The position of the batch axis in each output; None for outputs that all samples
+            share.
+        randomness: Whether random numbers inside are an `"error"`, `"different"` for each sample,
+            or the `"same"` for all.
+        chunk_size: The number of samples computed at once, at most, to save memory.
 
     Raises:
-        ValueError: `in_dims` or `out_dims` do not fit what is given; batch axes of different
-            lengths; nothing to map over.
-        RuntimeError: `func` needs values of a tensor that is mapped over, as `if x > 0:` and
-            `x.item()` do; random numbers where they are an error.
+        ValueError: `in_dims` or `out_dims` do not fit the inputs or outputs, the batch axes differ
+            in length, or no input is mapped over.
+        RuntimeError: `func` needs values of a tensor that is mapped over, as in `if x > 0:` and
+            `x.item()`, or draws random numbers where they are an error.
 
     >>> gt.vmap(gt.dot)(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), gt.ones(2, 2))
     tensor([3., 7.], dtype=float32)
@@ -63,7 +65,7 @@ def vmap(
 
 
 class _Call:
-    """A function and how it is mapped."""
+    """A function and the options of its mapping."""
 
     def __init__(self, func: Callable, in_dims: Any, out_dims: Any, randomness: str):
         self.func, self.in_dims, self.out_dims = func, in_dims, out_dims
@@ -71,7 +73,7 @@ class _Call:
         self.name = getattr(func, "__name__", None) or repr(func)
 
     def inputs(self, args: tuple) -> tuple[list, list, tree.Structure]:
-        """Give the inputs' leaves, the axis of each that is mapped over, and their structure."""
+        """Return the inputs' leaves, the axis of each that is mapped over, and their structure."""
         head = f"vmap({self.name}, in_dims={self.in_dims}, ...)(<inputs>): "
         if not isinstance(self.in_dims, (int, tuple)):
             raise ValueError(
@@ -94,7 +96,7 @@ class _Call:
         return leaves, fitted, structure
 
     def size(self, leaves: list, dims: list) -> int:
-        """Give the length of the batch."""
+        """Return the length of the batch."""
         pairs = zip(leaves, dims, strict=True)
         sizes = [leaf.shape[dim] for leaf, dim in pairs if dim is not None]
         if not sizes:
@@ -123,7 +125,7 @@ class _Call:
         return tree.unflatten(left, output_structure)
 
     def places(self, structure: tree.Structure) -> list:
-        """Give for each output where its batch axis goes."""
+        """Return the position of the batch axis in each output."""
         dims = self.out_dims
         if structure is tree.LEAF and isinstance(dims, tuple) and len(dims) == 1:
             dims = dims[0]
@@ -143,7 +145,7 @@ class _Call:
         return places
 
     def leave(self, level, output, place: int | None):
-        """Give an output with its batch axis."""
+        """Return an output with its batch axis, or unchanged if its position is None."""
         if place is None:
             if isinstance(output, Tensor) and level.maps(output):
                 raise ValueError(
@@ -159,7 +161,7 @@ class _Call:
         return level.leave(output).movedim(0, place)
 
     def in_chunks(self, most: int, size: int, leaves, dims, structure, kwargs):
-        """Compute so many at a time, one part after the other."""
+        """Compute the batch in chunks of at most `most` samples, and join the outputs."""
         chunks = []
         for start in range(0, size, most):
             length = min(most, size - start)
@@ -179,7 +181,7 @@ class _Call:
 
 
 def _axis(leaf, dim, head: str) -> int | None:
-    """Check an axis that is mapped over; give it counted from the front."""
+    """Return a mapped axis counted from the front, or None; raise if it does not fit the input."""
     if dim is None:
         return None
     if not isinstance(dim, int):

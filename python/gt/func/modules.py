@@ -17,22 +17,22 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ):
-    """Call a module with other tensors in the place of its parameters and buffers.
+    """Call a module with other tensors in place of its parameters and buffers.
 
     Args:
-        module: The module, which stays as it is.
+        module: The module, which is not changed.
         parameter_and_buffer_dicts: Tensors by the names of `named_parameters` and `named_buffers`;
-            those that are not named stay. Several dicts count as one.
+            others keep their tensors. Several dicts are merged.
         args: The arguments of the call: a tuple, or the only one.
-        kwargs: Those that are given by name.
+        kwargs: The keyword arguments of the call.
         tie_weights: Whether a tensor that the module has under several names is replaced under
             all of them.
-        strict: Whether all parameters and buffers must be named.
+        strict: Whether all parameters and buffers must be given.
 
     Raises:
-        KeyError: A name that the module does not have.
-        ValueError: A name in several dicts.
-        RuntimeError: With `strict`, names that are missing.
+        KeyError: The module does not have one of the names.
+        ValueError: Several dicts have the same name.
+        RuntimeError: Names are missing, with `strict`.
 
     >>> layer = gt.nn.Linear(2, 1)
     >>> given = {"weight": gt.ones(1, 2), "bias": gt.zeros(1)}
@@ -60,9 +60,9 @@ def functional_call(
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict, dict]:
-    """Give the parameters and the buffers of several modules of one class, each stacked.
+    """Return the parameters and the buffers of several modules of one class, each stacked.
 
-    They are what `vmap` over `functional_call` maps over, to compute an ensemble at once.
+    Mapped over by `vmap` of `functional_call`, they compute an ensemble at once.
 
     >>> parameters, buffers = gt.func.stack_module_state([gt.nn.Linear(3, 2) for _ in range(4)])
     >>> parameters["weight"].shape
@@ -107,7 +107,7 @@ def _joined(dicts) -> dict[str, Tensor]:
 
 
 def _tied(places: dict[str, tuple[Any, Any]], given: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Give the tensors also under the other names of those that they replace."""
+    """Add the tensors under all other names of the tensors that they replace."""
     of = {id(places[name][0][places[name][1]]): tensor for name, tensor in given.items()}
     tied = {
         name: of[id(holder[key])] for name, (holder, key) in places.items() if id(holder[key]) in of
@@ -116,9 +116,9 @@ def _tied(places: dict[str, tuple[Any, Any]], given: dict[str, Tensor]) -> dict[
 
 
 def replace_all_batch_norm_modules_(root: Module) -> Module:
-    """Have the batch normalizations of a module keep no running statistics, in place; give it.
+    """Remove the running statistics of all batch normalizations of a module, in place; return it.
 
-    Without them, a model can be mapped over: nothing is changed in place.
+    Without them nothing is changed in place, so that `vmap` can map over the model.
 
     >>> model = gt.nn.Sequential(gt.nn.BatchNorm1d(2))
     >>> gt.func.replace_all_batch_norm_modules_(model)[0].running_mean is None

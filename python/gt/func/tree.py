@@ -1,4 +1,4 @@
-"""Nested tuples, lists and dicts of tensors (*trees*), as functions take and give them."""
+"""Nested tuples, lists and dicts of tensors (*trees*), as arguments and results of functions."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Structure:
-    """What a tree is but for its leaves: its container (None for a leaf), keys and children."""
+    """A tree without its leaves: its container type (None for a leaf), keys and children."""
 
     container: type | None
     keys: tuple = ()
@@ -28,7 +28,7 @@ LEAF = Structure(None)
 
 
 def flatten(tree) -> tuple[list, Structure]:
-    """Give the leaves in order, and the structure. What is no container is a leaf, None too."""
+    """Return the leaves in order, and the structure. All but containers are leaves, also None."""
     keys, parts = _parts(tree)
     if parts is None:
         return [tree], LEAF
@@ -46,7 +46,7 @@ def _parts(tree) -> tuple[tuple, list | None]:
 
 
 def unflatten(leaves, structure: Structure):
-    """Give the tree of a structure with these leaves."""
+    """Return the tree of a structure with the given leaves."""
     return _built(iter(leaves), structure)
 
 
@@ -61,15 +61,15 @@ def _built(leaves, structure: Structure) -> Any:
 
 
 def mapped(function: Callable, tree):
-    """Give a tree with what a function gives for each leaf."""
+    """Return the tree of a function's results for each leaf."""
     leaves, structure = flatten(tree)
     return unflatten([function(leaf) for leaf in leaves], structure)
 
 
 def spread(tree, structure: Structure) -> list | None:
-    """Give a leaf of `tree` for each leaf of a structure; one stands for all below its place.
+    """Return a leaf of `tree` for each leaf of a structure, or None if the two do not fit.
 
-    None where the two do not fit.
+    A leaf of `tree` in the position of a subtree of the structure is repeated for all its leaves.
     """
     keys, parts = _parts(tree)
     if parts is None:

@@ -1,4 +1,4 @@
-"""Activations of straight pieces: ReLU and its relatives, hard and shrinking ones."""
+"""Piecewise linear activations: ReLU and its variants, hard and shrinking activations."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from gt.nn.parameter import Parameter
 
 
 def _in_place(inplace: bool) -> str:
-    """Say after other options that a module changes its input."""
+    """Return the repr's text of `inplace`, for the end of a list of options."""
     return ", inplace=True" if inplace else ""
 
 
 class _MaybeInPlace(Module):
-    """An activation without options but whether the input itself is changed."""
+    """An activation whose only option is `inplace`."""
 
     def __init__(self, inplace: bool = False):
         super().__init__()
         self.inplace = inplace
 
     def extra_repr(self) -> str:
-        """Say whether the input is changed."""
+        """Return the options shown in the repr."""
         return "inplace=True" if self.inplace else ""
 
 
 class ReLU(_MaybeInPlace):
-    """max(x, 0); with `inplace` the input itself becomes that.
+    """max(x, 0); with `inplace`, it is stored in the input.
 
     >>> gt.nn.ReLU()(gt.tensor([-1.0, 2.0]))
     tensor([0., 2.], dtype=float32)
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.relu(input, self.inplace)
 
 
@@ -54,18 +54,18 @@ class Threshold(Module):
         self.threshold, self.value, self.inplace = threshold, value, inplace
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
     def extra_repr(self) -> str:
-        """Say the numbers."""
+        """Return the options shown in the repr."""
         return f"threshold={self.threshold}, value={self.value}{_in_place(self.inplace)}"
 
 
 class RReLU(Module):
     """x where it is positive, x times a slope elsewhere (Xu et al., 2015).
 
-    While training, each slope is drawn from lower..upper; else all are the mean of these.
+    In training mode, each slope is drawn from [lower, upper); otherwise all are their mean.
 
     >>> gt.nn.RReLU(0.0, 1.0).eval()(gt.tensor([-1.0, 2.0]))
     tensor([-0.5,  2. ], dtype=float32)
@@ -76,16 +76,16 @@ class RReLU(Module):
         self.lower, self.upper, self.inplace = lower, upper, inplace
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
     def extra_repr(self) -> str:
-        """Say the slopes."""
+        """Return the options shown in the repr."""
         return f"lower={self.lower}, upper={self.upper}{_in_place(self.inplace)}"
 
 
 class Hardtanh(Module):
-    """x limited to `min_val` and `max_val`; `min_value` and `max_value` are their old names.
+    """x clamped to [min_val, max_val]; `min_value` and `max_value` are the old names.
 
     >>> gt.nn.Hardtanh()(gt.tensor([-3.0, 0.5, 3.0]))
     tensor([-1. ,  0.5,  1. ], dtype=float32)
@@ -116,11 +116,11 @@ class Hardtanh(Module):
             )
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
     def extra_repr(self) -> str:
-        """Say the limits."""
+        """Return the options shown in the repr."""
         return f"min_val={self.min_val}, max_val={self.max_val}{_in_place(self.inplace)}"
 
 
@@ -131,19 +131,19 @@ class ReLU6(Hardtanh):
         super().__init__(0.0, 6.0, inplace)
 
     def extra_repr(self) -> str:
-        """Say whether the input is changed."""
+        """Return the options shown in the repr."""
         return "inplace=True" if self.inplace else ""
 
 
 class Hardsigmoid(_MaybeInPlace):
-    """x / 6 + 1/2, limited to 0 and 1."""
+    """x / 6 + 1/2, clamped to [0, 1]."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.hardsigmoid(input, self.inplace)
 
     def extra_repr(self) -> str:
-        """Say nothing, as in PyTorch."""
+        """Return an empty string, as in PyTorch."""
         return ""
 
 
@@ -151,11 +151,11 @@ class Hardswish(_MaybeInPlace):
     """x * hardsigmoid(x) (Howard et al., 2019)."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.hardswish(input, self.inplace)
 
     def extra_repr(self) -> str:
-        """Say nothing, as in PyTorch."""
+        """Return an empty string, as in PyTorch."""
         return ""
 
 
@@ -171,11 +171,11 @@ class LeakyReLU(Module):
         self.negative_slope, self.inplace = negative_slope, inplace
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
     def extra_repr(self) -> str:
-        """Say the slope."""
+        """Return the options shown in the repr."""
         return f"negative_slope={self.negative_slope}{_in_place(self.inplace)}"
 
 
@@ -183,9 +183,9 @@ class PReLU(Module):
     """x where it is positive, weight * x elsewhere (He et al., 2015).
 
     Args:
-        num_parameters: 1, or the number of channels, which axis 1 has.
-        init: what the weight starts with.
-        device: where it is; all are the cluster.
+        num_parameters: 1, or the number of channels, axis 1 of the input.
+        init: the initial value of the weight.
+        device: accepted as in PyTorch; every device is the cluster.
         dtype: its dtype.
 
     >>> gt.nn.PReLU()(gt.tensor([-1.0, 2.0])).tolist()
@@ -201,15 +201,15 @@ class PReLU(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set the weight to its first value."""
+        """Set the weight to its initial value."""
         _init.constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
-        """Say how many slopes there are."""
+        """Return the options shown in the repr."""
         return f"num_parameters={self.num_parameters}"
 
 
@@ -219,21 +219,21 @@ class _Shrink(Module):
         self.lambd = lambd
 
     def extra_repr(self) -> str:
-        """Say the limit."""
+        """Return the options shown in the repr."""
         return f"{self.lambd}"
 
 
 class Hardshrink(_Shrink):
-    """x where it is beyond `lambd` or -`lambd`, 0 elsewhere."""
+    """x where |x| > `lambd`, 0 elsewhere."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.hardshrink(input, self.lambd)
 
 
 class Softshrink(_Shrink):
-    """x moved towards 0 by `lambd`, and no further than 0."""
+    """x moved towards 0 by `lambd`, but not beyond 0."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.softshrink(input, self.lambd)

@@ -1,4 +1,4 @@
-"""Pooling to a size of the output: adaptive and fractional windows; and what undoes pooling."""
+"""Pooling to a given output size, in adaptive and fractional windows; and max unpooling."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class _AdaptiveAvgPoolNd(Module):
         self.output_size = output_size
 
     def forward(self, input: Tensor) -> Tensor:
-        """Give averages of windows that cover the input."""
+        """Return the averages of windows that cover the input."""
         pools = (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)
         return pools[self.axes - 1](input, self.output_size)
 
     def extra_repr(self) -> str:
-        """Say the size."""
+        """Return the options shown in the repr."""
         return f"output_size={self.output_size}"
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """Averages of as many windows over the last axis as `output_size` says.
+    """Averages of `output_size` windows over the last axis.
 
     >>> gt.nn.AdaptiveAvgPool1d(5)(gt.randn(1, 64, 8)).shape
     (1, 64, 5)
@@ -67,17 +67,17 @@ class _AdaptiveMaxPoolNd(Module):
         self.output_size, self.return_indices = output_size, return_indices
 
     def forward(self, input: Tensor) -> Any:
-        """Give maxima of windows that cover the input, with `return_indices` and their places."""
+        """Return maxima of windows that cover the input, and indices with `return_indices`."""
         pools = (F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d)
         return pools[self.axes - 1](input, self.output_size, self.return_indices)
 
     def extra_repr(self) -> str:
-        """Say the size."""
+        """Return the options shown in the repr."""
         return f"output_size={self.output_size}"
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """Maxima of as many windows over the last axis as `output_size` says."""
+    """Maxima of `output_size` windows over the last axis."""
 
     axes = 1
 
@@ -124,7 +124,7 @@ class _FractionalMaxPoolNd(Module):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
     def forward(self, input: Tensor) -> Any:
-        """Give the maximum of each window, with `return_indices` and its place."""
+        """Return the maximum of each window and, with `return_indices`, its index."""
         pool = F.fractional_max_pool2d if self.axes == 2 else F.fractional_max_pool3d
         return pool(
             input,
@@ -137,14 +137,15 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """The maximum of windows over the last two axes that start at random places (Graham, 2015).
+    """The maximum of windows over the last two axes that start at random positions (Graham, 2015).
 
     Args:
         kernel_size: the size of a window.
-        output_size: how many windows there are; or
-        output_ratio: that, as a share of the input's length, between 0 and 1.
-        return_indices: whether the places of the maxima are given, too.
-        _random_samples: numbers from 0 to 1 that the places are taken from instead of chance.
+        output_size: the number of windows along each axis.
+        output_ratio: instead of `output_size`, the number of windows as a fraction of the input's
+            length, between 0 and 1.
+        return_indices: whether to also return the indices of the maxima.
+        _random_samples: numbers from 0 to 1 that determine the positions, instead of random ones.
 
     >>> gt.nn.FractionalMaxPool2d(3, output_ratio=0.5)(gt.randn(1, 2, 8, 10)).shape
     (1, 2, 4, 5)
@@ -154,7 +155,7 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """The same over the last three axes; arguments as of `FractionalMaxPool2d`."""
+    """Fractional max pooling over the last three axes; arguments as of `FractionalMaxPool2d`."""
 
     axes = 3
 
@@ -171,21 +172,21 @@ class _MaxUnpoolNd(Module):
     def forward(
         self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None
     ) -> Tensor:
-        """Put values back at indices that pooling gave; zeros stand elsewhere."""
+        """Return values at the indices that pooling returned, with zeros elsewhere."""
         unpool = (F.max_unpool1d, F.max_unpool2d, F.max_unpool3d)[self.axes - 1]
         return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the options shown in the repr."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """What undoes `MaxPool1d` as far as the maxima tell.
+    """The partial inverse of `MaxPool1d`: all values but the maxima are zero.
 
     Args:
         kernel_size: the length of a window of the pooling.
-        stride: from one window to the next; `kernel_size` where none is given.
+        stride: the step from one window to the next; `kernel_size` by default.
         padding: the pooling's padding.
 
     >>> values, places = gt.nn.MaxPool1d(2, return_indices=True)(gt.tensor([[1.0, 4.0, 3.0, 2.0]]))
@@ -197,12 +198,12 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """What undoes `MaxPool2d`; arguments as of `MaxUnpool1d`."""
+    """The partial inverse of `MaxPool2d`; arguments as of `MaxUnpool1d`."""
 
     axes = 2
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """What undoes `MaxPool3d`; arguments as of `MaxUnpool1d`."""
+    """The partial inverse of `MaxPool3d`; arguments as of `MaxUnpool1d`."""
 
     axes = 3

@@ -1,4 +1,4 @@
-"""A softmax over many classes of which few are frequent."""
+"""A softmax over many classes, few of which are frequent."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from gt.nn.module import Module
 
 
 class AdaptiveLogSoftmax(NamedTuple):
-    """What `AdaptiveLogSoftmaxWithLoss` gives."""
+    """The result of `AdaptiveLogSoftmaxWithLoss`."""
 
     output: Tensor
     loss: Tensor
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """An approximate softmax of classes that are sorted by frequency (Grave et al., 2016).
+    """An approximate softmax over classes sorted by frequency (Grave et al., 2016).
 
-    The head has the most frequent classes, and one output for each cluster of rarer ones; these
-    have smaller layers of their own, computed for the samples whose targets are in them.
+    The head has an output for each of the most frequent classes, and one for each cluster of rarer
+    classes. Each cluster has smaller layers, computed only for samples whose target is in it.
 
     Args:
         in_features: the length of the input's last axis.
         n_classes: the number of classes.
         cutoffs: the first class of each cluster.
-        div_value: what the size of the layers is divided by from cluster to cluster.
+        div_value: the factor by which layers shrink from one cluster to the next.
         head_bias: whether the head has a bias.
-        device: where the parameters are; all are the cluster.
-        dtype: their dtype.
+        device: accepted as in PyTorch; every device is the cluster.
+        dtype: the parameters' dtype.
 
     >>> layer = gt.nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 10])
     >>> layer(gt.randn(4, 8), gt.tensor([0, 6, 12, 19], dtype=gt.int64)).output.shape
@@ -81,16 +81,16 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Initialize all parameters again."""
         self.head.reset_parameters()
         for layers in self.tail:
             for layer in layers:
                 layer.reset_parameters()
 
     def forward(self, input_: Tensor, target_: Tensor) -> AdaptiveLogSoftmax:
-        """Give the log probability of each target, and the mean of their negatives.
+        """Return the log probability of each target, and the mean of their negatives.
 
-        Waits for how many targets are in each cluster.
+        Waits for the number of targets in each cluster.
         """
         _check_shapes(input_, target_)
         batched = target_.ndim > 0
@@ -105,7 +105,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             pieces.append(log_p.gather(1, place.unsqueeze(1)).squeeze(1))
         frequent = input.new_zeros((ends[0],))
         output = gt.cat([frequent, *pieces]).index_select(0, order.argsort())
-        # The head's output of a rare class is that of its cluster.
+        # The head has one output for all classes of a cluster.
         place = target
         for i, cutoff in enumerate(self.cutoffs[:-1]):
             place = gt.where(target >= cutoff, self.shortlist_size + i, place)
@@ -115,7 +115,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return AdaptiveLogSoftmax(output if batched else output.squeeze(0), loss)
 
     def _ends(self, target: Tensor) -> list[int]:
-        """Count the targets below each cutoff."""
+        """Return the number of targets below each cutoff."""
         below = [(target < bound).sum() for bound in (0, *self.cutoffs)]
         negative, *ends = gt.stack(below).tolist()
         if negative or ends[-1] != target.shape[0]:
@@ -126,7 +126,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return ends
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """Give the log probabilities of all classes: (batch, n_classes)."""
+        """Return the log probabilities of all classes: (batch, n_classes)."""
         head = F.log_softmax(self.head(input), dim=1)
         parts = [head[:, : self.shortlist_size]]
         for i, layers in enumerate(self.tail):
@@ -135,7 +135,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return gt.cat(parts, 1)
 
     def predict(self, input: Tensor) -> Tensor:
-        """Give the most probable class of each sample."""
+        """Return the most probable class of each sample."""
         return self.log_prob(input).argmax(dim=1)
 
 

@@ -1,4 +1,4 @@
-"""Attention with several heads, as a module."""
+"""Multi-head attention as a module."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gt.nn.parameter import Parameter
 
 
 class SDPBackend(enum.IntEnum):
-    """Ways of attention that `sdpa_kernel` names."""
+    """Implementations of attention, by PyTorch's names, for `sdpa_kernel`."""
 
     ERROR = -1
     MATH = 0
@@ -30,36 +30,36 @@ class SDPBackend(enum.IntEnum):
 def sdpa_kernel(
     backends: SDPBackend | Sequence[SDPBackend], set_priority: bool = False
 ) -> Iterator[None]:
-    """Check the names and change nothing: which kernel computes attention is the engine's matter.
+    """Check the names, with no other effect: the engine chooses the attention kernel.
 
     >>> with gt.nn.attention.sdpa_kernel(gt.nn.attention.SDPBackend.MATH):
     ...     x = gt.ones(1, 2, 4)
     """
     given = [backends] if isinstance(backends, SDPBackend) else list(backends)
     if not given or not all(isinstance(each, SDPBackend) for each in given):
-        raise TypeError(f"sdpa_kernel: {backends!r} is given, expected an SDPBackend, or several")
+        raise TypeError(f"sdpa_kernel: backends is {backends!r}, expected one or more SDPBackend")
     yield
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """A linear layer, under the name that PyTorch's attention prints."""
+    """A linear layer, under the class name that PyTorch's attention shows in its repr."""
 
 
 class MultiheadAttention(Module):
-    """Attention with several heads (Vaswani et al., 2017).
+    """Multi-head attention (Vaswani et al., 2017).
 
     Args:
         embed_dim: the width of query and result, a multiple of `num_heads`.
-        num_heads: how many heads.
-        dropout: the probability that a weight is dropped while training.
+        num_heads: the number of heads.
+        dropout: the probability of dropping an attention weight in training mode.
         bias: whether projections have biases.
-        add_bias_kv: whether there is one more key and value, which are trained.
-        add_zero_attn: whether there is one more key and value of zeros.
-        kdim: the width of keys, `embed_dim` unless given.
-        vdim: the width of values, `embed_dim` unless given.
+        add_bias_kv: whether to append a trained key and value.
+        add_zero_attn: whether to append a key and value of zeros.
+        kdim: the width of keys, `embed_dim` by default.
+        vdim: the width of values, `embed_dim` by default.
         batch_first: whether tensors are (batch, length, width), instead of (length, batch, width).
-        device: accepted as PyTorch's: all tensors are on the cluster.
-        dtype: of the parameters.
+        device: accepted as in PyTorch; every device is the cluster.
+        dtype: the parameters' dtype.
     """
 
     def __init__(
@@ -133,17 +133,20 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend; give the result and the weights, or None.
+        """Return the result of attention, and the attention weights or None.
 
         Args:
-            query: (length, batch, width), or as `batch_first` says, or without batch.
-            key: likewise.
-            value: likewise.
-            key_padding_mask: (batch, keys): which keys are not attended to; or what is added.
-            need_weights: whether the weights are wanted.
-            attn_mask: (queries, keys), for each head if wanted: as the padding mask.
-            average_attn_weights: whether weights are averaged over heads.
-            is_causal: a hint that `attn_mask` is the causal one.
+            query: (length, batch, width), (batch, length, width) with `batch_first`, or (length,
+                width) without a batch.
+            key: in the same layout as the query.
+            value: in the same layout as the query.
+            key_padding_mask: (batch, keys): bools that are True at keys to ignore, or floats that
+                are added to the scores.
+            need_weights: whether to return the attention weights.
+            attn_mask: (queries, keys) or (batch * heads, queries, keys): bools or floats as in
+                `key_padding_mask`.
+            average_attn_weights: whether the returned weights are averaged over heads.
+            is_causal: a hint that `attn_mask` is the causal mask.
         """
         swaps = self.batch_first and query.dim() == 3
         if swaps:

@@ -1,4 +1,4 @@
-"""Normalization of channels over a batch."""
+"""Batch normalization."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gt.nn.parameter import Parameter
 
 
 class _NormBase(Module):
-    """Parameters and running statistics of each channel."""
+    """The common base of normalizations with parameters and running statistics per channel."""
 
     _version = 2
 
@@ -47,14 +47,14 @@ class _NormBase(Module):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Forget the statistics of the batches so far."""
+        """Reset the running statistics."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """Set weights to 1 and biases to 0, and forget the statistics."""
+        """Set weights to 1 and biases to 0, and reset the running statistics."""
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)
@@ -65,7 +65,7 @@ class _NormBase(Module):
         raise NotImplementedError
 
     def extra_repr(self) -> str:
-        """Say the sizes and options."""
+        """Return the options shown in the repr."""
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
             f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
@@ -84,7 +84,7 @@ def _no_batches() -> Tensor:
 
 
 def check_axes(input: Tensor, *expected: int) -> None:
-    """Reject an input whose number of axes is none of those expected."""
+    """Raise ValueError for an input whose number of axes is not expected."""
     if input.ndim not in expected:
         wanted = " or ".join(f"{axes}D" for axes in expected)
         raise ValueError(f"expected {wanted} input (got {input.ndim}D input)")
@@ -98,7 +98,7 @@ class _BatchNorm(_NormBase):
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:
-                # The mean over all batches so far; a tensor, whose value is not waited for.
+                # The mean over all batches so far; a tensor, so that nothing waits for its value.
                 momentum = 1.0 / self.num_batches_tracked.double()
         by_batch = self.training or (self.running_mean is None and self.running_var is None)
         tracked = not self.training or self.track_running_stats
@@ -115,7 +115,7 @@ class _BatchNorm(_NormBase):
 
 
 class _LazyNormBase(LazyModuleMixin, _NormBase):
-    """Takes the number of channels from the first input."""
+    """The common base of normalizations that infer the number of channels."""
 
     def __init__(
         self,
@@ -141,12 +141,12 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
             self.num_batches_tracked = _no_batches()
 
     def reset_parameters(self) -> None:
-        """Set the first values, once there are shapes."""
+        """Initialize the parameters and statistics, if they have shapes."""
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Take the number of channels from an input."""
+        """Infer the number of channels from an input, and initialize the parameters."""
         if self.has_uninitialized_params():
             self.num_features = input.shape[1]
             for tensor in (self.weight, self.bias, self.running_mean, self.running_var):
@@ -156,17 +156,17 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Normalizes each channel over a batch (Ioffe and Szegedy, 2015).
+    """Normalization of each channel over a batch (Ioffe and Szegedy, 2015).
 
     Args:
-        num_features: the number of channels, which axis 1 of the input has.
-        eps: what is added to the variance.
-        momentum: the share of a batch in the running statistics; None for the mean of all batches.
-        affine: whether channels are then scaled and shifted.
-        track_running_stats: whether running statistics are kept, for evaluation.
-        device: where the parameters are; all are the cluster.
+        num_features: the number of channels, axis 1 of the input.
+        eps: added to the variance.
+        momentum: the weight of a batch in the running statistics; None for the mean of all batches.
+        affine: whether the normalized channels are scaled and shifted by parameters.
+        track_running_stats: whether running statistics are kept and used in evaluation mode.
+        device: accepted as in PyTorch; every device is the cluster.
         dtype: the parameters' dtype.
-        bias: whether channels are shifted, with `affine`.
+        bias: whether channels are also shifted, with `affine`.
 
     The input is (batch, channels) or (batch, channels, length).
 
@@ -179,43 +179,43 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """The same for images (batch, channels, height, width); arguments as of `BatchNorm1d`."""
+    """Batch norm of images (batch, channels, height, width); arguments as of `BatchNorm1d`."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         check_axes(input, 4)
 
 
 class BatchNorm3d(_BatchNorm):
-    """The same for volumes (batch, channels, depth, height, width)."""
+    """Batch norm of volumes (batch, channels, depth, height, width)."""
 
     def _check_input_dim(self, input: Tensor) -> None:
         check_axes(input, 5)
 
 
 class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
-    """A `BatchNorm1d` that takes `num_features` from the first input."""
+    """A `BatchNorm1d` that infers `num_features` from the first input."""
 
     cls_to_become = BatchNorm1d
 
 
 class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):
-    """A `BatchNorm2d` that takes `num_features` from the first input."""
+    """A `BatchNorm2d` that infers `num_features` from the first input."""
 
     cls_to_become = BatchNorm2d
 
 
 class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
-    """A `BatchNorm3d` that takes `num_features` from the first input."""
+    """A `BatchNorm3d` that infers `num_features` from the first input."""
 
     cls_to_become = BatchNorm3d
 
 
 class SyncBatchNorm(_BatchNorm):
-    """A batch norm over the whole batch, on however many workers: as each batch norm of GT is.
+    """Batch norm over the whole batch on any number of workers, as every batch norm in GT.
 
-    A program sees a batch as one tensor, so that there is nothing to synchronize: this is for
-    programs that name it. Inputs have two axes or more. `process_group` is kept as an attribute:
-    a group of GT's processes is always all of the session's workers.
+    A program sees a batch as one tensor, so there is nothing to synchronize: this class exists for
+    programs that use it. Inputs have two axes or more. `process_group` is only stored: a process
+    group in GT always consists of all workers of the session.
     """
 
     def __init__(
@@ -244,7 +244,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """Put a `SyncBatchNorm` with the same tensors in place of each batch norm of a module."""
+        """Replace each batch norm in a module by a `SyncBatchNorm` with the same tensors."""
         converted = module
         if isinstance(module, _BatchNorm):
             options = (module.affine, module.track_running_stats, process_group)

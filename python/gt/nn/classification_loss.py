@@ -1,4 +1,4 @@
-"""Losses of classes."""
+"""Losses for classification."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gt.nn.loss import _Loss, _WeightedLoss
 
 
 class NLLLoss(_WeightedLoss):
-    """Minus the input, which holds logarithms of probabilities, at each target.
+    """The negative log likelihood: minus the input, log probabilities, at each target.
 
     Args:
-        weight: a factor for each class; a mean is by weight.
+        weight: a factor for each class; a mean is weighted by it.
         size_average: deprecated.
-        ignore_index: targets that do not count.
+        ignore_index: a target class whose samples are ignored.
         reduce: deprecated.
         reduction: "mean", "sum" or "none".
 
@@ -41,7 +41,7 @@ class NLLLoss(_WeightedLoss):
         self.ignore_index = ignore_index
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Give the loss; classes stand along axis 1 of the input."""
+        """Return the loss; the classes are along axis 1 of the input."""
         return F.nll_loss(
             input,
             target,
@@ -72,12 +72,12 @@ class CrossEntropyLoss(_WeightedLoss):
     """The cross entropy of logits: minus the logarithm of softmax at each target.
 
     Args:
-        weight: a factor for each class; a mean is by weight.
+        weight: a factor for each class; a mean is weighted by it.
         size_average: deprecated.
-        ignore_index: indices of classes that do not count.
+        ignore_index: a target class whose samples are ignored.
         reduce: deprecated.
         reduction: "mean", "sum" or "none".
-        label_smoothing: the share of each target that is spread over all classes.
+        label_smoothing: the fraction of each target that is spread evenly over all classes.
 
     Targets are indices of classes, or probabilities of the input's shape.
 
@@ -98,7 +98,7 @@ class CrossEntropyLoss(_WeightedLoss):
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Give the loss; classes stand along axis 1 of the input."""
+        """Return the loss; the classes are along axis 1 of the input."""
         return F.cross_entropy(
             input,
             target,
@@ -111,10 +111,10 @@ class CrossEntropyLoss(_WeightedLoss):
 
 @dataclasses.dataclass(frozen=True)
 class LinearCrossEntropyOptions:
-    """How PyTorch cuts a linear cross entropy into chunks; results never depend on it.
+    """PyTorch's options for a linear cross entropy in chunks; results do not depend on them.
 
-    Options are checked and kept; when what is computed, and in which memory, is the workers'
-    matter.
+    Options are validated and stored, and have no other effect: the workers decide how to compute
+    the loss.
     """
 
     allow_retain_graph: bool = False
@@ -142,20 +142,20 @@ class LinearCrossEntropyOptions:
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """A `Linear` to the classes and the cross entropy of its result.
+    """A `Linear` layer with one output per class, followed by the cross entropy of its result.
 
     Args:
         in_features: the length of the input's last axis.
         num_classes: the number of classes.
-        out_features: further axes of the linear map's result.
-        bias: whether the linear map has one.
-        device: where its parameters are; all are the cluster.
-        dtype: their dtype.
+        out_features: the lengths of further axes of the linear layer's result.
+        bias: whether the linear layer has a bias.
+        device: accepted as in PyTorch; every device is the cluster.
+        dtype: the parameters' dtype.
         reduction: "mean", "sum" or "none".
         weight: a factor for each class.
-        ignore_index: indices of classes that do not count, -100 where none is given.
-        label_smoothing: the share of each target that is spread over all classes.
-        options: `LinearCrossEntropyOptions`, kept.
+        ignore_index: a target class whose samples are ignored, -100 by default.
+        label_smoothing: the fraction of each target that is spread evenly over all classes.
+        options: `LinearCrossEntropyOptions`; they have no effect.
 
     >>> loss = gt.nn.LinearCrossEntropyLoss(5, 3)
     >>> loss(gt.randn(8, 5), gt.randint(0, 3, (8,))).shape
@@ -193,7 +193,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.options = options
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Give the loss of features, one sample or one in each row."""
+        """Return the loss for the features of one sample, or of one in each row."""
         linear, shape = self.linear, (self.num_classes, *self.out_features)
         return F.linear_cross_entropy(
             input,
@@ -208,7 +208,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         )
 
     def extra_repr(self) -> str:
-        """Say the sizes and options."""
+        """Return the options shown in the repr."""
         return (
             f"in_features={self.linear.in_features}, num_classes={self.num_classes}, "
             f"out_features={self.out_features}, bias={self.linear.bias is not None}, "
@@ -220,12 +220,12 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 class BCELoss(_WeightedLoss):
     """The binary cross entropy of probabilities; `weight` is a factor for each element.
 
-    For an input outside of [0, 1] it is NaN, where PyTorch raises an error: no value is waited for.
-    `GT_CHECK_NAN=1` finds the operation.
+    For inputs outside of [0, 1] the loss is NaN. PyTorch raises an error instead; GT does not,
+    because that would wait for values. `GT_CHECK_NAN=1` finds the operation.
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Give the loss."""
+        """Return the loss."""
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
@@ -237,7 +237,7 @@ class BCEWithLogitsLoss(_Loss):
         size_average: deprecated.
         reduce: deprecated.
         reduction: "mean", "sum" or "none".
-        pos_weight: a factor for the part of positive targets.
+        pos_weight: a factor for the loss of positive targets.
 
     >>> gt.nn.BCEWithLogitsLoss()(gt.tensor([0.0]), gt.tensor([1.0]))
     tensor(0.6931472, dtype=float32)
@@ -256,7 +256,7 @@ class BCEWithLogitsLoss(_Loss):
         self.register_buffer("pos_weight", pos_weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Give the loss."""
+        """Return the loss."""
         return F.binary_cross_entropy_with_logits(
             input,
             target,
@@ -267,10 +267,10 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """The mean over classes of each class's binary cross entropy; `weight` is one for each."""
+    """The mean binary cross entropy over classes; `weight` has a factor for each class."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Give the loss."""
+        """Return the loss."""
         return F.multilabel_soft_margin_loss(
             input, target, weight=self.weight, reduction=self.reduction
         )

@@ -1,4 +1,4 @@
-"""Modules that are hot without anything around them."""
+"""`Module.compile`, which makes a module hot without a wrapper."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from gt.nn import hooks as _hooks
 
-#: Attributes that belong to one module alone, and that copies of it lack.
+#: Attributes that are not copied or pickled with a module.
 _UNCOPIED = ("_compiled_call_impl",)
 
 
 class Compilable:
-    """What a module knows of `gt.compile`."""
+    """The part of a module that implements `Module.compile`."""
 
-    #: What `compile` has made of calling the module.
+    #: The compiled form of `_call_impl`; None until `compile` is called.
     _compiled_call_impl: Callable | None = None
 
     def _call_impl(self, *args, **kwargs):
@@ -21,7 +21,7 @@ class Compilable:
         return _hooks.call(self, args, kwargs)
 
     def compile(self, *args, **kwargs) -> None:
-        """Say that the module is hot: from its second call on, it is sent and run as one.
+        """Mark the module as hot: from its second call on, it is sent and run as one plan.
 
         Args:
             args: as for `gt.compile`, after the function.

@@ -1,4 +1,4 @@
-"""What `gt.compile` makes of a module."""
+"""The wrapper that `gt.compile` returns for a module."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _OWN = ("_orig_mod", "_run", "_name", "_marks")
 
 
 class OptimizedModule(Module):
-    """A module around another, which is hot; attributes are those of the other, `_orig_mod`.
+    """A wrapper that makes a module, `_orig_mod`, hot and forwards attributes to it.
 
-    Names of its state begin with `_orig_mod.`, as in PyTorch. `module.compile()` makes a module hot
-    without anything around it.
+    Names in its state begin with `_orig_mod.`, as in PyTorch. `module.compile()` makes a module hot
+    without a wrapper.
     """
 
     def __init__(self, mod: Module, name: str | None = None, marks: bool = True):

@@ -1,4 +1,4 @@
-"""Modules that hold modules."""
+"""Containers of modules."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from gt.nn.module import Module
 
 
 class _Listed(Module):
-    """Modules named 0, 1, 2, ... that are used as a list."""
+    """The common base of containers that behave like a list."""
 
     def _index(self, index: Any) -> int:
-        """Give the place that an index, perhaps from the end, stands for."""
+        """Return a nonnegative index for one that may count from the end."""
         index, count = operator.index(index), len(self)
         if not -count <= index < count:
             raise IndexError(f"index {index} is out of range: there are {count} modules")
@@ -54,18 +54,18 @@ class _Listed(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def append(self, module: Module) -> Any:
-        """Put a module at the end."""
+        """Append a module."""
         self.add_module(str(len(self)), module)
         return self
 
     def extend(self, modules: Iterable[Module]) -> Any:
-        """Put modules at the end."""
+        """Append modules."""
         for module in list(modules):
             self.append(module)
         return self
 
     def insert(self, index: int, module: Module) -> Any:
-        """Put a module before the one at an index."""
+        """Insert a module before the one at an index."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}, got {type(module)}")
         modules = list(self._modules.values())
@@ -76,14 +76,14 @@ class _Listed(Module):
         return self
 
     def pop(self, key: int | slice = -1) -> Module:
-        """Take a module out."""
+        """Remove a module, or a slice of them, and return it."""
         module = self[key]
         del self[key]
         return module
 
 
 class Sequential(_Listed):
-    """Modules one after another; named 0, 1, 2, ... or as a dict names them."""
+    """Modules that are applied one after another; named 0, 1, 2, ... or by a dict's keys."""
 
     def __init__(self, *args):
         super().__init__()
@@ -103,7 +103,7 @@ class Sequential(_Listed):
         keys = list(self._modules)
         for key in keys[index] if isinstance(index, slice) else [self._key(index)]:
             del self._modules[key]
-        # Those behind close up, as in a list.
+        # The remaining modules are renamed 0, 1, 2, ...
         self._renumber(list(self._modules.values()))
 
     def __add__(self, other: Any) -> Sequential:
@@ -152,7 +152,7 @@ class ModuleList(_Listed):
             self.extend(modules)
 
     def extend(self, modules: Iterable[Module]) -> ModuleList:
-        """Put modules at the end."""
+        """Append modules."""
         if not isinstance(modules, Iterable):
             raise TypeError(
                 "ModuleList.extend should be called with an iterable, but got "
@@ -167,7 +167,7 @@ class ModuleList(_Listed):
         return self.extend(other)
 
     def __repr__(self) -> str:
-        """As PyTorch's: modules that print alike and follow one another are one line."""
+        """Return PyTorch's text, in which consecutive modules with equal texts share an entry."""
         if not len(self):
             return f"{self._get_name()}()"
         blocks: list[tuple[int, int, str]] = []
@@ -217,29 +217,29 @@ class ModuleDict(Module):
         self._modules.clear()
 
     def pop(self, key: str) -> Module:
-        """Take a module out."""
+        """Remove the module of a key and return it."""
         return self._modules.pop(key)
 
     def keys(self) -> Iterable[str]:
-        """Give the names."""
+        """Return the keys."""
         return self._modules.keys()
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        """Give names and modules."""
+        """Return the pairs of key and module."""
         return self._modules.items()
 
     def values(self) -> Iterable[Any]:
-        """Give the modules."""
+        """Return the modules."""
         return self._modules.values()
 
     def update(self, modules: Mapping[str, Module] | Iterable) -> None:
-        """Take modules from a dict, or from pairs of a name and a module."""
+        """Set modules from a mapping, or from pairs of key and module."""
         for name, module in pairs_of("ModuleDict", modules):
             self[name] = module
 
 
 def pairs_of(what: str, given: Any) -> Iterable[tuple[str, Any]]:
-    """Give the pairs of a mapping, or of an iterable of pairs."""
+    """Return the pairs of a mapping, or of an iterable of pairs."""
     if not isinstance(given, Iterable):
         raise TypeError(
             f"{what}.update should be called with an iterable of key/value pairs, but got "

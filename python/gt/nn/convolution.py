@@ -17,7 +17,7 @@ PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _Convolution(Module):
-    """What all convolutions share: sizes, parameters and their first values."""
+    """The common base of all convolutions: sizes, parameters and their initialization."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class _Convolution(Module):
         return (first, second // self.groups, *self.kernel_size)
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew, evenly on ±1/sqrt(inputs of an element of the output)."""
+        """Initialize the parameters, uniformly on ±1/sqrt(fan in)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
@@ -66,7 +66,7 @@ class _Convolution(Module):
                 init.uniform_(self.bias, -bound, bound)
 
     def extra_repr(self) -> str:
-        """Say the sizes, and what is not the default."""
+        """Return the options shown in the repr."""
         parts = [
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}",
             f"stride={self.stride}",
@@ -108,7 +108,7 @@ def _check(
 
 
 def _padding_of_axes(padding: Any, dilation: tuple, kernel_size: tuple) -> list[int]:
-    """Give how much stands before and after each axis, the last first, as `F.pad` takes it."""
+    """Return the padding before and after each axis, the last first, in the form of `F.pad`."""
     if not isinstance(padding, str):
         return [amount for amount in reversed(padding) for _ in range(2)]
     padded: list[int] = []
@@ -155,7 +155,7 @@ class _ConvNd(_Convolution):
         )
 
     def forward(self, input: Tensor) -> Tensor:
-        """Convolve (batch, channels, axes...), or that without batch."""
+        """Convolve (batch, channels, axes...) or (channels, axes...)."""
         return self._conv_forward(input, self.weight, self.bias)
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -170,17 +170,18 @@ class Conv1d(_ConvNd):
     """A convolution over the last axis of (batch, channels, length).
 
     Args:
-        in_channels: channels of the input.
-        out_channels: channels of the output.
-        kernel_size: the length of a kernel; a number for all axes or one for each, as are the next.
-        stride: from one window to the next.
-        padding: what stands before and after each axis; "valid" for none, and "same" for an
-            output as long as the input.
-        dilation: from one value in a window to the next.
-        groups: in how many groups, each with its share of outputs, the channels are.
-        bias: whether there is one.
+        in_channels: the number of channels of the input.
+        out_channels: the number of channels of the output.
+        kernel_size: the length of a kernel. This and the following sizes are one number for all
+            axes, or one per axis.
+        stride: the step from one window to the next.
+        padding: the length of the padding before and after each axis; "valid" for none, and "same"
+            for an output as long as the input.
+        dilation: the step from one value in a window to the next.
+        groups: the number of groups of channels, each of which has its own output channels.
+        bias: whether there is a bias.
         padding_mode: "zeros", "reflect", "replicate" or "circular".
-        device: where the parameters are; all are the cluster.
+        device: accepted as in PyTorch; every device is the cluster.
         dtype: the parameters' dtype.
 
     The weight is (out, in / groups, kernel).

@@ -1,4 +1,4 @@
-"""Distances and similarities of vectors."""
+"""Distances and similarities between vectors."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class PairwiseDistance(Module):
         self.norm, self.eps, self.keepdim = p, eps, keepdim
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Give the distances."""
+        """Return the distances."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between x1 and x2 along an axis; lengths are at least eps."""
+    """The cosine of the angle between x1 and x2 along an axis; norms are clamped to `eps`."""
 
     def __init__(self, dim: int = 1, eps: float = 1e-8):
         super().__init__()
         self.dim, self.eps = dim, eps
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Give the similarities."""
+        """Return the similarities."""
         return F.cosine_similarity(x1, x2, self.dim, self.eps)

@@ -1,4 +1,4 @@
-"""Dropouts: noise while training."""
+"""Dropout."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ class _DropoutNd(Module):
         self.p, self.inplace = p, inplace
 
     def extra_repr(self) -> str:
-        """Say the probability."""
+        """Return the options shown in the repr."""
         return f"p={self.p}, inplace={self.inplace}"
 
 
 class Dropout(_DropoutNd):
-    """While training, zero for a share `p` of the elements; the rest is scaled by 1 / (1 - p).
+    """A layer that zeroes elements with probability `p` and scales the rest by 1 / (1 - p).
+
+    In evaluation mode, it returns its input.
 
     Args:
-        p: the probability of an element to be dropped.
-        inplace: whether the input itself is changed.
+        p: the probability that an element is dropped.
+        inplace: whether the result is stored in the input.
 
     >>> gt.nn.Dropout(0.2).eval()(gt.ones(2))
     tensor([1., 1.], dtype=float32)
@@ -36,7 +38,7 @@ class Dropout(_DropoutNd):
 
 
 class Dropout1d(_DropoutNd):
-    """Drops whole channels of (batch, channels, length); arguments as of `Dropout`."""
+    """Dropout of entire channels of (batch, channels, length); arguments as of `Dropout`."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Drop channels."""
@@ -44,7 +46,7 @@ class Dropout1d(_DropoutNd):
 
 
 class Dropout2d(_DropoutNd):
-    """Drops whole channels of (batch, channels, height, width); arguments as of `Dropout`."""
+    """Dropout of entire channels of (batch, channels, height, width); arguments as of `Dropout`."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Drop channels."""
@@ -52,7 +54,7 @@ class Dropout2d(_DropoutNd):
 
 
 class Dropout3d(_DropoutNd):
-    """Drops whole channels of (batch, channels, depth, height, width)."""
+    """Dropout of entire channels of (batch, channels, depth, height, width)."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Drop channels."""
@@ -60,9 +62,9 @@ class Dropout3d(_DropoutNd):
 
 
 class AlphaDropout(_DropoutNd):
-    """Drops elements such that mean 0 and variance 1 stay; goes with `SELU` (Klambauer, 2017).
+    """Dropout that keeps mean 0 and variance 1, for use with `SELU` (Klambauer et al., 2017).
 
-    The input stays as it is also with `inplace`, as in PyTorch.
+    As in PyTorch, the input is not changed even with `inplace`.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -71,7 +73,7 @@ class AlphaDropout(_DropoutNd):
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """Drops whole channels as `AlphaDropout` does elements; the input stays as it is, too."""
+    """`AlphaDropout` of entire channels; it does not change the input either."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Drop channels."""

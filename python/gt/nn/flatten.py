@@ -1,4 +1,4 @@
-"""Several axes as one, and one as several."""
+"""Layers that merge axes, and split one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gt.nn.module import Module
 
 
 class Flatten(Module):
-    """All axes from `start_dim` to `end_dim` as one.
+    """A layer that merges the axes from `start_dim` to `end_dim` into one.
 
     >>> gt.nn.Flatten()(gt.ones(2, 3, 4)).shape
     (2, 12)
@@ -24,12 +24,12 @@ class Flatten(Module):
         return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
-        """Say the axes."""
+        """Return the options shown in the repr."""
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
 class Unflatten(Module):
-    """The axis `dim` as several, of the lengths `unflattened_size`.
+    """A layer that splits the axis `dim` into axes of the lengths `unflattened_size`.
 
     >>> gt.nn.Unflatten(1, (3, 4))(gt.ones(2, 12)).shape
     (2, 3, 4)
@@ -55,5 +55,5 @@ class Unflatten(Module):
         return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self) -> str:
-        """Say the axis and the lengths."""
+        """Return the options shown in the repr."""
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -1,4 +1,4 @@
-"""Windows of images as columns, and back."""
+"""Extraction of image windows as columns, and the reverse."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Size = int | tuple[int, ...]
 
 
 class Unfold(Module):
-    """Gives each window of (batch, channels, height, width) as a column.
+    """A layer that returns each window of (batch, channels, height, width) as a column.
 
     Args:
         kernel_size: the size of a window.
-        dilation: from one value in a window to the next.
-        padding: how many zeros stand before and after each axis.
-        stride: from one window to the next.
+        dilation: the step from one value in a window to the next.
+        padding: the number of zeros before and after each axis.
+        stride: the step from one window to the next.
 
     >>> gt.nn.Unfold((2, 3))(gt.randn(2, 5, 3, 4)).shape
     (2, 30, 4)
@@ -28,11 +28,11 @@ class Unfold(Module):
         self.padding, self.stride = padding, stride
 
     def forward(self, input: Tensor) -> Tensor:
-        """Give the columns."""
+        """Return the columns."""
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the options shown in the repr."""
         return (
             f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
             f"stride={self.stride}"
@@ -40,7 +40,7 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """Adds columns up to images, as windows that overlap; arguments as of `Unfold`.
+    """A layer that adds columns up to images, as overlapping windows; arguments as of `Unfold`.
 
     `output_size` is the height and width of the images.
 
@@ -61,13 +61,13 @@ class Fold(Module):
         self.dilation, self.padding, self.stride = dilation, padding, stride
 
     def forward(self, input: Tensor) -> Tensor:
-        """Give the images."""
+        """Return the images."""
         return F.fold(
             input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
         )
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the options shown in the repr."""
         return (
             f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
             f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"

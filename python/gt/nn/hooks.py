@@ -13,7 +13,7 @@ from gt.func.tree import flatten, unflatten
 
 
 class RemovableHandle:
-    """Takes a hook away again: by `remove()`, or at the end of a `with` block over it."""
+    """A handle that removes a hook: by `remove()`, or at the end of a `with` block over it."""
 
     _next = 0
 
@@ -23,7 +23,7 @@ class RemovableHandle:
         self._tables = [weakref.ref(table) for table in (hooks, *others)]
 
     def remove(self) -> None:
-        """Call the hook no more."""
+        """Remove the hook; it is not called any more."""
         for reference in self._tables:
             table = reference()
             if table is not None:
@@ -55,7 +55,7 @@ class Flagged:
 
 
 def add_hook(hooks: OrderedDict, hook: Any, prepend: bool = False) -> RemovableHandle:
-    """Put a hook into a table of them, at the end or in front."""
+    """Add a hook to the end of a table, or to its front, and return its handle."""
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
     if prepend:
@@ -64,7 +64,7 @@ def add_hook(hooks: OrderedDict, hook: Any, prepend: bool = False) -> RemovableH
 
 
 class _Watch(Function):
-    """The same tensors; in backward, `watch` gets all their gradients and may replace them."""
+    """The identity; in backward, `watch` receives all gradients and returns those to use."""
 
     @staticmethod
     def forward(ctx, watch: Callable, *tensors: Tensor):
@@ -77,12 +77,12 @@ class _Watch(Function):
 
 
 def watch_gradients(value: Any, watch: Callable) -> Any:
-    """Give the same structure, whose tensors' gradients pass through `watch`.
+    """Return the same structure, with tensors whose gradients pass through `watch`.
 
     Args:
-        value: tensors and others, in tuples, lists and dicts.
-        watch: gets a tuple with the gradient of each leaf, None for those that have none, and
-            gives such a tuple.
+        value: tensors and other values, in nested tuples, lists and dicts.
+        watch: receives a tuple with one gradient per leaf, None for leaves without one, and
+            returns such a tuple.
     """
     leaves, structure = flatten(value)
     places = [
@@ -105,12 +105,12 @@ def watch_gradients(value: Any, watch: Callable) -> Any:
     return unflatten(leaves, structure)
 
 
-#: Hooks of every module: of its forward, before and after, and of its backward.
+#: Hooks for every module, by kind: the name of the table of a module's own hooks.
 everywhere: dict[str, OrderedDict] = {}
 
 
 def call(module: Any, args: tuple, kwargs: dict) -> Any:
-    """Compute a module's result with its hooks, and those of every module."""
+    """Return a module's result, calling its own hooks and those for every module."""
     try:
         output = _call_watched(module, args, kwargs)
     except Exception:
@@ -136,7 +136,7 @@ def _call_watched(module: Any, args: tuple, kwargs: dict) -> Any:
 
 
 def _all(kind: str, module: Any) -> list:
-    """Give the hooks of one kind: those of every module, and the module's own."""
+    """Return the hooks of one kind: those for every module, then the module's own."""
     return [*everywhere.get(kind, {}).values(), *getattr(module, kind).values()]
 
 
@@ -190,7 +190,7 @@ def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
 
 
 class BackwardHooks:
-    """Calls a module's backward hooks around the backward of one forward."""
+    """A module's backward hooks for one forward, called before and after its backward."""
 
     def __init__(self, module: Any, pre_hooks: list[Callable], hooks: list[Callable]):
         self.module, self.pre_hooks, self.hooks = module, pre_hooks, hooks
@@ -199,13 +199,13 @@ class BackwardHooks:
         self.input_count = 0
 
     def watch_inputs(self, args: tuple) -> tuple:
-        """Give the arguments of forward, whose gradients the hooks are to see."""
+        """Return the arguments of forward, with gradients that pass through the hooks."""
         watched = watch_gradients(args, self._inputs_done) if self.hooks else args
         self.watches_inputs, self.input_count = watched is not args, len(args)
         return watched
 
     def watch_output(self, output: Any) -> Any:
-        """Give the result of forward, whose gradients the hooks are to see."""
+        """Return the result of forward, with gradients that pass through the pre-hooks."""
         return watch_gradients(output, self._outputs_done)
 
     def _outputs_done(self, grads: tuple) -> tuple:
@@ -230,7 +230,7 @@ class BackwardHooks:
 
 
 def _replaced(what: str, given: Any, grads: tuple) -> tuple:
-    """Give what a hook returned, or the gradients as they were if that is None."""
+    """Return what a hook returned as a tuple, or the gradients as they were if that is None."""
     if given is None:
         return grads
     given = given if isinstance(given, tuple) else (given,)

@@ -1,4 +1,4 @@
-"""First values of parameters, with PyTorch's functions and definitions."""
+"""Initialization of parameters, with PyTorch's functions and definitions."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ _GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Give the gain that is recommended for a nonlinearity.
+    """Return the recommended gain for a nonlinearity.
 
     Args:
         nonlinearity: a name such as "relu".
-        param: the negative slope of "leaky_relu", 0.01 unless given.
+        param: the negative slope of "leaky_relu", 0.01 by default.
     """
     if nonlinearity != "leaky_relu":
         if nonlinearity not in _GAINS:
@@ -71,7 +71,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 def uniform_(
     tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: gt.Generator | None = None
 ) -> Tensor:
-    """Fill with numbers that are uniform on [a, b)."""
+    """Fill with random numbers from a uniform distribution on [a, b)."""
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
@@ -79,7 +79,7 @@ def uniform_(
 def normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: gt.Generator | None = None
 ) -> Tensor:
-    """Fill with numbers of a normal distribution."""
+    """Fill with random numbers from a normal distribution."""
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -92,9 +92,9 @@ def trunc_normal_(
     b: float = 2.0,
     generator: gt.Generator | None = None,
 ) -> Tensor:
-    """Fill with numbers of a normal distribution that is cut off outside of [a, b].
+    """Fill with random numbers from a normal distribution truncated to [a, b].
 
-    By the inverse of the distribution function, of uniform numbers between its values at a and b.
+    Applies the inverse of the normal distribution function to uniform random numbers.
     """
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
@@ -135,7 +135,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fill the kernels of a convolution so that it gives its input back, channel by channel."""
+    """Fill a convolution's kernels so that it returns its input, channel by channel."""
     if tensor.ndimension() not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     out = tensor.shape[0]
@@ -154,7 +154,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """Give how many numbers each result depends on, and how many results each number reaches."""
+    """Return the number of inputs of each output, and the number of outputs of each input."""
     if tensor.dim() < 2:
         raise ValueError(
             "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"
@@ -173,7 +173,7 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 def xavier_uniform_(
     tensor: Tensor, gain: float = 1.0, generator: gt.Generator | None = None
 ) -> Tensor:
-    """Fill with uniform numbers of variance gain² · 2 / (fan in + fan out).
+    """Fill with uniform random numbers of variance gain² · 2 / (fan in + fan out).
 
     Glorot and Bengio, AISTATS 2010.
     """
@@ -184,13 +184,13 @@ def xavier_uniform_(
 def xavier_normal_(
     tensor: Tensor, gain: float = 1.0, generator: gt.Generator | None = None
 ) -> Tensor:
-    """Fill with normal numbers of variance gain² · 2 / (fan in + fan out)."""
+    """Fill with normal random numbers of variance gain² · 2 / (fan in + fan out)."""
     std = gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
     return normal_(tensor, 0.0, std, generator)
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
-    """Give the deviation of He et al., ICCV 2015; None where there is nothing to fill."""
+    """Return the standard deviation of He et al., ICCV 2015; None for an empty tensor."""
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
         return None
@@ -204,14 +204,14 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: gt.Generator | None = None,
 ) -> Tensor:
-    """Fill with uniform numbers of variance gain² / fan (He et al., ICCV 2015).
+    """Fill with uniform random numbers of variance gain² / fan (He et al., ICCV 2015).
 
     Args:
-        tensor: changed in place.
+        tensor: the tensor, which is filled in place.
         a: the negative slope of "leaky_relu".
         mode: "fan_in" keeps the variance in the forward pass, "fan_out" in the backward pass.
-        nonlinearity: decides the gain.
-        generator: of the random numbers.
+        nonlinearity: the nonlinearity that determines the gain; see `calculate_gain`.
+        generator: the generator of the random numbers.
     """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:
@@ -227,13 +227,13 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: gt.Generator | None = None,
 ) -> Tensor:
-    """Fill with normal numbers of variance gain² / fan (He et al., ICCV 2015)."""
+    """Fill with normal random numbers of variance gain² / fan (He et al., ICCV 2015)."""
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     return tensor if std is None else normal_(tensor, 0.0, std, generator)
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: gt.Generator | None = None) -> Tensor:
-    """Fill with an orthogonal matrix; what is behind the first axis counts as one (Saxe, 2014)."""
+    """Fill with a random orthogonal matrix; axes after the first are flattened (Saxe, 2014)."""
     if tensor.ndimension() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
@@ -244,7 +244,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: gt.Generator | None 
         flat.normal_(0, 1, generator=generator)
         is_wide = rows < flat.shape[1]
         q, r = gt.linalg.qr(flat.T if is_wide else flat)
-        # Of all orthogonal matrices each is as likely as any other.
+        # With the signs of R, the distribution over orthogonal matrices is uniform.
         q = q * r.diagonal().sign()
         q = q.T if is_wide else q
         return tensor.copy_((q * gain).reshape(tensor.shape))
@@ -253,7 +253,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: gt.Generator | None 
 def sparse_(
     tensor: Tensor, sparsity: float, std: float = 0.01, generator: gt.Generator | None = None
 ) -> Tensor:
-    """Fill a matrix with normal numbers; a share of each column is zero (Martens, 2010)."""
+    """Fill a matrix with normal random numbers, and zeros in each column (Martens, 2010)."""
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, columns = tensor.shape
@@ -265,7 +265,7 @@ def sparse_(
 
 
 def _deprecated(function: Callable) -> Callable:
-    """Give a function under its older name, which warns."""
+    """Return a function under its older name, which warns."""
     new = function.__name__
     old = new.removesuffix("_")
 

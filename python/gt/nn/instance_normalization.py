@@ -1,4 +1,4 @@
-"""Normalization of each channel of each sample."""
+"""Instance normalization."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _InstanceNorm(_NormBase):
     def _load_from_state_dict(
         self, state_dict, prefix, local_metadata, strict, missing, unexpected, errors
     ) -> None:
-        # States without a version are from when running statistics were always kept.
+        # States without a version are from a time when running statistics were always kept.
         if local_metadata.get("version") is None and not self.track_running_stats:
             names = [prefix + name for name in ("running_mean", "running_var")]
             found = [name for name in names if name in state_dict]
@@ -82,19 +82,19 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Normalizes each channel of each sample over its length (Ulyanov et al., 2016).
+    """Normalization of each channel of each sample over its length (Ulyanov et al., 2016).
 
     Args:
         num_features: the number of channels.
-        eps: what is added to the variance.
-        momentum: the share of a batch in the running statistics.
-        affine: whether channels are then scaled and shifted.
-        track_running_stats: whether running statistics are kept and used for evaluation.
-        device: where the parameters are; all are the cluster.
+        eps: added to the variance.
+        momentum: the weight of a batch in the running statistics.
+        affine: whether the normalized channels are scaled and shifted by parameters.
+        track_running_stats: whether running statistics are kept and used in evaluation mode.
+        device: accepted as in PyTorch; every device is the cluster.
         dtype: the parameters' dtype.
-        bias: whether channels are shifted, with `affine`.
+        bias: whether channels are also shifted, with `affine`.
 
-    The input is (batch, channels, length), or that without batch.
+    The input is (batch, channels, length) or (channels, length).
 
     >>> gt.nn.InstanceNorm1d(3)(gt.randn(8, 3, 5)).shape
     (8, 3, 5)
@@ -104,30 +104,30 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """The same for images (batch, channels, height, width); arguments as of `InstanceNorm1d`."""
+    """Instance norm of images (batch, channels, height, width); see `InstanceNorm1d`."""
 
     axes = 2
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """The same for volumes (batch, channels, depth, height, width)."""
+    """Instance norm of volumes (batch, channels, depth, height, width)."""
 
     axes = 3
 
 
 class LazyInstanceNorm1d(_LazyNormBase, InstanceNorm1d):
-    """An `InstanceNorm1d` that takes `num_features` from the first input."""
+    """An `InstanceNorm1d` that infers `num_features` from the first input."""
 
     cls_to_become = InstanceNorm1d
 
 
 class LazyInstanceNorm2d(_LazyNormBase, InstanceNorm2d):
-    """An `InstanceNorm2d` that takes `num_features` from the first input."""
+    """An `InstanceNorm2d` that infers `num_features` from the first input."""
 
     cls_to_become = InstanceNorm2d
 
 
 class LazyInstanceNorm3d(_LazyNormBase, InstanceNorm3d):
-    """An `InstanceNorm3d` that takes `num_features` from the first input."""
+    """An `InstanceNorm3d` that infers `num_features` from the first input."""
 
     cls_to_become = InstanceNorm3d

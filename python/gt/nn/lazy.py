@@ -1,4 +1,4 @@
-"""Layers that find the sizes of their parameters at the first input."""
+"""Layers that infer the shapes of their parameters from the first input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class UninitializedTensorMixin:
     cls_to_become: type[Tensor] = Tensor
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Become a plain parameter or buffer of a shape, the same object; values are not set."""
+        """Turn this object into a plain parameter or buffer of a shape, uninitialized."""
         trained = self.requires_grad  # type: ignore[attr-defined]
         own = self.dtype if dtype is None else dtype  # type: ignore[attr-defined]
         self.__class__ = self.cls_to_become  # type: ignore[assignment]
@@ -26,10 +26,10 @@ class UninitializedTensorMixin:
 
     @property
     def shape(self):
-        """Raise: there is none yet."""
+        """Raise RuntimeError: the shape is not known yet."""
         raise RuntimeError(
             "Can't access the shape of an uninitialized parameter or buffer\n"
-            "  hint: call the module with an input first, which tells the shapes; a state with "
+            "  hint: call the module with an input first, to infer the shapes; a state with "
             "uninitialized parameters does not load into a module that has shapes"
         )
 
@@ -38,7 +38,7 @@ class UninitializedTensorMixin:
 
 
 def _refuse(name: str) -> None:
-    """Make a method raise what PyTorch does for a tensor without a shape."""
+    """Make a method raise PyTorch's error for a tensor without a shape."""
 
     def refused(self: Any, *_args: Any, **_kwargs: Any) -> Any:
         raise ValueError(
@@ -47,7 +47,7 @@ def _refuse(name: str) -> None:
         )
 
     refused.__name__ = refused.__qualname__ = name
-    refused.__doc__ = "Raise: there is no shape yet."
+    refused.__doc__ = "Raise ValueError: the shape is not known yet."
     setattr(UninitializedTensorMixin, name, refused)
 
 
@@ -56,7 +56,7 @@ for _name in ("numel", "nelement", "dim", "ndimension", "stride", "tolist", "ite
 
 
 def is_lazy(param: Any) -> bool:
-    """Say whether this is a parameter or buffer whose shape is not known yet."""
+    """Return whether a value is a parameter or buffer whose shape is not known yet."""
     return isinstance(param, UninitializedTensorMixin)
 
 
@@ -64,15 +64,15 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A parameter whose shape is not known yet; `materialize(shape)` makes it a `Parameter`.
 
     Args:
-        requires_grad: whether it is trained.
-        device: where it will be; all are the cluster.
+        requires_grad: whether it requires gradients.
+        device: accepted as in PyTorch; every device is the cluster.
         dtype: the dtype it will have.
     """
 
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None):
-        """Make one."""
+        """Create a parameter without a shape."""
         return super().__new__(cls, gt.empty(0, device=device, dtype=dtype), requires_grad)
 
     def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None):
@@ -91,7 +91,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
 
     Args:
         requires_grad: whether it requires gradients.
-        device: where it will be; all are the cluster.
+        device: accepted as in PyTorch; every device is the cluster.
         dtype: the dtype it will have.
         persistent: whether it is part of the module's state.
     """
@@ -105,7 +105,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
         dtype: Any = None,
         persistent: bool = True,
     ):
-        """Make one."""
+        """Create a buffer without a shape."""
         buffer = super().__new__(cls, gt.empty(0, device=device, dtype=dtype))
         buffer.persistent = persistent
         return buffer.requires_grad_(requires_grad)
@@ -114,7 +114,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
         super().__init__()
 
     def to(self, *args: Any, **kwargs: Any) -> UninitializedBuffer:
-        """Give one that will have another dtype."""
+        """Return an uninitialized buffer of another dtype."""
         dtype = super().to(*args, **kwargs).dtype
         return type(self)(self.requires_grad, None, dtype, self.persistent)
 
@@ -127,11 +127,12 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):
 
 
 class LazyModuleMixin:
-    """Makes a layer find the shapes of its parameters at the first input.
+    """A mixin for layers that infer the shapes of their parameters from the first input.
 
-    A subclass stands before the layer it is the lazy form of, makes `UninitializedParameter`s,
-    and defines `initialize_parameters`. The first forward makes the module one of the class
-    `cls_to_become`; a state that is loaded before gives the parameters their shapes.
+    A subclass lists it before the layer of which it is the lazy form, creates
+    `UninitializedParameter`s and defines `initialize_parameters`. The first forward changes the
+    module's class to `cls_to_become`. A state that is loaded before that also determines the
+    shapes.
     """
 
     cls_to_become: type | None = None
@@ -145,19 +146,19 @@ class LazyModuleMixin:
         )
 
     def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
-        """Put tensors into a state; those without a shape as they are."""
+        """Add the module's own tensors to a state; those without a shape are not detached."""
         for name, tensor in self._own_state().items():  # type: ignore[attr-defined]
             kept = keep_vars or is_lazy(tensor)
             destination[prefix + name] = tensor if kept else tensor.detach()
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Give the parameters shapes and first values by an input; subclasses define it."""
+        """Infer shapes from an input and initialize the parameters; subclasses define it."""
         raise NotImplementedError(
             f"initialize_parameters is not implemented for {type(self).__name__}"
         )
 
     def has_uninitialized_params(self) -> bool:
-        """Say whether there are parameters or buffers without a shape."""
+        """Return whether the module has parameters or buffers without a shape."""
         return any(is_lazy(tensor) for _, tensor in _tensors(self))
 
 
@@ -166,7 +167,7 @@ def _tensors(module: Any) -> itertools.chain:
 
 
 def _take_shapes(module: Any, state: dict, prefix: str, *_: Any) -> None:
-    """Give parameters the shapes that a state tells; take those of the state that have none."""
+    """Materialize lazy tensors in the shapes of a state's values, where those have shapes."""
     for name, tensor in _tensors(module):
         value = state.get(prefix + name)
         if is_lazy(tensor) and value is not None and not is_lazy(value):

@@ -1,4 +1,4 @@
-"""Convolutions that take the number of input channels from the first input."""
+"""Convolutions that infer the number of input channels from the first input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gt.nn.transposed_convolution import ConvTranspose1d, ConvTranspose2d, ConvT
 
 
 class _LazyConvolution(LazyModuleMixin):
-    """What all of them share."""
+    """The common base of the lazy convolutions."""
 
     axes: int
     in_channels: int
@@ -27,12 +27,12 @@ class _LazyConvolution(LazyModuleMixin):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew, once they have shapes."""
+        """Initialize the parameters again, if they have shapes."""
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()  # type: ignore[misc]
 
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
-        """Take the number of channels from an input."""
+        """Infer the number of input channels from an input, and initialize the parameters."""
         if not self.has_uninitialized_params():
             return
         self.in_channels = self._channels_of(input)
@@ -95,7 +95,7 @@ class _LazyConvTransposeNd(_LazyConvolution):
 
 
 class LazyConv1d(_LazyConvNd, Conv1d):
-    """A `Conv1d` that takes `in_channels` from the first input.
+    """A `Conv1d` that infers `in_channels` from the first input.
 
     >>> gt.nn.LazyConv1d(4, 3)(gt.ones(1, 2, 5)).shape
     (1, 4, 3)
@@ -105,30 +105,30 @@ class LazyConv1d(_LazyConvNd, Conv1d):
 
 
 class LazyConv2d(_LazyConvNd, Conv2d):
-    """A `Conv2d` that takes `in_channels` from the first input."""
+    """A `Conv2d` that infers `in_channels` from the first input."""
 
     cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyConvNd, Conv3d):
-    """A `Conv3d` that takes `in_channels` from the first input."""
+    """A `Conv3d` that infers `in_channels` from the first input."""
 
     cls_to_become = Conv3d
 
 
 class LazyConvTranspose1d(_LazyConvTransposeNd, ConvTranspose1d):
-    """A `ConvTranspose1d` that takes `in_channels` from the first input."""
+    """A `ConvTranspose1d` that infers `in_channels` from the first input."""
 
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConvTransposeNd, ConvTranspose2d):
-    """A `ConvTranspose2d` that takes `in_channels` from the first input."""
+    """A `ConvTranspose2d` that infers `in_channels` from the first input."""
 
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConvTransposeNd, ConvTranspose3d):
-    """A `ConvTranspose3d` that takes `in_channels` from the first input."""
+    """A `ConvTranspose3d` that infers `in_channels` from the first input."""
 
     cls_to_become = ConvTranspose3d

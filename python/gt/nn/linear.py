@@ -1,4 +1,4 @@
-"""Linear and bilinear maps."""
+"""Linear and bilinear layers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gt.nn.parameter import Parameter
 
 
 class Identity(Module):
-    """The input itself; takes any arguments."""
+    """The identity; the constructor accepts any arguments."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__()
 
     def forward(self, input: Tensor) -> Tensor:
-        """Give back the input."""
+        """Return the input."""
         return input
 
 
@@ -31,11 +31,11 @@ class Linear(Module):
     Args:
         in_features: the length of the input's last axis.
         out_features: the length of the output's.
-        bias: whether there is one.
-        device: where the parameters are; all are the cluster.
+        bias: whether there is a bias.
+        device: accepted as in PyTorch; every device is the cluster.
         dtype: the parameters' dtype.
 
-    The weight is (out, in); both start evenly on ±1/sqrt(in).
+    The weight is (out, in). Weight and bias are initialized uniformly on ±1/sqrt(in).
 
     >>> gt.nn.Linear(20, 30)(gt.randn(128, 20)).shape
     (128, 30)
@@ -63,7 +63,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew."""
+        """Initialize the parameters, uniformly on ±1/sqrt(in_features)."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             bound = 1 / math.sqrt(self.in_features) if self.in_features else 0.0
@@ -74,7 +74,7 @@ class Linear(Module):
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the options shown in the repr."""
         return (
             f"in_features={self.in_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
@@ -88,8 +88,8 @@ class Bilinear(Module):
         in1_features: the length of the first input's last axis.
         in2_features: the length of the second's.
         out_features: the length of the output's.
-        bias: whether there is one.
-        device: where the parameters are; all are the cluster.
+        bias: whether there is a bias.
+        device: accepted as in PyTorch; every device is the cluster.
         dtype: the parameters' dtype.
 
     >>> gt.nn.Bilinear(20, 30, 40)(gt.randn(8, 20), gt.randn(8, 30)).shape
@@ -116,7 +116,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew, evenly on ±1/sqrt(in1)."""
+        """Initialize the parameters, uniformly on ±1/sqrt(in1_features)."""
         if self.in1_features <= 0:
             raise ValueError(
                 f"in1_features must be > 0, but got (in1_features={self.in1_features})"
@@ -127,11 +127,11 @@ class Bilinear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        """Map two inputs that differ in the last axis alone."""
+        """Map two inputs whose shapes differ in the last axis only."""
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the options shown in the repr."""
         return (
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
             f"out_features={self.out_features}, bias={self.bias is not None}"
@@ -139,7 +139,7 @@ class Bilinear(Module):
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """A `Linear` that takes `in_features` from the first input.
+    """A `Linear` that infers `in_features` from the first input.
 
     >>> layer = gt.nn.LazyLinear(3)
     >>> layer(gt.ones(1, 2)).shape
@@ -159,12 +159,12 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Draw the parameters anew, once they have shapes."""
+        """Initialize the parameters again, if they have shapes."""
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
-        """Take the number of features from an input."""
+        """Infer the number of features from an input, and initialize the parameters."""
         if self.has_uninitialized_params():
             self.in_features = input.shape[-1]
             self.weight.materialize((self.out_features, self.in_features))

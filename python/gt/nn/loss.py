@@ -1,4 +1,4 @@
-"""Losses of numbers and distributions, and what all losses share."""
+"""Losses for regression and distributions, and the common bases of losses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gt.nn.module import Module
 
 
 class _Loss(Module):
-    """A loss whose values are averaged, added up or given as they are."""
+    """A loss whose values are averaged, summed or returned per element."""
 
     def __init__(
         self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
@@ -40,14 +40,14 @@ class L1Loss(_Loss):
     Args:
         size_average: deprecated.
         reduce: deprecated.
-        reduction: "mean", "sum" or "none"; so for all losses.
+        reduction: "mean", "sum" or "none", as for all losses.
 
     >>> gt.nn.L1Loss(reduction="sum")(gt.tensor([1.0, 3.0]), gt.zeros(2))
     tensor(4., dtype=float32)
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Give the loss."""
+        """Return the loss."""
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
@@ -55,7 +55,7 @@ class MSELoss(_Loss):
     """The mean of (input - target)²."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Give the loss."""
+        """Return the loss."""
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
@@ -73,7 +73,7 @@ class SmoothL1Loss(_Loss):
         self.beta = beta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Give the loss."""
+        """Return the loss."""
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
@@ -87,18 +87,18 @@ class HuberLoss(_Loss):
         self.delta = delta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Give the loss."""
+        """Return the loss."""
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
 class PoissonNLLLoss(_Loss):
-    """Minus the logarithm of the likelihood of counts, of Poisson distributions.
+    """The negative log likelihood of counts under Poisson distributions.
 
     Args:
         log_input: whether the input is the logarithm of the rate.
         full: whether Stirling's approximation of the constant term is added.
         size_average: deprecated.
-        eps: what is added to rates before their logarithm, without `log_input`.
+        eps: added to rates before taking their logarithm, without `log_input`.
         reduce: deprecated.
         reduction: "mean", "sum" or "none".
     """
@@ -116,7 +116,7 @@ class PoissonNLLLoss(_Loss):
         self.log_input, self.full, self.eps = log_input, full, eps
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
-        """Give the loss."""
+        """Return the loss."""
         return F.poisson_nll_loss(
             log_input,
             target,
@@ -128,11 +128,11 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """Minus the logarithm of the likelihood of normal distributions (Nix and Weigend, 1994).
+    """The negative log likelihood of normal distributions (Nix and Weigend, 1994).
 
     Args:
         full: whether the constant term is added.
-        eps: what variances are at least.
+        eps: the smallest variance.
         reduction: "mean", "sum" or "none".
     """
 
@@ -141,20 +141,20 @@ class GaussianNLLLoss(_Loss):
         self.full, self.eps = full, eps
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
-        """Give the loss of means and variances."""
+        """Return the loss for means `input` and variances `var`."""
         return F.gaussian_nll_loss(
             input, target, var, full=self.full, eps=self.eps, reduction=self.reduction
         )
 
 
 class KLDivLoss(_Loss):
-    """The Kullback-Leibler divergence: target * (log target - input), of logarithms as input.
+    """The Kullback-Leibler divergence target * (log(target) - input) from log probabilities.
 
     Args:
         size_average: deprecated.
         reduce: deprecated.
-        reduction: "mean", "sum", "none", or "batchmean": the sum over the number of samples.
-        log_target: whether the target holds logarithms, too.
+        reduction: "mean", "sum", "none", or "batchmean": the sum divided by the batch size.
+        log_target: whether the target also contains logarithms.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class KLDivLoss(_Loss):
         self.log_target = log_target
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Give the loss."""
+        """Return the loss."""
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
@@ -176,9 +176,9 @@ class CTCLoss(_Loss):
     """Connectionist temporal classification of sequences (Graves et al., 2006).
 
     Args:
-        blank: the class of no label.
+        blank: the index of the blank label.
         reduction: "mean", after each loss is divided by its target's length, "sum" or "none".
-        zero_infinity: whether losses that are infinite, and their gradients, are zeros.
+        zero_infinity: whether infinite losses and their gradients are replaced by zeros.
     """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
@@ -188,7 +188,7 @@ class CTCLoss(_Loss):
     def forward(
         self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any
     ) -> Tensor:
-        """Give the loss of log probabilities (time, batch, classes)."""
+        """Return the loss for log probabilities of shape (time, batch, classes)."""
         return F.ctc_loss(
             log_probs,
             targets,

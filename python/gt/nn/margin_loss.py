@@ -1,4 +1,4 @@
-"""Losses that want a margin between what fits and what does not."""
+"""Losses with a margin between matching and other inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gt.nn.loss import _Loss, _WeightedLoss
 
 
 class _MarginLoss(_Loss):
-    """A loss with a margin of 0 where none is given."""
+    """A loss with a margin, 0 by default."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class HingeEmbeddingLoss(_MarginLoss):
         super().__init__(margin, size_average, reduce, reduction)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Give the loss."""
+        """Return the loss."""
         return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
 
@@ -45,17 +45,17 @@ class CosineEmbeddingLoss(_MarginLoss):
     """1 - cos(x1, x2) where the target is 1, max(0, cos(x1, x2) - margin) where it is -1."""
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        """Give the loss."""
+        """Return the loss."""
         return F.cosine_embedding_loss(
             input1, input2, target, margin=self.margin, reduction=self.reduction
         )
 
 
 class MarginRankingLoss(_MarginLoss):
-    """max(0, -target * (x1 - x2) + margin): which of two is to be the larger."""
+    """max(0, -target * (x1 - x2) + margin); x1 should be larger where the target is 1."""
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        """Give the loss."""
+        """Return the loss."""
         return F.margin_ranking_loss(
             input1, input2, target, margin=self.margin, reduction=self.reduction
         )
@@ -65,20 +65,20 @@ class SoftMarginLoss(_Loss):
     """log(1 + exp(-target * input)) for targets of 1 and -1."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Give the loss."""
+        """Return the loss."""
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelMarginLoss(_Loss):
-    """The hinge between each class of a target and each that is none; -1 ends a target."""
+    """The hinge loss between each class of a target and each other class; -1 ends a target."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Give the loss."""
+        """Return the loss."""
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """The hinge max(0, margin - x[target] + x[i])**p over the other classes.
+    """The hinge loss max(0, margin - x[target] + x[i])**p over the other classes.
 
     Args:
         p: 1 or 2.
@@ -109,7 +109,7 @@ class MultiMarginLoss(_WeightedLoss):
         self.p, self.margin = p, margin
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Give the loss."""
+        """Return the loss."""
         return F.multi_margin_loss(
             input,
             target,
@@ -131,8 +131,8 @@ class TripletMarginLoss(_Loss):
     Args:
         margin: the margin.
         p: the exponent of the distance.
-        eps: what is added to differences.
-        swap: whether the distance from the positive to the negative counts if it is smaller.
+        eps: added to differences.
+        swap: whether to use the distance from the positive to the negative if it is smaller.
         size_average: deprecated.
         reduce: deprecated.
         reduction: "mean", "sum" or "none".
@@ -153,7 +153,7 @@ class TripletMarginLoss(_Loss):
         self.margin, self.p, self.eps, self.swap = margin, p, eps, swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Give the loss."""
+        """Return the loss."""
         return F.triplet_margin_loss(
             anchor,
             positive,
@@ -167,12 +167,12 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """A `TripletMarginLoss` with a distance of the program's own.
+    """A `TripletMarginLoss` with a custom distance.
 
     Args:
-        distance_function: gives the distances of two tensors' rows; `PairwiseDistance()` if none.
+        distance_function: returns the distances of two tensors' rows; `PairwiseDistance()` if None.
         margin: the margin.
-        swap: whether the distance from the positive to the negative counts if it is smaller.
+        swap: whether to use the distance from the positive to the negative if it is smaller.
         reduction: "mean", "sum" or "none".
     """
 
@@ -190,7 +190,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         self.margin, self.swap = margin, swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Give the loss."""
+        """Return the loss."""
         return F.triplet_margin_with_distance_loss(
             anchor,
             positive,

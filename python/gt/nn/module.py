@@ -31,12 +31,12 @@ _HOOK_TABLES = (
 
 
 class Module(Tree, States, Compilable):
-    """Something with parameters that computes.
+    """The base class of all neural network modules.
 
-    Parameters, buffers and modules that are assigned as attributes are found by themselves; those
-    in plain lists and dicts are not, as in PyTorch: use `gt.nn.ModuleList`, `ParameterList` and
-    their like. A tensor that was made with `requires_grad=True` counts as a parameter. A model may
-    also fill `self._parameters` with a list.
+    Parameters, buffers and modules assigned as attributes are registered automatically. As in
+    PyTorch, those inside plain lists and dicts are not: use `gt.nn.ModuleList`, `ModuleDict`,
+    `ParameterList` or `ParameterDict`. A leaf tensor created with `requires_grad=True` counts as a
+    parameter. A model may also assign a list of parameters to `self._parameters`.
     """
 
     training: bool
@@ -114,7 +114,7 @@ class Module(Tree, States, Compilable):
             self.register_buffer(name, value, getattr(value, "persistent", True))
 
     def _forget(self, name: str, kept: str = "") -> None:
-        """Remove an attribute wherever it is, but for one table."""
+        """Remove an attribute from the instance and from every table except `kept`."""
         for table in ("_parameters", "_buffers", "_modules"):
             if table != kept:
                 self.__dict__[table].pop(name, None)
@@ -145,10 +145,10 @@ class Module(Tree, States, Compilable):
             raise KeyError(f"attribute '{name}' already exists")
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Keep a tensor that is not trained; saved with the module unless told otherwise."""
+        """Register a tensor that is not trained; part of `state_dict` if `persistent`."""
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{_kind(tensor)}' as buffer '{name}': a tensor or None")
+            raise TypeError(f"cannot assign '{_kind(tensor)}' as buffer '{name}' (tensor or None)")
         self._buffers[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -156,7 +156,7 @@ class Module(Tree, States, Compilable):
             self._non_persistent_buffers_set.add(name)
 
     def register_parameter(self, name: str, param: Tensor | None) -> None:
-        """Keep a tensor that is trained, or None in its place."""
+        """Register a parameter under a name, or None to reserve the name."""
         if "_parameters" in self.__dict__ and name not in self._parameters:
             self._forget(name, "_parameters") if name in self.__dict__ else None
         self._check_name("parameter", name, self._parameters)
@@ -168,7 +168,7 @@ class Module(Tree, States, Compilable):
         self._parameters[name] = param
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Keep a module under a name."""
+        """Register a child module under a name, or None to reserve the name."""
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{_kind(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
@@ -200,12 +200,13 @@ class Module(Tree, States, Compilable):
     def register_forward_pre_hook(
         self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Call hook(module, args) before each forward; what it returns takes the arguments' place.
+        """Call hook(module, args) before each forward; a result other than None replaces `args`.
 
         Args:
-            hook: with `with_kwargs` it is called as hook(module, args, kwargs) and returns both.
-            prepend: whether it is called before those that there are.
-            with_kwargs: whether it gets the keyword arguments.
+            hook: with `with_kwargs`, it is called as hook(module, args, kwargs) and returns a tuple
+                (args, kwargs), or None.
+            prepend: whether to call it before the hooks that are already registered.
+            with_kwargs: whether to pass the keyword arguments to it.
         """
         return add_hook(self._forward_pre_hooks, Flagged(hook, with_kwargs), prepend)
 
@@ -219,8 +220,9 @@ class Module(Tree, States, Compilable):
     ) -> RemovableHandle:
         """Call hook(module, args, output) after each forward.
 
-        What it returns, unless it is None, takes the output's place. `remove()` of the handle
-        that is returned, or the end of a `with` block over it, ends that.
+        A result other than None replaces the output. The hook is removed by `remove()` of the
+        returned handle, or at the end of a `with` block over the handle. With `always_call`, the
+        hook is also called when the forward raises, with None as output.
         """
         flagged = Flagged(hook, with_kwargs, always_call)
         return add_hook(self._forward_hooks, flagged, prepend)
@@ -234,18 +236,18 @@ class Module(Tree, States, Compilable):
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Call hook(module, grad_input, grad_output) after the module's backward.
 
-        What it returns, unless it is None, takes the place of `grad_input`.
+        A result other than None replaces `grad_input`.
         """
         return add_hook(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Callable) -> RemovableHandle:
-        """As `register_full_backward_hook`, whose older name this is."""
+        """Call `register_full_backward_hook`, under its older name."""
         return self.register_full_backward_hook(hook)
 
     # Modes and conversions.
 
     def train(self, mode: bool = True) -> Module:
-        """Set this module and all below it to training, or to evaluation."""
+        """Set this module and all its descendants to training or evaluation mode."""
         if not isinstance(mode, bool):
             raise ValueError(f"train: mode is {mode!r}, expected True or False")
         self.training = mode
@@ -254,29 +256,29 @@ class Module(Tree, States, Compilable):
         return self
 
     def eval(self) -> Module:
-        """Set this module and all below it to evaluation."""
+        """Set this module and all its descendants to evaluation mode."""
         return self.train(False)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters, or set them to zero."""
+        """Clear the gradients of all parameters, or set them to zero."""
         for parameter in self.parameters():
             forget_grad(parameter, set_to_none)
 
     def requires_grad_(self, requires_grad: bool = True) -> Module:
-        """Train all parameters, or none."""
+        """Set whether the parameters require gradients."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
     def apply(self, fn: Callable[[Module], object]) -> Module:
-        """Call a function with all modules below this one, and then with this one."""
+        """Call a function with every descendant of this module, and then with this module."""
         for child in self.children():
             child.apply(fn)
         fn(self)
         return self
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Module:
-        """Replace the value of every parameter, gradient and buffer by what a function gives."""
+        """Replace every parameter, gradient and buffer by the function's result for it."""
         if recurse:
             for child in self.children():
                 child._apply(fn)
@@ -293,10 +295,10 @@ class Module(Tree, States, Compilable):
         return self
 
     def to(self, *args, **kwargs) -> Module:
-        """Turn float parameters and buffers into another float dtype.
+        """Convert floating point and complex parameters and buffers to another such dtype.
 
-        Takes what PyTorch's does: a dtype, a device (all are the cluster), both, or a tensor
-        whose dtype it is to be.
+        Accepts PyTorch's forms: a dtype, a device (every device is the cluster), both, or a tensor
+        whose dtype is used.
         """
         wanted, _ = wanted_dtype(args, kwargs)
         if wanted is None:
@@ -309,49 +311,49 @@ class Module(Tree, States, Compilable):
         return self._apply(lambda t: t.to(wanted) if _is_inexact(t) else t)
 
     def type(self, dst_type: Any) -> Module:
-        """Turn all parameters and buffers into another dtype."""
+        """Convert all parameters and buffers to another dtype."""
         return self._apply(lambda t: t.to(wanted_dtype((dst_type,), {})[0]))
 
     def float(self) -> Module:
-        """Turn float parameters and buffers into float32."""
+        """Convert floating point parameters and buffers to float32."""
         return self._to_float("float32")
 
     def double(self) -> Module:
-        """Turn float parameters and buffers into float64."""
+        """Convert floating point parameters and buffers to float64."""
         return self._to_float("float64")
 
     def half(self) -> Module:
-        """Turn float parameters and buffers into float16."""
+        """Convert floating point parameters and buffers to float16."""
         return self._to_float("float16")
 
     def bfloat16(self) -> Module:
-        """Turn float parameters and buffers into bfloat16."""
+        """Convert floating point parameters and buffers to bfloat16."""
         return self._to_float("bfloat16")
 
     def _to_float(self, name: str) -> Module:
         return self._apply(lambda t: t.to(name) if t.dtype.is_floating_point else t)
 
     def cpu(self) -> Module:
-        """Give the module itself: which worker computes is the dispatcher's matter."""
+        """Return the module itself: the dispatcher decides which worker computes."""
         return self
 
     def cuda(self, device: Any = None) -> Module:
-        """Give the module itself: which worker computes is the dispatcher's matter."""
+        """Return the module itself: the dispatcher decides which worker computes."""
         return self
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Module:
-        """Give the module itself, whose tensors are on the cluster already."""
+        """Return the module itself: its tensors are already on the cluster."""
         check_target(device)
         return self
 
     def share_memory(self) -> Module:
-        """Give the module itself: threads and sessions share its tensors anyway."""
+        """Return the module itself: threads share its tensors anyway."""
         return self
 
     # Text and copies.
 
     def extra_repr(self) -> str:
-        """Say what stands between the brackets when the module prints."""
+        """Return the text between the parentheses of the module's repr."""
         return ""
 
     def _get_name(self) -> str:
@@ -380,7 +382,7 @@ class Module(Tree, States, Compilable):
         copied = type(self).__new__(type(self))
         memo[id(self)] = copied
         for name, value in Compilable.__getstate__(self).items():
-            # Hooks are functions, which are shared; their tables are each module's own.
+            # The copy has its own hook tables; the hook functions are shared.
             copied.__dict__[name] = (
                 OrderedDict(value) if name in _HOOK_TABLES else copy.deepcopy(value, memo)
             )
@@ -388,7 +390,7 @@ class Module(Tree, States, Compilable):
 
 
 def forget_grad(parameter: Tensor, set_to_none: bool) -> None:
-    """Forget the gradient of a parameter, or set it to zero."""
+    """Clear the gradient of a parameter, or set it to zero."""
     if set_to_none or parameter.grad is None:
         parameter.grad = None
     else:
@@ -396,7 +398,7 @@ def forget_grad(parameter: Tensor, set_to_none: bool) -> None:
 
 
 def _kind(value: Any) -> str:
-    """Name the type of a value as messages do."""
+    """Return the name of a value's type for error messages."""
     return f"gt.{type(value).__name__}" if isinstance(value, Tensor) else type(value).__name__
 
 

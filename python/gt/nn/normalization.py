@@ -1,4 +1,4 @@
-"""Normalizations of layers, groups of channels and neighbouring channels."""
+"""Normalization of layers, of groups of channels and over neighbouring channels."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gt.nn.sizes import per_axis
 
 
 class _Scaled(Module):
-    """A normalization with a weight, and maybe a bias."""
+    """The common base of normalizations with a weight, and optionally a bias."""
 
     weight: Any
 
     def _register(self, shape: tuple, weight: bool, bias: bool | None, made: dict) -> None:
-        """Make the parameters; without any word on a bias there is no such name."""
+        """Register the parameters; with `bias` None, not even the name is registered."""
         names = [("weight", weight)] + ([] if bias is None else [("bias", weight and bias)])
         for name, wanted in names:
             self.register_parameter(name, Parameter(gt.empty(shape, **made)) if wanted else None)
@@ -39,10 +39,10 @@ class LayerNorm(_Scaled):
 
     Args:
         normalized_shape: the shape of the last axes, or the length of the last one.
-        eps: what is added to the variance.
-        elementwise_affine: whether values are then scaled and shifted.
-        bias: whether they are shifted.
-        device: where the parameters are; all are the cluster.
+        eps: added to the variance.
+        elementwise_affine: whether the normalized values are scaled and shifted by parameters.
+        bias: whether values are also shifted, with `elementwise_affine`.
+        device: accepted as in PyTorch; every device is the cluster.
         dtype: the parameters' dtype.
 
     >>> gt.nn.LayerNorm(2)(gt.tensor([[1.0, 3.0]])).tolist()
@@ -69,7 +69,7 @@ class LayerNorm(_Scaled):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Say the shape and options."""
+        """Return the options shown in the repr."""
         return (
             f"{self.normalized_shape}, eps={self.eps}, "
             f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
@@ -81,9 +81,9 @@ class RMSNorm(_Scaled):
 
     Args:
         normalized_shape: the shape of the last axes, or the length of the last one.
-        eps: what is added to the mean; the distance from 1 to the next number where none is given.
-        elementwise_affine: whether values are then scaled.
-        device: where the parameters are; all are the cluster.
+        eps: added to the mean; by default the dtype's machine epsilon.
+        elementwise_affine: whether the normalized values are scaled by a parameter.
+        device: accepted as in PyTorch; every device is the cluster.
         dtype: the parameters' dtype.
 
     >>> gt.nn.RMSNorm(2)(gt.randn(4, 2)).shape
@@ -109,23 +109,23 @@ class RMSNorm(_Scaled):
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        """Say the shape and options."""
+        """Return the options shown in the repr."""
         return (
             f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
         )
 
 
 class GroupNorm(_Scaled):
-    """Normalizes groups of channels, which axis 1 has, in each sample (Wu and He, 2018).
+    """Normalization of groups of channels, axis 1, in each sample (Wu and He, 2018).
 
     Args:
-        num_groups: in how many groups the channels are.
+        num_groups: the number of groups of channels.
         num_channels: the number of channels.
-        eps: what is added to the variance.
-        affine: whether channels are then scaled and shifted.
-        device: where the parameters are; all are the cluster.
+        eps: added to the variance.
+        affine: whether the normalized channels are scaled and shifted by parameters.
+        device: accepted as in PyTorch; every device is the cluster.
         dtype: the parameters' dtype.
-        bias: whether channels are shifted, with `affine`.
+        bias: whether channels are also shifted, with `affine`.
 
     >>> gt.nn.GroupNorm(3, 6)(gt.randn(20, 6, 10, 10)).shape
     (20, 6, 10, 10)
@@ -156,7 +156,7 @@ class GroupNorm(_Scaled):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Say the sizes and options."""
+        """Return the options shown in the repr."""
         return (
             f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
             f"bias={self.bias is not None}"
@@ -167,10 +167,10 @@ class LocalResponseNorm(Module):
     """x / (k + alpha * m)**beta, where m is the mean of squares over neighbouring channels.
 
     Args:
-        size: how many channels the mean is over.
-        alpha: the share of the mean.
-        beta: the power.
-        k: what is added (Krizhevsky et al., 2012).
+        size: the number of channels in the mean.
+        alpha: the factor of the mean.
+        beta: the exponent.
+        k: the constant term (Krizhevsky et al., 2012).
 
     >>> gt.nn.LocalResponseNorm(2)(gt.randn(1, 5, 7, 7)).shape
     (1, 5, 7, 7)
@@ -185,15 +185,15 @@ class LocalResponseNorm(Module):
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
     def extra_repr(self) -> str:
-        """Say the numbers."""
+        """Return the options shown in the repr."""
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
 class CrossMapLRN2d(Module):
-    """As `LocalResponseNorm`, of images alone, over the channels at most (size - 1) // 2 away.
+    """`LocalResponseNorm` of images, over the channels at most (size - 1) // 2 away.
 
-    PyTorch's layer of this name never takes the first channel out of its running sum, and its
-    gradient is not that of its result: here are both as they are defined.
+    PyTorch's layer of this name never removes the first channel from its running sum, and its
+    gradient is not that of its result. GT computes both as they are defined.
     """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1):
@@ -210,5 +210,5 @@ class CrossMapLRN2d(Module):
         return F.local_response_norm(input, width, alpha, self.beta, self.k)
 
     def extra_repr(self) -> str:
-        """Say the numbers."""
+        """Return the options shown in the repr."""
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

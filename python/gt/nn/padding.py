@@ -11,7 +11,7 @@ from gt.nn.sizes import per_axis
 
 
 class _PadNd(Module):
-    """Padding of as many of the last axes as the class says."""
+    """Padding of the last `axes` axes in a mode."""
 
     axes: int
     mode: str
@@ -25,7 +25,7 @@ class _PadNd(Module):
         return F.pad(input, self.padding, self.mode)
 
     def extra_repr(self) -> str:
-        """Say how much there is."""
+        """Return the options shown in the repr."""
         return f"{self.padding}"
 
 
@@ -33,7 +33,7 @@ class _CircularPadNd(_PadNd):
     mode = "circular"
 
     def forward(self, input: Tensor) -> Tensor:
-        """Pad (batch, channels, axes...), or that without batch."""
+        """Pad (batch, channels, axes...) or (channels, axes...)."""
         if input.ndim not in (self.axes + 1, self.axes + 2):
             raise ValueError(
                 f"expected {self.axes + 1}D or {self.axes + 2}D input (got {input.ndim}D input)"
@@ -42,10 +42,10 @@ class _CircularPadNd(_PadNd):
 
 
 class CircularPad1d(_CircularPadNd):
-    """Pads the last axis with what stands at its other end.
+    """Padding of the last axis with the values from its other end.
 
     Args:
-        padding: how much before and after: one number, or (before, after).
+        padding: the length before and after: one number, or (before, after).
 
     >>> gt.nn.CircularPad1d(1)(gt.tensor([[1.0, 2.0, 3.0]]))
     tensor([[3., 1., 2., 3., 1.]], dtype=float32)
@@ -55,13 +55,19 @@ class CircularPad1d(_CircularPadNd):
 
 
 class CircularPad2d(_CircularPadNd):
-    """Pads the last two axes likewise; `padding` is (left, right, top, bottom)."""
+    """Padding of the last two axes with values from their other ends.
+
+    `padding` is (left, right, top, bottom).
+    """
 
     axes = 2
 
 
 class CircularPad3d(_CircularPadNd):
-    """Pads the last three axes likewise; `padding` is (left, right, top, bottom, front, back)."""
+    """Padding of the last three axes with values from their other ends.
+
+    `padding` is (left, right, top, bottom, front, back).
+    """
 
     axes = 3
 
@@ -71,10 +77,10 @@ class _ReflectionPadNd(_PadNd):
 
 
 class ReflectionPad1d(_ReflectionPadNd):
-    """Pads the last axis with its mirror image, without the value at the end.
+    """Padding of the last axis with its mirror image, without repeating the value at the end.
 
     Args:
-        padding: how much before and after: one number, or (before, after).
+        padding: the length before and after: one number, or (before, after).
 
     >>> gt.nn.ReflectionPad1d(1)(gt.tensor([[1.0, 2.0, 3.0]]))
     tensor([[2., 1., 2., 3., 2.]], dtype=float32)
@@ -84,13 +90,19 @@ class ReflectionPad1d(_ReflectionPadNd):
 
 
 class ReflectionPad2d(_ReflectionPadNd):
-    """Pads the last two axes likewise; `padding` is (left, right, top, bottom)."""
+    """Padding of the last two axes with their mirror images.
+
+    `padding` is (left, right, top, bottom).
+    """
 
     axes = 2
 
 
 class ReflectionPad3d(_ReflectionPadNd):
-    """Pads the last three axes likewise; `padding` is (left, right, top, bottom, front, back)."""
+    """Padding of the last three axes with their mirror images.
+
+    `padding` is (left, right, top, bottom, front, back).
+    """
 
     axes = 3
 
@@ -100,10 +112,10 @@ class _ReplicationPadNd(_PadNd):
 
 
 class ReplicationPad1d(_ReplicationPadNd):
-    """Pads the last axis with the values at its ends.
+    """Padding of the last axis with the values at its ends.
 
     Args:
-        padding: how much before and after: one number, or (before, after).
+        padding: the length before and after: one number, or (before, after).
 
     >>> gt.nn.ReplicationPad1d((2, 0))(gt.tensor([[1.0, 2.0]]))
     tensor([[1., 1., 1., 2.]], dtype=float32)
@@ -113,13 +125,19 @@ class ReplicationPad1d(_ReplicationPadNd):
 
 
 class ReplicationPad2d(_ReplicationPadNd):
-    """Pads the last two axes likewise; `padding` is (left, right, top, bottom)."""
+    """Padding of the last two axes with the values at their ends.
+
+    `padding` is (left, right, top, bottom).
+    """
 
     axes = 2
 
 
 class ReplicationPad3d(_ReplicationPadNd):
-    """Pads the last three axes likewise; `padding` is (left, right, top, bottom, front, back)."""
+    """Padding of the last three axes with the values at their ends.
+
+    `padding` is (left, right, top, bottom, front, back).
+    """
 
     axes = 3
 
@@ -136,16 +154,16 @@ class _ConstantPadNd(_PadNd):
         return F.pad(input, self.padding, self.mode, self.value)
 
     def extra_repr(self) -> str:
-        """Say how much there is, and of what."""
+        """Return the options shown in the repr."""
         return f"padding={self.padding}, value={self.value}"
 
 
 class ConstantPad1d(_ConstantPadNd):
-    """Pads the last axis with a number.
+    """Padding of the last axis with a constant.
 
     Args:
-        padding: how much before and after: one number, or (before, after).
-        value: the number.
+        padding: the length before and after: one number, or (before, after).
+        value: the constant.
 
     >>> gt.nn.ConstantPad1d((0, 1), 5.0)(gt.tensor([[1.0, 2.0]]))
     tensor([[1., 2., 5.]], dtype=float32)
@@ -155,19 +173,22 @@ class ConstantPad1d(_ConstantPadNd):
 
 
 class ConstantPad2d(_ConstantPadNd):
-    """Pads the last two axes likewise; `padding` is (left, right, top, bottom)."""
+    """Padding of the last two axes with a constant; `padding` is (left, right, top, bottom)."""
 
     axes = 2
 
 
 class ConstantPad3d(_ConstantPadNd):
-    """Pads the last three axes likewise; `padding` is (left, right, top, bottom, front, back)."""
+    """Padding of the last three axes with a constant.
+
+    `padding` is (left, right, top, bottom, front, back).
+    """
 
     axes = 3
 
 
 class _ZeroPad:
-    """A padding with the number 0."""
+    """A mixin for padding with zeros."""
 
     padding: tuple[int, ...]
 
@@ -175,17 +196,17 @@ class _ZeroPad:
         super().__init__(padding, 0.0)  # type: ignore[call-arg]
 
     def extra_repr(self) -> str:
-        """Say how much there is."""
+        """Return the options shown in the repr."""
         return f"{self.padding}"
 
 
 class ZeroPad1d(_ZeroPad, ConstantPad1d):
-    """Pads the last axis with zeros; `padding` is one number, or (before, after)."""
+    """`ConstantPad1d` with zeros; `padding` is one number, or (before, after)."""
 
 
 class ZeroPad2d(_ZeroPad, ConstantPad2d):
-    """Pads the last two axes with zeros; `padding` is (left, right, top, bottom)."""
+    """`ConstantPad2d` with zeros; `padding` is (left, right, top, bottom)."""
 
 
 class ZeroPad3d(_ZeroPad, ConstantPad3d):
-    """Pads the last three axes with zeros; `padding` is (left, right, top, bottom, front, back)."""
+    """`ConstantPad3d` with zeros; `padding` is (left, right, top, bottom, front, back)."""

@@ -1,4 +1,4 @@
-"""What programs wrap a model in for several GPUs."""
+"""`DataParallel`, for programs written for several GPUs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from gt.nn.module import Module
 
 
 class DataParallel(Module):
-    """Calls a module: signals say over which workers a batch is cut, not this.
+    """A wrapper that only calls a module; in GT, signals configure how batches are sharded.
 
-    It does what PyTorch's does on a machine without GPUs, so names of the state begin with
-    `module.`.
+    It behaves as PyTorch's on a machine without GPUs: names in its state begin with `module.`.
 
     Args:
-        module: what is called.
-        device_ids: accepted as PyTorch's.
-        output_device: accepted as PyTorch's.
-        dim: accepted as PyTorch's: the axis of the batch.
+        module: the module to call.
+        device_ids: accepted as in PyTorch; it has no effect.
+        output_device: accepted as in PyTorch; it has no effect.
+        dim: the axis of the batch; it is only stored.
 
     >>> gt.nn.DataParallel(gt.nn.Linear(2, 3))(gt.ones(1, 2)).shape
     (1, 3)
@@ -32,5 +31,5 @@ class DataParallel(Module):
         self.dim = dim
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Give the module's result."""
+        """Return the module's result."""
         return self.module(*inputs, **kwargs)

@@ -1,4 +1,4 @@
-"""Tensors that a module counts among its parameters or buffers."""
+"""Tensors that modules register as parameters or buffers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def _set_grad(parameter: Parameter, grad: Tensor | None) -> None:
 
 
 class Parameter(Tensor):
-    """A tensor that a module counts among its parameters, even while it is not trained.
+    """A tensor that a module registers as a parameter, whether or not it requires gradients.
 
     Args:
-        data: a tensor, whose memory it shares, or an array or list.
-        requires_grad: whether it is trained.
+        data: a tensor, with which it shares memory, or an array or list.
+        requires_grad: whether it requires gradients.
 
     >>> gt.nn.Parameter(gt.zeros(2))
     Parameter containing:
@@ -34,7 +34,7 @@ class Parameter(Tensor):
     """
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Self:
-        """Make one; what `data` was computed from is forgotten."""
+        """Create a parameter, detached from the history of `data`."""
         if data is None:
             data = _gt.empty(0)
         elif not isinstance(data, Tensor):
@@ -48,17 +48,17 @@ class Parameter(Tensor):
         parameter.requires_grad_(requires_grad)
         signal, _ = _gt.signal_current()
         if signal is not None:
-            # What is loaded into it later is placed as it was.
+            # Values loaded into the parameter later are sharded as this signal configures.
             parameter._signal = signal
         return parameter
 
-    #: The innermost scope that it was made in.
+    #: The innermost signal that the parameter was created under.
     _signal: str | None = None
 
     grad = property(
         Tensor.grad.__get__,  # type: ignore[attr-defined]
         _set_grad,
-        doc="The gradient that backward passes have added up, or None; of the parameter's dtype.",
+        doc="The gradient accumulated by backward passes, in the parameter's dtype, or None.",
     )
 
     def __init__(self, data: Any = None, requires_grad: bool = True):
@@ -77,17 +77,17 @@ class Parameter(Tensor):
 
 
 class Buffer(Tensor):
-    """A tensor that a module registers as a buffer where it is assigned as an attribute.
+    """A tensor that a module registers as a buffer when it is assigned as an attribute.
 
     Args:
-        data: a tensor, whose memory it shares, or an array or list.
+        data: a tensor, with which it shares memory, or an array or list.
         persistent: whether it is part of the module's `state_dict`.
     """
 
     persistent: bool
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Self:
-        """Make one."""
+        """Create a buffer."""
         if data is None:
             data = _gt.empty(0)
         elif not isinstance(data, Tensor):
@@ -106,9 +106,9 @@ class Buffer(Tensor):
 
 
 def is_parameter(value: Any) -> bool:
-    """Say whether a module takes an attribute's value as a parameter.
+    """Return whether a module registers an attribute's value as a parameter.
 
-    So is a plain tensor that is a leaf and requires gradients: it was made to be trained.
+    This includes plain leaf tensors that require gradients.
     """
     if isinstance(value, Parameter):
         return True

@@ -1,4 +1,4 @@
-"""Modules that hold parameters."""
+"""Lists and dicts of parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gt.nn.parameter import Parameter
 
 
 def _as_parameter(value: Any) -> Any:
-    """Give a tensor as a parameter; others as they are."""
+    """Return a tensor as a parameter, and other values as they are."""
     is_plain = isinstance(value, Tensor) and not isinstance(value, Parameter)
     return Parameter(value) if is_plain else value
 
@@ -49,13 +49,13 @@ class ParameterList(Module):
         return iter([self[index] for index in range(self._size)])
 
     def append(self, value: Any) -> ParameterList:
-        """Put a value at the end."""
+        """Append a value."""
         setattr(self, str(self._size), _as_parameter(value))
         self._size += 1
         return self
 
     def extend(self, values: Iterable[Any]) -> ParameterList:
-        """Put values at the end."""
+        """Append values."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(
                 "ParameterList.extend should be called with an iterable, but got "
@@ -69,7 +69,7 @@ class ParameterList(Module):
         return self.extend(values)
 
     def extra_repr(self) -> str:
-        """Say what each value is."""
+        """Return one line per value, with its type and size."""
         return "\n".join(f"  ({index}): {_described(value)}" for index, value in enumerate(self))
 
 
@@ -124,17 +124,17 @@ class ParameterDict(Module):
         return self
 
     def copy(self) -> ParameterDict:
-        """Give another dict of the same values."""
+        """Return a new dict of the same values."""
         return ParameterDict(OrderedDict(self.items()))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """Give the value of a key, which is the default if there is none."""
+        """Return the value of a key, after setting it to the default if the key is missing."""
         if key not in self._keys:
             self[key] = default
         return self[key]
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Give the value of a key, or the default."""
+        """Return the value of a key, or the default if the key is missing."""
         return self[key] if key in self._keys else default
 
     def clear(self) -> None:
@@ -143,39 +143,39 @@ class ParameterDict(Module):
             del self[key]
 
     def pop(self, key: str) -> Any:
-        """Take a value out."""
+        """Remove the value of a key and return it."""
         value = self[key]
         del self[key]
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Take the last value out."""
+        """Remove the last value and return its key and the value."""
         key = next(reversed(self))
         return key, self.pop(key)
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """Give a dict with one value under each key."""
+        """Return a new dict with the same value under each key."""
         return ParameterDict((key, default) for key in keys)
 
     def keys(self) -> Iterable[str]:
-        """Give the names."""
+        """Return the keys."""
         return self._keys.keys()
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        """Give names and values."""
+        """Return the pairs of key and value."""
         return [(key, self[key]) for key in self._keys]
 
     def values(self) -> Iterable[Any]:
-        """Give the values."""
+        """Return the values."""
         return [self[key] for key in self._keys]
 
     def update(self, parameters: Any) -> None:
-        """Take values from a dict, or from pairs of a name and a value."""
+        """Set values from a mapping, or from pairs of key and value."""
         for key, value in pairs_of("ParameterDict", parameters):
             self[key] = value
 
     def extra_repr(self) -> str:
-        """Say what each value is."""
+        """Return one line per value, with its type and size."""
         return "\n".join(
             f"  ({key}): {_described(value, _type_of(value))}" for key, value in self.items()
         )
@@ -186,7 +186,7 @@ def _type_of(value: Any) -> str:
 
 
 def _described(value: Any, dtype: str = "") -> str:
-    """Say what a value is; of a tensor the dtype, or what stands for it, and the shape."""
+    """Return a value's type; for a tensor, also its size and the text `dtype` or its dtype."""
     if not isinstance(value, Tensor):
         return f"Object of type: {type(value).__name__}"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"

@@ -1,4 +1,4 @@
-"""Maxima, averages and norms of windows."""
+"""Pooling: maxima, averages and norms of windows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _MaxPoolNd(Module):
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
     def forward(self, input: Tensor) -> Any:
-        """Give the maximum of each window, with `return_indices` and its place."""
+        """Return the maximum of each window and, with `return_indices`, its index."""
         pool = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[self.axes - 1]
         return pool(
             input,
@@ -44,7 +44,7 @@ class _MaxPoolNd(Module):
         )
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the options shown in the repr."""
         return (
             f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
             f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
@@ -56,11 +56,11 @@ class MaxPool1d(_MaxPoolNd):
 
     Args:
         kernel_size: the length of a window.
-        stride: from one window to the next; `kernel_size` where none is given.
-        padding: how far windows reach beyond the ends, half of one at most.
-        dilation: from one value in a window to the next.
-        return_indices: whether the places of the maxima are given, too.
-        ceil_mode: whether a last window may go over the end.
+        stride: the step from one window to the next; `kernel_size` by default.
+        padding: how far windows extend beyond both ends, at most half a window.
+        dilation: the step from one value in a window to the next.
+        return_indices: whether to also return the indices of the maxima.
+        ceil_mode: whether a last window may extend beyond the end.
 
     >>> gt.nn.MaxPool1d(3, stride=2)(gt.randn(20, 16, 50)).shape
     (20, 16, 24)
@@ -91,7 +91,7 @@ class _AvgPoolNd(Module):
     padding: Any
 
     def extra_repr(self) -> str:
-        """Say the sizes."""
+        """Return the options shown in the repr."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
@@ -100,10 +100,10 @@ class AvgPool1d(_AvgPoolNd):
 
     Args:
         kernel_size: the length of a window.
-        stride: from one window to the next; `kernel_size` where none is given.
-        padding: how many zeros are before and after, half a window at most.
-        ceil_mode: whether a last window may go over the end.
-        count_include_pad: whether padding counts in the average.
+        stride: the step from one window to the next; `kernel_size` by default.
+        padding: the number of zeros before and after, at most half a window.
+        ceil_mode: whether a last window may extend beyond the end.
+        count_include_pad: whether averages include the padding.
 
     >>> gt.nn.AvgPool1d(3, stride=2)(gt.randn(2, 3, 7)).shape
     (2, 3, 3)
@@ -124,7 +124,7 @@ class AvgPool1d(_AvgPoolNd):
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
 
     def forward(self, input: Tensor) -> Tensor:
-        """Give the average of each window."""
+        """Return the average of each window."""
         return F.avg_pool1d(
             input,
             self.kernel_size,
@@ -155,7 +155,7 @@ class _AvgPoolOfAxes(_AvgPoolNd):
         self.divisor_override = divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
-        """Give the average of each window."""
+        """Return the average of each window."""
         pool = F.avg_pool2d if self.axes == 2 else F.avg_pool3d
         return pool(
             input,
@@ -171,7 +171,7 @@ class _AvgPoolOfAxes(_AvgPoolNd):
 class AvgPool2d(_AvgPoolOfAxes):
     """The average of each window over the last two axes; arguments as of `AvgPool1d`.
 
-    `divisor_override` is what sums are divided by instead of the size of the window.
+    With `divisor_override`, sums are divided by it instead of the size of the window.
     """
 
     axes = 2
@@ -201,12 +201,12 @@ class _LPPoolNd(Module):
         self.stride, self.ceil_mode = stride, ceil_mode
 
     def forward(self, input: Tensor) -> Tensor:
-        """Give the norm of each window."""
+        """Return the norm of each window."""
         pool = (F.lp_pool1d, F.lp_pool2d, F.lp_pool3d)[self.axes - 1]
         return pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self) -> str:
-        """Say the exponent and the sizes."""
+        """Return the options shown in the repr."""
         return (
             f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
             f"ceil_mode={self.ceil_mode}"
@@ -219,8 +219,8 @@ class LPPool1d(_LPPoolNd):
     Args:
         norm_type: the exponent p.
         kernel_size: the length of a window.
-        stride: from one window to the next; `kernel_size` where none is given.
-        ceil_mode: whether a last window may go over the end.
+        stride: the step from one window to the next; `kernel_size` by default.
+        ceil_mode: whether a last window may extend beyond the end.
 
     >>> gt.nn.LPPool1d(2, 3, stride=2)(gt.randn(2, 3, 7)).shape
     (2, 3, 3)

@@ -23,9 +23,10 @@ _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
 class RNNBase(Module):
-    """Layers of a recurrent network, perhaps in both directions; see `RNN`, `LSTM` and `GRU`.
+    """The base class of multi-layer recurrent networks: `RNN`, `LSTM` and `GRU`.
 
-    The input of all times is projected by one product; each time takes one of the hidden state.
+    One matrix product projects the inputs of all time steps; each step then projects the hidden
+    state.
     """
 
     def __init__(
@@ -82,16 +83,16 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew, uniform on ±1/sqrt(hidden_size)."""
+        """Initialize all parameters, uniformly on ±1/sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Change nothing: it is for cuDNN's memory in PyTorch."""
+        """Do nothing: in PyTorch, this arranges the weights in memory for cuDNN."""
 
     def extra_repr(self) -> str:
-        """Say the sizes and what is not as usual."""
+        """Return the options shown in the repr."""
         text = f"{self.input_size}, {self.hidden_size}"
         usual = {
             "proj_size": 0,
@@ -109,12 +110,12 @@ class RNNBase(Module):
     # Forward.
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
-        """Give the hidden states of all times, and the last states of each layer.
+        """Return the last layer's output at all time steps, and the last states of each layer.
 
         Args:
             input: (time, batch, features), (batch, time, features) with `batch_first`, (time,
-                features), or a `PackedSequence`.
-            hx: the states at the beginning, zeros unless given.
+                features) without a batch, or a `PackedSequence`.
+            hx: the initial states, zeros by default.
         """
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx)
@@ -166,7 +167,7 @@ class RNNBase(Module):
             )
 
     def _states(self, hx: Any, input: Tensor, batch: int, is_batched: bool) -> States:
-        """Give the states at the beginning, of shape (layers and directions, batch, width)."""
+        """Return the initial states, each of shape (layers * directions, batch, width)."""
         count = self.num_layers * len(self._suffixes())
         widths = [self.proj_size or self.hidden_size, self.hidden_size]
         widths = widths if self.mode == "LSTM" else widths[:1]
@@ -189,12 +190,12 @@ class RNNBase(Module):
         return states
 
     def _layers(self, data: Tensor, sizes: list[int], states: States) -> tuple[Tensor, States]:
-        """Give the output of the last layer, and the last states of all.
+        """Return the output of the last layer, and the last states of all layers.
 
         Args:
-            data: the rows of all times, one below the other.
-            sizes: how many rows each time has; no time has more than the one before.
-            states: at the beginning.
+            data: the rows of all time steps, concatenated.
+            sizes: the number of rows of each time step; it never increases.
+            states: the initial states.
         """
         suffixes, last = self._suffixes(), []
         for layer in range(self.num_layers):
@@ -219,7 +220,7 @@ class RNNBase(Module):
         projection = getattr(self, f"weight_hr{name}", None)
         step: Step = gru_step
         if self.mode != "GRU":
-            # What is added at each time is added to all of them at once.
+            # Both biases are added once, to the inputs of all time steps.
             input_bias, bias = (input_bias if bias is None else input_bias + bias), None
             step = partial(lstm_step, projection=projection)
             if self.mode != "LSTM":
@@ -239,7 +240,7 @@ def _check(
     dropout: Any,
     proj_size: int,
 ) -> None:
-    """Raise an error if options make no sense."""
+    """Raise an error if an option is invalid."""
     is_number = isinstance(dropout, numbers.Number) and not isinstance(dropout, bool)
     if not is_number or not 0 <= dropout <= 1:
         raise ValueError(
@@ -273,13 +274,13 @@ class RNN(RNNBase):
     """A plain recurrent network (Elman, 1990), with tanh or relu.
 
     Args:
-        input_size: features of the input.
-        hidden_size: features of the state.
-        num_layers: one on top of the other.
+        input_size: the number of features of the input.
+        hidden_size: the number of features of the hidden state.
+        num_layers: the number of stacked layers.
         nonlinearity: "tanh" or "relu".
-        bias: whether there are biases.
+        bias: whether the layers have biases.
         batch_first: whether input and output are (batch, time, features).
-        dropout: the probability between layers.
+        dropout: the probability of dropout between layers.
         bidirectional: whether sequences are read in both directions.
     """
 

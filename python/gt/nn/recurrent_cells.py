@@ -1,4 +1,4 @@
-"""One step of recurrent networks, and modules that take one."""
+"""Single steps of recurrent networks, as functions and as modules."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from gt.nn.functional import linear
 from gt.nn.module import Module
 from gt.nn.parameter import Parameter
 
-#: The states of a step: the hidden one, and the cell's of an LSTM.
+#: The states of a step: the hidden state and, for an LSTM, the cell state.
 States = tuple[Tensor, ...]
 
 
-# A step takes the input as it was projected, the hidden state as it was projected, and the states.
+# Each step takes the projected input, the projected hidden state and the states.
 
 
 def rnn_step(inputs: Tensor, hidden: Tensor, states: States, nonlinearity: str) -> States:
-    """Take a step of a plain recurrent network (Elman, 1990)."""
+    """Return the next state of a plain recurrent network (Elman, 1990)."""
     following = inputs + hidden
     return (following.tanh() if nonlinearity == "tanh" else following.relu(),)
 
@@ -28,7 +28,7 @@ def rnn_step(inputs: Tensor, hidden: Tensor, states: States, nonlinearity: str) 
 def lstm_step(
     inputs: Tensor, hidden: Tensor, states: States, projection: Tensor | None = None
 ) -> States:
-    """Take a step of an LSTM (Hochreiter and Schmidhuber, 1997; projected: Sak et al., 2014)."""
+    """Return the next states of an LSTM (Hochreiter and Schmidhuber, 1997; Sak et al., 2014)."""
     enter, keep, new, out = (inputs + hidden).chunk(4, -1)
     cell = keep.sigmoid() * states[1] + enter.sigmoid() * new.tanh()
     output = out.sigmoid() * cell.tanh()
@@ -36,7 +36,7 @@ def lstm_step(
 
 
 def gru_step(inputs: Tensor, hidden: Tensor, states: States) -> States:
-    """Take a step of a gated recurrent unit (Cho et al., 2014)."""
+    """Return the next state of a gated recurrent unit (Cho et al., 2014)."""
     reset, update, new = inputs.chunk(3, -1)
     of_reset, of_update, of_new = hidden.chunk(3, -1)
     new = (new + (reset + of_reset).sigmoid() * of_new).tanh()
@@ -44,7 +44,7 @@ def gru_step(inputs: Tensor, hidden: Tensor, states: States) -> States:
 
 
 class RNNCellBase(Module):
-    """A module that takes one step; see `RNNCell`, `LSTMCell` and `GRUCell`."""
+    """The base class of modules that compute one step: `RNNCell`, `LSTMCell` and `GRUCell`."""
 
     def __init__(
         self,
@@ -70,13 +70,13 @@ class RNNCellBase(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew, uniform on ±1/sqrt(hidden_size)."""
+        """Initialize all parameters, uniformly on ±1/sqrt(hidden_size)."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
     def extra_repr(self) -> str:
-        """Say the sizes and what is not as usual."""
+        """Return the options shown in the repr."""
         text = f"{self.input_size}, {self.hidden_size}"
         if self.bias is not True:
             text += f", bias={self.bias}"
@@ -84,7 +84,7 @@ class RNNCellBase(Module):
         return text if nonlinearity == "tanh" else f"{text}, nonlinearity={nonlinearity}"
 
     def _prepared(self, input: Tensor, hx: Any, count: int) -> tuple[Tensor, States, bool]:
-        """Give the projected input and the states, with an axis of samples, and if there is one."""
+        """Return the projected input and the states, as batches, and whether `input` is one."""
         name = type(self).__name__
         if input.dim() not in (1, 2):
             raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
@@ -116,7 +116,7 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """A step: tanh(W_ih x + b_ih + W_hh h + b_hh), or with relu."""
+    """One step of a plain recurrent network: tanh(W_ih x + b_ih + W_hh h + b_hh), or with relu."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """Give the next hidden state."""
+        """Return the next hidden state."""
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         inputs, states, is_batched = self._prepared(input, hx, 1)
@@ -141,7 +141,7 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """A step of a long short-term memory."""
+    """One step of a long short-term memory."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class LSTMCell(RNNCellBase):
     def forward(
         self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Give the next hidden state and the next state of the cell."""
+        """Return the next hidden state and the next cell state."""
         inputs, states, is_batched = self._prepared(input, hx, 2)
         projected = linear(states[0], self.weight_hh, self.bias_hh)
         hidden, cell = lstm_step(inputs, projected, states)
@@ -164,7 +164,7 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """A step of a gated recurrent unit."""
+    """One step of a gated recurrent unit."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """Give the next hidden state."""
+        """Return the next hidden state."""
         inputs, states, is_batched = self._prepared(input, hx, 1)
         projected = linear(states[0], self.weight_hh, self.bias_hh)
         (hidden,) = gru_step(inputs, projected, states)

@@ -1,4 +1,4 @@
-"""How recurrent networks go through the times of a sequence."""
+"""Iteration of recurrent networks over the time steps of a sequence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gt._gt import Tensor
 from gt.nn.functional import linear
 from gt.nn.recurrent_cells import States
 
-#: From the projected input, the projected hidden state and the states to the next states.
+#: Maps the projected input, the projected hidden state and the states to the next states.
 Step = Callable[[Tensor, Tensor, States], States]
 
 
@@ -24,16 +24,16 @@ def through_times(
     bias: Tensor | None,
     begin: States,
 ) -> tuple[Tensor, States]:
-    """Give the hidden states of all times, one below the other, and the last states.
+    """Return the hidden states of all time steps, concatenated, and the last states.
 
     Args:
-        step: what is done at each time.
-        sizes: how many rows each time has; no time has more than the one before.
+        step: computes one time step.
+        sizes: the number of rows of each time step; it never increases.
         is_reverse: whether sequences are read from their end.
-        inputs: the projected inputs of all times, one below the other.
-        weight: projects the hidden state.
-        bias: is added to it.
-        begin: the states at the beginning.
+        inputs: the projected inputs of all time steps, concatenated.
+        weight: the projection of the hidden state.
+        bias: added to the projected hidden state.
+        begin: the initial states.
     """
 
     def forward(part: Tensor, states: States) -> States:
@@ -52,7 +52,7 @@ def through_even_times(
     bias: Tensor | None,
     begin: States,
 ) -> tuple[Tensor, States]:
-    """Do what `through_times` does, where all times have as many rows: gradients take less."""
+    """Compute `through_times` for time steps of equal sizes, with cheaper gradients."""
     plain = partial(through_times, step, sizes, is_reverse)
     if not gt.is_grad_enabled() or gt.is_autocast_enabled() or gt._gt.in_vmap():
         return plain(inputs, weight, bias, begin)
@@ -61,10 +61,10 @@ def through_even_times(
 
 
 class _EvenTimes(gt.autograd.Function):
-    """All times of a layer.
+    """All time steps of a layer as one autograd function.
 
-    Each time has a tape of its own, on which the projected states are leaves. So the gradients of
-    weight and bias are one product and one sum over all times, rather than one for each time.
+    Each step is recorded on a separate tape, on which the projected hidden state is a leaf. So the
+    gradients of weight and bias take one product and one sum over all steps, not one per step.
     """
 
     @staticmethod
@@ -98,7 +98,7 @@ class _EvenTimes(gt.autograd.Function):
 
 
 def _plain_gradients(ctx: Any, grads: tuple[Tensor, ...]) -> list[Tensor | None]:
-    """Give gradients that have gradients themselves: on a tape of everything."""
+    """Return differentiable gradients, by recording all time steps again on one tape."""
     operands = ctx.saved_tensors
     wanted = [index for index, needs in enumerate(ctx.needs_input_grad[3:]) if needs]
     inputs, weight, bias, *begin = operands
@@ -113,7 +113,7 @@ def _plain_gradients(ctx: Any, grads: tuple[Tensor, ...]) -> list[Tensor | None]
 
 
 def _even_gradients(ctx: Any, grads: tuple[Tensor, ...]) -> list[Tensor | None]:
-    """Go back through all times, and give the weight its gradient for all of them at once."""
+    """Return gradients from the steps' tapes; those of weight and bias take one product and sum."""
     _, weight, _, *begin = ctx.saved_tensors
     of_output: Tensor = grads[0]
     of_states: list[Any] = list(grads[1:])
@@ -146,7 +146,7 @@ def _ordered(parts: Iterable[Tensor], is_reverse: bool) -> list[Tensor]:
 
 
 def _forwards(parts: Any, states: States, step: Any) -> tuple[Tensor, States]:
-    """Go through all times; sequences that have ended keep their states."""
+    """Compute all time steps in order; sequences that have ended keep their states."""
     outputs, ended = [], []
     for part in parts:
         count, before = part.shape[0], states[0].shape[0]
@@ -161,7 +161,7 @@ def _forwards(parts: Any, states: States, step: Any) -> tuple[Tensor, States]:
 
 
 def _backwards(parts: Any, begin: States, step: Any) -> tuple[Tensor, States]:
-    """Go back through all times; sequences begin where they end."""
+    """Compute all time steps in reverse; each sequence begins at its last element."""
     outputs: list[Tensor] = []
     states = tuple(state[: parts[-1].shape[0]] for state in begin)
     for part in reversed(parts):

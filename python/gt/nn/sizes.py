@@ -1,4 +1,4 @@
-"""Sizes that are one number for all axes, or one for each."""
+"""Sizes that are given as one number for all axes, or as one per axis."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def per_axis(value: Any, count: int) -> tuple:
-    """Give `count` times the same number, or the numbers that are given.
+    """Return a number repeated `count` times, or an iterable of numbers as a tuple.
 
     >>> per_axis(3, 2), per_axis([1, 2], 2)
     ((3, 3), (1, 2))

@@ -12,7 +12,7 @@ class Sigmoid(Module):
     """1 / (1 + exp(-x))."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return input.sigmoid()
 
 
@@ -20,7 +20,7 @@ class Tanh(Module):
     """Hyperbolic tangent."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return input.tanh()
 
 
@@ -28,7 +28,7 @@ class SiLU(_MaybeInPlace):
     """x * sigmoid(x) (Elfwing et al., 2017)."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.silu(input, self.inplace)
 
 
@@ -36,7 +36,7 @@ class Mish(_MaybeInPlace):
     """x * tanh(softplus(x)) (Misra, 2019)."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.mish(input, self.inplace)
 
 
@@ -44,7 +44,7 @@ class SELU(_MaybeInPlace):
     """A scaled `ELU` that keeps mean 0 and variance 1 (Klambauer et al., 2017)."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.selu(input, self.inplace)
 
 
@@ -54,7 +54,7 @@ class _Exponential(Module):
         self.alpha, self.inplace = alpha, inplace
 
     def extra_repr(self) -> str:
-        """Say the scale."""
+        """Return the options shown in the repr."""
         return f"alpha={self.alpha}{_in_place(self.inplace)}"
 
 
@@ -62,7 +62,7 @@ class ELU(_Exponential):
     """x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015)."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.elu(input, self.alpha, self.inplace)
 
 
@@ -70,7 +70,7 @@ class CELU(_Exponential):
     """x where it is positive, alpha * (exp(x / alpha) - 1) elsewhere (Barron, 2017)."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.celu(input, self.alpha, self.inplace)
 
 
@@ -82,11 +82,11 @@ class GLU(Module):
         self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.glu(input, self.dim)
 
     def extra_repr(self) -> str:
-        """Say the axis."""
+        """Return the options shown in the repr."""
         return f"dim={self.dim}"
 
 
@@ -98,11 +98,11 @@ class GELU(Module):
         self.approximate = approximate
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.gelu(input, approximate=self.approximate)
 
     def extra_repr(self) -> str:
-        """Say how it is computed."""
+        """Return the options shown in the repr."""
         return f"approximate={self.approximate!r}"
 
 
@@ -110,7 +110,7 @@ class LogSigmoid(Module):
     """log(sigmoid(x))."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.logsigmoid(input)
 
 
@@ -122,11 +122,11 @@ class Softplus(Module):
         self.beta, self.threshold = beta, threshold
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.softplus(input, self.beta, self.threshold)
 
     def extra_repr(self) -> str:
-        """Say the numbers."""
+        """Return the options shown in the repr."""
         return f"beta={self.beta}, threshold={self.threshold}"
 
 
@@ -134,7 +134,7 @@ class Softsign(Module):
     """x / (1 + |x|)."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.softsign(input)
 
 
@@ -142,5 +142,5 @@ class Tanhshrink(Module):
     """x - tanh(x)."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Apply it."""
+        """Apply the activation to the input."""
         return F.tanhshrink(input)

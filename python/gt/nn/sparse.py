@@ -1,4 +1,4 @@
-"""Rows of a table by index."""
+"""Lookup of rows of a table by index."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gt.nn.parameter import Parameter
 
 
 class _Table(Module):
-    """A weight with a row for each of `num_embeddings` things."""
+    """The common base of modules whose weight is a table of `num_embeddings` rows."""
 
     num_embeddings: int
     embedding_dim: int
@@ -33,8 +33,8 @@ class _Table(Module):
             )
         if sparse:
             raise NotImplementedError(
-                f"{name}: there are no sparse gradients\n  hint: sparse=False gives the same ones "
-                "as a dense tensor"
+                f"{name}: there are no sparse gradients\n  hint: sparse=False returns the same "
+                "gradient as a dense tensor"
             )
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         if padding_idx is not None:
@@ -59,7 +59,7 @@ class _Table(Module):
         self.weight = Parameter(given, requires_grad=trained)
 
     def reset_parameters(self) -> None:
-        """Draw the rows anew from a standard normal distribution; that of padding is zeros."""
+        """Initialize the rows from a standard normal distribution; the padding row with zeros."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with gt.no_grad():
@@ -75,17 +75,17 @@ def _checked(embeddings: Tensor) -> tuple[int, int]:
 
 
 class Embedding(_Table):
-    """A row of numbers for each of `num_embeddings` things, by its index.
+    """A table of `num_embeddings` rows, looked up by index.
 
     Args:
         num_embeddings: the number of rows.
         embedding_dim: the length of a row.
-        padding_idx: a row that gets no gradient, and starts with zeros.
-        max_norm: what longer rows that are used are shortened to, in the weight itself.
+        padding_idx: a row that receives no gradient and is initialized with zeros.
+        max_norm: used rows with a larger norm are rescaled to this norm, in the weight itself.
         norm_type: the exponent of that norm.
-        scale_grad_by_freq: whether a row's gradient is divided by how often it is used.
+        scale_grad_by_freq: whether a row's gradient is divided by the number of its uses.
         sparse: False; there are no sparse gradients.
-        device: where the weight is; all are the cluster.
+        device: accepted as in PyTorch; every device is the cluster.
         dtype: the weight's dtype.
 
     >>> gt.nn.Embedding(10, 3)(gt.tensor([[1, 2], [4, 9]], dtype=gt.int64)).shape
@@ -114,7 +114,7 @@ class Embedding(_Table):
         self.sparse = sparse
 
     def forward(self, input: Tensor) -> Tensor:
-        """Give the rows of integer indices: one more axis, of length `embedding_dim`."""
+        """Return the rows at integer indices: one more axis, of length `embedding_dim`."""
         return F.embedding(
             input,
             self.weight,
@@ -126,7 +126,7 @@ class Embedding(_Table):
         )
 
     def extra_repr(self) -> str:
-        """Say the sizes, and what is not the default."""
+        """Return the options shown in the repr."""
         parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
         if self.padding_idx is not None:
             parts.append(f"padding_idx={self.padding_idx}")
@@ -149,7 +149,7 @@ class Embedding(_Table):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """Make one of a table, which it shares; not trained unless `freeze` is False."""
+        """Create an instance that shares a table; it is trained only if `freeze` is False."""
         return cls(
             *_checked(embeddings),
             padding_idx=padding_idx,
@@ -168,14 +168,14 @@ class EmbeddingBag(_Table):
     Args:
         num_embeddings: the number of rows.
         embedding_dim: the length of a row.
-        max_norm: what longer rows that are used are shortened to, in the weight itself.
+        max_norm: used rows with a larger norm are rescaled to this norm, in the weight itself.
         norm_type: the exponent of that norm.
-        scale_grad_by_freq: whether a row's gradient is divided by how often it is used.
+        scale_grad_by_freq: whether a row's gradient is divided by the number of its uses.
         mode: "mean", "sum" or "max".
         sparse: False; there are no sparse gradients.
         include_last_offset: whether the last offset is the end of the last bag.
-        padding_idx: a row that does not count, and starts with zeros.
-        device: where the weight is; all are the cluster.
+        padding_idx: a row that is excluded from bags and is initialized with zeros.
+        device: accepted as in PyTorch; every device is the cluster.
         dtype: the weight's dtype.
 
     >>> gt.nn.EmbeddingBag(10, 3)(gt.tensor([[1, 2], [4, 9]], dtype=gt.int64)).shape
@@ -211,7 +211,7 @@ class EmbeddingBag(_Table):
         offsets: Tensor | None = None,
         per_sample_weights: Tensor | None = None,
     ) -> Tensor:
-        """Give one row for each bag: a row of the input, or what is between two offsets."""
+        """Return one row per bag; a bag is a row of `input`, or the indices between two offsets."""
         return F.embedding_bag(
             input,
             self.weight,
@@ -227,7 +227,7 @@ class EmbeddingBag(_Table):
         )
 
     def extra_repr(self) -> str:
-        """Say the sizes, the mode, and what is not the default."""
+        """Return the options shown in the repr."""
         parts = [f"{self.num_embeddings}, {self.embedding_dim}"]
         if self.max_norm is not None:
             parts.append(f"max_norm={self.max_norm}")
@@ -253,7 +253,7 @@ class EmbeddingBag(_Table):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
-        """Make one of a table, which it shares; not trained unless `freeze` is False."""
+        """Create an instance that shares a table; it is trained only if `freeze` is False."""
         made = cls(
             *_checked(embeddings),
             max_norm=max_norm,

@@ -1,4 +1,4 @@
-"""The state of a module: its parameters and buffers by name, given and taken."""
+"""Saving and loading a module's state: its parameters and persistent buffers by name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXTRA_STATE = "_extra_state"
 
 
 class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """Which names a state lacked, and which it had beyond the module's."""
+    """The names that a loaded state lacked, and those that the module does not have."""
 
     __slots__ = ()
 
@@ -36,7 +36,7 @@ class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpect
 
 
 class States:
-    """Gives and takes the state of a module and all below it."""
+    """The part of a module that saves and loads its state and that of its descendants."""
 
     _version = 1
 
@@ -49,30 +49,30 @@ class States:
     _load_state_dict_post_hooks: OrderedDict
 
     def get_extra_state(self) -> Any:
-        """Give what else is to be saved with the module; subclasses define it."""
+        """Return extra state to save with the module; subclasses define it."""
         raise RuntimeError(f"{type(self).__name__} defines no get_extra_state()")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take what `get_extra_state` gave; subclasses define it."""
+        """Restore what `get_extra_state` returned; subclasses define it."""
         raise RuntimeError(f"{type(self).__name__} defines no set_extra_state()")
 
     def _has_extra(self, what: str) -> bool:
         return getattr(type(self), what) is not getattr(States, what)
 
-    # Giving.
+    # Saving.
 
     def state_dict(
         self, *args, destination: Any = None, prefix: str = "", keep_vars: bool = False
     ) -> OrderedDict[str, Tensor]:
-        """Give all parameters and persistent buffers by name, without their history.
+        """Return all parameters and persistent buffers by name, detached.
 
         Args:
-            args: `destination`, `prefix` and `keep_vars` by position, as old programs give them.
-            destination: a dict that is filled and returned, instead of a new one.
-            prefix: stands before the names.
-            keep_vars: whether the parameters themselves are given.
+            args: `destination`, `prefix` and `keep_vars` by position, as in older programs.
+            destination: a dict to fill and return instead of a new one.
+            prefix: prepended to every name.
+            keep_vars: whether to return the parameters themselves instead of detached tensors.
 
-        The tensors share the module's memory: clone() those that are to stay as they are.
+        The tensors share memory with the module: clone() those that later training must not change.
         """
         given = dict(zip(("destination", "prefix", "keep_vars"), args, strict=False))
         destination = given.get("destination", destination)
@@ -100,18 +100,18 @@ class States:
         return [(name, child) for name, child in children if child is not None]
 
     def _save_to_state_dict(self, destination: dict, prefix: str, keep_vars: bool) -> None:
-        """Put the module's own parameters and buffers into a state."""
+        """Add the module's own parameters and persistent buffers to a state."""
         for name, tensor in self._own_state().items():
             destination[prefix + name] = tensor if keep_vars else tensor.detach()
         if self._has_extra("get_extra_state"):
             destination[prefix + EXTRA_STATE] = self.get_extra_state()
 
     def _own_state(self) -> dict[str, Tensor]:
-        """Give the module's own parameters and persistent buffers."""
+        """Return the module's own parameters and persistent buffers by name."""
         own = dict(self._own_parameters())  # type: ignore[attr-defined]
         listed = [name for name in own if name.startswith("_parameters.")]
         if listed:
-            # A list that the model filled itself only repeats what has a name.
+            # A parameter in the model's own list that also has a name is saved under its name only.
             named = {name for name, _ in self.named_parameters()}  # type: ignore[attr-defined]
             own = {name: own[name] for name in own if name in named or name not in listed}
         for name, buffer in self._buffers.items():
@@ -120,7 +120,7 @@ class States:
         return own
 
     def register_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
-        """Call hook(module, prefix, keep_vars) before a state is given."""
+        """Call hook(module, prefix, keep_vars) before a state is saved."""
         return add_hook(self._state_dict_pre_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
@@ -129,24 +129,25 @@ class States:
 
     _register_state_dict_hook = register_state_dict_post_hook
 
-    # Taking.
+    # Loading.
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> IncompatibleKeys:
-        """Take the values of a state: tensors, or arrays such as PyTorch's.
+        """Load the values of a state: tensors, or arrays of another framework such as PyTorch.
 
         Args:
-            state_dict: values by name, of the module's shapes.
-            strict: whether the names must be exactly the module's.
-            assign: whether the given tensors take the place of the module's, which otherwise
-                keep their dtypes and get the values.
+            state_dict: values by name, in the module's shapes.
+            strict: whether missing and unexpected names are errors.
+            assign: whether the given tensors replace the module's. Otherwise their values are
+                copied into the module's tensors, which keep their dtypes.
 
         Returns:
             `missing_keys` and `unexpected_keys`.
 
         Raises:
-            RuntimeError: names or shapes that do not fit, all of them; nothing has been taken.
+            RuntimeError: names or shapes do not match. The message lists them all, and no value
+                has been loaded.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
@@ -196,8 +197,8 @@ class States:
     ) -> None:
         """Find the values of the module's own parameters and buffers in a state.
 
-        Subclasses that read older layouts change `state_dict` and call this. Values are put in
-        place once the state of all modules has been found to fit.
+        Subclasses that read older layouts change `state_dict` and then call this method. Within
+        `load_state_dict`, no value is written before the states of all modules have been checked.
         """
         given = (state_dict, prefix, local_metadata, strict)
         for hook in self._load_state_dict_pre_hooks.values():
@@ -225,7 +226,7 @@ class States:
                 put()
 
     def _put(self, name: str, own: Tensor, value: Any, assign: bool) -> None:
-        """Give one of the module's tensors a value, or put another in its place."""
+        """Copy a value into one of the module's tensors, or replace the tensor by it."""
         value = value if isinstance(value, Tensor) else _gt.tensor_beside(own, _plain(value))
         if not assign:
             with no_grad():
@@ -239,9 +240,9 @@ class States:
         holder[key] = value
 
     def register_load_state_dict_pre_hook(self, hook: Callable) -> RemovableHandle:
-        """Call a hook before the module's own values are found in a state.
+        """Call a hook before the module's own values are looked up in a state.
 
-        It is called as hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
+        The hook is called as hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
         unexpected_keys, error_msgs), and may change the state.
         """
         return add_hook(self._load_state_dict_pre_hooks, Flagged(hook, with_kwargs=True))
@@ -249,20 +250,20 @@ class States:
     def _register_load_state_dict_pre_hook(
         self, hook: Callable, with_module: bool = False
     ) -> RemovableHandle:
-        """Call a hook before the module's own values are found, without the module."""
+        """Call a hook before the module's own values are looked up, by default without `module`."""
         return add_hook(self._load_state_dict_pre_hooks, Flagged(hook, with_module))
 
     def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
-        """Call hook(module, incompatible_keys) once a state has been looked through."""
+        """Call hook(module, incompatible_keys) once all names of a state have been checked."""
         return add_hook(self._load_state_dict_post_hooks, hook)
 
 
-#: The entry of `local_metadata` with the list of what puts values in place.
+#: The entry of `local_metadata` with the list of functions that write the values.
 _PUTS = "puts_of_this_load"
 
 
 class _Loading:
-    """What is found while the state of a module and all below it is looked through."""
+    """Findings of one `load_state_dict`, collected over the module and its descendants."""
 
     def __init__(self, assign: bool):
         self.assign = assign
@@ -274,12 +275,12 @@ class _Loading:
 
 
 def _plain(value: Any) -> Any:
-    """Give an array-like without its history in another framework."""
+    """Return an array-like detached from its framework's autograd history."""
     return value.detach() if hasattr(value, "detach") else value
 
 
 def _placed_as(own: Tensor, value: Tensor) -> Tensor:
-    """Give a value, placed as the signal says that a parameter was made under."""
+    """Return a value, sharded if the signal that a parameter was created under says so."""
     signal = own._signal if isinstance(own, Parameter) else None
     config = get_signal_config(signal) if signal is not None else None
     if signal is None or config is None or config.shard is None:
@@ -288,7 +289,7 @@ def _placed_as(own: Tensor, value: Tensor) -> Tensor:
 
 
 def _problem(name: str, own: Tensor, value: Any, assign: bool) -> str | None:
-    """Say why a value cannot be that of a tensor."""
+    """Return why a value cannot be loaded into a tensor, or None if it can."""
     shape = getattr(value, "shape", None)
     if shape is None:
         return (
@@ -304,7 +305,7 @@ def _problem(name: str, own: Tensor, value: Any, assign: bool) -> str | None:
 
 
 def _names_that_differ(missing: list[str], unexpected: list[str]) -> list[str]:
-    """Say which names a state lacks and which it has beyond, with what is near."""
+    """Return messages about unexpected and missing names, with hints of similar names."""
     told = []
     for what, names, others in [
         ("Unexpected key(s)", unexpected, missing),
@@ -314,12 +315,12 @@ def _names_that_differ(missing: list[str], unexpected: list[str]) -> list[str]:
             told.append(f"{what} in state_dict: {', '.join(map(repr, names))}.")
             told += _nearest(names, others) if what.startswith("Missing") else []
     if told:
-        told.append("hint: strict=False takes what fits")
+        told.append("hint: strict=False loads the names that match")
     return told
 
 
 def _nearest(missing: list[str], unexpected: list[str]) -> list[str]:
-    """Say which unexpected name may be meant by a missing one; of the first twenty."""
+    """Return hints of unexpected names similar to missing ones, for the first 20 missing names."""
     hints = []
     for name in missing[:20]:
         near = difflib.get_close_matches(name, unexpected, n=1)

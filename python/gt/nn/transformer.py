@@ -1,4 +1,4 @@
-"""The transformer (Vaswani et al., 2017), and its stacks of layers."""
+"""The transformer (Vaswani et al., 2017) and its encoder and decoder."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ def _copies(module: Module, count: int) -> ModuleList:
 
 
 class TransformerEncoder(Module):
-    """Copies of a layer, one on top of the other.
+    """A stack of copies of an encoder layer.
 
     Args:
-        encoder_layer: copied.
-        num_layers: how often.
-        norm: of the result, or None.
-        enable_nested_tensor: whether padding becomes zeros where PyTorch leaves it out: in
-            evaluation without gradients, for a layer that is `batch_first` and not `norm_first`,
-            has biases, an even number of heads and "relu" or "gelu", and if a key padding mask
-            alone is given, whose padding is at the end of each row. It is computed, and then
-            set to zero before `norm`; elsewhere it has the values that come out.
-        mask_check: accepted as PyTorch's: padding that is elsewhere is always kept.
+        encoder_layer: the layer to copy.
+        num_layers: the number of copies.
+        norm: a normalization of the result, or None.
+        enable_nested_tensor: whether padding in the result is zero where PyTorch skips it. PyTorch
+            skips it in evaluation without gradients, if the layer is `batch_first` and not
+            `norm_first`, has biases, an even number of heads and "relu" or "gelu", and the only
+            mask is a key padding mask with its padding at the end of each row. GT computes the
+            padding, then sets it to zero before `norm`. Otherwise it keeps its computed values.
+        mask_check: accepted as in PyTorch; padding that is not at the end of rows is always
+            computed.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        """Pass a sequence through all layers; masks as a layer's."""
+        """Pass a sequence through all layers; masks are as in the layer."""
         x = src
         for layer in self.layers:
             x = layer(
@@ -75,7 +76,7 @@ class TransformerEncoder(Module):
         return x if self.norm is None else self.norm(x)
 
     def _is_fast(self, src: Tensor) -> bool:
-        """Say whether PyTorch would leave out padding."""
+        """Return whether PyTorch would skip the padding."""
         first = self.layers[0]
         trained = any(each.requires_grad for each in (src, *first.parameters()))
         return (
@@ -88,7 +89,7 @@ class TransformerEncoder(Module):
 
 
 def _leaves_out_padding(layer: Module) -> bool:
-    """Say whether a layer is of the kind that PyTorch computes without padding."""
+    """Return whether PyTorch can skip the padding in a layer."""
     if not isinstance(layer, TransformerEncoderLayer) or layer.norm_first:
         return False
     attention, activation = layer.self_attn, layer.activation
@@ -104,19 +105,19 @@ def _leaves_out_padding(layer: Module) -> bool:
 
 
 def _padding_at_the_end(mask: Tensor) -> Tensor:
-    """Give where padding is, for rows of vectors; nowhere if it is not at the end of each row."""
+    """Return True at padding, with one more axis; False everywhere if any is not at a row's end."""
     padded = mask if mask.dtype == gt.bool else mask != 0
     is_at_end = (padded[:, 1:] | ~padded[:, :-1]).all()
     return (padded & is_at_end).unsqueeze(-1)
 
 
 class TransformerDecoder(Module):
-    """Copies of a layer, one on top of the other.
+    """A stack of copies of a decoder layer.
 
     Args:
-        decoder_layer: copied.
-        num_layers: how often.
-        norm: of the result, or None.
+        decoder_layer: the layer to copy.
+        num_layers: the number of copies.
+        norm: a normalization of the result, or None.
     """
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None):
@@ -136,7 +137,7 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Pass a target through all layers; masks as a layer's."""
+        """Pass a target through all layers; masks are as in the layer."""
         for layer in self.layers:
             tgt = layer(
                 tgt,
@@ -152,24 +153,24 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """Encoder and decoder.
+    """A transformer: an encoder and a decoder.
 
     Args:
-        d_model: the width.
-        nhead: how many heads.
-        num_encoder_layers: layers of the encoder.
-        num_decoder_layers: layers of the decoder.
+        d_model: the width of the inputs and the result.
+        nhead: the number of heads.
+        num_encoder_layers: the number of layers of the encoder.
+        num_decoder_layers: the number of layers of the decoder.
         dim_feedforward: the width between the linear layers.
-        dropout: the probability.
+        dropout: the dropout probability.
         activation: "relu", "gelu" or a function.
-        custom_encoder: instead of the usual one.
-        custom_decoder: instead of the usual one.
-        layer_norm_eps: of the norms.
+        custom_encoder: replaces the default encoder.
+        custom_decoder: replaces the default decoder.
+        layer_norm_eps: `eps` of the layer norms.
         batch_first: whether tensors are (batch, length, width), instead of (length, batch, width).
-        norm_first: whether norms come before what they are for, instead of after it.
+        norm_first: whether layer norms apply to sublayers' inputs instead of to residual sums.
         bias: whether linear layers and norms have biases.
-        device: accepted as PyTorch's: all tensors are on the cluster.
-        dtype: of the parameters.
+        device: accepted as in PyTorch; every device is the cluster.
+        dtype: the parameters' dtype.
     """
 
     def __init__(
@@ -228,7 +229,7 @@ class Transformer(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Give the decoder's result for a source and a target; masks as the layers'."""
+        """Return the decoder's result for a source and a target; masks are as in the layers."""
         batch_axis = 0 if self.batch_first else 1
         if src.dim() == 3 and src.shape[batch_axis] != tgt.shape[batch_axis]:
             raise RuntimeError("the batch number of src and tgt must be equal")
@@ -253,5 +254,5 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """Give the causal mask: -inf above the diagonal, zero elsewhere."""
+        """Return the causal mask: -inf above the diagonal, zero elsewhere."""
         return gt.triu(gt.full((sz, sz), float("-inf"), dtype=dtype), diagonal=1)

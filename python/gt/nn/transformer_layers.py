@@ -25,7 +25,7 @@ def _activation(given: Activation) -> Callable[[Tensor], Tensor]:
 
 
 class _Layer(Module):
-    """What layers of encoder and decoder have in common: two linear layers behind attention."""
+    """The common base of encoder and decoder layers: attentions, then two linear layers."""
 
     def _make(
         self,
@@ -62,7 +62,7 @@ class _Layer(Module):
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
     def _added(self, x: Tensor, number: int, part: Callable[[Tensor], Tensor]) -> Tensor:
-        """Add what a part of the layer gives, normalized before or after."""
+        """Add the result of a sublayer to its input, normalized before or after."""
         norm, drop = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
         if self.norm_first:
             return x + drop(part(norm(x)))
@@ -70,20 +70,20 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self-attention, and two linear layers.
+    """A layer of self-attention and two linear layers.
 
     Args:
-        d_model: the width.
-        nhead: how many heads.
+        d_model: the width of the input and the result.
+        nhead: the number of heads.
         dim_feedforward: the width between the linear layers.
-        dropout: the probability.
+        dropout: the dropout probability.
         activation: "relu", "gelu" or a function.
-        layer_norm_eps: of the norms.
+        layer_norm_eps: `eps` of the layer norms.
         batch_first: whether tensors are (batch, length, width), instead of (length, batch, width).
-        norm_first: whether norms come before what they are for, instead of after it.
+        norm_first: whether layer norms apply to sublayers' inputs instead of to residual sums.
         bias: whether linear layers and norms have biases.
-        device: accepted as PyTorch's: all tensors are on the cluster.
-        dtype: of the parameters.
+        device: accepted as in PyTorch; every device is the cluster.
+        dtype: the parameters' dtype.
     """
 
     def __init__(
@@ -112,13 +112,15 @@ class TransformerEncoderLayer(_Layer):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        """Give the layer's result.
+        """Return the layer's result.
 
         Args:
-            src: (length, batch, width), or as `batch_first` says, or without batch.
-            src_mask: (length, length): what is not attended to, or what is added.
-            src_key_padding_mask: (batch, length): likewise.
-            is_causal: a hint that `src_mask` is the causal one.
+            src: (length, batch, width), (batch, length, width) with `batch_first`, or (length,
+                width) without a batch.
+            src_mask: (length, length): bools that are True at keys to ignore, or floats that are
+                added to the scores.
+            src_key_padding_mask: (batch, length): bools or floats as in `src_mask`.
+            is_causal: a hint that `src_mask` is the causal mask.
         """
 
         def attend(x: Tensor) -> Tensor:
@@ -136,9 +138,9 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention to an encoder's result, and two linear layers.
+    """A layer of self-attention, attention to an encoder's result, and two linear layers.
 
-    Arguments are those of `TransformerEncoderLayer`.
+    The arguments are those of `TransformerEncoderLayer`.
     """
 
     def __init__(
@@ -172,7 +174,7 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Give the layer's result for a target and the encoder's result; masks as the encoder's."""
+        """Return the result for a target and an encoder's result; masks as in the encoder layer."""
 
         def attend(x: Tensor) -> Tensor:
             return self.self_attn(

@@ -1,4 +1,4 @@
-"""Transposed convolutions: the gradients of convolutions, as layers."""
+"""Transposed convolutions: the gradients of convolutions as layers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _ConvTransposeNd(_Convolution):
         )
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """Convolve transposed; `output_size` chooses among the sizes that `stride` allows."""
+        """Apply the convolution; `output_size` selects one of the sizes that `stride` allows."""
         convolve = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[self.axes - 1]
         output_padding = self.output_padding
         if output_size is not None:
@@ -72,7 +72,7 @@ class _ConvTransposeNd(_Convolution):
         )
 
     def _padding_for(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
-        """Give the padding of the output that makes it a size."""
+        """Return the output padding that produces an output size."""
         axes = self.axes
         before = input.ndim - axes
         wanted = list(output_size)
@@ -109,17 +109,18 @@ class ConvTranspose1d(_ConvTransposeNd):
     """A transposed convolution over the last axis of (batch, channels, length).
 
     Args:
-        in_channels: channels of the input.
-        out_channels: channels of the output.
-        kernel_size: the length of a kernel; a number for all axes or one for each, as are the next.
-        stride: from one window of the output to the next.
-        padding: what is cut off the output before and after each axis.
-        output_padding: what is added to the output after each axis, less than the stride.
-        groups: in how many groups, each with its share of outputs, the channels are.
-        bias: whether there is one.
-        dilation: from one value in a window to the next.
+        in_channels: the number of channels of the input.
+        out_channels: the number of channels of the output.
+        kernel_size: the length of a kernel. This and the following sizes are one number for all
+            axes, or one per axis.
+        stride: the step from one window of the output to the next.
+        padding: the length removed from the output before and after each axis.
+        output_padding: the length added to the output after each axis, less than the stride.
+        groups: the number of groups of channels, each of which has its own output channels.
+        bias: whether there is a bias.
+        dilation: the step from one value in a window to the next.
         padding_mode: "zeros".
-        device: where the parameters are; all are the cluster.
+        device: accepted as in PyTorch; every device is the cluster.
         dtype: the parameters' dtype.
 
     The weight is (in, out / groups, kernel).

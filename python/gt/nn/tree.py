@@ -1,4 +1,4 @@
-"""What a module is made of: its parameters, buffers and modules, by name."""
+"""A module's parameters, buffers and child modules by name."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from gt._gt import Tensor
 if TYPE_CHECKING:
     from gt.nn.module import Module
 
-#: Where a tensor or module stands: what holds it, and its key there.
+#: Where a tensor is stored: the container and the key in it.
 Place = tuple[MutableMapping | list, Any]
 
-#: Names of parameters that a model listed itself begin with this.
+#: The prefix in `_parameters` of parameters that the model added without a name.
 _LISTED = "_parameters."
 
 
 class ParameterTable(dict):
-    """A module's own parameters by name; a model may also use it as a list of them."""
+    """A module's own parameters by name; models may also append parameters without names."""
 
     def listed(self, given: Iterable[Tensor], keep: dict[str, Tensor | None]) -> ParameterTable:
-        """Give the table of the parameters that have names, and these without."""
+        """Return this table, filled with the parameters `keep` and, without names, `given`."""
         self.update(keep)
         self.extend(given)
         return self
 
     def append(self, parameter: Tensor) -> None:
-        """Keep a parameter without a name."""
+        """Add a parameter without a name."""
         count = sum(name.startswith(_LISTED) for name in self)
         self[f"{_LISTED}{count}"] = parameter
 
     def extend(self, given: Iterable[Tensor]) -> None:
-        """Keep parameters without names."""
+        """Add parameters without names."""
         for parameter in given:
             self.append(parameter)
 
@@ -42,7 +42,7 @@ class ParameterTable(dict):
 
 
 class Parameters(list):
-    """All parameters: a list that `next()` takes one after the other from, too."""
+    """A list of parameters that is also an iterator: `next()` returns them one by one."""
 
     _rest: Iterator[Tensor] | None = None
 
@@ -56,22 +56,22 @@ class Parameters(list):
 
 
 class Tree:
-    """Finds a module's tensors and modules; those below it have names such as `fc1.weight`."""
+    """The part of a module that traverses its tensors and descendants, by dotted names."""
 
     _parameters: ParameterTable
     _buffers: dict[str, Tensor | None]
     _modules: dict[str, Any]
     _non_persistent_buffers_set: set[str]
 
-    # What is the module's own.
+    # Without descendants.
 
     def _own_parameters(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield the parameters that are none of a child's; those a model listed itself last."""
+        """Yield the names and tensors of the module's own parameters, those without names last."""
         for name, holder, key in self._parameter_places():
             yield name, holder[key]
 
     def _parameter_places(self) -> Iterator[tuple[str, Any, Any]]:
-        """Yield the name of each of the module's own parameters, what holds it and the key."""
+        """Yield the name, container and key of each of the module's own parameters."""
         listed = []
         for name, parameter in self._parameters.items():
             if name.startswith(_LISTED):
@@ -82,38 +82,38 @@ class Tree:
             yield name, self._parameters, name
 
     def _all_children(self) -> Iterator[tuple[str, Any]]:
-        """Yield the modules this one is made of; None where a module has been taken away."""
+        """Yield the names and child modules; None for a name without a module."""
         yield from self._modules.items()
 
     def children(self) -> Iterator[Module]:
-        """Yield the modules this one is made of."""
+        """Yield the child modules, each once."""
         for _, child in self.named_children():
             yield child
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """Yield the modules this one is made of, with their names."""
+        """Yield the names and child modules, each module once."""
         seen: set[int] = set()
         for name, child in self._all_children():
             if child is not None and id(child) not in seen:
                 seen.add(id(child))
                 yield name, child
 
-    # With what is below.
+    # With descendants.
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """Yield this module and all below it."""
+        """Yield this module and all its descendants."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_modules(
         self, memo: set | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """Yield this module and all below it, with their names.
+        """Yield the names and modules of this module and all its descendants.
 
         Args:
-            memo: modules that are left out; those that are yielded are added.
-            prefix: stands before the names.
-            remove_duplicate: whether a module that is there twice is yielded once.
+            memo: modules to skip; those that are yielded are added.
+            prefix: the name of this module, which the other names begin with.
+            remove_duplicate: whether a module with several names is yielded only once.
         """
         memo = set() if memo is None else memo
         if remove_duplicate and self in memo:
@@ -127,21 +127,21 @@ class Tree:
                 yield from child.named_modules(memo, below, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Parameters:
-        """List each parameter once."""
+        """Return a list of the parameters, each once."""
         return Parameters(parameter for _, parameter in self.named_parameters(recurse=recurse))
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yield each parameter, with its name: `fc1.weight`.
+        """Yield the names, such as `fc1.weight`, and tensors of the parameters.
 
         Args:
-            prefix: stands before the names.
-            recurse: whether those of modules below are yielded, too.
-            remove_duplicate: whether one that is there twice is yielded once.
+            prefix: the name of this module, which all names begin with.
+            recurse: whether to include those of descendants.
+            remove_duplicate: whether a parameter with several names is yielded only once.
         """
         given = self._named(Tree._own_parameters, prefix, recurse, remove_duplicate)
-        # What has a name keeps it, also where a model lists it itself.
+        # Parameters in a model's own list that also have a name are yielded under their name only.
         found: list[tuple[str, Tensor]] = []
         listed: list[tuple[str, Tensor]] = []
         for name, parameter in given:
@@ -153,14 +153,14 @@ class Tree:
                 yield name, parameter
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Yield what belongs to the module but is not trained."""
+        """Yield the buffers: tensors of the module that are not trained."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yield what belongs to the module but is not trained, with its name."""
+        """Yield the names and tensors of the buffers."""
 
         def own(module: Any) -> Iterator[tuple[str, Tensor]]:
             return ((name, b) for name, b in module._buffers.items() if b is not None)
@@ -170,7 +170,7 @@ class Tree:
     def _named(
         self, own: Callable, prefix: str, recurse: bool, remove_duplicate: bool
     ) -> Iterator[tuple[str, Tensor]]:
-        """Yield what `own` finds in this module and those below it, with its name."""
+        """Yield the names and tensors that `own` finds in this module and its descendants."""
         seen: set[int] = set()
         modules: Iterable[tuple[str, Any]] = [(prefix, self)]
         if recurse:
@@ -185,7 +185,7 @@ class Tree:
     # By name.
 
     def get_submodule(self, target: str) -> Module:
-        """Give the module of a name such as `layers.0.attention`; the module itself for ""."""
+        """Return the module of a name such as `layers.0.attention`; this module for ""."""
         module: Any = self
         walked: list[str] = []
         rest = target
@@ -196,7 +196,7 @@ class Tree:
                 place = f"'{'.'.join(walked)}'" if walked else type(self).__name__
                 raise AttributeError(
                     f"get_submodule: '{target}': {place} has no module '{rest.split('.')[0]}', "
-                    f"expected one of {', '.join(children) or 'none: it has no modules'}"
+                    f"its modules are: {', '.join(children) or 'none'}"
                 )
             module = children[name]
             walked.append(name)
@@ -204,15 +204,15 @@ class Tree:
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Put a module in place of the one of a name.
+        """Replace the module of a name, or add one.
 
         Args:
             target: the name, such as `layers.0.attention`.
             module: the new one.
-            strict: whether there must be one already.
+            strict: whether a module of that name must exist already.
         """
         if not target:
-            raise ValueError("set_submodule: the name of a module is expected, '' is given")
+            raise ValueError("set_submodule: target is '', expected the name of a module")
         path, _, name = target.rpartition(".")
         parent = self.get_submodule(path)
         if strict and name not in parent._modules:
@@ -220,19 +220,19 @@ class Tree:
         parent._modules[name] = module
 
     def get_parameter(self, target: str) -> Tensor:
-        """Give the parameter of a name such as `fc1.weight`."""
+        """Return the parameter of a name such as `fc1.weight`."""
         holder, key = self._place_of(target, "parameter")
         return holder[key]
 
     def get_buffer(self, target: str) -> Tensor:
-        """Give the buffer of a name such as `norm.running_mean`."""
+        """Return the buffer of a name such as `norm.running_mean`."""
         holder, key = self._place_of(target, "buffer")
         return holder[key]
 
     def _tensor_places(self, kind: str = "") -> Iterator[tuple[str, Any, Any]]:
-        """Yield the name of every parameter or buffer, what holds it and the key.
+        """Yield the name, container and key of every parameter and buffer.
 
-        One that is there twice is yielded under each of its names.
+        A tensor with several names is yielded under each of them.
         """
         for path, module in self.named_modules(remove_duplicate=False):
             before = f"{path}." if path else ""
@@ -245,10 +245,10 @@ class Tree:
                         yield before + name, module._buffers, name
 
     def _place_of(self, target: str, kind: str = "") -> Place:
-        """Give what holds a parameter or buffer, and its key there.
+        """Return the container of a parameter or buffer, and its key there.
 
         Raises:
-            AttributeError: there is no such tensor, or it is of another kind.
+            AttributeError: the module has no tensor of that name and kind.
         """
         for name, holder, key in self._tensor_places(kind):
             if name == target:

@@ -10,14 +10,14 @@ from gt.nn.module import Module
 
 
 class Upsample(Module):
-    """Resamples (batch, channels, axes...) to a size, or by a factor.
+    """Resampling of (batch, channels, axes...) to a size, or by a factor.
 
     Args:
-        size: the lengths of the axes; or
-        scale_factor: what their lengths are multiplied by.
+        size: the lengths of the resulting axes.
+        scale_factor: instead of `size`, the factor of the axes' lengths.
         mode: "nearest", "linear", "bilinear", "bicubic" or "trilinear".
-        align_corners: whether the middles of the corner pixels stay in place.
-        recompute_scale_factor: whether the factor is computed anew from the rounded sizes.
+        align_corners: whether the centers of the corner pixels stay in place.
+        recompute_scale_factor: whether the factor is recomputed from the rounded sizes.
 
     >>> gt.nn.Upsample(scale_factor=2)(gt.tensor([[[1.0, 2.0]]]))
     tensor([[[1., 1., 2., 2.]]], dtype=float32)
@@ -54,14 +54,14 @@ class Upsample(Module):
         )
 
     def extra_repr(self) -> str:
-        """Say the size or factor, and the mode."""
+        """Return the options shown in the repr."""
         if self.scale_factor is not None:
             return f"scale_factor={self.scale_factor!r}, mode={self.mode!r}"
         return f"size={self.size!r}, mode={self.mode!r}"
 
 
 class UpsamplingNearest2d(Upsample):
-    """Repeats the nearest pixel of images."""
+    """Upsampling of images by repeating the nearest pixel."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Interpolates images linearly; the corners stay in place."""
+    """Bilinear upsampling of images; the corners stay in place."""
 
     def __init__(
         self,

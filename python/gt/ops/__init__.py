@@ -1,8 +1,8 @@
-"""Operations in terms of others, one file for each family.
+"""Composite operations: functions of the primitives and of each other, one file per family.
 
-The primitives, which engines compute, are declared in Rust (`gt-ir/src/ops`) and come with their
-functions and methods. Everything here is a short function of these and of each other; `registry`
-makes it a function of `gt`, a method of `Tensor`, and where asked a form in place.
+The primitives, which engines compute, are declared in Rust (`gt-ir/src/ops`) and bring their own
+functions and methods. `registry` makes each composite here a function of `gt`, a method of
+`Tensor`, and where asked an in-place method.
 """
 
 from gt._gt import faces
@@ -87,7 +87,7 @@ aliases.declare()
 
 
 def namespace(name: str) -> dict:
-    """Give all operations that users find in a namespace, by name; composites before primitives."""
+    """Return all operations of a public namespace by name; a composite hides the primitive."""
     return {**faces.get(name, {}), **exported(name)}
 
 

@@ -1,4 +1,4 @@
-"""Pooling to a given size, in windows that share an axis evenly."""
+"""Pooling to a given size, in windows that divide an axis evenly."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ NN = "gt.nn.functional"
 
 @function
 def adaptive_avg_pool1d(input: Tensor, output_size: Size) -> Tensor:
-    """Average windows over the last axis so that there are as many as asked for.
+    """Average windows over the last axis, with `output_size` windows.
 
-    Window i is from floor(i length / number) up to ceil((i + 1) length / number).
+    Window i reaches from floor(i * length / size) up to ceil((i + 1) * length / size).
 
     >>> gt.nn.functional.adaptive_avg_pool1d(gt.tensor([[1.0, 3.0, 5.0, 7.0]]), 2)
     tensor([[2., 6.]], dtype=float32)
@@ -29,7 +29,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Size) -> Tensor:
 
 @function(namespace=NN)
 def adaptive_avg_pool2d(input: Tensor, output_size: Size | None) -> Tensor:
-    """Average windows over the last two axes to a size; None keeps the length of an axis.
+    """Average windows over the last two axes to a given size; None keeps an axis as long.
 
     >>> gt.nn.functional.adaptive_avg_pool2d(gt.ones(1, 5, 7), (2, None)).shape
     (1, 2, 7)
@@ -39,7 +39,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Size | None) -> Tensor:
 
 @function(namespace=NN)
 def adaptive_avg_pool3d(input: Tensor, output_size: Size | None) -> Tensor:
-    """Average windows over the last three axes to a size; None keeps the length of an axis.
+    """Average windows over the last three axes to a given size; None keeps an axis as long.
 
     >>> gt.nn.functional.adaptive_avg_pool3d(gt.ones(1, 5, 7, 4), 2).shape
     (1, 2, 2, 2)
@@ -48,7 +48,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Size | None) -> Tensor:
 
 
 def _average(name: str, axes: int, input: Tensor, output_size: Any) -> Tensor:
-    """Average windows at once where all are as long, else along one axis after the other."""
+    """Average all axes at once where windows have one length, else one axis after the other."""
     if not input.dtype.is_floating_point:
         raise TypeError(f"{name}: input must hold floats, this is {input.dtype.name}")
     sizes, result = _sizes(name, axes, input, output_size), wide(input)
@@ -65,7 +65,7 @@ def _average(name: str, axes: int, input: Tensor, output_size: Any) -> Tensor:
 
 @function
 def adaptive_max_pool1d(input: Tensor, output_size: Size, return_indices: bool = False) -> Any:
-    """Take the largest value of windows over the last axis; these as in `adaptive_avg_pool1d`.
+    """Return the largest value of windows over the last axis, as in `adaptive_avg_pool1d`.
 
     >>> gt.nn.functional.adaptive_max_pool1d(gt.tensor([[1.0, 3.0, 5.0, 7.0]]), 2)
     tensor([[3., 7.]], dtype=float32)
@@ -77,10 +77,10 @@ def adaptive_max_pool1d(input: Tensor, output_size: Size, return_indices: bool =
 def adaptive_max_pool2d(
     input: Tensor, output_size: Size | None, return_indices: bool = False
 ) -> Any:
-    """Take the largest value of windows over the last two axes; as `adaptive_avg_pool2d`.
+    """Return the largest value of windows over the last two axes, as in `adaptive_avg_pool2d`.
 
-    With `return_indices` the result is `(values, indices)`, with the place of each value in the
-    two axes, flattened.
+    With `return_indices` the result is `(values, indices)`; indices count in the last two axes,
+    flattened.
 
     >>> gt.nn.functional.adaptive_max_pool2d(gt.ones(1, 5, 7), (2, None)).shape
     (1, 2, 7)
@@ -92,7 +92,7 @@ def adaptive_max_pool2d(
 def adaptive_max_pool3d(
     input: Tensor, output_size: Size | None, return_indices: bool = False
 ) -> Any:
-    """Take the largest value of windows over the last three axes; as `adaptive_max_pool2d`.
+    """Return the largest value of windows over the last three axes; as `adaptive_max_pool2d`.
 
     >>> gt.nn.functional.adaptive_max_pool3d(gt.ones(1, 5, 7, 4), 2).shape
     (1, 2, 2, 2)
@@ -101,7 +101,7 @@ def adaptive_max_pool3d(
 
 
 def _largest(name: str, axes: int, input: Tensor, output_size: Any, indices: bool) -> Any:
-    """Take the largest value of windows; a shorter one repeats its last value."""
+    """Return the largest value of each window; a shorter window repeats its last value."""
     sizes = _sizes(name, axes, input, output_size)
     if kernel := _even(input.shape[-axes:], sizes):
         none, single = (0,) * axes, (1,) * axes
@@ -113,7 +113,7 @@ def _largest(name: str, axes: int, input: Tensor, output_size: Any, indices: boo
 
 
 def _sizes(name: str, axes: int, input: Tensor, output_size: Any) -> list[int]:
-    """Give how many windows there are along each axis."""
+    """Return the number of windows along each axis."""
     check_spatial(name, input, axes)
     given = output_size if isinstance(output_size, tuple | list) else [output_size] * axes
     if len(given) != axes:
@@ -126,16 +126,16 @@ def _sizes(name: str, axes: int, input: Tensor, output_size: Any) -> list[int]:
 
 
 def _even(lengths: Sequence[int], sizes: Sequence[int]) -> list[int] | None:
-    """Give the lengths of windows that share each axis without a rest, if they do."""
+    """Return the window length along each axis where it divides without remainder, else None."""
     if any(size == 0 or length % size for length, size in zip(lengths, sizes, strict=True)):
         return None
     return [length // size for length, size in zip(lengths, sizes, strict=True)]
 
 
 def _shares(beside: Tensor, length: int, number: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Give positions in the windows along an axis, and where each begins and ends.
+    """Return positions in the windows along an axis, and the begin and end of each window.
 
-    The positions are [kernel, number]; those of a shorter window go beyond its end.
+    The positions are [kernel, number]; those of a shorter window continue past its end.
     """
     each = arange_beside(beside, number)
     begin, end = each * length // max(number, 1), -(-(each + 1) * length // max(number, 1))

@@ -1,4 +1,4 @@
-"""Other names for operations, as PyTorch has them."""
+"""PyTorch's other names for operations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from gt._gt import Tensor, faces
 from gt.ops.registry import COMPOSITES
 
-#: By the name in `gt`, the other names there; the methods have them, too.
+#: Names in `gt` and their aliases there; methods have the same aliases.
 _NAMES = {
     "abs": "absolute",
     "div": "true_divide",
@@ -21,7 +21,7 @@ _NAMES = {
     "neg": "negative",
     "trunc": "fix",
 }
-#: By the name in `gt`, the name in `gt.special`.
+#: Names in `gt` and their names in `gt.special`.
 _SPECIAL = {
     "digamma": "digamma psi",
     "erf": "erf",
@@ -48,7 +48,7 @@ _SPECIAL = {
 
 
 def declare() -> None:
-    """Give the operations that there are by now their other names."""
+    """Register the aliases of all operations that are registered so far."""
     for name, others in _NAMES.items():
         for other in others.split():
             _declare(f"gt.{other}", name)
@@ -66,10 +66,9 @@ def _declare(alias: str, name: str) -> None:
         COMPOSITES.setdefault(alias, known)
 
 
-#: What Python 2 called division; PyTorch still has it.
+#: Division in Python 2; PyTorch still has it.
 Tensor.__rdiv__ = Tensor.__rtruediv__
 
-#: What integers are shifted by.
 Tensor.__lshift__ = Tensor.bitwise_left_shift
 Tensor.__rshift__ = Tensor.bitwise_right_shift
 Tensor.__ilshift__ = Tensor.bitwise_left_shift_
@@ -79,7 +78,7 @@ Tensor.__rrshift__ = lambda self, other: faces["gt"]["bitwise_right_shift"](othe
 
 
 def _reversed(tensor: Tensor) -> Tensor:
-    """Give the tensor from its end along the first axis: `reversed(x)`."""
+    """Return the tensor reversed along the first axis: `reversed(x)`."""
     return tensor.flip(0) if tensor.ndim else tensor
 
 
@@ -95,7 +94,7 @@ def _contains(self: Tensor, element: Any) -> bool:
 
 
 def _round(self: Tensor, ndigits: int | None = None) -> Tensor:
-    """Return the values rounded, halves to even: what `round(x, 2)` gives."""
+    """Return the values rounded half to even, for `round(x, 2)`."""
     return self.round(decimals=ndigits or 0)
 
 

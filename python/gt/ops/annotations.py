@@ -1,4 +1,4 @@
-"""The types that parameters of operations take, by the names that signatures use."""
+"""The types of the parameters of operations, under the names that signatures use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Number: TypeAlias = bool | int | float | complex
 Dims: TypeAlias = int | Sequence[int] | None
 #: The length of each axis.
 Size: TypeAlias = int | Sequence[int]
-#: A dtype, its name, or a type of NumPy's, PyTorch's or Python's.
+#: A dtype, its name, or a type of NumPy, PyTorch or Python.
 DType: TypeAlias = dtype | str | type[Any]
-#: A device or its name; it changes nothing.
+#: A device or its name; accepted and without effect.
 Device: TypeAlias = device | str | int | None

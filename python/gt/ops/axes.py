@@ -1,4 +1,4 @@
-"""Axes in another order, and values in another order along axes."""
+"""Operations that reorder axes, and values along axes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _transpose = Tensor.transpose
 @changing_shape
 @operation
 def transpose(input: Tensor, dim0: int | None = None, dim1: int | None = None) -> Tensor:
-    """Exchange two axes; without arguments the last two, as `.mT`.
+    """Exchange two axes; without arguments the last two, like `.mT`.
 
     >>> gt.transpose(gt.ones(2, 3, 4), 0, 2).shape
     (4, 3, 2)
@@ -49,7 +49,7 @@ def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
 @changing_shape
 @operation
 def t(input: Tensor) -> Tensor:
-    """Exchange the rows and columns of a matrix; a vector or number stays as it is.
+    """Exchange the rows and columns of a matrix; vectors and numbers are unchanged.
 
     >>> gt.t(gt.ones(2, 3)).shape
     (3, 2)
@@ -60,7 +60,7 @@ def t(input: Tensor) -> Tensor:
 
 @operation
 def adjoint(input: Tensor) -> Tensor:
-    """Exchange the last two axes of the conjugate, which of real numbers are themselves.
+    """Return the conjugate with its last two axes exchanged; of real numbers only the exchange.
 
     >>> gt.adjoint(gt.ones(2, 3, 4)).shape
     (2, 4, 3)
@@ -92,7 +92,7 @@ Tensor.H = property(_matrix_turned, doc="The conjugate of a matrix with its axes
 
 @operation(aliases=("moveaxis",))
 def movedim(input: Tensor, source: Size, destination: Size) -> Tensor:
-    """Move axes to other places; the others keep their order.
+    """Move axes to other positions; the remaining axes keep their order.
 
     >>> gt.movedim(gt.ones(2, 3, 4), 0, -1).shape
     (3, 4, 2)
@@ -110,7 +110,7 @@ def movedim(input: Tensor, source: Size, destination: Size) -> Tensor:
 
 
 def _places(what: str, dims: tuple[int, ...], input: Tensor) -> list[int]:
-    """Count axes from the front, each of which may be named once."""
+    """Return axes counted from the front; raise where one is named twice."""
     places = [axis_of("movedim", dim, input.ndim) for dim in dims]
     if len(set(places)) < len(places):
         raise ValueError(f"movedim: {what} {dims} names an axis twice")
@@ -130,7 +130,7 @@ def flip(input: Tensor, dims: Dims) -> Tensor:
 
 @operation
 def fliplr(input: Tensor) -> Tensor:
-    """Reverse the values along axis 1: left and right of a matrix.
+    """Reverse the values along axis 1: exchange left and right of a matrix.
 
     >>> gt.fliplr(gt.tensor([[1.0, 2.0]]))
     tensor([[2., 1.]], dtype=float32)
@@ -141,7 +141,7 @@ def fliplr(input: Tensor) -> Tensor:
 
 @operation
 def flipud(input: Tensor) -> Tensor:
-    """Reverse the values along axis 0: up and down of a matrix.
+    """Reverse the values along axis 0: exchange top and bottom of a matrix.
 
     >>> gt.flipud(gt.tensor([1.0, 2.0]))
     tensor([2., 1.], dtype=float32)
@@ -169,7 +169,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
 
 @operation
 def roll(input: Tensor, shifts: Size, dims: Dims = None) -> Tensor:
-    """Shift the values along axes; what leaves at the end comes in at the start.
+    """Shift the values along axes; values that leave at the end come back at the start.
 
     Without axes, all values in row-major order are shifted.
 
@@ -187,7 +187,7 @@ def roll(input: Tensor, shifts: Size, dims: Dims = None) -> Tensor:
 
 
 def _rolled(input: Tensor, shift: int, dim: int) -> Tensor:
-    """Shift along one axis: the last values before the others."""
+    """Shift along one axis by cutting it in two and joining the pieces in reverse order."""
     need_axes("roll", input, 1)
     length = input.shape[axis_of("roll", dim, input.ndim)]
     cut = -shift % length if length else 0

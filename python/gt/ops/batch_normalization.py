@@ -1,4 +1,4 @@
-"""Normalization by the statistics of a batch, with a gradient of its own.
+"""Batch normalization with a fused gradient.
 
 Ioffe and Szegedy, 2015 (https://arxiv.org/abs/1502.03167). With c = x - mean, s = 1 / sqrt(var +
 eps), k = s * weight and sums over the axes of the statistics, which have n values each:
@@ -6,8 +6,9 @@ eps), k = s * weight and sums over the axes of the statistics, which have n valu
     y = c k + bias
     dx = g k - k sum(g) / n - c k s^2 sum(g c) / n
 
-so that the gradient takes two sums and one pass, where that of every single step takes many. What
-is the same for all of a sum, such as mean k, is worked out first: the pass then reads x, not c.
+so that the gradient takes two sums and one pass over the data, where the gradients of the single
+steps take many. Terms that are constant over a sum, such as mean * k, are computed first, so that
+the pass reads x and not c.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from gt.autograd.function import Function
 
 
 def total(x: Tensor, axes: tuple[int, ...]) -> Tensor:
-    """Give the sum over axes, which stay with length 1.
+    """Return the sum over axes, which are kept with length 1.
 
-    The first goes last: sums over neighbouring axes at the end are fast, and little is left then.
+    The first axis is summed last: sums over neighbouring axes at the end are fast, and leave
+    little data for it.
     """
     first, *others = axes
     inner = x.sum(tuple(others), keepdim=True) if others else x
@@ -30,7 +32,7 @@ def total(x: Tensor, axes: tuple[int, ...]) -> Tensor:
 
 
 def _statistics(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Give the mean and the variance over axes, which stay with length 1."""
+    """Return the mean and the variance over axes, which are kept with length 1."""
     count = math.prod(x.shape[axis] for axis in axes)
     mean = total(x, axes) / count
     centered = x - mean
@@ -38,13 +40,13 @@ def _statistics(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
 
 
 class BatchNormalization(Function):
-    """Normalize over axes; the results are the output, and mean and variance with axes kept."""
+    """Normalization over axes; returns the output, and mean and variance with axes kept."""
 
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, axes: tuple[int, ...], eps: float
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Normalize x; weight and bias have its axes, of length 1 where the sums are over."""
+        """Normalize x; weight and bias have its rank, with length 1 along the summed axes."""
         mean, var = _statistics(x, axes)
         ctx.axes, ctx.eps, ctx.statistics = axes, eps, (mean, var)
         ctx.save_for_backward(x, weight)
@@ -53,10 +55,10 @@ class BatchNormalization(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, grad_mean: Tensor, grad_var: Tensor) -> tuple:
-        """Give the gradients of x, weight and bias."""
+        """Return the gradients of x, weight and bias."""
         x, weight = ctx.saved_tensors
         count = math.prod(x.shape[axis] for axis in ctx.axes)
-        # For gradients of this one, to which the statistics add, they need their history.
+        # Second derivatives need the history of the statistics, so these are recomputed.
         mean, var = _statistics(x, ctx.axes) if is_grad_enabled() else ctx.statistics
         scale = (var + ctx.eps).rsqrt()
         product = total(grad * (x - mean), ctx.axes)

@@ -20,14 +20,14 @@ def diff(
     prepend: Tensor | None = None,
     append: Tensor | None = None,
 ) -> Tensor:
-    """Give the n-th differences of neighbours along an axis: `x[i + 1] - x[i]`; of bool, xor.
+    """Return the n-th differences of neighbours along an axis: `x[i + 1] - x[i]`; for bool, xor.
 
     Args:
         input: a tensor.
-        n: how often differences are taken.
+        n: how many times differences are taken.
         dim: the axis.
-        prepend: values that stand before the tensor's.
-        append: values that stand after them.
+        prepend: values put before the tensor's.
+        append: values put after the tensor's.
 
     >>> gt.diff(gt.tensor([1.0, 3.0, 6.0]))
     tensor([2., 3.], dtype=float32)
@@ -47,7 +47,7 @@ def diff(
 
 
 def _neighbours(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Give all values along an axis but the last, and all but the first."""
+    """Return all values along an axis but the last, and all but the first."""
     length = max(x.shape[dim] - 1, 0)
     return x.narrow(dim, 0, length), x.narrow(dim, x.shape[dim] - length, length)
 
@@ -59,9 +59,10 @@ def trapezoid(
     """Integrate along an axis by trapezoids: the sum of `(y[i] + y[i + 1]) / 2` times the steps.
 
     Args:
-        y: values of a function.
-        x: where they are, of the shape of `y` or of its axis; in steps of `dx` if it is not given.
-        dx: the step, 1 if nothing is said.
+        y: the values of a function.
+        x: their coordinates, of the shape of `y` or one per value along `dim`; without it, steps
+            of `dx`.
+        dx: the step, 1 by default.
         dim: the axis.
 
     >>> gt.trapezoid(gt.tensor([1.0, 2.0, 3.0]))
@@ -96,11 +97,11 @@ def cumulative_trapezoid(
 def _steps(
     name: str, y: Tensor, x: Tensor | None, dx: Number | None, dim: int
 ) -> tuple[Tensor | Number, int]:
-    """Give the steps between values, and the axis counted from the front."""
+    """Return the steps between values, and the axis counted from the front."""
     if x is not None and dx is not None:
         raise TypeError(f"{name}: give x or dx, not both")
     if gt.bool in (y.dtype, None if x is None else x.dtype):
-        raise TypeError(f"{name}: numbers are expected, not bool")
+        raise TypeError(f"{name}: expected numbers, not bool")
     need_axes(name, y, 1)
     at = axis_of(name, dim, y.ndim)
     if x is None:
@@ -108,7 +109,7 @@ def _steps(
     if x.ndim == 1:
         if x.shape[0] != y.shape[at]:
             raise ValueError(
-                f"{name}: {x.shape[0]} places in x do not fit {y.shape[at]} values along axis {dim}"
+                f"{name}: {x.shape[0]} values of x do not fit {y.shape[at]} values along axis {dim}"
             )
         x = x.reshape([-1 if axis == at else 1 for axis in range(y.ndim)])
     elif x.ndim < y.ndim:
@@ -124,10 +125,10 @@ def gradient(
     """Estimate the derivative of a sampled function along each axis by central differences.
 
     Args:
-        input: values of a function on a grid.
-        spacing: the step between the values, one for each axis, or for each axis the tensor of
-            its coordinates.
-        dim: the axes; all where none is given.
+        input: the values of a function on a grid.
+        spacing: the step between the values, one step for each axis, or a tensor of coordinates
+            for each axis.
+        dim: the axes; all by default.
         edge_order: at the ends, 1 for the difference of two values, 2 for three values.
 
     >>> gt.gradient(gt.tensor([1.0, 4.0, 9.0, 16.0]))
@@ -155,7 +156,7 @@ def gradient(
 
 
 def _derivative(x: Tensor, dim: int, spacing: Tensor | Number, edge_order: int) -> Tensor:
-    """Take slopes of neighbours at each value, and of edge_order + 1 values at the ends."""
+    """Return slopes between the neighbours of each value, and of edge_order + 1 values at ends."""
     length = x.shape[dim]
     ends = [_taken(x, dim, range(edge_order + 1)), _taken(x, dim, range(-1, -edge_order - 2, -1))]
     if isinstance(spacing, Tensor):
@@ -177,7 +178,7 @@ def _derivative(x: Tensor, dim: int, spacing: Tensor | Number, edge_order: int) 
 
 
 def _along(spacing: Tensor, x: Tensor, dim: int) -> Tensor:
-    """Give coordinates the axes of the tensor whose axis they belong to."""
+    """Reshape the coordinates along an axis so that they broadcast to the tensor."""
     if spacing.ndim != 1 or spacing.shape[0] != x.shape[dim]:
         raise ValueError(
             f"gradient: coordinates of shape {spacing.shape} do not fit {x.shape[dim]} values"
@@ -186,12 +187,12 @@ def _along(spacing: Tensor, x: Tensor, dim: int) -> Tensor:
 
 
 def _taken(x: Tensor, dim: int, places: range) -> list[Tensor]:
-    """Give slices of length 1 at places along an axis."""
+    """Return slices of length 1 at the given positions along an axis."""
     return [x.narrow(dim, place % x.shape[dim], 1) for place in places]
 
 
 def _slope_at_end(values: list[Tensor], steps: list[Any]) -> Tensor:
-    """Give the slope of a line, or of a parabola, at the first of two or three values."""
+    """Return the slope of a line or parabola through two or three values, at the first one."""
     if len(steps) == 1:
         return (values[1] - values[0]) / steps[0]
     one, two = steps

@@ -1,4 +1,4 @@
-"""Comparisons of whole tensors."""
+"""Comparisons of two tensors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gt.ops.registry import operation
 
 @operation
 def equal(input: Tensor, other: Tensor) -> bool:
-    """Say whether two tensors have the same shape and values. Waits until they are computed.
+    """Return whether two tensors have the same shape and values; waits for the values.
 
     >>> gt.equal(gt.ones(2), gt.ones(2))
     True
@@ -25,7 +25,7 @@ def isclose(
     atol: float = 1e-8,
     equal_nan: bool = False,
 ) -> Tensor:
-    """Say where |input - other| <= atol + rtol * |other|.
+    """Return where |input - other| <= atol + rtol * |other|.
 
     >>> gt.isclose(gt.tensor([1.0, 2.0]), gt.tensor([1.0, 2.1]))
     tensor([ True, False], dtype=bool)
@@ -43,7 +43,7 @@ def allclose(
     atol: float = 1e-8,
     equal_nan: bool = False,
 ) -> bool:
-    """Say whether |input - other| <= atol + rtol * |other| everywhere. Waits for the values.
+    """Return whether |input - other| <= atol + rtol * |other| everywhere; waits for the values.
 
     >>> gt.allclose(gt.ones(2), gt.ones(2) + 1e-9)
     True

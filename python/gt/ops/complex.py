@@ -1,4 +1,4 @@
-"""Complex numbers: from their parts, and into them."""
+"""Complex numbers: composed of real ones, and taken apart."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gt.ops.registry import function, operation
 
 @function
 def complex(real: Tensor, imag: Tensor) -> Tensor:
-    """Make complex numbers of their real and imaginary parts.
+    """Compose complex numbers of their real and imaginary parts.
 
     Args:
         real: the real parts, float32 or float64.
@@ -29,7 +29,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
 
 @function
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
-    """Make complex numbers of lengths and angles: `abs * (cos(angle) + i sin(angle))`.
+    """Compose complex numbers of lengths and angles: `abs * (cos(angle) + i sin(angle))`.
 
     Args:
         abs: the lengths, float32 or float64.
@@ -40,14 +40,14 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """
     if abs.dtype != angle.dtype:
         raise TypeError(
-            f"polar: both must be of one dtype, not {abs.dtype.name} and {angle.dtype.name}"
+            f"polar: both parts must be of one dtype, not {abs.dtype.name} and {angle.dtype.name}"
         )
     return complex(abs * gt.cos(angle), abs * gt.sin(angle))
 
 
 @operation(method=False)
 def real(input: Tensor) -> Tensor:
-    """View the real parts; of real numbers themselves.
+    """Return a view of the real parts; a real tensor is returned itself.
 
     >>> gt.real(gt.tensor([1 + 2j]))
     tensor([1.], dtype=float32)
@@ -57,13 +57,13 @@ def real(input: Tensor) -> Tensor:
 
 @operation(method=False)
 def imag(input: Tensor) -> Tensor:
-    """View the imaginary parts of complex numbers.
+    """Return a view of the imaginary parts of complex numbers.
 
     >>> gt.imag(gt.tensor([1 + 2j]))
     tensor([2.], dtype=float32)
     """
     if not input.dtype.is_complex:
-        raise TypeError(f"imag: a complex dtype is expected, not {input.dtype.name}")
+        raise TypeError(f"imag: expected a complex dtype, not {input.dtype.name}")
     return primitives.view_as_real(input)[..., 1]
 
 
@@ -73,7 +73,7 @@ Tensor.imag = property(imag, lambda self, values: imag(self).copy_(values), doc=
 
 @operation
 def angle(input: Tensor) -> Tensor:
-    """Give the angles of complex numbers in radians; of real numbers pi below 0, else 0.
+    """Return the angles of complex numbers in radians; for real numbers pi below 0, else 0.
 
     >>> gt.angle(gt.tensor([1j, -1.0]))
     tensor([1.5707964, 3.1415927], dtype=float32)
@@ -88,7 +88,7 @@ def angle(input: Tensor) -> Tensor:
 
 @operation(in_place=True, aliases=("conj_physical",))
 def conj(input: Tensor) -> Tensor:
-    """Give the complex conjugates, with the other sign of the imaginary part; real ones themselves.
+    """Return the complex conjugates; a real tensor is returned itself.
 
     >>> gt.conj(gt.tensor([1 + 2j]))
     tensor([1.-2.j], dtype=complex64)
@@ -98,7 +98,7 @@ def conj(input: Tensor) -> Tensor:
 
 @operation
 def is_conj(input: Tensor) -> bool:
-    """Say whether the conjugate is still to be taken: never, as `conj` takes it at once.
+    """Return False: `conj` computes the conjugate at once, so none is pending.
 
     >>> gt.is_conj(gt.tensor([1j]).conj())
     False
@@ -108,7 +108,7 @@ def is_conj(input: Tensor) -> bool:
 
 @operation
 def is_neg(input: Tensor) -> bool:
-    """Say whether the negative is still to be taken: never, as it is taken at once.
+    """Return False: negatives are computed at once, so none is pending.
 
     >>> gt.is_neg(-gt.ones(1))
     False
@@ -118,7 +118,7 @@ def is_neg(input: Tensor) -> bool:
 
 @operation
 def resolve_conj(input: Tensor) -> Tensor:
-    """Give the tensor itself: the conjugate is taken at once.
+    """Return the tensor itself: no conjugate is pending.
 
     >>> gt.resolve_conj(gt.tensor([1 + 2j]))
     tensor([1.+2.j], dtype=complex64)
@@ -128,7 +128,7 @@ def resolve_conj(input: Tensor) -> Tensor:
 
 @operation
 def resolve_neg(input: Tensor) -> Tensor:
-    """Give the tensor itself: the negative is taken at once.
+    """Return the tensor itself: no negative is pending.
 
     >>> gt.resolve_neg(gt.ones(1))
     tensor([1.], dtype=float32)

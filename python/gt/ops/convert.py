@@ -1,4 +1,4 @@
-"""Other dtypes and devices, and what a tensor is."""
+"""Conversions to other dtypes and devices, and questions about a tensor's kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gt._device import CLUSTER, check_target, is_device
 from gt._gt import Tensor, parse_dtype
 from gt.ops.registry import function
 
-#: The methods that cast, and what to.
+#: The methods that cast, and the dtype that each casts to.
 _CASTS = {
     "float": "float32",
     "double": "float64",
@@ -26,14 +26,14 @@ _CASTS = {
 
 
 def _cast_to(name: str, dtype: str) -> None:
-    """Make the method that casts to one dtype."""
+    """Add the method that casts to one dtype."""
     wanted = parse_dtype(dtype)
 
     def cast(self: Tensor, memory_format: Any = None) -> Tensor:
         return self._cast(wanted)
 
     cast.__name__ = cast.__qualname__ = name
-    cast.__doc__ = f"Give the values as {dtype}; the tensor itself if it has that dtype."
+    cast.__doc__ = f"Return the values as {dtype}; the tensor itself if it has that dtype."
     setattr(Tensor, name, cast)
 
 
@@ -42,10 +42,10 @@ for _name, _dtype in _CASTS.items():
 
 
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """Give the values in another dtype: that of `to(dtype)`, of `to(device, dtype)` or `to(other)`.
+    """Return the values in the dtype of `to(dtype)`, `to(device, dtype)` or `to(other)`.
 
-    All tensors are on the cluster: a device is accepted, as in PyTorch's programs, and changes
-    nothing. Where the dtype is the tensor's own, the tensor itself is the result, unless `copy`.
+    All tensors are on the cluster: a device is accepted, for the sake of PyTorch programs, and has
+    no effect. If the tensor has the dtype already, it is returned itself, unless `copy`.
 
     >>> gt.ones(2).to(gt.int64)
     tensor([1, 1], dtype=int64)
@@ -56,7 +56,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def wanted_dtype(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, bool]:
-    """Give the dtype among the arguments of `to`, if there is one, and whether a copy is wanted."""
+    """Return the dtype among the arguments of `to`, or None, and whether a copy is asked for."""
     kwargs = dict(kwargs)
     given = [*args, *(kwargs.pop(name, None) for name in ("device", "dtype", "other", "tensor"))]
     copy = kwargs.pop("copy", False)
@@ -68,7 +68,7 @@ def wanted_dtype(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, bool]:
     for value in given:
         if isinstance(value, Tensor):
             dtype = value.dtype
-        elif isinstance(value, bool):  # non_blocking and copy may stand behind the others
+        elif isinstance(value, bool):  # non_blocking and copy may follow by position
             continue
         elif isinstance(value, int) or is_device(value):
             check_target(value)
@@ -78,7 +78,7 @@ def wanted_dtype(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, bool]:
 
 
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
-    """Give the tensor itself: its values are where the dispatcher keeps them.
+    """Return the tensor itself: the dispatcher decides where its values are.
 
     >>> x = gt.ones(2)
     >>> x.cpu() is x
@@ -90,7 +90,7 @@ def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
 def cuda(
     self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
 ) -> Tensor:
-    """Give the tensor itself: which GPU computes is up to the dispatcher.
+    """Return the tensor itself: the dispatcher decides which GPU computes.
 
     >>> x = gt.ones(2)
     >>> x.cuda() is x
@@ -100,7 +100,7 @@ def cuda(
 
 
 def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """Give the values in the dtype of another tensor.
+    """Return the values in the dtype of another tensor.
 
     >>> gt.ones(2).type_as(gt.zeros(1, dtype=gt.int64)).dtype
     gt.int64
@@ -108,7 +108,7 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     return self._cast(other.dtype)
 
 
-#: The types of PyTorch's tensors, by the dtype.
+#: The names of PyTorch's tensor types, by dtype.
 _TYPES = {
     **{dtype: f"gt.{name.title()}Tensor" for name, dtype in _CASTS.items()},
     "bfloat16": "gt.BFloat16Tensor",
@@ -118,7 +118,7 @@ _TYPES = {
 
 
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Tensor | str:
-    """Give the values in another dtype; without one, the name of the tensor's type in PyTorch.
+    """Return the values in another dtype; without one, the name of the tensor's type in PyTorch.
 
     >>> gt.ones(2).type(), gt.ones(2).type(gt.float64).dtype
     ('gt.FloatTensor', gt.float64)
@@ -140,7 +140,7 @@ Tensor.device = property(lambda self: CLUSTER, doc="The device of all tensors: t
 
 @function
 def numel(input: Tensor) -> int:
-    """Count the elements.
+    """Return the number of elements.
 
     >>> gt.numel(gt.ones(2, 3))
     6
@@ -150,7 +150,7 @@ def numel(input: Tensor) -> int:
 
 @function
 def is_tensor(obj: object) -> bool:
-    """Say whether something is a tensor.
+    """Return whether an object is a tensor.
 
     >>> gt.is_tensor(gt.ones(2)), gt.is_tensor(2)
     (True, False)

@@ -22,17 +22,17 @@ def conv1d(
     dilation: Size = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Multiply windows over the last axis with kernels: out[o, t] = sum of w[o, c, k] x[c, t + k].
+    """Correlate the last axis with kernels: out[o, t] = sum over c, k of w[o, c, k] x[c, t + k].
 
     Args:
-        input: (channels, width), with or without batches.
-        weight: the kernels: (outputs, channels / groups, width of a kernel).
-        bias: what is added to each output channel.
-        stride: from one window to the next.
-        padding: how many zeros are before and after; "valid" for none, and "same" for an output
+        input: (channels, width), or (batch, channels, width).
+        weight: the kernels: (outputs, channels / groups, kernel width).
+        bias: a value added to each output channel.
+        stride: the distance from one window to the next.
+        padding: the number of zeros before and after; "valid" for none, and "same" for an output
             as long as the input.
-        dilation: from one value in a window to the next.
-        groups: in how many groups, each with its share of outputs, the channels are.
+        dilation: the distance from one value in a window to the next.
+        groups: the number of groups of channels, each with its own outputs.
 
     >>> gt.nn.functional.conv1d(gt.tensor([[1.0, 2.0, 4.0]]), gt.tensor([[[-1.0, 1.0]]]))
     tensor([[1., 2.]], dtype=float32)
@@ -50,7 +50,7 @@ def conv2d(
     dilation: Size = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Multiply windows over the last two axes with kernels; parameters as for `conv1d`.
+    """Correlate the last two axes with kernels; parameters as for `conv1d`.
 
     >>> gt.nn.functional.conv2d(gt.ones(1, 3, 8, 8), gt.ones(4, 3, 3, 3), padding="same").shape
     (1, 4, 8, 8)
@@ -68,7 +68,7 @@ def conv3d(
     dilation: Size = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Multiply windows over the last three axes with kernels; parameters as for `conv1d`.
+    """Correlate the last three axes with kernels; parameters as for `conv1d`.
 
     >>> gt.nn.functional.conv3d(gt.ones(1, 3, 4, 4, 4), gt.ones(2, 3, 2, 2, 2), stride=2).shape
     (1, 2, 2, 2, 2)
@@ -87,19 +87,19 @@ def conv_transpose1d(
     groups: int = 1,
     dilation: Size = 1,
 ) -> Tensor:
-    """Add up kernels times the values of the input, at the windows that `conv1d` would take.
+    """Add up kernels times the values of the input, at the windows that `conv1d` would read.
 
     It is the gradient of `conv1d` with respect to its input.
 
     Args:
-        input: (channels, width), with or without batches.
-        weight: the kernels: (channels, outputs / groups, width of a kernel).
-        bias: what is added to each output channel.
-        stride: from one window in the output to the next.
-        padding: how much is taken away before and after.
-        output_padding: how much is added after.
-        groups: in how many groups, each with its share of outputs, the channels are.
-        dilation: from one value in a window to the next.
+        input: (channels, width), or (batch, channels, width).
+        weight: the kernels: (channels, outputs / groups, kernel width).
+        bias: a value added to each output channel.
+        stride: the distance from one window in the output to the next.
+        padding: the number of values cut off before and after.
+        output_padding: the number of values added after.
+        groups: the number of groups of channels, each with its own outputs.
+        dilation: the distance from one value in a window to the next.
 
     >>> gt.nn.functional.conv_transpose1d(gt.tensor([[1.0, 2.0]]), gt.ones(1, 1, 2), stride=2)
     tensor([[1., 1., 2., 2.]], dtype=float32)
@@ -160,7 +160,7 @@ def convolution(
     output_padding: Size,
     groups: int,
 ) -> Tensor:
-    """Do what `conv1d` and the others do, and transposed `conv_transpose1d` and the others.
+    """Compute `conv1d`, 2d or 3d by the rank of `weight`, or their `conv_transpose`.
 
     >>> gt.convolution(gt.ones(3, 8), gt.ones(4, 3, 3), None, 1, 0, 1, False, 0, 1).shape
     (4, 6)
@@ -183,7 +183,7 @@ def _convolution(
     dilation: Any,
     groups: int,
 ) -> Tensor:
-    """Convolve, with as much padding as asked for."""
+    """Check the arguments, and convolve an input with padding."""
     _check(name, axes, input, weight, groups)
     if input.shape[-axes - 1] != weight.shape[1] * groups:
         raise ValueError(
@@ -205,7 +205,7 @@ def _convolution(
 def _margins(
     name: str, kernel: Sequence[int], stride: Any, padding: Any, dilation: Any
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Give the padding before and after each axis."""
+    """Return the padding before and after each axis."""
     axes = len(kernel)
     if not isinstance(padding, str):
         padding = per_axis(name, "padding", padding, axes)
@@ -232,7 +232,7 @@ def _transpose(
     groups: int,
     dilation: Any,
 ) -> Tensor:
-    """Convolve with kernels in reverse the input with zeros in between."""
+    """Convolve the input, with zeros between its values, with reversed kernels."""
     _check(name, axes, input, weight, groups)
     if input.shape[-axes - 1] != weight.shape[0]:
         raise ValueError(
@@ -256,7 +256,9 @@ def _transpose(
     each = zip(lengths, kernel, stride, padding, more, dilation, strict=True)
     size = [(n - 1) * s - 2 * p + d * (k - 1) + m + 1 for n, k, s, p, m, d in each]
     if min(size) < 1:
-        raise ValueError(f"{name}: padding {padding} leaves nothing of {lengths}: {tuple(size)}")
+        raise ValueError(
+            f"{name}: padding {padding} leaves no output of lengths {lengths}: {tuple(size)}"
+        )
     low = [d * (k - 1) - p for k, p, d in zip(kernel, padding, dilation, strict=True)]
     high = [p + m for p, m in zip(low, more, strict=True)]
     grouped = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
@@ -266,7 +268,7 @@ def _transpose(
 
 
 def _general(axes: int, input: Tensor, weight: Tensor, *options: Any) -> Tensor:
-    """Convolve an input with or without batches."""
+    """Convolve an input with or without a batch axis, real or complex."""
     if input.ndim != axes + 2:
         return _general(axes, input.unsqueeze(0), weight, *options).squeeze(0)
     if not input.dtype.is_complex:
@@ -277,7 +279,7 @@ def _general(axes: int, input: Tensor, weight: Tensor, *options: Any) -> Tensor:
 
 
 def _check(name: str, axes: int, input: Tensor, weight: Tensor, groups: int) -> None:
-    """Raise where input, kernels and groups do not fit."""
+    """Raise if input, kernels and groups do not fit together."""
     check_spatial(name, input, axes)
     if weight.ndim != axes + 2:
         raise ValueError(f"{name}: weight has shape {weight.shape}, expected {axes + 2} axes")
@@ -289,12 +291,12 @@ def _check(name: str, axes: int, input: Tensor, weight: Tensor, groups: int) -> 
     at_least(name, "the size of a kernel", weight.shape[2:], 1)
     if weight.shape[0] % groups:
         raise ValueError(
-            f"{name}: weight of shape {weight.shape} cannot be shared by {groups} groups"
+            f"{name}: weight of shape {weight.shape} cannot be divided among {groups} groups"
         )
 
 
 def _with_bias(name: str, axes: int, output: Tensor, bias: Tensor | None) -> Tensor:
-    """Add a number to each channel."""
+    """Add one number to each channel, if there is a bias."""
     if bias is None:
         return output
     channels = output.shape[-axes - 1]
@@ -308,13 +310,13 @@ def _with_bias(name: str, axes: int, output: Tensor, bias: Tensor | None) -> Ten
 
 @function
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """Convolve along the first axis: time, batch and channels in this order.
+    """Convolve along the first axis of an input with axes (time, batch, channels).
 
     Args:
         input: (time, batch, channels in).
         weight: (length of the kernel, channels in, channels out).
         bias: (channels out,).
-        pad: how many zeros stand before and after.
+        pad: the number of zeros before and after.
 
     >>> gt.nn.functional.conv_tbc(gt.ones(3, 1, 1), gt.ones(2, 1, 1), gt.zeros(1)).flatten()
     tensor([2., 2.], dtype=float32)

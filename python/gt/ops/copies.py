@@ -1,4 +1,4 @@
-"""Copies of what views show: `t_copy` for `t`, and so on."""
+"""Variants of views that return copies: `t_copy` for `t` and the others that PyTorch has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gt.ops.registry import function, operation
 
 @function
 def alias_copy(input: Tensor) -> Tensor:
-    """Give a copy of a tensor.
+    """Return a copy of a tensor.
 
     >>> gt.alias_copy(gt.ones(2))
     tensor([1., 1.], dtype=float32)
@@ -24,7 +24,7 @@ def alias_copy(input: Tensor) -> Tensor:
 
 @function
 def detach_copy(input: Tensor) -> Tensor:
-    """Give a copy of a tensor without its history.
+    """Return a copy of a tensor without its history.
 
     >>> gt.detach_copy(gt.ones(1, requires_grad=True)).requires_grad
     False
@@ -34,7 +34,7 @@ def detach_copy(input: Tensor) -> Tensor:
 
 @function
 def permute_copy(input: Tensor, dims: Size) -> Tensor:
-    """Give a copy with the axes in another order.
+    """Return a copy with the axes in another order.
 
     >>> gt.permute_copy(gt.ones(2, 3), (1, 0)).shape
     (3, 2)
@@ -44,7 +44,7 @@ def permute_copy(input: Tensor, dims: Size) -> Tensor:
 
 @operation
 def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """Give a copy of `length` slices along an axis from `start` on.
+    """Return a copy of `length` slices along an axis, beginning at `start`.
 
     >>> gt.narrow_copy(gt.arange(3), 0, 1, 2)
     tensor([1, 2], dtype=int64)
@@ -53,7 +53,7 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
 
 
 def _copy_of(view: Callable[..., Any]) -> None:
-    """Make the function that gives copies of what another one views."""
+    """Register the function that returns a copy of what a viewing function returns."""
 
     @functools.wraps(view)
     def copy(*args: Any, **kwargs: Any) -> Any:
@@ -61,7 +61,7 @@ def _copy_of(view: Callable[..., Any]) -> None:
         return seen.clone() if isinstance(seen, Tensor) else tuple(one.clone() for one in seen)
 
     copy.__name__ = copy.__qualname__ = f"{view.__name__}_copy"
-    copy.__doc__ = f"Give a copy of what `{view.__name__}` views; parameters as for it."
+    copy.__doc__ = f"Return a copy of the view that `{view.__name__}` returns; same parameters."
     function(copy)
 
 

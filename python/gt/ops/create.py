@@ -1,4 +1,4 @@
-"""Tensors made of numbers: filled with one, in steps, or as another tensor is."""
+"""Creation of tensors from numbers: filled with one value, or in steps."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from gt._gt import Tensor, parse_dtype, primitives
 from gt.ops.annotations import Device, DType, Number, Size
 from gt.ops.registry import function
 
-#: What all functions that make tensors take, besides what they say themselves.
+#: The parameters that all creation functions have besides their own.
 _OPTIONS = inspect.signature(
     lambda *, layout=None, device=None, requires_grad=False, pin_memory=False: None
 ).parameters
 
 
 def creation(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Let a function that makes a tensor take what PyTorch's take.
+    """Add the parameters of PyTorch's creation functions to a function that makes a tensor.
 
-    `layout`, `device` and `pin_memory` change nothing; `requires_grad` turns integers into float32,
-    unless their dtype was given.
+    `layout`, `device` and `pin_memory` have no effect; with `requires_grad`, integers become
+    float32, unless their dtype was given.
     """
     own = inspect.signature(make)
     lengths_one_by_one = any(of.kind is of.VAR_POSITIONAL for of in own.parameters.values())
@@ -50,7 +50,7 @@ def creation(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
         made = make(*args, **kwargs)
         if not requires_grad:
             return made
-        # A dtype that was given stays, which is an error for integers.
+        # A dtype that was given is kept, which is an error for integers.
         return made.requires_grad_() if kwargs.get("dtype") else _with_gradients(made)
 
     options = [of for name, of in _OPTIONS.items() if name not in own.parameters]
@@ -60,12 +60,12 @@ def creation(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _with_gradients(made: Tensor) -> Tensor:
-    """Want gradients for a new tensor; only floats have some, and integers become these."""
+    """Require gradients for a new tensor; integers become float32, as only floats have gradients."""
     return (made.float() if _is_whole(made.dtype) else made).requires_grad_()
 
 
 class beside:
-    """Make tensors in the session of another one inside a block."""
+    """A block in which new tensors are made in the session of a given tensor."""
 
     def __init__(self, tensor: Tensor):
         self._session = _gt.session_of(tensor)
@@ -78,7 +78,7 @@ class beside:
 
 
 def lengths(operation: str, size: tuple[Any, ...]) -> tuple[int, ...]:
-    """Give the lengths that are given one by one, or in a tuple."""
+    """Return lengths that are given one by one or as a tuple."""
     given = size[0] if len(size) == 1 and not hasattr(size[0], "__index__") else size
     try:
         return tuple(map(index, given))
@@ -125,7 +125,7 @@ def empty(*size: Size, dtype: DType | None = None, memory_format: Any = None) ->
 @function
 @creation
 def full(size: Size, fill_value: Tensor | Number, *, dtype: DType | None = None) -> Tensor:
-    """Make a tensor filled with one number, whose dtype it has unless another is given.
+    """Make a tensor filled with one number, in the number's dtype unless another is given.
 
     >>> gt.full((2,), 7.0)
     tensor([7., 7.], dtype=float32)
@@ -141,7 +141,7 @@ def full(size: Size, fill_value: Tensor | Number, *, dtype: DType | None = None)
 def empty_strided(
     size: Sequence[int], stride: Sequence[int], *, dtype: DType | None = None
 ) -> Tensor:
-    """Make a tensor whose values do not matter; GT has no strides, so these change nothing.
+    """Make a tensor whose values do not matter; GT has no strides, so `stride` has no effect.
 
     >>> gt.empty_strided((2, 3), (1, 2)).shape
     (2, 3)
@@ -156,7 +156,7 @@ def empty_strided(
 def empty_permuted(
     size: Sequence[int], physical_layout: Sequence[int], *, dtype: DType | None = None
 ) -> Tensor:
-    """Make a tensor whose values do not matter; the order of its axes in memory changes nothing.
+    """Make a tensor whose values do not matter; `physical_layout` has no effect.
 
     >>> gt.empty_permuted((2, 3), (1, 0)).shape
     (2, 3)
@@ -172,7 +172,7 @@ def empty_permuted(
 @function
 @creation
 def scalar_tensor(s: Number, *, dtype: DType | None = None) -> Tensor:
-    """Make a tensor without axes of a number, in the default dtype unless another is given.
+    """Make a tensor without axes from a number, in the default dtype unless another is given.
 
     >>> gt.scalar_tensor(3)
     tensor(3., dtype=float32)
@@ -183,7 +183,7 @@ def scalar_tensor(s: Number, *, dtype: DType | None = None) -> Tensor:
 @function
 @creation
 def eye(n: int, m: int | None = None, *, dtype: DType | None = None) -> Tensor:
-    """Make a matrix of n rows and m columns, n if none are given: ones on the diagonal, else zeros.
+    """Make a matrix of n rows and m columns (n by default): ones on the diagonal, else zeros.
 
     >>> gt.eye(2)
     tensor([[1., 0.],
@@ -201,9 +201,10 @@ def arange(
     *,
     dtype: DType | None = None,
 ) -> Tensor:
-    """Make numbers from start up to but without end, in steps: start, start + step, ...
+    """Make the numbers start, start + step, ... up to but without end.
 
-    `arange(end)` starts at 0. Integers give int64, floats the default dtype, unless one is given.
+    `arange(end)` starts at 0. The dtype is int64 for integers and the default dtype for floats,
+    unless one is given.
 
     >>> gt.arange(3)
     tensor([0, 1, 2], dtype=int64)
@@ -224,7 +225,7 @@ def _is_whole(wanted: Any) -> bool:
 
 
 def _number(given: Any) -> Any:
-    """Give the number in a tensor; lengths must be known."""
+    """Return the number that a tensor holds, as lengths must be known at once."""
     return given.item() if isinstance(given, Tensor) else given
 
 
@@ -233,7 +234,7 @@ def _number(given: Any) -> Any:
 def linspace(
     start: Tensor | Number, end: Tensor | Number, steps: int, *, dtype: DType | None = None
 ) -> Tensor:
-    """Make that many numbers evenly from start to end, both included.
+    """Make `steps` numbers, evenly spaced from start to end, both included.
 
     >>> gt.linspace(0, 1, 3)
     tensor([0. , 0.5, 1. ], dtype=float32)
@@ -253,7 +254,7 @@ def linspace(
 
 
 def _complex_dtype(name: str, start: Any, end: Any, dtype: DType | None) -> DType:
-    """Return the dtype of numbers between complex limits."""
+    """Return the complex dtype of numbers between complex limits."""
     wanted = gt.complex64 if gt.get_default_dtype() == gt.float32 else gt.complex128
     wanted = wanted if dtype is None else parse_dtype(dtype)
     if not wanted.is_complex:
@@ -264,9 +265,10 @@ def _complex_dtype(name: str, start: Any, end: Any, dtype: DType | None) -> DTyp
 def _evenly(
     start: Tensor | Number, end: Tensor | Number, steps: int, wanted: Any
 ) -> tuple[Tensor, int]:
-    """Give numbers evenly between limits, which are rounded to a dtype first, as a fraction.
+    """Return evenly spaced numbers as a numerator and a denominator.
 
-    The numerators are int64 for integers, float64 else: whole results are exact.
+    The limits are rounded to the dtype `wanted` first. The numerators are int64 for integers and
+    float64 otherwise, so that integer results are exact.
     """
     parts = max(steps - 1, 1)
     tensor = next((of for of in (start, end) if isinstance(of, Tensor)), None)
@@ -276,7 +278,7 @@ def _evenly(
 
 
 def _limit(given: Tensor | Number, wanted: Any) -> Tensor:
-    """Round a limit to a dtype; no gradients flow to it."""
+    """Return a limit rounded to a dtype, detached: no gradients flow to it."""
     if not isinstance(given, Tensor):
         given = _gt.full((), int(given) if _is_whole(wanted) else given, dtype=wanted)
     return given.detach()._cast(wanted)._cast(gt.int64 if _is_whole(wanted) else gt.float64)
@@ -292,7 +294,7 @@ def logspace(
     *,
     dtype: DType | None = None,
 ) -> Tensor:
-    """Make that many numbers from base^start to base^end, whose logarithms are even.
+    """Make `steps` numbers from base^start to base^end, whose exponents are evenly spaced.
 
     >>> gt.logspace(0, 2, 3)
     tensor([  1.,  10., 100.], dtype=float32)

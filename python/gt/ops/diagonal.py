@@ -1,6 +1,6 @@
 """Diagonals: viewed, replaced, and put into matrices.
 
-In the values of a matrix of m columns in row-major order, the diagonal is every (m + 1)th one.
+In a matrix of m columns, flattened in row-major order, the diagonal is every (m + 1)th value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gt.ops.sizes import fill_region, filled, need_axes, take_region, two_axes
 
 
 def _flattened(name: str, input: Tensor, dim1: int, dim2: int) -> Tensor:
-    """Put the matrices of two axes last, as one axis."""
+    """Move two axes to the end and flatten them into one."""
     rows, columns = two_axes(name, dim1, dim2, input.ndim)
     rest = [axis for axis in range(input.ndim) if axis not in (rows, columns)]
     last = primitives.permute(input, (*rest, rows, columns))
@@ -22,18 +22,18 @@ def _flattened(name: str, input: Tensor, dim1: int, dim2: int) -> Tensor:
 
 
 def _stripe(rows: int, columns: int, offset: int) -> tuple[int, int, int]:
-    """Give where a diagonal starts in the flattened matrix, its length, and the step."""
+    """Return where a diagonal starts in the flattened matrix, its length, and the step."""
     start = offset if offset >= 0 else -offset * columns
     return start, max(min(rows + min(offset, 0), columns - max(offset, 0)), 0), columns + 1
 
 
 @operation
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Give a view of the diagonal of two axes as one axis, the last.
+    """Return a view of the diagonal of two axes, as the last axis of the result.
 
     Args:
         input: a tensor of two axes or more.
-        offset: how far above the main diagonal; below it where less than 0.
+        offset: how far above the main diagonal; negative for below.
         dim1: the axis of the rows.
         dim2: the axis of the columns.
 
@@ -51,7 +51,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
 
 def _named_one_by_one(input: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
-    """View a diagonal of axes that are not one stripe of memory."""
+    """View a diagonal of axes that are not one stripe of memory, by listing its elements."""
     rows, columns = two_axes("diagonal", dim1, dim2, input.ndim)
     numbers = arange_beside(input, input.numel()).reshape(input.shape)
     numbers = _flattened("diagonal", numbers, rows, columns)
@@ -88,11 +88,11 @@ def diagonal_scatter(
 
 @operation
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Make square matrices with the values along the last axis as a diagonal, zeros elsewhere.
+    """Make square matrices whose diagonals are the values along the last axis, else zeros.
 
     Args:
         input: a tensor of one axis or more.
-        offset: how far above the main diagonal; below it where less than 0.
+        offset: how far above the main diagonal; negative for below.
         dim1: the axis of the rows in the result.
         dim2: the axis of the columns in the result.
 
@@ -110,7 +110,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
 @operation
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
-    """Make a matrix with a vector as its diagonal, or give a copy of the diagonal of a matrix.
+    """Make a matrix with a vector as its diagonal, or return a copy of a matrix's diagonal.
 
     >>> gt.diag(gt.tensor([1.0, 2.0]))
     tensor([[1., 0.],
@@ -124,7 +124,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
 
 @operation
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """Make a matrix with all values, in row-major order, as its diagonal.
+    """Make a matrix whose diagonal is all values of a tensor, in row-major order.
 
     >>> gt.diagflat(gt.ones(1, 2))
     tensor([[1., 0.],
@@ -143,7 +143,7 @@ def tril_indices(
     device: Device = None,
     layout: object = None,
 ) -> Tensor:
-    """Give the rows and columns of all places of a matrix on or below a diagonal.
+    """Return the row and column indices of a matrix's elements on or below a diagonal.
 
     >>> gt.tril_indices(2, 2)
     tensor([[0, 1, 1],
@@ -162,7 +162,7 @@ def triu_indices(
     device: Device = None,
     layout: object = None,
 ) -> Tensor:
-    """Give the rows and columns of all places of a matrix on or above a diagonal.
+    """Return the row and column indices of a matrix's elements on or above a diagonal.
 
     >>> gt.triu_indices(2, 2)
     tensor([[0, 0, 1],
@@ -173,7 +173,7 @@ def triu_indices(
 
 def _triangle(name: str, cut, row: int, col: int, offset: int, dtype: DType | None) -> Tensor:
     if row < 0 or col < 0:
-        raise RuntimeError(f"{name}: a matrix of {row} rows and {col} columns is asked for")
+        raise RuntimeError(f"{name}: row is {row} and col is {col}, expected 0 or more")
     below = sum(min(max(at + offset + 1, 0), col) for at in range(row))
     above = sum(min(max(col - at - offset, 0), col) for at in range(row))
     places = cut(ones(row, col, dtype=_bool), offset)

@@ -9,13 +9,13 @@ from gt.ops.linalg_norms import power, vector_norm
 from gt.ops.registry import function, operation
 from gt.ops.sizes import need_axes
 
-#: From how many rows on products of matrices give the distances of Euclid faster.
+#: The number of rows above which matrix products compute Euclidean distances faster.
 _MANY = 25
 
 
 @operation
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
-    """Give the norm of order p of the difference of two tensors, which broadcast.
+    """Return the norm of order p of the difference of two tensors, which broadcast.
 
     >>> gt.dist(gt.tensor([1.0, 2.0]), gt.tensor([4.0, 6.0]))
     tensor(5., dtype=float32)
@@ -30,14 +30,14 @@ def cdist(
     p: float = 2.0,
     compute_mode: str = "use_mm_for_euclid_dist_if_necessary",
 ) -> Tensor:
-    """Give the distance of each row of one matrix from each row of another.
+    """Return the distance of each row of one matrix from each row of another.
 
     Args:
         x1: a tensor of shape (..., P, M).
         x2: a tensor of shape (..., R, M); the axes before the matrices broadcast.
         p: the order of the norm of the difference, 0 or more.
-        compute_mode: "use_mm_for_euclid_dist" for p = 2 by a product of matrices, which is fast
-            and less exact; "donot_use_mm_for_euclid_dist" by P * R * M differences; by default
+        compute_mode: for p = 2, "use_mm_for_euclid_dist" computes a product of matrices, which is
+            fast and less exact, "donot_use_mm_for_euclid_dist" P * R * M differences; by default
             the product where P or R is above 25.
 
     >>> gt.cdist(gt.tensor([[0.0, 0.0]]), gt.tensor([[3.0, 4.0], [0.0, 1.0]]))
@@ -67,9 +67,9 @@ def _by_product(compute_mode: str, rows: int) -> bool:
 
 
 def _euclid(x1: Tensor, x2: Tensor) -> Tensor:
-    """Give the root of |a|^2 + |b|^2 - 2 a b, as the product of (-2a, |a|^2, 1) and (b, 1, |b|^2).
+    """Return Euclidean distances by one product: of (-2a, |a|^2, 1) and (b, 1, |b|^2).
 
-    This is PyTorch's formula; its errors are those of |a|^2, also where distances are small.
+    This is PyTorch's formula; its errors scale with |a|^2, even where distances are small.
     """
     a, b = (x.float() if x.dtype.itemsize == 2 else x for x in (x1, x2))
     of_a, of_b = ((x * x).sum(-1, keepdim=True) for x in (a, b))
@@ -80,9 +80,9 @@ def _euclid(x1: Tensor, x2: Tensor) -> Tensor:
 
 @function(namespace="gt.nn.functional")
 def pdist(input: Tensor, p: float = 2) -> Tensor:
-    """Give the distance of each row of a matrix from each later row.
+    """Return the distance of each row of a matrix from each later row.
 
-    The distances stand in the order of the pairs (0, 1), (0, 2), ..., (1, 2), ...
+    The distances are in the order of the pairs (0, 1), (0, 2), ..., (1, 2), ...
 
     >>> gt.nn.functional.pdist(gt.tensor([[0.0], [1.0], [3.0]]))
     tensor([1., 3., 2.], dtype=float32)
@@ -96,7 +96,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
 
 
 def _later_pairs(input: Tensor) -> Tensor:
-    """Give all pairs of a row and a later one, as the two rows of a matrix."""
+    """Return all pairs of a row and a later row, as two rows of indices."""
     with beside(input):
         return gt.triu_indices(input.shape[0], input.shape[0], 1)
 
@@ -105,7 +105,7 @@ def _later_pairs(input: Tensor) -> Tensor:
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
-    """Give the norm of `x1 - x2 + eps` along the last axis.
+    """Return the norm of `x1 - x2 + eps` along the last axis.
 
     >>> gt.nn.functional.pairwise_distance(gt.zeros(1, 2), gt.tensor([[3.0, 4.0]]), eps=0)
     tensor([5.], dtype=float32)
@@ -115,9 +115,9 @@ def pairwise_distance(
 
 @function(namespace="gt.nn.functional")
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """Give the cosine of the angle between vectors along an axis: their product over their norms.
+    """Return the cosine of the angle between vectors along an axis: their product over their norms.
 
-    Norms below `eps` count as `eps`, and have the gradients of norms.
+    Norms below `eps` count as `eps`, but their gradients are those of the norms.
 
     >>> gt.nn.functional.cosine_similarity(gt.tensor([[1.0, 0.0]]), gt.tensor([[1.0, 1.0]]))
     tensor([0.70710677], dtype=float32)

@@ -1,4 +1,4 @@
-"""Random numbers that take a tensor's place, a method for each distribution."""
+"""In-place random methods of tensors, one for each distribution."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gt.ops.sizes import method
 
 @method
 def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Source = None) -> Tensor:
-    """Draw numbers from a limit up to but without another, all as likely.
+    """Fill with numbers uniform in [from_, to).
 
     >>> gt.zeros(2).uniform_(5, 6).floor()
     tensor([5., 5.], dtype=float32)
@@ -33,7 +33,7 @@ def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Source
 
     def between(drawn: Tensor) -> Tensor:
         if self.dtype in (gt.float16, gt.bfloat16):
-            # As many digits as the dtype has: more would be rounded up to the limit.
+            # Keep only as many digits as the dtype has: more could be rounded up to the limit.
             digits = 1 / gt.finfo(self.dtype).eps * 2
             drawn = (drawn * digits).floor() / digits
         found = drawn * (to - from_) + start
@@ -48,7 +48,7 @@ def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Source
 
 @method
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Source = None) -> Tensor:
-    """Draw numbers of a normal distribution.
+    """Fill with numbers from a normal distribution.
 
     >>> gt.zeros(2).normal_(3, 0)
     tensor([3., 3.], dtype=float32)
@@ -61,7 +61,7 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Source 
 def log_normal_(
     self: Tensor, mean: float = 1, std: float = 2, *, generator: Source = None
 ) -> Tensor:
-    """Draw numbers whose logarithms are of a normal distribution.
+    """Fill with numbers whose logarithms are normally distributed.
 
     >>> gt.zeros(2).log_normal_(0, 1e-9)
     tensor([1., 1.], dtype=float32)
@@ -72,7 +72,7 @@ def log_normal_(
 
 @method
 def exponential_(self: Tensor, lambd: float = 1, *, generator: Source = None) -> Tensor:
-    """Draw numbers of an exponential distribution, whose mean is 1 / lambd.
+    """Fill with numbers from an exponential distribution with mean 1 / lambd.
 
     >>> (gt.zeros(2).exponential_() > 0).all()
     tensor(True, dtype=bool)
@@ -85,7 +85,7 @@ def exponential_(self: Tensor, lambd: float = 1, *, generator: Source = None) ->
 def cauchy_(
     self: Tensor, median: float = 0, sigma: float = 1, *, generator: Source = None
 ) -> Tensor:
-    """Draw numbers of a Cauchy distribution: median + sigma tan(pi (u - 1/2)) of uniform numbers.
+    """Fill from a Cauchy distribution: median + sigma * tan(pi (u - 1/2)) for uniform u.
 
     >>> gt.zeros(2).cauchy_(3, 1e-9).round()
     tensor([3., 3.], dtype=float32)
@@ -98,9 +98,9 @@ def cauchy_(
 
 @method
 def geometric_(self: Tensor, p: float, *, generator: Source = None) -> Tensor:
-    """Draw how many trials it takes until one succeeds, each with probability p.
+    """Fill with the number of trials until one succeeds, each with probability p.
 
-    It is log(u) / log(1 - p), rounded up, of uniform numbers.
+    It is log(u) / log(1 - p), rounded up, for uniform u.
 
     >>> gt.zeros(2).geometric_(0.9999999)
     tensor([1., 1.], dtype=float32)
@@ -114,7 +114,7 @@ def geometric_(self: Tensor, p: float, *, generator: Source = None) -> Tensor:
 
 @method
 def bernoulli_(self: Tensor, p: Tensor | float = 0.5, *, generator: Source = None) -> Tensor:
-    """Draw 1 with probability p, and else 0.
+    """Fill with 1 with probability p, else 0.
 
     >>> gt.zeros(2).bernoulli_(1.0)
     tensor([1., 1.], dtype=float32)
@@ -126,9 +126,9 @@ def bernoulli_(self: Tensor, p: Tensor | float = 0.5, *, generator: Source = Non
 def random_(
     self: Tensor, from_: int = 0, to: int | None = None, *, generator: Source = None
 ) -> Tensor:
-    """Draw whole numbers from a limit up to but without another; `random_(to)` starts at 0.
+    """Fill with integers from [from_, to), all equally likely; `random_(to)` starts at 0.
 
-    Without limits, all that the dtype has from 0 on; for floats, up to where they have gaps.
+    Without limits, with all integers from 0 on that the dtype represents without gaps.
 
     >>> gt.zeros(2).random_(3, 4)
     tensor([3., 3.], dtype=float32)
@@ -142,7 +142,7 @@ def random_(
 
 
 def _most(input: Tensor) -> int:
-    """Give the end of the whole numbers that a tensor can hold without gaps."""
+    """Return the exclusive end of the integers that the dtype represents without gaps."""
     if input.dtype == gt.bool:
         return 2
     if input.dtype.is_floating_point:
@@ -163,15 +163,15 @@ def _fill(
     of_drawn: Callable[[Tensor], Tensor],
     with_complex: bool = False,
 ) -> Tensor:
-    """Store a function of drawn floats in a tensor of floats, or perhaps of complex numbers."""
+    """Store a function of drawn floats in a tensor of floats, or of complex numbers if allowed."""
     if not (self.dtype.is_floating_point or (with_complex and self.dtype.is_complex)):
-        raise TypeError(f"{name}: dtype {self.dtype.name} does not fit, expected floats")
+        raise TypeError(f"{name}: dtype is {self.dtype.name}, expected floats")
     with beside(self):
         drawn = draw(self.shape, _wide(self), generator)
     return self._assign(of_drawn(drawn)._cast(self.dtype), name)
 
 
 def _wide(input: Tensor) -> DType:
-    """Give the dtype to draw a tensor's numbers in: its own if float64 or complex, else float32."""
+    """Return the dtype to draw in: the tensor's own if float64 or complex, else float32."""
     own = input.dtype.is_complex or input.dtype == gt.float64
     return input.dtype if own else gt.float32

@@ -1,4 +1,4 @@
-"""Which dtype operands lead to, and what a dtype is."""
+"""Type promotion, and questions about dtypes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from gt.ops.registry import function, operation
 _UNSIGNED = ("bool", "uint8", "uint16", "uint32", "uint64")
 
 dtype.is_signed = property(
-    lambda self: self.name not in _UNSIGNED, doc="Whether it has negative numbers."
+    lambda self: self.name not in _UNSIGNED, doc="Whether it represents negative numbers."
 )
 
 
 @function
 def result_type(tensor1: Tensor | Number, tensor2: Tensor | Number) -> dtype:
-    """Give the dtype of arithmetic with two operands, tensors or numbers.
+    """Return the dtype of arithmetic with two operands, tensors or numbers.
 
-    Tensors with axes decide; those without axes, and then numbers, count only where they are of a
-    higher kind: bool, integer, float.
+    The dtypes of tensors with axes decide; those of tensors without axes, and then of numbers,
+    count only where their kind is higher, in the order bool, integer, float.
 
     >>> gt.result_type(gt.ones(2, dtype=gt.int32), 1.0)
     gt.float32
@@ -33,7 +33,7 @@ def result_type(tensor1: Tensor | Number, tensor2: Tensor | Number) -> dtype:
 
 @function
 def promote_types(type1: DType, type2: DType) -> dtype:
-    """Give the smallest dtype that two dtypes can be cast to without loss of range.
+    """Return the smallest dtype that two dtypes can be cast to without loss of range.
 
     >>> gt.promote_types(gt.int64, gt.float16)
     gt.float16
@@ -44,7 +44,7 @@ def promote_types(type1: DType, type2: DType) -> dtype:
 
 @function
 def can_cast(from_: DType, to: DType) -> bool:
-    """Say whether a cast keeps the kind: floats to no integer, numbers to no bool.
+    """Return whether a cast loses no kind: it may not go from float to integer or number to bool.
 
     >>> gt.can_cast(gt.float64, gt.float32), gt.can_cast(gt.float32, gt.int64)
     (True, False)
@@ -53,7 +53,7 @@ def can_cast(from_: DType, to: DType) -> bool:
 
 
 def _rank(of: dtype) -> int:
-    """Give the rank of a dtype's kind: bool, integers, floats, complex numbers."""
+    """Return the rank of a dtype's kind: bool, integers, floats, complex numbers."""
     if of.is_complex:
         return 3
     return 2 if of.is_floating_point else int(of != gt.bool)
@@ -61,7 +61,7 @@ def _rank(of: dtype) -> int:
 
 @operation
 def is_floating_point(input: Tensor) -> bool:
-    """Say whether the values are floats.
+    """Return whether the values are floats.
 
     >>> gt.is_floating_point(gt.ones(2))
     True
@@ -71,7 +71,7 @@ def is_floating_point(input: Tensor) -> bool:
 
 @operation
 def is_complex(input: Tensor) -> bool:
-    """Say whether the values are complex numbers.
+    """Return whether the values are complex numbers.
 
     >>> gt.is_complex(gt.ones(2))
     False
@@ -81,7 +81,7 @@ def is_complex(input: Tensor) -> bool:
 
 @operation
 def is_signed(input: Tensor) -> bool:
-    """Say whether the dtype has negative numbers.
+    """Return whether the dtype represents negative numbers.
 
     >>> gt.is_signed(gt.ones(2, dtype=gt.uint8))
     False
@@ -91,7 +91,7 @@ def is_signed(input: Tensor) -> bool:
 
 @function
 def get_default_dtype() -> dtype:
-    """Give the dtype of new tensors of floats: float32, unless another was set.
+    """Return the dtype of new float tensors: float32, unless another was set.
 
     >>> gt.get_default_dtype()
     gt.float32
@@ -101,10 +101,10 @@ def get_default_dtype() -> dtype:
 
 @function
 def set_default_dtype(d: DType) -> None:
-    """Set the dtype of new tensors of floats, for the whole process.
+    """Set the dtype of new float tensors, for the whole process.
 
-    Lists of numbers, functions that make tensors, and integers where floats are computed, as in
-    `i / j`, have it where no other dtype is given. Complex numbers have parts of this dtype.
+    It applies where no dtype is given: to lists of numbers, to creation functions, and to results
+    of integers in floats, such as `i / j`. Complex numbers have parts of this dtype.
 
     >>> gt.set_default_dtype(gt.float64)
     >>> (gt.arange(3) / 2).dtype, gt.zeros(2).dtype, gt.tensor([1j]).dtype
@@ -115,6 +115,6 @@ def set_default_dtype(d: DType) -> None:
         d: a float dtype.
 
     Raises:
-        TypeError: the dtype is not one of floats.
+        TypeError: the dtype is not a float dtype.
     """
     _gt.set_default_dtype(d)

@@ -1,7 +1,7 @@
-"""Sums of products by the names of axes: `einsum` and `tensordot`.
+"""Sums of products over named axes: `einsum` and `tensordot`.
 
-Every axis has a label. Two tensors are multiplied as matrices: labels that both have and that stay
-are batches, labels that both have and that go are summed over, and the others are rows or columns.
+Every axis has a label. Two tensors are multiplied as batches of matrices: labels that both have are
+batch axes if the result keeps them and are summed over if not; the others are rows or columns.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 @function
 def einsum(equation: str | Tensor, *operands: Any) -> Tensor:
-    """Multiply tensors and sum over axes, as an equation of Einstein's notation says.
+    """Multiply tensors and sum over axes, by an equation in Einstein's notation.
 
-    Letters name axes. Those that the result (after `->`) does not name are summed over; a letter
+    Letters name axes. Letters that the result (after `->`) does not name are summed over; a letter
     twice in one tensor takes the diagonal; `...` stands for all axes without a letter, which
     broadcast. Without `->`, the result has the letters that occur once, in alphabetical order.
-    Tensors are multiplied from left to right. Lists of ints instead of an equation name axes, too:
+    Tensors are multiplied from left to right. Lists of ints may name axes instead of an equation:
     `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
 
     >>> gt.einsum("ij,jk->ik", gt.ones(2, 3), gt.ones(3, 4)).shape
@@ -36,7 +36,7 @@ def einsum(equation: str | Tensor, *operands: Any) -> Tensor:
     else:
         tensors, inputs, output = _sublists([equation, *operands])
     if len(inputs) != len(tensors):
-        raise ValueError(f"einsum: {len(inputs)} tensors are named, and {len(tensors)} given")
+        raise ValueError(f"einsum: the equation names {len(inputs)} tensors, not {len(tensors)}")
     rank = max(_unnamed(x, terms) for x, terms in zip(tensors, inputs, strict=True))
     if output is None:
         output = _once(inputs)
@@ -50,16 +50,16 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
 
     Args:
         a: a tensor.
-        b: another.
-        dims: how many of the last axes of `a` meet as many first axes of `b`; or two lists, of
-            axes of `a` and the axes of `b` that they meet.
+        b: a tensor.
+        dims: the number of axes: the last of `a` and the first of `b`; or two lists, the axes of
+            `a` and the matching axes of `b`.
 
     >>> gt.tensordot(gt.ones(2, 3, 4), gt.ones(3, 4, 5), dims=2).shape
     (2, 5)
     """
     ours, theirs = _meeting(a, b, dims)
     if len(ours) != len(theirs):
-        raise ValueError(f"tensordot: {len(ours)} axes of a and {len(theirs)} of b cannot meet")
+        raise ValueError(f"tensordot: {len(ours)} axes of a cannot match {len(theirs)} of b")
     ours = _positions(a, ours, "a")
     meets = dict(zip(_positions(b, theirs, "b"), ours, strict=True))
     of_a = [*range(a.ndim)]
@@ -69,7 +69,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
 
 
 def _meeting(a: Tensor, b: Tensor, dims: Any) -> tuple[list[int], list[int]]:
-    """Give the axes of each that are summed over."""
+    """Return the axes of each tensor that are summed over."""
     if isinstance(dims, Tensor):
         dims = dims.long().tolist()
     if isinstance(dims, list | tuple) and len(dims) == 2:
@@ -85,7 +85,7 @@ def _meeting(a: Tensor, b: Tensor, dims: Any) -> tuple[list[int], list[int]]:
 
 
 def _positions(x: Tensor, axes: list[int], name: str) -> list[int]:
-    """Count axes from the front."""
+    """Return axes counted from the front."""
     for axis in axes:
         if not -x.ndim <= axis < x.ndim:
             raise IndexError(f"tensordot: {name} of shape {x.shape} has no axis {axis}")
@@ -100,7 +100,7 @@ def _is_list(operands: Sequence) -> bool:
 
 
 def _parsed(equation: str) -> tuple[list[list[Any]], list[Any] | None]:
-    """Give the labels of each tensor and of the result: positions in the alphabet, or `...`."""
+    """Return the labels of each tensor and of the result: positions in `_LETTERS`, or `...`."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     inputs = [_terms(term, equation) for term in left.split(",")]
     return inputs, _terms(right, equation) if arrow else None
@@ -120,7 +120,7 @@ def _terms(text: str, equation: str) -> list[Any]:
 
 
 def _sublists(operands: list) -> tuple[list[Tensor], list[list[Any]], list[Any] | None]:
-    """Give tensors and labels of `einsum(a, [0, 1], b, [1, 2], [0, 2])`."""
+    """Return tensors, labels and result labels of `einsum(a, [0, 1], b, [1, 2], [0, 2])`."""
     output = operands.pop() if len(operands) % 2 else None
     inputs = [list(of) for of in operands[1::2]]
     for term in [*inputs, output or []]:
@@ -130,21 +130,21 @@ def _sublists(operands: list) -> tuple[list[Tensor], list[list[Any]], list[Any] 
 
 
 def _unnamed(x: Tensor, terms: list[Any]) -> int:
-    """Count the axes that `...` stands for."""
+    """Return the number of axes that `...` stands for."""
     named = len(terms) - terms.count(...)
     if named > x.ndim or (named < x.ndim and ... not in terms):
-        raise ValueError(f"einsum: {named} axes are named of a tensor of shape {x.shape}")
+        raise ValueError(f"einsum: {named} axes are named for a tensor of shape {x.shape}")
     return x.ndim - named
 
 
 def _once(inputs: list[list[Any]]) -> list[Any]:
-    """Give the result's labels where the equation names none."""
+    """Return the labels of the result for an equation without `->`."""
     together = [label for terms in inputs for label in terms if label is not ...]
     return [..., *sorted(label for label in {*together} if together.count(label) == 1)]
 
 
 def _labels(x: Tensor, terms: list[Any], rank: int) -> list[int]:
-    """Name all axes: those that `...` stands for have the labels -rank to -1."""
+    """Return a label for every axis; those that `...` stands for have labels up to -1."""
     at = terms.index(...) if ... in terms else len(terms)
     return [*terms[:at], *range(-_unnamed(x, terms), 0), *terms[at + 1 :]]
 
@@ -171,7 +171,7 @@ def _summed(tensors: list[Tensor], labels: list[list[int]], output: list[int]) -
 
 
 def _check_lengths(tensors: list[Tensor], labels: list[list[int]]) -> None:
-    """Say which axes of one label have lengths that do not broadcast."""
+    """Raise if axes with one label have lengths that do not broadcast."""
     known: dict[int, int] = {}
     for x, names in zip(tensors, labels, strict=True):
         own = dict(zip(names, x.shape, strict=True))
@@ -179,13 +179,13 @@ def _check_lengths(tensors: list[Tensor], labels: list[list[int]]) -> None:
             before = known.setdefault(label, length)
             if (1 not in (before, length) and before != length) or own[label] != length:
                 raise ValueError(
-                    f"a sum of products: axes of {before} and {length} elements cannot meet"
+                    f"a sum of products: axes of {before} and {length} elements do not match"
                 )
             known[label] = length if before == 1 else before
 
 
 def _reduced(x: Tensor, names: list[int], wanted: set[int]) -> tuple[Tensor, list[int]]:
-    """Take the diagonal of axes with one label, and sum over the labels that are not wanted."""
+    """Take the diagonal of axes with one label, and sum over the labels not in `wanted`."""
     for label in {label for label in names if names.count(label) > 1}:
         while names.count(label) > 1:
             one = names.index(label)
@@ -199,7 +199,7 @@ def _reduced(x: Tensor, names: list[int], wanted: set[int]) -> tuple[Tensor, lis
 def _product(
     a: Tensor, of_a: list[int], b: Tensor, of_b: list[int], wanted: set[int]
 ) -> tuple[Tensor, list[int]]:
-    """Multiply two tensors, and sum over the labels that are not wanted."""
+    """Multiply two tensors, and sum over the labels not in `wanted`."""
     a, of_a = _without_ones(a, of_a, b, of_b)
     b, of_b = _without_ones(b, of_b, a, of_a)
     a, of_a = _reduced(a, of_a, wanted | {*of_b})
@@ -230,7 +230,7 @@ def _without_ones(
 
 
 def _matrices(x: Tensor, names: list[int], *groups: list[int]) -> Tensor:
-    """Join the axes of each group: batches, if there are any, rows and columns."""
+    """Merge the axes of each group into one: of batches, if any, of rows, and of columns."""
     sizes = dict(zip(names, x.shape, strict=True))
     shape = [math.prod(sizes[label] for label in group) for group in groups]
     return _arranged(x, names, [label for group in groups for label in group]).reshape(shape)

@@ -1,4 +1,4 @@
-"""Elementwise operations in terms of others."""
+"""Elementwise composites."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) ->
 def div(
     input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | None = None
 ) -> Tensor:
-    """Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
+    """Divide as floats, or round the quotient towards zero ("trunc") or down ("floor").
 
     >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
     tensor([ 3., -3.], dtype=float32)
@@ -68,7 +68,7 @@ def div(
         )
     if common_dtype(input, other).is_floating_point:
         return flat(lambda a, b: gt.trunc(primitives.div(a, b)), input, other)
-    # Below 0, the quotient of integers is rounded down too far where there is a remainder.
+    # Floor division rounds negative integer quotients one too low where there is a remainder.
     down = primitives.floor_divide(input, other)
     return down + ((down < 0) & (primitives.remainder(input, other) != 0))
 
@@ -85,7 +85,7 @@ def square(input: Tensor) -> Tensor:
 
 @operation
 def isinf(input: Tensor) -> Tensor:
-    """Say whether each value is plus or minus infinity.
+    """Return whether each value is infinite, positive or negative.
 
     >>> gt.isinf(gt.tensor([1.0, float("inf")]))
     tensor([False,  True], dtype=bool)
@@ -95,7 +95,7 @@ def isinf(input: Tensor) -> Tensor:
 
 @operation
 def isfinite(input: Tensor) -> Tensor:
-    """Say whether each value is neither infinite nor not a number.
+    """Return whether each value is finite: neither infinite nor NaN.
 
     >>> gt.isfinite(gt.tensor([1.0, float("nan")]))
     tensor([ True, False], dtype=bool)
@@ -109,7 +109,7 @@ def _size(input: Tensor) -> Tensor:
 
 @operation(in_place=True)
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
-    """Take `value` where the mask is True.
+    """Replace the values by `value` where the mask is True.
 
     >>> gt.masked_fill(gt.tensor([1.0, 2.0]), gt.tensor([True, False]), 0)
     tensor([0., 2.], dtype=float32)
@@ -122,10 +122,10 @@ def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
 def clamp(
     input: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None
 ) -> Tensor:
-    """Limit the values: no less than min and no more than max.
+    """Limit the values to at least min and at most max.
 
-    Where a limit is given as a tensor, gradients flow to it for the values beyond it, and half of
-    them for equal values. The upper limit rules where it is below the lower one.
+    A limit that is a tensor receives the gradients of the values beyond it, and half of those of
+    equal values. Where max is below min, the result is max.
 
     >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
     tensor([-1. ,  0.5,  1. ], dtype=float32)

@@ -1,4 +1,4 @@
-"""Functions without slope: their gradients are zero."""
+"""Functions whose gradient is zero everywhere, such as rounding."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gt.autograd import Function
 
 
 def flat(function: Callable[..., Tensor], *operands: Any) -> Tensor:
-    """Call a function, and have gradients of zero for its operands."""
+    """Call a function, with gradients of zero for its operands."""
     return _Flat.apply(function, *operands)
 
 
 class _Flat(Function):
-    """A function whose gradients are zero wherever it has some."""
+    """A function whose operands have gradients of zero."""
 
     @staticmethod
     def forward(ctx, function, *operands):

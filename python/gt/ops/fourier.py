@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms along one axis, as `torch.fft` has them."""
+"""Discrete Fourier transforms along one axis, following `torch.fft`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FFT = "gt.fft"
 
 
 def scale(name: str, norm: str | None, count: int, inverse: bool) -> float:
-    """Give what a transform of `count` numbers is multiplied with."""
+    """Return the factor by which the transform of `count` numbers is multiplied."""
     if norm not in (None, "backward", "ortho", "forward"):
         raise ValueError(f"{name}: norm must be 'backward', 'ortho' or 'forward', not {norm!r}")
     if norm == "ortho":
@@ -22,12 +22,10 @@ def scale(name: str, norm: str | None, count: int, inverse: bool) -> float:
 
 
 def fitted(name: str, input: Tensor, n: int | None, dim: int) -> Tensor:
-    """Cut an axis to a length, or fill it up with zeros."""
+    """Cut an axis to a length, or pad it with zeros."""
     length = input.shape[axis_of(name, dim, input.ndim)]
     if (length if n is None else n) < 1:
-        raise ValueError(
-            f"{name}: at least one number along axis {dim} is needed, not {n or length}"
-        )
+        raise ValueError(f"{name}: axis {dim} must have at least one number, not {n or length}")
     if n is None or n == length:
         return input
     if n < length:
@@ -38,15 +36,15 @@ def fitted(name: str, input: Tensor, n: int | None, dim: int) -> Tensor:
 
 
 def as_complex(name: str, input: Tensor) -> Tensor:
-    """Give the values as complex numbers."""
+    """Return the values as complex numbers; raise for 16-bit floats."""
     _check_floats(name, input)
     return input if input.dtype.is_complex else input + 0j
 
 
 def as_real(name: str, input: Tensor) -> Tensor:
-    """Give the values as floats, which complex numbers cannot be."""
+    """Return the values as floats; raise for complex numbers and 16-bit floats."""
     if input.dtype.is_complex:
-        raise TypeError(f"{name}: a real tensor is expected, not {input.dtype.name}")
+        raise TypeError(f"{name}: expected a real tensor, not {input.dtype.name}")
     _check_floats(name, input)
     return input._cast(float_dtype(input))
 
@@ -65,9 +63,9 @@ def complex_to_real(
     inverse: bool,
     others: int = 1,
 ) -> Tensor:
-    """Give `n` real numbers of a transform's first half, 2 * (m - 1) of m where n is not given.
+    """Return the `n` real numbers whose half spectrum is given, 2 * (m - 1) of m by default.
 
-    `others` is how many numbers the transform has along the axes that it went over before.
+    `others` is the number of values along the axes that are already transformed.
     """
     n = 2 * (input.shape[axis_of(name, dim, input.ndim)] - 1) if n is None else n
     if n < 1:
@@ -83,14 +81,14 @@ def _c2c(name: str, input: Tensor, n: int | None, dim: int, norm: str | None, in
 
 @function(namespace=FFT)
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Give the Fourier transform along an axis: `sum(x[j] * exp(-2j * pi * j * k / n))`.
+    """Return the Fourier transform along an axis: `sum(x[j] * exp(-2j * pi * j * k / n))`.
 
     Args:
         input: a tensor of complex or real numbers.
-        n: the length; the axis is cut, or filled with zeros. None for the one that it has.
+        n: the length to which the axis is cut or padded with zeros; its own by default.
         dim: the axis.
-        norm: "backward" (the default) divides the inverse by n, "forward" this one, "ortho" both
-            by the square root of n.
+        norm: which transform is scaled: "backward" (the default) divides the inverse by n,
+            "forward" this one, "ortho" both by the square root of n.
 
     >>> gt.fft.fft(gt.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)
@@ -100,7 +98,7 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
 
 @function(namespace=FFT)
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Give the inverse of the Fourier transform along an axis; parameters as for `fft`.
+    """Return the inverse Fourier transform along an axis; parameters as for `fft`.
 
     >>> gt.fft.ifft(gt.tensor([4.0, 0.0, 0.0, 0.0]))
     tensor([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
@@ -110,9 +108,9 @@ def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 
 @function(namespace=FFT)
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Give the first n // 2 + 1 numbers of the transform of real ones; parameters as for `fft`.
+    """Return the Fourier transform of real numbers, its first n // 2 + 1 values; as `fft`.
 
-    The others are the conjugates of these.
+    The remaining values are the conjugates of these.
 
     >>> gt.fft.rfft(gt.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
@@ -123,7 +121,7 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 
 @function(namespace=FFT)
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Give the inverse of `rfft`: n real numbers, 2 * (m - 1) of m where n is not given.
+    """Return the inverse of `rfft`: n real numbers, by default 2 * (m - 1) for m values.
 
     >>> gt.fft.irfft(gt.fft.rfft(gt.tensor([1.0, 2.0, 3.0, 4.0])))
     tensor([1., 2., 3., 4.], dtype=float32)
@@ -133,9 +131,10 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 
 @function(namespace=FFT)
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Give the transform of a signal whose second half is the conjugate of the first.
+    """Return the transform of a signal whose second half is the conjugate of the first.
 
-    The result is n real numbers. Parameters as for `irfft`, which has the other sign and divides.
+    The result is n real numbers. Parameters as for `irfft`, whose exponent has the other sign and
+    which divides by n.
 
     >>> gt.fft.hfft(gt.tensor([1.0, 2.0, 3.0]))
     tensor([ 8., -2.,  0., -2.], dtype=float32)
@@ -146,7 +145,7 @@ def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 
 @function(namespace=FFT)
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Give the inverse of `hfft`; parameters as for `fft`.
+    """Return the inverse of `hfft`; parameters as for `fft`.
 
     >>> gt.fft.ihfft(gt.tensor([8.0, -2.0, 0.0, -2.0])).real
     tensor([1., 2., 3.], dtype=float32)
@@ -159,7 +158,7 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 def fftfreq(
     n: int, d: float = 1.0, *, dtype: DType | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """Give the frequencies of a transform of n numbers that are d apart, those below 0 last.
+    """Return the frequencies of a transform of n samples at a distance d, negative ones last.
 
     >>> gt.fft.fftfreq(4)
     tensor([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
@@ -174,7 +173,7 @@ def fftfreq(
 def rfftfreq(
     n: int, d: float = 1.0, *, dtype: DType | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """Give the frequencies of `rfft` of n numbers that are d apart.
+    """Return the frequencies of `rfft` of n samples at a distance d.
 
     >>> gt.fft.rfftfreq(4)
     tensor([0.  , 0.25, 0.5 ], dtype=float32)
@@ -185,7 +184,7 @@ def rfftfreq(
 
 @function(namespace=FFT)
 def fftshift(input: Tensor, dim: Dims = None) -> Tensor:
-    """Move the frequency 0 to the middle, along axes; along all where none is given.
+    """Move frequency 0 to the middle of the given axes, by default of all.
 
     >>> gt.fft.fftshift(gt.fft.fftfreq(4))
     tensor([-0.5 , -0.25,  0.  ,  0.25], dtype=float32)

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms along several axes: one after the other."""
+"""Discrete Fourier transforms along several axes, computed one after the other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TWO = (-2, -1)
 
 
 def _axes(name: str, input: Tensor, s: Dims, dim: Dims) -> tuple[list[int], list[int | None]]:
-    """Give the axes, and the length that each is to have; None or -1 for its own."""
+    """Return the axes, and the length for each; None where it keeps its own."""
     sizes = None if s is None else list(ints(s))
     if dim is None:
         count = input.ndim if sizes is None else len(sizes)
@@ -39,7 +39,7 @@ def _fitted(name: str, input: Tensor, axes: list[int], lengths: list[int | None]
 
 
 def _c2c(name: str, x: Tensor, axes: list[int], inverse: bool, factor: float) -> Tensor:
-    """Transform along axes; the last of them multiplies with the factor."""
+    """Transform along axes; the last transform also multiplies by the factor."""
     for axis in reversed(axes):
         x = primitives._fft_c2c(x, axis, inverse, factor if axis == axes[0] else 1.0)
     return x
@@ -53,11 +53,11 @@ def _whole(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, inver
 
 
 def _real_first(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, inverse: bool):
-    """From real numbers: the last axis by half, the others whole."""
+    """Transform real numbers: the last axis to its half spectrum, the others fully."""
     x = as_real(name, input)
     axes, lengths = _axes(name, x, s, dim)
     if not axes:
-        raise ValueError(f"{name}: at least one axis is needed")
+        raise ValueError(f"{name}: expected at least one axis")
     x = _fitted(name, x, axes, lengths)
     factor = scale(name, norm, math.prod(x.shape[axis] for axis in axes), inverse)
     x = primitives._fft_r2c(x, axes[-1], factor)
@@ -65,11 +65,11 @@ def _real_first(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, 
 
 
 def _real_last(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, inverse: bool):
-    """To real numbers: the others whole, the last axis from its half."""
+    """Transform to real numbers: the last axis from its half spectrum, the others fully."""
     x = as_complex(name, input)
     axes, lengths = _axes(name, x, s, dim)
     if not axes:
-        raise ValueError(f"{name}: at least one axis is needed")
+        raise ValueError(f"{name}: expected at least one axis")
     x = _fitted(name, x, axes[:-1], lengths[:-1])
     others = math.prod(x.shape[axis] for axis in axes[:-1])
     x = _c2c(name, x, axes[:-1], inverse, 1.0)
@@ -79,12 +79,12 @@ def _real_last(name: str, input: Tensor, s: Dims, dim: Dims, norm: str | None, i
 
 @function(namespace=FFT)
 def fftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None) -> Tensor:
-    """Give the Fourier transform along several axes.
+    """Return the Fourier transform along several axes.
 
     Args:
         input: a tensor of complex or real numbers.
-        s: the length along each axis, to which it is cut or filled with zeros.
-        dim: the axes; all where neither is given, the last ones where `s` is.
+        s: the length along each axis, to which it is cut or padded with zeros.
+        dim: the axes; by default as many of the last ones as `s` has lengths, or all.
         norm: "backward" (the default), "ortho" or "forward", as for `fft`.
 
     >>> gt.fft.fftn(gt.ones(2, 2))
@@ -96,7 +96,7 @@ def fftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = Non
 
 @function(namespace=FFT)
 def ifftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None) -> Tensor:
-    """Give the inverse of `fftn`; parameters as there.
+    """Return the inverse of `fftn`; same parameters.
 
     >>> gt.fft.ifftn(gt.fft.fftn(gt.ones(2, 2))).real
     tensor([[1., 1.],
@@ -107,7 +107,7 @@ def ifftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = No
 
 @function(namespace=FFT)
 def rfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None) -> Tensor:
-    """Give the transform of real numbers, of the last axis by half; parameters as for `fftn`.
+    """Return the transform of real numbers, with half of the last axis; parameters as for `fftn`.
 
     >>> gt.fft.rfftn(gt.ones(2, 3)).shape
     (2, 2)
@@ -117,7 +117,7 @@ def rfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = No
 
 @function(namespace=FFT)
 def irfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None) -> Tensor:
-    """Give the inverse of `rfftn`; parameters as for `fftn`, the last length that of the result.
+    """Return the inverse of `rfftn`; as for `fftn`, and the last length in `s` is the result's.
 
     >>> gt.fft.irfftn(gt.fft.rfftn(gt.ones(2, 2)))
     tensor([[1., 1.],
@@ -128,8 +128,9 @@ def irfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = N
 
 @function(namespace=FFT)
 def hfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None) -> Tensor:
-    """Give the transform, along several axes, of a signal whose last half is the conjugate of the
-    first; parameters as for `irfftn`.
+    """Return the transform of a signal whose last half is the conjugate of the first.
+
+    It goes along several axes; parameters as for `irfftn`.
 
     >>> gt.fft.hfftn(gt.ones(2, 2))
     tensor([[4., 0.],
@@ -140,7 +141,7 @@ def hfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = No
 
 @function(namespace=FFT)
 def ihfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = None) -> Tensor:
-    """Give the inverse of `hfftn`; parameters as for `fftn`.
+    """Return the inverse of `hfftn`; parameters as for `fftn`.
 
     >>> gt.fft.ihfftn(gt.ones(2, 3)).shape
     (2, 2)
@@ -150,7 +151,7 @@ def ihfftn(input: Tensor, s: Dims = None, dim: Dims = None, norm: str | None = N
 
 @function(namespace=FFT)
 def fft2(input: Tensor, s: Dims = None, dim: Dims = _TWO, norm: str | None = None) -> Tensor:
-    """Give the Fourier transform along two axes; parameters as for `fftn`.
+    """Return the Fourier transform along two axes; parameters as for `fftn`.
 
     >>> gt.fft.fft2(gt.ones(1, 2))
     tensor([[2.+0.j, 0.+0.j]], dtype=complex64)
@@ -160,7 +161,7 @@ def fft2(input: Tensor, s: Dims = None, dim: Dims = _TWO, norm: str | None = Non
 
 @function(namespace=FFT)
 def ifft2(input: Tensor, s: Dims = None, dim: Dims = _TWO, norm: str | None = None) -> Tensor:
-    """Give the inverse of `fft2`; parameters as for `fftn`.
+    """Return the inverse of `fft2`; parameters as for `fftn`.
 
     >>> gt.fft.ifft2(gt.tensor([[2.0, 0.0]]))
     tensor([[1.+0.j, 1.+0.j]], dtype=complex64)
@@ -170,7 +171,7 @@ def ifft2(input: Tensor, s: Dims = None, dim: Dims = _TWO, norm: str | None = No
 
 @function(namespace=FFT)
 def rfft2(input: Tensor, s: Dims = None, dim: Dims = _TWO, norm: str | None = None) -> Tensor:
-    """Give the first half of the transform of real numbers along two axes, as `rfftn`.
+    """Return the transform of real numbers along two axes, with half of the last; as `rfftn`.
 
     >>> gt.fft.rfft2(gt.ones(2, 3)).shape
     (2, 2)
@@ -180,7 +181,7 @@ def rfft2(input: Tensor, s: Dims = None, dim: Dims = _TWO, norm: str | None = No
 
 @function(namespace=FFT)
 def irfft2(input: Tensor, s: Dims = None, dim: Dims = _TWO, norm: str | None = None) -> Tensor:
-    """Give the inverse of `rfft2`; parameters as for `irfftn`.
+    """Return the inverse of `rfft2`; parameters as for `irfftn`.
 
     >>> gt.fft.irfft2(gt.fft.rfft2(gt.ones(1, 2)))
     tensor([[1., 1.]], dtype=float32)
@@ -190,7 +191,7 @@ def irfft2(input: Tensor, s: Dims = None, dim: Dims = _TWO, norm: str | None = N
 
 @function(namespace=FFT)
 def hfft2(input: Tensor, s: Dims = None, dim: Dims = _TWO, norm: str | None = None) -> Tensor:
-    """Give `hfftn` along two axes; parameters as there.
+    """Return `hfftn` along two axes; same parameters.
 
     >>> gt.fft.hfft2(gt.ones(1, 2))
     tensor([[2., 0.]], dtype=float32)
@@ -200,7 +201,7 @@ def hfft2(input: Tensor, s: Dims = None, dim: Dims = _TWO, norm: str | None = No
 
 @function(namespace=FFT)
 def ihfft2(input: Tensor, s: Dims = None, dim: Dims = _TWO, norm: str | None = None) -> Tensor:
-    """Give the inverse of `hfft2`; parameters as for `fftn`.
+    """Return the inverse of `hfft2`; parameters as for `fftn`.
 
     >>> gt.fft.ihfft2(gt.ones(2, 3)).shape
     (2, 2)

@@ -1,6 +1,6 @@
-"""Functions of `gt.nn.functional` under the names that they have in `torch` itself.
+"""Functions of `gt.nn.functional` under their names in `torch` itself.
 
-Some take their parameters in another order there, and none has `inplace`.
+Some have their parameters in another order there, and none has `inplace`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gt.ops.registry import function, operation
 
 @operation
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """Give `gt.nn.functional.prelu`: x above 0, else weight * x.
+    """Return x above 0, else weight * x: `gt.nn.functional.prelu`.
 
     >>> gt.prelu(gt.tensor([-2.0]), gt.tensor([0.5]))
     tensor([-1.], dtype=float32)
@@ -23,7 +23,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 @operation
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """Give `gt.nn.functional.hardshrink`: x beyond lambd on either side, else 0.
+    """Return x where |x| > lambd, else 0: `gt.nn.functional.hardshrink`.
 
     >>> gt.hardshrink(gt.tensor([0.3, 2.0]))
     tensor([0., 2.], dtype=float32)
@@ -33,7 +33,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 @function
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Give `gt.nn.functional.bilinear`: input1 @ weight[k] @ input2 for each k.
+    """Return input1 @ weight[k] @ input2 for each k: `gt.nn.functional.bilinear`.
 
     >>> gt.bilinear(gt.ones(1, 2), gt.ones(1, 2), gt.ones(1, 2, 2))
     tensor([[4.]], dtype=float32)
@@ -43,7 +43,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
 @function
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """Give `gt.nn.functional.cosine_similarity`: the cosine of the angle of two vectors.
+    """Return the cosine of the angle of vectors: `gt.nn.functional.cosine_similarity`.
 
     >>> gt.cosine_similarity(gt.tensor([[1.0, 0.0]]), gt.tensor([[0.0, 1.0]]))
     tensor([0.], dtype=float32)
@@ -55,7 +55,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
-    """Give `gt.nn.functional.pairwise_distance`: the norm of x1 - x2 + eps.
+    """Return the norm of x1 - x2 + eps: `gt.nn.functional.pairwise_distance`.
 
     >>> gt.pairwise_distance(gt.zeros(1, 1), gt.ones(1, 1), eps=0.0)
     tensor([1.], dtype=float32)
@@ -65,7 +65,7 @@ def pairwise_distance(
 
 @function
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """Give `gt.nn.functional.pdist`: the distances of all pairs of rows.
+    """Return the distances of all pairs of rows: `gt.nn.functional.pdist`.
 
     >>> gt.pdist(gt.tensor([[0.0], [1.0], [3.0]]))
     tensor([1., 3., 2.], dtype=float32)
@@ -77,7 +77,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
 def rms_norm(
     input: Tensor, normalized_shape: Size, weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
-    """Give `gt.nn.functional.rms_norm`: x over the root of the mean of its squares.
+    """Return x divided by its root mean square: `gt.nn.functional.rms_norm`.
 
     >>> gt.rms_norm(gt.tensor([[2.0, 2.0]]), (2,), eps=0.0)
     tensor([[1., 1.]], dtype=float32)
@@ -87,7 +87,7 @@ def rms_norm(
 
 @function
 def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """Give `gt.nn.functional.celu`: max(0, x) + min(0, alpha * (exp(x / alpha) - 1)).
+    """Return max(0, x) + min(0, alpha * (exp(x / alpha) - 1)): `gt.nn.functional.celu`.
 
     >>> gt.celu(gt.tensor([1.0]))
     tensor([1.], dtype=float32)
@@ -97,7 +97,7 @@ def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
 
 @function
 def selu(input: Tensor) -> Tensor:
-    """Give `gt.nn.functional.selu`.
+    """Apply `gt.nn.functional.selu`.
 
     >>> gt.selu(gt.tensor([0.0]))
     tensor([0.], dtype=float32)
@@ -109,7 +109,7 @@ def selu(input: Tensor) -> Tensor:
 def rrelu(
     input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False
 ) -> Tensor:
-    """Give `gt.nn.functional.rrelu`.
+    """Apply `gt.nn.functional.rrelu`.
 
     >>> gt.rrelu(gt.tensor([1.0]))
     tensor([1.], dtype=float32)
@@ -119,7 +119,7 @@ def rrelu(
 
 @function
 def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
-    """Give `gt.nn.functional.threshold`: x above the threshold, else the value.
+    """Return x above the threshold, else the value: `gt.nn.functional.threshold`.
 
     >>> gt.threshold(gt.tensor([1.0, 3.0]), 2, 0)
     tensor([0., 3.], dtype=float32)
@@ -129,7 +129,7 @@ def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
 
 @function
 def dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Give `gt.nn.functional.dropout`: in training, a share p of the elements is 0.
+    """Set elements to 0 with probability p in training: `gt.nn.functional.dropout`.
 
     >>> gt.dropout(gt.ones(2), 0.5, False)
     tensor([1., 1.], dtype=float32)
@@ -139,7 +139,7 @@ def dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 @function
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Give `gt.nn.functional.alpha_dropout`.
+    """Apply `gt.nn.functional.alpha_dropout`.
 
     >>> gt.alpha_dropout(gt.ones(2), 0.5, False)
     tensor([1., 1.], dtype=float32)
@@ -149,7 +149,7 @@ def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 @function
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Give `gt.nn.functional.feature_alpha_dropout`.
+    """Apply `gt.nn.functional.feature_alpha_dropout`.
 
     >>> gt.feature_alpha_dropout(gt.ones(1, 2, 1), 0.5, False).shape
     (1, 2, 1)
@@ -165,7 +165,7 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """Give `gt.nn.functional.embedding`: the rows of `weight` that `indices` name.
+    """Return the rows of `weight` that `indices` select: `gt.nn.functional.embedding`.
 
     >>> gt.embedding(gt.tensor([[1.0], [2.0]]), gt.tensor([1], dtype=gt.int64))
     tensor([[2.]], dtype=float32)
@@ -185,7 +185,7 @@ def layer_norm(
     eps: float = 1e-5,
     cudnn_enable: bool = True,
 ) -> Tensor:
-    """Give `gt.nn.functional.layer_norm`; `cudnn_enable` changes nothing.
+    """Apply `gt.nn.functional.layer_norm`; `cudnn_enable` has no effect.
 
     >>> gt.layer_norm(gt.ones(1, 2), (2,))
     tensor([[0., 0.]], dtype=float32)
@@ -202,7 +202,7 @@ def group_norm(
     eps: float = 1e-5,
     cudnn_enabled: bool = True,
 ) -> Tensor:
-    """Give `gt.nn.functional.group_norm`; `cudnn_enabled` changes nothing.
+    """Apply `gt.nn.functional.group_norm`; `cudnn_enabled` has no effect.
 
     >>> gt.group_norm(gt.ones(1, 2, 1), 1).shape
     (1, 2, 1)
@@ -222,7 +222,7 @@ def batch_norm(
     eps: float,
     cudnn_enabled: bool,
 ) -> Tensor:
-    """Give `gt.nn.functional.batch_norm`; `cudnn_enabled` changes nothing.
+    """Apply `gt.nn.functional.batch_norm`; `cudnn_enabled` has no effect.
 
     >>> gt.batch_norm(gt.ones(1, 2), None, None, gt.ones(2), gt.ones(2), False, 0.1, 0.0, True)
     tensor([[0., 0.]], dtype=float32)

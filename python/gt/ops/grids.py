@@ -1,4 +1,4 @@
-"""Values at the points of a grid, between pixels, and the grids of affine maps."""
+"""Sampling of images at grid points, and the grids of affine maps."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """Give the values of images or volumes at points (Jaderberg et al., 2015).
+    """Return the values of images or volumes at points (Jaderberg et al., 2015).
 
     Args:
         input: (batch, channels, height, width), or with depth before height.
         grid: the points: (batch, ..., 2) of x and y, or 3 with z, from -1 to 1 over the image.
-        mode: "bilinear", "nearest" or "bicubic", for volumes, too.
-        padding_mode: what is beyond the image: "zeros", its "border", or its "reflection".
+        mode: "bilinear", "nearest" or "bicubic", also for volumes.
+        padding_mode: the values beyond the image: "zeros", its "border", or its "reflection".
         align_corners: whether -1 and 1 are the centers of the corner pixels, not their corners.
 
     >>> points = gt.tensor([[[[0.0, 0.0], [1.0, 1.0]]]])
@@ -53,7 +53,7 @@ def grid_sample(
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """Do what `nn.functional.grid_sample` does, with numbers for the modes in its order.
+    """Compute `nn.functional.grid_sample`; the modes are numbers in the order that it lists.
 
     >>> gt.grid_sampler(gt.ones(1, 1, 2, 2), gt.zeros(1, 1, 1, 2), 0, 0, False)
     tensor([[[[1.]]]], dtype=float32)
@@ -66,7 +66,7 @@ def grid_sampler(
 def grid_sampler_2d(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """Do what `grid_sampler` does, for images.
+    """Compute `grid_sampler` for images.
 
     >>> gt.grid_sampler_2d(gt.ones(1, 1, 2, 2), gt.zeros(1, 1, 1, 2), 0, 0, False)
     tensor([[[[1.]]]], dtype=float32)
@@ -78,7 +78,7 @@ def grid_sampler_2d(
 def grid_sampler_3d(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """Do what `grid_sampler` does, for volumes.
+    """Compute `grid_sampler` for volumes.
 
     >>> gt.grid_sampler_3d(gt.ones(1, 1, 2, 2, 2), gt.zeros(1, 1, 1, 1, 3), 0, 0, False)
     tensor([[[[[1.]]]]], dtype=float32)
@@ -89,7 +89,7 @@ def grid_sampler_3d(
 def _sampled(
     name: str, input: Tensor, grid: Tensor, mode: str, padding: str, align: bool
 ) -> Tensor:
-    """Add up the values of the pixels around each point, times the weights that they have."""
+    """Return the weighted sum of the pixels around each point."""
     axes = input.ndim - 2
     if axes not in (2, 3) or grid.ndim != input.ndim or grid.shape[-1] != axes:
         raise ValueError(
@@ -99,7 +99,7 @@ def _sampled(
     if input.shape[0] != grid.shape[0] or input.dtype != grid.dtype:
         raise ValueError(
             f"{name}: input is {input.dtype.name} of shape {input.shape} and grid "
-            f"{grid.dtype.name} of shape {grid.shape}, expected one dtype and as many batches"
+            f"{grid.dtype.name} of shape {grid.shape}, expected one dtype and equal batches"
         )
     lengths, points = input.shape[2:], wide(grid).flatten(1, -2)
     taps = [
@@ -114,7 +114,7 @@ def _sampled(
 
 
 class _Taps(NamedTuple):
-    """The pixels around points, [batch, pixel, point]: where, if inside, and their weights."""
+    """The pixels around points, [batch, pixel, point]: index, whether inside, and weight."""
 
     at: Tensor
     inside: Tensor
@@ -123,7 +123,7 @@ class _Taps(NamedTuple):
 
 
 def _combined(outer: _Taps, inner: _Taps) -> _Taps:
-    """Combine the pixels along one axis with those along the next."""
+    """Combine the pixels along one axis with those along the following axis."""
 
     def pairs(of: Callable[[Tensor, Tensor], Tensor], one: Tensor, other: Tensor) -> Tensor:
         return of(one.unsqueeze(2), other.unsqueeze(1)).flatten(1, 2)
@@ -137,7 +137,7 @@ def _combined(outer: _Taps, inner: _Taps) -> _Taps:
 
 
 def _taps(x: Tensor, length: int, mode: str, padding: str, align: bool) -> _Taps:
-    """Give the pixels around positions along an axis, which are in pixels: [batch, point]."""
+    """Return the pixels around positions (in pixels) along an axis, [batch, point]."""
     x = x.unsqueeze(1)
     if mode == "bicubic":
         at = x.floor() + (arange_beside(x, 4).unsqueeze(-1) - 1)
@@ -157,12 +157,12 @@ def _taps(x: Tensor, length: int, mode: str, padding: str, align: bool) -> _Taps
 
 
 def _pixel(x: Tensor, length: int, align: bool) -> Tensor:
-    """Give positions from -1 to 1 in pixels: 0 is the center of the first."""
+    """Convert positions from -1 to 1 into pixels, where 0 is the center of the first."""
     return (x + 1) * ((length - 1) / 2) if align else ((x + 1) * length - 1) / 2
 
 
 def _padded(x: Tensor, length: int, padding: str, align: bool) -> Tensor:
-    """Bring positions beyond the image to what stands for them; no gradient flows at its ends."""
+    """Map positions beyond the image into it; no gradient flows at or beyond its ends."""
     if padding == "zeros":
         return x
     if padding == "reflection":
@@ -171,7 +171,7 @@ def _padded(x: Tensor, length: int, padding: str, align: bool) -> Tensor:
 
 
 def _reflected(x: Tensor, low: float, span: int) -> Tensor:
-    """Reflect positions at the ends of a span, back and forth."""
+    """Reflect positions at both ends of a span until they are inside."""
     if span == 0:
         return gt.zeros_like(x)
     distance = gt.where(x < low, low - x, x - low)
@@ -181,11 +181,11 @@ def _reflected(x: Tensor, low: float, span: int) -> Tensor:
 
 @function(namespace=NN)
 def affine_grid(theta: Tensor, size: Size, align_corners: bool | None = None) -> Tensor:
-    """Give the grid for `grid_sample` of affine maps: theta (x, y, 1) for each pixel of an image.
+    """Return the grid of affine maps for `grid_sample`: theta (x, y, 1) for each pixel.
 
     Args:
         theta: a matrix for each image, [batch, 2, 3], or [batch, 3, 4] for volumes.
-        size: the shape of the images to make: (batch, channels, height, width), or with depth.
+        size: the shape of the images to sample: (batch, channels, height, width), or with depth.
         align_corners: as for `grid_sample`.
 
     >>> gt.nn.functional.affine_grid(gt.eye(2, 3).unsqueeze(0), (1, 1, 1, 2))
@@ -197,7 +197,7 @@ def affine_grid(theta: Tensor, size: Size, align_corners: bool | None = None) ->
 
 @function
 def affine_grid_generator(theta: Tensor, size: Size, align_corners: bool) -> Tensor:
-    """Do what `nn.functional.affine_grid` does.
+    """Compute `nn.functional.affine_grid`.
 
     >>> gt.affine_grid_generator(gt.eye(2, 3).unsqueeze(0), (1, 1, 4, 2), False).shape
     (1, 4, 2, 2)
@@ -226,6 +226,6 @@ def affine_grid_generator(theta: Tensor, size: Size, align_corners: bool) -> Ten
 
 
 def _centers(beside: Tensor, length: int, align: bool) -> Tensor:
-    """Give the centers of pixels along an axis, from -1 to 1."""
+    """Return the centers of pixels along an axis, as positions from -1 to 1."""
     whole = arange_beside(beside, length)._cast(beside.dtype) * 2 - (length - 1)
     return whole / (max(length - 1, 1) if align else length)

@@ -1,4 +1,4 @@
-"""How many values there are of each kind or in each interval."""
+"""Histograms: counts of values by number or by interval."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from gt.ops.sizes import filled, need_axes
 
 @operation
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """Count how often each of 0, 1, 2, ... occurs. Waits for the largest value.
+    """Count how many times each of 0, 1, 2, ... occurs; waits for the largest value.
 
     Args:
         input: integers of 0 or more, one axis.
-        weights: how much each of them counts; 1 if nothing is given.
-        minlength: how many numbers are counted at least.
+        weights: the weight of each value; 1 by default.
+        minlength: the least length of the result.
 
     >>> gt.bincount(gt.tensor([1, 1, 3], dtype=gt.int64))
     tensor([0, 2, 0, 1], dtype=int64)
     """
     if input.dtype.is_floating_point or input.dtype == gt.bool:
-        raise TypeError(f"bincount: integers are expected, not {input.dtype.name}")
+        raise TypeError(f"bincount: expected integers, not {input.dtype.name}")
     need_axes("bincount", input, 1, 1)
     if minlength < 0:
         raise ValueError(f"bincount: minlength is {minlength}, expected 0 or more")
@@ -41,7 +41,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         return filled(input, (minlength,), 0, gt.int64)
     least, most = gt.stack([*gt.aminmax(input.long())]).tolist()
     if least < 0:
-        raise ValueError(f"bincount: {int(least)} occurs, expected numbers of 0 or more")
+        raise ValueError(f"bincount: input contains {int(least)}, expected numbers of 0 or more")
     shares = gt.ones_like(input, dtype=gt.int64) if weights is None else weights.detach()
     if weights is not None and weights.dtype != gt.float32:
         shares = shares.double()
@@ -49,23 +49,23 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 
 
 def _counts(index: Tensor, shares: Tensor, bins: int) -> Tensor:
-    """Add the share of each index to its bin."""
+    """Add the weight of each index to its bin."""
     return primitives.index_add(filled(shares, (bins,), 0), 0, index, shares)
 
 
 @operation
 def histc(input: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:
-    """Count the values in `bins` intervals of the same length from `min` to `max`.
+    """Count the values in `bins` intervals of equal length from `min` to `max`.
 
-    Values outside do not count. Where min is max, the intervals are between the smallest and the
-    largest value, or from 1 below to 1 above, if these are the same.
+    Values outside are not counted. Where min equals max, the intervals reach from the smallest to
+    the largest value, or from 1 below to 1 above if these are equal.
 
     >>> gt.histc(gt.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
     tensor([0., 2., 1., 0.], dtype=float32)
     """
     _check_bins("histc", input, bins)
     if max < min:
-        raise ValueError(f"histc: min is {min} and max {max}, expected min below max")
+        raise ValueError(f"histc: min is {min} and max is {max}, expected min below max")
     x = input.detach().reshape(-1)
     x = x.float() if x.dtype.itemsize == 2 else x
     low, high = (min, max) if min != max else _limits(x, 1.0)
@@ -77,13 +77,13 @@ def histc(input: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> T
 
 def _check_bins(name: str, input: Tensor, bins: int) -> None:
     if not input.dtype.is_floating_point:
-        raise TypeError(f"{name}: floats are expected, not {input.dtype.name}")
+        raise TypeError(f"{name}: expected floats, not {input.dtype.name}")
     if bins < 1:
         raise ValueError(f"{name}: bins is {bins}, expected 1 or more")
 
 
 def _limits(x: Tensor, margin: float) -> tuple[Tensor, Tensor]:
-    """Give the smallest and the largest value, with a margin if they are the same; else 0 and 1."""
+    """Return the smallest and largest value, with a margin if equal; 0 and 1 without values."""
     if x.numel() == 0:
         return filled(x, (), 0), filled(x, (), 1)
     low, high = primitives.amin(x), primitives.amax(x)
@@ -100,13 +100,13 @@ def histogram(
     weight: Tensor | None = None,
     density: bool = False,
 ) -> Histogram:
-    """Count the values in intervals; the last one includes its upper end.
+    """Count the values in intervals; the last interval includes its upper end.
 
     Args:
         input: a tensor of floats.
-        bins: how many intervals of the same length there are, or their ends, sorted.
-        range: the lower and the upper end of all; the smallest and largest value if not given.
-        weight: how much each value counts; 1 if nothing is given.
+        bins: the number of intervals of equal length, or a sorted tensor of their edges.
+        range: the lower and upper end of all intervals; by default the smallest and largest value.
+        weight: the weight of each value; 1 by default.
         density: whether counts are divided by their sum and the lengths of the intervals.
 
     >>> gt.histogram(gt.tensor([1.0, 2.0, 1.0]), 3, range=(0.0, 3.0)).hist
@@ -134,10 +134,10 @@ def histogramdd(
 
     Args:
         input: a tensor of floats, whose last axis is a point.
-        bins: how many intervals there are along each axis of the space (one int for all), or the
-            ends of each axis' intervals, sorted.
+        bins: the number of intervals along each axis of the space (one int for all), or a sorted
+            tensor of edges for each axis.
         range: the lower and the upper end along each axis, one after another.
-        weight: how much each point counts.
+        weight: the weight of each point.
         density: whether counts are divided by their sum and the volumes of the boxes.
 
     >>> gt.histogramdd(gt.tensor([[0.0, 1.0], [1.0, 0.0]]), 2).hist
@@ -162,7 +162,7 @@ def histogramdd(
 def _binned(
     name: str, points: Tensor, bins: list, range: Any, shares: Tensor | None, density: bool
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Give the counts of points in the boxes of a grid, and the ends of the intervals."""
+    """Return the counts of points in the boxes of a grid, and the edges of the intervals."""
     points = points.detach()
     ends = [None] * len(bins) if range is None else [*zip(range[::2], range[1::2], strict=True)]
     if len(ends) != len(bins):
@@ -181,7 +181,7 @@ def _binned(
 
 
 def _edges(name: str, x: Tensor, bins: Any, ends: Any) -> Tensor:
-    """Give the ends of the intervals along one axis."""
+    """Return the edges of the intervals along one axis."""
     if isinstance(bins, Tensor):
         need_axes(name, bins, 1, 1)
         _check_bins(name, x, bins.shape[0] - 1)
@@ -197,7 +197,7 @@ def _edges(name: str, x: Tensor, bins: Any, ends: Any) -> Tensor:
     with beside(x):
         at = gt.arange(bins + 1)
     step = ((high - low) / bins).double()
-    # From the nearer end, so that both are exact, and rounded once, as in PyTorch's linspace.
+    # Count from the nearer end, so that both are exact, and round once, as PyTorch's linspace.
     up, down = low.double() + at * step, high.double() - (bins - at) * step
     return primitives.where(at < (bins + 1) // 2, up, down)._cast(x.dtype)
 

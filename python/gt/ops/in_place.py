@@ -1,4 +1,4 @@
-"""Forms in place as functions: `gt.exp_(x)` is `x.exp_()`."""
+"""In-place methods as functions: `gt.exp_(x)` is `x.exp_()`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def fill_(input: Tensor, value: Tensor | float) -> Tensor:
 def clamp_(
     input: Tensor, min: Tensor | float | None = None, max: Tensor | float | None = None
 ) -> Tensor:
-    """Store what `clamp` gives in the tensor.
+    """Store the result of `clamp` in the tensor.
 
     >>> gt.clamp_(gt.tensor([-1.0, 0.5]), 0.0)
     tensor([0. , 0.5], dtype=float32)
@@ -57,7 +57,7 @@ def clamp_(
 
 @function
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """Store what `threshold` gives in the tensor.
+    """Store the result of `threshold` in the tensor.
 
     >>> gt.threshold_(gt.tensor([1.0, 3.0]), 2, 0)
     tensor([0., 3.], dtype=float32)
@@ -67,7 +67,7 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
 
 @function
 def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Store what `dropout` gives in the tensor.
+    """Store the result of `dropout` in the tensor.
 
     >>> gt.dropout_(gt.ones(2), 0.5, False)
     tensor([1., 1.], dtype=float32)
@@ -90,7 +90,7 @@ for _name in "addmv_ clamp_max_ clamp_min_ clip_ gcd_ index_put_ lcm_ ldexp_ xlo
 
 @operation
 def detach_(input: Tensor) -> Tensor:
-    """Forget what a tensor was computed from: it becomes a leaf without gradients.
+    """Detach a tensor from its history: it becomes a leaf that requires no gradients.
 
     >>> x = gt.ones(1, requires_grad=True) * 2
     >>> gt.detach_(x).requires_grad
@@ -105,7 +105,7 @@ def detach_(input: Tensor) -> Tensor:
 
 @operation
 def apply_(input: Tensor, callable: Any) -> Tensor:
-    """Store in each element what a function of Python gives for it; slow, and waits for values.
+    """Replace each element by a Python function of it; slow, and waits for the values.
 
     >>> gt.ones(2).apply_(lambda value: value + 1)
     tensor([2., 2.], dtype=float32)
@@ -116,7 +116,7 @@ def apply_(input: Tensor, callable: Any) -> Tensor:
 
 @operation
 def map_(input: Tensor, tensor: Tensor, callable: Any) -> Tensor:
-    """Store in each element what a function of Python gives for it and that of another tensor.
+    """Replace each element by a Python function of it and the element of another tensor.
 
     >>> gt.ones(2).map_(gt.ones(2), lambda one, other: one + other)
     tensor([2., 2.], dtype=float32)
@@ -128,7 +128,7 @@ def map_(input: Tensor, tensor: Tensor, callable: Any) -> Tensor:
 
 @method
 def set_(self: Tensor, source: Tensor | None = None) -> Tensor:
-    """Take up the memory of another tensor: a change in place of either is one of both. Or none.
+    """Share the memory of another tensor, so that both see in-place changes; without one, of none.
 
     >>> x, y = gt.zeros(2), gt.ones(3)
     >>> x.set_(y).add_(1)

@@ -1,4 +1,4 @@
-"""Reading at places that other tensors name."""
+"""Reading values at indices that other tensors hold."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from gt.ops.sizes import axis_of, filled, ints, need_index
 
 @operation
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
-    """Take values at an index along an axis: `out[i][j] = input[index[i][j]][j]` for dim 0.
+    """Return values at indices along an axis: `out[i][j] = input[index[i][j]][j]` for dim 0.
 
     Args:
         input: the tensor.
-        dim: the axis that the index names places of.
+        dim: the axis that the indices count along.
         index: int64 or int32; no longer than the tensor along the other axes.
         sparse_grad: accepted and without effect.
 
@@ -37,7 +37,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
 
 @operation
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
-    """Take slices along an axis in the order that an index names.
+    """Return slices along an axis in the order of an index.
 
     >>> gt.index_select(gt.tensor([1.0, 2.0, 3.0]), 0, gt.tensor([2, 0], dtype=gt.int64))
     tensor([3., 1.], dtype=float32)
@@ -51,7 +51,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
 
 @operation
 def take(input: Tensor, index: Tensor) -> Tensor:
-    """Take values at places among all values, in row-major order.
+    """Return values at indices into the flattened tensor, in row-major order.
 
     >>> gt.take(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), gt.tensor([0, -1], dtype=gt.int64))
     tensor([1., 4.], dtype=float32)
@@ -63,12 +63,12 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 
 @operation
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """Take values at an index along an axis; the other axes broadcast. As `argsort` gives it.
+    """Return values at indices along an axis, such as those of `argsort`; other axes broadcast.
 
     Args:
         input: the tensor.
         indices: int64 or int32.
-        dim: the axis; all values in row-major order where none is given.
+        dim: the axis; without it, both tensors are flattened.
 
     >>> gt.take_along_dim(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), gt.tensor([[1]], dtype=gt.int64), 1)
     tensor([[2.],
@@ -93,7 +93,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 
 @operation
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-    """Take the values where a mask is True; both broadcast. Waits for how many there are.
+    """Return the values where a mask is True; both broadcast. Waits for their number.
 
     >>> gt.masked_select(gt.tensor([1.0, 2.0]), gt.tensor([False, True]))
     tensor([2.], dtype=float32)
@@ -109,11 +109,11 @@ _nonzero = Tensor.nonzero
 
 @operation
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """Give the places where the values are not zero, a row for each. Waits for how many.
+    """Return the indices of the values that are not zero, a row for each. Waits for their number.
 
     Args:
         input: the tensor.
-        as_tuple: whether to give vectors instead, one for each axis, which can be an index.
+        as_tuple: whether to return a vector for each axis instead, which together are an index.
 
     >>> gt.nonzero(gt.tensor([0.0, 5.0, 6.0]))
     tensor([[1],
@@ -124,7 +124,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 
 @operation
 def argwhere(input: Tensor) -> Tensor:
-    """Give the places where the values are not zero, a row for each. Waits for how many.
+    """Return the indices of the values that are not zero, a row for each. Waits for their number.
 
     >>> gt.argwhere(gt.tensor([0.0, 5.0, 6.0]))
     tensor([[1],
@@ -135,14 +135,15 @@ def argwhere(input: Tensor) -> Tensor:
 
 @operation
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
-    """Give the first `size` places where the values are not zero, a row for each.
+    """Return the indices of the first `size` values that are not zero, a row for each.
 
-    Unlike `nonzero` it waits for nothing. Each place is put at the number of those before it.
+    Unlike `nonzero` it waits for nothing. Each index is stored at the row that equals the number
+    of nonzero values before it.
 
     Args:
         input: the tensor.
         size: the number of rows.
-        fill_value: what stands in rows that are left.
+        fill_value: the value of unused rows.
 
     >>> gt.nonzero_static(gt.tensor([0.0, 5.0, 6.0]), size=3)
     tensor([[ 1],
@@ -162,9 +163,9 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
 
 @function
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
-    """Take `input` where the condition is True and `other` elsewhere; all three broadcast.
+    """Return `input` where the condition is True and `other` elsewhere; all three broadcast.
 
-    With the condition alone, give the places where it is not zero, as `nonzero(as_tuple=True)`.
+    With the condition alone, return the indices of its nonzero values: `nonzero(as_tuple=True)`.
 
     >>> gt.where(gt.tensor([True, False]), 1.0, gt.zeros(2))
     tensor([1., 0.], dtype=float32)
@@ -177,7 +178,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
 
 
 def _where(self: Tensor, condition: Tensor, other: Tensor | Number) -> Tensor:
-    """Take the tensor's values where a condition is True and `other` elsewhere."""
+    """Return the tensor's values where a condition is True and `other` elsewhere."""
     return where(condition, self, other)
 
 
@@ -186,7 +187,7 @@ Tensor.where = _where
 
 @function
 def unravel_index(indices: Tensor, shape: Size) -> tuple[Tensor, ...]:
-    """Give the place along each axis from the place among all values, in row-major order.
+    """Return the index along each axis for indices into the flattened tensor, in row-major order.
 
     >>> gt.unravel_index(gt.tensor([5], dtype=gt.int64), (2, 3))
     (tensor([1], dtype=int64), tensor([2], dtype=int64))
@@ -195,7 +196,7 @@ def unravel_index(indices: Tensor, shape: Size) -> tuple[Tensor, ...]:
         raise TypeError(f"unravel_index: indices are of dtype {indices.dtype}, expected integers")
     shape, indices = ints(shape), indices.long()
     if min(shape, default=0) < 0:
-        raise ValueError(f"unravel_index: shape {shape} has a length of less than 0")
+        raise ValueError(f"unravel_index: shape {shape} has a length below 0")
     steps = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     return tuple(
         indices // max(step, 1) % max(length, 1) for step, length in zip(steps, shape, strict=True)
@@ -204,7 +205,7 @@ def unravel_index(indices: Tensor, shape: Size) -> tuple[Tensor, ...]:
 
 @function
 def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: Number) -> Tensor:
-    """Take the values at indices where a mask is True, a number elsewhere.
+    """Return the values at indices where a mask is True, a number elsewhere.
 
     >>> gt._unsafe_masked_index(gt.ones(2), gt.tensor([True, False]), [gt.arange(2)], 0)
     tensor([1., 0.], dtype=float32)
@@ -213,7 +214,7 @@ def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: Number
 
 
 def _within(input: Tensor, indices: Any) -> tuple[Any, ...]:
-    """Limit indices to the axes that they index; all of an axis where there is none."""
+    """Clamp indices to the lengths of their axes; None stands for a whole axis."""
     return tuple(
         slice(None) if index is None else index.clamp(0, length - 1)
         for index, length in zip(indices, input.shape, strict=False)

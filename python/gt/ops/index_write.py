@@ -1,4 +1,4 @@
-"""Writing slices, or values at coordinates, that an index names."""
+"""Writing slices, or values at coordinates, at given indices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gt.ops.sizes import axis_of, filled, need_axes, need_index
 def _rows(
     name: str, input: Tensor, dim: int, index: Tensor, source: Tensor
 ) -> tuple[Tensor, int, Tensor, Tensor]:
-    """Give tensor, axis, index and source with one axis or more; check that they fit."""
+    """Check that the operands fit, and return them with at least one axis each."""
     need_index(name, index)
     need_axes(name, index, 0, 1)
     at, length = axis_of(name, dim, input.ndim), index.numel()
@@ -32,7 +32,7 @@ def _rows(
 def index_add(
     input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1
 ) -> Tensor:
-    """Add slices of `alpha * source` along an axis at an index.
+    """Add slices of `alpha * source` along an axis at given indices.
 
     >>> gt.index_add(gt.zeros(3), 0, gt.tensor([0, 0], dtype=gt.int64), gt.ones(2))
     tensor([2., 0., 0.], dtype=float32)
@@ -44,7 +44,7 @@ def index_add(
 
 @operation(in_place=True)
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """Replace slices along an axis at an index; of equal indices the last counts.
+    """Replace slices along an axis at given indices; the last of equal indices wins.
 
     >>> gt.index_copy(gt.zeros(3), 0, gt.tensor([2, 0], dtype=gt.int64), gt.tensor([1.0, 2.0]))
     tensor([2., 0., 1.], dtype=float32)
@@ -55,7 +55,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 
 @operation(in_place=True)
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | Number) -> Tensor:
-    """Replace slices along an axis at an index by one value.
+    """Replace slices along an axis at given indices by one value.
 
     >>> gt.index_fill(gt.zeros(3), 0, gt.tensor([-1], dtype=gt.int64), 5)
     tensor([0., 0., 5.], dtype=float32)
@@ -82,7 +82,7 @@ def index_reduce(
     *,
     include_self: bool = True,
 ) -> Tensor:
-    """Combine all slices that an index along an axis sends to the same place.
+    """Combine all slices that have the same index along an axis.
 
     Args:
         input: the tensor.
@@ -108,13 +108,13 @@ def index_reduce(
 
 @operation(in_place=True)
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
-    """Replace the values that `input[indices]` names: `input[indices] = values`.
+    """Replace the values that `input[indices]` selects: `input[indices] = values`.
 
     Args:
         input: the tensor.
         indices: a tuple of tensors: integers, which broadcast, or masks.
-        values: what is written; broadcast.
-        accumulate: whether to add instead, with equal indices once each.
+        values: the new values; broadcast.
+        accumulate: whether to add instead; each of several equal indices then counts.
 
     >>> gt.index_put(gt.zeros(3), (gt.tensor([0, 0], dtype=gt.int64),), gt.ones(2), accumulate=True)
     tensor([2., 0., 0.], dtype=float32)
@@ -137,7 +137,7 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 def _unsafe_masked_index_put_accumulate(
     input: Tensor, mask: Tensor, indices: Any, values: Tensor
 ) -> Tensor:
-    """Add values at indices where a mask is True.
+    """Add the values at indices where a mask is True.
 
     >>> where = gt.tensor([True, False])
     >>> gt._unsafe_masked_index_put_accumulate(gt.ones(2), where, [gt.arange(2)], gt.ones(2))

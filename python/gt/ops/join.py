@@ -1,4 +1,4 @@
-"""Tensors joined into one, and combined with each other's values."""
+"""Concatenation, and combinations of the values of several tensors."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def vstack(tensors: Any) -> Tensor:
 
 @function
 def dstack(tensors: Any) -> Tensor:
-    """Join tensors along axis 2; vectors and matrices get it, with length 1.
+    """Join tensors along axis 2, which vectors and matrices get with length 1.
 
     >>> gt.dstack([gt.ones(2), gt.zeros(2)])
     tensor([[[1., 0.],
@@ -88,7 +88,7 @@ def column_stack(tensors: Any) -> Tensor:
 
 
 def _several(name: str, tensors: Any) -> list[Tensor]:
-    """Give a list of tensors, of which there must be one or more."""
+    """Return the tensors as a list; raise if there are none."""
     if not isinstance(tensors, tuple | list):
         kind = type(tensors).__name__
         raise TypeError(f"{name}: tensors must be a tuple or list of tensors, not {kind}")
@@ -99,7 +99,7 @@ def _several(name: str, tensors: Any) -> list[Tensor]:
 
 @function
 def block_diag(*tensors: Tensor) -> Tensor:
-    """Put matrices on the diagonal of a larger one that is zero elsewhere; vectors are rows.
+    """Put matrices on the diagonal of a larger matrix of zeros; vectors are rows.
 
     >>> gt.block_diag(gt.ones(1, 2), gt.tensor(3.0))
     tensor([[1., 1., 0.],
@@ -118,7 +118,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
 
 @function
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """Give the coordinates of a grid: each vector expanded over the axes of the others.
+    """Return the coordinates of a grid: each vector expanded over the axes of the others.
 
     Args:
         tensors: vectors or numbers, one by one or in a list.
@@ -144,13 +144,13 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
 
 
 def _along(vector: Tensor, axis: int, ndim: int) -> Tensor:
-    """Give a vector so many axes, all but one of length 1."""
+    """Reshape a vector to `ndim` axes, all but one of length 1."""
     return vector.reshape([vector.numel() if at == axis else 1 for at in range(ndim)])
 
 
 @function
 def cartesian_prod(*tensors: Tensor) -> Tensor:
-    """Give all ways to take one value of each vector, a row for each.
+    """Return all combinations of one value from each vector, a row for each.
 
     >>> gt.cartesian_prod(gt.arange(2), gt.arange(2))
     tensor([[0, 0],
@@ -167,11 +167,11 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 
 @function
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """Give all ways to take `r` values of a vector without regard to order, a row for each.
+    """Return all combinations of `r` values of a vector, ignoring order, a row for each.
 
     Args:
         input: a vector.
-        r: how many values are taken.
+        r: the number of values in each row.
         with_replacement: whether a value may be taken again.
 
     >>> gt.combinations(gt.arange(3))
@@ -195,7 +195,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 
 @operation
 def kron(input: Tensor, other: Tensor) -> Tensor:
-    """Give the Kronecker product: `other` times each value of `input`, as blocks of a grid.
+    """Return the Kronecker product: blocks of `other` times each value of `input`.
 
     >>> gt.kron(gt.tensor([1.0, 10.0]), gt.tensor([1.0, 2.0]))
     tensor([ 1.,  2., 10., 20.], dtype=float32)
@@ -210,7 +210,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 
 @function
 def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Tensor:
-    """Cut tensors into chunks along an axis, padded with zeros, and join chunk with chunk.
+    """Cut tensors into zero-padded chunks along an axis, and join the chunks of each number.
 
     >>> gt._chunk_cat([gt.ones(3), gt.ones(2)], 0, 2)
     tensor([[1., 1., 1.],

@@ -1,4 +1,4 @@
-"""Sizes of a tensor and of its elements, and copies."""
+"""The size of a tensor and of its elements, and copies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gt.ops.sizes import method
 
 @method(aliases=("ndimension",))
 def dim(input: Tensor) -> int:
-    """Count the axes.
+    """Return the number of axes.
 
     >>> gt.ones(2, 3).dim()
     2
@@ -21,7 +21,7 @@ def dim(input: Tensor) -> int:
 
 @method
 def nelement(input: Tensor) -> int:
-    """Count the elements: the same as `numel`.
+    """Return the number of elements: the same as `numel`.
 
     >>> gt.ones(2, 3).nelement()
     6
@@ -31,7 +31,7 @@ def nelement(input: Tensor) -> int:
 
 @method
 def element_size(input: Tensor) -> int:
-    """Give the size of an element in bytes.
+    """Return the size of an element in bytes.
 
     >>> gt.ones(2).element_size()
     4
@@ -49,7 +49,7 @@ _clone = Tensor.clone
 
 @operation
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Give a tensor of its own with the same values; gradients flow back to this one.
+    """Return a copy; gradients flow back to the original.
 
     >>> gt.clone(gt.ones(2))
     tensor([1., 1.], dtype=float32)

@@ -1,4 +1,4 @@
-"""Tensors made of data, and tensors of another one's shape or dtype."""
+"""Tensors made from data, and tensors with the shape or dtype of another one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gt.ops.sizes import method
 @function
 @creation
 def tensor(data: Any, *, dtype: DType | None = None) -> Tensor:
-    """Make a tensor of a number, nested lists of numbers, or an array; of a tensor, a copy.
+    """Make a tensor from a number, nested lists of numbers, an array, or a copy of a tensor.
 
     >>> gt.tensor([[1.0, 2.0], [3.0, 4.0]]).shape
     (2, 2)
@@ -27,7 +27,7 @@ def tensor(data: Any, *, dtype: DType | None = None) -> Tensor:
 @function
 @creation
 def as_tensor(data: Any, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """Give a tensor itself where its dtype fits, and else make one as `tensor` does.
+    """Return a tensor itself if its dtype fits, else make one as `tensor` does.
 
     >>> x = gt.ones(2)
     >>> gt.as_tensor(x) is x
@@ -39,7 +39,7 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Device = None) -> T
 @function
 @creation
 def asarray(obj: Any, *, dtype: DType | None = None, copy: bool | None = None) -> Tensor:
-    """Give a tensor itself where its dtype fits and no copy is asked for, and else make one.
+    """Return a tensor itself if its dtype fits and no copy is asked for, else make one.
 
     >>> gt.asarray([1.0, 2.0])
     tensor([1., 2.], dtype=float32)
@@ -49,12 +49,12 @@ def asarray(obj: Any, *, dtype: DType | None = None, copy: bool | None = None) -
 
 @function
 def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = None) -> Tensor:
-    """Make a tensor of the values of an array of any library that speaks DLPack; it copies them.
+    """Make a tensor from an array of any library that supports DLPack; it copies the values.
 
     Args:
         ext_tensor: an object with `__dlpack__`, in the memory of this process, or its capsule.
-        device: changes nothing: all tensors are on the cluster.
-        copy: may not be False, as the values are brought to a worker.
+        device: accepted and without effect: all tensors are on the cluster.
+        copy: must not be False, as the values are sent to a worker.
 
     >>> gt.from_dlpack(gt.ones(2))
     tensor([1., 1.], dtype=float32)
@@ -62,17 +62,17 @@ def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = N
     import numpy as np  # slow to import
 
     if copy is False:
-        raise ValueError("from_dlpack: copy=False cannot be, as the values go to a worker")
+        raise ValueError("from_dlpack: copy is False, but the values are sent to a worker")
     kind = type(ext_tensor).__name__
     if kind == "PyCapsule":
         ext_tensor = _Capsule(ext_tensor)
     if not hasattr(ext_tensor, "__dlpack__"):
-        raise TypeError(f"from_dlpack: an object with __dlpack__ is expected, not {kind}")
+        raise TypeError(f"from_dlpack: expected an object with __dlpack__, not {kind}")
     return _gt.from_numpy(np.array(np.from_dlpack(ext_tensor)))
 
 
 class _Capsule:
-    """What a capsule of DLPack came from: an array in the memory of this process."""
+    """An exporter for a bare DLPack capsule, of an array in the memory of this process."""
 
     def __init__(self, capsule: Any):
         self.capsule = capsule
@@ -86,7 +86,7 @@ class _Capsule:
 
 @function
 def to_dlpack(tensor: Tensor) -> Any:
-    """Give a DLPack capsule with a copy of the values.
+    """Return a DLPack capsule with a copy of the values.
 
     >>> type(gt.to_dlpack(gt.ones(1))).__name__
     'PyCapsule'
@@ -97,13 +97,13 @@ def to_dlpack(tensor: Tensor) -> Any:
 @function
 @creation
 def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0) -> Tensor:
-    """Make a tensor of one axis of the bytes of an object; it copies them.
+    """Make a tensor of one axis from the bytes of an object; it copies them.
 
     Args:
         buffer: bytes, or another object with a buffer.
-        dtype: of the elements.
-        count: how many elements; all that there are where it is less than 0.
-        offset: how many bytes to leave out at the start.
+        dtype: the dtype of the elements.
+        count: the number of elements; -1 for all.
+        offset: the number of bytes to skip at the start.
 
     >>> gt.frombuffer(b"\\x01\\x02", dtype=gt.uint8)
     tensor([1, 2], dtype=uint8)
@@ -115,11 +115,11 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0) -
     if offset < 0 or rest <= 0 or count == 0 or count * size > rest or (count < 0 and rest % size):
         raise ValueError(
             f"frombuffer: {count} elements of {size} bytes at offset {offset} do not fit a buffer "
-            f"of {rest + offset} bytes; with count=-1 what is left must be whole elements"
+            f"of {rest + offset} bytes; with count=-1 the rest must be whole elements"
         )
     name = "uint16" if kind.name == "bfloat16" else kind.name
     values = np.frombuffer(buffer, dtype=name, count=count, offset=offset).copy()
-    if kind.name == "bfloat16":  # the upper halves of float32
+    if kind.name == "bfloat16":  # the upper 16 bits of float32
         return _gt.from_numpy((values.astype("uint32") << 16).view("float32"))._cast(kind)
     return _gt.from_numpy(values)
 
@@ -166,7 +166,7 @@ def full_like(
     dtype: DType | None = None,
     memory_format: Any = None,
 ) -> Tensor:
-    """Fill a tensor's shape with one number, in its dtype unless another is given.
+    """Make a tensor of another one's shape, filled with one number, in its dtype by default.
 
     >>> gt.full_like(gt.zeros(2), 7)
     tensor([7., 7.], dtype=float32)
@@ -180,7 +180,7 @@ def full_like(
 @method
 @creation
 def new_tensor(self: Tensor, data: Any, *, dtype: DType | None = None) -> Tensor:
-    """Make a tensor of numbers, in this one's dtype unless another is given.
+    """Make a tensor from numbers, in this one's dtype unless another is given.
 
     >>> gt.zeros(1).new_tensor([1, 2])
     tensor([1., 2.], dtype=float32)
@@ -240,7 +240,7 @@ def new_full(
 def new_empty_strided(
     self: Tensor, size: Size, stride: Size, *, dtype: DType | None = None
 ) -> Tensor:
-    """Make a tensor of this one's dtype, whose values do not matter; strides change nothing.
+    """Make a tensor of this one's dtype, whose values do not matter; `stride` has no effect.
 
     >>> gt.ones(1).new_empty_strided((2, 3), (1, 2)).shape
     (2, 3)
@@ -250,6 +250,6 @@ def new_empty_strided(
 
 
 def _new(like: Tensor, size: Size, value: Tensor | Number, dtype: DType | None) -> Tensor:
-    """Fill a shape with a number, in the session of a tensor and in its dtype."""
+    """Fill a shape with a number, in a tensor's session and, by default, its dtype."""
     with beside(like):
         return gt.full(size, value, dtype=like.dtype if dtype is None else dtype)

@@ -1,4 +1,4 @@
-"""What operations of linear algebra ask of matrices, and the error where there is no result."""
+"""Checks of the operands of linear algebra, and the error for matrices without a result."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from gt.ops.sizes import need_axes
 
 
 class LinAlgError(RuntimeError):
-    """A matrix has no such factorisation, inverse or solution: it is singular, for example."""
+    """A matrix has no factorisation, inverse or solution, for example because it is singular."""
 
 
 def need_matrices(name: str, A: Tensor, square: bool = False) -> None:
-    """Raise unless a tensor holds matrices of wide floats or complex numbers."""
+    """Raise unless a tensor holds matrices of complex numbers or of floats of 32 bits or more."""
     dtype = A.dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         raise TypeError(
-            f"{name}: floats or complex numbers are expected, not {dtype.name}\n  hint: x.float()"
+            f"{name}: expected floats or complex numbers, not {dtype.name}\n  hint: x.float()"
         )
     if dtype.is_floating_point and dtype.itemsize < 4:
         raise TypeError(
-            f"{name}: {dtype.name} is too coarse, expected float32 or wider\n  hint: x.float()"
+            f"{name}: {dtype.name} is not precise enough, expected float32 or wider\n"
+            "  hint: x.float()"
         )
     need_axes(name, A, 2)
     if square:
@@ -30,15 +31,15 @@ def need_matrices(name: str, A: Tensor, square: bool = False) -> None:
 
 
 def need_same_dtype(name: str, A: Tensor, B: Tensor) -> None:
-    """Raise unless two tensors are of one dtype."""
+    """Raise unless two tensors have the same dtype."""
     if A.dtype != B.dtype:
         raise TypeError(f"{name}: dtypes {A.dtype.name} and {B.dtype.name} differ, expected one")
 
 
 def raise_if_failed(name: str, info: Tensor, reason: str, hint: str) -> None:
-    """Raise where `info` is not 0 for a matrix; this waits for the values of `info`.
+    """Raise if `info` is not 0 for some matrix; waits for the values of `info`.
 
-    `reason` may name the code of `info` as `{code}`.
+    In `reason`, `{code}` stands for the value of `info`.
     """
     info = _gt.whole_batch(info)
     if not info.any().item():
@@ -50,11 +51,11 @@ def raise_if_failed(name: str, info: Tensor, reason: str, hint: str) -> None:
 
 
 def one_batch(*given: Tensor) -> list[Tensor]:
-    """Expand matrices to the batch axes that all broadcast to."""
+    """Expand matrices to their common batch axes."""
     batch = gt.broadcast_shapes(*(x.shape[:-2] for x in given))
     return [x.expand((*batch, *x.shape[-2:])) for x in given]
 
 
 def is_vector(A: Tensor, B: Tensor) -> bool:
-    """Say whether a right-hand side holds vectors, by PyTorch's rule."""
+    """Return whether a right-hand side holds vectors, by PyTorch's rule."""
     return B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))

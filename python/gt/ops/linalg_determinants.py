@@ -15,7 +15,7 @@ from gt.ops.registry import function, operation
 
 
 def _diagonal_and_sign(name: str, A: Tensor) -> tuple[Tensor, Tensor]:
-    """Give the diagonal of U, and -1 for an odd count of swaps of rows."""
+    """Return the diagonal of U, and the sign of the row permutation: -1 for an odd one."""
     need_matrices(name, A, square=True)
     LU, pivots, _ = factored(name, A)
     with beside(A):
@@ -36,7 +36,7 @@ def _slogdet(name: str, A: Tensor) -> SignLogAbsDet:
 
 @function(namespace=LINALG)
 def det(A: Tensor) -> Tensor:
-    """Give the determinants of square matrices [..., n, n].
+    """Return the determinants of square matrices [..., n, n].
 
     >>> gt.linalg.det(gt.tensor([[0.0, 2.0], [1.0, 4.0]]))
     tensor(-2., dtype=float32)
@@ -46,9 +46,9 @@ def det(A: Tensor) -> Tensor:
 
 @function(namespace=LINALG)
 def slogdet(A: Tensor) -> SignLogAbsDet:
-    """Give the sign of determinants and the logarithms of their absolute values.
+    """Return the signs of determinants and the logarithms of their absolute values.
 
-    Of a singular matrix these are 0 and minus infinity.
+    For a singular matrix these are 0 and minus infinity.
 
     >>> gt.linalg.slogdet(-gt.eye(3)).sign
     tensor(-1., dtype=float32)
@@ -58,7 +58,7 @@ def slogdet(A: Tensor) -> SignLogAbsDet:
 
 @operation
 def logdet(input: Tensor) -> Tensor:
-    """Give the logarithms of determinants: minus infinity for 0, NaN for real ones below 0.
+    """Return the logarithms of determinants: minus infinity for 0, NaN for negative ones.
 
     >>> gt.logdet(gt.eye(3))
     tensor(0., dtype=float32)

@@ -1,4 +1,4 @@
-"""Matrices as products: Cholesky, QR and the polar decomposition, as `torch.linalg` has them."""
+"""Matrices as products: Cholesky, QR and the polar decomposition, following `torch.linalg`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ LINALG = "gt.linalg"
 
 @function(namespace=LINALG)
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
-    """Give the triangle L of Hermitian, positive-definite matrices: `A = L @ L.mH`.
+    """Return the triangle L of Hermitian, positive-definite matrices: `A = L @ L.mH`.
 
     Args:
         A: matrices [..., n, n]; one triangle is read.
-        upper: whether to give, and to read, the upper triangle: `A = U.mH @ U`.
+        upper: whether to read and return the upper triangle: `A = U.mH @ U`.
 
-    Raises `LinAlgError` where a matrix is not positive-definite, which waits for the values.
+    Raises:
+        LinAlgError: a matrix is not positive-definite; the check waits for the values.
 
     >>> gt.linalg.cholesky(gt.tensor([[4.0, 2.0], [2.0, 2.0]]))
     tensor([[2., 0.],
@@ -31,11 +32,11 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
 
 @function(namespace=LINALG)
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> CholeskyEx:
-    """Give the triangle of `cholesky`, and the order of the first minor that is not positive, or 0.
+    """Return the triangle of `cholesky`, and the order of the first nonpositive minor, or 0.
 
     Args:
         A: matrices [..., n, n].
-        upper: whether to give the upper triangle.
+        upper: whether to read and return the upper triangle.
         check_errors: whether to raise `LinAlgError` as `cholesky` does.
 
     >>> gt.linalg.cholesky_ex(gt.tensor([[1.0, 0.0], [0.0, -1.0]])).info
@@ -55,7 +56,7 @@ def _cholesky(name: str, A: Tensor, upper: bool, check_errors: bool) -> Cholesky
 
 @function(namespace=LINALG)
 def qr(A: Tensor, mode: str = "reduced") -> QR:
-    """Give orthonormal columns Q and an upper triangle R: `A = Q @ R`.
+    """Return orthonormal columns Q and an upper triangle R: `A = Q @ R`.
 
     Args:
         A: matrices [..., m, n].
@@ -74,17 +75,17 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
 
 
 def no_values(A: Tensor, *size: int, dtype: gt.dtype | None = None) -> Tensor:
-    """Give an empty tensor in the session, and the dtype, of another."""
+    """Return an empty tensor in the session of another tensor, and by default in its dtype."""
     with beside(A):
         return gt.zeros(size or (0,), dtype=A.dtype if dtype is None else dtype)
 
 
 @function(namespace=LINALG)
 def polar(A: Tensor) -> Polar:
-    """Give orthonormal columns U and a Hermitian, positive H: `A = U @ H`.
+    """Return orthonormal columns U and a Hermitian, positive semidefinite H: `A = U @ H`.
 
-    From the singular values: `U = W @ Vh` and `H = Vh.mH @ diag(S) @ Vh`. Matrices [..., m, n]
-    must have as many rows as columns or more.
+    They are made from the singular values: `U = W @ Vh` and `H = Vh.mH @ diag(S) @ Vh`. Matrices
+    [..., m, n] must have at least as many rows as columns.
 
     >>> gt.linalg.polar(gt.tensor([[3.0]])).H
     tensor([[3.]], dtype=float32)
@@ -98,7 +99,7 @@ def polar(A: Tensor) -> Polar:
 
 @function(namespace=LINALG)
 def matrix_sqrth(A: Tensor) -> Tensor:
-    """Give the Hermitian root X of Hermitian, positive-definite matrices: `A = X @ X`.
+    """Return the Hermitian square root X of Hermitian, positive-definite matrices: `A = X @ X`.
 
     Args:
         A: matrices [..., n, n]; the lower triangle is read.

@@ -1,4 +1,4 @@
-"""Pseudoinverses and least squares, as `torch.linalg` has them."""
+"""Pseudoinverses and least squares, following `torch.linalg`."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def pinv(
     atol: Tensor | float | None = None,
     rtol: Tensor | float | None = None,
 ) -> Tensor:
-    """Give the pseudoinverses of Moore and Penrose, [..., n, m] of matrices [..., m, n].
+    """Return the Moore-Penrose pseudoinverses, [..., n, m] for matrices [..., m, n].
 
     Args:
         A: matrices [..., m, n].
         rcond: NumPy's name of `rtol`, with an `atol` of 0.
-        hermitian: whether the matrices are Hermitian, so that eigenvalues serve.
-        atol: singular values up to this count as 0.
-        rtol: and up to this share of the largest; as for `matrix_rank`.
+        hermitian: whether the matrices are Hermitian, so that eigenvalues suffice.
+        atol: singular values up to this value count as 0.
+        rtol: singular values up to this share of the largest count as 0; see `matrix_rank`.
 
     >>> gt.linalg.pinv(gt.tensor([[2.0, 0.0], [0.0, 0.0]])).diagonal()
     tensor([0.5, 0. ], dtype=float32)
@@ -42,7 +42,7 @@ def pinv(
 
 @operation
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
-    """Give the pseudoinverses of matrices; see `gt.linalg.pinv`.
+    """Return the pseudoinverses of matrices; see `gt.linalg.pinv`.
 
     >>> gt.pinverse(gt.tensor([[2.0]]))
     tensor([[0.5]], dtype=float32)
@@ -51,7 +51,7 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
 
 
 class _Pseudoinverse(Function):
-    """The pseudoinverse, with a gradient for matrices of any rank that does not change.
+    """The pseudoinverse, with a gradient that holds for matrices of any constant rank.
 
     Golub and Pereyra, The differentiation of pseudo-inverses and nonlinear least squares
     problems whose variables separate (1973), equation 4.12.
@@ -82,18 +82,18 @@ class _Pseudoinverse(Function):
 
 @function(namespace=LINALG)
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Lstsq:
-    """Find X with the least squares in `A @ X - B`; of several, the shortest.
+    """Return the X that minimizes the squares of `A @ X - B`; of several, the one of least norm.
 
     Args:
         A: matrices [..., m, n].
         B: vectors [..., m] or matrices [..., m, k]; batch axes broadcast.
         rcond: the share of the largest singular value up to which others count as 0;
-            max(m, n) times the dtype's epsilon where it is not given.
-        driver: "gels" by QR, for matrices of full rank; "gelsy" (where None is given), "gelsd" or
-            "gelss" by the pseudoinverse, for any. LAPACK's names tell which results there are.
+            max(m, n) times the dtype's epsilon by default.
+        driver: "gels" by QR, for matrices of full rank; "gelsy" (the default), "gelsd" or "gelss"
+            by the pseudoinverse, for any. As in LAPACK, it determines which results are computed.
 
-    Gives the solution [..., n, k]; residuals [..., k] (not for gelsy, and only for full ranks and
-    m > n); the rank (not for gels); the singular values (gelsd and gelss). Others are empty.
+    Returns the solution [..., n, k]; residuals [..., k] (not for gelsy, and only for full ranks
+    and m > n); the rank (not for gels); the singular values (gelsd and gelss). Others are empty.
 
     >>> gt.linalg.lstsq(gt.ones(2, 1), gt.tensor([[1.0], [3.0]])).solution.round()
     tensor([[2.]], dtype=float32)
@@ -106,7 +106,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     vector = is_vector(A, B)
     B = B.unsqueeze(-1) if vector else B
     if A.shape[-2] != B.shape[-2]:
-        raise ValueError(f"{name}: shapes {A.shape} and {B.shape} do not have as many rows")
+        raise ValueError(f"{name}: shapes {A.shape} and {B.shape} differ in the number of rows")
     wide_A, wide_B = one_batch(A, B)
     by_qr = driver == "gels"
     X = _by_qr(wide_A, wide_B) if by_qr else pinv(wide_A, rcond) @ wide_B
@@ -123,7 +123,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
 
 
 def _by_qr(A: Tensor, B: Tensor) -> Tensor:
-    """Solve with `A = Q @ R`, or with `A.mH = Q @ R` where A is wide."""
+    """Solve with `A = Q @ R`, or with `A.mH = Q @ R` if A has more columns than rows."""
     if A.shape[-2] >= A.shape[-1]:
         Q, R = primitives._linalg_qr(A, False)
         return primitives._linalg_solve_triangular(R, Q.mH @ B, True, False)

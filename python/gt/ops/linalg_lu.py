@@ -1,4 +1,4 @@
-"""Matrices as a permutation and two triangles, as `torch.linalg` has them."""
+"""LU factorisation with row permutations, following `torch.linalg`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from gt.ops.registry import function
 
 @function(namespace=LINALG)
 def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
-    """Give L and U of `lu` in one matrix, without L's diagonal of ones, and the swaps of rows.
+    """Return L and U of `lu` in one matrix, without L's diagonal of ones, and the row swaps.
 
     Args:
         A: matrices [..., m, n].
-        pivot: True; a factorisation without swaps is not there, as on PyTorch's CPU.
+        pivot: must be True, as on PyTorch's CPU.
 
-    Row i was swapped with row `pivots[i] - 1`. Raises `LinAlgError` where U has a 0 on the
-    diagonal, which waits for the values.
+    Row i was swapped with row `pivots[i] - 1`.
+
+    Raises:
+        LinAlgError: U has a 0 on the diagonal; the check waits for the values.
 
     >>> gt.linalg.lu_factor(gt.tensor([[1.0, 2.0], [2.0, 2.0]])).pivots
     tensor([2, 2], dtype=int32)
@@ -30,11 +32,11 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
 
 @function(namespace=LINALG)
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> LUFactorEx:
-    """Give what `lu_factor` does, and the place of the first 0 on U's diagonal from 1, or 0.
+    """Return `lu_factor`'s results, and the index of the first 0 on U's diagonal from 1, or 0.
 
     Args:
         A: matrices [..., m, n].
-        pivot: True, as for `lu_factor`.
+        pivot: must be True, as for `lu_factor`.
         check_errors: whether to raise `LinAlgError` as `lu_factor` does.
 
     >>> gt.linalg.lu_factor_ex(gt.zeros(2, 2)).info
@@ -44,25 +46,25 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
 
 
 def factored(name: str, A: Tensor, pivot: bool = True, check_errors: bool = False) -> LUFactorEx:
-    """Factor matrices; raise for an operation of this name."""
+    """Factor matrices; errors carry the given name of the operation."""
     need_matrices(name, A)
     if not pivot:
-        raise ValueError(f"{name}: pivot must be True; there is no factorisation without swaps")
+        raise ValueError(f"{name}: pivot is False, but factors are only computed with row swaps")
     result = LUFactorEx(*primitives._linalg_lu(A))
     if check_errors:
-        reason = "U[{code}, {code}] (counted from 1) is 0, so nothing can be solved with it"
-        hint = "gt.linalg.lu and gt.linalg.lu_factor_ex give the factors of singular matrices"
+        reason = "U[{code}, {code}] (counted from 1) is 0, so systems cannot be solved with it"
+        hint = "gt.linalg.lu and gt.linalg.lu_factor_ex return the factors of singular matrices"
         raise_if_failed(name, result.info, reason, hint)
     return result
 
 
 @function(namespace=LINALG)
 def lu(A: Tensor, *, pivot: bool = True) -> PLU:
-    """Give a permutation, a lower triangle with ones and an upper one: `A = P @ L @ U`.
+    """Return a permutation, a unit lower triangle and an upper triangle: `A = P @ L @ U`.
 
     Args:
         A: matrices [..., m, n]; with k = min(m, n), L is [..., m, k] and U [..., k, n].
-        pivot: True, as for `lu_factor`.
+        pivot: must be True, as for `lu_factor`.
 
     >>> gt.linalg.lu(gt.tensor([[1.0, 2.0], [2.0, 2.0]])).L
     tensor([[1. , 0. ],
@@ -75,13 +77,13 @@ def lu(A: Tensor, *, pivot: bool = True) -> PLU:
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> PLU:
-    """Give P, L and U from what `linalg.lu_factor` gives.
+    """Return P, L and U from the results of `linalg.lu_factor`.
 
     Args:
         LU_data: both triangles in one matrix [..., m, n].
-        LU_pivots: the swaps of rows [..., min(m, n)], counted from 1.
-        unpack_data: whether to give L and U; they are empty otherwise.
-        unpack_pivots: whether to give P; it is empty otherwise.
+        LU_pivots: the row swaps [..., min(m, n)], counted from 1.
+        unpack_data: whether to return L and U; they are empty otherwise.
+        unpack_pivots: whether to return P; it is empty otherwise.
 
     >>> gt.lu_unpack(gt.eye(2), gt.tensor([2, 2], dtype="int32")).P
     tensor([[0., 1.],
@@ -99,7 +101,7 @@ def lu_unpack(
 
 
 def triangles(LU: Tensor) -> tuple[Tensor, Tensor]:
-    """Take L, with ones on the diagonal, and U out of one matrix."""
+    """Return L, with ones on the diagonal, and U from one matrix."""
     rows, columns = LU.shape[-2:]
     k = min(rows, columns)
     with beside(LU):
@@ -116,14 +118,14 @@ def _count(like: Tensor, stop: int) -> Tensor:
 def lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
 ) -> Tensor:
-    """Solve `A @ X = B` with what `lu_factor` gives for A.
+    """Solve `A @ X = B` with the factors of A from `lu_factor`.
 
     Args:
         LU: both triangles in one matrix [..., n, n].
-        pivots: the swaps of rows [..., n].
+        pivots: the row swaps [..., n].
         B: the right-hand side [..., n, k]; batch axes broadcast.
         left: False to solve `X @ A = B` for B [..., k, n].
-        adjoint: whether to solve for `A.mH` in A's place.
+        adjoint: whether to solve with `A.mH` instead of A.
 
     >>> factors = gt.linalg.lu_factor(gt.tensor([[1.0, 2.0], [2.0, 2.0]]))
     >>> gt.linalg.lu_solve(*factors, gt.tensor([[5.0], [6.0]]))
@@ -144,7 +146,7 @@ def lu_solve(
 
 
 def _solved(LU: Tensor, pivots: Tensor, B: Tensor, adjoint: bool) -> Tensor:
-    """Solve with both triangles, and put rows in order before or after."""
+    """Solve with both triangles, and permute the rows before or after."""
     order = primitives._linalg_lu_order(pivots, LU.shape[-1])
     LU, B = one_batch(LU, B)
     (L, U), solve = triangles(LU), primitives._linalg_solve_triangular

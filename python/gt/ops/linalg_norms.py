@@ -1,4 +1,4 @@
-"""Lengths of vectors and norms of matrices, as `torch.linalg` has them."""
+"""Norms of vectors and matrices, following `torch.linalg`."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def vector_norm(
     *,
     dtype: DType | None = None,
 ) -> Tensor:
-    """Give the length of vectors: `sum(|x| ** ord) ** (1 / ord)`.
+    """Return the norm of vectors: `sum(|x| ** ord) ** (1 / ord)`.
 
-    For `ord` inf it is the largest |x|, for -inf the smallest, for 0 the count of what is not 0.
+    For `ord` inf it is the largest |x|, for -inf the smallest, for 0 the number of nonzero values.
 
     Args:
         x: a tensor of floats or complex numbers.
-        ord: the order of the norm; 2 gives the length of Euclid.
-        dim: the axis, or axes, that are a vector; all where none is given.
-        keepdim: whether these axes stay with length 1.
-        dtype: what the values are cast to first.
+        ord: the order of the norm; 2 is the Euclidean norm.
+        dim: the axis or axes of a vector; all by default.
+        keepdim: whether these axes are kept with length 1.
+        dtype: the dtype that the values are cast to first.
 
     >>> gt.linalg.vector_norm(gt.tensor([3.0, 4.0]))
     tensor(5., dtype=float32)
@@ -50,7 +50,7 @@ def _floats(name: str, x: Tensor, dtype: DType | None) -> Tensor:
     wanted = x.dtype if dtype is None else parse_dtype(dtype)
     for given in (x.dtype, wanted):
         if not (given.is_floating_point or given.is_complex):
-            raise TypeError(f"{name}: floats are expected, not {given.name}\n  hint: x.float()")
+            raise TypeError(f"{name}: expected floats, not {given.name}\n  hint: x.float()")
     if gt.promote_types(x.dtype, wanted) != wanted:
         raise TypeError(f"{name}: {wanted.name} cannot hold the values of {x.dtype.name}")
     return x._cast(wanted)
@@ -67,12 +67,12 @@ def _length(x: Tensor, order: float, dim: Dims, keepdim: bool) -> Tensor:
     terms = x * x if order == 2 else power(size, order)
     total = terms.sum(dim, keepdim)
     if order < 0 and x.numel() == 0 < total.numel():
-        raise ValueError(f"vector_norm: no values have no norm of order {order}")
+        raise ValueError(f"vector_norm: the norm of order {order} of no values is undefined")
     return power(total, 1 / order)
 
 
 def power(x: Tensor, exponent: float) -> Tensor:
-    """Give `x ** exponent` for x >= 0, with gradient 0 where x is 0."""
+    """Return `x ** exponent` for x >= 0, with gradient 0 where x is 0."""
     zero = x == 0
     some = primitives.where(zero, 1.0, x)
     some = primitives.sqrt(some) if exponent == 0.5 else primitives.pow(some, exponent)
@@ -88,16 +88,16 @@ def matrix_norm(
     *,
     dtype: DType | None = None,
 ) -> Tensor:
-    """Give a norm of matrices.
+    """Return a norm of matrices.
 
     Args:
         A: a tensor of floats or complex numbers.
         ord: "fro" for the root of the sum of all squares; inf or -inf for the largest or smallest
             sum of the absolute values of a row, 1 or -1 of a column; "nuc" for the sum of the
             singular values, 2 or -2 for the largest or smallest of them.
-        dim: the two axes that are a matrix.
-        keepdim: whether these axes stay with length 1.
-        dtype: what the values are cast to first.
+        dim: the two axes of a matrix.
+        keepdim: whether these axes are kept with length 1.
+        dtype: the dtype that the values are cast to first.
 
     >>> gt.linalg.matrix_norm(gt.tensor([[1.0, -2.0], [3.0, 4.0]]), 1)
     tensor(6., dtype=float32)
@@ -132,7 +132,7 @@ def _of_singular_values(A: Tensor, ord: Any, rows: int, columns: int, keepdim: b
 
 
 def _two(name: str, dim: Any, ndim: int) -> tuple[int, int]:
-    """Count two different axes from the front."""
+    """Return two different axes, counted from the front."""
     if not isinstance(dim, tuple | list) or len(dim) != 2:
         raise ValueError(f"{name}: dim must be two axes, not {dim!r}")
     first, second = (axis_of(name, axis, ndim) for axis in dim)
@@ -150,9 +150,9 @@ def norm(
     *,
     dtype: DType | None = None,
 ) -> Tensor:
-    """Give a norm of vectors or matrices: of order 2 of all values, if neither is said.
+    """Return a norm of vectors or matrices: by default that of order 2 of all values.
 
-    With an order, a tensor of one axis, or one axis in `dim`, is a vector; two are a matrix.
+    With `ord`, the one axis of a tensor or in `dim` is a vector; two axes are a matrix.
 
     >>> gt.linalg.norm(gt.tensor([3.0, 4.0]), 1)
     tensor(7., dtype=float32)
@@ -161,9 +161,9 @@ def norm(
     if ord is None:
         return vector_norm(A, 2, dim, keepdim, dtype=dtype)
     if count not in (1, 2):
-        raise ValueError(f"norm: with ord {ord!r} one or two axes are expected, not {count}")
+        raise ValueError(f"norm: ord {ord!r} needs one or two axes, not {count}")
     if count == 2:
         return matrix_norm(A, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype)
     if isinstance(ord, str):
-        raise ValueError(f"norm: ord {ord!r} is for two axes, and one is given")
+        raise ValueError(f"norm: ord {ord!r} needs two axes, not one")
     return vector_norm(A, ord, dim, keepdim, dtype=dtype)

@@ -1,4 +1,4 @@
-"""Linear algebra by the names that `torch` itself has for it."""
+"""Linear algebra under the names in `torch` itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gt.ops.registry import function, operation
 
 @operation
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
-    """Give the triangle of positive-definite matrices; see `gt.linalg.cholesky`.
+    """Return the triangle of positive-definite matrices; see `gt.linalg.cholesky`.
 
     >>> gt.cholesky(gt.tensor([[4.0]]))
     tensor([[2.]], dtype=float32)
@@ -29,7 +29,7 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
 
 @operation
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
-    """Give the inverse of `L @ L.mH`, or of `L.mH @ L` for an upper triangle.
+    """Return the inverse of `L @ L.mH`, or of `L.mH @ L` for an upper triangle.
 
     >>> gt.cholesky_inverse(gt.tensor([[2.0]]))
     tensor([[0.25]], dtype=float32)
@@ -44,7 +44,7 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
 
     Args:
         B: the right-hand side [..., n, k]; batch axes broadcast.
-        L: triangles [..., n, n], as `gt.linalg.cholesky` gives them.
+        L: triangles [..., n, n], such as those of `gt.linalg.cholesky`.
         upper: whether L is an upper triangle.
 
     >>> gt.cholesky_solve(gt.tensor([[8.0]]), gt.tensor([[2.0]]))
@@ -60,7 +60,7 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
 
 
 class _CholeskySolve(Function):
-    """The solution for `A = L @ L.mH`, with PyTorch's gradient of L, which is no triangle."""
+    """The solution for `A = L @ L.mH`; L's gradient is PyTorch's, which is not triangular."""
 
     @staticmethod
     def forward(ctx, B, L, upper):
@@ -82,9 +82,9 @@ class _CholeskySolve(Function):
 
 @operation
 def qr(input: Tensor, some: bool = True) -> QR:
-    """Give orthonormal columns and an upper triangle; see `gt.linalg.qr`.
+    """Return orthonormal columns and an upper triangle; see `gt.linalg.qr`.
 
-    `some` is for its mode "reduced", else it is "complete".
+    `some` selects mode "reduced", else "complete".
 
     >>> gt.qr(gt.eye(2)).R.shape
     (2, 2)
@@ -94,12 +94,12 @@ def qr(input: Tensor, some: bool = True) -> QR:
 
 @operation
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> OldSVD:
-    """Give U, S and V with `input = U @ diag(S) @ V.mH`; see `gt.linalg.svd`.
+    """Return U, S and V with `input = U @ diag(S) @ V.mH`; see `gt.linalg.svd`.
 
     Args:
         input: matrices [..., m, n].
         some: whether U and V have min(m, n) columns, else they are square.
-        compute_uv: whether to give U and V; they are square zeros otherwise.
+        compute_uv: whether to compute U and V; they are square zeros otherwise.
 
     >>> gt.svd(gt.tensor([[3.0, 0.0], [0.0, -4.0]])).S
     tensor([4., 3.], dtype=float32)
@@ -114,10 +114,10 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> OldSVD:
 
 @operation
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> LUFactor | LUFactorEx:
-    """Give both LU factors in one matrix and the swaps of rows; see `gt.linalg.lu_factor`.
+    """Return both LU factors in one matrix and the row swaps; see `gt.linalg.lu_factor`.
 
-    With `get_infos` it also gives the places of zeros on U's diagonal; without, it raises
-    `LinAlgError` where there is one.
+    With `get_infos` it also returns the index of the first zero on U's diagonal; without, it
+    raises `LinAlgError` where there is one.
 
     >>> gt.lu(gt.eye(2))[1]
     tensor([1, 2], dtype=int32)
@@ -140,14 +140,14 @@ def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
 def triangular_solve(
     b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> TriangularSolve:
-    """Solve `A @ X = b` for triangles A, and give X with a copy of A.
+    """Solve `A @ X = b` for triangles A, and return X with a copy of A.
 
     Args:
         b: the right-hand side [..., n, k].
         A: matrices [..., n, n], of which one triangle is read.
         upper: whether A is an upper triangle.
         transpose: whether to solve for `A.mT`.
-        unitriangular: whether to take A's diagonal for ones.
+        unitriangular: whether to assume ones on A's diagonal.
 
     >>> gt.triangular_solve(gt.tensor([[4.0]]), gt.tensor([[2.0]])).solution
     tensor([[2.]], dtype=float32)
@@ -165,13 +165,13 @@ def svd_lowrank(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Approximate the q largest singular values and their vectors, U, S and V, of `A - M`.
 
-    The algorithm 5.1 of Halko, Martinsson and Tropp, Finding structure with randomness (2009).
+    It is algorithm 5.1 of Halko, Martinsson and Tropp, Finding structure with randomness (2009).
 
     Args:
         A: matrices [..., m, n].
-        q: how many.
-        niter: how often the random directions are refined.
-        M: what is subtracted, if anything; it broadcasts.
+        q: the number of singular values.
+        niter: how many times the random directions are refined.
+        M: a tensor to subtract, if any; it broadcasts.
 
     >>> gt.svd_lowrank(gt.ones(4, 3), 1)[0].shape
     (4, 1)
@@ -186,7 +186,7 @@ def svd_lowrank(
 
 
 def _directions(A: Tensor, q: int, niter: int) -> Tensor:
-    """Give q orthonormal columns that hold most of what a matrix maps to."""
+    """Return q orthonormal columns that span most of a matrix's range."""
     random = gt.randn_like(no_values(A, A.shape[-1], q))
     Q = primitives._linalg_qr(A @ random, False)[0]
     for _ in range(niter):
@@ -203,9 +203,9 @@ def pca_lowrank(
 
     Args:
         A: data [..., m, n], an observation in each row.
-        q: how many, 6 or as many as there are where none is given.
+        q: the number of components; by default 6, or less if A has fewer.
         center: whether to subtract the mean of each column first.
-        niter: how often the random directions are refined.
+        niter: how many times the random directions are refined.
 
     >>> gt.pca_lowrank(gt.eye(4), 2)[1].shape
     (2,)
@@ -214,5 +214,5 @@ def pca_lowrank(
     most = min(A.shape[-2:])
     q = min(6, most) if q is None else q
     if not 0 <= q <= most or niter < 0:
-        raise ValueError(f"pca_lowrank: q is {q} and niter {niter}, expected 0 to {most}, 0 up")
+        raise ValueError(f"pca_lowrank: q is {q} and niter {niter}, expected 0 to {most} and >= 0")
     return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)

@@ -1,4 +1,4 @@
-"""Products of matrices and vectors, as `torch.linalg` has them."""
+"""Products of matrices and vectors, following `torch.linalg`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ function(matmul, namespace=LINALG)
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """Multiply two or more matrices in the order that takes the fewest multiplications.
 
-    The first and the last may be vectors. The order is found as in Cormen et al., Introduction to
+    The first and the last may be vectors. The order is that of Cormen et al., Introduction to
     Algorithms, section 15.2.
 
     >>> gt.linalg.multi_dot([gt.ones(2, 3), gt.ones(3, 4), gt.ones(4)])
     tensor([12., 12.], dtype=float32)
     """
     if len(tensors) < 2:
-        raise ValueError(f"multi_dot: two tensors or more are needed, not {len(tensors)}")
+        raise ValueError(f"multi_dot: expected two tensors or more, not {len(tensors)}")
     first, *between, last = tensors
     for given, vectors in ((first, True), *((x, False) for x in between), (last, True)):
         need_axes("multi_dot", given, 1 if vectors else 2, 2)
@@ -38,7 +38,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def chain(matrices: list[Tensor]) -> Tensor:
-    """Multiply matrices; `cost[i, j]` is the least that those from i to j take, with the cut."""
+    """Multiply matrices; `cost[i, j]` is the least cost of those from i to j, and the split."""
     size = [matrices[0].shape[0], *(matrix.shape[1] for matrix in matrices)]
     cost = {(i, i): (0, i) for i in range(len(matrices))}
     for distance in range(1, len(matrices)):
@@ -65,23 +65,23 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """
     common = gt.result_type(x, y)
     if not (common.is_floating_point or common.is_complex):
-        raise TypeError(f"vecdot: floats are expected, not {common.name}\n  hint: x.float()")
+        raise TypeError(f"vecdot: expected floats, not {common.name}\n  hint: x.float()")
     wide = gt.float32 if common.itemsize == 2 else common
     return (gt.conj(x._cast(wide)) * y._cast(wide)).sum(dim)._cast(common)
 
 
 @function(namespace=LINALG)
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
-    """Give the vectors that are orthogonal to two of three elements each, along an axis.
+    """Return the cross products of vectors of three elements along an axis.
 
-    `out[0] = input[1] * other[2] - input[2] * other[1]`, and so on in turn; other axes broadcast.
+    `out[0] = input[1] * other[2] - input[2] * other[1]`, and cyclically; other axes broadcast.
 
     >>> gt.linalg.cross(gt.tensor([1.0, 0.0, 0.0]), gt.tensor([0.0, 1.0, 0.0]))
     tensor([0., 0., 1.], dtype=float32)
     """
     if input.ndim != other.ndim:
         raise ValueError(
-            f"cross: shapes {input.shape} and {other.shape} must have as many axes as each other"
+            f"cross: shapes {input.shape} and {other.shape} must have the same number of axes"
         )
     at = axis_of("cross", dim, input.ndim)
     if input.size(at) != 3 or other.size(at) != 3:
@@ -99,7 +99,7 @@ def _turned(x: Tensor, dim: int, order: tuple[int, ...]) -> Tensor:
 
 @function(namespace=LINALG)
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Give the diagonals of matrices, which become the last axis.
+    """Return the diagonals of matrices, as the last axis.
 
     >>> gt.linalg.diagonal(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), offset=1)
     tensor([2.], dtype=float32)
@@ -109,7 +109,7 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 @function(namespace=LINALG)
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
-    """Give the powers 0 to N - 1 of each element along a new last axis; N is the last length.
+    """Return the powers 0 to N - 1 of each element along a new last axis; N is its old length.
 
     >>> gt.linalg.vander(gt.tensor([2.0, 3.0]), N=3)
     tensor([[1., 2., 4.],
@@ -123,7 +123,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
 
 
 def powers_of(x: Tensor, count: int) -> Tensor:
-    """Give x ** 0 to x ** (count - 1) along a new last axis, as products."""
+    """Return x ** 0 to x ** (count - 1) along a new last axis, as cumulative products."""
     x = (x if x.dtype.is_floating_point or x.dtype.is_complex else x.long()).unsqueeze(-1)
     factors = [gt.ones_like(x), x.expand((*x.shape[:-1], max(count - 1, 0)))]
     return gt.cumprod(primitives.cat(factors, -1)[..., :count], -1)

@@ -1,4 +1,4 @@
-"""Reflections of Householder, of which QR and LDL factorisations are made."""
+"""Householder reflections, and the QR and LDL factorisations that use them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gt.ops.registry import function, operation
 
 @operation
 def geqrf(input: Tensor) -> Geqrf:
-    """Give the QR factorisation of matrices [..., m, n] as LAPACK's geqrf does.
+    """Return the QR factorisation of matrices [..., m, n] as LAPACK's geqrf does.
 
     R is the upper triangle of `a`; below it and in `tau` [..., min(m, n)] are the reflections,
-    of which `linalg.householder_product` makes Q.
+    from which `linalg.householder_product` makes Q.
 
     >>> a, tau = gt.geqrf(gt.eye(2))
     >>> a.shape, tau.shape
@@ -28,7 +28,7 @@ def geqrf(input: Tensor) -> Geqrf:
 
 @function(namespace=LINALG)
 def householder_product(A: Tensor, tau: Tensor) -> Tensor:
-    """Multiply reflections `I - tau[i] * v @ v.mH`; give the first n columns of the product.
+    """Multiply reflections `I - tau[i] * v @ v.mH`; return the first n columns of the product.
 
     Args:
         A: matrices [..., m, n], m >= n; v is column i below the diagonal, after zeros and a 1.
@@ -70,7 +70,7 @@ def _check(name: str, A: Tensor, tau: Tensor) -> None:
 
 
 def _reflected(A: Tensor, tau: Tensor, C: Tensor, adjoint: bool) -> Tensor:
-    """Multiply C by the product of reflections, one after the other."""
+    """Multiply C by each reflection in turn."""
     count = tau.shape[-1]
     with beside(A):
         vectors = A.tril(-1) + gt.eye(*A.shape[-2:], dtype=A.dtype)
@@ -85,14 +85,14 @@ def _reflected(A: Tensor, tau: Tensor, C: Tensor, adjoint: bool) -> Tensor:
 def ormqr(
     input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False
 ) -> Tensor:
-    """Multiply matrices by the square Q that reflections make: `Q @ other`.
+    """Multiply matrices by the square Q of a product of reflections: `Q @ other`.
 
     Args:
-        input: reflections [..., m, k], as `geqrf` gives them.
+        input: reflections [..., m, k], as `geqrf` returns them.
         tau: their factors [..., k].
         other: matrices [..., m, n], or [..., n, m] for `left=False`.
         left: False for `other @ Q`.
-        transpose: whether to take `Q.mH`.
+        transpose: whether to multiply by `Q.mH`.
 
     >>> gt.ormqr(gt.eye(2), gt.zeros(2), gt.ones(2, 1))
     tensor([[1.],
@@ -109,13 +109,14 @@ def ormqr(
 
 @function(namespace=LINALG)
 def ldl_factor(A: Tensor, *, hermitian: bool = False) -> LDLFactor:
-    """Give a lower triangle L and blocks D of symmetric matrices: `A = L @ D @ L.mT`.
+    """Return a lower triangle L and blocks D of symmetric matrices: `A = L @ D @ L.mT`.
 
     Args:
         A: matrices [..., n, n], of which the lower triangle is read.
         hermitian: whether complex matrices are Hermitian: `A = L @ D @ L.mH`.
 
-    Raises `LinAlgError` where D has a 0 on the diagonal, which waits for the values.
+    Raises:
+        LinAlgError: D has a 0 on the diagonal; the check waits for the values.
 
     >>> gt.linalg.ldl_factor(gt.eye(2)).pivots
     tensor([1, 2], dtype=int32)
@@ -125,7 +126,7 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False) -> LDLFactor:
 
 @function(namespace=LINALG)
 def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> LDLFactorEx:
-    """Give what `ldl_factor` does, and the place of the first 0 on D's diagonal from 1, or 0.
+    """Return `ldl_factor`'s results, and the index of the first 0 on D's diagonal from 1, or 0.
 
     Args:
         A: matrices [..., n, n].
@@ -142,20 +143,20 @@ def _ldl(name: str, A: Tensor, hermitian: bool, check_errors: bool) -> LDLFactor
     need_matrices(name, A, square=True)
     result = LDLFactorEx(*primitives._linalg_ldl_factor(A, hermitian))
     if check_errors:
-        reason = "D[{code}, {code}] (counted from 1) is 0, so nothing can be solved with it"
-        raise_if_failed(name, result.info, reason, "gt.linalg.ldl_factor_ex gives the factors")
+        reason = "D[{code}, {code}] (counted from 1) is 0, so systems cannot be solved with it"
+        raise_if_failed(name, result.info, reason, "gt.linalg.ldl_factor_ex returns the factors")
     return result
 
 
 @function(namespace=LINALG)
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
-    """Solve `A @ X = B` with what `ldl_factor` gives for A.
+    """Solve `A @ X = B` with the factors of A from `ldl_factor`.
 
     Args:
         LD: the factors [..., n, n].
-        pivots: the swaps of rows [..., n].
+        pivots: the row swaps [..., n].
         B: the right-hand side [..., n, k]; batch axes broadcast.
-        hermitian: as it was for `ldl_factor`.
+        hermitian: the same as for `ldl_factor`.
 
     >>> gt.linalg.ldl_solve(*gt.linalg.ldl_factor(gt.eye(2)), gt.ones(2, 1)).shape
     (2, 1)

@@ -1,4 +1,4 @@
-"""Systems of linear equations and inverses, as `torch.linalg` has them."""
+"""Systems of linear equations and inverses, following `torch.linalg`."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 
     Args:
         A: matrices [..., n, n].
-        B: vectors [n] or [..., n], if A has one axis more and the same others, or matrices
+        B: vectors [n] or [..., n], if A has one more axis and otherwise the same, or matrices
             [..., n, k]; batch axes broadcast.
         left: False to solve `X @ A = B` for B [..., k, n].
 
-    Raises `LinAlgError` where a matrix is singular, which waits for the values.
+    Raises:
+        LinAlgError: a matrix is singular; the check waits for the values.
 
     >>> gt.linalg.solve(gt.tensor([[1.0, 2.0], [2.0, 2.0]]), gt.tensor([5.0, 6.0]))
     tensor([1., 2.], dtype=float32)
@@ -42,7 +43,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 
 @function(namespace=LINALG)
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> SolveEx:
-    """Give what `solve` does, and the place of the first 0 in A's factor U from 1, or 0.
+    """Return `solve`'s result, and the index of the first 0 on the diagonal of U from 1, or 0.
 
     Args:
         A: matrices [..., n, n].
@@ -61,23 +62,24 @@ def _solve(name: str, A: Tensor, B: Tensor, left: bool, check_errors: bool) -> S
     need_same_dtype(name, A, B)
     vector = is_vector(A, B)
     if vector and not left:
-        raise ValueError(f"{name}: B of shape {B.shape} is of vectors, which left=False is not for")
+        raise ValueError(f"{name}: B of shape {B.shape} holds vectors, which need left=True")
     B = B.unsqueeze(-1) if vector else B
     if B.shape[-2 if left else -1] != A.shape[-1]:
         equation = "A @ X = B" if left else "X @ A = B"
         raise ValueError(f"{name}: shapes {A.shape} and {B.shape} do not fit in {equation}")
     LU, pivots, info = factored(name, A)
     if check_errors:
-        raise_if_failed(name, info, _SINGULAR, "gt.linalg.lstsq solves it for the least squares")
+        raise_if_failed(name, info, _SINGULAR, "gt.linalg.lstsq returns a least-squares solution")
     X = lu_solve(LU, pivots, B, left=left)
     return SolveEx(X.squeeze(-1) if vector else X, info)
 
 
 @function(namespace=LINALG)
 def inv(A: Tensor) -> Tensor:
-    """Give the inverses of square matrices [..., n, n].
+    """Return the inverses of square matrices [..., n, n].
 
-    Raises `LinAlgError` where a matrix is singular, which waits for the values.
+    Raises:
+        LinAlgError: a matrix is singular; the check waits for the values.
 
     >>> gt.linalg.inv(gt.tensor([[2.0, 0.0], [0.0, 4.0]])).diagonal()
     tensor([0.5 , 0.25], dtype=float32)
@@ -87,7 +89,7 @@ def inv(A: Tensor) -> Tensor:
 
 @function(namespace=LINALG)
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> InvEx:
-    """Give the inverses of matrices [..., n, n], and the place of the first 0 in U from 1, or 0.
+    """Return the inverses of matrices [..., n, n], and the index of U's first 0 from 1, or 0.
 
     Args:
         A: matrices [..., n, n].
@@ -101,7 +103,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> InvEx:
 
 @operation
 def inverse(input: Tensor) -> Tensor:
-    """Give the inverses of square matrices; see `gt.linalg.inv`.
+    """Return the inverses of square matrices; see `gt.linalg.inv`.
 
     >>> gt.inverse(gt.tensor([[2.0]]))
     tensor([[0.5]], dtype=float32)
@@ -113,7 +115,7 @@ def _inverse(name: str, A: Tensor, check_errors: bool) -> InvEx:
     need_matrices(name, A, square=True)
     LU, pivots, info = factored(name, A)
     if check_errors:
-        raise_if_failed(name, info, _SINGULAR, "gt.linalg.pinv gives the pseudoinverse")
+        raise_if_failed(name, info, _SINGULAR, "gt.linalg.pinv returns the pseudoinverse")
     return InvEx(lu_solve(LU, pivots, identity(A)), info)
 
 
@@ -121,14 +123,14 @@ def _inverse(name: str, A: Tensor, check_errors: bool) -> InvEx:
 def solve_triangular(
     A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Tensor:
-    """Solve `A @ X = B` for triangles A; nothing is checked for zeros on the diagonal.
+    """Solve `A @ X = B` for triangles A; zeros on the diagonal are not checked for.
 
     Args:
         A: matrices [..., n, n], of which one triangle is read.
         B: the right-hand side [..., n, k]; batch axes broadcast.
         upper: whether A is an upper triangle.
         left: False to solve `X @ A = B` for B [..., k, n].
-        unitriangular: whether to take A's diagonal for ones.
+        unitriangular: whether to assume ones on A's diagonal.
 
     >>> triangle = gt.tensor([[1.0, 2.0], [0.0, 2.0]])
     >>> gt.linalg.solve_triangular(triangle, gt.tensor([[5.0], [4.0]]), upper=True)
@@ -150,9 +152,9 @@ def solve_triangular(
 
 @function(namespace=LINALG)
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
-    """Give the inverse of a tensor as a map from its last axes to its first `ind`.
+    """Return the inverse of a tensor as a map from its last axes to its first `ind` axes.
 
-    The lengths of the first `ind` axes must multiply to as many as those of the others.
+    The product of the first `ind` lengths must equal the product of the others.
 
     >>> gt.linalg.tensorinv(gt.eye(6).reshape(2, 3, 6)).shape
     (6, 2, 3)
@@ -161,7 +163,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
         raise ValueError(f"linalg.tensorinv: ind is {ind}, expected 1 or more")
     first, last = A.shape[:ind], A.shape[ind:]
     if math.prod(first) != math.prod(last):
-        raise ValueError(f"linalg.tensorinv: axes {first} and {last} of {A.shape} are not square")
+        raise ValueError(f"linalg.tensorinv: axes {first} and {last} differ in their product")
     flat = A.reshape(math.prod(first), math.prod(last))
     return _inverse("linalg.tensorinv", flat, check_errors=True).inverse.reshape((*last, *first))
 
@@ -171,9 +173,9 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
     """Solve `tensordot(A, X, X.ndim) = B`.
 
     Args:
-        A: a tensor whose first axes are B's, and whose others, X's, multiply to as many.
+        A: a tensor whose first axes are B's and whose remaining axes, X's, have the same product.
         B: the right-hand side.
-        dims: axes of A that are moved to the end first.
+        dims: axes of A to move to the end first.
 
     >>> gt.linalg.tensorsolve(gt.eye(6).reshape(2, 3, 6), gt.ones(2, 3)).shape
     (6,)
@@ -182,6 +184,6 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
         A = A.movedim(tuple(dims), tuple(range(-len(dims), 0)))
     shape = A.shape[B.ndim :]
     if B.numel() * math.prod(shape) != A.numel() or B.numel() != math.prod(shape):
-        raise ValueError(f"linalg.tensorsolve: shapes {A.shape} and {B.shape} are not square")
+        raise ValueError(f"linalg.tensorsolve: shapes {A.shape} and {B.shape} do not fit")
     flat = A.reshape(B.numel(), math.prod(shape))
     return _solve("linalg.tensorsolve", flat, B.reshape(-1), True, True).result.reshape(shape)

@@ -1,4 +1,4 @@
-"""Singular values and eigenvalues, and what they tell, as `torch.linalg` has them."""
+"""Singular values, eigenvalues and what follows from them, following `torch.linalg`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from gt.ops.registry import function
 
 @function(namespace=LINALG)
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> SVD:
-    """Give orthonormal U and Vh and singular values: `A = U[..., :k] @ diag(S) @ Vh[..., :k, :]`.
+    """Return orthonormal U and Vh and singular values: `A = U[..., :k] @ diag(S) @ Vh[..., :k, :]`.
 
     Args:
-        A: matrices [..., m, n]; k = min(m, n), and S [..., k] falls.
+        A: matrices [..., m, n]; k = min(m, n), and S [..., k] descends.
         full_matrices: whether U is [..., m, m] and Vh [..., n, n]; else [..., m, k], [..., k, n].
-        driver: None; others are for CUDA's libraries.
+        driver: must be None; PyTorch's others are for CUDA libraries.
 
     >>> gt.linalg.svd(gt.tensor([[3.0, 0.0], [0.0, -4.0]])).S
     tensor([4., 3.], dtype=float32)
@@ -34,7 +34,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
 
 @function(namespace=LINALG)
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
-    """Give the singular values of matrices [..., m, n], the largest first; see `svd`.
+    """Return the singular values of matrices [..., m, n] in descending order; see `svd`.
 
     >>> gt.linalg.svdvals(gt.tensor([[3.0, 0.0], [0.0, -4.0]]))
     tensor([4., 3.], dtype=float32)
@@ -45,7 +45,7 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
 
 
 class _SingularValues(Function):
-    """Singular values alone, whose gradient U diag(g) Vh holds where some are equal, too."""
+    """Singular values only: their gradient U diag(g) Vh holds even where some are equal."""
 
     @staticmethod
     def forward(ctx, A):
@@ -60,12 +60,12 @@ class _SingularValues(Function):
 
 def _no_driver(name: str, driver: str | None) -> None:
     if driver is not None:
-        raise ValueError(f"{name}: driver is {driver!r}, expected None; others are CUDA's")
+        raise ValueError(f"{name}: driver is {driver!r}, expected None")
 
 
 @function(namespace=LINALG)
 def eigh(A: Tensor, UPLO: str = "L") -> Eigen:
-    """Give real eigenvalues, which rise, and orthonormal eigenvectors of Hermitian matrices.
+    """Return ascending real eigenvalues and orthonormal eigenvectors of Hermitian matrices.
 
     `A = V @ diag(L) @ V.mH`.
 
@@ -81,7 +81,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigen:
 
 @function(namespace=LINALG)
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
-    """Give the eigenvalues of Hermitian matrices; parameters as for `eigh`.
+    """Return the eigenvalues of Hermitian matrices; parameters as for `eigh`.
 
     >>> gt.linalg.eigvalsh(gt.tensor([[2.0, 0.0], [0.0, 1.0]]))
     tensor([1., 2.], dtype=float32)
@@ -98,9 +98,9 @@ def _eigh(name: str, A: Tensor, UPLO: str) -> Eigen:
 
 @function(namespace=LINALG)
 def eig(A: Tensor) -> Eigen:
-    """Give eigenvalues and eigenvectors of square matrices, complex: `A @ V = V @ diag(L)`.
+    """Return the complex eigenvalues and eigenvectors of square matrices: `A @ V = V @ diag(L)`.
 
-    They come in no order; each vector has length 1.
+    Their order is undefined; each vector has length 1.
 
     >>> gt.linalg.eig(gt.tensor([[2.0]])).eigenvalues
     tensor([2.+0.j], dtype=complex64)
@@ -111,7 +111,7 @@ def eig(A: Tensor) -> Eigen:
 
 @function(namespace=LINALG)
 def eigvals(A: Tensor) -> Tensor:
-    """Give the eigenvalues of square matrices, complex, in no order; see `eig`.
+    """Return the complex eigenvalues of square matrices, in undefined order; see `eig`.
 
     >>> gt.linalg.eigvals(gt.tensor([[2.0]]))
     tensor([2.+0.j], dtype=complex64)
@@ -129,12 +129,12 @@ def matrix_rank(
     atol: Tensor | float | None = None,
     rtol: Tensor | float | None = None,
 ) -> Tensor:
-    """Count the singular values of matrices that are above a threshold.
+    """Return the number of singular values of matrices that are above a threshold.
 
     Args:
         A: matrices [..., m, n].
         tol: the threshold alone, as `atol` with an `rtol` of 0.
-        hermitian: whether the matrices are Hermitian, so that eigenvalues tell.
+        hermitian: whether the matrices are Hermitian, so that eigenvalues suffice.
         atol: the threshold.
         rtol: the threshold as a share of the largest singular value; where neither is given,
             max(m, n) times the dtype's epsilon. The larger of both thresholds counts.
@@ -153,7 +153,7 @@ def matrix_rank(
 def threshold(
     A: Tensor, sizes: Tensor, atol: Tensor | float | None, rtol: Tensor | float | None
 ) -> Tensor:
-    """Give what singular values must be above to count, with a last axis of 1."""
+    """Return the threshold that singular values must exceed, with a last axis of 1."""
     usual = gt.finfo(A.dtype).eps * max(A.shape[-2:])
     atol, rtol = (x.unsqueeze(-1) if isinstance(x, Tensor) else x for x in (atol, rtol))
     if rtol is None and isinstance(atol, Tensor):
@@ -166,11 +166,13 @@ def threshold(
 
 @function(namespace=LINALG)
 def cond(A: Tensor, p: float | str | None = None) -> Tensor:
-    """Give how much solutions with matrices magnify errors: `norm(A) * norm(inv(A))`.
+    """Return the condition number, `norm(A) * norm(inv(A))`, by which solutions magnify errors.
 
     Args:
         A: matrices [..., m, n], square unless p is None, 2 or -2.
-        p: the norm, an `ord` of `matrix_norm`; None for 2. Infinity for singular matrices.
+        p: the norm, an `ord` of `matrix_norm`; None for 2.
+
+    The condition number of singular matrices is infinite.
 
     >>> gt.linalg.cond(gt.tensor([[4.0, 0.0], [0.0, 1.0]]))
     tensor(4., dtype=float32)

@@ -1,7 +1,7 @@
 """Reductions and normalizations of the elements where a mask is True.
 
-The others are replaced by what changes nothing: 0 in sums, minus infinity in maxima. The mask
-broadcasts to the tensor; without one all elements count.
+The other elements are replaced by the neutral element: 0 in sums, minus infinity in maxima. The
+mask broadcasts to the tensor; without one all elements count.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ NAMESPACE = "gt.masked"
 
 
 def whole_mask(input: Tensor, mask: Tensor) -> Tensor:
-    """Give a mask in the tensor's shape."""
+    """Expand a mask to the tensor's shape, as bool."""
     return mask.bool() if mask.shape == input.shape else mask.bool().broadcast_to(input.shape)
 
 
 def kept(input: Tensor, mask: Tensor | None, neutral: Number) -> Tensor:
-    """Give the tensor with a number that changes nothing where the mask is False."""
+    """Return the tensor with a neutral number where the mask is False."""
     if mask is None:
         return input
     return primitives.where(whole_mask(input, mask), input, neutral)._cast(input.dtype)
 
 
 def lowest(input: Tensor) -> Number:
-    """Give what no maximum is changed by."""
+    """Return the neutral element of maxima in the tensor's dtype."""
     return -math.inf if input.dtype.is_floating_point else gt.iinfo(input.dtype).min
 
 
 def highest(input: Tensor) -> Number:
-    """Give what no minimum is changed by."""
+    """Return the neutral element of minima in the tensor's dtype."""
     return math.inf if input.dtype.is_floating_point else gt.iinfo(input.dtype).max
 
 
 def cast_as(result: Tensor, input: Tensor, dtype: DType | None) -> Tensor:
-    """Give a result in the dtype that is asked for, else in the input's."""
+    """Return a result in the dtype that is asked for, by default the input's."""
     return result._cast(input.dtype if dtype is None else dtype)
 
 
 def axes_of(dim: Dims) -> Any:
-    """Give the axes; () means all, as None does."""
+    """Return the axes, with None in place of (): both mean all."""
     return None if dim == () else dim
 
 
@@ -59,7 +59,7 @@ def sum(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Add up the values where the mask is True; 0 where there are none.
+    """Return the sum of the values where the mask is True; 0 if there are none.
 
     >>> gt.masked.sum(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]))
     tensor(1., dtype=float32)
@@ -76,7 +76,7 @@ def prod(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Multiply the values where the mask is True; 1 where there are none.
+    """Return the product of the values where the mask is True; 1 if there are none.
 
     >>> gt.masked.prod(gt.tensor([3.0, 2.0]), mask=gt.tensor([True, False]))
     tensor(3., dtype=float32)
@@ -88,7 +88,7 @@ def prod(
 def cumsum(
     input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Sum all values up to each along an axis, as far as the mask is True.
+    """Return cumulative sums along an axis of the values where the mask is True.
 
     >>> gt.masked.cumsum(gt.ones(3), 0, mask=gt.tensor([True, False, True]))
     tensor([1., 1., 2.], dtype=float32)
@@ -100,7 +100,7 @@ def cumsum(
 def cumprod(
     input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Multiply all values up to each along an axis, as far as the mask is True.
+    """Return cumulative products along an axis of the values where the mask is True.
 
     >>> gt.masked.cumprod(gt.tensor([2.0, 3.0, 4.0]), 0, mask=gt.tensor([True, False, True]))
     tensor([2., 2., 8.], dtype=float32)
@@ -117,7 +117,7 @@ def amax(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Give the largest value where the mask is True; the lowest there is where there are none.
+    """Return the largest value where the mask is True; if there are none, the dtype's lowest.
 
     >>> gt.masked.amax(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]))
     tensor(1., dtype=float32)
@@ -135,7 +135,7 @@ def amin(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Give the smallest value where the mask is True; the highest there is where there are none.
+    """Return the smallest value where the mask is True; if there are none, the dtype's highest.
 
     >>> gt.masked.amin(gt.tensor([1.0, 2.0]), mask=gt.tensor([False, True]))
     tensor(2., dtype=float32)
@@ -153,7 +153,7 @@ def argmax(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Give where the largest value is among those where the mask is True; in the input's dtype.
+    """Return the index of the largest value where the mask is True; in the input's dtype.
 
     >>> gt.masked.argmax(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]), dtype=gt.int64)
     tensor(0, dtype=int64)
@@ -171,7 +171,7 @@ def argmin(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Give where the smallest value is among those where the mask is True; in the input's dtype.
+    """Return the index of the smallest value where the mask is True; in the input's dtype.
 
     >>> gt.masked.argmin(gt.tensor([1.0, 2.0]), mask=gt.tensor([False, True]), dtype=gt.int64)
     tensor(1, dtype=int64)
@@ -189,7 +189,7 @@ def logsumexp(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Give the logarithm of the sum of exp(x) where the mask is True.
+    """Return the logarithm of the sum of exp(x) where the mask is True.
 
     >>> gt.masked.logsumexp(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]))
     tensor(1., dtype=float32)
@@ -208,7 +208,7 @@ def logaddexp(
     input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
 ) -> Tensor:
-    """Give log(exp(x) + exp(y)), where values whose mask is False count as minus infinity.
+    """Return log(exp(x) + exp(y)), where values whose mask is False count as minus infinity.
 
     >>> gt.masked.logaddexp(gt.zeros(1), gt.zeros(1), input_mask=gt.tensor([False]))
     tensor([0.], dtype=float32)

@@ -22,7 +22,7 @@ def median(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Give the middle value along an axis where the mask is True; NaN where there are none.
+    """Return the median along an axis where the mask is True; NaN if there are no values.
 
     >>> gt.masked.median(gt.tensor([1.0, 2.0, 9.0]), mask=gt.tensor([True, True, False]))
     tensor(1., dtype=float32)
@@ -42,7 +42,7 @@ def norm(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Give the norm of the values where the mask is True, as `gt.linalg.vector_norm` does.
+    """Return the norm of the values where the mask is True; see `gt.linalg.vector_norm`.
 
     >>> gt.masked.norm(gt.tensor([3.0, 4.0]), mask=gt.tensor([True, False]))
     tensor(3., dtype=float32)
@@ -62,7 +62,7 @@ def mean(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Average the values where the mask is True; NaN where there are none.
+    """Return the mean of the values where the mask is True; NaN if there are none.
 
     >>> gt.masked.mean(gt.tensor([1.0, 2.0]), mask=gt.tensor([True, False]))
     tensor(1., dtype=float32)
@@ -73,7 +73,7 @@ def mean(
 
 
 def _count(input: Tensor, dim: Dims, keepdim: bool, mask: Tensor | None) -> Tensor:
-    """Count the elements that each average is over."""
+    """Return the number of elements in each average."""
     which = gt.ones_like(input, dtype=gt.bool) if mask is None else whole_mask(input, mask)
     return gt.sum(which, axes_of(dim), keepdim)
 
@@ -89,13 +89,13 @@ def var(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Give the variance of the values where the mask is True: over n - 1, or n - correction.
+    """Return the variance where the mask is True: the squares over n - correction, by default 1.
 
     >>> gt.masked.var(gt.tensor([1.0, 3.0, 9.0]), mask=gt.tensor([True, True, False]))
     tensor(2., dtype=float32)
     """
     if unbiased is not None and correction is not None:
-        raise ValueError("var: give unbiased or correction, which say the same, not both")
+        raise ValueError("var: give unbiased or correction, which have the same meaning, not both")
     if correction is None:
         correction = 0 if unbiased is False else 1
     wide = _spread_dtype(input, dtype)
@@ -123,7 +123,7 @@ def std(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Give the standard deviation where the mask is True: the root of the variance.
+    """Return the standard deviation where the mask is True: the square root of `var`.
 
     >>> gt.masked.std(gt.tensor([1.0, 3.0, 9.0]), correction=0, mask=gt.tensor([True, True, False]))
     tensor(1., dtype=float32)

@@ -14,7 +14,7 @@ from gt.ops.registry import function
 def softmax(
     input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Give exp(x) over its sum along an axis, both where the mask is True; 0 elsewhere.
+    """Return exp(x) divided by its sum along an axis, where the mask is True; 0 elsewhere.
 
     >>> gt.masked.softmax(gt.zeros(3), 0, mask=gt.tensor([True, True, False]))
     tensor([0.5, 0.5, 0. ], dtype=float32)
@@ -26,7 +26,7 @@ def softmax(
 def log_softmax(
     input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Give the logarithm of softmax where the mask is True; minus infinity elsewhere.
+    """Return the logarithm of softmax where the mask is True; minus infinity elsewhere.
 
     >>> gt.masked.log_softmax(gt.zeros(2), 0, mask=gt.tensor([True, False]))
     tensor([  0., -inf], dtype=float32)
@@ -38,7 +38,7 @@ def log_softmax(
 def softmin(
     input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Give softmax of -x where the mask is True; 0 elsewhere.
+    """Return softmax of -x where the mask is True; 0 elsewhere.
 
     >>> gt.masked.softmin(gt.zeros(3), 0, mask=gt.tensor([True, True, False]))
     tensor([0.5, 0.5, 0. ], dtype=float32)
@@ -56,7 +56,7 @@ def normalize(
     dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Divide by the norm along an axis where the mask is True, eps at least; 0 elsewhere.
+    """Divide by the norm along an axis, or eps if it is less, where the mask is True; 0 elsewhere.
 
     >>> gt.masked.normalize(gt.tensor([3.0, 4.0, 9.0]), 2, 0, mask=gt.tensor([True, True, False]))
     tensor([0.6, 0.8, 0. ], dtype=float32)

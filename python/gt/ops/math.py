@@ -13,7 +13,7 @@ from gt.ops.registry import function, operation
 
 @operation(in_place=True)
 def reciprocal(input: Tensor) -> Tensor:
-    """Give 1 / x.
+    """Return 1 / x.
 
     >>> gt.reciprocal(gt.tensor([2.0, 4.0]))
     tensor([0.5 , 0.25], dtype=float32)
@@ -23,13 +23,13 @@ def reciprocal(input: Tensor) -> Tensor:
 
 @operation
 def positive(input: Tensor) -> Tensor:
-    """Give the tensor itself, as `+x` does; bool has no sign.
+    """Return the tensor itself, as `+x` does; raise for bool, which has no sign.
 
     >>> gt.positive(gt.tensor([-1.0]))
     tensor([-1.], dtype=float32)
     """
     if input.dtype == gt.bool:
-        raise TypeError("positive: dtype bool does not fit, expected a number")
+        raise TypeError("positive: dtype is bool, expected a number")
     return input
 
 
@@ -55,7 +55,7 @@ def rad2deg(input: Tensor) -> Tensor:
 
 @function
 def rsub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
-    """Subtract from the other: `other - alpha * input`.
+    """Subtract with exchanged operands: `other - alpha * input`.
 
     >>> gt.rsub(gt.tensor([1.0, 2.0]), 10)
     tensor([9., 8.], dtype=float32)
@@ -82,7 +82,7 @@ def _double(operand: Tensor | Number) -> Tensor | Number:
 @operation(in_place=True)
 @in_floats
 def xlogy(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """Give x log y, and 0 where x is 0, whatever y is.
+    """Return x log y, with 0 where x is 0, unless y is NaN.
 
     >>> gt.xlogy(gt.tensor([0.0, 2.0]), gt.tensor([0.0, 1.0]))
     tensor([0., 0.], dtype=float32)
@@ -98,7 +98,7 @@ def xlogy(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 @operation(in_place=True)
 @in_floats
 def sinc(input: Tensor) -> Tensor:
-    """Give sin(pi x) / (pi x), and 1 at 0.
+    """Return sin(pi x) / (pi x), and 1 at 0.
 
     >>> gt.sinc(gt.tensor([0.0, 0.5]))
     tensor([1.        , 0.63661975], dtype=float32)
@@ -110,7 +110,7 @@ def sinc(input: Tensor) -> Tensor:
 @operation
 @in_floats
 def logaddexp(input: Tensor, other: Tensor) -> Tensor:
-    """Give log(exp(x) + exp(y)) without overflow: max(x, y) + log(1 + exp(-|x - y|)).
+    """Return log(exp(x) + exp(y)) without overflow: max(x, y) + log(1 + exp(-|x - y|)).
 
     >>> gt.logaddexp(gt.tensor([1000.0]), gt.tensor([1000.0]))
     tensor([1000.6932], dtype=float32)
@@ -122,7 +122,7 @@ def logaddexp(input: Tensor, other: Tensor) -> Tensor:
 
 
 def _complex_logaddexp(input: Tensor, other: Tensor) -> Tensor:
-    """Take the number with the larger real part out of the sum."""
+    """Factor out the number with the larger real part, so that exp does not overflow."""
     first = gt.real(input) >= gt.real(other)
     larger, smaller = primitives.where(first, input, other), primitives.where(first, other, input)
     apart = primitives.where(input == other, 0, smaller - larger)
@@ -132,7 +132,7 @@ def _complex_logaddexp(input: Tensor, other: Tensor) -> Tensor:
 @operation(in_place=True)
 @in_floats
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
-    """Give log(x / (1 - x)), with x limited to the range from eps to 1 - eps where eps is given.
+    """Return log(x / (1 - x)), with x clamped to [eps, 1 - eps] if eps is given.
 
     >>> gt.logit(gt.tensor([0.5, 0.0]), eps=0.25)
     tensor([ 0.       , -1.0986123], dtype=float32)
@@ -148,7 +148,7 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
 
 @operation(in_place=True)
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
-    """Give 0 for negative numbers, 1 for positive ones, and `values` at 0.
+    """Return 0 for negative numbers, 1 for positive ones, and `values` at 0.
 
     >>> gt.heaviside(gt.tensor([-1.0, 0.0, 2.0]), gt.tensor([0.5]))
     tensor([0. , 0.5, 1. ], dtype=float32)
@@ -168,13 +168,13 @@ def nan_to_num(
     posinf: Number | None = None,
     neginf: Number | None = None,
 ) -> Tensor:
-    """Replace what is not a number, and what is infinite, by numbers.
+    """Replace NaN and infinities by numbers.
 
     Args:
         input: the tensor.
-        nan: what takes the place of what is not a number.
-        posinf: what takes the place of infinity; the largest number where none is given.
-        neginf: what takes the place of minus infinity; the smallest where none is given.
+        nan: the replacement for NaN.
+        posinf: the replacement for infinity; the dtype's largest number by default.
+        neginf: the replacement for minus infinity; the dtype's lowest number by default.
 
     >>> gt.nan_to_num(gt.tensor([float("nan"), float("inf")]), posinf=9.0)
     tensor([0., 9.], dtype=float32)
@@ -190,7 +190,7 @@ def nan_to_num(
 
 @operation
 def isposinf(input: Tensor) -> Tensor:
-    """Say whether each value is plus infinity.
+    """Return whether each value is plus infinity.
 
     >>> gt.isposinf(gt.tensor([float("inf"), float("-inf")]))
     tensor([ True, False], dtype=bool)
@@ -200,7 +200,7 @@ def isposinf(input: Tensor) -> Tensor:
 
 @operation
 def isneginf(input: Tensor) -> Tensor:
-    """Say whether each value is minus infinity.
+    """Return whether each value is minus infinity.
 
     >>> gt.isneginf(gt.tensor([float("inf"), float("-inf")]))
     tensor([False,  True], dtype=bool)
@@ -210,7 +210,7 @@ def isneginf(input: Tensor) -> Tensor:
 
 @operation
 def isreal(input: Tensor) -> Tensor:
-    """Say whether each value has no imaginary part; what is not complex has none.
+    """Return whether each value has no imaginary part, which is true of all that are not complex.
 
     >>> gt.isreal(gt.tensor([1.0, float("nan")]))
     tensor([ True,  True], dtype=bool)
@@ -226,13 +226,13 @@ def isin(
     assume_unique: bool = False,
     invert: bool = False,
 ) -> Tensor:
-    """Say whether each element is among the test elements. Compares every pair.
+    """Return whether each element is among the test elements, by comparing every pair.
 
     Args:
-        elements: what is looked for; a tensor or a number.
-        test_elements: where it is looked for; a tensor or a number.
-        assume_unique: accepted for PyTorch's programs; it changes nothing.
-        invert: say where it is not among them.
+        elements: the elements to look for; a tensor or a number.
+        test_elements: the elements to look among; a tensor or a number.
+        assume_unique: accepted and without effect.
+        invert: whether to return where an element is not among them.
 
     >>> gt.isin(gt.tensor([1.0, 2.0, 3.0]), gt.tensor([1.0, 3.0]))
     tensor([ True, False,  True], dtype=bool)
@@ -248,7 +248,7 @@ def isin(
 
 @operation(in_place=True)
 def clamp_min(input: Tensor, min: Tensor | Number) -> Tensor:
-    """Limit the values: no less than min.
+    """Limit the values to at least min.
 
     >>> gt.clamp_min(gt.tensor([-2.0, 3.0]), 0)
     tensor([0., 3.], dtype=float32)
@@ -258,7 +258,7 @@ def clamp_min(input: Tensor, min: Tensor | Number) -> Tensor:
 
 @operation(in_place=True)
 def clamp_max(input: Tensor, max: Tensor | Number) -> Tensor:
-    """Limit the values: no more than max.
+    """Limit the values to at most max.
 
     >>> gt.clamp_max(gt.tensor([-2.0, 3.0]), 0)
     tensor([-2.,  0.], dtype=float32)
@@ -278,7 +278,7 @@ def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
 
 @operation(method=False)
 def polygamma(n: int, input: Tensor) -> Tensor:
-    """Give the n-th derivative of digamma; n is 0 or more.
+    """Return the n-th derivative of digamma; n is 0 or more.
 
     >>> gt.polygamma(1, gt.tensor([1.0]))
     tensor([1.644934], dtype=float32)
@@ -289,12 +289,12 @@ def polygamma(n: int, input: Tensor) -> Tensor:
 
 
 def _polygamma_of(self: Tensor, n: int) -> Tensor:
-    """Give the n-th derivative of digamma."""
+    """Return the n-th derivative of digamma."""
     return polygamma(n, self)
 
 
 def _polygamma_in_place(self: Tensor, n: int) -> Tensor:
-    """In place: give the n-th derivative of digamma."""
+    """Store the n-th derivative of digamma in the tensor."""
     return self._assign(polygamma(n, self), "polygamma_")
 
 
@@ -304,7 +304,7 @@ Tensor.polygamma, Tensor.polygamma_ = _polygamma_of, _polygamma_in_place
 @operation(in_place=True)
 @in_floats
 def ldexp(input: Tensor, other: Tensor) -> Tensor:
-    """Multiply with a power of two: `input * 2**other`.
+    """Multiply by a power of two: `input * 2**other`.
 
     >>> gt.ldexp(gt.tensor([1.0, 3.0]), gt.tensor([2, -1]))
     tensor([4. , 1.5], dtype=float32)

@@ -9,7 +9,7 @@ from gt.ops.registry import function, operation
 
 @function
 def matmul(input: Tensor, other: Tensor) -> Tensor:
-    """Multiply matrices: the last two axes; axes before them broadcast; a single axis is a vector.
+    """Multiply matrices, the last two axes; axes before them broadcast, and one axis is a vector.
 
     >>> gt.matmul(gt.ones(2, 3), gt.ones(3))
     tensor([3., 3.], dtype=float32)
@@ -30,7 +30,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
 
 @operation
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
-    """Multiply two batches of as many matrices.
+    """Multiply two batches of equally many matrices.
 
     >>> gt.bmm(gt.ones(2, 1, 3), gt.ones(2, 3, 1)).shape
     (2, 1, 1)
@@ -65,7 +65,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 
 @operation
 def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """Multiply two vectors, the first conjugated: for real numbers the same as `dot`.
+    """Multiply two vectors, the first conjugated; for real numbers the same as `dot`.
 
     >>> gt.vdot(gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
     tensor(11., dtype=float32)
@@ -85,7 +85,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
         return input * other
     if input.shape[-1] != other.shape[-1]:
         raise ValueError(
-            f"inner: the last axes of shapes {input.shape} and {other.shape} must be as long"
+            f"inner: the last axes of shapes {input.shape} and {other.shape} must be equally long"
         )
     return gt.tensordot(input, other, ([-1], [-1]))
 
@@ -104,14 +104,14 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 
 @function(namespace="gt.nn.functional")
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Give `input1 @ weight[k] @ input2` for the vectors along the last axes and each k, plus bias.
+    """Return `input1 @ weight[k] @ input2` + bias for the vectors along the last axes and each k.
 
     >>> gt.nn.functional.bilinear(gt.ones(1, 2), gt.ones(1, 4), gt.ones(3, 2, 4))
     tensor([[8., 8., 8.]], dtype=float32)
     """
     if input1.shape[:-1] != input2.shape[:-1]:
         raise ValueError(
-            f"bilinear: shapes {input1.shape} and {input2.shape} must differ at the last axis alone"
+            f"bilinear: shapes {input1.shape} and {input2.shape} may differ only in the last axis"
         )
     out = gt.einsum("...i,kij,...j->...k", input1, weight, input2)
     return out if bias is None else out + bias
@@ -130,5 +130,5 @@ def _check_axes(name: str, axes: int, *tensors: Tensor) -> None:
 def _check_batches(name: str, one: Tensor, other: Tensor) -> None:
     if one.shape[0] != other.shape[0]:
         raise ValueError(
-            f"{name}: batches of {one.shape[0]} and {other.shape[0]} matrices, expected as many"
+            f"{name}: batches of {one.shape[0]} and {other.shape[0]} matrices, expected equal sizes"
         )

@@ -1,7 +1,7 @@
 """Products of matrices and vectors, added to a tensor: `beta * input + alpha * product`.
 
-The input broadcasts to the product. With `beta` 0 it does not count, whatever its values. For
-integers, both factors are cut to whole numbers.
+The input broadcasts to the product. With `beta` 0 it is ignored, even where it is NaN. For
+integers, `beta` and `alpha` are truncated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gt.ops.registry import operation
 def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
-    """Give `beta * input + alpha * (mat1 @ mat2)`.
+    """Return `beta * input + alpha * (mat1 @ mat2)`.
 
     >>> gt.addmm(gt.ones(2), gt.ones(1, 3), gt.ones(3, 2), alpha=2)
     tensor([[7., 7.]], dtype=float32)
@@ -30,7 +30,7 @@ def addmm(
 def addmv(
     input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
-    """Give `beta * input + alpha * (mat @ vec)`.
+    """Return `beta * input + alpha * (mat @ vec)`.
 
     >>> gt.addmv(gt.ones(2), gt.ones(2, 3), gt.ones(3), beta=10)
     tensor([13., 13.], dtype=float32)
@@ -44,7 +44,7 @@ def addmv(
 def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
-    """Give `beta * input + alpha * outer(vec1, vec2)`.
+    """Return `beta * input + alpha * outer(vec1, vec2)`.
 
     >>> gt.addr(gt.ones(2, 2), gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
     tensor([[4., 5.],
@@ -62,7 +62,7 @@ def addr(
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
-    """Give `beta * input + alpha * (batch1 @ batch2)` for batches of as many matrices.
+    """Return `beta * input + alpha * (batch1 @ batch2)` for batches of equally many matrices.
 
     >>> gt.baddbmm(gt.ones(1, 2), gt.ones(3, 1, 4), gt.ones(3, 4, 2)).shape
     (3, 1, 2)
@@ -76,9 +76,9 @@ def baddbmm(
 def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
-    """Give `beta * input + alpha * sum(batch1[i] @ batch2[i])`.
+    """Return `beta * input + alpha * sum(batch1[i] @ batch2[i])`.
 
-    The sum over the batch is one product: of all matrices side by side and all below each other.
+    The sum over the batch is one product: of all matrices side by side with all below each other.
 
     >>> gt.addbmm(gt.ones(1, 2), gt.ones(3, 1, 4), gt.ones(3, 4, 2))
     tensor([[13., 13.]], dtype=float32)
@@ -87,13 +87,13 @@ def addbmm(
     _check_batches("addbmm", batch1, batch2)
     (batch, rows, inner), (_, length, columns) = batch1.shape, batch2.shape
     if inner != length:
-        raise ValueError(f"addbmm: matrices of {inner} columns and of {length} rows do not fit")
+        raise ValueError(f"addbmm: {inner} columns of batch1 do not fit {length} rows of batch2")
     beside = batch1.permute(1, 0, 2).reshape(rows, batch * inner)
     return _added(input, beside @ batch2.reshape(batch * inner, columns), beta, alpha)
 
 
 def _added(input: Tensor, product: Tensor, beta: Number, alpha: Number) -> Tensor:
-    """Give `beta * input + alpha * product`, which has the product's shape."""
+    """Return `beta * input + alpha * product`, which has the product's shape."""
     if not _has_fractions(product.dtype) and product.dtype != gt.bool:
         beta, alpha = int(beta), int(alpha)
     if product.dtype.is_floating_point and product.dtype.itemsize == 2:

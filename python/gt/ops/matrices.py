@@ -1,4 +1,4 @@
-"""Products of several matrices and of vectors of three elements, powers, traces."""
+"""Chains of matrix products, powers, traces, and cross products."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     (2, 1)
     """
     if not matrices:
-        raise ValueError("chain_matmul: a matrix or more is needed")
+        raise ValueError("chain_matmul: expected a matrix or more, not none")
     for matrix in matrices:
         need_axes("chain_matmul", matrix, 2, 2)
     return chain([*matrices])
@@ -26,7 +26,7 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
 
 @operation
 def matrix_power(input: Tensor, n: int) -> Tensor:
-    """Multiply square matrices n times with themselves, by squaring; for n < 0 their inverses.
+    """Return the n-th power of square matrices, by repeated squaring; for n < 0 of their inverses.
 
     >>> gt.matrix_power(gt.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
     tensor([[1., 3.],
@@ -48,11 +48,11 @@ def need_square(name: str, input: Tensor) -> None:
     """Raise unless the last two axes are square matrices."""
     need_axes(name, input, 2)
     if input.shape[-1] != input.shape[-2]:
-        raise ValueError(f"{name}: square matrices are expected, not of shape {input.shape}")
+        raise ValueError(f"{name}: expected square matrices, not shape {input.shape}")
 
 
 def identity(input: Tensor) -> Tensor:
-    """Give the identity for square matrices, in their dtype and session."""
+    """Return the identity for square matrices, in their dtype and session."""
     with beside(input):
         return gt.eye(input.shape[-1], dtype=input.dtype)
 
@@ -62,9 +62,9 @@ function(matrix_power, namespace=LINALG)
 
 @operation
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
-    """Give the vectors that are orthogonal to two of three elements each; see `gt.linalg.cross`.
+    """Return the cross products of vectors of three elements; see `gt.linalg.cross`.
 
-    Without `dim`, it is the first axis of 3 elements.
+    Without `dim`, the vectors are along the first axis of length 3.
 
     >>> gt.cross(gt.tensor([1.0, 0.0, 0.0]), gt.tensor([0.0, 1.0, 0.0]))
     tensor([0., 0., 1.], dtype=float32)
@@ -76,7 +76,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
 
 @operation
 def trace(input: Tensor) -> Tensor:
-    """Add up the diagonal of a matrix.
+    """Return the sum of the diagonal of a matrix.
 
     >>> gt.trace(gt.tensor([[1.0, 2.0], [3.0, 4.0]]))
     tensor(5., dtype=float32)
@@ -87,7 +87,7 @@ def trace(input: Tensor) -> Tensor:
 
 @function
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """Give the powers N - 1 to 0 of each element, or 0 to N - 1; N is the length.
+    """Return the powers N - 1 to 0 of each element, or 0 to N - 1; N is the length by default.
 
     >>> gt.vander(gt.tensor([2.0, 3.0]), 3)
     tensor([[4., 2., 1.],

@@ -11,20 +11,20 @@ from gt.ops.registry import function, operation
 
 #: The degree of the series.
 _DEGREE = 19
-#: Up to which norm the next term of the series, norm ** 20 / 20!, is below any rounding.
+#: The largest norm for which the next term of the series, norm ** 20 / 20!, rounds to nothing.
 _NORM = {"float32": 3.0, "float64": 1.0}
-#: How often matrices are halved at most. Those with a larger norm than 2 ** 32 give NaN.
+#: The number of halvings at most. Matrices with a norm above 2 ** 32 yield NaN.
 _HALVINGS = 32
 
 
 @operation
 def matrix_exp(input: Tensor) -> Tensor:
-    """Give the exponential of square matrices: the sum of `A ** k / k!` for all k.
+    """Return the exponential of square matrices: the sum of `A ** k / k!` for all k.
 
-    A is halved until its norm is small, and the result squared as often: scaling and squaring
-    (Moler and Van Loan, Nineteen Dubious Ways to Compute the Exponential of a Matrix, 2003). Values
-    are not waited for, so that 39 products are computed, whatever the norm; above 2 ** 32 the
-    result is NaN.
+    A is halved until its norm is small, and the result squared equally often: scaling and squaring
+    (Moler and Van Loan, Nineteen Dubious Ways to Compute the Exponential of a Matrix, 2003). The
+    norm is not waited for, so 39 products are computed whatever it is; above 2 ** 32 the result is
+    NaN.
 
     >>> gt.matrix_exp(gt.tensor([[0.0, 1.0], [0.0, 0.0]]))
     tensor([[1., 1.],
@@ -33,7 +33,7 @@ def matrix_exp(input: Tensor) -> Tensor:
     need_square("matrix_exp", input)
     if not input.dtype.is_floating_point:
         raise TypeError(
-            f"matrix_exp: floats are expected, not {input.dtype.name}\n  hint: input.float()"
+            f"matrix_exp: expected floats, not {input.dtype.name}\n  hint: input.float()"
         )
     if input.numel() == 0:
         return input.clone()
@@ -54,7 +54,7 @@ def _scaled_and_squared(a: Tensor) -> Tensor:
 
 
 def _series(a: Tensor) -> Tensor:
-    """Give the sum of a ** k / k!, in blocks of four terms (Paterson and Stockmeyer, 1973)."""
+    """Return the sum of a ** k / k!, in blocks of four terms (Paterson and Stockmeyer, 1973)."""
     second = a @ a
     powers = [identity(a), a, second, second @ a]
     fourth = second @ second

@@ -1,4 +1,4 @@
-"""The largest values of windows, and where they are."""
+"""The largest values of windows, and their indices."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gt.ops.sliding import over, places, taken
 
 
 def largest(input: Tensor, along: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Give the largest value of each window, and its place in the last axes, flattened.
+    """Return the largest value of each window, and its index in the last axes, flattened.
 
     Args:
         input: the tensor.
-        along: for each of the last axes, where the values of windows are: [kernel, number], or
-            [..., kernel, number] for other windows for each of the axes before.
+        along: for each of the last axes, the indices of the values in windows: [kernel, number],
+            or [..., kernel, number] if the axes before have different windows.
     """
     axes = len(along)
     at = places(along, input.shape[-axes:]).flatten(-2 * axes, -axes - 1)
@@ -34,7 +34,7 @@ def largest(input: Tensor, along: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 
 
 def _place(values: Tensor, axis: int) -> Tensor:
-    """Give where the first of the largest values is; of those that are not a number, the last."""
+    """Return the index of the first largest value; of NaNs, that of the last."""
     best = values.argmax(axis, True)
     if not values.dtype.is_floating_point:
         return best
@@ -44,7 +44,7 @@ def _place(values: Tensor, axis: int) -> Tensor:
 
 
 def with_indices(of: Callable[..., Any]) -> Callable[..., tuple[Tensor, Tensor]]:
-    """Make the function that gives `(values, indices)` of a pooling in any case."""
+    """Register the variant of a pooling that always returns `(values, indices)`."""
     signature = inspect.signature(of)
 
     @functools.wraps(of)

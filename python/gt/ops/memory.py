@@ -1,4 +1,4 @@
-"""What PyTorch's programs ask about the memory of a tensor."""
+"""Questions of PyTorch programs about a tensor's memory and device."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from gt.ops.registry import operation
 from gt.ops.sizes import method
 
 _NO = {
-    "is_cpu": "on the memory of this process",
+    "is_cpu": "in the memory of this process",
     "is_sparse": "sparse",
     "is_sparse_csr": "sparse",
     "is_quantized": "quantized",
     "is_meta": "without values",
     "is_nested": "nested",
-    "is_mkldnn": "in a layout of a library's own",
-    "is_mps": "on a device of its own",
-    "is_xpu": "on a device of its own",
+    "is_mkldnn": "in the private layout of a library",
+    "is_mps": "on an Apple GPU",
+    "is_xpu": "on an Intel GPU",
 }
 for _name, _kind in _NO.items():
     setattr(Tensor, _name, property(lambda self: False, doc=f"Whether it is {_kind}: never."))
@@ -27,7 +27,7 @@ Tensor.layout = property(lambda self: gt.strided, doc="How elements lie in memor
 
 @operation
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Say whether two tensors have the same shape.
+    """Return whether two tensors have the same shape.
 
     >>> gt.is_same_size(gt.ones(2), gt.ones(3))
     False
@@ -37,7 +37,7 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 @operation
 def is_nonzero(input: Tensor) -> bool:
-    """Say whether a single number is not 0.
+    """Return whether a single number is not 0.
 
     >>> gt.is_nonzero(gt.tensor([0.0]))
     False
@@ -51,7 +51,7 @@ def is_nonzero(input: Tensor) -> bool:
 
 @operation
 def is_inference(input: Tensor) -> bool:
-    """Say whether a tensor may never be recorded for gradients: never, `inference_mode` is no_grad.
+    """Return False: `inference_mode` is `no_grad`, so tensors can always be recorded later.
 
     >>> gt.is_inference(gt.ones(1))
     False
@@ -61,7 +61,7 @@ def is_inference(input: Tensor) -> bool:
 
 @operation
 def get_device(input: Tensor) -> int:
-    """Give the number of the GPU that the user has chosen: -1, which says none.
+    """Return -1: the user has chosen no GPU.
 
     >>> gt.ones(1).get_device()
     -1
@@ -71,7 +71,7 @@ def get_device(input: Tensor) -> int:
 
 @method
 def is_set_to(input: Tensor, tensor: Tensor) -> bool:
-    """Say whether two tensors are the same elements of the same memory.
+    """Return whether two names refer to the same tensor.
 
     >>> x = gt.ones(2)
     >>> x.is_set_to(x)
@@ -82,7 +82,7 @@ def is_set_to(input: Tensor, tensor: Tensor) -> bool:
 
 @method
 def is_pinned(input: Tensor, device: Any = None) -> bool:
-    """Say whether a tensor lies in pinned memory: False, workers choose the memory.
+    """Return False: workers choose the memory of tensors.
 
     >>> gt.ones(1).is_pinned()
     False
@@ -92,7 +92,7 @@ def is_pinned(input: Tensor, device: Any = None) -> bool:
 
 @method
 def pin_memory(input: Tensor, device: Any = None) -> Tensor:
-    """Give the tensor itself: values travel as fast as the way to the worker allows.
+    """Return the tensor itself: workers choose how values are transferred.
 
     >>> gt.ones(1).pin_memory()
     tensor([1.], dtype=float32)
@@ -102,7 +102,7 @@ def pin_memory(input: Tensor, device: Any = None) -> Tensor:
 
 @method
 def is_shared(input: Tensor) -> bool:
-    """Say whether another process could write to a tensor: never.
+    """Return False: no other process can write to a tensor.
 
     >>> gt.ones(1).is_shared()
     False
@@ -112,7 +112,7 @@ def is_shared(input: Tensor) -> bool:
 
 @method
 def to_dense(input: Tensor, dtype: Any = None) -> Tensor:
-    """Give the tensor itself, as none is sparse, in a dtype if one is given.
+    """Return the tensor itself, as none is sparse, cast to a dtype if one is given.
 
     >>> gt.ones(1).to_dense()
     tensor([1.], dtype=float32)
@@ -122,7 +122,7 @@ def to_dense(input: Tensor, dtype: Any = None) -> Tensor:
 
 @method(aliases=("storage", "untyped_storage", "share_memory_"))
 def data_ptr(input: Tensor) -> NoReturn:
-    """Raise: the memory is a worker's, perhaps on another machine, and not at one address.
+    """Raise RuntimeError: the values are in the memory of workers, and have no local address.
 
     >>> gt.ones(1).data_ptr()
     Traceback (most recent call last):
@@ -141,10 +141,10 @@ def fill_diagonal_(input: Tensor, fill_value: float, wrap: bool = False) -> Tens
     """Store a number on the main diagonal.
 
     Args:
-        input: a tensor of two axes or more; all of one length, where they are more than two.
+        input: a tensor of two axes, or of more axes of equal length.
         fill_value: the number.
-        wrap: whether the diagonal begins again at the top, one row below where it has left a matrix
-            of more rows than columns.
+        wrap: whether the diagonal of a matrix with more rows than columns starts again at the first
+            column, one row below its end.
 
     >>> gt.zeros(2, 2).fill_diagonal_(1)
     tensor([[1., 0.],
@@ -152,8 +152,7 @@ def fill_diagonal_(input: Tensor, fill_value: float, wrap: bool = False) -> Tens
     """
     if input.ndim < 2 or (input.ndim > 2 and len(set(input.shape)) > 1):
         raise RuntimeError(
-            f"fill_diagonal_: shape {input.shape} is given, expected two axes, or more of one "
-            "length"
+            f"fill_diagonal_: shape is {input.shape}, expected two axes, or more of equal length"
         )
     stride = sum(gt.Size(input.shape[axis + 1 :]).numel() for axis in range(input.ndim))
     count = min(input.shape) * stride if not wrap and input.shape[0] > input.shape[1] else None
@@ -163,7 +162,7 @@ def fill_diagonal_(input: Tensor, fill_value: float, wrap: bool = False) -> Tens
 
 
 def _shallow(tensor: Tensor) -> Tensor:
-    """Give what `copy.copy` does: a leaf of the tensor's class that shares its memory."""
+    """Return the result of `copy.copy`: a leaf of the tensor's class that shares its memory."""
     copied = tensor.detach()
     if type(tensor) is not Tensor:
         copied = Tensor.__new__(type(tensor), copied)

@@ -1,4 +1,4 @@
-"""Operations that PyTorch has under its kernels' names: normalizations with their statistics."""
+"""Operations under the names of PyTorch's kernels: normalizations that return their statistics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gt.ops.sizes import filled
 
 
 def _wide(name: str, input: Tensor) -> Tensor:
-    """Give floats in the dtype to compute in: squares of 16-bit floats soon leave their range."""
+    """Return floats as float32 if they have 16 bits: squares of these overflow soon."""
     if not input.dtype.is_floating_point:
         raise TypeError(
             f"{name}: input must hold floats, this is {input.dtype.name}\n  hint: input.float()"
@@ -24,14 +24,14 @@ def _wide(name: str, input: Tensor) -> Tensor:
 
 
 def moments(x: Tensor, axes: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
-    """Give x - mean, the mean and the variance over axes, which stay with length 1."""
+    """Return x - mean, the mean and the variance over axes, which are kept with length 1."""
     mean = x.mean(axes, keepdim=True)
     centered = x - mean
     return centered, mean, (centered * centered).mean(axes, keepdim=True)
 
 
 def affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    """Give weight * x + bias, as far as these are given."""
+    """Return weight * x + bias, without the ones that are None."""
     x = x if weight is None else x * weight
     return x if bias is None else x + bias
 
@@ -40,7 +40,7 @@ def affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
 def native_layer_norm(
     input: Tensor, normalized_shape: Size, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize the last axes; give the result, the means and 1 / sqrt(var + eps).
+    """Normalize the last axes; return the result, the means and 1 / sqrt(var + eps).
 
     >>> gt.native_layer_norm(gt.tensor([1.0, 3.0]), [2], None, None, 0.0)[0]
     tensor([-1.,  1.], dtype=float32)
@@ -53,14 +53,14 @@ def native_layer_norm(
 
 
 def _rank(shape: Size) -> int:
-    """Say how many axes a shape has, which may be one number."""
+    """Return the number of axes of a shape, which may be a single int."""
     return 1 if isinstance(shape, int) else len(shape)
 
 
 def normalized_rows(
     input: Tensor, normalized_shape: Size, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Tensor:
-    """Give the first result of `native_layer_norm`."""
+    """Return only the first result of `native_layer_norm`."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape or input.shape[max(input.ndim - len(shape), 0) :] != shape:
         raise ValueError(f"layer_norm: the last axes of shape {input.shape} are not {shape}")
@@ -86,13 +86,13 @@ def native_group_norm(
     group: int,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize groups of channels; give the result, the means and 1 / sqrt(var + eps).
+    """Normalize groups of channels; return the result, the means and 1 / sqrt(var + eps).
 
     >>> gt.native_group_norm(gt.tensor([[1.0, 3.0]]), None, None, 1, 2, 1, 1, 0.0)[0]
     tensor([[-1.,  1.]], dtype=float32)
     """
     if group < 1 or C % group:
-        raise ValueError(f"group_norm: {C} channels do not make {group} groups of one length")
+        raise ValueError(f"group_norm: {C} channels do not divide into {group} equal groups")
     for name, given in (("weight", weight), ("bias", bias)):
         if given is not None and given.shape != (C,):
             raise ValueError(f"group_norm: {name} has shape {given.shape}, expected ({C},)")
@@ -107,7 +107,7 @@ def native_group_norm(
 
 
 def by_channel(values: Tensor, input: Tensor) -> Tensor:
-    """Give one value for each channel in a shape that broadcasts to the input's."""
+    """Reshape one value per channel so that it broadcasts to the input."""
     return values.reshape([-1] + [1] * (input.ndim - 2))
 
 
@@ -122,11 +122,11 @@ def native_batch_norm(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize each channel, which axis 1 has; give the result, means and 1 / sqrt(var + eps).
+    """Normalize each channel (axis 1); return the result, the means and 1 / sqrt(var + eps).
 
-    While training, the statistics are the batch's, and the running ones move towards them by a
-    share of `momentum`, where var is over n - 1. Else they are the running ones, and nothing
-    stands in place of the second and third result.
+    With `training`, the statistics are the batch's, and the running ones are updated in place:
+    running * (1 - momentum) + batch * momentum, where the variance is divided by n - 1. Without,
+    the running statistics are used, and the second and third results are empty.
 
     >>> gt.native_batch_norm(gt.tensor([[1.0], [3.0]]), None, None, None, None, True, 0.1, 0.0)[0]
     tensor([[-1.],
@@ -184,7 +184,7 @@ def _batch_norm_with_update(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Compute `native_batch_norm` while training; the fourth result holds nothing.
+    """Compute `native_batch_norm` with training=True; the fourth result is empty.
 
     >>> x, zero, one = gt.tensor([[1.0], [3.0]]), gt.zeros(1), gt.ones(1)
     >>> gt._batch_norm_with_update(x, None, None, zero, one, 0.1, 0.0)[1]
@@ -207,9 +207,9 @@ def _check_channels(input: Tensor, **given: Tensor | None) -> None:
 
 
 def follow(momentum: float, *statistics: tuple[Tensor | None, Tensor]) -> None:
-    """Move running statistics towards those of a batch by a share of the way, in place.
+    """Update running statistics in place: running * (1 - momentum) + batch * momentum.
 
-    Together: where a part of the batch has failed, all stay as they were.
+    The updates are committed together: if part of the batch has failed, none of them happens.
     """
     kept = [running for running, _ in statistics if running is not None]
     if not kept:
@@ -225,7 +225,7 @@ def follow(momentum: float, *statistics: tuple[Tensor | None, Tensor]) -> None:
 
 @function
 def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:
-    """Give the gradient of dropout: that of the output where the mask is True, scaled.
+    """Return the gradient of dropout: the output's where the mask is True, times `scale`.
 
     >>> gt.native_dropout_backward(gt.ones(2), gt.tensor([True, False]), 2.0)
     tensor([2., 0.], dtype=float32)
@@ -237,7 +237,7 @@ def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> 
 def _softmax_backward_data(
     grad_output: Tensor, output: Tensor, dim: int, input_dtype: DType
 ) -> Tensor:
-    """Give the gradient of softmax from its output y and the gradient g of that: y (g - sum(g y)).
+    """Return the gradient of softmax, y (g - sum(g y)), from its output y and the gradient g of y.
 
     >>> gt._softmax_backward_data(gt.tensor([1.0, 0.0]), gt.tensor([0.5, 0.5]), 0, gt.float32)
     tensor([ 0.25, -0.25], dtype=float32)
@@ -249,7 +249,7 @@ def _softmax_backward_data(
 
 @function
 def _safe_softmax(self: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
-    """Give softmax along an axis, and 0 where all along it is -inf.
+    """Return softmax along an axis, with zeros where all values along the axis are -inf.
 
     >>> gt._safe_softmax(gt.full((2,), float("-inf")), 0)
     tensor([0., 0.], dtype=float32)
@@ -270,7 +270,7 @@ def _scaled_dot_product_flash_attention_for_cpu(
     attn_mask: Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Attend as `scaled_dot_product_attention`; also give log(sum(exp(scores))) of each query.
+    """Attend as `scaled_dot_product_attention`; also return log(sum(exp(scores))) of each query.
 
     >>> x = gt.zeros(1, 1, 1, 2)
     >>> gt._scaled_dot_product_flash_attention_for_cpu(x, x, x)[1]

@@ -1,4 +1,4 @@
-"""Lengths of vectors, and tensors scaled by them."""
+"""Norms of vectors, and normalization by them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def norm(
     keepdim: bool = False,
     dtype: DType | None = None,
 ) -> Tensor:
-    """Give the length of vectors: `sum(|x| ** p) ** (1 / p)`, over axes or over all.
+    """Return the norm of vectors: `sum(|x| ** p) ** (1 / p)`, over axes or over all.
 
     "fro" is the same as 2, and "nuc" the sum of the singular values of a matrix. See
     `gt.linalg.vector_norm` and `gt.linalg.matrix_norm`.
@@ -35,7 +35,7 @@ def norm(
 
 @operation(in_place=True)
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """Scale the slices along an axis whose norm of order p is above `maxnorm` down to it.
+    """Scale down the slices along an axis whose norm of order p exceeds `maxnorm`, to `maxnorm`.
 
     >>> gt.renorm(gt.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)
     tensor([[0.6, 0.8],
@@ -64,10 +64,10 @@ def normalize(
 
     Args:
         input: the vectors, along `dim`.
-        p: the norm's order.
-        dim: the axis, or several.
-        eps: the least that is divided by.
-        out: a tensor that gets the result, and its shape; without gradients.
+        p: the order of the norm.
+        dim: the axis or axes of a vector.
+        eps: the least divisor.
+        out: a tensor that is resized and receives the result; without gradients.
 
     >>> gt.nn.functional.normalize(gt.tensor([[3.0, 4.0]]))
     tensor([[0.6, 0.8]], dtype=float32)
@@ -77,7 +77,7 @@ def normalize(
 
 
 def _stored(name: str, result: Tensor, out: Tensor) -> Tensor:
-    """Store a result in a tensor that was given for it."""
+    """Store a result in the `out` tensor of the caller; raise if it needs gradients."""
     if is_grad_enabled() and (result.requires_grad or out.requires_grad):
         raise RuntimeError(
             f"{name}: functions with out=... arguments don't support automatic differentiation, "

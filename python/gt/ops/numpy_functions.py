@@ -1,8 +1,8 @@
-"""NumPy's functions of tensors, with NumPy's arguments: `np.mean(x, axis=0, keepdims=True)`.
+"""NumPy functions of tensors, with NumPy's arguments: `np.mean(x, axis=0, keepdims=True)`.
 
-What is listed here is computed by GT and gives a tensor, or fills `out`. Any other function takes
-the way it would take for an object that NumPy does not know: by a method of the same name, or by
-the values as an array.
+GT computes the functions that are listed here and returns a tensor, or fills `out`. NumPy's own
+implementation computes the others: by the tensor's method of the same name, or from the values as
+an array.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import gt
 from gt._gt import Tensor, parse_dtype
 
-#: How many things a function may be asked that only NumPy does: these get the values as an array.
+#: Parameters that only NumPy supports: with these, tensors are converted to arrays.
 _NUMPY_ONLY = ("initial", "where")
 
 
@@ -24,7 +24,7 @@ def _as_dtype(tensor: Tensor, dtype: Any) -> Tensor:
 
 
 def _floats(tensor: Tensor) -> Tensor:
-    """Return numbers as NumPy averages them: integers and bools as float64."""
+    """Cast integers and bools to float64, as NumPy does for averages."""
     is_whole = not (tensor.is_floating_point() or tensor.is_complex())
     return tensor.double() if is_whole else tensor
 
@@ -72,7 +72,7 @@ def _prod(x: Tensor, axis: Any, keepdims: bool, ddof: float) -> Tensor:
     return x
 
 
-#: Functions that fold axes, by NumPy's names.
+#: Functions that reduce axes, by NumPy's names.
 _FOLDS: dict[str, Callable[[Tensor, Any, bool, float], Tensor]] = {
     "sum": _sum,
     "mean": _mean,
@@ -146,7 +146,7 @@ def _flip(m, axis=None):
 
 
 def _into(out: Any, result: Tensor) -> Any:
-    """Return the result, or `out` with its values."""
+    """Return the result, or `out` after storing the result in it."""
     if out is None:
         return result
     if isinstance(out, Tensor):
@@ -178,7 +178,7 @@ def _as_array(value: Any) -> Any:
 
 
 def _array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """Compute one of NumPy's functions (NEP 18)."""
+    """Compute a NumPy function (NEP 18)."""
     own = _FUNCTIONS.get(function.__name__) if function.__module__ == "numpy" else None
     if own is not None and args and isinstance(args[0], Tensor):
         if not any(name in kwargs for name in _NUMPY_ONLY):

@@ -1,4 +1,4 @@
-"""Windows by PyTorch's older names, which are periodic unless asked otherwise."""
+"""Windows under PyTorch's older names, which are periodic by default."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gt.ops.registry import function
 
 
 def window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Check the length of a window, and compute it in float32 for 16-bit floats."""
+    """Register a window function; 16-bit floats are computed in float32."""
 
     @functools.wraps(shape)
     def checked(window_length: int, *args: object, dtype: DType | None = None, **kwargs: object):
@@ -29,7 +29,7 @@ def window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 @window
 def hann_window(window_length: int, periodic: bool = True, *, dtype: DType | None = None) -> Tensor:
-    """Give (1 - cos(2 pi n / N)) / 2; N is the length, less one if it is not periodic.
+    """Return (1 - cos(2 pi n / N)) / 2; N is the length, minus 1 if not periodic.
 
     >>> gt.hann_window(4)
     tensor([0. , 0.5, 1. , 0.5], dtype=float32)
@@ -46,7 +46,7 @@ def hamming_window(
     *,
     dtype: DType | None = None,
 ) -> Tensor:
-    """Give alpha - beta cos(2 pi n / N); N is the length, less one if it is not periodic.
+    """Return alpha - beta cos(2 pi n / N); N is the length, minus 1 if not periodic.
 
     >>> gt.hamming_window(4)
     tensor([0.08000001, 0.54      , 1.        , 0.54      ], dtype=float32)
@@ -58,7 +58,7 @@ def hamming_window(
 def bartlett_window(
     window_length: int, periodic: bool = True, *, dtype: DType | None = None
 ) -> Tensor:
-    """Give 1 - |2 n / N - 1|; N is the length, less one if it is not periodic.
+    """Return 1 - |2 n / N - 1|; N is the length, minus 1 if not periodic.
 
     >>> gt.bartlett_window(4)
     tensor([0. , 0.5, 1. , 0.5], dtype=float32)
@@ -70,7 +70,7 @@ def bartlett_window(
 def blackman_window(
     window_length: int, periodic: bool = True, *, dtype: DType | None = None
 ) -> Tensor:
-    """Give 0.42 - 0.5 cos(z) + 0.08 cos(2 z) for z = 2 pi n / N, N as for `hann_window`.
+    """Return 0.42 - 0.5 cos(z) + 0.08 cos(2 z) for z = 2 pi n / N, N as for `hann_window`.
 
     >>> gt.blackman_window(4)[1:]
     tensor([0.34000003, 0.99999994, 0.33999997], dtype=float32)
@@ -82,7 +82,7 @@ def blackman_window(
 def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: DType | None = None
 ) -> Tensor:
-    """Give I0(beta sqrt(1 - (2 n / N - 1)^2)) / I0(beta), N as for `hann_window`.
+    """Return I0(beta sqrt(1 - (2 n / N - 1)^2)) / I0(beta), N as for `hann_window`.
 
     >>> gt.kaiser_window(3, beta=0.0)
     tensor([1., 1., 1.], dtype=float32)

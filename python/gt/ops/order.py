@@ -1,4 +1,4 @@
-"""Values in order: sorting, the largest, medians, quantiles, what occurs once and most often."""
+"""Operations by order: sorting, top k, medians, quantiles and modes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gt.ops.registry import operation
 def sort(
     input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False
 ) -> ValuesIndices:
-    """Put the values along an axis in order; NaN counts as the largest.
+    """Sort the values along an axis; NaN counts as the largest.
 
-    Equal values stay in their order, whether or not `stable` asks for it.
+    Equal values keep their order, whether or not `stable` asks for it.
 
     >>> gt.sort(gt.tensor([3.0, 1.0, 2.0])).indices
     tensor([1, 2, 0], dtype=int64)
@@ -27,7 +27,7 @@ def sort(
 
 @operation
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """Give the places of the values along an axis in order.
+    """Return the indices that sort the values along an axis.
 
     >>> gt.argsort(gt.tensor([3.0, 1.0, 2.0]))
     tensor([1, 2, 0], dtype=int64)
@@ -37,7 +37,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
 
 @operation
 def msort(input: Tensor) -> Tensor:
-    """Put the values along the first axis in order.
+    """Sort the values along the first axis.
 
     >>> gt.msort(gt.tensor([3.0, 1.0]))
     tensor([1., 3.], dtype=float32)
@@ -49,7 +49,7 @@ def msort(input: Tensor) -> Tensor:
 def topk(
     input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> ValuesIndices:
-    """Give the k largest (or smallest) values along an axis and their places, always in order.
+    """Return the k largest (or smallest) values along an axis and their indices, always sorted.
 
     >>> gt.topk(gt.tensor([3.0, 1.0, 2.0]), 2).values
     tensor([3., 2.], dtype=float32)
@@ -59,7 +59,7 @@ def topk(
 
 @operation
 def cummax(input: Tensor, dim: int) -> ValuesIndices:
-    """Give the largest of all values up to each along an axis, and its place, the last of equals.
+    """Return the cumulative maximum along an axis, and its index, the last of equal values.
 
     >>> gt.cummax(gt.tensor([1.0, 3.0, 2.0]), 0).values
     tensor([1., 3., 3.], dtype=float32)
@@ -69,7 +69,7 @@ def cummax(input: Tensor, dim: int) -> ValuesIndices:
 
 @operation
 def cummin(input: Tensor, dim: int) -> ValuesIndices:
-    """Give the smallest of all values up to each along an axis, and its place, the last of equals.
+    """Return the cumulative minimum along an axis, and its index, the last of equal values.
 
     >>> gt.cummin(gt.tensor([3.0, 1.0, 2.0]), 0).values
     tensor([3., 1., 1.], dtype=float32)
@@ -79,7 +79,7 @@ def cummin(input: Tensor, dim: int) -> ValuesIndices:
 
 @operation
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
-    """Give the k-th smallest value along an axis, counted from 1, and its place.
+    """Return the k-th smallest value along an axis, counted from 1, and its index.
 
     >>> gt.kthvalue(gt.tensor([3.0, 1.0, 2.0]), 2)[0]
     tensor(2., dtype=float32)
@@ -91,7 +91,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Val
 
 
 def _at(order: tuple[Tensor, Tensor], place: int, dim: int, keepdim: bool) -> ValuesIndices:
-    """Take one place along an axis of sorted values and of their indices."""
+    """Return the sorted values and their original indices at one position along an axis."""
     if order[0].ndim == 0:
         return ValuesIndices(*order)
     parts = [of.narrow(dim, place, 1) for of in order]
@@ -100,9 +100,9 @@ def _at(order: tuple[Tensor, Tensor], place: int, dim: int, keepdim: bool) -> Va
 
 @operation
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Give the median, the lower of two in the middle: of all, or along an axis with its place.
+    """Return the median of all values, or along an axis with its index; the lower of two.
 
-    NaN is the median of what has one.
+    If any value is NaN, the median is NaN.
 
     >>> gt.median(gt.tensor([3.0, 1.0, 2.0]))
     tensor(2., dtype=float32)
@@ -116,7 +116,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     middle = _at(order, (length - 1) // 2, dim, keepdim)
     if not input.dtype.is_floating_point or input.ndim == 0:
         return middle
-    # NaN stands last; the first of them is the median.
+    # NaN is sorted last; the index is that of the first NaN.
     last, first = _at(order, length - 1, dim, keepdim), input.isnan().int().argmax(dim, keepdim)
     missing = last.values.isnan()
     return ValuesIndices(
@@ -126,7 +126,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
 
 @operation
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Give the median of what is not NaN, the lower of two in the middle.
+    """Return the median of the values that are not NaN, the lower of two middle ones.
 
     >>> gt.nanmedian(gt.tensor([3.0, float("nan"), 2.0]))
     tensor(2., dtype=float32)
@@ -145,7 +145,7 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
 
 
 class _SharedMedian(Function):
-    """The median of all values: the gradient is shared among those that are equal to it."""
+    """The median of all values; the gradient is divided among the values equal to it."""
 
     @staticmethod
     def forward(ctx: Any, input: Tensor, found: Tensor) -> Tensor:
@@ -165,7 +165,7 @@ def _shared(input: Tensor, found: Tensor) -> Tensor:
 
 @operation
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
-    """Give the value that occurs most often along an axis, the smallest of several, and a place.
+    """Return the most frequent value along an axis, the smallest of several, and its index.
 
     >>> gt.mode(gt.tensor([2.0, 1.0, 2.0]))[0]
     tensor(2., dtype=float32)
@@ -176,7 +176,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     length = input.shape[dim]
     before = values.narrow(dim, 0, length - 1) == values.narrow(dim, 1, length - 1)
     same = gt.cat([gt.zeros_like(values.narrow(dim, 0, 1), dtype="bool"), before], dim)
-    # How many equal values stand up to each: its place less that of the last one that differs.
+    # The length of the run of equal values up to each: its position minus that of the run's start.
     shape = [-1 if axis == dim % input.ndim else 1 for axis in range(input.ndim)]
     places = gt.arange(length).reshape(shape).expand(input.shape)
     starts = primitives.cummax(gt.where(same, 0, places), dim)[0]
@@ -194,14 +194,15 @@ def quantile(
     *,
     interpolation: str = "linear",
 ) -> Tensor:
-    """Give the value below which a share q of the values lies, between neighbours where it must.
+    """Return the q-th quantile: the value below which a share q of the values lies.
 
     Args:
         input: floats.
         q: one share or a tensor of shares, from 0 to 1; shares become the first axis.
-        dim: the axis; all values where none is given.
-        keepdim: whether the axis stays with length 1.
-        interpolation: linear, lower, higher, midpoint or nearest.
+        dim: the axis; all values by default.
+        keepdim: whether the axis is kept with length 1.
+        interpolation: how to choose between two neighbours: linear, lower, higher, midpoint or
+            nearest.
 
     >>> gt.quantile(gt.tensor([1.0, 2.0, 3.0]), 0.25)
     tensor(1.5, dtype=float32)
@@ -218,7 +219,7 @@ def nanquantile(
     *,
     interpolation: str = "linear",
 ) -> Tensor:
-    """Give the quantile of what is not NaN; parameters as for `quantile`.
+    """Return the quantile of the values that are not NaN; parameters as for `quantile`.
 
     >>> gt.nanquantile(gt.tensor([1.0, float("nan"), 3.0]), 0.5)
     tensor(2., dtype=float32)
@@ -275,6 +276,6 @@ def _quantile(
 
 
 def _values_at(values: Tensor, places: Tensor) -> Tensor:
-    """Take values along the last axis; places are the same for all rows, or each row's own."""
+    """Return values along the last axis, at one list of positions or at one for each row."""
     places = places.long().expand(*values.shape[:-1], places.shape[-1])
     return primitives.gather(values, -1, places)

@@ -1,4 +1,4 @@
-"""Moving values between channels and pixels, and channels between groups."""
+"""Exchange of values between channels and pixels, and of channels between groups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gt.ops.sizes import need_axes
 
 @function
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """Make larger images of fewer channels: (c r^2, h, w) becomes (c, h r, w r) (Shi et al., 2016).
+    """Rearrange channels into larger images: (c r^2, h, w) to (c, h r, w r) (Shi et al., 2016).
 
     >>> gt.nn.functional.pixel_shuffle(gt.arange(4).reshape(4, 1, 1), 2)
     tensor([[[0, 1],
@@ -33,7 +33,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 @function
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """Make smaller images of more channels: (c, h r, w r) becomes (c r^2, h, w).
+    """Rearrange pixels into more channels: (c, h r, w r) to (c r^2, h, w).
 
     >>> gt.nn.functional.pixel_unshuffle(gt.arange(4).reshape(1, 2, 2), 2).shape
     (4, 1, 1)
@@ -54,7 +54,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 @function(aliases=("native_channel_shuffle",))
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Take the channels of axis 1 from each group in turn (Zhang et al., 2018).
+    """Interleave the channels (axis 1) of the groups (Zhang et al., 2018).
 
     >>> gt.nn.functional.channel_shuffle(gt.arange(4).reshape(1, 4, 1), 2).flatten()
     tensor([0, 2, 1, 3], dtype=int64)

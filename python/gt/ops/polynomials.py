@@ -1,4 +1,4 @@
-"""Families of polynomials, each by its recurrence (https://dlmf.nist.gov/18.9)."""
+"""Orthogonal polynomials, each by its recurrence (https://dlmf.nist.gov/18.9)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from gt.ops.annotations import Number
 from gt.ops.precision import in_floats
 from gt.ops.registry import function
 
-#: Gives the polynomial of degree k + 1 from k, x and those of degrees k and k - 1.
+#: A function of k, x and the polynomials of degrees k and k - 1 that returns the one of k + 1.
 Step = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 
 
 def _polynomial(x: Any, n: Tensor | int, first: Callable[..., Tensor], step: Step) -> Tensor:
-    """Give the polynomial of degree n from that of degree 1 by a recurrence; 0 for a negative n.
+    """Return the polynomial of degree n from that of degree 1 by a recurrence; 0 for negative n.
 
-    Computed in float64, as terms cancel. Where n is a tensor, its largest value says how many
-    steps there are: this waits for it.
+    It is computed in float64, as terms cancel. If n is a tensor, its largest value determines the
+    number of steps, and is waited for.
     """
     if not isinstance(n, Tensor):
         return _of_one_degree(x.double(), int(n), first, step)
@@ -45,17 +45,17 @@ def _of_one_degree(x: Tensor, n: int, first: Callable[..., Tensor], step: Step) 
 
 
 def _chebyshev(k: int, x: Tensor, last: Tensor, before: Tensor) -> Tensor:
-    """Give the next of Chebyshev's polynomials of any kind: 2 x p[k] - p[k - 1]."""
+    """Return the next Chebyshev polynomial of any kind: 2 x p[k] - p[k - 1]."""
     return 2 * x * last - before
 
 
 def _shifted(x: Tensor | Number) -> Tensor | Number:
-    """Take 0 to 1 to the range of Chebyshev's polynomials, -1 to 1."""
+    """Map 0 to 1 to the range of Chebyshev polynomials, -1 to 1."""
     return 2 * x - 1
 
 
 def _defined(x: Tensor | Number, n: Tensor | int, values: Tensor) -> Tensor:
-    """Give NaN for Hermite's polynomials of degrees above 128, in float64 above 512."""
+    """Return the values, with NaN for Hermite polynomials above degree 128 (float64: 512)."""
     double = any(isinstance(of, Tensor) and of.dtype == gt.float64 for of in (x, n))
     limit = 512 if double else 128
     if isinstance(n, Tensor):
@@ -66,9 +66,9 @@ def _defined(x: Tensor | Number, n: Tensor | int, values: Tensor) -> Tensor:
 @function(namespace="gt.special")
 @in_floats
 def chebyshev_polynomial_t(input: Tensor | Number, n: Tensor | int) -> Tensor:
-    """Give Chebyshev's polynomial of the first kind of degree n: p[1] = x.
+    """Return Chebyshev's polynomial of the first kind of degree n: p[1] = x.
 
-    From there on p[k + 1] = 2 x p[k] - p[k - 1]. Where n is a tensor, this waits for its values.
+    The recurrence is p[k + 1] = 2 x p[k] - p[k - 1]. If n is a tensor, its values are waited for.
 
     >>> gt.special.chebyshev_polynomial_t(gt.tensor([0.5, 2.0]), 2)
     tensor([-0.5,  7. ], dtype=float32)
@@ -79,9 +79,9 @@ def chebyshev_polynomial_t(input: Tensor | Number, n: Tensor | int) -> Tensor:
 @function(namespace="gt.special")
 @in_floats
 def chebyshev_polynomial_u(input: Tensor | Number, n: Tensor | int) -> Tensor:
-    """Give Chebyshev's polynomial of the second kind of degree n: p[1] = 2 x.
+    """Return Chebyshev's polynomial of the second kind of degree n: p[1] = 2 x.
 
-    From there on p[k + 1] = 2 x p[k] - p[k - 1]. Where n is a tensor, this waits for its values.
+    The recurrence is p[k + 1] = 2 x p[k] - p[k - 1]. If n is a tensor, its values are waited for.
 
     >>> gt.special.chebyshev_polynomial_u(gt.tensor([0.5, 2.0]), 2)
     tensor([ 0., 15.], dtype=float32)
@@ -92,9 +92,9 @@ def chebyshev_polynomial_u(input: Tensor | Number, n: Tensor | int) -> Tensor:
 @function(namespace="gt.special")
 @in_floats
 def chebyshev_polynomial_v(input: Tensor | Number, n: Tensor | int) -> Tensor:
-    """Give Chebyshev's polynomial of the third kind of degree n: p[1] = 2 x - 1.
+    """Return Chebyshev's polynomial of the third kind of degree n: p[1] = 2 x - 1.
 
-    From there on p[k + 1] = 2 x p[k] - p[k - 1]. Where n is a tensor, this waits for its values.
+    The recurrence is p[k + 1] = 2 x p[k] - p[k - 1]. If n is a tensor, its values are waited for.
 
     >>> gt.special.chebyshev_polynomial_v(gt.tensor([0.5, 2.0]), 2)
     tensor([-1., 11.], dtype=float32)
@@ -105,9 +105,9 @@ def chebyshev_polynomial_v(input: Tensor | Number, n: Tensor | int) -> Tensor:
 @function(namespace="gt.special")
 @in_floats
 def chebyshev_polynomial_w(input: Tensor | Number, n: Tensor | int) -> Tensor:
-    """Give Chebyshev's polynomial of the fourth kind of degree n: p[1] = 2 x + 1.
+    """Return Chebyshev's polynomial of the fourth kind of degree n: p[1] = 2 x + 1.
 
-    From there on p[k + 1] = 2 x p[k] - p[k - 1]. Where n is a tensor, this waits for its values.
+    The recurrence is p[k + 1] = 2 x p[k] - p[k - 1]. If n is a tensor, its values are waited for.
 
     >>> gt.special.chebyshev_polynomial_w(gt.tensor([0.5, 2.0]), 2)
     tensor([ 1., 19.], dtype=float32)
@@ -118,7 +118,7 @@ def chebyshev_polynomial_w(input: Tensor | Number, n: Tensor | int) -> Tensor:
 @function(namespace="gt.special")
 @in_floats
 def shifted_chebyshev_polynomial_t(input: Tensor | Number, n: Tensor | int) -> Tensor:
-    """Give Chebyshev's polynomial of the first kind of degree n at 2 x - 1.
+    """Return Chebyshev's polynomial of the first kind of degree n at 2 x - 1.
 
     >>> gt.special.shifted_chebyshev_polynomial_t(gt.tensor([0.75, 1.5]), 2)
     tensor([-0.5,  7. ], dtype=float32)
@@ -129,7 +129,7 @@ def shifted_chebyshev_polynomial_t(input: Tensor | Number, n: Tensor | int) -> T
 @function(namespace="gt.special")
 @in_floats
 def shifted_chebyshev_polynomial_u(input: Tensor | Number, n: Tensor | int) -> Tensor:
-    """Give Chebyshev's polynomial of the second kind of degree n at 2 x - 1.
+    """Return Chebyshev's polynomial of the second kind of degree n at 2 x - 1.
 
     >>> gt.special.shifted_chebyshev_polynomial_u(gt.tensor([0.75, 1.5]), 2)
     tensor([ 0., 15.], dtype=float32)
@@ -140,7 +140,7 @@ def shifted_chebyshev_polynomial_u(input: Tensor | Number, n: Tensor | int) -> T
 @function(namespace="gt.special")
 @in_floats
 def shifted_chebyshev_polynomial_v(input: Tensor | Number, n: Tensor | int) -> Tensor:
-    """Give Chebyshev's polynomial of the third kind of degree n at 2 x - 1.
+    """Return Chebyshev's polynomial of the third kind of degree n at 2 x - 1.
 
     >>> gt.special.shifted_chebyshev_polynomial_v(gt.tensor([0.75, 1.5]), 2)
     tensor([-1., 11.], dtype=float32)
@@ -151,7 +151,7 @@ def shifted_chebyshev_polynomial_v(input: Tensor | Number, n: Tensor | int) -> T
 @function(namespace="gt.special")
 @in_floats
 def shifted_chebyshev_polynomial_w(input: Tensor | Number, n: Tensor | int) -> Tensor:
-    """Give Chebyshev's polynomial of the fourth kind of degree n at 2 x - 1.
+    """Return Chebyshev's polynomial of the fourth kind of degree n at 2 x - 1.
 
     >>> gt.special.shifted_chebyshev_polynomial_w(gt.tensor([0.75, 1.5]), 2)
     tensor([ 1., 19.], dtype=float32)
@@ -162,9 +162,9 @@ def shifted_chebyshev_polynomial_w(input: Tensor | Number, n: Tensor | int) -> T
 @function(namespace="gt.special")
 @in_floats
 def hermite_polynomial_h(input: Tensor | Number, n: Tensor | int) -> Tensor:
-    """Give the physicist's Hermite polynomial of degree n: p[k + 1] = 2 x p[k] - 2 k p[k - 1].
+    """Return the physicist's Hermite polynomial of degree n: p[k + 1] = 2 x p[k] - 2 k p[k - 1].
 
-    Where n is a tensor, this waits for its values.
+    If n is a tensor, its values are waited for.
 
     >>> gt.special.hermite_polynomial_h(gt.tensor([0.5, 2.0]), 2)
     tensor([-1., 14.], dtype=float32)
@@ -178,9 +178,9 @@ def hermite_polynomial_h(input: Tensor | Number, n: Tensor | int) -> Tensor:
 @function(namespace="gt.special")
 @in_floats
 def hermite_polynomial_he(input: Tensor | Number, n: Tensor | int) -> Tensor:
-    """Give the probabilist's Hermite polynomial of degree n: p[k + 1] = x p[k] - k p[k - 1].
+    """Return the probabilist's Hermite polynomial of degree n: p[k + 1] = x p[k] - k p[k - 1].
 
-    Where n is a tensor, this waits for its values.
+    If n is a tensor, its values are waited for.
 
     >>> gt.special.hermite_polynomial_he(gt.tensor([0.5, 2.0]), 2)
     tensor([-0.75,  3.  ], dtype=float32)
@@ -192,9 +192,9 @@ def hermite_polynomial_he(input: Tensor | Number, n: Tensor | int) -> Tensor:
 @function(namespace="gt.special")
 @in_floats
 def laguerre_polynomial_l(input: Tensor | Number, n: Tensor | int) -> Tensor:
-    """Give Laguerre's polynomial: p[k + 1] = ((2 k + 1 - x) p[k] - k p[k - 1]) / (k + 1).
+    """Return Laguerre's polynomial: p[k + 1] = ((2 k + 1 - x) p[k] - k p[k - 1]) / (k + 1).
 
-    Where n is a tensor, this waits for its values.
+    If n is a tensor, its values are waited for.
 
     >>> gt.special.laguerre_polynomial_l(gt.tensor([0.5, 2.0]), 2)
     tensor([ 0.125, -1.   ], dtype=float32)
@@ -210,9 +210,9 @@ def laguerre_polynomial_l(input: Tensor | Number, n: Tensor | int) -> Tensor:
 @function(namespace="gt.special")
 @in_floats
 def legendre_polynomial_p(input: Tensor | Number, n: Tensor | int) -> Tensor:
-    """Give Legendre's polynomial: p[k + 1] = ((2 k + 1) x p[k] - k p[k - 1]) / (k + 1).
+    """Return Legendre's polynomial: p[k + 1] = ((2 k + 1) x p[k] - k p[k - 1]) / (k + 1).
 
-    Where n is a tensor, this waits for its values.
+    If n is a tensor, its values are waited for.
 
     >>> gt.special.legendre_polynomial_p(gt.tensor([0.5, 2.0]), 2)
     tensor([-0.125,  5.5  ], dtype=float32)

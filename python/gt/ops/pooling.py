@@ -1,4 +1,4 @@
-"""Pooling: the mean, the largest or the norm of the values in sliding windows."""
+"""Pooling: the mean or the maximum of the values in sliding windows."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def avg_pool1d(
     """Average windows over the last axis of (batch, channels, width).
 
     Args:
-        input: the tensor, with or without batches.
+        input: the tensor, with or without a batch axis.
         kernel_size: the length of a window.
-        stride: from one window to the next; the length of a window where none is given.
-        padding: how many zeros are before and after, half a window at most.
-        ceil_mode: whether a last window may go over the end.
+        stride: the distance from one window to the next; the length of a window by default.
+        padding: the number of zeros before and after, at most half a window.
+        ceil_mode: whether the last window may extend past the end.
         count_include_pad: whether padding counts in the average.
 
     >>> gt.nn.functional.avg_pool1d(gt.tensor([[1.0, 3.0, 5.0]]), 2, stride=1)
@@ -55,7 +55,7 @@ def avg_pool2d(
 ) -> Tensor:
     """Average windows over the last two axes; parameters as for `avg_pool1d`.
 
-    `divisor_override` is what sums are divided by instead of the size of the window.
+    `divisor_override` divides the sums instead of the size of the window.
 
     >>> gt.nn.functional.avg_pool2d(gt.tensor([[[1.0, 2.0], [3.0, 6.0]]]), 2)
     tensor([[[3.]]], dtype=float32)
@@ -94,7 +94,7 @@ def _avg_pool(
     count_include_pad: bool,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """Average windows: their sums over how many values count."""
+    """Return the sums of windows divided by the number of values that count."""
     if divisor_override == 0:
         raise ValueError(f"{name}: divisor_override is 0, expected another number or None")
     kernel, stride, padding = _options(name, axes, input, kernel_size, stride, padding)
@@ -102,7 +102,7 @@ def _avg_pool(
     lengths = input.shape[-axes:]
     numbers = counts(name, lengths, kernel, stride, padding, (1,) * axes, ceil_mode)
     each = list(zip(lengths, numbers, kernel, stride, padding, strict=True))
-    # A last window may end before the padding does, or go beyond it.
+    # The last window may end before the padding does, or extend past it.
     after = [(number - 1) * s + k - p - length for length, number, k, s, p in each]
     total = _sums(wide(input), kernel, stride, padding, after)
     divisor: Any = divisor_override
@@ -121,7 +121,7 @@ def _sums(
     before: Sequence[int],
     after: Sequence[int],
 ) -> Tensor:
-    """Add up windows: each plane is an image, convolved with a kernel of ones."""
+    """Return the sums of windows, by convolving each plane as an image with a kernel of ones."""
     axes = len(kernel)
     lead, lengths, single = input.shape[:-axes], input.shape[-axes:], (1,) * axes
     planes = input.reshape(math.prod(lead), 1, *lengths)
@@ -133,14 +133,14 @@ def _sums(
 def _counted(
     beside: Tensor, length: int, number: int, kernel: int, stride: int, padding: int, padded: bool
 ) -> Tensor:
-    """Give how many values count in each window along an axis: those in padding, too, or not."""
+    """Return the number of values that count in each window along an axis, with padding or not."""
     begin = arange_beside(beside, number) * stride - padding
     end = (begin + kernel).clamp(max=length + padding)
     return end - begin if padded else end.clamp(max=length) - begin.clamp(min=0)
 
 
 def _options(name: str, axes: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any):
-    """Give the window, the stride and the padding of a pooling for each axis."""
+    """Return the window, stride and padding of a pooling for each axis."""
     check_spatial(name, input, axes)
     kernel = per_axis(name, "kernel_size", kernel_size, axes)
     padding = per_axis(name, "padding", padding, axes)
@@ -148,7 +148,7 @@ def _options(name: str, axes: int, input: Tensor, kernel_size: Any, stride: Any,
 
 
 def _check_half(name: str, padding: Sequence[int], kernel: Sequence[int]) -> None:
-    """Raise where padding is longer than half a window."""
+    """Raise if padding is longer than half a window."""
     if any(p > k // 2 for p, k in zip(padding, kernel, strict=True)):
         raise ValueError(
             f"{name}: padding is {padding}, expected no more than half of windows of {kernel}"
@@ -165,17 +165,17 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Take the largest value of windows over the last axis of (batch, channels, width).
+    """Return the largest value of windows over the last axis of (batch, channels, width).
 
     Args:
-        input: the tensor, with or without batches.
-        kernel_size: how many values a window has.
-        stride: from one window to the next; `kernel_size` where none is given.
-        padding: how far windows go beyond the ends, half a window at most.
-        dilation: from one value in a window to the next.
-        ceil_mode: whether a last window may go over the end.
-        return_indices: whether the result is `(values, indices)`, with the place of each value in
-            the spatial axes, flattened.
+        input: the tensor, with or without a batch axis.
+        kernel_size: the number of values in a window.
+        stride: the distance from one window to the next; `kernel_size` by default.
+        padding: how far windows extend past the ends, at most half a window.
+        dilation: the distance from one value in a window to the next.
+        ceil_mode: whether the last window may extend past the end.
+        return_indices: whether the result is `(values, indices)`; indices count in the spatial
+            axes, flattened.
 
     >>> gt.nn.functional.max_pool1d(gt.tensor([[1.0, 4.0, 2.0, 3.0]]), 2)
     tensor([[4., 3.]], dtype=float32)
@@ -194,7 +194,7 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Take the largest value of windows over the last two axes; parameters as for `max_pool1d`.
+    """Return the largest value of windows over the last two axes; parameters as for `max_pool1d`.
 
     >>> gt.nn.functional.max_pool2d(gt.tensor([[[1.0, 2.0], [6.0, 3.0]]]), 2, return_indices=True)
     (tensor([[[6.]]], dtype=float32), tensor([[[2]]], dtype=int64))
@@ -213,7 +213,7 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Take the largest value of windows over the last three axes; parameters as for `max_pool1d`.
+    """Return the largest value of windows over the last three axes; parameters as for `max_pool1d`.
 
     >>> gt.nn.functional.max_pool3d(gt.ones(1, 4, 4, 4), 2).shape
     (1, 2, 2, 2)
@@ -233,7 +233,7 @@ def _max_pool(
     ceil_mode: bool,
     return_indices: bool,
 ) -> Any:
-    """Take the largest value of windows, which count only what is in the input."""
+    """Return the largest value of windows, in which only values of the input count."""
     kernel, stride, padding = _options(name, axes, input, kernel_size, stride, padding)
     dilation = per_axis(name, "dilation", dilation, axes)
     _check_half(name, padding, kernel)
@@ -249,12 +249,12 @@ def _max_pool(
 def _check_inside(
     name: str, length: int, number: int, kernel: int, stride: int, padding: int, dilation: int
 ) -> None:
-    """Raise where a window is over padding alone."""
+    """Raise if a window covers only padding."""
     reach = range(0, kernel * dilation, dilation)
     first = range(-padding, number * stride - padding, stride) if dilation > length else ()
     if any(all(not 0 <= begin + step < length for step in reach) for begin in first):
         raise ValueError(
-            f"{name}: a window of {kernel} with dilation {dilation} is over padding alone, in an "
+            f"{name}: a window of {kernel} with dilation {dilation} covers only padding, in an "
             f"axis of length {length} with padding {padding}"
         )
 

@@ -1,4 +1,4 @@
-"""The gradient of max pooling, which PyTorch has as a function."""
+"""The gradient of max pooling, which is a public function in PyTorch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def max_pool2d_with_indices_backward(
     ceil_mode: bool,
     indices: Tensor,
 ) -> Tensor:
-    """Add the gradients of `max_pool2d` where its values come from.
+    """Return the gradient of `max_pool2d`: the output's, added at the indices of its values.
 
     >>> at = gt.tensor([[[2]]]).long()
     >>> gt.max_pool2d_with_indices_backward(

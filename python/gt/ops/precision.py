@@ -1,4 +1,4 @@
-"""In which dtype a function of floats is computed."""
+"""The dtypes in which functions of floats are computed."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from gt.engines.promotion import promote
 
 
 def kind(operand: Any) -> Kind | type:
-    """Give what counts of an operand for promotion: a tensor's kind, or the type of a number."""
+    """Return an operand's kind for promotion: a tensor's kind, or the type of a number."""
     if isinstance(operand, Tensor):
         return Kind(operand.dtype.name, operand.ndim > 0)
     return type(operand)
 
 
 def common_dtype(*operands: Any) -> dtype:
-    """Give the dtype that tensors and numbers are promoted to; other things do not count."""
+    """Return the dtype that tensors and numbers are promoted to; other operands do not count."""
     counting = tuple(one for one in operands if isinstance(one, Tensor | int | float))
     found = parse_dtype(promote(tuple(kind(one) for one in counting)))
     tensors = (one for one in counting if isinstance(one, Tensor))
-    # Only a tensor makes it float32; a number makes it the default dtype.
+    # float32 is the result only if a tensor is a float; a Python float leads to the default dtype.
     if found is gt.float32 and not any(one.dtype.is_floating_point for one in tensors):
         return gt.get_default_dtype()
     return found
 
 
 def float_dtype(*operands: Any) -> dtype:
-    """Give the dtype of a function of floats: the operands', for integers the default dtype."""
+    """Return the dtype of a function of floats: the operands'; for integers the default dtype."""
     found = common_dtype(*operands)
     return found if found.is_floating_point or found.is_complex else gt.get_default_dtype()
 
 
 def in_floats(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Have a function get its operands in one float dtype, as PyTorch's kernels do.
+    """Cast the operands of a function to one float dtype, as PyTorch's kernels do.
 
     16-bit floats are computed in float32, and the result is rounded once.
     """
@@ -58,7 +58,7 @@ def in_floats(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _dtype_of_all(operands: tuple[Any, ...]) -> dtype | None:
-    """Give float32 or float64 where all tensors are of that dtype, and no number is complex."""
+    """Return float32 or float64 if all tensors have that dtype and no number is complex."""
     dtypes = [one.dtype for one in operands if isinstance(one, Tensor)]
     if not dtypes or any(isinstance(one, complex) for one in operands):
         return None

@@ -17,12 +17,12 @@ from gt.ops.precision import float_dtype
 from gt.ops.registry import function, operation
 from gt.ops.sizes import ints
 
-#: Where random numbers come from; those of `gt.manual_seed` where none is given.
+#: A source of random numbers; None stands for that of `gt.manual_seed`.
 Source = Generator | None
 
 
 def uniform(size: Sequence[int], dtype: DType | None, generator: Source) -> Tensor:
-    """Draw numbers from 0 up to but without 1; both parts of complex ones."""
+    """Draw uniform numbers in [0, 1); for complex numbers both parts."""
     if _is_complex(dtype):
         return _of_parts(uniform, size, dtype, generator)
     if generator is None:
@@ -31,9 +31,9 @@ def uniform(size: Sequence[int], dtype: DType | None, generator: Source) -> Tens
 
 
 def gaussian(size: Sequence[int], dtype: DType | None, generator: Source) -> Tensor:
-    """Draw numbers of the standard normal distribution.
+    """Draw numbers from the standard normal distribution.
 
-    The variance of a complex one is 1 too: its parts have half of it each.
+    The variance of complex numbers is 1 too: half of it in each part.
     """
     if _is_complex(dtype):
         return _of_parts(gaussian, size, dtype, generator) * math.sqrt(0.5)
@@ -43,7 +43,7 @@ def gaussian(size: Sequence[int], dtype: DType | None, generator: Source) -> Ten
 
 
 def check_drawn(name: str, low: int, high: int, dtype: DType) -> None:
-    """Raise where a dtype does not have the whole numbers from low up to but without high."""
+    """Raise if a dtype does not represent the integers from low up to but without high."""
     if dtype.is_complex:
         return
     if dtype == gt.bool:
@@ -59,7 +59,7 @@ def check_drawn(name: str, low: int, high: int, dtype: DType) -> None:
 
 
 def integers(low: int, high: int, size: Size, dtype: DType | None, generator: Source) -> Tensor:
-    """Draw whole numbers from low up to but without high."""
+    """Draw integers from low up to but without high."""
     dtype = parse_dtype(gt.int64 if dtype is None else dtype)
     if high <= low:
         raise ValueError(f"randint: high is {high}, which must be above low, {low}")
@@ -76,7 +76,7 @@ def _is_complex(dtype: DType | None) -> bool:
 def _of_parts(
     draw: Callable[..., Tensor], size: Sequence[int], dtype: DType, source: Source
 ) -> Tensor:
-    """Draw complex numbers, each part by itself."""
+    """Draw the real and imaginary parts of complex numbers separately."""
     part = gt.float32 if parse_dtype(dtype) == gt.complex64 else gt.float64
     return primitives.view_as_complex(draw((*size, 2), part, source))
 
@@ -86,7 +86,7 @@ def _float(dtype: DType | None) -> Any:
 
 
 def _drawn(generator: Source) -> tuple[int, int]:
-    """Give seed and number of a call of a generator, or of the session's."""
+    """Return the seed and the number of the next call of a generator, or of the session's."""
     if generator is None:
         return default_generator.next_call()
     if not isinstance(generator, Generator):
@@ -98,7 +98,7 @@ def _drawn(generator: Source) -> tuple[int, int]:
 @function
 @creation
 def rand(*size: Size, generator: Source = None, dtype: DType | None = None) -> Tensor:
-    """Draw numbers from 0 up to but without 1, all as likely.
+    """Draw uniform numbers in [0, 1).
 
     >>> gt.rand(2, 3).shape
     (2, 3)
@@ -109,7 +109,7 @@ def rand(*size: Size, generator: Source = None, dtype: DType | None = None) -> T
 @function
 @creation
 def randn(*size: Size, generator: Source = None, dtype: DType | None = None) -> Tensor:
-    """Draw numbers of the normal distribution with mean 0 and variance 1.
+    """Draw numbers from the normal distribution with mean 0 and variance 1.
 
     >>> gt.randn(2, 3).shape
     (2, 3)
@@ -127,7 +127,7 @@ def randint(
     generator: Source = None,
     dtype: DType | None = None,
 ) -> Tensor:
-    """Draw whole numbers from low up to but without high: `randint(high, size)` starts at 0.
+    """Draw integers from low up to but without high: `randint(high, size)` starts at 0.
 
     >>> gt.randint(0, 10, (2, 3)).shape
     (2, 3)
@@ -150,7 +150,7 @@ def rand_like(
     dtype: DType | None = None,
     memory_format: Any = None,
 ) -> Tensor:
-    """Draw numbers from 0 up to but without 1, in a tensor's shape.
+    """Draw uniform numbers in [0, 1), in a tensor's shape.
 
     >>> gt.rand_like(gt.zeros(2)).shape
     (2,)
@@ -168,7 +168,7 @@ def randn_like(
     dtype: DType | None = None,
     memory_format: Any = None,
 ) -> Tensor:
-    """Draw numbers of the standard normal distribution, in a tensor's shape.
+    """Draw numbers from the standard normal distribution, in a tensor's shape.
 
     >>> gt.randn_like(gt.zeros(2)).shape
     (2,)
@@ -188,7 +188,7 @@ def randint_like(
     dtype: DType | None = None,
     memory_format: Any = None,
 ) -> Tensor:
-    """Draw whole numbers, in a tensor's shape: `randint_like(x, high)` starts at 0.
+    """Draw integers, in a tensor's shape: `randint_like(x, high)` starts at 0.
 
     >>> gt.randint_like(gt.zeros(2), 0, 10).shape
     (2,)
@@ -202,14 +202,14 @@ def randint_like(
 @function
 @creation
 def randperm(n: int, *, generator: Source = None, dtype: DType | None = None) -> Tensor:
-    """Draw an order of the numbers from 0 to n - 1: that of n random numbers.
+    """Draw a permutation of the numbers from 0 to n - 1, by sorting n random numbers.
 
     >>> gt.randperm(3).sort().values
     tensor([0, 1, 2], dtype=int64)
     """
     wanted = parse_dtype(gt.int64 if dtype is None else dtype)
     if wanted.is_floating_point and n - 1 > 2 / gt.finfo(wanted).eps:
-        raise ValueError(f"randperm: n is {n}, more than the whole numbers that {wanted.name} has")
+        raise ValueError(f"randperm: n is {n}, more integers than {wanted.name} represents exactly")
     check_drawn("randperm", 0, n, wanted)
     order = gt.argsort(uniform((n,), gt.float64, generator))
     return order if dtype is None else order._cast(dtype)
@@ -225,9 +225,9 @@ def normal(
     generator: Source = None,
     dtype: DType | None = None,
 ) -> Tensor:
-    """Draw numbers of normal distributions, each of its own mean and standard deviation.
+    """Draw numbers from normal distributions, each with its own mean and standard deviation.
 
-    Where both are numbers, `size` says how many are drawn.
+    Where both are numbers, `size` is the shape of the result.
 
     >>> gt.normal(0.0, gt.tensor([1.0, 2.0])).shape
     (2,)
@@ -249,7 +249,7 @@ def normal(
 def bernoulli(
     input: Tensor, p: Tensor | float | None = None, *, generator: Source = None
 ) -> Tensor:
-    """Draw 1 with the probability that the input says, or p where it is given, and else 0.
+    """Draw 1 with the probability in the input, or with probability p if given, else 0.
 
     >>> gt.bernoulli(gt.tensor([0.0, 1.0]))
     tensor([0., 1.], dtype=float32)
@@ -260,7 +260,7 @@ def bernoulli(
 
 
 def decided(like: Tensor, p: Tensor | float, generator: Source) -> Tensor:
-    """Draw 1 with probability p and else 0, of the shape and dtype of a tensor."""
+    """Draw 1 with probability p, else 0, in the shape and dtype of a tensor."""
     if not isinstance(p, Tensor) and not 0 <= p <= 1:
         raise ValueError(f"bernoulli: p is {p}, expected 0 to 1")
     double = isinstance(p, Tensor) and p.dtype == gt.float64
@@ -273,16 +273,16 @@ def decided(like: Tensor, p: Tensor | float, generator: Source) -> Tensor:
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Source = None
 ) -> Tensor:
-    """Draw places along the last axis, each as likely as its weight there says.
+    """Draw indices along the last axis, with probabilities proportional to the weights there.
 
-    Of all places, the one with the largest ratio of weight to an exponential random number is one
-    drawn by the weights (https://en.wikipedia.org/wiki/Gumbel_distribution).
+    The index with the largest ratio of weight to an exponential random number is distributed by the
+    weights (https://en.wikipedia.org/wiki/Gumbel_distribution).
 
     Args:
         input: weights that are not negative, one row or several; in each, some must be positive.
-        num_samples: how many places are drawn from each row.
-        replacement: whether a place may be drawn more than once.
-        generator: where the random numbers come from.
+        num_samples: the number of indices drawn from each row.
+        replacement: whether an index may be drawn more than once.
+        generator: the source of random numbers.
 
     >>> gt.multinomial(gt.tensor([0.0, 1.0]), 3, replacement=True)
     tensor([1, 1, 1], dtype=int64)
@@ -306,16 +306,16 @@ def multinomial(
 
 
 def exponential(size: Sequence[int], dtype: DType, generator: Source) -> Tensor:
-    """Draw numbers of the exponential distribution with mean 1; never 0."""
+    """Draw numbers from the exponential distribution with mean 1, without 0."""
     least = gt.finfo(dtype).eps / 2
     return gt.clamp(-primitives.log1p(-uniform(size, dtype, generator)), min=least)
 
 
 @function
 def poisson(input: Tensor, generator: Source = None) -> Tensor:
-    """Draw numbers of Poisson distributions, whose means the input says.
+    """Draw numbers from Poisson distributions whose means are the input.
 
-    Of a negative mean, which is none, it gives NaN.
+    A negative mean is invalid and yields NaN.
 
     >>> gt.poisson(gt.zeros(2))
     tensor([0., 0.], dtype=float32)
@@ -326,7 +326,7 @@ def poisson(input: Tensor, generator: Source = None) -> Tensor:
 
 @function
 def binomial(count: Tensor, prob: Tensor, generator: Source = None) -> Tensor:
-    """Draw how many of `count` trials succeed, each with probability `prob`.
+    """Draw the number of successes in `count` trials, each with probability `prob`.
 
     >>> gt.binomial(gt.tensor([3.0, 5.0]), gt.tensor([0.0, 1.0]))
     tensor([0., 5.], dtype=float32)

@@ -1,4 +1,4 @@
-"""Reductions in terms of others."""
+"""Composite reductions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gt.ops.registry import operation
 
 
 def _in(dtype: DType | None, compute: Callable[..., Tensor], input: Tensor, *given: Any) -> Tensor:
-    """Compute in a dtype, which is the result's, too; without one, in the one that follows."""
+    """Compute in the given dtype, which the result has too; without one, in the default one."""
     if dtype is None:
         return compute(input, *given)
     return compute(input._cast(dtype), *given)._cast(dtype)
@@ -23,13 +23,13 @@ def _in(dtype: DType | None, compute: Callable[..., Tensor], input: Tensor, *giv
 def sum(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
-    """Add up the values over axes, or over all; int64 for bool and integers.
+    """Return the sum over axes, or of all values; int64 for bool and integers.
 
     Args:
         input: the tensor.
-        dim: the axis, or axes, that are summed over; all where none is given.
-        keepdim: whether these axes stay with length 1.
-        dtype: what the values are cast to first.
+        dim: the axis or axes that are summed over; all by default.
+        keepdim: whether these axes are kept with length 1.
+        dtype: the dtype that the values are cast to first.
 
     >>> gt.sum(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
     tensor([4., 6.], dtype=float32)
@@ -41,7 +41,7 @@ def sum(
 def mean(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
-    """Average the values over axes, or over all.
+    """Return the mean over axes, or of all values.
 
     >>> gt.mean(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
     tensor([1.5, 3.5], dtype=float32)
@@ -53,7 +53,7 @@ def mean(
 def prod(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
-    """Multiply the values over axes, or over all; int64 for bool and integers.
+    """Return the product over axes, or of all values; int64 for bool and integers.
 
     >>> gt.prod(gt.tensor([2.0, 3.0]))
     tensor(6., dtype=float32)
@@ -63,7 +63,7 @@ def prod(
 
 @operation(in_place=True, direct=True)
 def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
-    """Sum all values up to each along an axis; int64 for bool and integers.
+    """Return cumulative sums along an axis; int64 for bool and integers.
 
     >>> gt.cumsum(gt.tensor([1.0, 2.0, 3.0]), dim=0)
     tensor([1., 3., 6.], dtype=float32)
@@ -73,7 +73,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
 
 @operation(in_place=True, direct=True)
 def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
-    """Multiply all values up to each along an axis; int64 for bool and integers.
+    """Return cumulative products along an axis; int64 for bool and integers.
 
     >>> gt.cumprod(gt.tensor([1.0, 2.0, 3.0]), dim=0)
     tensor([1., 2., 6.], dtype=float32)
@@ -85,7 +85,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
 def nansum(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
-    """Add up what is not NaN, over axes or over all; int64 for bool and integers.
+    """Return the sum of the values that are not NaN; int64 for bool and integers.
 
     >>> gt.nansum(gt.tensor([1.0, float("nan"), 2.0]))
     tensor(3., dtype=float32)
@@ -100,13 +100,13 @@ def nansum(
 def nanmean(
     input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
-    """Average what is not NaN, over axes or over all; NaN where nothing else is.
+    """Return the mean of the values that are not NaN; NaN if there are none.
 
     >>> gt.nanmean(gt.tensor([1.0, float("nan"), 2.0]))
     tensor(1.5, dtype=float32)
     """
     if not input.dtype.is_floating_point:
-        raise TypeError(f"nanmean: floats are expected, not {input.dtype.name}")
+        raise TypeError(f"nanmean: expected floats, not {input.dtype.name}")
     given = input if dtype is None else input._cast(dtype)
     wide = given.float() if given.dtype.itemsize == 2 else given
     count = primitives.sum(primitives.logical_not(wide.isnan()), dim, keepdim)
@@ -115,7 +115,7 @@ def nanmean(
 
 @operation
 def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
-    """Count the values that are not zero, over axes or over all.
+    """Count the nonzero values, over axes or over all.
 
     >>> gt.count_nonzero(gt.tensor([0.0, 2.0, 3.0]))
     tensor(2, dtype=int64)
@@ -125,7 +125,7 @@ def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
 
 @operation
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
-    """Give the smallest and the largest value, of all or along an axis.
+    """Return the smallest and the largest value, of all or along an axis.
 
     >>> gt.aminmax(gt.tensor([3.0, 1.0, 2.0])).max
     tensor(3., dtype=float32)
@@ -135,10 +135,10 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
 
 @operation
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Dims = None) -> Any:
-    """Give the largest value: of all, along an axis with its place, or of two tensors.
+    """Return the largest value: of all, along an axis with its index, or of two tensors.
 
     `max()` is a tensor without axes, `max(dim)` a pair `(values, indices)`, `max(other)` the
-    elementwise maximum, and `max(axis=...)`, as NumPy has it, the values alone.
+    elementwise maximum, and `max(axis=...)`, as in NumPy, the values alone.
 
     >>> gt.max(gt.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).indices
     tensor([1, 0], dtype=int64)
@@ -150,7 +150,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Dims = N
 
 @operation
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Dims = None) -> Any:
-    """Give the smallest value: of all, along an axis with its place, or of two tensors; see `max`.
+    """Return the smallest value: of all, along an axis with its index, or of two tensors.
 
     >>> gt.min(gt.tensor([3.0, 1.0]))
     tensor(1., dtype=float32)
@@ -173,7 +173,7 @@ def _extreme(values, along, of_two, input: Tensor, dim: Any, keepdim: bool, axis
 
 @operation
 def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """Say whether any value is not zero, over axes or over all.
+    """Return whether any value is nonzero, over axes or over all.
 
     >>> gt.any(gt.tensor([0.0, 2.0]))
     tensor(True, dtype=bool)
@@ -184,7 +184,7 @@ def any(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
 
 @operation
 def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """Say whether all values are not zero, over axes or over all.
+    """Return whether all values are nonzero, over axes or over all.
 
     >>> gt.all(gt.tensor([0.0, 2.0]))
     tensor(False, dtype=bool)
@@ -194,13 +194,13 @@ def all(input: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
 
 
 def _is_empty(dim: Dims) -> bool:
-    """Whether no axis is named, over which `any` and `all` leave every value alone."""
+    """Return whether `dim` is an empty list of axes, for which `any` and `all` reduce nothing."""
     return isinstance(dim, tuple | list) and not dim
 
 
 @operation
 def softmax(input: Tensor, dim: int = -1, *, dtype: DType | None = None) -> Tensor:
-    """Give exp(x) over its sum along an axis.
+    """Return exp(x) divided by its sum along an axis.
 
     >>> gt.softmax(gt.tensor([0.0, 0.0]), dim=0)
     tensor([0.5, 0.5], dtype=float32)
@@ -210,7 +210,7 @@ def softmax(input: Tensor, dim: int = -1, *, dtype: DType | None = None) -> Tens
 
 @operation
 def log_softmax(input: Tensor, dim: int = -1, *, dtype: DType | None = None) -> Tensor:
-    """Give the logarithm of softmax, exact where softmax is near 0.
+    """Return the logarithm of softmax, accurate even where softmax is near 0.
 
     >>> gt.log_softmax(gt.tensor([0.0, 0.0]), dim=0)
     tensor([-0.6931472, -0.6931472], dtype=float32)

@@ -1,4 +1,4 @@
-"""Slices along an axis: viewed and replaced; and all values replaced by one."""
+"""Slices along an axis, viewed and replaced; and in-place filling and resizing."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from gt.ops.sizes import (
 
 @operation
 def select(input: Tensor, dim: int, index: int | Tensor) -> Tensor:
-    """Give a view of one slice along an axis, which the result does not have.
+    """Return a view of one slice along an axis, without that axis.
 
-    An index in a tensor stays where it is, and the slice is a copy.
+    If the index is a tensor, it is not fetched, and the slice is a copy.
 
     >>> gt.select(gt.arange(4).reshape(2, 2), 1, 0)
     tensor([0, 2], dtype=int64)
@@ -58,7 +58,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 
 
 def _place(name: str, input: Tensor, axis: int, index: int) -> int:
-    """Count an index from the front."""
+    """Return an index counted from the front."""
     length = input.shape[axis]
     if not -length <= index < length:
         raise IndexError(
@@ -68,16 +68,16 @@ def _place(name: str, input: Tensor, axis: int, index: int) -> int:
 
 
 def _need_shape(name: str, src: Tensor, shape: tuple[int, ...]) -> None:
-    """Raise unless what replaces a slice has its shape."""
+    """Raise unless the replacement of a slice has the slice's shape."""
     if src.shape != shape:
-        raise ValueError(f"{name}: src is of shape {src.shape}, the slice of {shape}")
+        raise ValueError(f"{name}: src has shape {src.shape}, expected the slice's, {shape}")
 
 
 @function
 def slice(
     input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
-    """Give a view of the slices from `start` to `end` along an axis, as Python slices a list.
+    """Return a view of the slices from `start` to `end` along an axis, like a slice of a list.
 
     >>> gt.slice(gt.arange(5), 0, 1, -1)
     tensor([1, 2, 3], dtype=int64)
@@ -105,7 +105,7 @@ def slice_scatter(
 
 
 def _sliced(name: str, input: Tensor, dim: int, start: int | None, end: int | None, step: int):
-    """Describe a slice as Python does: ends count from the back where they are less than 0."""
+    """Return the region of a Python slice: negative ends count from the back."""
     need_axes(name, input, 1)
     if step < 1:
         raise ValueError(f"{name}: step is {step}, expected 1 or more")
@@ -116,7 +116,7 @@ def _sliced(name: str, input: Tensor, dim: int, start: int | None, end: int | No
 
 @operation(method=False, in_place=True)
 def fill(input: Tensor, value: Tensor | Number) -> Tensor:
-    """Give a tensor of the same shape and dtype with one value everywhere.
+    """Return a tensor of the same shape and dtype with one value everywhere.
 
     >>> gt.fill(gt.zeros(2), 3)
     tensor([3., 3.], dtype=float32)
@@ -131,7 +131,7 @@ def fill(input: Tensor, value: Tensor | Number) -> Tensor:
 
 @method
 def resize_(input: Tensor, *size: Size, memory_format: Any = None) -> Tensor:
-    """Give the tensor another shape, in place: the first values stay, what is new is zero.
+    """Change a tensor's shape in place: the first values stay, and new values are zero.
 
     >>> gt.ones(3).resize_(1, 3)
     tensor([[1., 1., 1.]], dtype=float32)
@@ -146,7 +146,7 @@ def resize_(input: Tensor, *size: Size, memory_format: Any = None) -> Tensor:
 
 @operation
 def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Give the tensor the shape of another one, in place: the first values stay.
+    """Change a tensor's shape in place to that of another tensor; see `resize_`.
 
     >>> gt.ones(3).resize_as_(gt.ones(1, 3))
     tensor([[1., 1., 1.]], dtype=float32)

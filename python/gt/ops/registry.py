@@ -1,11 +1,11 @@
-"""How a function in terms of other operations becomes an operation of its own.
+"""Registration of composites: how a Python function becomes an operation.
 
     @operation(in_place=True)
     def log2(input: Tensor) -> Tensor:
         ...
 
-makes `gt.log2(x)`, `x.log2()` and `x.log2_()`. The signature and docstring are all that there is to
-declare: stubs, the reference and the tests follow from them.
+makes `gt.log2(x)`, `x.log2()` and `x.log2_()`. Nothing else is declared: stubs, the reference and
+the tests are derived from the signature and the docstring.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from gt._gt import Tensor, add_call, direct_method, is_autocast
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Every composite by its qualified name, as `gt.log2` or `gt.linalg.norm`.
+#: Every composite by its qualified name, such as `gt.log2` or `gt.linalg.norm`.
 COMPOSITES: dict[str, Callable[..., Any]] = {}
 
-#: The names of those whose method is the primitive's, with what they add to it.
+#: The names of composites whose method calls the primitive of the same name where that suffices.
 DIRECT: set[str] = set()
 
-#: What NumPy, or an early version of a loss, calls a parameter that PyTorch calls otherwise; and
-#: what Python has as a keyword.
+#: Other names for parameters, with PyTorch's: NumPy's, those of GT's first losses, and "from",
+#: which is a keyword of Python.
 _SYNONYMS = {
     "axis": ("dim", "dims"),
     "from": ("from_",),
@@ -68,16 +68,16 @@ def operation(
     direct: bool = False,
     aliases: tuple[str, ...] = (),
 ) -> Any:
-    """Make a function an operation.
+    """Register a function as an operation.
 
     Args:
-        function: the function; its first parameter is the tensor that it is a method of.
+        function: the function; its first parameter is the tensor that the method is called on.
         namespace: the module that users find it in.
-        method: whether `Tensor` has it as a method.
+        method: whether `Tensor` also has it as a method.
         in_place: whether `Tensor` also has a method with `_` after its name that stores the result.
-        direct: whether it is the primitive of its name, unless it is given what that does not take.
-            Then the method calls the primitive itself.
-        aliases: other names for the same.
+        direct: whether the method calls the primitive of the same name itself, and the function
+            only for arguments that the primitive does not take.
+        aliases: other names of the operation.
     """
     if function is None:
         return functools.partial(
@@ -100,21 +100,21 @@ def operation(
 
 
 def function(function: F | None = None, *, namespace: str = "gt", **options: Any) -> Any:
-    """Make a function an operation that is no method."""
+    """Register a function as an operation without a method."""
     if function is None:
         return functools.partial(operation, namespace=namespace, method=False, **options)
     return operation(function, namespace=namespace, method=False, **options)
 
 
 def exported(namespace: str) -> dict[str, Callable[..., Any]]:
-    """Give the composites that users find in a namespace, by name."""
+    """Return the composites of a public namespace by name."""
     start = namespace + "."
     within = {name[len(start) :]: of for name, of in COMPOSITES.items() if name.startswith(start)}
     return {name: of for name, of in within.items() if "." not in name}
 
 
 def _add_call(function: Callable[..., Any]) -> None:
-    """Have errors about what a function computes say its name, and what it calls its indices."""
+    """Register a function's name, and its name for indices, for errors about what it computes."""
     parameters = inspect.signature(function).parameters
     operand = "target" if {"target", "targets"} & parameters.keys() else "index"
     own = inspect.unwrap(function)
@@ -123,7 +123,7 @@ def _add_call(function: Callable[..., Any]) -> None:
 
 
 def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Take NumPy's names for parameters, and say what is wrong with an argument."""
+    """Accept synonyms for parameter names, and explain which argument has a wrong type."""
 
     @functools.wraps(function)
     def operation(*args: Any, **kwargs: Any) -> Any:
@@ -142,7 +142,7 @@ def _checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _renamed(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any] | None:
-    """Give arguments by PyTorch's names, or None where they have these already."""
+    """Return the arguments under PyTorch's names, or None where no name is a synonym."""
     parameters = inspect.signature(function).parameters
     if any(of.kind is of.VAR_KEYWORD for of in parameters.values()):
         return None
@@ -162,7 +162,7 @@ def _renamed(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, A
 
 
 def _misfit(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> TypeError | None:
-    """Say which argument is not of the kind that its parameter takes, if one is not."""
+    """Return the error for arguments that do not fit the signature or its types, if any."""
     name, signature = function.__name__, inspect.signature(function)
     try:
         bound = signature.bind(*args, **kwargs)
@@ -182,14 +182,14 @@ def _misfit(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -
 
 
 def plain(signature: inspect.Signature) -> str:
-    """Write a signature without types."""
+    """Return a signature as text, without types."""
     parameters = [of.replace(annotation=of.empty) for of in signature.parameters.values()]
     bare = signature.replace(parameters=parameters, return_annotation=signature.empty)
     return str(bare)
 
 
 def _direct(function: Callable[..., Any]) -> Any:
-    """Give a method that calls the primitive of a function's name, or else the function."""
+    """Return a method that calls the primitive, or the function where the primitive cannot."""
     signature = inspect.signature(function)
     _, *others = signature.parameters.values()
     own = plain(signature.replace(parameters=others)).removeprefix("(")
@@ -199,7 +199,7 @@ def _direct(function: Callable[..., Any]) -> Any:
 
 
 def _in_place(function: Callable[..., Any], name: str) -> Callable[..., Tensor]:
-    """Store what a function gives in its first argument."""
+    """Return a method that stores a function's result in its first argument."""
 
     @functools.wraps(function)
     def in_place(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""Values repeated along axes, and put between others."""
+"""Repetition of values along axes, and padding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gt.ops.sizes import axis_of, filled, ints, method, need_axes, need_index, o
 @method
 @one_by_one
 def repeat(input: Tensor, repeats: Size) -> Tensor:
-    """Repeat the whole tensor along each axis; axes beyond its own come in front.
+    """Repeat the whole tensor along each axis; additional axes are put in front.
 
     >>> gt.arange(2).repeat(2, 2)
     tensor([[0, 1, 0, 1],
@@ -34,7 +34,7 @@ def repeat(input: Tensor, repeats: Size) -> Tensor:
 
 
 def _repeated(input: Tensor, dim: int, within: int, times: int) -> Tensor:
-    """Repeat what lies within the axes from `within` on, so that axis `dim` becomes longer."""
+    """Repeat the block of the axes from `within` on, so that axis `dim` becomes longer."""
     shape = input.shape
     longer = (*shape[:dim], shape[dim] * times, *shape[dim + 1 :])
     before, block = math.prod(shape[:within]), math.prod(shape[within:])
@@ -44,7 +44,7 @@ def _repeated(input: Tensor, dim: int, within: int, times: int) -> Tensor:
 @operation
 @one_by_one
 def tile(input: Tensor, dims: Size) -> Tensor:
-    """Repeat the whole tensor along its last axes; axes beyond its own come in front.
+    """Repeat the whole tensor along its last axes; additional axes are put in front.
 
     >>> gt.tile(gt.arange(2), (2,))
     tensor([0, 1, 0, 1], dtype=int64)
@@ -61,13 +61,13 @@ def repeat_interleave(
     *,
     output_size: int | None = None,
 ) -> Tensor:
-    """Repeat each value, or each slice along an axis, right behind itself.
+    """Repeat each value, or each slice along an axis, directly after itself.
 
     Args:
-        input: the tensor; if it stands alone, how often each of the numbers 0, 1, ... is repeated.
-        repeats: how often, in all or for each slice. A tensor is fetched, unless `output_size`
-            is given, since the shape of the result depends on it.
-        dim: the axis; all values along one axis where none is given.
+        input: the tensor; if it is the only argument, the number of repeats of 0, 1, ...
+        repeats: the number of repeats, one for all or one for each slice. A tensor is fetched,
+            unless `output_size` is given, since the shape of the result depends on it.
+        dim: the axis; by default the tensor is flattened.
         output_size: the length of the axis in the result, the sum of the repeats.
 
     >>> gt.repeat_interleave(gt.arange(3), 2)
@@ -86,7 +86,7 @@ def repeat_interleave(
             repeats = repeats.reshape(1).expand(input.shape[at])
         if repeats.shape[0] != input.shape[at]:
             raise RuntimeError(
-                f"repeat_interleave: {repeats.shape[0]} repeats are given for axis {dim} of shape "
+                f"repeat_interleave: there are {repeats.shape[0]} repeats for axis {dim} of shape "
                 f"{input.shape}"
             )
         return input.index_select(at, _places(repeats, output_size))
@@ -96,7 +96,7 @@ def repeat_interleave(
 
 
 def _places(repeats: Tensor, total: int | None) -> Tensor:
-    """Give each of the numbers 0, 1, ... as often as it is to be repeated."""
+    """Return each of the numbers 0, 1, ... repeated as often as `repeats` holds for it."""
     need_index("repeat_interleave", repeats, "repeats")
     if repeats.numel() == 0:
         return repeats.long()
@@ -104,19 +104,19 @@ def _places(repeats: Tensor, total: int | None) -> Tensor:
     if total is None:
         least, total = gt.stack([repeats.min().long(), ends[-1]]).tolist()
         if least < 0:
-            raise RuntimeError(f"repeat_interleave: {least} repeats are given, expected 0 or more")
+            raise RuntimeError(f"repeat_interleave: repeats contains {least}, expected 0 or more")
     steps = filled(ends, (total + 1,), 0).index_add(0, ends, filled(ends, ends.shape, 1))
     return steps.cumsum(0)[:total]
 
 
 @function
 def constant_pad_nd(input: Tensor, pad: Size, value: Number = 0) -> Tensor:
-    """Put a number before and after the values along axes.
+    """Pad axes with a number before and after their values.
 
     Args:
         input: the tensor.
-        pad: how much before and after, first for the last axis, then for the one before it, and so
-            on; where it is less than 0, values are left out.
+        pad: the padding before and after, for the last axis first, then for the one before it, and
+            so forth; negative padding removes values.
         value: the number.
 
     >>> gt.constant_pad_nd(gt.ones(2), (1, 2))
@@ -133,7 +133,7 @@ def constant_pad_nd(input: Tensor, pad: Size, value: Number = 0) -> Tensor:
     after = [0] * rest + list(reversed(pad[1::2]))
     size = [a + n + b for a, n, b in zip(before, input.shape, after, strict=True)]
     if min(size, default=0) < 0:
-        raise RuntimeError(f"constant_pad_nd: pad {pad} leaves nothing of shape {input.shape}")
+        raise RuntimeError(f"constant_pad_nd: pad {pad} removes more than shape {input.shape} has")
     steps, first = [1] * input.ndim, [max(-a, 0) for a in before]
     kept = [n + min(a, 0) + min(b, 0) for a, n, b in zip(before, input.shape, after, strict=True)]
     inside = primitives.slice(input, first, kept, steps)

@@ -1,4 +1,4 @@
-"""Images of another size: values of nearest pixels, or weighted sums of those around."""
+"""Resampling of images to another size, by nearest pixels or by weighted sums."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gt.ops.registry import function
 from gt.ops.sliding import along, over, wide
 
 NN = "gt.nn.functional"
-#: For how many spatial axes a mode is; None for all.
+#: The number of spatial axes that a mode is for; None for any.
 _MODES = {
     "nearest": None,
     "nearest-exact": None,
@@ -37,18 +37,19 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """Give a signal, image or volume in another size.
+    """Resample a signal, image or volume to another size.
 
     Args:
         input: (batch, channels, width), (batch, channels, height, width) or with depth before.
         size: the lengths of the spatial axes.
-        scale_factor: how many times these are as long, instead of `size`.
-        mode: "nearest" (as OpenCV has it), "nearest-exact" (as Pillow), "area" (averages),
+        scale_factor: the factors of these lengths, instead of `size`.
+        mode: "nearest" (as in OpenCV), "nearest-exact" (as in Pillow), "area" (averages),
             "linear", "bilinear" or "trilinear" by the number of axes, "bicubic", or "lanczos".
-        align_corners: whether the centers of the corner pixels stay where they are, rather than
-            their corners; not for the first three modes.
-        recompute_scale_factor: whether distances follow from the lengths, not from `scale_factor`.
-        antialias: whether a smaller image sums over more pixels, as Pillow does.
+        align_corners: whether to align the centers of the corner pixels, rather than their
+            corners; not for the first three modes.
+        recompute_scale_factor: whether to compute distances from the lengths, not from
+            `scale_factor`.
+        antialias: whether a smaller image sums over more pixels, as in Pillow.
 
     >>> gt.nn.functional.interpolate(gt.tensor([[[0.0, 1.0]]]), scale_factor=2, mode="linear")
     tensor([[[0.  , 0.25, 0.75, 1.  ]]], dtype=float32)
@@ -57,7 +58,7 @@ def interpolate(
     _check_mode(input, mode, align_corners, antialias)
     size, factors = _target(input, axes, size, scale_factor)
     if recompute_scale_factor and factors is None:
-        raise ValueError("interpolate: recompute_scale_factor is for scale_factor, not for size")
+        raise ValueError("interpolate: recompute_scale_factor needs scale_factor, not size")
     if mode == "area":
         average = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[axes - 1]
         return average(input, size)
@@ -66,7 +67,7 @@ def interpolate(
 
 
 def _check_mode(input: Tensor, mode: str, align_corners: bool | None, antialias: bool) -> None:
-    """Raise where a mode is not for these axes or options."""
+    """Raise if a mode does not support these axes or options."""
     axes = input.ndim - 2
     if mode not in _MODES:
         raise ValueError(f"interpolate: mode is '{mode}', expected one of {', '.join(_MODES)}")
@@ -76,17 +77,17 @@ def _check_mode(input: Tensor, mode: str, align_corners: bool | None, antialias:
             f"interpolate: input has shape {input.shape}, expected {expected} for mode '{mode}'"
         )
     if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
-        raise ValueError(f"interpolate: align_corners is not for mode '{mode}'")
+        raise ValueError(f"interpolate: align_corners is not supported for mode '{mode}'")
     if antialias and mode not in ("bilinear", "bicubic", "lanczos"):
-        raise ValueError(f"interpolate: antialias is for modes of images, not '{mode}'")
+        raise ValueError(f"interpolate: antialias is not supported for mode '{mode}'")
     if mode == "lanczos" and (align_corners or not antialias):
         raise ValueError("interpolate: mode 'lanczos' needs antialias=True, and no align_corners")
 
 
 def _target(input: Tensor, axes: int, size: Any, scale_factor: Any) -> tuple[Any, Any]:
-    """Give the lengths of the spatial axes, and the factors for these if they are given."""
+    """Return the lengths of the spatial axes, and their factors if these are given."""
     if (size is None) == (scale_factor is None):
-        raise ValueError("interpolate: give size or scale_factor, one of the two")
+        raise ValueError("interpolate: give either size or scale_factor")
     given = scale_factor if size is None else size
     given = list(given) if isinstance(given, tuple | list) else [given] * axes
     if len(given) != axes:
@@ -132,32 +133,32 @@ def resampled(
 
 
 def _step(length: int, number: int, align: bool, factor: float | None) -> float:
-    """Give the distance, in pixels of the input, from one pixel of the output to the next."""
+    """Return the distance, in pixels of the input, from one pixel of the output to the next."""
     if align:
         return (length - 1) / (number - 1) if number > 1 else 0.0
     return 1 / factor if factor else length / number
 
 
 def _nearest(beside: Tensor, length: int, number: int, factor: float | None, mode: str) -> Tensor:
-    """Give the pixel that the beginning of each pixel is in, or its center for "nearest-exact"."""
+    """Return the input pixel at the beginning of each output pixel, or at its center if exact."""
     each = arange_beside(beside, number)._cast(gt.float32)
     begin = each + 0.5 if mode == "nearest-exact" else each
     return (begin * _step(length, number, False, factor)).floor().long().clamp(max=length - 1)
 
 
 def _whole(beside: Tensor, number: int) -> Tensor:
-    """Give the numbers from 0 on in the dtype that is computed in."""
+    """Return the numbers 0, 1, ... in the dtype of the computation."""
     return arange_beside(beside, number)._cast(beside.dtype)
 
 
 def _source(beside: Tensor, number: int, step: float, align: bool) -> Tensor:
-    """Give where the center of each pixel is in the input."""
+    """Return the positions of the centers of output pixels in the input."""
     each = _whole(beside, number)
     return each * step if align else (each + 0.5) * step - 0.5
 
 
 def _linear(beside: Tensor, length: int, number: int, step: float, align: bool):
-    """Give the two pixels around each center, and the share of each."""
+    """Return the two pixels around each center, and their weights."""
     source = _source(beside, number, step, align).clamp(min=0)
     first = source.floor().clamp(max=length - 1)
     share = (source - first).clamp(0, 1)
@@ -166,7 +167,7 @@ def _linear(beside: Tensor, length: int, number: int, step: float, align: bool):
 
 
 def _cubic(beside: Tensor, length: int, number: int, step: float, align: bool):
-    """Give the four pixels around each center, and their weights (Keys, 1981)."""
+    """Return the four pixels around each center, and their weights (Keys, 1981)."""
     source = _source(beside, number, step, align)
     around = arange_beside(beside, 4).unsqueeze(-1) - 1
     at = source.floor() + around
@@ -174,7 +175,7 @@ def _cubic(beside: Tensor, length: int, number: int, step: float, align: bool):
 
 
 def cubic(x: Tensor, a: float) -> Tensor:
-    """Give the kernel of cubic convolution: pieces of third order, 0 from a distance of 2 on."""
+    """Return the kernel of cubic convolution: cubic pieces, 0 from a distance of 2 on."""
     x = x.abs()
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = ((x - 5) * x + 8) * x * a - 4 * a
@@ -184,7 +185,7 @@ def cubic(x: Tensor, a: float) -> Tensor:
 def _antialiased(
     reach: int, filter: Any, beside: Tensor, length: int, number: int, step: float, align: bool
 ):
-    """Give the pixels that a filter reaches from each center, and their weights, of sum 1."""
+    """Return the pixels within a filter's reach of each center, and weights whose sum is 1."""
     stretch = max(step, 1.0)
     support = reach * stretch
     center = (_whole(beside, number) + 0.5) * step
@@ -200,11 +201,11 @@ def _triangle(x: Tensor) -> Tensor:
 
 
 def _lanczos(x: Tensor) -> Tensor:
-    """Give sinc(x) sinc(x / 3) within a distance of 3."""
+    """Return sinc(x) sinc(x / 3) within a distance of 3."""
     return gt.where(x.abs() < 3, gt.sinc(x) * gt.sinc(x / 3), 0)
 
 
-#: How far a filter reaches, and the filter. Pillow's cubic one has another factor.
+#: The reach of each filter, and the filter. Pillow's cubic filter has another constant.
 _FILTERS = {
     "bilinear": (1, _triangle),
     "bicubic": (2, functools.partial(cubic, a=-0.5)),
@@ -220,7 +221,7 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """Do the same as `interpolate`, which replaces it.
+    """Compute `interpolate`, which replaces this function.
 
     >>> gt.nn.functional.upsample(gt.ones(1, 1, 2, 2), scale_factor=2).shape
     (1, 1, 4, 4)
@@ -230,7 +231,7 @@ def upsample(
 
 @function(namespace=NN)
 def upsample_nearest(input: Tensor, size: Size | None = None, scale_factor: Any = None) -> Tensor:
-    """Do the same as `interpolate`, which replaces it, with the mode "nearest".
+    """Compute `interpolate`, which replaces this function, with the mode "nearest".
 
     >>> gt.nn.functional.upsample_nearest(gt.ones(1, 1, 2, 2), scale_factor=2).shape
     (1, 1, 4, 4)
@@ -240,7 +241,7 @@ def upsample_nearest(input: Tensor, size: Size | None = None, scale_factor: Any 
 
 @function(namespace=NN)
 def upsample_bilinear(input: Tensor, size: Size | None = None, scale_factor: Any = None) -> Tensor:
-    """Do the same as `interpolate`, which replaces it, with "bilinear" and `align_corners`.
+    """Compute `interpolate`, which replaces this, with "bilinear" and `align_corners`.
 
     >>> gt.nn.functional.upsample_bilinear(gt.ones(1, 1, 2, 2), scale_factor=2).shape
     (1, 1, 4, 4)
@@ -257,9 +258,10 @@ def _upsample_bilinear2d_aa(
     scales_w: float | None = None,
     scale_factors: Any = None,
 ) -> Tensor:
-    """Do what `interpolate` does with the mode "bilinear" and `antialias`.
+    """Compute `interpolate` with the mode "bilinear" and `antialias`.
 
-    What the images are scaled by may be beside `output_size`, or instead of it both in one.
+    The factors may be given with `output_size` (`scales_h`, `scales_w`), or instead of it
+    (`scale_factors`).
 
     >>> gt._upsample_bilinear2d_aa(gt.ones(1, 1, 4, 4), (2, 2), False).shape
     (1, 1, 2, 2)

@@ -1,4 +1,4 @@
-"""Rounding in terms of other operations."""
+"""Composite rounding operations."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from gt.ops.registry import operation
 
 @operation(in_place=True)
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """Round to the nearest number with that many decimals, halves to even.
+    """Round to the nearest number with the given number of decimals, halves to even.
 
     Args:
         input: the tensor.
-        decimals: how many decimal places stay; -2 rounds to hundreds.
+        decimals: the number of decimal places to keep; -2 rounds to hundreds.
 
     >>> gt.round(gt.tensor([0.5, 1.27]), decimals=1)
     tensor([0.5, 1.3], dtype=float32)
@@ -30,11 +30,11 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
 
 @operation(in_place=True)
 def frac(input: Tensor) -> Tensor:
-    """Give the part behind the point, with the sign of the number: x - trunc(x).
+    """Return the fractional part, with the sign of the number: x - trunc(x).
 
     >>> gt.frac(gt.tensor([1.5, -2.5]))
     tensor([ 0.5, -0.5], dtype=float32)
     """
     if not input.dtype.is_floating_point:
-        raise TypeError(f"frac: dtype {input.dtype.name} does not fit, expected floats")
+        raise TypeError(f"frac: dtype is {input.dtype.name}, expected floats")
     return input - gt.trunc(input)

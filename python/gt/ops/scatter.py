@@ -1,4 +1,4 @@
-"""Writing at places that an index of the tensor's rank, or of its values, names."""
+"""Writing at indices along an axis, into the flattened tensor, or where a mask is True."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gt.ops.sizes import axis_of, filled, need_index
 
 @operation(in_place=True)
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """Add values at an index along an axis: `out[index[i][j]][j] += src[i][j]` for dim 0.
+    """Add values at indices along an axis: `out[index[i][j]][j] += src[i][j]` for dim 0.
 
     Where the index is shorter than `src`, the rest of `src` is not used.
 
@@ -27,7 +27,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 
 def _aligned(name: str, input: Tensor, dim: int, index: Tensor, src: Any) -> tuple[Any, ...]:
-    """Give axis, tensor, index and source with an axis at least; a source of the index's shape."""
+    """Return axis, tensor, index and source with at least one axis; the source cut to the index."""
     need_index(name, index)
     at, whole = axis_of(name, dim, input.ndim), input.reshape(input.shape or 1)
     index = index.reshape(index.shape or 1)
@@ -49,15 +49,15 @@ def scatter(
     value: Number | None = None,
     reduce: str | None = None,
 ) -> Tensor:
-    """Replace values at an index along an axis: `out[index[i][j]][j] = src[i][j]` for dim 0.
+    """Replace values at indices along an axis: `out[index[i][j]][j] = src[i][j]` for dim 0.
 
     Args:
         input: the tensor.
-        dim: the axis that the index names places of.
-        index: int64 or int32; of several that are the same the last counts.
+        dim: the axis that the indices count along.
+        index: int64 or int32; the last of equal indices wins.
         src: the values, at least as long as the index along each axis.
         value: a number instead of `src`.
-        reduce: "add" or "multiply" to do so instead of replacing.
+        reduce: "add" or "multiply" instead of replacing.
 
     >>> gt.scatter(gt.zeros(3), 0, gt.tensor([2, 0], dtype=gt.int64), gt.tensor([1.0, 2.0]))
     tensor([2., 0., 1.], dtype=float32)
@@ -82,11 +82,11 @@ def scatter(
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """Combine all values that an index along an axis sends to the same place.
+    """Combine all values that have the same index along an axis.
 
     Args:
         input: the tensor.
-        dim: the axis that the index names places of.
+        dim: the axis that the indices count along.
         index: int64 or int32.
         src: the values, at least as long as the index along each axis.
         reduce: "sum", "prod", "mean", "amax" or "amin".
@@ -105,12 +105,12 @@ def scatter_reduce(
 
 @operation(in_place=True)
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Replace values at places among all values, in row-major order.
+    """Replace values at indices into the flattened tensor, in row-major order.
 
     Args:
         input: the tensor.
-        index: int64 or int32; of several that are the same the last counts.
-        source: as many values as the index has.
+        index: int64 or int32; the last of equal indices wins.
+        source: the values, one for each index.
         accumulate: whether to add instead of replacing.
 
     >>> gt.put(gt.zeros(2, 2), gt.tensor([3], dtype=gt.int64), gt.ones(1))
@@ -120,7 +120,8 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     need_index("put", index)
     if index.numel() != source.numel():
         raise IndexError(
-            f"put: index has {index.numel()} elements and source {source.numel()}, expected as many"
+            f"put: index has {index.numel()} elements and source {source.numel()}, expected equal "
+            "numbers"
         )
     places = primitives.wrap_index(index.ravel(), input.numel())
     write = primitives.index_add if accumulate else primitives.index_copy
@@ -129,7 +130,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
 
 @operation(in_place=True)
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Replace the values where a mask is True by those of `source`, one after another.
+    """Replace the values where a mask is True by the values of `source`, in row-major order.
 
     >>> gt.masked_scatter(gt.zeros(3), gt.tensor([True, False, True]), gt.tensor([1.0, 2.0]))
     tensor([1., 0., 2.], dtype=float32)

@@ -1,4 +1,4 @@
-"""Places of values in sorted ones."""
+"""Binary search in sorted values."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ def searchsorted(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """Give where values would be put into sorted ones, so that these stay sorted.
+    """Return the indices at which values would be inserted into sorted ones to keep them sorted.
 
-    It halves the sequence for all values at once, in as many steps as its length has bits.
+    It is a binary search for all values at once, with one step for each bit of the length.
 
     Args:
-        sorted_sequence: sorted values along the last axis; either the only one, or the axes
+        sorted_sequence: values sorted along the last axis; either the only axis, or the axes
             before it are those of `input`.
         input: the values, or one number.
-        out_int32: whether the places are int32 instead of int64.
-        right: whether a value stands behind equal ones instead of before them.
-        side: the same as "left" or "right".
-        sorter: the order in which a sequence that is not sorted is.
+        out_int32: whether the indices are int32 instead of int64.
+        right: whether a value is inserted after equal ones instead of before them.
+        side: "left" or "right", another form of `right`.
+        sorter: the indices that sort the sequence, if it is not sorted.
 
     >>> gt.searchsorted(gt.tensor([1.0, 2.0, 3.0]), gt.tensor([2.0, 2.5]))
     tensor([1, 2], dtype=int64)
     """
     if side not in (None, "left", "right") or (side == "left" and right):
-        raise ValueError(f"searchsorted: side is {side!r} and right {right}, which do not fit")
+        raise ValueError(f"searchsorted: side {side!r} contradicts right={right}, or is unknown")
     need_axes("searchsorted", sorted_sequence, 1)
     if sorter is not None:
         if sorter.shape != sorted_sequence.shape:
@@ -48,7 +48,7 @@ def searchsorted(
     if sorted_sequence.ndim > 1 and sorted_sequence.shape[:-1] != values.shape[:-1]:
         raise ValueError(
             f"searchsorted: values of shape {values.shape} do not fit a sequence of shape "
-            f"{sorted_sequence.shape}: the axes but the last must be the same"
+            f"{sorted_sequence.shape}: all axes but the last must be the same"
         )
     found = places(sorted_sequence, values, right or side == "right")
     return found.int() if out_int32 else found
@@ -58,7 +58,7 @@ def searchsorted(
 def bucketize(
     input: Tensor | Number, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
-    """Give the bucket of each value: how many boundaries are below it.
+    """Return the bucket of each value: the number of boundaries below it.
 
     Args:
         input: the values, or one number.
@@ -74,14 +74,14 @@ def bucketize(
 
 
 def places(sequence: Tensor, values: Tensor, right: bool) -> Tensor:
-    """Give how many of a sorted sequence stand before each value."""
+    """Return the number of elements of a sorted sequence that precede each value."""
     length = sequence.shape[-1]
     before = primitives.cast(values != values, "int64") * 0
     step = 2 ** length.bit_length() // 2
     while step:
         probe = before + step
         at = _values_at(sequence, primitives.clamp(probe, 1, length) - 1)
-        # What is not a number is larger than any number.
+        # NaN is larger than any number.
         beyond = primitives.gt(at, values) if right else primitives.ge(at, values)
         fits = primitives.logical_and(probe <= length, primitives.logical_not(beyond))
         before = primitives.where(fits, probe, before)

@@ -1,4 +1,4 @@
-"""Other shapes for the same values: axes split, joined, put in, left out or repeated."""
+"""Changes of shape: axes split, merged, inserted, removed or repeated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _reshape, _view, _expand, _squeeze, _unsqueeze = (
 
 
 def _function_of(name: str) -> Callable[..., Any]:
-    """Make a function of a method."""
+    """Register a function that calls a method."""
     of = getattr(Tensor, name)
 
     @functools.wraps(of)
@@ -36,7 +36,7 @@ for _name in "flatten narrow".split():
 @operation
 @one_by_one
 def reshape(input: Tensor, shape: Size) -> Tensor:
-    """Give the same values, in row-major order, another shape; one length may be -1.
+    """Return the values, in row-major order, in another shape; one length may be -1.
 
     >>> gt.reshape(gt.arange(4), (2, -1))
     tensor([[0, 1],
@@ -48,10 +48,10 @@ def reshape(input: Tensor, shape: Size) -> Tensor:
 @method
 @one_by_one
 def view(input: Tensor, size: Size | DType) -> Tensor:
-    """Give the same elements, in the same memory, another shape; one length may be -1.
+    """Return a view of the same memory in another shape; one length may be -1.
 
-    What is transposed, say, has no such view: `reshape` copies then. A dtype, which for PyTorch
-    means the same bits as other numbers, may only be the tensor's own.
+    Some tensors, such as transposed ones, have no such view, and only `reshape` works, by copying.
+    A dtype, which in PyTorch reinterprets the bits, may only be the tensor's own.
 
     >>> gt.arange(4).view(2, -1)
     tensor([[0, 1],
@@ -62,7 +62,7 @@ def view(input: Tensor, size: Size | DType) -> Tensor:
         return _view(input, size)
     if parse_dtype(one) != input.dtype:
         raise TypeError(
-            f"view: the bits of {input.dtype} cannot be seen as {one}\n"
+            f"view: the bits of {input.dtype} cannot be reinterpreted as {one}\n"
             "  hint: x.to(dtype) converts the numbers"
         )
     return _view(input, input.shape)
@@ -70,7 +70,7 @@ def view(input: Tensor, size: Size | DType) -> Tensor:
 
 @method
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
-    """Give the same values the shape of another tensor.
+    """Return the values, in row-major order, in the shape of another tensor.
 
     >>> gt.arange(4).reshape_as(gt.ones(2, 2))
     tensor([[0, 1],
@@ -81,7 +81,7 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
 
 @method
 def view_as(input: Tensor, other: Tensor) -> Tensor:
-    """Give the same elements, in the same memory, the shape of another tensor.
+    """Return a view of the same memory in the shape of another tensor.
 
     >>> gt.arange(4).view_as(gt.ones(2, 2)).shape
     (2, 2)
@@ -91,7 +91,7 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
 
 @operation
 def ravel(input: Tensor) -> Tensor:
-    """Give all values along one axis, in row-major order.
+    """Return all values along one axis, in row-major order.
 
     >>> gt.ravel(gt.ones(2, 2)).shape
     (4,)
@@ -111,7 +111,7 @@ def unflatten(input: Tensor, dim: int, sizes: Size) -> Tensor:
     fits = known > 0 and length % known == 0 if -1 in sizes else known == length
     if not sizes or not fits or sizes.count(-1) > 1:
         raise ValueError(
-            f"unflatten: sizes {sizes} do not multiply up to {length}, the length of axis {dim}"
+            f"unflatten: the product of sizes {sizes} is not {length}, the length of axis {dim}"
         )
     sizes = tuple(length // known if size == -1 else size for size in sizes)
     return _reshape(input, (*input.shape[:at], *sizes, *input.shape[at + 1 :]))
@@ -120,7 +120,7 @@ def unflatten(input: Tensor, dim: int, sizes: Size) -> Tensor:
 @changing_shape
 @operation
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """Put an axis of length 1 in at a place.
+    """Insert an axis of length 1 at a position.
 
     >>> gt.unsqueeze(gt.ones(2), 0).shape
     (1, 2)
@@ -131,7 +131,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 @changing_shape
 @operation
 def squeeze(input: Tensor, dim: Dims = None) -> Tensor:
-    """Leave out axes of length 1: all of them, or those that are named.
+    """Remove axes of length 1: all of them, or the given ones.
 
     >>> gt.squeeze(gt.ones(1, 2, 1)).shape
     (2,)
@@ -144,7 +144,7 @@ def squeeze(input: Tensor, dim: Dims = None) -> Tensor:
 @operation
 @one_by_one
 def expand(input: Tensor, size: Size) -> Tensor:
-    """Repeat axes of length 1 and put new ones in front; -1 leaves an axis as it is.
+    """Repeat axes of length 1 and add axes in front; -1 keeps the length of an axis.
 
     >>> gt.expand(gt.ones(2, 1), (3, 2, -1)).shape
     (3, 2, 1)
@@ -154,7 +154,7 @@ def expand(input: Tensor, size: Size) -> Tensor:
 
 @method
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
-    """Repeat axes of length 1, to the shape of another tensor.
+    """Repeat axes of length 1 to the shape of another tensor.
 
     >>> gt.ones(1, 2).expand_as(gt.ones(3, 2)).shape
     (3, 2)
@@ -165,7 +165,7 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 @operation
 @one_by_one
 def broadcast_to(input: Tensor, size: Size) -> Tensor:
-    """Repeat axes of length 1 and put new ones in front: the same as `expand`.
+    """Repeat axes of length 1 and add axes in front: the same as `expand`.
 
     >>> gt.broadcast_to(gt.ones(2), (3, 2)).shape
     (3, 2)
@@ -175,7 +175,7 @@ def broadcast_to(input: Tensor, size: Size) -> Tensor:
 
 @function
 def broadcast_shapes(*shapes: Size) -> tuple[int, ...]:
-    """Give the shape that shapes broadcast to.
+    """Return the common shape that shapes broadcast to.
 
     >>> gt.broadcast_shapes((3, 1), (4,))
     (3, 4)
@@ -185,7 +185,7 @@ def broadcast_shapes(*shapes: Size) -> tuple[int, ...]:
 
 @function
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Expand tensors to the shape that they broadcast to.
+    """Expand tensors to their common broadcast shape.
 
     >>> gt.broadcast_tensors(gt.ones(3, 1), gt.ones(4))[0].shape
     (3, 4)
@@ -212,7 +212,7 @@ def sum_to_size(input: Tensor, size: Size) -> Tensor:
 
 @function
 def atleast_1d(*tensors: Tensor) -> Any:
-    """Give a tensor without axes one of length 1; of several tensors a tuple.
+    """Return a tensor with at least one axis; for several tensors a tuple of them.
 
     >>> gt.atleast_1d(gt.tensor(2.0)).shape
     (1,)
@@ -222,7 +222,7 @@ def atleast_1d(*tensors: Tensor) -> Any:
 
 @function
 def atleast_2d(*tensors: Tensor) -> Any:
-    """Put axes of length 1 in front until there are two; of several tensors a tuple.
+    """Add axes of length 1 in front until there are two; for several tensors return a tuple.
 
     >>> gt.atleast_2d(gt.ones(3)).shape
     (1, 3)
@@ -232,7 +232,7 @@ def atleast_2d(*tensors: Tensor) -> Any:
 
 @function
 def atleast_3d(*tensors: Tensor) -> Any:
-    """Put axes of length 1 in until there are three: (n) becomes (1, n, 1), (n, m) (n, m, 1).
+    """Add axes of length 1 until there are three: (n) becomes (1, n, 1), (n, m) (n, m, 1).
 
     >>> gt.atleast_3d(gt.ones(3)).shape
     (1, 3, 1)
@@ -241,7 +241,7 @@ def atleast_3d(*tensors: Tensor) -> Any:
 
 
 def _listed(tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
-    """Give the tensors of f(x, y) and of f([x, y]) alike."""
+    """Return the tensors of f(x, y) or of f([x, y])."""
     one = len(tensors) == 1 and isinstance(tensors[0], tuple | list)
     return tuple(tensors[0]) if one else tensors
 

@@ -1,4 +1,4 @@
-"""Axes, lengths and regions, as the operations that rearrange take them."""
+"""Axes, lengths and regions as parameters of operations."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from gt.ops.registry import operation
 
 
 def method(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Make a function a method alone: PyTorch has none of its name."""
+    """Register a function only as a method, where PyTorch has no function of that name."""
     if function is None:
         return functools.partial(method, **options)
     return operation(function, namespace="gt.Tensor", **options)
 
 
 def one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Take the ints of the last parameter in a tuple or one by one: f(x, (2, 3)) and f(x, 2, 3)."""
+    """Accept the ints of the last parameter as a tuple or one by one: f(x, (2, 3)), f(x, 2, 3)."""
     signature = inspect.signature(function)
     *others, last = signature.parameters.values()
 
@@ -38,7 +38,7 @@ def one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def changing_shape(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Also make the method that gives the tensor itself the other shape: `t_` for `t`."""
+    """Add the method that changes the shape of the tensor itself: `t_` for `t`."""
     name = f"{function.__name__}_"
 
     @functools.wraps(function)
@@ -52,12 +52,12 @@ def changing_shape(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def ints(given: int | Sequence[int]) -> tuple[int, ...]:
-    """Give one int or several as a tuple."""
+    """Return one int or several as a tuple."""
     return tuple(given) if isinstance(given, tuple | list) else (given,)
 
 
 def axis_of(operation: str, dim: int, ndim: int) -> int:
-    """Count an axis from the front; a tensor without axes has axis 0."""
+    """Return an axis counted from the front; a tensor without axes has axis 0."""
     count = max(ndim, 1)
     if not -count <= dim < count:
         raise IndexError(
@@ -68,7 +68,7 @@ def axis_of(operation: str, dim: int, ndim: int) -> int:
 
 
 def two_axes(operation: str, dim1: int, dim2: int, ndim: int) -> tuple[int, int]:
-    """Count two axes from the front, which must not be the same."""
+    """Return two different axes counted from the front."""
     first, second = axis_of(operation, dim1, ndim), axis_of(operation, dim2, ndim)
     if first == second:
         raise ValueError(f"{operation}: axes {dim1} and {dim2} are the same, expected two")
@@ -76,7 +76,7 @@ def two_axes(operation: str, dim1: int, dim2: int, ndim: int) -> tuple[int, int]
 
 
 def need_axes(operation: str, input: Tensor, least: int, most: int | None = None) -> None:
-    """Raise unless a tensor has so many axes."""
+    """Raise unless the number of axes is from `least` to `most`, without limit if None."""
     if input.ndim < least or (most is not None and input.ndim > most):
         count = {None: f"{least} or more", least: f"{least}"}.get(most, f"{least} to {most}")
         raise ValueError(
@@ -85,7 +85,7 @@ def need_axes(operation: str, input: Tensor, least: int, most: int | None = None
 
 
 def need_index(operation: str, index: Tensor, parameter: str = "index") -> None:
-    """Raise unless a tensor is of a dtype that indices have."""
+    """Raise unless a tensor has a dtype of indices: int64 or int32."""
     if str(index.dtype) not in ("gt.int64", "gt.int32"):
         raise TypeError(
             f"{operation}: {parameter} is of dtype {index.dtype}, expected int64 or int32"
@@ -93,32 +93,32 @@ def need_index(operation: str, index: Tensor, parameter: str = "index") -> None:
 
 
 def whole_region(input: Tensor) -> tuple[list[int], list[int], list[int]]:
-    """Give where the region of all elements starts, its lengths and its steps."""
+    """Return the starts, lengths and steps of the region of all elements."""
     return [0] * input.ndim, list(input.shape), [1] * input.ndim
 
 
 def region(input: Tensor, dim: int, start: int, size: int, step: int = 1) -> tuple[Any, Any, Any]:
-    """Describe `size` elements from `start` in steps along one axis, counted from the front."""
+    """Return the starts, lengths and steps of `size` elements from `start` along one axis."""
     starts, sizes, steps = whole_region(input)
     starts[dim], sizes[dim], steps[dim] = (start, size, step) if size else (0, 0, 1)
     return starts, sizes, steps
 
 
 def take_region(input: Tensor, dim: int, start: int, size: int, step: int = 1) -> Tensor:
-    """View `size` elements from `start` in steps along one axis."""
+    """View `size` elements from `start` along one axis, `step` apart."""
     return primitives.slice(input, *region(input, dim, start, size, step))
 
 
 def fill_region(
     input: Tensor, src: Tensor, dim: int, start: int, size: int, step: int = 1
 ) -> Tensor:
-    """Replace `size` elements from `start` in steps along one axis."""
+    """Replace `size` elements from `start` along one axis, `step` apart."""
     return primitives.slice_assign(input, src, *region(input, dim, start, size, step))
 
 
 def filled(
     beside: Tensor, size: Sequence[int], value: Number, dtype: DType | None = None
 ) -> Tensor:
-    """Make a tensor of one number in the session, and the dtype, of another tensor."""
+    """Make a tensor of one number in the session, and by default the dtype, of another tensor."""
     dtype = beside.dtype if dtype is None else dtype
     return tensor_beside(beside, value, dtype=dtype).expand(tuple(size))

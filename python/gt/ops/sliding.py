@@ -13,7 +13,7 @@ from gt.ops.sizes import filled
 
 
 def per_axis(name: str, parameter: str, value: Any, axes: int) -> tuple[int, ...]:
-    """Give an int for each axis, from one for all or one each."""
+    """Return an int for each axis, from one for all or one each."""
     values = tuple(value) if isinstance(value, tuple | list) else (value,)
     if len(values) not in (1, axes) or not all(hasattr(one, "__index__") for one in values):
         raise ValueError(f"{name}: {parameter} is {value}, expected an int or {axes} of them")
@@ -22,7 +22,7 @@ def per_axis(name: str, parameter: str, value: Any, axes: int) -> tuple[int, ...
 
 
 def stride_of(name: str, stride: Any, kernel: tuple[int, ...]) -> tuple[int, ...]:
-    """Give the stride for each axis: windows side by side where none is given."""
+    """Return the stride for each axis: windows side by side where none is given."""
     return kernel if stride in (None, (), []) else per_axis(name, "stride", stride, len(kernel))
 
 
@@ -43,7 +43,7 @@ def check_spatial(name: str, input: Tensor, axes: int) -> None:
 
 
 def wide(input: Tensor) -> Tensor:
-    """Give 16-bit floats as float32, so that sums keep their digits."""
+    """Return 16-bit floats as float32, so that sums keep their digits."""
     return input.float() if input.dtype.is_floating_point and input.dtype.itemsize == 2 else input
 
 
@@ -55,7 +55,7 @@ def padded(input: Tensor, pairs: Sequence[tuple[int, int]]) -> Tensor:
 
 
 def count(length: int, kernel: int, stride: int, padding: int, dilation: int, ceil: bool) -> int:
-    """Give how many windows fit in a padded axis: floor(room / stride) + 1.
+    """Return how many windows fit in a padded axis: floor(room / stride) + 1.
 
     With `ceil`, one more may go over the end, if it begins in the input or the padding before it.
     """
@@ -73,7 +73,7 @@ def counts(
     dilation: Sequence[int],
     ceil_mode: bool = False,
 ) -> tuple[int, ...]:
-    """Give how many windows fit along each axis; an error if none does."""
+    """Return how many windows fit along each axis; an error if none does."""
     at_least(name, "kernel_size", kernel, 1)
     at_least(name, "stride", stride, 1)
     at_least(name, "padding", padding, 0)
@@ -91,7 +91,7 @@ def counts(
 def positions(
     beside: Tensor, number: int, kernel: int, stride: int, padding: int, dilation: int
 ) -> Tensor:
-    """Give where the values of windows are along an axis: [kernel, number]; padding is below 0."""
+    """Return where the values of windows are along an axis: [kernel, number]; padding is below 0."""
     within = arange_beside(beside, kernel).unsqueeze(1) * dilation
     return within + (arange_beside(beside, number) * stride - padding)
 
@@ -119,7 +119,7 @@ def windows(
     ceil_mode: bool = False,
     name: str = "windows",
 ) -> Tensor:
-    """Give the windows over the last axes: [..., *kernel, *counts], zeros beyond the input."""
+    """Return the windows over the last axes: [..., *kernel, *counts], zeros beyond the input."""
     axes = len(kernel)
     lengths = input.shape[-axes:]
     numbers = counts(name, lengths, kernel, stride, padding, dilation, ceil_mode)
@@ -156,13 +156,13 @@ def overlapped(
 
 
 def taken(input: Tensor, at: Tensor, axes: int) -> Tensor:
-    """Give what is at places in the last axes, flattened: these become the axes of the places."""
+    """Return what is at places in the last axes, flattened: these become the axes of the places."""
     flat = input.flatten(-axes).index_select(-1, at.reshape(-1))
     return flat.reshape(*input.shape[:-axes], *at.shape)
 
 
 def along(input: Tensor, axis: int, at: Tensor) -> Tensor:
-    """Give what is at positions [kernel, number] along an axis, counted from the back.
+    """Return what is at positions [kernel, number] along an axis, counted from the back.
 
     The axis becomes these two.
     """
@@ -171,5 +171,5 @@ def along(input: Tensor, axis: int, at: Tensor) -> Tensor:
 
 
 def over(values: Tensor, axis: int) -> Tensor:
-    """Give values for each position along an axis with axes of length 1 for those behind it."""
+    """Return values for each position along an axis with axes of length 1 for those behind it."""
     return values.reshape(*values.shape, *[1] * (-axis - 1))

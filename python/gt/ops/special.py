@@ -1,4 +1,4 @@
-"""Functions of statistics and physics in terms of simpler ones."""
+"""Composite functions of statistics and physics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gt.ops.registry import function, operation
 @function(namespace="gt.special")
 @in_floats
 def entr(input: Tensor) -> Tensor:
-    """Give the entropy -x log x of each value: 0 at 0, and minus infinity below.
+    """Return the entropy -x log x of each value: 0 at 0, and minus infinity below 0.
 
     >>> gt.special.entr(gt.tensor([0.0, 1.0]))
     tensor([ 0., -0.], dtype=float32)
@@ -24,7 +24,7 @@ def entr(input: Tensor) -> Tensor:
 
 
 class _Entropy(Function):
-    """-x log x, whose slope is -1 - log x at 0 and below, too."""
+    """-x log x, with the slope -1 - log x also at 0 and below."""
 
     @staticmethod
     def forward(ctx, input):
@@ -42,7 +42,7 @@ class _Entropy(Function):
 @function(namespace="gt.special")
 @in_floats
 def ndtr(input: Tensor) -> Tensor:
-    """Give the share of a normal distribution that is below x: erfc(-x / sqrt(2)) / 2.
+    """Return the normal distribution function, the probability below x: erfc(-x / sqrt(2)) / 2.
 
     >>> gt.special.ndtr(gt.tensor([0.0, 2.0]))
     tensor([0.5       , 0.97724986], dtype=float32)
@@ -53,7 +53,7 @@ def ndtr(input: Tensor) -> Tensor:
 @function(namespace="gt.special")
 @in_floats
 def xlog1py(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """Give x log(1 + y), and 0 where x is 0, whatever y is.
+    """Return x log(1 + y), with 0 where x is 0, unless y is NaN.
 
     >>> gt.special.xlog1py(gt.tensor([0.0, 2.0]), gt.tensor([-1.0, 0.0]))
     tensor([0., 0.], dtype=float32)
@@ -66,7 +66,7 @@ def xlog1py(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 @operation(in_place=True)
 @in_floats
 def mvlgamma(input: Tensor, p: int) -> Tensor:
-    """Give the logarithm of the gamma function of p dimensions, for x above (p - 1) / 2.
+    """Return the logarithm of the multivariate gamma function of dimension p, x > (p - 1) / 2.
 
     It is p (p - 1) / 4 log(pi) + the sum of lgamma(x - j / 2) for j from 0 to p - 1
     (https://en.wikipedia.org/wiki/Multivariate_gamma_function).

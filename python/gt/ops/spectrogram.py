@@ -1,4 +1,4 @@
-"""Short-time Fourier transforms: of overlapping frames of a signal."""
+"""Short-time Fourier transforms of overlapping frames of a signal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gt.ops.registry import operation
 
 
 def _window(name: str, n_fft: int, length: int | None, window: Tensor | None, x: Tensor) -> Tensor:
-    """Give the window in the middle of a frame; ones where none is given."""
+    """Return the window, centered in a frame; ones by default."""
     length = n_fft if length is None else length
     if not 0 < length <= n_fft:
         raise ValueError(f"{name}: win_length must be from 1 to n_fft = {n_fft}, not {length}")
@@ -41,20 +41,21 @@ def stft(
     return_complex: bool | None = None,
     align_to_window: bool | None = None,
 ) -> Tensor:
-    """Give the Fourier transforms of overlapping frames of a signal.
+    """Return the Fourier transforms of overlapping frames of a signal.
 
     Args:
         input: a signal of shape (length,), or several of shape (batch, length).
-        n_fft: how long each transform is.
-        hop_length: how far the frames are apart; n_fft // 4 where none is given.
-        win_length: how long the window is; n_fft where none is given.
-        window: what each frame is multiplied with; ones where none is given.
-        center: whether frames are around their place; the signal is then padded.
-        pad_mode: how, as `gt.nn.functional.pad` has it.
+        n_fft: the length of each transform.
+        hop_length: the distance between frames; n_fft // 4 by default.
+        win_length: the length of the window; n_fft by default.
+        window: a factor for the values of each frame; ones by default.
+        center: whether frames are centered at their positions; the signal is then padded.
+        pad_mode: the mode of this padding; see `gt.nn.functional.pad`.
         normalized: whether results are divided by the square root of n_fft.
-        onesided: whether only the first n_fft // 2 + 1 frequencies are given: so it is for real
-            signals where nothing is said.
-        return_complex: must be True for real signals; False gives the parts along a last axis.
+        onesided: whether to return only the first n_fft // 2 + 1 frequencies; by default for real
+            signals.
+        return_complex: must be given for real signals; False returns real and imaginary parts
+            along a last axis.
         align_to_window: whether frames begin where the window does, not where the transform does;
             only for `center=False`.
 
@@ -65,16 +66,16 @@ def stft(
     (3, 5)
     """
     if input.ndim not in (1, 2):
-        raise ValueError(f"stft: a tensor of 1 or 2 axes is expected, not of shape {input.shape}")
+        raise ValueError(f"stft: expected a tensor of 1 or 2 axes, not of shape {input.shape}")
     is_complex = input.dtype.is_complex or (window is not None and window.dtype.is_complex)
     if return_complex is None:
         if not is_complex:
             raise RuntimeError("stft: return_complex must be given for real signals\n  hint: True")
         return_complex = True
     if onesided and is_complex:
-        raise ValueError("stft: onesided is for real signals and windows alone")
+        raise ValueError("stft: onesided is only for real signals and windows")
     if center and align_to_window is not None:
-        raise RuntimeError("stft: align_to_window is for center=False alone")
+        raise RuntimeError("stft: align_to_window is only for center=False")
     hop = _hop("stft", n_fft, hop_length)
     window = _window("stft", n_fft, win_length, window, input)
     x = input if input.ndim == 2 else input.unsqueeze(0)
@@ -106,17 +107,17 @@ def istft(
     length: int | None = None,
     return_complex: bool = False,
 ) -> Tensor:
-    """Give the signal whose `stft` this is: the least-squares estimate where frames disagree.
+    """Return the signal whose `stft` is given: the least-squares estimate where frames disagree.
 
-    Parameters as for `stft`; besides:
+    Parameters as for `stft`, and in addition:
 
     Args:
         input: complex numbers of shape (batch, frequencies, frames) or without the batch.
-        length: how long the signal is; what the frames give where nothing is said.
+        length: the length of the signal; by default that of the frames together.
         return_complex: whether the signal is complex.
 
-    The frames are added up where they were, each multiplied with its window, over the sum of the
-    windows' squares (D. Griffin, J. Lim, "Signal estimation from modified short-time Fourier
+    The frames, multiplied by the window, are added up at their positions and divided by the sum of
+    the windows' squares (D. Griffin, J. Lim, "Signal estimation from modified short-time Fourier
     transform", 1984).
 
     >>> signal = gt.tensor([1.0, 2.0, 3.0, 4.0])
@@ -125,7 +126,7 @@ def istft(
     """
     if not input.dtype.is_complex or input.ndim not in (2, 3):
         raise ValueError(
-            "istft: complex numbers of shape (batch, frequencies, frames) are expected, not "
+            "istft: expected complex numbers of shape (batch, frequencies, frames), not "
             f"{input.dtype.name} of shape {input.shape}"
         )
     half = n_fft != input.shape[-2] if onesided is None else onesided
@@ -137,7 +138,7 @@ def istft(
     spectra = input.mT
     if return_complex:
         frames = gt.fft.ifft(spectra, norm=norm)
-    else:  # the other half is taken for the conjugate of the first
+    else:  # irfft assumes that the other half is the conjugate of this one
         frames = gt.fft.irfft(spectra[..., : n_fft // 2 + 1], n_fft, norm=norm)
     signal = _added_up(frames * window, hop)
     weights = _added_up((window * window).expand(input.shape[-1], n_fft), hop)
@@ -150,14 +151,14 @@ def istft(
     weights = weights[start:kept]
     if not weights.abs().min() > 1e-11:
         raise RuntimeError(
-            "istft: the windows leave parts of the signal without a frame\n"
+            "istft: parts of the signal are in no frame where the window is above 0\n"
             "  hint: another window or a shorter hop_length, or center=True"
         )
     return gt.nn.functional.pad(signal[..., start:kept] / weights, (0, end - kept))
 
 
 def _added_up(frames: Tensor, hop: int) -> Tensor:
-    """Add frames of shape (..., frames, n) up, each `hop` after the one before."""
+    """Add up frames of shape (..., frames, n), each `hop` values after the one before."""
     count, n = frames.shape[-2:]
     places = (gt.arange(count).unsqueeze(1) * hop + gt.arange(n)).reshape(-1)
     flat = frames.reshape(*frames.shape[:-2], count * n)

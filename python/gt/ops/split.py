@@ -1,4 +1,4 @@
-"""Parts of a tensor along an axis, one after another: views."""
+"""Splitting of a tensor along an axis into views."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def split_with_sizes(input: Tensor, split_sizes: Size, dim: int = 0) -> tuple[Te
     """
     need_axes("split_with_sizes", input, 1)
     if min(split_sizes, default=0) < 0:
-        raise ValueError(f"split_with_sizes: a length of {list(split_sizes)} is less than 0")
+        raise ValueError(f"split_with_sizes: a length in {list(split_sizes)} is below 0")
     return tuple(_parts(input, list(split_sizes), dim))
 
 
 @operation(aliases=("unsafe_chunk",))
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Split along an axis into at most so many parts of one length, the last perhaps shorter.
+    """Split along an axis into at most `chunks` parts of one length, the last perhaps shorter.
 
     >>> gt.chunk(gt.arange(5), 2)
     (tensor([0, 1, 2], dtype=int64), tensor([3, 4], dtype=int64))
@@ -76,7 +76,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 def tensor_split(
     input: Tensor, indices_or_sections: int | Size | Tensor, dim: int = 0
 ) -> tuple[Tensor, ...]:
-    """Split along an axis before each index, or into so many parts, the first ones perhaps longer.
+    """Split along an axis before each index, or into n parts, the first ones perhaps longer.
 
     Indices in a tensor are fetched: the shapes of the parts depend on them.
 
@@ -93,14 +93,14 @@ def tensor_split(
         return tuple(input[(slice(None),) * at + (slice(*part),)] for part in parts)
     sections = indices_or_sections
     if sections < 1:
-        raise RuntimeError(f"tensor_split: {sections} parts are asked for, expected 1 or more")
+        raise RuntimeError(f"tensor_split: sections is {sections}, expected 1 or more")
     size, longer = divmod(input.shape[at], sections)
     return split_with_sizes(input, [size + (part < longer) for part in range(sections)], at)
 
 
 @operation
 def hsplit(input: Tensor, indices_or_sections: int | Size) -> tuple[Tensor, ...]:
-    """Split the columns, or a vector, before each index or into so many equal parts.
+    """Split the columns, or a vector, before each index or into n equal parts.
 
     >>> gt.hsplit(gt.arange(4), 2)
     (tensor([0, 1], dtype=int64), tensor([2, 3], dtype=int64))
@@ -111,7 +111,7 @@ def hsplit(input: Tensor, indices_or_sections: int | Size) -> tuple[Tensor, ...]
 
 @operation
 def vsplit(input: Tensor, indices_or_sections: int | Size) -> tuple[Tensor, ...]:
-    """Split the rows before each index or into so many equal parts.
+    """Split the rows before each index or into n equal parts.
 
     >>> gt.vsplit(gt.eye(2), 2)[1]
     tensor([[0., 1.]], dtype=float32)
@@ -122,7 +122,7 @@ def vsplit(input: Tensor, indices_or_sections: int | Size) -> tuple[Tensor, ...]
 
 @operation
 def dsplit(input: Tensor, indices_or_sections: int | Size) -> tuple[Tensor, ...]:
-    """Split axis 2 before each index or into so many equal parts.
+    """Split axis 2 before each index or into n equal parts.
 
     >>> gt.dsplit(gt.ones(1, 2, 4), 2)[0].shape
     (1, 2, 2)
@@ -141,7 +141,7 @@ def _split_equally(name: str, input: Tensor, parts: int | Size, dim: int) -> tup
 
 @operation
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """Give the slices along an axis, which they do not have.
+    """Return the slices along an axis, without that axis.
 
     >>> gt.unbind(gt.eye(2))
     (tensor([1., 0.], dtype=float32), tensor([0., 1.], dtype=float32))

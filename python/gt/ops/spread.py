@@ -1,4 +1,4 @@
-"""How far values are from each other: variances, standard deviations, covariances."""
+"""Variances, standard deviations, covariances and correlations."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def var(
     *,
     correction: float | None = None,
 ) -> Tensor:
-    """Give the variance over axes: squared distances from the mean over `n - correction`.
+    """Return the variance over axes: squared distances from the mean over `n - correction`.
 
     Args:
         input: a tensor of floats.
-        dim: the axis, or axes; all where none is given. `var(False)` is `var(unbiased=False)`.
+        dim: the axis or axes; all by default. `var(False)` is `var(unbiased=False)`.
         unbiased: False for a correction of 0, True for 1.
-        keepdim: whether these axes stay with length 1.
-        correction: the degrees of freedom that are lost; 1 where nothing is said.
+        keepdim: whether these axes are kept with length 1.
+        correction: the degrees of freedom that are subtracted; 1 by default.
 
     >>> gt.var(gt.tensor([1.0, 3.0]))
     tensor(2., dtype=float32)
@@ -45,7 +45,7 @@ def std(
     *,
     correction: float | None = None,
 ) -> Tensor:
-    """Give the standard deviation over axes: the root of the variance; parameters as for `var`.
+    """Return the standard deviation over axes: the root of the variance; parameters as for `var`.
 
     >>> gt.std(gt.tensor([1.0, 3.0]), correction=0)
     tensor(1., dtype=float32)
@@ -59,14 +59,16 @@ def _spread(name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, co
     if isinstance(dim, bool):  # PyTorch's form var(unbiased)
         dim, unbiased = None, dim
     if unbiased is not None and correction is not None:
-        raise ValueError(f"{name}: give unbiased or correction, which say the same, not both")
+        raise ValueError(
+            f"{name}: give unbiased or correction, which have the same meaning, not both"
+        )
     if unbiased is not None:
         correction = int(unbiased)
     return input, dim, keepdim, 1 if correction is None else correction
 
 
 def _variance(input: Tensor, dim: Dims, keepdim: bool, correction: float) -> Tensor:
-    """Give the variance; of a correction that is no int, the one of 0 times n / (n - it)."""
+    """Return the variance; if the correction is no int, from that with correction 0."""
     if input.dtype.is_complex:
         parts = gt.real(input), gt.imag(input)
         return sum(_variance(part, dim, keepdim, correction) for part in parts)
@@ -88,7 +90,7 @@ def var_mean(
     *,
     correction: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Give the variance and the mean; parameters as for `var`.
+    """Return the variance and the mean; parameters as for `var`.
 
     >>> gt.var_mean(gt.tensor([1.0, 3.0]))
     (tensor(2., dtype=float32), tensor(2., dtype=float32))
@@ -106,7 +108,7 @@ def std_mean(
     *,
     correction: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Give the standard deviation and the mean; parameters as for `var`.
+    """Return the standard deviation and the mean; parameters as for `var`.
 
     >>> gt.std_mean(gt.tensor([1.0, 3.0]), correction=0)
     (tensor(1., dtype=float32), tensor(2., dtype=float32))
@@ -123,13 +125,13 @@ def cov(
     fweights: Tensor | None = None,
     aweights: Tensor | None = None,
 ) -> Tensor:
-    """Give the covariances of variables, the rows of a matrix; its columns are observations.
+    """Return the covariances of variables, the rows of a matrix; its columns are observations.
 
     Args:
         input: a matrix; a tensor of one axis is one variable.
-        correction: the degrees of freedom that are lost.
-        fweights: how often each observation counts, in integers.
-        aweights: how much each observation counts, in floats.
+        correction: the degrees of freedom that are subtracted.
+        fweights: the number of times that each observation counts, integers.
+        aweights: the weight of each observation, floats.
 
     >>> gt.cov(gt.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
     tensor([[ 1., -1.],
@@ -137,7 +139,7 @@ def cov(
     """
     need_axes("cov", input, 0, 2)
     if input.dtype == gt.bool:
-        raise TypeError("cov: numbers are expected, not bool")
+        raise TypeError("cov: expected numbers, not bool")
     x = input if input.ndim == 2 else input.reshape(1, -1)
     weights = _weights(x.shape[1], fweights, aweights)
     count = x.shape[1] if weights is None else weights.sum()
@@ -151,7 +153,7 @@ def cov(
 
 
 def _weights(count: int, fweights: Tensor | None, aweights: Tensor | None) -> Tensor | None:
-    """Multiply both weights of observations."""
+    """Return the product of both weights of observations, or the one that is given."""
     for name, weights, floats in (("fweights", fweights, False), ("aweights", aweights, True)):
         if weights is None:
             continue
@@ -169,7 +171,7 @@ def _weights(count: int, fweights: Tensor | None, aweights: Tensor | None) -> Te
 
 @operation
 def corrcoef(input: Tensor) -> Tensor:
-    """Give the correlations of variables, the rows of a matrix: covariances over deviations.
+    """Return the correlations of variables, the rows of a matrix: covariances over deviations.
 
     >>> gt.corrcoef(gt.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
     tensor([[ 1., -1.],

@@ -1,4 +1,4 @@
-"""Views by strides in the memory that a tensor lies in, and sliding windows."""
+"""Views by strides into a tensor's memory, and sliding windows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def as_strided(
 ) -> Tensor:
     """View the elements at `storage_offset + i * stride[0] + j * stride[1] + ...` in memory.
 
-    Of a view's memory only its own elements can be reached, which must lie without gaps. Where
-    elements overlap the result cannot be changed in place.
+    Only the elements of a view can be reached, not the rest of its memory; they must have no gaps.
+    If elements overlap, the result cannot be changed in place.
 
     Args:
         input: the tensor.
         size: the shape of the result.
-        stride: for each axis, how many elements apart its neighbours are.
-        storage_offset: where the first one is; the tensor's own offset where none is given.
+        stride: the distance of neighbours along each axis, in elements.
+        storage_offset: the position of the first element; the tensor's own offset by default.
 
     >>> gt.as_strided(gt.arange(6), (2, 2), (3, 1))
     tensor([[0, 1],
@@ -36,7 +36,7 @@ def as_strided(
 def as_strided_scatter(
     input: Tensor, src: Tensor, size: Size, stride: Size, storage_offset: int | None = None
 ) -> Tensor:
-    """Replace the elements that `as_strided` gives.
+    """Replace the elements that `as_strided` views.
 
     >>> gt.as_strided_scatter(gt.zeros(4), gt.ones(2), (2,), (2,), 1)
     tensor([0., 1., 0., 1.], dtype=float32)
@@ -52,7 +52,7 @@ def as_strided_scatter(
 
 
 def _in_memory(name: str, input: Tensor) -> tuple[Tensor, list[int]]:
-    """Give the axes in the order of memory, and the order back."""
+    """Return the tensor with axes in the order of memory, and the permutation back."""
     order = sorted(range(input.ndim), key=lambda axis: -input.stride(axis))
     memory = input.permute(order)
     if not memory.is_contiguous():
@@ -66,25 +66,25 @@ def _in_memory(name: str, input: Tensor) -> tuple[Tensor, list[int]]:
 def _strides(
     name: str, input: Tensor, size: Size, stride: Size, offset: int | None
 ) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """Give size, stride and the first place after the tensor's own; check that all are within."""
+    """Return size, stride and start relative to the tensor's offset; check that they are inside."""
     size, stride = ints(size), ints(stride)
     if len(size) != len(stride) or min((*size, *stride), default=0) < 0:
         raise RuntimeError(
-            f"{name}: size {size} and stride {stride} must be as long as each other, and none of "
-            "their numbers less than 0"
+            f"{name}: size {size} and stride {stride} must be equally long, and without numbers "
+            "below 0"
         )
     start = 0 if offset is None else offset - input.storage_offset()
     last = start + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
     if start < 0 or (0 not in size and last >= input.numel()):
         raise RuntimeError(
-            f"{name}: size {size}, stride {stride} and offset {offset} reach from place {start} to "
+            f"{name}: size {size}, stride {stride} and offset {offset} reach elements {start} to "
             f"{last}, the tensor of shape {input.shape} has 0 to {input.numel() - 1}"
         )
     return size, stride, start
 
 
 def _places(input: Tensor, size: tuple[int, ...], stride: tuple[int, ...], start: int) -> Tensor:
-    """Give the place of each element among the values."""
+    """Return the index of each element into the flattened tensor."""
     places = arange_beside(input, 1).reshape((1,) * len(size)) + start
     for at, (n, step) in enumerate(zip(size, stride, strict=True)):
         along = arange_beside(input, n).reshape((n,) + (1,) * (len(size) - at - 1))
@@ -94,9 +94,9 @@ def _places(input: Tensor, size: tuple[int, ...], stride: tuple[int, ...], start
 
 @method
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """View all windows of a length along an axis, from one to the next `step` on, as a last axis.
+    """View all windows of a length along an axis, `step` apart, as a last axis.
 
-    Where windows overlap the result cannot be changed in place.
+    If windows overlap, the result cannot be changed in place.
 
     >>> gt.arange(4).unfold(0, 2, 1)
     tensor([[0, 1],
@@ -113,7 +113,7 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     count = (length - size) // step + 1
     if size == 1:
         windows = take_region(flat, at, 0, count, step).unsqueeze(at + 1)
-    elif size <= step and count * step <= length:  # rows of which the windows are the start
+    elif size <= step and count * step <= length:  # the windows are the starts of rows
         rows = flat.narrow(at, 0, count * step)
         rows = rows.reshape((*flat.shape[:at], count, step, *flat.shape[at + 1 :]))
         windows = rows.narrow(at + 1, 0, size)

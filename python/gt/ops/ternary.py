@@ -11,14 +11,14 @@ from gt.ops.registry import operation
 
 @operation(in_place=True)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
-    """Give `input + value * tensor1 * tensor2`, broadcast.
+    """Return `input + value * tensor1 * tensor2`, broadcast.
 
     >>> gt.addcmul(gt.tensor([1.0]), gt.tensor([2.0]), gt.tensor([3.0]), value=10)
     tensor([61.], dtype=float32)
     """
     common = common_dtype(input, tensor1, tensor2)
     if common == gt.bool:
-        raise TypeError("addcmul: numbers are expected, not bool")
+        raise TypeError("addcmul: expected numbers, not bool")
     if not (common.is_floating_point or common.is_complex) and isinstance(value, float):
         raise TypeError(f"addcmul: value must be an int for dtype {common.name}, not {value}")
     base, one, other = _computed_in(common, input, tensor1, tensor2)
@@ -27,7 +27,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
 
 @operation(in_place=True)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
-    """Give `input + value * tensor1 / tensor2`, broadcast; one of the last two must hold floats.
+    """Return `input + value * tensor1 / tensor2`, broadcast; one of the last two must hold floats.
 
     >>> gt.addcdiv(gt.tensor([1.0]), gt.tensor([3.0]), gt.tensor([2.0]))
     tensor([2.5], dtype=float32)
@@ -45,9 +45,9 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
 
 @operation(in_place=True)
 def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
-    """Go from `input` towards `end` by a share: `input + weight * (end - input)`, broadcast.
+    """Interpolate linearly: `input + weight * (end - input)`, broadcast.
 
-    From a weight of 0.5 on it is counted from the end, so that weight 1 gives the end exactly.
+    For a weight of 0.5 or more, it is computed from the end, so that weight 1 is exactly the end.
 
     >>> gt.lerp(gt.tensor([0.0]), gt.tensor([10.0]), 0.3)
     tensor([3.], dtype=float32)
@@ -56,7 +56,7 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     if input.dtype != end.dtype:
         raise TypeError(f"lerp: end must be {input.dtype.name} as input is, not {end.dtype.name}")
     if not (input.dtype.is_floating_point or input.dtype.is_complex):
-        raise TypeError("lerp: floats are expected\n  hint: input.float()")
+        raise TypeError(f"lerp: expected floats, not {input.dtype.name}\n  hint: input.float()")
     start, end = _computed_in(common, input, end)
     step = end - start
     if not isinstance(weight, Tensor):
@@ -69,6 +69,6 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
 
 
 def _computed_in(common: gt.dtype, *tensors: Tensor) -> tuple[Tensor, ...]:
-    """Cast to what tensors are computed in: float32 for 16-bit floats."""
+    """Cast to the dtype of the computation: float32 for 16-bit floats."""
     half = common.is_floating_point and common.itemsize == 2
     return tuple(x._cast(gt.float32 if half else common) for x in tensors)

@@ -1,4 +1,4 @@
-"""Which values there are."""
+"""The distinct values of a tensor."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """Give each value that there is once, in order. Waits for how many.
+    """Return the distinct values, sorted. Waits for their number.
 
     Args:
         input: the tensor.
-        sorted: accepted; the values are always in order.
-        return_inverse: whether to say, too, where in the result each value is.
-        return_counts: whether to say, too, how often each value of the result is there.
-        dim: the axis whose slices are compared, by their first values, then their second ones, and
-            so on; all values one by one where none is given.
+        sorted: accepted; the values are always sorted.
+        return_inverse: whether to also return the index in the result of each input value.
+        return_counts: whether to also return the number of occurrences of each value.
+        dim: the axis whose slices are compared, in lexicographic order; by default the values of
+            the flattened tensor.
 
     >>> gt.unique(gt.tensor([3.0, 1.0, 3.0]))
     tensor([1., 3.], dtype=float32)
@@ -51,7 +51,7 @@ def unique(
 
 
 def _order(rows: Tensor) -> Tensor:
-    """Give the order of rows: sorted by the last column first, so that the first one decides."""
+    """Return the lexicographic order of rows, by stable sorts from the last column to the first."""
     order = arange_beside(rows, rows.shape[0])
     for column in reversed(rows.unbind(1)):
         order = order[primitives.sort(column[order], 0)[1]]
@@ -62,13 +62,13 @@ def _order(rows: Tensor) -> Tensor:
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """Leave out values that are equal to the one before. Waits for how many are left.
+    """Remove values that are equal to the one before. Waits for the number that remains.
 
     Args:
         input: the tensor.
-        return_inverse: whether to say, too, where in the result each value is.
-        return_counts: whether to say, too, how many each value of the result stands for.
-        dim: the axis whose slices are compared; all values along one axis where none is given.
+        return_inverse: whether to also return the index in the result of each input value.
+        return_counts: whether to also return the number of values that each one stands for.
+        dim: the axis whose slices are compared; by default the values of the flattened tensor.
 
     >>> gt.unique_consecutive(gt.tensor([1.0, 1.0, 2.0, 1.0]))
     tensor([1., 2., 1.], dtype=float32)

@@ -1,7 +1,7 @@
-"""Windows: factors that fade the ends of a signal out.
+"""Windows: factors that fade out the ends of a signal.
 
 Formulas: https://en.wikipedia.org/wiki/Window_function. A symmetric window of length M is 1 in its
-middle; a periodic one is a symmetric one of length M + 1 without its end.
+middle; a periodic one is a symmetric one of length M + 1 without its last value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAMESPACE = "gt.signal.windows"
 
 
 def window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Check the length and dtype of a window; one of length 1 is 1, whatever its shape."""
+    """Register a window function that checks its length and dtype."""
 
     @functools.wraps(shape)
     def checked(M: int, *, dtype: DType | None = None, **options: Any) -> Tensor:
@@ -37,12 +37,12 @@ def window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _steps(M: int, start: float, step: float, dtype: DType | None) -> Tensor:
-    """Give start, start + step, ...: M numbers."""
+    """Return start, start + step, ...: M numbers."""
     return gt.linspace(start, start + (M - 1) * step, M, dtype=dtype)
 
 
 def _parts(M: int, sym: bool) -> int:
-    """Count the steps from one end of a window to the other."""
+    """Return the number of steps from one end of a window to the other, at least 1."""
     return max(M - 1 if sym else M, 1)
 
 
@@ -50,7 +50,7 @@ def _parts(M: int, sym: bool) -> int:
 def general_cosine(
     M: int, *, a: Sequence[float], sym: bool = True, dtype: DType | None = None
 ) -> Tensor:
-    """Give a sum of cosines: a[0] - a[1] cos(z) + a[2] cos(2 z) - ... for z = 2 pi n / (M - 1).
+    """Return a sum of cosines: a[0] - a[1] cos(z) + a[2] cos(2 z) - ... for z = 2 pi n / (M - 1).
 
     >>> gt.signal.windows.general_cosine(3, a=[0.5, 0.5])
     tensor([0., 1., 0.], dtype=float32)
@@ -67,7 +67,7 @@ def general_cosine(
 def general_hamming(
     M: int, *, alpha: float = 0.54, sym: bool = True, dtype: DType | None = None
 ) -> Tensor:
-    """Give alpha - (1 - alpha) cos(2 pi n / (M - 1)).
+    """Return alpha - (1 - alpha) cos(2 pi n / (M - 1)).
 
     >>> gt.signal.windows.general_hamming(3, alpha=0.5)
     tensor([0., 1., 0.], dtype=float32)
@@ -77,7 +77,7 @@ def general_hamming(
 
 @window
 def hamming(M: int, *, sym: bool = True, dtype: DType | None = None) -> Tensor:
-    """Give 0.54 - 0.46 cos(2 pi n / (M - 1)).
+    """Return 0.54 - 0.46 cos(2 pi n / (M - 1)).
 
     >>> gt.signal.windows.hamming(3)
     tensor([0.08000001, 1.        , 0.08000001], dtype=float32)
@@ -87,7 +87,7 @@ def hamming(M: int, *, sym: bool = True, dtype: DType | None = None) -> Tensor:
 
 @window
 def hann(M: int, *, sym: bool = True, dtype: DType | None = None) -> Tensor:
-    """Give (1 - cos(2 pi n / (M - 1))) / 2.
+    """Return (1 - cos(2 pi n / (M - 1))) / 2.
 
     >>> gt.signal.windows.hann(3)
     tensor([0., 1., 0.], dtype=float32)
@@ -97,7 +97,7 @@ def hann(M: int, *, sym: bool = True, dtype: DType | None = None) -> Tensor:
 
 @window
 def blackman(M: int, *, sym: bool = True, dtype: DType | None = None) -> Tensor:
-    """Give 0.42 - 0.5 cos(z) + 0.08 cos(2 z) for z = 2 pi n / (M - 1).
+    """Return 0.42 - 0.5 cos(z) + 0.08 cos(2 z) for z = 2 pi n / (M - 1).
 
     >>> gt.signal.windows.blackman(5)[1:4]
     tensor([0.34000003, 0.99999994, 0.33999997], dtype=float32)
@@ -107,7 +107,7 @@ def blackman(M: int, *, sym: bool = True, dtype: DType | None = None) -> Tensor:
 
 @window
 def nuttall(M: int, *, sym: bool = True, dtype: DType | None = None) -> Tensor:
-    """Give Nuttall's sum of four cosines (https://doi.org/10.1109/TASSP.1981.1163506).
+    """Return Nuttall's sum of four cosines (https://doi.org/10.1109/TASSP.1981.1163506).
 
     >>> gt.signal.windows.nuttall(5)[1:4]
     tensor([0.22698243, 0.99999994, 0.2269824 ], dtype=float32)
@@ -118,7 +118,7 @@ def nuttall(M: int, *, sym: bool = True, dtype: DType | None = None) -> Tensor:
 
 @window
 def bartlett(M: int, *, sym: bool = True, dtype: DType | None = None) -> Tensor:
-    """Give a triangle: 1 - |2 n / (M - 1) - 1|.
+    """Return a triangle: 1 - |2 n / (M - 1) - 1|.
 
     >>> gt.signal.windows.bartlett(5)
     tensor([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
@@ -130,7 +130,7 @@ def bartlett(M: int, *, sym: bool = True, dtype: DType | None = None) -> Tensor:
 
 @window
 def cosine(M: int, *, sym: bool = True, dtype: DType | None = None) -> Tensor:
-    """Give half a wave: sin(pi (n + 1/2) / M).
+    """Return half a period of a sine: sin(pi (n + 1/2) / M).
 
     >>> gt.signal.windows.cosine(3)
     tensor([0.5       , 1.        , 0.50000006], dtype=float32)
@@ -148,14 +148,14 @@ def exponential(
     sym: bool = True,
     dtype: DType | None = None,
 ) -> Tensor:
-    """Give exp(-|n - center| / tau).
+    """Return exp(-|n - center| / tau).
 
     Args:
         M: the length.
-        center: where it is 1; the middle where none is given, as a symmetric window needs it.
-        tau: how far it takes to fall to 1 / e.
-        sym: whether it is symmetric, or else periodic.
-        dtype: float32, as without it, or float64.
+        center: the position of the maximum; must be None for symmetric windows: the middle.
+        tau: the distance over which the window falls to 1 / e.
+        sym: whether the window is symmetric, else periodic.
+        dtype: float32, the default, or float64.
 
     >>> gt.signal.windows.exponential(3)
     tensor([0.36787945, 1.        , 0.36787945], dtype=float32)
@@ -163,14 +163,14 @@ def exponential(
     if tau <= 0:
         raise ValueError(f"exponential: tau is {tau}, expected more than 0")
     if sym and center is not None:
-        raise ValueError("exponential: center is for windows that are not symmetric: sym=False")
+        raise ValueError("exponential: center needs sym=False, as symmetric windows are centered")
     middle = _middle(M, sym) if center is None else center
     return gt.exp(-_steps(M, -middle / tau, 1 / tau, dtype).abs())
 
 
 @window
 def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: DType | None = None) -> Tensor:
-    """Give a bell: exp(-(n - center)^2 / (2 std^2)).
+    """Return a Gaussian: exp(-(n - center)^2 / (2 std^2)).
 
     >>> gt.signal.windows.gaussian(3)
     tensor([0.60653067, 1.        , 0.60653067], dtype=float32)
@@ -187,7 +187,7 @@ def _middle(M: int, sym: bool) -> float:
 
 @window
 def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: DType | None = None) -> Tensor:
-    """Give I0(beta sqrt(1 - (2 n / (M - 1) - 1)^2)) / I0(beta), of the Bessel function I0.
+    """Return I0(beta sqrt(1 - (2 n / (M - 1) - 1)^2)) / I0(beta), with the Bessel function I0.
 
     >>> gt.signal.windows.kaiser(3, beta=0.0)
     tensor([1., 1., 1.], dtype=float32)

@@ -1,4 +1,4 @@
-"""Optimizers, with PyTorch's definitions, defaults and names of what they keep."""
+"""Optimizers, with PyTorch's definitions, defaults and state names."""
 
 from gt.optim import lr_scheduler, swa_utils
 from gt.optim.adafactor import Adafactor

@@ -1,4 +1,4 @@
-"""Adafactor: squares of gradients are kept by row and column alone."""
+"""Adafactor, which keeps only row and column averages of squared gradients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gt.optim.optimizer import Group, Optimizer, Parameters
 class Adafactor(Optimizer):
     """Adafactor (Shazeer and Stern, ICML 2018), with PyTorch's learning rate.
 
-    Sizes of parameters and updates are compared where they are: no value is waited for.
+    The norms of parameters and updates are compared on the workers, so a step fetches no value.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Adafactor(Optimizer):
         parameter.sub_(update * (size * rate / excess))
 
     def _estimate(self, grad: Tensor, state: dict, share: float, eps: float) -> Tensor:
-        """Give the running average of the gradients' squares."""
+        """Update and return the estimate of the running average of squared gradients."""
         if grad.dim() <= 1:
             variance = _averaged(state.get("variance"), grad * grad, share)
             state["variance"] = variance
@@ -75,5 +75,5 @@ class Adafactor(Optimizer):
 
 
 def _averaged(before: Tensor | None, now: Tensor, share: float) -> Tensor:
-    """Give a running average that begins at zero."""
+    """Return the next value of a running average that starts at zero."""
     return now * share if before is None else before + (now - before) * share

@@ -1,4 +1,4 @@
-"""Optimizers that divide by the size of past gradients."""
+"""Optimizers that scale updates by accumulated squared gradients."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Adadelta(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """RMSprop (Hinton, 2012), centered as Graves (2013) has it."""
+    """RMSprop (Hinton, 2012); with `centered`, the variant of Graves (2013)."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Adam and those that follow it."""
+"""Adam and AdamW."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gt.optim.optimizer import Group, Optimizer, Parameters, decayed
 
 
 def moments(grad: Tensor, state: dict, group: Group) -> tuple[Tensor, Tensor]:
-    """Give the running averages of gradients and of their squares; keep them."""
+    """Update the running averages of gradients and squared gradients, and return both."""
     beta1, beta2 = group["betas"]
     step = state.get("step", 0) + 1
     if step == 1:
@@ -25,8 +25,8 @@ def moments(grad: Tensor, state: dict, group: Group) -> tuple[Tensor, Tensor]:
 class Adam(Optimizer):
     """Adam (Kingma and Ba, ICLR 2015); weight decay is added to the gradient.
 
-    With `amsgrad` it divides by the greatest average so far (Reddi et al., ICLR 2018). `foreach`,
-    `fused` and `capturable` are accepted as in PyTorch: they change no numbers.
+    With `amsgrad` it divides by the largest squared average so far (Reddi et al., ICLR 2018).
+    `foreach`, `fused` and `capturable` are accepted as in PyTorch and do not change results.
     """
 
     def __init__(

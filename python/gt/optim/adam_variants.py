@@ -1,4 +1,4 @@
-"""Optimizers that follow Adam."""
+"""Variants of Adam."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gt.optim.optimizer import Group, Optimizer, Parameters, decayed
 
 
 class SparseAdam(Optimizer):
-    """Adam for sparse gradients, which GT has none of: dense ones are an error, as in PyTorch."""
+    """Adam for sparse gradients. GT's gradients are dense, which raise an error as in PyTorch."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class RAdam(Optimizer):
 
 
 class Adamax(Optimizer):
-    """Adam by the greatest gradient so far (Kingma and Ba, ICLR 2015, section 7.1)."""
+    """Adam with the infinity norm of gradients (Kingma and Ba, ICLR 2015, section 7.1)."""
 
     def __init__(
         self,

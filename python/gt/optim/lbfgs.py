@@ -1,4 +1,4 @@
-"""L-BFGS: a quasi-Newton method, whose step calls the function several times."""
+"""L-BFGS: a quasi-Newton method, whose step calls the closure several times."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from gt.optim.optimizer import Group, Optimizer, Parameters
 class LBFGS(Optimizer):
     """Limited-memory BFGS (Liu and Nocedal, Math. Programming 1989).
 
-    Its step decides by values, so that it waits for them. All parameters are one group.
+    A step's control flow depends on values, so it fetches them. All parameters are in one group.
 
     Args:
         params: the parameters.
         lr: the learning rate.
-        max_iter: iterations of a step.
-        max_eval: evaluations of a step; 1.25 `max_iter` unless given.
-        tolerance_grad: a step ends where no gradient is larger.
-        tolerance_change: a step ends where value and parameters change less.
-        history_size: how many changes are remembered.
-        line_search_fn: "strong_wolfe", or None.
-        maximize: whether the function is to be as large as can be.
+        max_iter: the maximum number of iterations per step.
+        max_eval: the maximum number of evaluations per step, by default 1.25 `max_iter`.
+        tolerance_grad: a step ends when no gradient element is larger.
+        tolerance_change: a step ends when the loss or all parameters change less.
+        history_size: the number of past updates to keep.
+        line_search_fn: "strong_wolfe", or None for steps of fixed length.
+        maximize: whether to maximize the loss instead of minimizing it.
     """
 
     _counters = ()
@@ -68,7 +68,7 @@ class LBFGS(Optimizer):
             )
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Take a step; the closure computes loss and gradients, and is called several times."""
+        """Take a step; the closure, which computes loss and gradients, is called several times."""
         if closure is None:
             raise TypeError("LBFGS.step() needs a closure that computes the loss and its gradients")
         with no_grad():
@@ -127,7 +127,7 @@ class LBFGS(Optimizer):
         return first_loss
 
     def _direction(self, state: dict, gradient: Tensor, memory: int) -> Tensor:
-        """Give the direction to go in, with what is learned from the last change."""
+        """Update the history with the last change, and return the search direction."""
         if state["n_iter"] == 1:
             state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
             return -gradient
@@ -161,7 +161,7 @@ class LBFGS(Optimizer):
         return flat if sign > 0 else -flat
 
     def _move(self, direction: Tensor, length: float) -> None:
-        """Change all parameters along a direction."""
+        """Add `length` times `direction` to the parameters."""
         start = 0
         for parameter in self.params:
             real = gt.view_as_real(parameter) if parameter.is_complex() else parameter
@@ -171,7 +171,7 @@ class LBFGS(Optimizer):
 
 
 class _Line:
-    """The function along a direction from where the parameters are."""
+    """The loss along a direction from the current parameters."""
 
     def __init__(
         self, optimizer: LBFGS, closure: Callable[[], Any], direction: Tensor, sign: float
@@ -188,7 +188,7 @@ class _Line:
         return value, gradient
 
     def move(self, length: float) -> None:
-        """Put the parameters at a step length."""
+        """Set the parameters to the point at a step length."""
         for parameter, start in zip(self._optimizer.params, self._start, strict=True):
             parameter.copy_(start)
         if length:

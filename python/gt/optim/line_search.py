@@ -14,7 +14,7 @@ from gt._gt import Tensor
 
 
 class Trial(NamedTuple):
-    """A step length, and the function there: its value, gradient and slope along the line."""
+    """A step length, with the function's value, gradient and slope along the line there."""
 
     length: float
     value: float
@@ -23,7 +23,7 @@ class Trial(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Where a search ended, after how many evaluations."""
+    """The result of a search, and the number of evaluations it took."""
 
     trial: Trial
     evaluations: int
@@ -39,17 +39,18 @@ def strong_wolfe(
     curvature: float = 0.9,
     tolerance: float = 1e-9,
 ) -> Found:
-    """Find a step length whose value is low enough, and whose slope is flat enough.
+    """Find a step length that satisfies the strong Wolfe conditions.
 
     Args:
-        evaluate: gives value and gradient at a step length.
-        direction: of the line.
-        length: that is tried first.
+        evaluate: returns value and gradient at a step length.
+        direction: the direction of the line.
+        length: the first step length to try.
         start: the function at length 0.
-        max_evaluations: after so many rounds the best so far is taken.
-        sufficient: the share of the slope at the start by which the value must fall.
-        curvature: the share of the slope at the start that may be left.
-        tolerance: of the bracket's length times the direction's largest element.
+        max_evaluations: the maximum number of rounds, after which the best trial is returned.
+        sufficient: the fraction of the initial slope at which the value must decrease.
+        curvature: the fraction of the initial slope that may remain.
+        tolerance: the search ends when the bracket's length times the largest element of the
+            direction is below this.
     """
     extent = float(direction.abs().max())
 
@@ -106,7 +107,7 @@ def strong_wolfe(
 
 
 def _interpolate(one: Trial, other: Trial, bounds: tuple[float, float] | None = None) -> float:
-    """Give where the cubic through two trials is least, within bounds."""
+    """Return the minimizer, within bounds, of the cubic through two trials."""
     first, last = (one, other) if one.length <= other.length else (other, one)
     low, high = bounds or (first.length, last.length)
     rise = (one.value - other.value) / (one.length - other.length)
@@ -123,7 +124,10 @@ def _interpolate(one: Trial, other: Trial, bounds: tuple[float, float] | None = 
 
 
 def _safeguarded(at: float, one: float, other: float, stalled: bool) -> tuple[float, bool]:
-    """Keep a trial away from the ends of its bracket, if it was near them before."""
+    """Move a trial away from the ends of its bracket if the previous one was near them too.
+
+    Returns the step length, and whether it is near an end of the bracket.
+    """
     low, high = min(one, other), max(one, other)
     margin = 0.1 * (high - low)
     if min(high - at, at - low) >= margin:

@@ -1,4 +1,4 @@
-"""Muon: momentum whose matrix is made orthogonal."""
+"""Muon: momentum with orthogonalized updates."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _ADJUSTMENTS = ("original", "match_rms_adamw", "spectral_unclamped")
 
 
 class Muon(Optimizer):
-    """Muon (Jordan, 2024), for the matrices of a network; others are for AdamW.
+    """Muon (Jordan, 2024), for the matrices of a network; use AdamW for other parameters.
 
     Args:
-        params: matrices.
+        params: the parameters, all of two axes.
         lr: the learning rate.
-        weight_decay: decoupled.
-        momentum: of the gradients.
-        nesterov: whether the gradient is looked ahead.
-        ns_coefficients: of the Newton-Schulz iteration.
-        eps: the least norm that is divided by.
-        ns_steps: how many iterations.
-        adjust_lr_fn: how the rate depends on the shape: "original", "match_rms_adamw" or
-            "spectral_unclamped".
+        weight_decay: the decoupled weight decay.
+        momentum: the decay of the running average of gradients.
+        nesterov: whether to use Nesterov momentum.
+        ns_coefficients: the coefficients of the Newton-Schulz iteration.
+        eps: the lower bound of the norm that updates are divided by.
+        ns_steps: the number of Newton-Schulz iterations.
+        adjust_lr_fn: how the rate depends on the shape: "original" (the default),
+            "match_rms_adamw" or "spectral_unclamped".
     """
 
     _counters = ()
@@ -83,9 +83,10 @@ class Muon(Optimizer):
 def orthogonal(
     matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float
 ) -> Tensor:
-    """Give a matrix near the orthogonal one of the same directions, in bfloat16.
+    """Return an approximation of the nearest semi-orthogonal matrix, in bfloat16.
 
-    A Newton-Schulz iteration of the fifth degree, whose slope at zero is as large as can be.
+    It is computed by a quintic Newton-Schulz iteration, whose default coefficients maximize the
+    slope at zero.
     """
     if steps >= 100:
         raise ValueError("Number of steps must be less than 100 for computational efficiency")

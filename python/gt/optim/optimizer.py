@@ -20,18 +20,19 @@ Parameters: TypeAlias = Iterable[Tensor] | Iterable[Group] | Iterable[tuple[str,
 
 
 class Optimizer:
-    """Changes parameters by their gradients; subclasses define `_update`, or `step`.
+    """The base of optimizers, which update parameters from their gradients.
 
-    Parameters may come in groups, `[{"params": [...], "lr": 0.1}, ...]`, and with names, as
-    `named_parameters()` gives them; what a group does not set is as in `defaults`. Options in
-    `param_groups` may be changed while training. What is kept for a parameter is in `state`.
+    Subclasses define `_update`, or `step`. Parameters may be passed in groups,
+    `[{"params": [...], "lr": 0.1}, ...]`, and with names, as returned by `named_parameters()`;
+    options that a group does not set are taken from `defaults`. Options in `param_groups` may be
+    changed during training. `state` maps each parameter to its optimizer state.
     """
 
-    #: Entries of a parameter's state that are numbers here, and tensors in a state dict.
+    #: Entries of a parameter's state that are Python numbers here, and tensors in a state dict.
     _counters: tuple[str, ...] = ("step",)
-    #: Whether a step was made, which schedulers want to come before theirs.
+    #: Whether a step was made; a scheduler that steps before the optimizer warns.
     _has_stepped = False
-    #: Whether gradients flow through its steps, which then are results like others.
+    #: Whether steps are recorded for autograd, as for `differentiable=True`.
     _is_recorded = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -41,9 +42,7 @@ class Optimizer:
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]):
         if isinstance(params, Tensor):
-            raise TypeError(
-                "an optimizer takes a list of parameters or of dicts, a tensor was given"
-            )
+            raise TypeError("an optimizer takes a list of parameters or of dicts, not a tensor")
         given: list[Any] = list(params)
         if not given:
             raise ValueError(
@@ -56,7 +55,7 @@ class Optimizer:
         self.defaults = defaults
         self._is_recorded = bool(defaults.get("differentiable"))
         self.param_groups: list[Group] = []
-        #: What is kept for each parameter.
+        #: The optimizer state of each parameter.
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self._make_hooks()
         for group in given if isinstance(given[0], dict) else [{"params": given}]:
@@ -92,7 +91,7 @@ class Optimizer:
         return text + ")"
 
     def add_param_group(self, param_group: Group) -> None:
-        """Train more parameters, with options of their own."""
+        """Add a group of parameters, with its own options."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         params = param_group["params"]
@@ -122,8 +121,9 @@ class Optimizer:
                 self.defaults.get("differentiable") or parameter.is_leaf or _retains(parameter)
             ):
                 raise ValueError(
-                    "a parameter must be a leaf, one is the result of other tensors, so its "
-                    "gradient is not kept\n  hint: optimize what it is made from, or detach() it"
+                    "a parameter must be a leaf, but one is the result of other tensors, so its "
+                    "gradient is not kept\n  hint: optimize the tensors it is computed from, or "
+                    "detach() it"
                 )
             if id(parameter) in known:
                 raise ValueError("some parameters appear in more than one parameter group")
@@ -132,7 +132,7 @@ class Optimizer:
             seen.add(id(parameter))
 
     def _check(self, group: Group) -> None:
-        """Raise an error if a group's options make no sense."""
+        """Raise an error if a group's options are invalid."""
         if (lr := group.get("lr")) is not None:
             _check_rate(lr)
         at_least_zero(group, "lr", "weight_decay", "eps", "momentum")
@@ -147,7 +147,7 @@ class Optimizer:
 
     @property
     def lr(self) -> float:
-        """The learning rate of the first group; setting it sets that of all."""
+        """The learning rate of the first group; setting it sets the rate of all groups."""
         return self.param_groups[0]["lr"]
 
     @lr.setter
@@ -161,9 +161,9 @@ class Optimizer:
     # Stepping.
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change every parameter that has a gradient.
+        """Update every parameter that has a gradient.
 
-        A closure is called first, to compute loss and gradients; its result is returned.
+        A closure is called first, to compute the loss and gradients; its result is returned.
         """
         loss = None
         if closure is not None:
@@ -192,17 +192,17 @@ class Optimizer:
                 update(parameter, grad, state[parameter], group)
 
     def _update_parts(self, parameter: Tensor, grad: Tensor, own: dict, group: Group) -> None:
-        """Change a complex parameter: its real and imaginary parts are parameters of their own."""
+        """Update a complex parameter viewed as a real one, with real and imaginary parts."""
         parts = {name: _as_real(value) for name, value in own.items()}
         self._update(gt.view_as_real(parameter), gt.view_as_real(grad), parts, group)
         own.update({name: _as_complex(value) for name, value in parts.items()})
 
     def _update(self, parameter: Tensor, grad: Tensor, state: dict, group: Group) -> None:
-        """Change a parameter by its gradient; subclasses define it."""
+        """Update a parameter from its gradient; subclasses define this."""
         raise NotImplementedError(f"{type(self).__name__} must define step()")
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget all gradients, or set them to zero."""
+        """Drop all gradients, or set them to zero in place."""
         for group in self.param_groups:
             if set_to_none:
                 _gt.forget_gradients(group["params"])
@@ -213,7 +213,7 @@ class Optimizer:
     # States.
 
     def state_dict(self) -> dict[str, Any]:
-        """Give all options and what is kept for each parameter, laid out as PyTorch's."""
+        """Return all options and the state of each parameter, in PyTorch's layout."""
         for hook in list(self._state_dict_pre_hooks.values()):
             hook(self)
         places: dict[int, int] = {}
@@ -236,14 +236,14 @@ class Optimizer:
         return state
 
     def _given(self, own: dict[str, Any]) -> dict[str, Any]:
-        """Give what is kept for a parameter as a state dict has it."""
+        """Return a parameter's state as it appears in a state dict."""
         return {
             name: _gt.tensor(float(value)) if name in self._counters else value
             for name, value in own.items()
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take the state of an optimizer of the same parameters, PyTorch's too."""
+        """Load the state of an optimizer with the same parameter groups, also PyTorch's."""
         state_dict = dict(state_dict)
         for hook in list(self._load_state_dict_pre_hooks.values()):
             changed = hook(self, state_dict)
@@ -252,7 +252,7 @@ class Optimizer:
         own = [len(group["params"]) for group in self.param_groups]
         if sizes != own:
             raise ValueError(
-                f"load_state_dict: state of groups of {sizes} parameters given, "
+                f"load_state_dict: the state has groups of {sizes} parameters, "
                 f"this optimizer has groups of {own}"
             )
         taken: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
@@ -274,7 +274,7 @@ class Optimizer:
             hook(self)
 
     def _taken(self, name: str, value: Any, parameter: Tensor) -> Any:
-        """Give an entry of a state as it is kept here: a number, or a tensor of its own."""
+        """Return a state dict's entry in this optimizer's form: a number, or a copied tensor."""
         if name in self._counters:
             number = float(value)
             return int(number) if name == "step" else number
@@ -292,7 +292,7 @@ class Optimizer:
     # Hooks.
 
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
-        """Call hook(optimizer, args, kwargs) before each step; it may return others."""
+        """Call hook(optimizer, args, kwargs) before each step; it may return new (args, kwargs)."""
         return add_hook(self._step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
@@ -302,33 +302,33 @@ class Optimizer:
     def register_state_dict_pre_hook(
         self, hook: Callable, prepend: bool = False
     ) -> RemovableHandle:
-        """Call hook(optimizer) before a state is given."""
+        """Call hook(optimizer) before `state_dict` collects the state."""
         return add_hook(self._state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(
         self, hook: Callable, prepend: bool = False
     ) -> RemovableHandle:
-        """Call hook(optimizer, state_dict) with each state; what it returns takes its place."""
+        """Call hook(optimizer, state_dict) on each state dict; it may return another one."""
         return add_hook(self._state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(
         self, hook: Callable, prepend: bool = False
     ) -> RemovableHandle:
-        """Call hook(optimizer, state_dict) before a state is taken; it may return another."""
+        """Call hook(optimizer, state_dict) before a state is loaded; it may return another one."""
         return add_hook(self._load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(
         self, hook: Callable, prepend: bool = False
     ) -> RemovableHandle:
-        """Call hook(optimizer) after a state was taken."""
+        """Call hook(optimizer) after a state was loaded."""
         return add_hook(self._load_state_dict_post_hooks, hook, prepend)
 
 
 def _with_hooks(step: Callable) -> Callable:
-    """Give a step that calls the hooks of its optimizer, and notes for schedulers that it ran.
+    """Return a step that calls the optimizer's hooks, and records for schedulers that it ran.
 
-    What it changes takes place together: where a gradient has failed, parameters and what is kept
-    for them are as they were. Where it raises, too.
+    The step is a transaction: if the computation of a gradient has failed, or the step raises,
+    parameters and optimizer state keep their values.
     """
 
     def called(self: Optimizer, args: Any, kwargs: Any) -> Any:
@@ -351,7 +351,7 @@ def _with_hooks(step: Callable) -> Callable:
 
 
 def _changed(optimizer: Optimizer, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    """Call the hooks before a step; give its arguments, which they may change."""
+    """Call the hooks before a step; return its arguments, which the hooks may replace."""
     for hook in list(optimizer._step_pre_hooks.values()):
         changed = hook(optimizer, args, kwargs)
         if changed is not None:
@@ -380,15 +380,15 @@ def _retains(parameter: Tensor) -> bool:
 
 
 def _check_rate(lr: Any) -> None:
-    """Raise an error if this is no learning rate."""
+    """Raise an error if `lr` is not a number or a one-element tensor."""
     if not isinstance(lr, SupportsFloat):
-        raise TypeError(f"lr must be a number or a tensor of one, not {lr!r}")
+        raise TypeError(f"lr must be a number or a one-element tensor, not {lr!r}")
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
 
 
 def at_least_zero(group: Group, *names: str) -> None:
-    """Raise an error if one of these options is negative."""
+    """Raise an error if any of these options is negative."""
     for name in names:
         value = group.get(name)
         values = value if isinstance(value, tuple) else (value,)
@@ -398,7 +398,7 @@ def at_least_zero(group: Group, *names: str) -> None:
 
 
 def decayed(parameter: Tensor, grad: Tensor, group: Group, decoupled: bool = False) -> Tensor:
-    """Give the gradient with weight decay; a decoupled one shrinks the parameter instead."""
+    """Return the gradient with weight decay added; if decoupled, shrink the parameter instead."""
     decay = group["weight_decay"]
     if not decay:
         return grad

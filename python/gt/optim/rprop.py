@@ -1,4 +1,4 @@
-"""Optimizers that go by the signs of gradients."""
+"""Optimizers that use the signs of gradients."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Rprop(Optimizer):
         falls = gt.where(agrees < 0, gt.full_like(grad, low), gt.ones_like(grad))
         factor = gt.where(agrees > 0, gt.full_like(grad, high), falls)
         size = (state["step_size"] * factor).clamp(least, most)
-        # Where the sign has changed, this step is left out.
+        # Elements whose gradient changed its sign take no step.
         grad = gt.where(agrees < 0, gt.zeros_like(grad), grad)
         state.update(step=state["step"] + 1, prev=grad.detach(), step_size=size)
         parameter.add_scaled_(grad.sign() * size, -1.0)

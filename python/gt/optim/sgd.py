@@ -1,4 +1,4 @@
-"""Stochastic gradient descent, also averaged."""
+"""Stochastic gradient descent, plain and averaged."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from gt.optim.optimizer import Group, Optimizer, Parameters, decayed
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent with momentum (Sutskever et al., ICML 2013, as PyTorch).
+    """Stochastic gradient descent with momentum (Sutskever et al., ICML 2013, in PyTorch's form).
 
-    `foreach` and `fused` are accepted as in PyTorch: they change no numbers.
+    `foreach` and `fused` are accepted as in PyTorch and do not change results.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class SGD(Optimizer):
         if momentum:
             velocity = state.get("momentum_buffer")
             if velocity is None:
-                # Its own tensor: the gradient may be set to zero in place.
+                # Copied, because the gradient may be set to zero in place.
                 velocity = grad.detach().clone()
             else:
                 damped = grad * (1 - dampening) if dampening else grad

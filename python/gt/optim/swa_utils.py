@@ -1,4 +1,4 @@
-"""Averages of weights over training: stochastic weight averaging, exponential moving averages."""
+"""Averages of weights over training: stochastic weight averaging and moving averages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _checked_decay(decay: float) -> float:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """Give the function of an exponential moving average: decay * average + (1 - decay) * value."""
+    """Return the function of a moving average: decay * average + (1 - decay) * value."""
     decay = _checked_decay(decay)
 
     def average(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
@@ -42,7 +42,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tens
 
 
 def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """Give the function of the mean of all values."""
+    """Return the function that updates the mean of all values."""
 
     def average(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Tensor:
         return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
@@ -51,7 +51,7 @@ def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], None]:
-    """Give the function that changes a list of exponential moving averages in place."""
+    """Return the function that updates a list of exponential moving averages in place."""
     decay = _checked_decay(decay)
 
     def average(ema_param_list: Any, current_param_list: Any, _: Any) -> None:
@@ -66,7 +66,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], None
 
 
 def get_swa_multi_avg_fn() -> Callable[[Any, Any, Any], None]:
-    """Give the function that changes a list of means in place."""
+    """Return the function that updates a list of means in place."""
 
     def average(averaged_param_list: Any, current_param_list: Any, num_averaged: Any) -> None:
         with gt.no_grad():
@@ -77,16 +77,16 @@ def get_swa_multi_avg_fn() -> Callable[[Any, Any, Any], None]:
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are averages of the model's.
+    """A copy of a model whose parameters are averages of the model's parameters.
 
     Args:
-        model: copied.
-        device: accepted as PyTorch's: all tensors are on the cluster.
-        avg_fn: gives an average from the one before, a value and the number of values.
-        multi_avg_fn: changes a list of averages in place, by a list of values and that number.
-        use_buffers: whether buffers are averaged, too; otherwise they are the model's.
+        model: the model to copy.
+        device: accepted as in PyTorch and ignored.
+        avg_fn: returns the next average of the previous one, a value and the number of values.
+        multi_avg_fn: updates a list of averages in place from a list of values and that number.
+        use_buffers: whether buffers are averaged too; otherwise they are copied from the model.
 
-    The mean is taken unless a function is given.
+    Without a function, the mean of all values is computed.
     """
 
     n_averaged: Tensor
@@ -113,7 +113,7 @@ class AveragedModel(Module):
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: Module) -> None:
-        """Take the model's parameters into the averages."""
+        """Update the averages with the model's parameters."""
         ours, theirs = self._tensors(self), self._tensors(model)
         with gt.no_grad():
             if self._updates == 0:
@@ -142,19 +142,19 @@ class AveragedModel(Module):
         return [*model.parameters(), *buffers]
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """Take a state; how many values are averaged is fetched."""
+        """Load a state; this fetches the number of averaged values."""
         result = super().load_state_dict(*args, **kwargs)
         self._updates = int(self.n_averaged.item())
         return result
 
 
 def update_bn(loader: Iterable, model: Module, device: Any = None) -> None:
-    """Compute the statistics of a model's batch norms anew, by one pass over data.
+    """Recompute the running statistics of a model's batch norms in one pass over the data.
 
     Args:
-        loader: batches; of a tuple or list, the first part is the input.
-        model: whose momentum and mode are as before afterwards.
-        device: accepted as PyTorch's: all tensors are on the cluster.
+        loader: the batches; if a batch is a tuple or list, its first element is the input.
+        model: the model, whose momenta and training mode are restored afterwards.
+        device: accepted as in PyTorch and ignored.
     """
     norms = [module for module in model.modules() if hasattr(module, "reset_running_stats")]
     momenta = {module: module.momentum for module in norms}
@@ -164,7 +164,7 @@ def update_bn(loader: Iterable, model: Module, device: Any = None) -> None:
     model.train()
     for module in norms:
         module.reset_running_stats()
-        module.momentum = None  # the mean over all batches
+        module.momentum = None  # compute the mean over all batches
     with gt.no_grad():
         for batch in loader:
             model(batch[0] if isinstance(batch, (list, tuple)) else batch)
@@ -174,14 +174,14 @@ def update_bn(loader: Iterable, model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """The rate to a constant one, within some steps.
+    """A schedule that anneals the learning rate to a constant.
 
     Args:
-        optimizer: whose rates it sets.
-        swa_lr: where they go, or one for each group.
-        anneal_epochs: within so many steps.
+        optimizer: the optimizer whose rates are set.
+        swa_lr: the final rate, or one for each group.
+        anneal_epochs: the number of steps of the annealing.
         anneal_strategy: "cos" or "linear".
-        last_epoch: the steps that are done, -1 for a new schedule.
+        last_epoch: the number of steps already done, -1 for a new schedule.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class SWALR(LRScheduler):
     ):
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(
-                f"anneal_strategy must by one of 'cos' or 'linear', instead got {anneal_strategy}"
+                f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
             )
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
@@ -205,7 +205,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _share(self, step: int) -> float:
-        """Give how far the rate is on its way after a step."""
+        """Return the fraction of the annealing that is done after a step."""
         done = max(0, min(1, step / max(1, self.anneal_epochs)))
         return 1 - cosine(1.0, 0.0, done) if self._anneal_strategy == "cos" else done
 

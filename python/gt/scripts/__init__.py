@@ -1,1 +1,1 @@
-"""Programs that show what GT does: `python -m gt.scripts.trace`, `visualize`, `top`."""
+"""The commands `gt top`, `explain-wait`, `trace`, `visualize` and `key`."""

@@ -1,4 +1,4 @@
-"""The options that say which dispatcher is watched."""
+"""The command-line options that select the dispatcher to watch."""
 
 import argparse
 
@@ -6,12 +6,12 @@ from gt._processes import join_address
 
 
 def between(least: int, most: int):
-    """Give a type of whole numbers for argparse."""
+    """Return an argparse type for integers from `least` to `most`."""
 
     def number(text: str) -> int:
         value = int(text)
         if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"{value} is given, expected {least} to {most}")
+            raise argparse.ArgumentTypeError(f"got {value}, expected {least} to {most}")
         return value
 
     number.__name__ = "number"
@@ -22,15 +22,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that :func:`read_options` reads."""
     parser.add_argument("--host", help="the server's host (default localhost, if --port is given)")
     parser.add_argument("--port", type=int, help="the server's port (default 9000)")
-    parser.add_argument("--pid", type=between(1, 1 << 22), help="process of a program or server")
+    parser.add_argument("--pid", type=between(1, 1 << 22), help="process ID of a program or server")
     parser.add_argument("--key-file", help="file with the cluster's or a watcher's key")
     parser.add_argument(
-        "--insecure", action="store_true", help="the server takes no keys and does not encrypt"
+        "--insecure", action="store_true", help="the server uses neither keys nor encryption"
     )
 
 
 def read_options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> dict:
-    """Give what the module's functions take: address, process, key_file, insecure."""
+    """Return the arguments of `_gt`'s tools: address, process, key_file, insecure."""
     address = None
     if args.host or args.port is not None:
         port = 9000 if args.port is None else args.port

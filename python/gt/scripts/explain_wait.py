@@ -1,4 +1,4 @@
-"""`gt explain-wait`: say what a session waits for, and because of whom."""
+"""`gt explain-wait`: explain what a session waits for, and which sessions make it wait."""
 
 import argparse
 import sys
@@ -8,12 +8,14 @@ from gt.scripts._target import add_options, read_options
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Explain the wait of one session; give the exit status."""
+    """Explain the wait of a session, or of a user's sessions; return the exit status."""
     parser = argparse.ArgumentParser(
         prog="gt explain-wait",
-        description="Say in words what a session waits for, and because of whom.",
+        description="Explain in words what a session waits for, and which sessions make it wait.",
     )
-    parser.add_argument("session", help="its name in `gt top`, as ada#1; or a user: all of theirs")
+    parser.add_argument(
+        "session", help="the session's name in `gt top`, as ada#1, or a user, for all his sessions"
+    )
     add_options(parser)
     args = parser.parse_args(argv)
     target = read_options(parser, args)

@@ -14,19 +14,19 @@ def main(argv: list[str] | None = None) -> int:
     """Print a new key; return the exit status."""
     parser = argparse.ArgumentParser(prog="gt key", description="Make a key.")
     parser.add_argument("--role", choices=("client", "worker", "watcher"), help="limit it")
-    parser.add_argument("--user", help="make it a client's key that says who the user is")
+    parser.add_argument("--user", help="make it a client's key that identifies this user")
     parser.add_argument("--team", default="", help="the user's team")
-    parser.add_argument("--of-file", help="the file with the cluster key it is for; - for stdin")
-    parser.add_argument("--of", help="the cluster key itself, which others may see in `ps`")
+    parser.add_argument("--of-file", help="file with the cluster key to derive from; - for stdin")
+    parser.add_argument("--of", help="the cluster key itself, which other users may see in `ps`")
     args = parser.parse_args(argv)
     if args.role and not (args.of or args.of_file):
         parser.error("--role needs --of-file FILE: a role's key belongs to a cluster key")
     if args.user is not None and not (args.of or args.of_file):
         parser.error("--user needs --of-file FILE: a user's key belongs to a cluster key")
     if args.user is not None and args.role not in (None, "client"):
-        parser.error(f"--user makes a client's key, --role {args.role} is another's")
+        parser.error(f"--user makes a client's key, which does not fit --role {args.role}")
     if args.team and args.user is None:
-        parser.error("--team needs --user: a team is told of a user")
+        parser.error("--team needs --user: a team belongs to a user's key")
     try:
         cluster = args.of
         if args.of_file:
@@ -41,13 +41,13 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _make_private(out: Any) -> None:
-    """Keep others from a file that the key is written to: `gt key > cluster.key`."""
+    """If the key is redirected to a file, as in `gt key > cluster.key`, make the file private."""
     try:
         written = out.fileno()
         if stat.S_ISREG(os.fstat(written).st_mode):
             os.fchmod(written, 0o600)
     except (OSError, ValueError):
-        # No file, or not this user's: who reads the key refuses it if others may.
+        # Not a file, or not this user's. Programs refuse a key file that others can read.
         pass
 
 

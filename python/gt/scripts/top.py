@@ -1,4 +1,4 @@
-"""`python -m gt.scripts.top`: show what a dispatcher is at, live."""
+"""`gt top`: show the state of a dispatcher, live."""
 
 import argparse
 import sys
@@ -9,19 +9,20 @@ from gt.scripts._target import add_options, read_options
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Show until the user leaves; give the exit status."""
+    """Show the state until the user quits; return the exit status."""
     parser = argparse.ArgumentParser(
         prog="gt top",
-        description="Show what a dispatcher, its workers and its sessions are at, live. Without "
-        "--host, --port and --pid those on this machine are watched; Tab goes to the next.",
+        description="Show the state of a dispatcher, its workers and its sessions, live. Without "
+        "--host, --port and --pid the dispatchers on this machine are watched; Tab switches "
+        "between them.",
     )
     parser.add_argument(
         "--ema-alpha",
         type=float,
         default=0.15,
-        help="how much of the newest measurement counts, up to 1 (default 0.15)",
+        help="weight of the newest measurement in moving averages, up to 1 (default 0.15)",
     )
-    parser.add_argument("--once", action="store_true", help="show one moment as text and end")
+    parser.add_argument("--once", action="store_true", help="print the state once as text and exit")
     parser.add_argument("--json", action="store_true", help="the same as JSON, for scripts")
     add_options(parser)
     args = parser.parse_args(argv)

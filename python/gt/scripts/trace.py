@@ -1,4 +1,4 @@
-"""`python -m gt.scripts.trace`: record what happens at a dispatcher into a log."""
+"""`gt trace`: record the events of a dispatcher into a log."""
 
 import argparse
 import sys
@@ -11,17 +11,17 @@ from gt.scripts._target import add_options, between, read_options
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Record; give the exit status."""
+    """Record a log; return the exit status."""
     parser = argparse.ArgumentParser(
         prog="gt trace",
-        description="Record what happens at a dispatcher into a log, which `gt visualize` draws. "
-        "Without --host, --port and --pid the only one on this machine is watched.",
+        description="Record the events of a dispatcher into a log, which `gt visualize` draws. "
+        "Without --host, --port and --pid the only dispatcher on this machine is watched.",
     )
     parser.add_argument(
         "-s", "--seconds", type=float, default=5.0, help="how long to record (default 5)"
     )
     parser.add_argument(
-        "-n", "--max-events", type=between(1, 1 << 32), metavar="N", help="end after N events"
+        "-n", "--max-events", type=between(1, 1 << 32), metavar="N", help="stop after N events"
     )
     parser.add_argument("--dir", default=".", help="folder for the log (default: this one)")
     parser.add_argument(
@@ -44,13 +44,13 @@ def main(argv: list[str] | None = None) -> int:
     print(f"gt trace: {events:,} events of {title} -> {path}")
     if dropped:
         print(
-            f"gt trace: {dropped:,} events more came too fast and are not in it",
+            f"gt trace: {dropped:,} more events were dropped, as they arrived too fast",
             file=sys.stderr,
         )
     if ended:
         print(f"gt trace: ended early: {ended}", file=sys.stderr)
     if not events:
-        print("gt trace: nothing happened; trace while a program is at work", file=sys.stderr)
+        print("gt trace: no events; trace while a program is running", file=sys.stderr)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`python -m gt.scripts.visualize`: draw a log as a timeline."""
+"""`gt visualize`: draw a log as a timeline."""
 
 import argparse
 import sys
@@ -7,11 +7,11 @@ from gt import _gt
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Draw; give the exit status."""
+    """Draw a log; return the exit status."""
     parser = argparse.ArgumentParser(
         prog="gt visualize",
         description="Draw a log of GT_INSTRUCTION_LOG or `gt trace` as a timeline: a lane for each "
-        "client, the dispatcher and each worker, moves between workers as arrows.",
+        "client, the dispatcher and each worker, and transfers between workers as arrows.",
     )
     parser.add_argument("log", help="the log")
     parser.add_argument(
@@ -22,7 +22,7 @@ def main(argv: list[str] | None = None) -> int:
         choices=("png", "svg", "perfetto"),
         help="its format (default: by its name; .json is for https://ui.perfetto.dev)",
     )
-    parser.add_argument("--dpi", type=float, default=150, help="pixels an inch (default 150)")
+    parser.add_argument("--dpi", type=float, default=150, help="pixels per inch (default 150)")
     parser.add_argument("--width", type=float, default=16, help="inches (default 16)")
     parser.add_argument("--height", type=float, default=10, help="inches (default 10)")
     args = parser.parse_args(argv)
@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> int:
         f"{drawn['seconds']:.3f} s -> {args.output}"
     )
     if drawn["cut_off"]:
-        print("gt visualize: the log's last line is cut off and left out", file=sys.stderr)
+        print("gt visualize: the log's last line is incomplete and was skipped", file=sys.stderr)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`python -m gt.server`: run a dispatcher that workers and clients connect to."""
+"""`gt server`: run a dispatcher that workers and clients connect to."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ from gt._processes import at_least, join_address, size, stop_at_signals
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a server until it is stopped; give the exit status."""
+    """Run a server until it is stopped; return the exit status."""
     parser = argparse.ArgumentParser(
         prog="gt server", description="Run a dispatcher that workers and clients connect to."
     )
@@ -24,7 +24,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--ipc", metavar="PATH", help="listen at a socket file instead")
     parser.add_argument("--key-file", help="file with the cluster key (default: GT_KEY, or made)")
     parser.add_argument(
-        "--insecure", action="store_true", help="let anybody in, without keys or encryption"
+        "--insecure", action="store_true", help="accept every peer, without keys or encryption"
     )
     parser.add_argument("--log-file", help="write the instruction log here")
     parser.add_argument(
@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
         type=at_least(0),
         default=0,
         metavar="N",
-        help="how many workers are to join: sessions that begin before wait for them, 2 s at most",
+        help="the number of expected workers: sessions that begin earlier wait for them, up to 2 s",
     )
     parser.add_argument(
         "--spawn-gpu-workers",
@@ -59,14 +59,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--policy",
         metavar="FILE",
-        help="what users, teams and keys may have, in YAML; read again on SIGHUP",
+        help="the quotas and shares of users, teams and keys, in YAML; reloaded on SIGHUP",
     )
     parser.add_argument(
         "--lineage",
         type=lambda text: 0 if text == "0" else size(text),
         default=256 << 20,
         metavar="SIZE",
-        help="the bytes of each session's stream that are kept to make its tensors again when a "
+        help="the bytes of each session's stream that are kept to restore its tensors when a "
         "worker is lost (default 256MiB; 0 for none)",
     )
     parser.add_argument(
@@ -74,23 +74,22 @@ def main(argv: list[str] | None = None) -> int:
         type=float,
         default=5.0,
         metavar="SECONDS",
-        help="how long it may take to compute them again (default 5)",
+        help="the limit on the time to recompute them (default 5)",
     )
     parser.add_argument(
         "--lineage-disk",
         type=lambda text: 0 if text == "0" else size(text),
         default=256 << 20,
         metavar="SIZE",
-        help="the bytes of a session's tensors of which the server keeps a copy on disk, where "
-        "there is one worker only (default 256MiB); they are in the folder of --state, or TMPDIR",
+        help="the bytes of a session's tensors that the server backs up on disk while there is "
+        "only one worker (default 256MiB), in the folder of --state, or TMPDIR",
     )
     parser.add_argument(
         "--lineage-total",
         type=size,
         default=4 << 30,
         metavar="SIZE",
-        help="the bytes that --lineage may come to for all sessions together, in equal parts "
-        "(default 4GiB)",
+        help="the limit of --lineage for all sessions together, in equal parts (default 4GiB)",
     )
     parser.add_argument(
         "--grace",
@@ -102,11 +101,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--state",
         metavar="FOLDER",
-        help="keep what is needed to go on when the server is started again with the same folder; "
-        "clients and workers wait for it (default: none, sessions end with the server)",
+        help="store here what is needed to resume when the server is restarted with the same "
+        "folder; clients and workers wait for it (default: none, sessions end with the server)",
     )
     parser.add_argument(
-        "--backend", metavar="ENGINE", help="the engine of these workers (default: as theirs)"
+        "--backend",
+        metavar="ENGINE",
+        help="the engine of workers that the server starts (default: that of `gt worker`)",
     )
     args = parser.parse_args(argv)
     if not args.ipc and not 1 <= args.port <= 65535:
@@ -141,9 +142,9 @@ def main(argv: list[str] | None = None) -> int:
             return False
         is_hung_up.clear()
         if args.policy is None:
-            print("gt server: SIGHUP, but there is no --policy to read again", flush=True)
+            print("gt server: SIGHUP, but there is no --policy to reload", flush=True)
             return False
-        print(f"gt server: reading the policy again: {args.policy}", flush=True)
+        print(f"gt server: reloading the policy: {args.policy}", flush=True)
         return True
 
     try:
@@ -177,7 +178,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _gpus(count: int) -> list[str]:
-    """Give the first GPUs of those that CUDA_VISIBLE_DEVICES allows, as it names them."""
+    """Return the first `count` GPUs that CUDA_VISIBLE_DEVICES allows, as it names them."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
         return [str(number) for number in range(count)]
@@ -199,13 +200,13 @@ def _start_worker(
     if args.state:
         command += ["--state", os.path.join(args.state, f"worker-{number}")]
     if args.host == "0.0.0.0" and not args.ipc:
-        # They join by this machine's own address, at which others would not reach them.
+        # They connect over the loopback address, at which other machines cannot reach them.
         command += ["--peer-host", _outward_address()]
     return subprocess.Popen(command, env={**os.environ, "CUDA_VISIBLE_DEVICES": gpu})
 
 
 def _outward_address() -> str:
-    """Give this machine's address on the way to others; nothing is sent."""
+    """Return the address of the interface that leads to other machines, without sending data."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))
@@ -215,11 +216,11 @@ def _outward_address() -> str:
 
 
 def _tell_end(number: int, process: subprocess.Popen, is_stopping: threading.Event) -> None:
-    """Wait for a worker, and say so if it ends while the server goes on."""
+    """Wait for a worker, and report if it ends while the server is running."""
     status = process.wait()
     if not is_stopping.is_set():
         print(
-            f"gt server: worker {number} has ended (exit status {status}); it is not started anew",
+            f"gt server: worker {number} has ended (exit status {status}); it is not restarted",
             file=sys.stderr,
             flush=True,
         )

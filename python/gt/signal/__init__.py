@@ -1,12 +1,12 @@
-"""Signals: named scopes that tell the dispatcher how to place tensors and computation.
+"""Signals: named scopes that control how the dispatcher places tensors and computation.
 
     with gt.signal.context("layer1", backward="layer1_backward"):
         y = x @ w
 
-What a name means stands in a configuration (`gt.load_config`, `gt.register_config`). A name
-without one is ignored, so the same code runs anywhere. Each thread has its own scopes.
+A configuration (`gt.load_config`, `gt.register_config`) defines what a name means. A name without
+one is ignored, so the same code runs anywhere. Each thread has its own scopes.
 
-`gt.signal.windows` is `torch.signal.windows`, which has nothing to do with these.
+`gt.signal.windows` is `torch.signal.windows`, which is unrelated to these signals.
 """
 
 import sys
@@ -30,7 +30,7 @@ __all__ = [
 
 @contextmanager
 def context(name: str, backward: str | None = None):
-    """Run a block under a signal; its gradients run under `backward`."""
+    """Run a block in the scope of a signal; its backward pass runs under `backward`."""
     depth = _gt.signal_enter(name, backward)
     left = False
     try:
@@ -38,7 +38,7 @@ def context(name: str, backward: str | None = None):
         left = True
     finally:
         try:
-            # After an error, scopes that it left open are no mistake.
+            # Scopes that an exception left open are not an error.
             if left:
                 _gt.signal_exit(name)
         finally:
@@ -56,17 +56,17 @@ def exit(name: str) -> None:
 
 
 def tensor(x: Tensor, name: str, backward_name: str | None = None) -> Tensor:
-    """Give a copy of a tensor, placed as the signal says."""
+    """Return a copy of a tensor, placed according to the signal's configuration."""
     return _gt.signal_tensor(x, name, backward_name)
 
 
 def current_signal() -> str | None:
-    """Name the innermost scope's signal on this thread."""
+    """Return the name of this thread's innermost signal scope, or None."""
     return _gt.signal_current()[0]
 
 
 def current_backward_signal() -> str | None:
-    """Name the signal under which the innermost scope's gradients run."""
+    """Return the signal under which the innermost scope's backward pass runs, or None."""
     name, backward = _gt.signal_current()
     if backward is None and name is not None:
         from gt.config import get_signal_config
@@ -77,7 +77,7 @@ def current_backward_signal() -> str | None:
 
 
 class _SignalModule(types.ModuleType):
-    """Lets the module itself be called: `with gt.signal("name"):`."""
+    """A module that can be called: `with gt.signal("name"):`."""
 
     def __call__(self, name: str, backward: str | None = None):
         return context(name, backward)

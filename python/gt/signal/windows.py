@@ -1,4 +1,4 @@
-"""Windows: factors that fade the ends of a signal out, as `torch.signal.windows` has them."""
+"""Window functions, as in `torch.signal.windows`."""
 
 from gt.ops import namespace as _namespace
 

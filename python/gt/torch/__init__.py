@@ -1,4 +1,4 @@
-"""PyTorch programs on GT: after `import gt.torch`, the device "cluster" is GT.
+"""PyTorch programs on GT: `import gt.torch` adds the device "cluster" to PyTorch.
 
     >>> import torch
     >>> import gt.torch
@@ -6,14 +6,14 @@
     >>> model(torch.ones(3, 4, device="cluster")).shape
     torch.Size([3, 2])
 
-PyTorch keeps modules, autograd and optimizers. Each of its operations becomes an instruction of
-GT's current session, so `gt.connect`, `gt.Session` and `gt.signal.context` mean what they mean in
-programs of GT's own. `torch.cluster` is what `torch.cuda` is for a GPU.
+Modules, autograd and optimizers remain PyTorch's. Each operation on the device becomes an
+instruction of GT's current session, so `gt.connect`, `gt.Session` and `gt.signal.context` work as
+in GT programs. `torch.cluster` corresponds to `torch.cuda`.
 """
 
 from __future__ import annotations
 
-#: The releases of PyTorch that the device is tested with.
+#: The releases of PyTorch that gt.torch is tested with.
 TESTED = ("2.13", "2.14", "2.15")
 
 try:
@@ -26,12 +26,12 @@ except ImportError as error:
 
 
 def _check_release(release: str) -> None:
-    """Refuse a PyTorch that is too old."""
+    """Raise `ImportError` if PyTorch is too old."""
     oldest = tuple(map(int, TESTED[0].split(".")))
     given = tuple(map(int, release.split("+")[0].split(".")[:2]))
     if given < oldest:
         raise ImportError(
-            f"gt.torch needs PyTorch {TESTED[0]} or newer, and this is {release}\n"
+            f"gt.torch needs PyTorch {TESTED[0]} or newer, but {release} is installed\n"
             "  hint: pip install -U 'gt-tensor[torch]'"
         )
 

@@ -1,4 +1,4 @@
-"""`torch.autocast("cluster")`: in which dtype operators take their operands.
+"""`torch.autocast("cluster")`: the dtypes to which operators cast their operands.
 
 The lists are those of PyTorch's documentation for autocast on a GPU,
 <https://docs.pytorch.org/docs/stable/amp.html#autocast-op-reference>.
@@ -33,7 +33,7 @@ _FLOAT32 = """
 _WIDEST = """
     addcdiv addcmul atan2 bilinear cross dot grid_sampler index_put scatter_add tensordot vdot
 """.split()
-#: Those of float32 that are told a dtype keep to it.
+#: Operators of the float32 list that are not cast if they are called with a dtype.
 _TOLD = {
     "cumprod",
     "cumsum",
@@ -50,7 +50,7 @@ _libraries: list[torch.library.Library] = []
 
 
 def register() -> None:
-    """Register the casts; all other operators take operands as they are."""
+    """Register the casts; all other operators fall through."""
     rest = torch.library.Library("_", "IMPL")
     rest.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
     library = torch.library.Library("aten", "IMPL")
@@ -61,7 +61,7 @@ def register() -> None:
 
 
 def _casting(name: str, choose: Callable[[list], torch.dtype]) -> Callable[..., Any]:
-    """Make a kernel that casts operands and calls the operator."""
+    """Return a kernel that casts operands and calls the operator."""
     packet, _, overload = name.partition(".")
     operator = getattr(getattr(torch.ops.aten, packet), overload or "default")
 

@@ -1,12 +1,13 @@
-"""From PyTorch's tensors to GT's and back, with gradients through both.
+"""Conversion of PyTorch tensors to GT tensors and back, with gradients through both.
 
-Each library has its own graph. Where a tensor passes from one to the other, a node of the one
-stands for what lies behind it in the other: an *entrance* in GT's graph for a tensor of PyTorch's,
-an *exit* in PyTorch's graph for one of GT's. A node's operands are the nodes on the far side that
-it depends on, so each graph alone has all of the order.
+Each library has its own autograd graph. Where a tensor crosses from one library to the other, a
+node represents it in the other graph: an *entrance* in GT's graph for a PyTorch tensor, an *exit*
+in PyTorch's graph for a GT tensor. A node's operands are the crossings in the other direction that
+it depends on, so that each graph has the complete order of crossings.
 
-A backward pass that reaches such a node in one graph runs the other's up to the nodes on its far
-side, which keep what arrives there; the first graph goes on with that.
+When a backward pass in one graph reaches such a node, the node runs a backward pass in the other
+graph, in which the crossings it depends on collect the arriving gradients. The first pass then
+continues with these gradients.
 """
 
 from __future__ import annotations
@@ -23,29 +24,29 @@ from gt.torch.kernels import memory
 
 
 class _Crossing:
-    """A tensor where it passes into the other library."""
+    """A tensor that crosses into the other library."""
 
     def __init__(self, tensor: Any, anchor: gt.Tensor | None = None) -> None:
         self.tensor = tensor
-        #: Of an entrance: a leaf of GT's that what comes of it depends on.
+        #: For an entrance: a leaf in GT's graph that all tensors computed from it depend on.
         self.anchor = anchor
-        #: The gradients that arrive, while the other library's pass is under way.
+        #: The gradients collected during the other library's backward pass; None outside of one.
         self.arrived: list[Any] | None = None
 
 
-#: All entrances that a graph of GT's still has.
+#: All entrances that a GT graph still refers to.
 _entrances: weakref.WeakSet[_Crossing] = weakref.WeakSet()
 
 
 def _entrances_of(tensor: gt.Tensor) -> list[_Crossing]:
-    """Give the entrances that a tensor of GT's depends on."""
+    """Return the entrances that a GT tensor depends on."""
     living = list(_entrances)
     found = _gt.depends(tensor, [one.anchor for one in living])
     return [one for one, is_one in zip(living, found, strict=True) if is_one]
 
 
 def _exits_of(tensor: torch.Tensor) -> list[_Crossing]:
-    """Give the exits that a tensor of PyTorch's depends on."""
+    """Return the exits that a PyTorch tensor depends on."""
     seen, pending, exits = set(), [tensor.grad_fn], []
     while pending:
         node = pending.pop()
@@ -60,7 +61,7 @@ def _exits_of(tensor: torch.Tensor) -> list[_Crossing]:
 
 
 def _through(crossings: list[_Crossing], run: Any) -> list[Any]:
-    """Run a pass; give what arrives at each crossing, None where nothing does."""
+    """Run a backward pass; return the sum of gradients that reach each crossing, or None."""
     for crossing in crossings:
         crossing.arrived = []
     try:
@@ -72,7 +73,7 @@ def _through(crossings: list[_Crossing], run: Any) -> list[Any]:
 
 
 class _Entrance(gt.autograd.Function):
-    """A tensor of PyTorch's in GT's graph."""
+    """A PyTorch tensor in GT's graph."""
 
     @staticmethod
     def forward(ctx: Any, crossing: _Crossing, exits: list[_Crossing], *given: gt.Tensor) -> Any:
@@ -92,7 +93,7 @@ class _Entrance(gt.autograd.Function):
 
 
 class _Exit(torch.autograd.Function):
-    """A tensor of GT's in PyTorch's graph."""
+    """A GT tensor in PyTorch's graph."""
 
     @staticmethod
     def forward(
@@ -131,17 +132,17 @@ def _plain_to_torch(tensor: gt.Tensor, device: Any) -> torch.Tensor:
 
 
 def from_torch(tensor: torch.Tensor) -> gt.Tensor:
-    """Give a tensor of PyTorch's as one of GT's; gradients flow back to it.
+    """Convert a PyTorch tensor to a GT tensor; gradients flow back to it.
 
-    One on the device "cluster" is taken as it is, without a copy. Later changes in place of either
-    are not seen by the other.
+    A tensor on the device "cluster" is not copied. Later in-place changes of either tensor do not
+    affect the other.
 
     >>> gt.torch.from_torch(torch.ones(2, device="cluster")) + 1
     tensor([2., 2.], dtype=float32)
     """
     if not (tensor.requires_grad and torch.is_grad_enabled() and gt.is_grad_enabled()):
         return _plain_from_torch(tensor)
-    # GT records what has an operand that requires a gradient.
+    # GT records an operation only if an operand requires a gradient.
     anchor = gt.zeros(0, requires_grad=True)
     crossing, exits = _Crossing(tensor, anchor), _exits_of(tensor)
     _entrances.add(crossing)
@@ -149,11 +150,11 @@ def from_torch(tensor: torch.Tensor) -> gt.Tensor:
 
 
 def to_torch(tensor: gt.Tensor, device: str = "cluster") -> torch.Tensor:
-    """Give a tensor of GT's as one of PyTorch's; gradients flow back to it.
+    """Convert a GT tensor to a PyTorch tensor; gradients flow back to it.
 
     Args:
-        tensor: the tensor.
-        device: "cluster", without a copy, or "cpu" for its values in this process.
+        tensor: The tensor.
+        device: "cluster", which makes no copy, or "cpu" to fetch its values.
 
     >>> gt.torch.to_torch(gt.ones(2)).device
     device(type='cluster', index=0)

@@ -1,4 +1,4 @@
-"""`python -m gt.torch.build` builds the optional part of gt.torch in C++."""
+"""`python -m gt.torch.build`: build the optional C++ extension of gt.torch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> int:
-    """Build the extension, and say where it is."""
+    """Build the extension, and print its path."""
     from gt.torch import extension
 
     try:

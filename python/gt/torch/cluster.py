@@ -1,7 +1,8 @@
-"""The module `torch.cluster`: what `torch.cuda` is for a GPU.
+"""The module `torch.cluster`, the counterpart of `torch.cuda`.
 
-There is one device, however many workers a session has: which worker computes what is the
-dispatcher's business. So streams and events have nothing to order, and `synchronize` waits for all.
+There is one device, however many workers a session has: the dispatcher decides which worker
+computes what. Streams and events impose no order, and `synchronize` waits for all issued
+operations.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ import torch
 import gt
 from gt._gt import torch_device
 
-#: What checkpoints of activations look for before they keep the state of random numbers.
+#: Read by `torch.utils.checkpoint` to decide whether to save the state of random numbers.
 _initialized = True
 
 
 def is_available() -> bool:
-    """Whether the device can be used: always."""
+    """Return whether the device can be used, which is always the case."""
     return True
 
 
 def is_initialized() -> bool:
-    """Whether the device is in use already."""
+    """Return whether the device is initialized, which is always the case."""
     return True
 
 
@@ -38,57 +39,57 @@ def _lazy_init() -> None:
 
 
 def _is_in_bad_fork() -> bool:
-    """Whether this process was forked from one that uses the device: GT's sessions allow that."""
+    """Return False: GT's sessions work in forked processes."""
     return False
 
 
 def device_count() -> int:
-    """Give the number of devices: 1."""
+    """Return the number of devices, 1."""
     return 1
 
 
 def current_device() -> int:
-    """Give the number of the current device: 0."""
+    """Return the index of the current device, 0."""
     return 0
 
 
 def set_device(device: Any) -> None:
-    """Check that a device is the only one there is."""
+    """Raise `RuntimeError` unless `device` is cluster:0, the only device."""
     index = device if isinstance(device, int) else torch.device(device).index
     if index not in (None, 0, -1):
         raise RuntimeError(
             f"torch.cluster has one device, cluster:0, not {device}\n"
-            "  hint: gt.signal.context says which workers a tensor lies on"
+            "  hint: gt.signal.context chooses the workers of a tensor"
         )
 
 
 def get_device_name(device: Any = None) -> str:
-    """Name the device."""
+    """Return the name of the device."""
     return "GT cluster"
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """Give the version of what the device can do, as CUDA's compute capability."""
+    """Return (0, 0), in place of CUDA's compute capability."""
     return (0, 0)
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether bfloat16 can be computed with."""
+    """Return whether the device supports bfloat16, which is always the case."""
     return True
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
-    """Give the dtypes that `torch.autocast("cluster")` takes."""
+    """Return the dtypes that `torch.autocast("cluster")` accepts."""
     return [torch.bfloat16, torch.float16]
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait until all that was issued is computed."""
+    """Wait until all issued operations are computed."""
     gt.synchronize()
 
 
 def empty_cache() -> None:
-    """Do nothing: workers give memory back by themselves."""
+    """Do nothing: workers free memory on their own."""
 
 
 def ipc_collect() -> None:
@@ -96,7 +97,7 @@ def ipc_collect() -> None:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Give the bytes of all storages that this process holds."""
+    """Return the size in bytes of all storages that this process holds."""
     return torch_device.allocated()
 
 
@@ -104,7 +105,7 @@ memory_reserved = memory_allocated
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """Give the most bytes that this process held at a time since `reset_peak_memory_stats`."""
+    """Return the peak of `memory_allocated` since `reset_peak_memory_stats`."""
     return torch_device.peak()
 
 
@@ -112,12 +113,12 @@ max_memory_reserved = max_memory_allocated
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Have `max_memory_allocated` begin anew from what is held."""
+    """Reset `max_memory_allocated` to the current `memory_allocated`."""
     torch_device.forget_peak()
 
 
 def manual_seed(seed: int) -> None:
-    """Start the session's random numbers anew."""
+    """Set the seed of the session's random numbers."""
     gt.manual_seed(int(seed) & (2**63 - 1))
 
 
@@ -125,7 +126,7 @@ manual_seed_all = manual_seed
 
 
 def seed() -> int:
-    """Start the session's random numbers at a number nobody knows, and give it."""
+    """Set the seed of the session's random numbers to a random number, and return it."""
     return gt.seed()
 
 
@@ -133,12 +134,12 @@ seed_all = seed
 
 
 def initial_seed() -> int:
-    """Give the seed of the session's random numbers."""
+    """Return the seed of the session's random numbers."""
     return gt.initial_seed()
 
 
 def get_rng_state(device: Any = None) -> torch.Tensor:
-    """Give the state of the session's random numbers."""
+    """Return the state of the session's random numbers."""
     return torch.from_numpy(gt.get_rng_state().numpy().copy())
 
 
@@ -148,26 +149,26 @@ def set_rng_state(state: torch.Tensor, device: Any = None) -> None:
 
 
 class Stream:
-    """An order of instructions. A session has one, so all streams are the same."""
+    """The order of instructions. A session has a single order, so all streams are equivalent."""
 
     def __init__(self, device: Any = None, priority: int = 0, **options: Any) -> None:
         self.device = torch.device("cluster", 0)
         self.stream_id = 0
 
     def synchronize(self) -> None:
-        """Wait until all that was issued is computed."""
+        """Wait until all issued operations are computed."""
         synchronize()
 
     def query(self) -> bool:
-        """Whether all that was issued is computed; waits for it."""
+        """Wait until all issued operations are computed, and return True."""
         synchronize()
         return True
 
     def wait_stream(self, stream: Any) -> None:
-        """Do nothing: all streams are in order already."""
+        """Do nothing: all streams share one order."""
 
     def wait_event(self, event: Any) -> None:
-        """Do nothing: all streams are in order already."""
+        """Do nothing: all streams share one order."""
 
     def record_event(self, event: Event | None = None) -> Event:
         """Record an event."""
@@ -183,35 +184,35 @@ class Stream:
 
 
 class Event:
-    """A point in the stream. `elapsed_time` measures between two, at which it waits."""
+    """A point in the stream. Recording an event with timing waits for all issued operations."""
 
     def __init__(self, enable_timing: bool = False, **options: Any) -> None:
         self._timed = enable_timing
         self._time: float | None = None
 
     def record(self, stream: Any = None) -> None:
-        """Note this point; one with timing waits for what was issued before."""
+        """Record the event; with timing, wait for all issued operations first."""
         if self._timed:
             synchronize()
         self._time = time.perf_counter()
 
     def synchronize(self) -> None:
-        """Wait until all that was issued is computed."""
+        """Wait until all issued operations are computed."""
         synchronize()
 
     def wait(self, stream: Any = None) -> None:
-        """Do nothing: what follows is in order already."""
+        """Do nothing: all streams share one order."""
 
     def query(self) -> bool:
-        """Whether all that was issued is computed; waits for it."""
+        """Wait until all issued operations are computed, and return True."""
         synchronize()
         return True
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Give the milliseconds from this event to another.
+        """Return the milliseconds from this event to another.
 
         Raises:
-            ValueError: one of them was not recorded, or was made without `enable_timing`.
+            ValueError: One of them was not recorded, or was created without `enable_timing`.
         """
         if not (self._timed and end_event._timed):
             raise ValueError("elapsed_time: both events must be made with enable_timing=True")
@@ -221,7 +222,7 @@ class Event:
 
 
 def current_stream(device: Any = None) -> Stream:
-    """Give the stream."""
+    """Return the stream."""
     return Stream()
 
 
@@ -233,12 +234,12 @@ def set_stream(stream: Any) -> None:
 
 
 def stream(stream: Any) -> contextlib.AbstractContextManager:
-    """Use a stream in a `with` block."""
+    """Return a context manager that does nothing: there is one stream."""
     return contextlib.nullcontext(stream)
 
 
 class device:
-    """Use a device in a `with` block: there is one."""
+    """A context manager for the device; only cluster:0 is valid."""
 
     def __init__(self, device: Any) -> None:
         set_device(device)

@@ -1,9 +1,9 @@
-"""`torch.compile(model, backend="gt")`: graphs of PyTorch's operators as functions of GT's tensors.
+"""`torch.compile(model, backend="gt")`: PyTorch graphs as functions of GT tensors.
 
-PyTorch traces forward and backward into one graph each. Here each operator in them becomes the
-function of GT's that is its kernel, so that a call costs neither PyTorch's dispatch nor a tensor of
-PyTorch's for each intermediate result. The instructions are those of the program as it stands, and
-what repeats becomes a template by GT's hot paths.
+PyTorch traces the forward and the backward pass into one graph each. Here each operator is replaced
+by the GT function of its kernel, so that a call needs neither PyTorch's dispatcher nor a PyTorch
+tensor for each intermediate result. The instructions are the same as without compilation; GT's hot
+paths turn repeated sequences into templates.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from gt.torch import dtypes, registry
 from gt.torch.kernels import memory
 from gt.torch.kernels.graphs import IN_GRAPHS
 
-#: Where and how a tensor is made: there is one place and one way.
+#: Keyword arguments to ignore: the device has one kind of memory and layout.
 _PLACES = {"device", "layout", "pin_memory", "non_blocking", "memory_format"}
 
 
 def compile_graph(graph: GraphModule, inputs: list[Any]) -> Callable[..., Any]:
-    """Make a function of PyTorch's tensors from a graph.
+    """Compile a graph to a function of PyTorch tensors.
 
-    A graph whose shapes are not known, or that depends on strides, runs operator by operator.
+    A graph with symbolic shapes, or one that depends on strides, runs operator by operator.
     """
     values = [node.meta.get("val") for node in graph.graph.nodes]
     if any(_is_symbolic(value) for value in values) or not _is_on_cluster(values):
         return graph.forward
     if any("as_strided" in str(node.target) for node in graph.graph.nodes):
-        # It depends on PyTorch's strides.
+        # The result depends on PyTorch's strides.
         return graph.forward
     layouts = _outputs(graph)
     translated, constants = _translate(graph, layouts)
-    # What a call has issued is issued again by the next one, as with any kernel.
+    # As with any kernel, the first call records its instructions, and later calls replay them.
     kernel = torch_device.Kernel("gt::graph", translated)
 
     def run(*given: Any) -> list[Any]:
         found = kernel(*map(_resolved, given), *constants)
         return [_laid_out(one, layout) for one, layout in zip(found, layouts, strict=True)]
 
-    # PyTorch hands over the inputs as a list that it gives up, or one by one.
+    # PyTorch passes the inputs as separate arguments, not as a list to be consumed.
     run._boxed_call = False  # type: ignore[attr-defined]
     return run
 
@@ -63,10 +63,10 @@ def _is_on_cluster(values: list[Any]) -> bool:
 
 
 class _Layout(NamedTuple):
-    """Where a result was when the graph was traced."""
+    """The device and strides of a result when the graph was traced."""
 
-    #: The axes by their order in memory, where elements lie without gaps in another order than
-    #: that of the axes. Results with gaps, or of which several elements are one, are contiguous.
+    #: The axes in memory order if the tensor is dense but not contiguous, else None. Results with
+    #: gaps or overlapping elements are returned contiguous.
     order: list[int] | None
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -74,7 +74,7 @@ class _Layout(NamedTuple):
 
     @classmethod
     def of(cls, traced: Any) -> _Layout | None:
-        """Describe a tensor; None for what is none."""
+        """Return the layout of a traced tensor, or None if `traced` is not a tensor."""
         if not isinstance(traced, torch.Tensor):
             return None
         shape, strides = tuple(traced.shape), traced.stride()
@@ -84,7 +84,7 @@ class _Layout(NamedTuple):
 
 
 def _outputs(graph: GraphModule) -> list[_Layout | None]:
-    """Give where the graph's results were when it was traced."""
+    """Return the layouts of the graph's results."""
     (node,) = (node for node in graph.graph.nodes if node.op == "output")
     return [
         _Layout.of(one.meta.get("val")) if isinstance(one, Node) else None for one in node.args[0]
@@ -92,7 +92,7 @@ def _outputs(graph: GraphModule) -> list[_Layout | None]:
 
 
 def _resolved(given: Any) -> Any:
-    """Give an input on the cluster, without marks."""
+    """Return an input on the cluster, with a lazy negation resolved."""
     if not isinstance(given, torch.Tensor):
         return given
     if given.device.type != "cluster":
@@ -101,7 +101,7 @@ def _resolved(given: Any) -> Any:
 
 
 def _laid_out(found: Any, layout: _Layout | None) -> Any:
-    """Give a result as it was traced."""
+    """Return a result with its traced device and strides."""
     if not isinstance(found, torch.Tensor) or layout is None:
         return found
     if layout.on_host:
@@ -112,9 +112,9 @@ def _laid_out(found: Any, layout: _Layout | None) -> Any:
 def _translate(
     graph: GraphModule, layouts: list[_Layout | None]
 ) -> tuple[Callable[..., Any], list[torch.Tensor]]:
-    """Make a function of GT's tensors with a line for each node, and none that is kept in vain.
+    """Return a function of GT tensors, and the graph's constant tensors, its last arguments.
 
-    Also give the graph's own tensors, which it takes after the others.
+    The function has one line per node, and deletes each value after its last use.
     """
     names: dict[Node, str] = {}
     held: dict[str, Any] = {}
@@ -158,14 +158,14 @@ def _translate(
 
 
 def _result(name: str, layout: _Layout | None) -> str:
-    """Write a result, whose axes are in their order in memory."""
+    """Return the source of a result, permuted to memory order."""
     if layout is None or layout.order is None:
         return f"{name}, "
     return f"{name}.permute({layout.order}), "
 
 
 def _call(node: Node, hold: Callable[[Any], str], written: Callable[[Any], str]) -> str:
-    """Write the call of a node's function."""
+    """Return the source of the call of a node's function."""
     if node.target is operator.getitem:
         return f"{written(node.args[0])}[{written(node.args[1])}]"
     function, args = _function_of(node)
@@ -180,7 +180,7 @@ def _is_node(given: Any) -> bool:
 
 
 def _function_of(node: Node) -> tuple[Callable[..., Any], Any]:
-    """Give GT's function for a node, with what is named and known bound, and its arguments."""
+    """Return GT's function for a node, with constant keyword arguments bound, and its arguments."""
     overload: Any = node.target
     name = registry.name_of(overload)
     function = IN_GRAPHS.get(name, IN_GRAPHS.get(name.partition(".")[0]))
@@ -202,7 +202,7 @@ def _known(given: Any) -> Any:
 
 
 def _by_kernel(overload: Any, node: Node) -> Callable[..., Any]:
-    """Give a function that calls PyTorch's operator, where GT has no function for it."""
+    """Return a function that calls PyTorch's operator, for which GT has no function."""
     known = {key: of for key, of in node.kwargs.items() if not _is_node(of)}
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -214,7 +214,7 @@ def _by_kernel(overload: Any, node: Node) -> Callable[..., Any]:
 
 
 def backend(graph: GraphModule, inputs: list[Any], **options: Any) -> Callable[..., Any]:
-    """Compile what `torch.compile` traces, with its gradients."""
+    """Compile a graph that `torch.compile` traced, and its gradient."""
     from torch._dynamo.backends.common import aot_autograd
 
     return aot_autograd(fw_compiler=compile_graph, bw_compiler=compile_graph)(graph, inputs)

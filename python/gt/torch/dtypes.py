@@ -1,4 +1,4 @@
-"""PyTorch's dtypes and GT's."""
+"""Conversion between PyTorch's and GT's dtypes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 import gt
 
-#: The dtypes that both have, by name.
+#: The names of dtypes that both libraries have.
 _NAMES = (
     "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
 ).split()
@@ -15,20 +15,20 @@ _BY_NAME = {name: getattr(torch, name) for name in _NAMES}
 
 
 def to_gt(dtype: torch.dtype) -> gt.dtype:
-    """Give GT's dtype for one of PyTorch's.
+    """Return the GT dtype for a PyTorch dtype.
 
     Raises:
-        RuntimeError: the cluster has no such dtype.
+        RuntimeError: GT has no such dtype.
     """
     found = BY_TORCH.get(dtype)
     if found is None:
         raise RuntimeError(
             f"the device cluster has no tensors of {dtype}\n"
-            f"  hint: it has {', '.join(_NAMES)}; cast before the move"
+            f"  hint: it has {', '.join(_NAMES)}; cast the tensor first"
         )
     return found
 
 
 def to_torch(dtype: gt.dtype) -> torch.dtype:
-    """Give PyTorch's dtype for one of GT's."""
+    """Return the PyTorch dtype for a GT dtype."""
     return _BY_NAME[str(dtype).removeprefix("gt.")]

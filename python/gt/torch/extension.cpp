@@ -1,8 +1,9 @@
 // The part of gt.torch that needs PyTorch's C++ headers, built by `python -m gt.torch.build`.
 //
-// Kernels of operators are called with PyTorch's own stack of arguments. Each call is described to
-// GT, which issues what the same call has issued before; a call that is new goes to the operator of
-// the same name in the library `gt_cluster`, whose kernel is Python.
+// PyTorch calls the kernels of operators with its stack of arguments. The extension describes each
+// call to GT, which replays the instructions of an earlier, equivalent call. A new call is forwarded
+// to the operator's twin: the operator of the same name in the library `gt_cluster`, whose kernel is
+// Python.
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -20,18 +21,18 @@ namespace {
 
 constexpr auto CLUSTER = c10::DeviceType::PrivateUse1;
 
-// What an argument is; as `Kind` in argument.rs.
+// The type of an argument; must match `Kind` in argument.rs.
 enum class Kind : uint32_t { None, Tensor, Integer, Float, Boolean, Text, List, Device, Other };
 
-// What a tensor is marked with; as in argument.rs.
+// Flags of a tensor; must match argument.rs.
 constexpr uint8_t WRAPPED_NUMBER = 1, CONJUGATE_OR_NEGATIVE = 2;
 
-// An argument, or an item of a list, which comes after its list; as `Argument` in argument.rs.
+// An argument or an item of a list; items follow their list. Must match `Argument` in argument.rs.
 struct Argument {
   Kind kind;
-  // Axes of a tensor, items of a list, bytes of a text.
+  // The number of axes of a tensor, of items of a list, or of bytes of a string.
   uint32_t count;
-  // A number, a text's bytes, or the tensor.
+  // A number, the address of a string's bytes, or that of the TensorImpl.
   uint64_t value;
   uint64_t address;
   int64_t offset;
@@ -42,7 +43,7 @@ struct Argument {
   uint8_t marks;
 };
 
-// A tensor that is to be made; as `Made` in mod.rs.
+// The description of a tensor to create; must match `Made` in mod.rs.
 struct Made {
   uint64_t address;
   uint64_t bytes;
@@ -53,7 +54,7 @@ struct Made {
   uint32_t dtype;
 };
 
-// What becomes of a call; as `Outcome` in mod.rs.
+// How to proceed with a call; must match `Outcome` in mod.rs.
 enum class Outcome : uint32_t { Done, Call, Record };
 
 using Arguments = c10::SmallVector<Argument, 12>;
@@ -61,7 +62,7 @@ using Arguments = c10::SmallVector<Argument, 12>;
 // The results of a call.
 struct Results {
   c10::SmallVector<c10::IValue, 4> all;
-  // How many of the next tensors belong to the list that is the last one.
+  // The number of following tensors that belong to the list at the end of `all`.
   uint32_t left = 0;
 
   void push(at::Tensor tensor) {
@@ -74,7 +75,7 @@ struct Results {
   }
 };
 
-// GT's side.
+// Functions in GT that the extension calls; must match `Calls` in mod.rs.
 struct Calls {
   Outcome (*begin)(const void* kernel, const Argument*, size_t, uint8_t dtype, Results*);
   void (*finish)(const void* kernel, const Argument*, size_t, const Argument*, size_t);
@@ -149,7 +150,7 @@ void take(const c10::IValue& value, Arguments& to) {
   to.push_back(taken);
 }
 
-// The kernel of an operator.
+// The kernel of an operator, which replays earlier calls.
 class Repeated final : public c10::OperatorKernel {
  public:
   Repeated(const void* kernel, c10::OperatorHandle twin)
@@ -186,7 +187,7 @@ class Repeated final : public c10::OperatorKernel {
   }
 
   void record(torch::jit::Stack* stack) const {
-    // Arguments live until it is known what the call has changed.
+    // Keep the arguments alive until GT has recorded which of them the call changed.
     auto last = torch::jit::last(*stack, arguments_);
     std::vector<c10::IValue> kept(last.begin(), last.end());
     try {
@@ -229,7 +230,7 @@ void give_tensor(Results* results, const Made* made) noexcept {
   results->push(std::move(tensor));
 }
 
-// Gives one of the arguments.
+// Returns one of the arguments as a result.
 void give_argument(Results* results, uint64_t tensor) noexcept {
   auto* impl = reinterpret_cast<c10::TensorImpl*>(tensor);
   results->push(at::Tensor(
@@ -245,12 +246,12 @@ void give_list(Results* results, uint32_t count) noexcept {
   results->left = count;
 }
 
-// Gives a tensor that is not there.
+// Returns an undefined tensor.
 void give_nothing(Results* results) noexcept {
   results->push(at::Tensor());
 }
 
-// There is one device, and it is always the current one.
+// The only device is always the current one.
 class Guard final : public c10::impl::DeviceGuardImplInterface {
  public:
   c10::DeviceType type() const override {
@@ -279,7 +280,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   c10::DeviceIndex deviceCount() const noexcept override {
     return 1;
   }
-  // There is one stream, and events have nothing to order.
+  // There is one stream, so events impose no order.
   void record(void**, const c10::Stream&, c10::DeviceIndex, c10::EventFlag) const override {}
   void block(void*, const c10::Stream&) const override {}
   bool queryEvent(void*) const override {
@@ -301,7 +302,7 @@ std::vector<torch::Library>& libraries() {
 
 } // namespace
 
-// Takes GT's side of calls, and tells how results are given.
+// Exchanges function pointers: GT's callbacks, and the functions by which GT returns results.
 extern "C" void gt_torch_connect(const Calls* from, void** give) {
   calls = *from;
   give[0] = reinterpret_cast<void*>(give_tensor);
@@ -318,8 +319,8 @@ extern "C" void gt_torch_connect(const Calls* from, void** give) {
   aten.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));
 }
 
-// Registers the kernel of an operator, `add` with the overload `Tensor`, and declares its twin.
-// Returns why it cannot.
+// Registers the kernel of an operator such as `add` with the overload `Tensor`, and declares its
+// twin. Returns an error message, or null.
 extern "C" const char* gt_torch_register(
     const char* name,
     const char* overload,
@@ -327,7 +328,8 @@ extern "C" const char* gt_torch_register(
     const void* kernel) {
   static std::string failure;
   try {
-    // It outlives Python's kernel, so that a call at the end of the process is an error as any other.
+    // Never destroyed: it outlives the Python kernel, so that a call during interpreter shutdown
+    // raises an ordinary error.
     static auto* twins = new torch::Library(
         torch::Library::FRAGMENT, "gt_cluster", std::nullopt, __FILE__, __LINE__);
     twins->def(schema);

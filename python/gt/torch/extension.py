@@ -1,7 +1,7 @@
-"""The part of gt.torch in C++, which is optional: with it, operations take about half the time.
+"""The optional C++ extension of gt.torch, which halves the time per operation.
 
-`python -m gt.torch.build` builds it for the PyTorch that is installed, and from then on
-`import gt.torch` uses it, unless `GT_TORCH_EXTENSION=0`.
+`python -m gt.torch.build` builds it for the installed PyTorch; from then on `import gt.torch` uses
+it, unless `GT_TORCH_EXTENSION=0`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _connected = False
 
 
 def path() -> pathlib.Path:
-    """Give the file of the extension for this PyTorch and this GT."""
+    """Return the path of the extension for this version of PyTorch and GT."""
     cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     made_of = hashlib.sha256(_SOURCE.read_bytes() + repr(_options()).encode()).hexdigest()[:12]
     return pathlib.Path(cache) / "gt" / f"torch-{torch.__version__}-{made_of}.so"
 
 
 def connect() -> bool:
-    """Load the extension if it is built and wanted; whether it is there."""
+    """Load the extension if it is built and not disabled; return whether it is loaded."""
     if os.environ.get("GT_TORCH_EXTENSION") == "0":
         return False
     try:
@@ -39,12 +39,12 @@ def connect() -> bool:
         if not made.exists():
             return False
     except (OSError, RuntimeError):
-        # There is no home, or it cannot be read.
+        # There is no home directory, or it is not readable.
         return False
     try:
         torch_device.connect_extension(str(made))
     except RuntimeError as error:
-        warnings.warn(f"gt.torch goes without its extension: {error}", stacklevel=2)
+        warnings.warn(f"gt.torch runs without its extension: {error}", stacklevel=2)
         return False
     global _connected
     _connected = True
@@ -52,7 +52,7 @@ def connect() -> bool:
 
 
 def is_connected() -> bool:
-    """Whether this process uses the extension."""
+    """Return whether this process uses the extension."""
     return _connected
 
 
@@ -60,18 +60,18 @@ def build() -> pathlib.Path:
     """Build the extension.
 
     Raises:
-        RuntimeError: there is no C++ compiler, or it fails.
+        RuntimeError: There is no C++ compiler, or compilation fails.
     """
     compiler = shutil.which(os.environ.get("CXX") or "c++")
     if compiler is None:
         raise RuntimeError(
-            "a C++ compiler is needed, and there is neither c++ nor $CXX\n"
-            "  hint: apt install g++; without it, gt.torch works as well, but slower"
+            "no C++ compiler was found: neither c++ nor $CXX\n"
+            "  hint: apt install g++; without the extension gt.torch works, but is slower"
         )
     made = path()
     made.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=made.parent) as folder:
-        # Other processes see the whole file or none.
+        # The rename is atomic: other processes never see a partial file.
         new = pathlib.Path(folder) / made.name
         _run([compiler, *_options(), "-o", str(new)])
         new.replace(made)
@@ -94,4 +94,4 @@ def _options() -> list[str]:
 def _run(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} has failed:\n{done.stderr[-4000:]}")
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-4000:]}")

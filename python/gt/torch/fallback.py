@@ -1,4 +1,4 @@
-"""What happens where the device has no kernel for an operator."""
+"""The handling of operators for which the device has no kernel."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _told: set[str] = set()
 
 
 def run(operator: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
-    """Refuse an operator, or compute it on the host where `GT_TORCH_FALLBACK=cpu` says so.
+    """Reject an operator, or compute it on the host if `GT_TORCH_FALLBACK=cpu`.
 
     Raises:
-        NotImplementedError: the device has no kernel for the operator.
+        NotImplementedError: The device has no kernel for the operator.
     """
     name = str(operator._schema.name)
     if os.environ.get("GT_TORCH_FALLBACK") != "cpu":
@@ -30,7 +30,7 @@ def run(operator: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
 
 
 def _on_host(operator: torch._ops.OpOverload, args: Any, kwargs: Any) -> Any:
-    """Compute an operator on copies; those that it changes are copied back."""
+    """Compute an operator on host copies of its operands; copy modified operands back."""
     moved: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def to_host(given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What PyTorch asks a device for: that it is there, and which one is current."""
+"""The hooks by which PyTorch queries a device."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 
 class _Hooks(torch._C._acc.PrivateUse1Hooks):
-    """The device is there, and has state as soon as it is asked for."""
+    """The device is always available and initialized."""
 
     def is_available(self) -> bool:
         return True
@@ -29,6 +29,6 @@ _hooks, _guard = _Hooks(), _Guard()
 
 
 def register() -> None:
-    """Hand both to PyTorch, which keeps references to them. An extension has a faster guard."""
+    """Register both with PyTorch. The C++ extension has a faster guard."""
     torch._C._acc.register_python_privateuseone_hook(_hooks)
     torch._C._acc.register_python_privateuseone_device_guard(_guard)

@@ -1,4 +1,4 @@
-"""Parts of PyTorch that ask a device's C++ code: random generators, pinned memory, waiting."""
+"""Replacements of PyTorch functions that need C++ code of the device, such as generators."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _Host = torch.Generator
 
 
 class _Known(type(_Host)):  # type: ignore[misc]
-    """Every generator is one, also those that PyTorch itself has made."""
+    """Makes every PyTorch generator an instance of `Generator`."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, _Host)
 
 
 class Generator(torch.Generator, metaclass=_Known):
-    """A generator of random numbers, which may be one for the device "cluster".
+    """A random number generator, possibly for the device "cluster".
 
     Args:
-        device: what it draws for.
+        device: The device of the generator.
     """
 
     def __new__(cls, device: Any = "cpu") -> Any:
-        """Make one of PyTorch's own, unless it is for the cluster."""
+        """Create a PyTorch generator unless the device is the cluster."""
         if torch.device(device).type != "cluster":
             return _Host(device)
         return _Host.__new__(cls, "cpu")
@@ -38,12 +38,12 @@ class Generator(torch.Generator, metaclass=_Known):
 
     @property
     def device(self) -> torch.device:
-        """The device that it draws for."""
+        """The device of the generator."""
         return torch.device("cluster", 0)
 
 
 def drawing_from(generator: torch.Generator | None) -> gt.Generator | None:
-    """Give a source of GT's that goes on from one of PyTorch's; None for the session's own."""
+    """Return a GT generator seeded from a PyTorch generator; None, the session's, for None."""
     if generator is None:
         return None
     seed = torch.randint(2**62, (), generator=generator, device="cpu").item()
@@ -51,10 +51,10 @@ def drawing_from(generator: torch.Generator | None) -> gt.Generator | None:
 
 
 def register() -> None:
-    """Replace what would ask for C++ code of the device."""
+    """Replace the functions that would need C++ code of the device."""
     torch.Generator = Generator  # type: ignore[misc]
     if not torch.cuda.is_available():
-        # A copy to the cluster reads the host's memory as it is: nothing has to be pinned.
+        # Copies to the cluster do not need pinned memory.
         torch.Tensor.pin_memory = lambda self, device=None: self  # type: ignore[method-assign]
     torch.accelerator.synchronize = _synchronizing(torch.accelerator.synchronize)
     torch.set_default_dtype = _setting_dtype(torch.set_default_dtype)
@@ -63,7 +63,7 @@ def register() -> None:
 
 
 def _setting_dtype(otherwise: Any) -> Any:
-    """Have GT's default dtype, which whole numbers become floats in, follow PyTorch's."""
+    """Wrap `set_default_dtype` so that GT's default dtype follows PyTorch's."""
 
     @functools.wraps(otherwise)
     def set_default_dtype(d: torch.dtype, /) -> None:
@@ -75,7 +75,7 @@ def _setting_dtype(otherwise: Any) -> Any:
 
 
 def _explaining(otherwise: Any) -> Any:
-    """Say how a program runs on many workers where no process group can be made."""
+    """Wrap `init_process_group` so that its error explains how to use several workers."""
 
     @functools.wraps(otherwise)
     def init_process_group(*args: Any, **kwargs: Any) -> None:
@@ -83,9 +83,9 @@ def _explaining(otherwise: Any) -> Any:
             otherwise(*args, **kwargs)
         except (RuntimeError, ValueError) as error:
             raise type(error)(
-                f"{error}\n  hint: on the device cluster one process uses all workers: leave "
-                "init_process_group out, and let gt.signal.context or "
-                "gt.torch.parallelize_module say how tensors are cut"
+                f"{error}\n  hint: on the device cluster one process uses all workers: omit "
+                "init_process_group, and shard tensors by gt.signal.context or "
+                "gt.torch.parallelize_module"
             ) from error
 
     return init_process_group

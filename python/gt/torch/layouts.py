@@ -1,8 +1,8 @@
-"""In which order the axes of results lie in memory: as those of the CPU's kernels.
+"""The memory order of the axes of results, which is the same as on the CPU.
 
-Elementwise operators order axes as PyTorch's `TensorIterator` does, which `gt-python` has. Others
-are asked what they give on the device `meta`, whose tensors have sizes and strides alone. `RULES`
-has those of which the CPU gives another order than `meta`.
+Elementwise operators follow the rule of PyTorch's `TensorIterator`, which `gt-python` implements.
+For others the order comes from a call on the device `meta`, whose tensors only have sizes and
+strides. `RULES` lists the operators for which the CPU differs from `meta`.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import Any
 
 import torch
 
-#: The order of a result's axes from the outermost to the innermost, or None for its own.
+#: A result's axes from the outermost to the innermost in memory, or None for row-major order.
 Order = list[int] | None
 
-#: PyTorch's format of images whose channels are inside, by the number of axes.
+#: Number of axes -> PyTorch's memory format in which channels are innermost.
 CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
-#: Layouts of results that are known already, at most.
+#: The maximum number of cached layouts per operator.
 _MOST = 4096
 
 
 def order_of(tensor: torch.Tensor) -> Order:
-    """Return the order of a tensor's axes in memory, or None if it is their own."""
+    """Return the memory order of a tensor's axes, or None for row-major order."""
     if tensor.is_contiguous():
         return None
     strides, shape = tensor.stride(), tensor.shape
-    # Axes of length 1 say nothing; they stay beside their neighbours.
+    # The strides of axes of length 1 are arbitrary; these axes stay after their predecessors.
     order = sorted(
         (axis for axis in range(tensor.ndim) if shape[axis] != 1), key=lambda axis: -strides[axis]
     )
@@ -40,14 +40,14 @@ def order_of(tensor: torch.Tensor) -> Order:
 def rule_of(
     operator: torch._ops.OpOverload, name: str
 ) -> Callable[[tuple, dict[str, Any] | None], list[Order]] | None:
-    """Return the function that tells how the results of an operator lie, by its arguments.
+    """Return a function from an operator's arguments to the memory orders of its results.
 
     Args:
-        operator: the operator, in its functional form.
-        name: its name and overload.
+        operator: The operator, in its functional form.
+        name: Its name and overload.
 
     Returns:
-        None where results are always in row-major order.
+        The function, or None if results are always in row-major order.
     """
     packet = name.partition(".")[0]
     rule = RULES.get(name, RULES.get(packet, _as_on_meta))
@@ -69,7 +69,7 @@ def rule_of(
 
 
 def _key(given: Any) -> Any:
-    """Return what decides on the layout of results: of tensors, their own."""
+    """Return a cache key for arguments, in which tensors are represented by their layouts."""
     if isinstance(given, torch.Tensor):
         return tuple(given.shape), given.stride(), given.dtype
     if isinstance(given, list | tuple):
@@ -97,7 +97,7 @@ def _as_on_meta(
         with torch._C._DisableTorchDispatch(), torch.no_grad():
             made = operator(*_on_meta(args), **{name: _on_meta(of) for name, of in kwargs.items()})
     except (RuntimeError, NotImplementedError, TypeError, ValueError):
-        # It has no kernel there, or one that looks at elements.
+        # The operator has no kernel for `meta`, or one that reads elements.
         return []
     return [order_of(of) for of in _tensors(made)]
 
@@ -111,7 +111,7 @@ def _tensors(made: Any) -> list[torch.Tensor]:
 
 
 def is_channels_last(tensor: torch.Tensor) -> bool:
-    """Return whether a batch of images lies with the channels inside, and not in its own order."""
+    """Return whether a tensor is channels last, and not also contiguous."""
     if tensor.ndim not in CHANNELS_LAST or tensor.is_contiguous():
         return False
     return tensor.is_contiguous(memory_format=CHANNELS_LAST[tensor.ndim])
@@ -119,12 +119,12 @@ def is_channels_last(tensor: torch.Tensor) -> bool:
 
 Rule = Callable[[torch._ops.OpOverload, tuple, dict[str, Any]], list[Order]]
 
-#: Operators of which the CPU gives another layout than `meta`, and those that always give row-major
-#: results, which need not be asked.
+#: Operators whose layout on the CPU differs from that on `meta`; None for those that always return
+#: row-major results.
 RULES: dict[str, Rule | None] = {
     **dict.fromkeys(("mm", "bmm", "addmm", "baddbmm", "mv", "dot", "addmv", "embedding"), None),
-    # Given to these in row-major order.
+    # Their operands are made contiguous.
     **dict.fromkeys(("convolution_overrideable", "convolution_backward_overrideable"), None),
-    # Copied in row-major order, then changed.
+    # The result is a contiguous copy, changed in place.
     "masked_fill": None,
 }

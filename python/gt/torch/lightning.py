@@ -1,6 +1,6 @@
-"""Lightning on the device: after `import gt.torch.lightning`, `accelerator="cluster"` is GT.
+"""Lightning on GT: `import gt.torch.lightning` registers `accelerator="cluster"`.
 
-It is known by both of Lightning's names, `lightning` and `pytorch_lightning`.
+Both of Lightning's packages are supported, `lightning` and `pytorch_lightning`.
 
 >>> import gt.torch.lightning
 >>> import lightning
@@ -20,7 +20,7 @@ import torch
 
 from gt.torch import cluster
 
-#: Lightning's packages by the names that they have, for fabrics and for trainers.
+#: The names of Lightning's packages, (for fabrics, for trainers).
 _PACKAGES = (
     ("lightning.fabric", "lightning.pytorch"),
     ("lightning_fabric", "pytorch_lightning"),
@@ -28,76 +28,76 @@ _PACKAGES = (
 
 
 class ClusterAccelerator:
-    """What Lightning asks of a device: there is one, with any number of workers behind it.
+    """Lightning's accelerator interface for the single device "cluster".
 
-    Each of the packages has a subclass that is an accelerator of its own.
+    For each of the packages there is a subclass that derives from its `Accelerator`.
     """
 
     @staticmethod
     def name() -> str:
-        """The word for `Trainer(accelerator=...)`."""
+        """Return the name for `Trainer(accelerator=...)`."""
         return "cluster"
 
     @staticmethod
     def is_available() -> bool:
-        """Whether there is such a device: always."""
+        """Return whether the device is available, which is always the case."""
         return True
 
     @staticmethod
     def auto_device_count() -> int:
-        """How many devices `devices="auto"` means."""
+        """Return the number of devices for `devices="auto"`."""
         return 1
 
     @staticmethod
     def parse_devices(devices: Any) -> int:
-        """Give the number of devices that `devices` asks for.
+        """Return the number of devices that `devices` requests.
 
         Raises:
-            ValueError: it asks for more than one.
+            ValueError: It requests more than one.
         """
         if devices not in (1, "1", "auto", -1, "-1", [0], "0,"):
             raise ValueError(
                 f"Trainer(accelerator='cluster', devices={devices!r}): there is one such device\n"
-                "  hint: devices=1; gt.signal.context cuts its work over the workers"
+                "  hint: devices=1; gt.signal.context shards its work over the workers"
             )
         return 1
 
     @staticmethod
     def get_parallel_devices(devices: int) -> list[torch.device]:
-        """Give the devices by their number."""
+        """Return the devices for a number of devices."""
         return [torch.device("cluster", index) for index in range(devices)]
 
     def setup_device(self, device: torch.device) -> None:
-        """Check that this is where the work goes.
+        """Check that the strategy's device is the cluster.
 
         Raises:
-            ValueError: the strategy keeps the model elsewhere.
+            ValueError: The strategy keeps the model on another device.
         """
         if device.type != "cluster":
             raise ValueError(
                 f"accelerator='cluster' with a strategy for the device {device}\n"
-                "  hint: leave out `strategy`, or give SingleDeviceStrategy(device='cluster')"
+                "  hint: omit `strategy`, or pass SingleDeviceStrategy(device='cluster')"
             )
 
     def get_device_stats(self, device: Any) -> dict[str, Any]:
-        """Give what is known of the device's memory, in bytes."""
+        """Return statistics of the device's memory, in bytes."""
         return {
             "memory_allocated": cluster.memory_allocated(),
             "max_memory_allocated": cluster.max_memory_allocated(),
         }
 
     def teardown(self) -> None:
-        """Leave the device: its tensors live as long as the program holds them."""
+        """Do nothing: tensors live as long as the program refers to them."""
 
 
 def _is_cluster(connector: Any) -> bool:
-    """Whether a trainer was given this accelerator."""
+    """Return whether a trainer uses this accelerator."""
     flag = connector._accelerator_flag
     return flag == "cluster" or isinstance(flag, ClusterAccelerator)
 
 
 def _teach(connector: Any, strategy: Callable[..., Any], mixed: type) -> None:
-    """Have what chooses by Lightning's own devices alone know this one."""
+    """Patch a connector, whose choices only consider Lightning's own devices."""
     choose, precise = connector._choose_strategy, connector._check_and_init_precision
 
     @functools.wraps(choose)
@@ -108,7 +108,7 @@ def _teach(connector: Any, strategy: Callable[..., Any], mixed: type) -> None:
     def precision(self: Any) -> Any:
         found = precise(self)
         if _is_cluster(self) and isinstance(found, mixed):
-            # Lightning has made it for CUDA, where it would change nothing here.
+            # Lightning creates it for CUDA, which would have no effect on this device.
             return mixed(found.precision, "cluster")
         return found
 
@@ -117,10 +117,10 @@ def _teach(connector: Any, strategy: Callable[..., Any], mixed: type) -> None:
 
 
 def _teach_package(fabric: str, trainer: str) -> None:
-    """Teach Lightning under one of its names the word "cluster".
+    """Register the accelerator with one of Lightning's packages.
 
     Raises:
-        ImportError: it is not installed under this name.
+        ImportError: The package is not installed.
     """
     accelerators = import_module(f"{trainer}.accelerators")
     kind = type("ClusterAccelerator", (ClusterAccelerator, accelerators.Accelerator), {})
@@ -145,7 +145,7 @@ def _teach_package(fabric: str, trainer: str) -> None:
 
 
 def _register() -> None:
-    """Teach all packages that are installed."""
+    """Register the accelerator with all installed packages."""
     missing = []
     for names in _PACKAGES:
         try:

@@ -1,7 +1,7 @@
-"""Tensor parallelism by PyTorch's plans: how a module's parameters are cut over the workers.
+"""Tensor parallelism by PyTorch's plans, which shard a module's parameters over workers.
 
-What follows from them, activations and gradients, GT places by itself, so that a plan changes
-where numbers are computed and what is moved for it, never the numbers.
+GT derives the placement of activations and gradients itself. A plan affects where values are
+computed and what is communicated, but never the values.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from torch import nn
 import gt
 from gt._gt import torch_device
 
-#: Along which axis a style cuts the parameters of a kind of module; the others are copied.
+#: (style, type of module) -> parameter -> the axis to shard along; other parameters are replicated.
 _CUTS: dict[tuple[str, type[nn.Module]], dict[str, int]] = {
     ("ColwiseParallel", nn.Linear): {"weight": 0, "bias": 0},
     ("RowwiseParallel", nn.Linear): {"weight": 1},
     ("ColwiseParallel", nn.Embedding): {"weight": 1},
     ("RowwiseParallel", nn.Embedding): {"weight": 0},
 }
-#: Styles that say where activations lie, which nobody has to say here.
+#: Styles for the placement of activations, which GT derives itself.
 _OF_ACTIVATIONS = (
     "SequenceParallel",
     "PrepareModuleInput",
@@ -36,23 +36,24 @@ def parallelize_module(
     device_mesh: int | Sequence[int] | None = None,
     parallelize_plan: Any = None,
 ) -> nn.Module:
-    """Cut a module's parameters over workers, by a plan of `torch.distributed.tensor.parallel`.
+    """Shard a module's parameters over workers by a plan of `torch.distributed.tensor.parallel`.
 
     Args:
-        module: a module on the device "cluster".
-        device_mesh: the workers: how many of the first, or their numbers; all where it is None.
-        parallelize_plan: a style for the module itself, or styles by the names of modules in it,
-            in which `*` stands for anything between dots. Of the styles, `ColwiseParallel` and
-            `RowwiseParallel` cut `nn.Linear` and `nn.Embedding`; those of activations change
-            nothing, as GT finds where they lie.
+        module: A module on the device "cluster".
+        device_mesh: The workers: a number of workers, counted from worker 0, or a list of worker
+            numbers; all workers if None.
+        parallelize_plan: A style for the module itself, or a dict from names of submodules to
+            styles; in names, `*` matches any text between dots. `ColwiseParallel` and
+            `RowwiseParallel` shard `nn.Linear` and `nn.Embedding`; styles for activations have no
+            effect, as GT derives their placement.
 
     Returns:
         The module.
 
     Raises:
-        NotImplementedError: a style that the device has not, or has not for such a module.
-        TypeError: `device_mesh` is none of these.
-        ValueError: a name that no module has; parameters on another device.
+        NotImplementedError: A style is not supported, or not for this type of module.
+        TypeError: `device_mesh` has another type.
+        ValueError: A name matches no module, or parameters are on another device.
 
     >>> from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel
     >>> layers = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.Linear(32, 8)).to("cluster")
@@ -61,7 +62,7 @@ def parallelize_module(
     """
     workers = _workers(device_mesh)
     if parallelize_plan is None:
-        raise ValueError("parallelize_module: a parallelize_plan is expected, and none was given")
+        raise ValueError("parallelize_module: the argument parallelize_plan is missing")
     if not isinstance(parallelize_plan, dict):
         _place(module, parallelize_plan, workers)
         return module
@@ -88,13 +89,13 @@ def _workers(mesh: Any) -> list[int] | None:
         )
     if not workers or min(workers) < 0:
         raise ValueError(
-            f"parallelize_module: device_mesh is {mesh!r}, expected one worker or more, from 0 on"
+            f"parallelize_module: device_mesh is {mesh!r}, expected one or more workers, from 0 on"
         )
     return list(workers)
 
 
 def _named(module: nn.Module, pattern: str) -> Iterator[nn.Module]:
-    """Give the modules whose names fit a pattern, part by part."""
+    """Yield the modules whose names match a pattern, component by component."""
     wanted = pattern.split(".") if pattern else []
     for name, submodule in module.named_modules():
         parts = name.split(".") if name else []
@@ -104,7 +105,7 @@ def _named(module: nn.Module, pattern: str) -> Iterator[nn.Module]:
 
 
 def _place(module: nn.Module, style: Any, workers: list[int] | None) -> None:
-    """Place a module's parameters as a style says."""
+    """Place a module's parameters according to a style."""
     kind = type(style).__name__
     if kind in _OF_ACTIVATIONS:
         return
@@ -119,14 +120,14 @@ def _place(module: nn.Module, style: Any, workers: list[int] | None) -> None:
         if parameter.device.type != "cluster":
             raise ValueError(
                 f"parallelize_module: {name} of {type(module).__name__} is on {parameter.device}\n"
-                "  hint: module.to('cluster') comes first"
+                "  hint: call module.to('cluster') first"
             )
         placed = gt.signal.tensor(torch_device.read(parameter), _signal(cuts.get(name), workers))
         torch_device.write(parameter, placed, "parallelize_module")
 
 
 def _signal(axis: int | None, workers: list[int] | None) -> str:
-    """Give the name of a signal that cuts along an axis, or copies."""
+    """Register a signal that shards along an axis, or replicates; return its name."""
     where = "all" if workers is None else ",".join(map(str, workers))
     name = f"torch.parallel: {'copies' if axis is None else f'axis {axis}'} on {where}"
     shard = gt.ShardConfig(axis=axis or 0, workers=workers, replicated=axis is None)

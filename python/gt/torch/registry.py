@@ -1,8 +1,8 @@
-"""Which function of GT's is the kernel of an operator of PyTorch's: by name, or by a table.
+"""The registration of kernels: each PyTorch operator's GT function, by name or from a table.
 
-PyTorch declares each operator with names and types. One whose name GT has, too, needs nothing more;
-`kernels` has what differs. In-place forms and those with `out` follow from the functional form of
-the same declaration.
+The schema of a PyTorch operator has the names and types of its arguments. An operator that GT has
+under the same name needs no more; `kernels` defines the others. In-place variants and those with
+`out` are derived from the functional variant with the same schema.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gt._gt import primitives, torch_device
 from gt.torch import extension, fallback, kernels, layouts
 from gt.torch.kernels import KERNELS, OPTIONS, RAW, attention, memory
 
-#: Where GT keeps functions, by how PyTorch's operators begin.
+#: (prefix of PyTorch's operators, the GT module with their functions).
 _NAMESPACES = (
     ("special_", gt.special),
     ("linalg_", gt.linalg),
@@ -31,17 +31,17 @@ _NAMESPACES = (
     ("", gt.nn.functional),
 )
 _KEY = "PrivateUse1"
-#: Operators that need PyTorch's strides, which GT's function of the same name does not see.
+#: Prefixes of operators that depend on PyTorch's strides, which GT's functions do not receive.
 _OF_VIEWS = ("as_strided_", "view_copy", "unfold_copy")
-#: Views, which are kernels without Python.
+#: Views whose kernels are not in Python.
 _IN_RUST = ("as_strided", "view", "_reshape_alias")
-#: Operators of lists that hand numbers on to operations as they are.
+#: Operators of lists that pass numbers to operations unchanged.
 _PASSING_LISTS = tuple(f"_foreach_{name}" for name in ("add", "mul", "div", "addcdiv", "addcmul"))
 _libraries: list[torch.library.Library] = []
 
 
 def register_all() -> None:
-    """Register the kernels of all operators that the device has of its own."""
+    """Register the kernels of all operators that the device implements."""
     kernels.load()
     made = {name: kernel_of(name) for name in _operators() if name not in _IN_RUST}
     found = {name: kernel for name, kernel in made.items() if kernel is not None}
@@ -58,15 +58,15 @@ def register_all() -> None:
 
 
 def _refuse_nested(*_args: Any, **_kwargs: Any) -> Any:
-    """Refuse tensors of the nested layout: PyTorch aborts where it asks for their sizes."""
+    """Raise `RuntimeError` for nested tensors: PyTorch would abort when it reads their sizes."""
     raise RuntimeError(
         "the device cluster has no nested tensors of layout torch.strided\n"
-        "  hint: layout=torch.jagged gives one that it has, and pad_sequence a plain one"
+        "  hint: use layout=torch.jagged, or pad_sequence for an ordinary tensor"
     )
 
 
 def _register(found: dict[str, Callable[..., Any]]) -> None:
-    """Register kernels in Python, and those of views in Rust."""
+    """Register the Python kernels, and the Rust kernels of views."""
     folder = pathlib.Path(torch.__file__).parent / "lib"
     suffix = "dylib" if sys.platform == "darwin" else "so"
     torch_device.register_views(str(folder / f"libtorch_cpu.{suffix}"))
@@ -76,7 +76,7 @@ def _register(found: dict[str, Callable[..., Any]]) -> None:
 
 
 def _register_repeated(found: dict[str, Callable[..., Any]]) -> None:
-    """Register kernels in Python for calls that are new, and those of the extension for others."""
+    """Register the extension's kernels, and as their twins the Python kernels for new calls."""
     twins = _library("gt_cluster", "IMPL")
     for name, kernel in (found | _kernels_of_lists()).items():
         packet, _, overload = name.partition(".")
@@ -87,9 +87,9 @@ def _register_repeated(found: dict[str, Callable[..., Any]]) -> None:
 
 
 def _kernels_of_lists() -> dict[str, Callable[..., Any]]:
-    """Give kernels of the operators of lists: PyTorch's, which take one tensor after the other.
+    """Return the kernels of operators of lists: PyTorch's, which loop over the tensors.
 
-    What all of them issue is kept as one.
+    The instructions of all tensors are recorded and replayed as one call.
     """
     names = torch._C._dispatch_get_all_op_names()
     of_lists = [name.removeprefix("aten::") for name in names if name.startswith("aten::_foreach_")]
@@ -102,14 +102,14 @@ def _kernels_of_lists() -> dict[str, Callable[..., Any]]:
 
 
 def _library(namespace: str, kind: Any) -> torch.library.Library:
-    """Give a library whose operators stay for as long as the process."""
+    """Return a library that stays registered for the lifetime of the process."""
     made = torch.library.Library(namespace, kind)
     _libraries.append(made)
     return made
 
 
 def _operators() -> list[str]:
-    """Give the operators that are not made of others, as name and overload."""
+    """Return the names, with overloads, of operators that are not composites."""
     names = (
         name.removeprefix("aten::")
         for name in torch._C._dispatch_get_all_op_names()
@@ -125,13 +125,13 @@ def _has_kernel(name: str, key: str) -> bool:
 
 
 def overload_of(name: str) -> torch._ops.OpOverload:
-    """Give the operator with a name, `add.Tensor`."""
+    """Return the operator of a name such as `add.Tensor`."""
     packet, _, overload = name.partition(".")
     return getattr(getattr(torch.ops.aten, packet), overload or "default")
 
 
 def kernel_of(name: str) -> Callable[..., Any] | None:
-    """Give an operator's kernel, or None where GT has no function for it."""
+    """Return an operator's kernel, or None if GT has no function for it."""
     if name in RAW:
         return RAW[name]
     if name.startswith(_OF_VIEWS):
@@ -157,7 +157,7 @@ def kernel_of(name: str) -> Callable[..., Any] | None:
 
 
 def _decomposed(operator: torch._ops.OpOverload, written: list) -> Callable[..., Any] | None:
-    """Give PyTorch's own decomposition of an operator into others, if it has one."""
+    """Return a kernel that decomposes an operator by PyTorch's rule, or None without one."""
     if _has_kernel(name_of(operator), "CompositeExplicitAutograd"):
         return None
     if not written:
@@ -181,7 +181,7 @@ def _decomposed(operator: torch._ops.OpOverload, written: list) -> Callable[...,
 
 
 def _is_made_of_others(operator: torch._ops.OpOverload) -> bool:
-    """Whether PyTorch makes it of others: `empty` and a fill, or views of what it is given."""
+    """Return whether PyTorch composes an operator of others: of `empty` and a fill, or views."""
     schema = operator._schema
     is_view = any(of.alias_info and not of.alias_info.is_write for of in schema.returns)
     changes_shape = torch.Tag.inplace_view in operator.tags
@@ -189,7 +189,7 @@ def _is_made_of_others(operator: torch._ops.OpOverload) -> bool:
 
 
 def _primitive(operator: torch._ops.OpOverload, function: Callable[..., Any]) -> str | None:
-    """Give the primitive that a function issues where nothing but operands is given."""
+    """Return the primitive that a function issues if only operands are passed, or None."""
     if isinstance(function, types.BuiltinFunctionType):
         return function.__name__
     packet = operator._schema.name.removeprefix("aten::").rstrip("_")
@@ -198,7 +198,7 @@ def _primitive(operator: torch._ops.OpOverload, function: Callable[..., Any]) ->
 
 
 def function_of(name: str | None) -> Callable[..., Any] | None:
-    """Give the function of GT's tensors for a functional operator."""
+    """Return the function of GT tensors for a functional operator, or None."""
     if name is None:
         return None
     packet = name.partition(".")[0]
@@ -209,7 +209,7 @@ def function_of(name: str | None) -> Callable[..., Any] | None:
         return None
     for start, namespace in _NAMESPACES:
         if packet.startswith(start):
-            # Not by getattr: for a name that is missing, `gt` looks for the nearest.
+            # Not by getattr, because `gt.__getattr__` searches for similar names.
             found = vars(namespace).get(packet.removeprefix(start))
             if callable(found):
                 return found
@@ -217,7 +217,7 @@ def function_of(name: str | None) -> Callable[..., Any] | None:
 
 
 def _functional(operator: torch._ops.OpOverload, written: list) -> str | None:
-    """Give the operator of the same arguments that changes none of them."""
+    """Return the name of the functional variant of an operator."""
     packet = operator._schema.name.removeprefix("aten::")
     if not written:
         return name_of(operator)
@@ -227,14 +227,14 @@ def _functional(operator: torch._ops.OpOverload, written: list) -> str | None:
 
 
 def name_of(operator: torch._ops.OpOverload) -> str:
-    """Give an operator's name and overload, `add.Tensor`."""
+    """Return an operator's name with its overload, such as `add.Tensor`."""
     schema = operator._schema
     name = schema.name.removeprefix("aten::")
     return f"{name}.{schema.overload_name}" if schema.overload_name else name
 
 
 def _alike(operator: torch._ops.OpOverload, packet: str, without: set[str]) -> str | None:
-    """Give the functional overload of a packet with an operator's arguments."""
+    """Return the name of a packet's functional overload with the same arguments, or None."""
     wanted = _arguments(operator, without)
     for overload in _overloads(packet):
         found = overload_of(f"{packet}.{overload}" if overload else packet)

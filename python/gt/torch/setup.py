@@ -1,4 +1,4 @@
-"""Makes GT a device of PyTorch's."""
+"""The registration of the device "cluster" with PyTorch."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from gt.torch.kernels import memory
 
 
 def run() -> None:
-    """Register the device, its module and its kernels, once in a process."""
-    # The line of an operation is the user's, not that of PyTorch's own Python.
+    """Register the device, its module and its kernels; once per process."""
+    # Errors name the user's line, not a line in PyTorch's Python code.
     _gt.add_package_folder(os.path.dirname(torch.__file__) + os.sep)
     _name_functions()
     torch_device.setup(torch.Tensor)
@@ -52,7 +52,7 @@ def run() -> None:
 
 
 def _name_functions() -> None:
-    """Have errors about what a function of PyTorch's computes say its name."""
+    """Register names of PyTorch's functions, for errors about operations that they issue."""
     functional = torch.nn.functional
     for name, function in vars(functional).items():
         own = inspect.unwrap(function) if inspect.isfunction(function) else None

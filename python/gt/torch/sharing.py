@@ -1,7 +1,7 @@
-"""Tensors of the device on their way to other processes: queues, pipes, pools, loaders' workers.
+"""Pickling of the device's tensors for other processes: queues, pipes, pools, data loaders.
 
-Every process has a session of its own, so that tensors go by value. PyTorch keeps one table of how
-tensors are sent, and none for each device.
+Each process has its own session, so tensors are sent by value. PyTorch has a single reducer for
+tensors of all devices, which this module replaces.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DEVICE = "cluster"
 
 
 def register() -> None:
-    """Have queues and their like send tensors of the device; others go as before."""
+    """Register the reducer with multiprocessing; tensors of other devices use PyTorch's."""
     for kind in (torch.Tensor, Parameter):
         ForkingPickler.register(kind, _reduce)
 
@@ -26,7 +26,8 @@ def register() -> None:
 def _reduce(tensor: torch.Tensor) -> tuple[Any, ...]:
     if tensor.device.type != _DEVICE:
         return reductions.reduce_tensor(tensor)
-    # An error here would end in a queue's thread, where nobody sees it, while the reader waits.
+    # An error here would be lost in the queue's feeder thread, and the reader would wait for ever.
+    # It is sent to the reader instead.
     try:
         if tensor.requires_grad and not tensor.is_leaf:
             raise RuntimeError(

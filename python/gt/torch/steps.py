@@ -1,8 +1,8 @@
-"""Steps of PyTorch's optimizers: what one changes takes place together, or not at all.
+"""Atomic steps of PyTorch's optimizers: all changes of a step take effect, or none.
 
-PyTorch calls hooks before and after the step of any optimizer. In between, tensors on the device
-get other elements; the hook after it says which took the place of which. Where a gradient has
-failed, parameters and what is kept for them are as they were; nothing is waited for.
+PyTorch calls hooks before and after each optimizer step. The hook after the step commits the new
+values of the tensors that the step changed. If a gradient failed, parameters and optimizer states
+keep their old values. This does not wait for any computation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch.optim.optimizer import (
 
 from gt._gt import torch_device
 
-#: What an entry of a state has been filled with before its first step, where that is not zero.
+#: The initial values of state entries that do not start at zero.
 _STARTS: dict[str, Callable[[dict], Any]] = {
     "step_size": lambda group: group["lr"],
     "eta": lambda group: group["lr"],
@@ -28,12 +28,12 @@ _STARTS: dict[str, Callable[[dict], Any]] = {
     "mu_product": lambda group: 1.0,
 }
 
-#: The step that each optimizer is in.
+#: Optimizer -> its current step.
 _begun: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def register() -> None:
-    """Have PyTorch call both hooks for every optimizer, and undo steps that raise."""
+    """Register both hooks for all optimizers, and roll back steps that raise."""
     register_optimizer_step_pre_hook(_begin)
     register_optimizer_step_post_hook(_end)
     optimizer = torch.optim.Optimizer
@@ -43,7 +43,7 @@ def register() -> None:
 
 
 def _undone_if_raised(profiled: Callable) -> Callable:
-    """Make PyTorch's wrapper of a step, which calls no hook after one that raises, undo that."""
+    """Wrap PyTorch's wrapper of steps, which calls no hook if a step raises, to roll it back."""
 
     @functools.wraps(profiled)
     def wrap(step: Callable) -> Callable:
@@ -65,14 +65,14 @@ def _undone_if_raised(profiled: Callable) -> Callable:
 
 
 def together(*tensors: torch.Tensor | None) -> Callable[[], None]:
-    """Begin a step that may change these; calling what is given ends it."""
+    """Begin a step that may change these tensors; return the function that commits it."""
     kept = [tensor for tensor in tensors if tensor is not None]
     step = torch_device.StorageStep([tensor.data_ptr() for tensor in kept])
     return lambda: step.commit([(tensor.data_ptr(), 0.0) for tensor in kept])
 
 
 def _begin(optimizer: Any, args: Any, kwargs: Any) -> None:
-    # One that an exception has left is over.
+    # Discard a step that an exception interrupted.
     _begun.pop(optimizer, None)
     addresses = [address for address, _ in _addresses(optimizer)]
     if addresses:
@@ -86,7 +86,7 @@ def _end(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 
 def _addresses(optimizer: Any) -> Iterator[tuple[int, float]]:
-    """Give the address of each tensor that a step may change, and what it begins with."""
+    """Yield the address of each tensor that a step may change, and its initial value."""
     states = getattr(optimizer, "state", {})
     for group in optimizer.param_groups:
         for parameter in group["params"]:

@@ -1,7 +1,7 @@
-"""Storages on the device: copying, saving and loading them.
+"""Storages on the device: copies, saving and loading.
 
-PyTorch makes a storage by its device's allocator of memory, and reads it there. This device has no
-memory in this process, so `torch.UntypedStorage` is taught to ask GT where it is one of these.
+PyTorch allocates and reads storages in memory. The memory of this device is not in this process, so
+the methods of `torch.UntypedStorage` are patched to call GT for storages of the device.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gt.torch.kernels import creation, memory
 
 
 def register() -> None:
-    """Teach `torch.UntypedStorage` this device."""
+    """Patch `torch.UntypedStorage`."""
     storage = torch.UntypedStorage
     storage.__new__ = staticmethod(_new(storage.__new__))  # type: ignore[method-assign]
     for name, function in (
@@ -40,7 +40,7 @@ def _is_here(storage: Any) -> bool:
 
 
 def _on_cluster(function: Callable[..., Any], otherwise: Callable[..., Any]) -> Any:
-    """Use a function for storages of this device."""
+    """Return a method that calls `function` for storages of the device, else `otherwise`."""
 
     @functools.wraps(otherwise)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -101,12 +101,12 @@ def _clone(self: Any) -> Any:
 
 
 def _tolist(self: Any) -> list[int]:
-    """Give the bytes."""
+    """Return the bytes as a list."""
     return _cpu(self).tolist()
 
 
 def _write_file(self: Any, *how: Any) -> Any:
-    """Write the bytes to a file, as pickles of single storages do."""
+    """Write the bytes to a file, as pickling of a single storage does."""
     return _cpu(self)._write_file(*how)
 
 
@@ -114,7 +114,7 @@ def _refuse(call: str) -> Callable[..., Any]:
     def refuse(self: Any, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             f"{call}: a storage on the device cluster has no memory in this process\n"
-            "  hint: work with tensors, or with storage.cpu()"
+            "  hint: use tensors, or storage.cpu()"
         )
 
     return refuse

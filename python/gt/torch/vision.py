@@ -1,7 +1,7 @@
-"""The operators of torchvision that detection needs: `nms` and `roi_align`.
+"""The torchvision operators for object detection, `nms` and `roi_align`.
 
-They are written in PyTorch's operations. Registered before torchvision declares them, they are
-found when it does.
+They are composed of PyTorch operations. Registration may precede torchvision's import, which
+declares the operators.
 """
 
 from __future__ import annotations
@@ -18,26 +18,25 @@ def register() -> None:
     library = torch.library.Library("torchvision", "IMPL")
     _libraries.append(library)
     library.impl("nms", nms, "PrivateUse1")
-    # Its gradient is that of the products it is made of.
+    # Autograd differentiates the operations that it is composed of.
     library.impl("roi_align", roi_align, "PrivateUse1")
     library.impl("roi_align", roi_align, "AutogradPrivateUse1")
 
 
 def nms(dets: torch.Tensor, scores: torch.Tensor, iou_threshold: float) -> torch.Tensor:
-    """Give the places of the boxes that overlap no box with a higher score, highest first.
+    """Return the indices of boxes that no kept box with a higher score overlaps, best first.
 
-    How many there are is in the values, so it waits for them: once, and again for each box of the
-    longest chain in which every second one stays.
+    The number of results is data-dependent, so the function waits for values: once per iteration.
+    The number of iterations is about the length of the longest chain of boxes that suppress each
+    other.
 
     Args:
-        dets: `(boxes, 4)`, each `x1, y1, x2, y2`.
-        scores: `(boxes,)`.
-        iou_threshold: by how much of their union two boxes may overlap.
+        dets: Boxes `(boxes, 4)`, each `x1, y1, x2, y2`.
+        scores: Scores `(boxes,)`.
+        iou_threshold: The maximum intersection over union of two kept boxes.
     """
     if dets.dim() != 2 or dets.shape[1] != 4:
-        raise RuntimeError(
-            f"nms: boxes should be of shape (boxes, 4), and they are {tuple(dets.shape)}"
-        )
+        raise RuntimeError(f"nms: boxes should be of shape (boxes, 4), not {tuple(dets.shape)}")
     if scores.shape != dets.shape[:1]:
         raise RuntimeError(
             "boxes and scores should have same number of elements in dimension 0, got "
@@ -51,7 +50,9 @@ def nms(dets: torch.Tensor, scores: torch.Tensor, iou_threshold: float) -> torch
     high = torch.minimum(boxes[:, None, 2:], boxes[None, :, 2:])
     shared = (high - low).clamp(min=0).prod(-1)
     overlaps = (shared / (area[:, None] + area[None] - shared) > iou_threshold).triu(1)
-    # A box stays if none that stays is above it: the only answer that does not change any more.
+    # A box is kept if no kept box with a higher score overlaps it. This has a unique solution,
+    # which
+    # is the fixed point of the iteration.
     kept = torch.ones_like(scores, dtype=torch.bool)
     while True:
         then = ~(overlaps & kept[:, None]).any(0)
@@ -69,18 +70,18 @@ def roi_align(
     sampling_ratio: int,
     aligned: bool,
 ) -> torch.Tensor:
-    """Give the means of an image's samples in the bins of each region.
+    """Return the mean of an image's samples in each bin of each region.
 
-    A sample between pixels is interpolated along each axis by itself, so a bin's mean is the
-    product of the image with one matrix for each axis. Source: He et al., "Mask R-CNN", 2017.
+    Bilinear interpolation is separable, so the means of all bins are a product of the image with
+    one matrix per axis. Source: He et al., "Mask R-CNN", 2017.
 
     Args:
-        input: `(images, channels, height, width)`.
-        rois: `(regions, 5)`, each an image's number and `x1, y1, x2, y2`.
-        spatial_scale: pixels of `input` in one unit of `rois`.
-        pooled_height, pooled_width: the bins of a region.
-        sampling_ratio: samples of a bin along an axis; 0 or less, as many as it has pixels.
-        aligned: whether the centre of the first pixel is at 0.5.
+        input: Images `(images, channels, height, width)`.
+        rois: Regions `(regions, 5)`, each the number of an image and `x1, y1, x2, y2`.
+        spatial_scale: The number of pixels of `input` per unit of `rois`.
+        pooled_height, pooled_width: The number of bins of a region.
+        sampling_ratio: The number of samples per bin along an axis; if 0 or less, one per pixel.
+        aligned: Whether the centre of the first pixel is at 0.5.
     """
     if input.dim() != 4 or rois.dim() != 2 or rois.shape[1] != 5:
         raise RuntimeError(
@@ -105,7 +106,7 @@ def roi_align(
 
 
 def _check_alike(name: str, **given: torch.Tensor) -> None:
-    """Refuse tensors of several dtypes."""
+    """Raise `RuntimeError` unless all tensors have one dtype."""
     if len({of.dtype for of in given.values()}) > 1:
         found = " and ".join(f"{name} of {of.dtype}" for name, of in given.items())
         raise RuntimeError(f"{name}: expected tensors of one dtype, got {found}")
@@ -114,7 +115,7 @@ def _check_alike(name: str, **given: torch.Tensor) -> None:
 def _means(
     start: torch.Tensor, end: torch.Tensor, least: float, bins: int, ratio: int, length: int
 ) -> torch.Tensor:
-    """Give the weight of each pixel along an axis in each bin's mean, `(regions, bins, length)`."""
+    """Return the weights of pixels in the bins' means along an axis, `(regions, bins, length)`."""
     extent = (end - start).clamp(min=least)
     step = extent / bins
     samples = torch.full_like(step, ratio) if ratio > 0 else step.ceil()

@@ -16,7 +16,7 @@ _PLAIN = (str, bytes, int, float, complex, bool, type(None), type, types.ModuleT
 
 
 def used_tensors(*values: Any) -> list[Tensor]:
-    """Give the tensors that functions, modules and other objects hold, each once.
+    """Return the tensors that functions, modules and other objects hold, each once.
 
     Looked through are modules, closures, globals that a function names, default arguments, the
     objects of bound methods, partial functions, containers, and attributes of objects.
@@ -37,7 +37,7 @@ def used_tensors(*values: Any) -> list[Tensor]:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """Give what a value holds directly."""
+    """Return what a value holds directly."""
     if isinstance(value, Module):
         yield from value.__dict__.values()
     elif isinstance(value, dict):
@@ -79,7 +79,7 @@ def _parts_of_function(function: types.FunctionType) -> Iterator[Any]:
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
-    """Give the global names that code uses, also in functions inside it."""
+    """Return the global names that code uses, also in functions inside it."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

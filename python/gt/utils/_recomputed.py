@@ -158,7 +158,7 @@ class Call:
 
 
 def _tensors(value: Any) -> list[Tensor]:
-    """Give the tensors in a value, also in lists, tuples and dicts of it."""
+    """Return the tensors in a value, also in lists, tuples and dicts of it."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, dict):
@@ -171,7 +171,7 @@ def _tensors(value: Any) -> list[Tensor]:
 
 
 def _replaced(value: Any, mapping: dict[int, Tensor]) -> Any:
-    """Give a value with other tensors, by the ids of those in it."""
+    """Return a value with other tensors, by the ids of those in it."""
     if isinstance(value, Tensor):
         return mapping.get(id(value), value)
     if isinstance(value, dict):

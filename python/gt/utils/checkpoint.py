@@ -23,7 +23,7 @@ __all__ = [
 
 
 def noop_context_fn() -> tuple[Any, Any]:
-    """Give two contexts that do nothing, for the forward pass and for computing again."""
+    """Return two contexts that do nothing, for the forward pass and for computing again."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
@@ -109,7 +109,7 @@ class _Modes:
 
 
 def _decorated(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
-    """Give a function each of whose calls is checkpointed."""
+    """Return a function each of whose calls is checkpointed."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:

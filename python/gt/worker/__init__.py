@@ -1,1 +1,1 @@
-"""A worker: computes what a server's dispatcher gives it."""
+"""A worker: executes the instructions of a server's dispatcher."""

@@ -1,4 +1,4 @@
-"""`python -m gt.worker`: run a worker that serves a dispatcher."""
+"""`gt worker`: run a worker that serves a dispatcher."""
 
 import argparse
 import os
@@ -12,7 +12,7 @@ from gt.engines.gpus import DeviceError
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a worker until it is stopped or its server is gone; give the exit status."""
+    """Run a worker until it is stopped or its server ends; return the exit status."""
     parser = argparse.ArgumentParser(
         prog="gt worker", description="Run a worker that serves a dispatcher."
     )
@@ -27,8 +27,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--backend",
         metavar="ENGINE",
-        help="the engine that computes: native, pytorch, numpy, jax, or module:Class for one of "
-        "your own (default GT_BACKEND, or pytorch where it sees a GPU, or native)",
+        help="the engine: native, pytorch, numpy, jax, or module:Class for your own (default "
+        "GT_BACKEND, else pytorch if it sees a GPU, else native)",
     )
     parser.add_argument(
         "--threads", type=at_least(1), help="threads for one large operation (default: all cores)"
@@ -50,24 +50,25 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--spill-dir",
         metavar="FOLDER",
-        help="where tensors go that there is no room for, least recently used first, until "
-        "they are used (default GT_SPILL_DIR, or they stay)",
+        help="spill tensors to this folder when memory is full, least recently used first "
+        "(default GT_SPILL_DIR, else nothing is spilled)",
     )
     parser.add_argument(
         "--spill-limit",
         type=size,
         metavar="SIZE",
-        help="how much may be there (default GT_SPILL_LIMIT, or as much as there is memory)",
+        help="the most bytes in that folder (default GT_SPILL_LIMIT, else as much as --memory)",
     )
     parser.add_argument(
         "--state",
         metavar="FOLDER",
-        help="keep its snapshots of sessions there, so that these go on when the server and all "
-        "workers were killed and are started again with their folders (default: none)",
+        help="store its session snapshots there, so that sessions resume when the server and all "
+        "workers were killed and are restarted with their folders (default: none)",
     )
     parser.add_argument(
         "--peer-host",
-        help="where other workers reach this one (default: its address on the way to the server)",
+        help="host at which other workers reach this one (default: the address that it connects "
+        "to the server from)",
     )
     args = parser.parse_args(argv)
     address = args.address or join_address(args.host, args.port)
@@ -85,7 +86,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def serve(address: str, name: str, ready: Callable[[], None], args: argparse.Namespace) -> int:
-    """Serve until the server is gone; give the exit status."""
+    """Serve until the server ends; return the exit status."""
     try:
         _gt.run_worker(
             address,

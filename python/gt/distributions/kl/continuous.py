@@ -1,6 +1,6 @@
-"""Divergences of different continuous families: -H(p) less the mean of log q(x) over p.
+"""Divergences between different continuous families: -H(p) - E_p[log q(x)].
 
-There is a function for each q; it needs means over p only (`moments`).
+Each function handles one family of q, and needs only means under p (`moments`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gt.distributions.uniform import Uniform
 
 
 def _register(types_p: tuple[type, ...], type_q: type) -> Callable[[Callable], Callable]:
-    """Enter the divergence that follows from a function for the mean of log q(x)."""
+    """Return a decorator that registers the divergence for a function returning E_p[log q(x)]."""
 
     def decorator(mean_log_q: Callable[[Any, Any], Tensor]) -> Callable:
         def divergence(p: Any, q: Any) -> Tensor:
@@ -39,12 +39,12 @@ def _register(types_p: tuple[type, ...], type_q: type) -> Callable[[Callable], C
 
 
 def _within(p: Any, low: Any, high: Any, log_q: Tensor) -> Tensor:
-    """Give -inf where values of p are outside the limits of q."""
+    """Return `log_q`, or -inf where p has values outside the limits of q."""
     if isinstance(p, Uniform):
         start, end = p.low, p.high
     elif isinstance(p, (Beta, ContinuousBernoulli)):
         start, end = gt.zeros_like(log_q), gt.ones_like(log_q)
-    else:  # all other p that come here have their values within those of q
+    else:  # the support of every other p passed here lies within that of q
         return log_q
     return gt.where((start < low) | (end > high), -math.inf, log_q)
 
@@ -77,7 +77,7 @@ def _gumbel(p: Any, q: Gumbel) -> Tensor:
 
 @_register((Normal,), Laplace)
 def _laplace(p: Normal, q: Laplace) -> Tensor:
-    """Use the mean of |x - loc|, that of a folded normal distribution."""
+    """Use E_p|x - loc|, the mean of a folded normal distribution."""
     distance = p.loc - q.loc
     ratio = distance / p.scale
     near = math.sqrt(2 / math.pi) * p.scale * (-0.5 * ratio**2).exp()

@@ -1,4 +1,4 @@
-"""Pairs whose divergence is infinite: p has values that q cannot have."""
+"""Pairs whose divergence is infinite: p has values outside the support of q."""
 
 from __future__ import annotations
 

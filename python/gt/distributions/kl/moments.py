@@ -1,4 +1,4 @@
-"""Means under a distribution, as divergences need them."""
+"""Means under a distribution, for divergences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gt.distributions.utils import euler_constant
 
 
 def mean_log(p: Any) -> Tensor:
-    """Give the mean of log(x)."""
+    """Return the mean of log(x)."""
     if isinstance(p, Beta):
         return gt.digamma(p.concentration1) - gt.digamma(p.concentration1 + p.concentration0)
     if isinstance(p, Exponential):
@@ -32,7 +32,7 @@ def mean_log(p: Any) -> Tensor:
 
 
 def mean_log_rest(p: Uniform) -> Tensor:
-    """Give the mean of log(1 - x)."""
+    """Return the mean of log(1 - x)."""
     return _mean_log_between(1 - p.high, 1 - p.low)
 
 
@@ -41,7 +41,7 @@ def _mean_log_between(low: Tensor, high: Tensor) -> Tensor:
 
 
 def mean_exp(p: Any, shift: Tensor, scale: Tensor) -> Tensor:
-    """Give the mean of exp((shift - x) / scale)."""
+    """Return the mean of exp((shift - x) / scale)."""
     if isinstance(p, Normal):
         return ((shift - p.loc) / scale + (p.scale / scale) ** 2 / 2).exp()
     if isinstance(p, Gumbel):

@@ -1,4 +1,4 @@
-"""The table of divergences, by the classes of both distributions."""
+"""The table of divergences, keyed by the classes of both distributions."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from gt._gt import Tensor
 from gt.distributions.distribution import Distribution
 
 _REGISTRY: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}
-#: What was found for pairs of classes that were asked for.
+#: Cached results of `_find`, by pair of classes.
 _FOUND: dict[tuple[type, type], Callable[[Any, Any], Tensor] | None] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Callable], Callable]:
-    """Give a decorator that enters a function of p and q for two classes of distributions.
+    """Return a decorator that registers a function of p and q for two classes of distributions.
 
-    `kl_divergence` calls the function of the nearest base classes. Where the nearest for p and the
-    nearest for q are different functions it warns, and takes that for p; entering one for the
-    pair itself resolves this.
+    `kl_divergence` calls the function registered for the nearest base classes. If the nearest for
+    p and the nearest for q are different functions, it warns and calls the one for p; registering
+    a function for the pair itself resolves the ambiguity.
     """
     for kind in (type_p, type_q):
         if not (isinstance(kind, type) and issubclass(kind, Distribution)):
@@ -34,9 +34,9 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Callable], Callable]:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """Give the divergence KL(p || q), the mean of log(p(x) / q(x)) over p, of shape batch_shape.
+    """Return the divergence KL(p || q) = E_p[log(p(x) / q(x))], of shape batch_shape.
 
-    NotImplementedError where `register_kl` has no function for the pair.
+    Raises a NotImplementedError if no function is registered for the pair (`register_kl`).
     """
     pair = type(p), type(q)
     if pair not in _FOUND:

@@ -32,7 +32,7 @@ from gt.nn.functional import softplus
 
 
 def _weighted(weight: Tensor, log_ratio: Tensor, other: Tensor) -> Tensor:
-    """Give weight log(weight / other): 0 for weight 0, else infinite for other 0."""
+    """Return weight log(weight / other): 0 for weight 0, else infinite for other 0."""
     term = gt.where(other == 0, math.inf, weight * log_ratio)
     return gt.where(weight == 0, 0.0, term)
 
@@ -56,7 +56,7 @@ def _beta(p: Beta, q: Beta) -> Tensor:
 
 @register_kl(Binomial, Binomial)
 def _binomial(p: Binomial, q: Binomial) -> Tensor:
-    """Fetch one boolean: there is no closed form where q has more trials than p."""
+    """Fetch one boolean, to raise where q has more trials than p, which has no closed form."""
     if bool((p.total_count < q.total_count).any()):
         raise NotImplementedError(
             "KL between Binomials where q.total_count > p.total_count is not implemented"

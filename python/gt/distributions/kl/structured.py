@@ -1,4 +1,4 @@
-"""Divergences of normal vectors, and of distributions made of others."""
+"""Divergences of multivariate normal and of composed distributions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gt.distributions.utils import sum_rightmost
 @register_kl(LowRankMultivariateNormal, MultivariateNormal)
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
 def _normal_vectors(p: Any, q: Any) -> Tensor:
-    """Give (log det(Q P^-1) + tr(Q^-1 P) + (m_q - m_p)^T Q^-1 (m_q - m_p) - n) / 2.
+    """Return (log det(Q P^-1) + tr(Q^-1 P) + (m_q - m_p)^T Q^-1 (m_q - m_p) - n) / 2.
 
     P and Q are the covariances, m_p and m_q the means
     (https://en.wikipedia.org/wiki/Multivariate_normal_distribution).
@@ -50,7 +50,7 @@ def _log_det(d: Any) -> Tensor:
 
 
 def _parts(p: Any) -> list[Tensor]:
-    """Give matrices A whose A A^T sum to the covariance of p."""
+    """Return matrices A whose products A A^T sum to the covariance of p."""
     if isinstance(p, LowRankMultivariateNormal):
         diagonal = gt.diag_embed(p._unbroadcasted_cov_diag.sqrt())
         return [p._unbroadcasted_cov_factor, diagonal]
@@ -58,7 +58,7 @@ def _parts(p: Any) -> list[Tensor]:
 
 
 def _trace(q: Any, part: Tensor) -> Tensor:
-    """Give tr(Q^-1 A A^T)."""
+    """Return tr(Q^-1 A A^T)."""
     if isinstance(q, LowRankMultivariateNormal):
         by_diagonal = part * q._unbroadcasted_cov_diag.rsqrt().unsqueeze(-1)
         return _squares(by_diagonal) - _squares(q._solved_factor() @ part)
@@ -86,7 +86,7 @@ def _independent(p: Independent, q: Independent) -> Tensor:
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
-    """Both must have the same transforms; tensors in these are fetched to be compared."""
+    """Compare the transforms, which must be equal; one boolean is fetched per tensor in them."""
     if p.transforms != q.transforms or tuple(p.event_shape) != tuple(q.event_shape):
         raise NotImplementedError(
             "KL between transformed distributions of different transforms or event shapes "
@@ -97,7 +97,7 @@ def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tens
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _exponential_family(p: Any, q: Any) -> Tensor:
-    """Give the Bregman divergence of the log normalizers, for two of the same family."""
+    """Return the Bregman divergence of the log normalizers, for p and q of the same family."""
     if type(p) is not type(q):
         raise NotImplementedError(
             "The cross KL-divergence between different exponential families cannot be computed "

@@ -1,4 +1,4 @@
-"""Transforms of single numbers with parameters: affine maps and powers."""
+"""Elementwise transforms with parameters: affine maps and powers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gt.distributions.utils import Number, broadcast_all, sum_rightmost
 
 
 class AffineTransform(Transform):
-    """y = loc + scale x, of numbers or of events with `event_dim` axes."""
+    """y = loc + scale x, for numbers or for events with `event_dim` axes."""
 
     bijective = True
 
@@ -26,23 +26,23 @@ class AffineTransform(Transform):
 
     @property
     def event_dim(self) -> int:
-        """The axes of an event."""
+        """The number of axes of an event."""
         return self._event_dim
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
-        """All numbers, or events of them."""
+        """The real numbers, or events of real numbers."""
         if self._event_dim == 0:
             return constraints.real
         return constraints.independent(constraints.real, self._event_dim)
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:
-        """All numbers, or events of them."""
+        """The real numbers, or events of real numbers."""
         return self.domain
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """Give the transform with another size of its cache."""
+        """Return the transform with the given cache size."""
         if self._cache_size == cache_size:
             return self
         return AffineTransform(self.loc, self.scale, self._event_dim, cache_size=cache_size)
@@ -58,7 +58,7 @@ class AffineTransform(Transform):
 
     @property
     def sign(self) -> Any:
-        """The sign of the scale: a number, or a tensor of them."""
+        """The sign of the scale: a number or a tensor."""
         if isinstance(self.scale, Number):
             return (self.scale > 0) - (self.scale < 0)  # type: ignore[operator]
         return self.scale.sign()
@@ -70,7 +70,7 @@ class AffineTransform(Transform):
         return (y - self.loc) / self.scale
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Give log |scale|, summed over an event."""
+        """Return log |scale|, summed over an event."""
         if isinstance(self.scale, Number):
             result = gt.full_like(x, math.log(abs(self.scale)))
         else:
@@ -85,7 +85,7 @@ class AffineTransform(Transform):
 
 
 class PowerTransform(Transform):
-    """y = x^exponent, of positive numbers."""
+    """y = x^exponent, for positive x."""
 
     domain = constraints.positive
     codomain = constraints.positive
@@ -96,7 +96,7 @@ class PowerTransform(Transform):
         (self.exponent,) = broadcast_all(exponent)
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """Give the transform with another size of its cache."""
+        """Return the transform with the given cache size."""
         if self._cache_size == cache_size:
             return self
         return PowerTransform(self.exponent, cache_size=cache_size)
@@ -118,7 +118,7 @@ class PowerTransform(Transform):
         return y.pow(1 / self.exponent)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Give log |exponent y / x|."""
+        """Return log |exponent y / x|."""
         return (self.exponent * y / x).abs().log()
 
     def forward_shape(self, shape: Sequence[int]) -> Any:
@@ -133,6 +133,6 @@ def _shape(value: Any) -> Any:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Say whether numbers or tensors are equal; tensors are fetched for it."""
+    """Return whether two numbers or tensors are equal; comparing tensors fetches one boolean."""
     same = a == b
     return bool(same.all()) if isinstance(same, Tensor) else bool(same)

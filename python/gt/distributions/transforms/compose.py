@@ -1,4 +1,4 @@
-"""Transforms of transforms, and of shapes."""
+"""Compositions of transforms, and transforms of shapes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _with_event_dim(constraint: Any, event_dim: int) -> Any:
 
 
 class ComposeTransform(Transform):
-    """One transform after another, the first of `parts` first. The parts do the caching."""
+    """The composition of `parts`, applied in order. Caching is done by the parts."""
 
     def __init__(self, parts: list[Transform], cache_size: int = 0) -> None:
         if cache_size:
@@ -36,7 +36,7 @@ class ComposeTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
-        """The domain of the first part, with the axes that events of any part need."""
+        """The domain of the first part, with as many event axes as any part needs."""
         if not self.parts:
             return constraints.real
         event_dim = self.parts[-1].codomain.event_dim
@@ -47,7 +47,7 @@ class ComposeTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:
-        """The codomain of the last part, with the axes that events of any part need."""
+        """The codomain of the last part, with as many event axes as any part needs."""
         if not self.parts:
             return constraints.real
         event_dim = self.parts[0].domain.event_dim
@@ -68,26 +68,26 @@ class ComposeTransform(Transform):
 
     @property
     def inv(self) -> Transform:
-        """The inverses of the parts, the last first."""
+        """The composition of the parts' inverses, in reverse order."""
         if self._inv is None:
             self._inv = ComposeTransform([part.inv for part in reversed(self.parts)])
             self._inv._inv = self
         return self._inv
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """Give the transform with parts of another size of their caches."""
+        """Return the transform with the given cache size for its parts."""
         if self._cache_size == cache_size:
             return self
         return ComposeTransform(self.parts, cache_size=cache_size)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Apply all parts."""
+        """Apply all parts in order."""
         for part in self.parts:
             x = part(x)
         return x
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Give the sum of the parts' logarithms."""
+        """Return the sum of the parts' log |det| terms."""
         if not self.parts:
             return gt.zeros_like(x)
         values = [x]
@@ -103,13 +103,13 @@ class ComposeTransform(Transform):
         return total
 
     def forward_shape(self, shape: Sequence[int]) -> Any:
-        """Give the shape after all parts."""
+        """Return the shape after all parts."""
         for part in self.parts:
             shape = part.forward_shape(shape)
         return shape
 
     def inverse_shape(self, shape: Sequence[int]) -> Any:
-        """Give the shape before all parts."""
+        """Return the shape before all parts."""
         for part in reversed(self.parts):
             shape = part.inverse_shape(shape)
         return shape
@@ -123,7 +123,7 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform whose events have more axes: its log determinant is summed over these."""
+    """A transform with batch axes reinterpreted as event axes: log |det| is summed over these."""
 
     def __init__(
         self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
@@ -133,7 +133,7 @@ class IndependentTransform(Transform):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """Give the transform with another size of its cache."""
+        """Return the transform with the given cache size."""
         if self._cache_size == cache_size:
             return self
         return IndependentTransform(
@@ -142,22 +142,22 @@ class IndependentTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
-        """The base's domain with more axes."""
+        """The base transform's domain, with more event axes."""
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:
-        """The base's codomain with more axes."""
+        """The base transform's codomain, with more event axes."""
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]
-        """Whether the base is bijective."""
+        """Whether the base transform is bijective."""
         return self.base_transform.bijective
 
     @property
     def sign(self) -> Any:
-        """The base's sign."""
+        """The base transform's sign."""
         return self.base_transform.sign
 
     def _call(self, x: Tensor) -> Tensor:
@@ -169,7 +169,7 @@ class IndependentTransform(Transform):
         return self.base_transform.inv(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Give the base's, summed over the added axes."""
+        """Return the base transform's log |det|, summed over the reinterpreted axes."""
         result = self.base_transform.log_abs_det_jacobian(x, y)
         return sum_rightmost(result, self.reinterpreted_batch_ndims)
 
@@ -177,16 +177,16 @@ class IndependentTransform(Transform):
         return f"{type(self).__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
 
     def forward_shape(self, shape: Sequence[int]) -> Any:
-        """Give the base's shape."""
+        """Return the base transform's output shape."""
         return self.base_transform.forward_shape(shape)
 
     def inverse_shape(self, shape: Sequence[int]) -> Any:
-        """Give the base's shape."""
+        """Return the base transform's input shape."""
         return self.base_transform.inverse_shape(shape)
 
 
 class ReshapeTransform(Transform):
-    """Events of one shape laid out in another; axes before them are kept."""
+    """Reshapes events from `in_shape` to `out_shape`; leading axes are kept."""
 
     bijective = True
 
@@ -204,16 +204,16 @@ class ReshapeTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Any:
-        """Events of the first shape."""
+        """Events of shape `in_shape`."""
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @constraints.dependent_property
     def codomain(self) -> Any:
-        """Events of the second shape."""
+        """Events of shape `out_shape`."""
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """Give the transform with another size of its cache."""
+        """Return the transform with the given cache size."""
         if self._cache_size == cache_size:
             return self
         return ReshapeTransform(self.in_shape, self.out_shape, cache_size=cache_size)
@@ -225,15 +225,15 @@ class ReshapeTransform(Transform):
         return y.reshape(self.inverse_shape(y.shape))
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Give zeros: nothing is stretched."""
+        """Return zeros: a reshape preserves volume."""
         return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])
 
     def forward_shape(self, shape: Sequence[int]) -> Any:
-        """Put the second shape in the place of the first."""
+        """Return the shape with `in_shape` replaced by `out_shape`."""
         return _replaced(shape, self.in_shape, self.out_shape)
 
     def inverse_shape(self, shape: Sequence[int]) -> Any:
-        """Put the first shape in the place of the second."""
+        """Return the shape with `out_shape` replaced by `in_shape`."""
         return _replaced(shape, self.out_shape, self.in_shape)
 
 

@@ -1,4 +1,4 @@
-"""Transforms of single numbers without parameters, and by a distribution's `cdf`."""
+"""Elementwise transforms without parameters, and the transform by a distribution's `cdf`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Elementwise(Transform):
-    """Two of the same class are equal."""
+    """The base of elementwise transforms; instances of the same class are equal."""
 
     domain = constraints.real
 
@@ -43,12 +43,12 @@ class ExpTransform(_Increasing):
         return y.log()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Give x."""
+        """Return x."""
         return x
 
 
 class SigmoidTransform(_Increasing):
-    """y = 1 / (1 + exp(-x)), kept within what its dtype has between 0 and 1."""
+    """y = 1 / (1 + exp(-x)), clamped to the dtype's range strictly between 0 and 1."""
 
     codomain = constraints.unit_interval
 
@@ -60,7 +60,7 @@ class SigmoidTransform(_Increasing):
         return y.log() - (-y).log1p()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Give log(y (1 - y))."""
+        """Return log(y (1 - y))."""
         return -softplus(-x) - softplus(x)
 
 
@@ -76,12 +76,12 @@ class SoftplusTransform(_Increasing):
         return (-(-y).expm1()).log() + y
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Give log(sigmoid(x))."""
+        """Return log(sigmoid(x))."""
         return -softplus(-x)
 
 
 class TanhTransform(_Increasing):
-    """y = tanh(x). For values near 1 and -1 a cache keeps x better than its inverse finds it."""
+    """y = tanh(x). For y near 1 or -1, a cached x is more accurate than atanh(y)."""
 
     codomain = constraints.interval(-1.0, 1.0)
 
@@ -92,12 +92,12 @@ class TanhTransform(_Increasing):
         return gt.atanh(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Give log(1 - tanh(x)^2) in a form that does not overflow."""
+        """Return log(1 - tanh(x)^2) in a form that does not overflow."""
         return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
 
 
 class AbsTransform(_Elementwise):
-    """y = |x|; its pseudoinverse is the positive number."""
+    """y = |x|; the pseudoinverse of y is y itself."""
 
     codomain = constraints.positive
 
@@ -109,7 +109,7 @@ class AbsTransform(_Elementwise):
 
 
 class CumulativeDistributionTransform(Transform):
-    """y = the probability that a distribution gives values up to x.
+    """y = F(x), with F the cumulative distribution function of `distribution`.
 
     >>> from gt.distributions import Normal, transforms
     >>> transforms.CumulativeDistributionTransform(Normal(0.0, 1.0))(gt.tensor([0.0]))
@@ -136,17 +136,17 @@ class CumulativeDistributionTransform(Transform):
         return self.distribution.icdf(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Give the logarithm of the density at x."""
+        """Return the logarithm of the density at x."""
         return self.distribution.log_prob(x)
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """Give the transform with another size of its cache."""
+        """Return the transform with the given cache size."""
         if self._cache_size == cache_size:
             return self
         return CumulativeDistributionTransform(self.distribution, cache_size=cache_size)
 
 
 def clipped(probability: Tensor) -> Tensor:
-    """Keep probabilities above 0 and below 1."""
+    """Clamp probabilities to be above 0 and below 1."""
     limits = gt.finfo(probability.dtype)
     return probability.clamp(limits.tiny, 1.0 - limits.eps)

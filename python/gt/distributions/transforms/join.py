@@ -1,4 +1,4 @@
-"""Transforms of parts and slices of a tensor."""
+"""Transforms applied to the parts or slices of a tensor along an axis."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gt.distributions.utils import sum_rightmost
 
 
 class _Joined(Transform):
-    """Several transforms, each of its own part along an axis."""
+    """Several transforms, each applied to its part of a tensor along an axis."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int, cache_size: int) -> None:
         for transform in tseq:
@@ -26,7 +26,7 @@ class _Joined(Transform):
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]
-        """Whether all are bijective."""
+        """Whether all transforms are bijective."""
         return all(transform.bijective for transform in self.transforms)
 
     def _parts(self, value: Tensor) -> Sequence[Tensor]:
@@ -47,9 +47,9 @@ class _Joined(Transform):
 
 
 class CatTransform(_Joined):
-    """Transforms of parts along an axis, joined as `gt.cat` does.
+    """Transforms of the parts of a tensor along an axis, concatenated as by `gt.cat`.
 
-    `lengths` are those of the parts, 1 each by default.
+    `lengths` are the lengths of the parts along the axis, 1 each by default.
     """
 
     def __init__(
@@ -68,16 +68,16 @@ class CatTransform(_Joined):
 
     @property
     def event_dim(self) -> int:
-        """The most axes that events of a part have."""
+        """The largest number of event axes of any part."""
         return max(transform.event_dim for transform in self.transforms)
 
     @property
     def length(self) -> int:
-        """The length of the axis: the sum of the parts'."""
+        """The length of the axis: the sum of the parts' lengths."""
         return sum(self.lengths)
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """Give the transform with another size of its cache."""
+        """Return the transform with the given cache size."""
         if self._cache_size == cache_size:
             return self
         return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
@@ -93,7 +93,7 @@ class CatTransform(_Joined):
         return gt.cat(self._each(lambda t, part: t.inv(part), y), self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Join those of the parts, or add them where the axis belongs to an event."""
+        """Return the parts' log |det|, concatenated, or summed if the axis is an event axis."""
 
         def of_part(transform: Transform, x: Tensor, y: Tensor) -> Tensor:
             own = transform.log_abs_det_jacobian(x, y)
@@ -119,13 +119,13 @@ class CatTransform(_Joined):
 
 
 class StackTransform(_Joined):
-    """Transforms of slices along an axis, joined as `gt.stack` does."""
+    """Transforms of the slices of a tensor along an axis, stacked as by `gt.stack`."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(tseq, dim, cache_size)
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """Give the transform with another size of its cache."""
+        """Return the transform with the given cache size."""
         if self._cache_size == cache_size:
             return self
         return StackTransform(self.transforms, self.dim, cache_size)
@@ -141,7 +141,7 @@ class StackTransform(_Joined):
         return gt.stack(self._each(lambda t, part: t.inv(part), y), self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Stack those of the slices."""
+        """Return the slices' log |det|, stacked."""
         return gt.stack(self._each(lambda t, x, y: t.log_abs_det_jacobian(x, y), x, y), self.dim)
 
     @constraints.dependent_property

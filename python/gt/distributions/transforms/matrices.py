@@ -24,7 +24,7 @@ class _OfMatrices(Transform):
 
 
 class LowerCholeskyTransform(_OfMatrices):
-    """Lower triangles of matrices, with the exponential of the diagonal."""
+    """y = the lower triangle of x, with the exponential of its diagonal."""
 
     codomain = constraints.lower_cholesky
 
@@ -36,7 +36,7 @@ class LowerCholeskyTransform(_OfMatrices):
 
 
 class PositiveDefiniteTransform(_OfMatrices):
-    """L L^T, with L of `LowerCholeskyTransform`."""
+    """y = L L^T, with L = `LowerCholeskyTransform`(x)."""
 
     codomain = constraints.positive_definite
 
@@ -49,10 +49,10 @@ class PositiveDefiniteTransform(_OfMatrices):
 
 
 class CorrCholeskyTransform(Transform):
-    """Vectors of D (D - 1) / 2 numbers as Cholesky factors of correlation matrices D x D.
+    """Vectors of D (D - 1) / 2 numbers to Cholesky factors of D x D correlation matrices.
 
-    The numbers are put below the diagonal of a matrix and their tanh is taken; each is then the
-    share, with its sign, of the length that those before it leave of a row of length 1
+    The tanh of the numbers fills the strictly lower triangle of a matrix. Each value is the signed
+    fraction that its element takes of the norm left in its row, which has norm 1 in all
     (https://mc-stan.org/docs/reference-manual/transforms.html#cholesky-factors-of-correlation-matrices).
     """
 
@@ -73,9 +73,9 @@ class CorrCholeskyTransform(Transform):
         return (share.log1p() - (-share).log1p()) / 2
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor, intermediates: Any = None) -> Tensor:
-        """Give that of the shares' lengths and that of tanh.
+        """Return the sum of log |det| of the row normalization and of tanh.
 
-        `intermediates` is what some callers keep of the forward computation; it is not needed.
+        `intermediates` is accepted for compatibility with PyTorch and ignored.
         """
         left = 1 - (y * y).cumsum(-1)
         if y.shape[-1] > 2:
@@ -85,7 +85,7 @@ class CorrCholeskyTransform(Transform):
         return breaking - 2 * (x + softplus(-2 * x) - math.log(2.0)).sum(-1)
 
     def forward_shape(self, shape: Sequence[int]) -> Any:
-        """Give (..., D, D) for (..., D (D - 1) / 2)."""
+        """Return (..., D, D) for (..., D (D - 1) / 2)."""
         need_axes(shape, 1)
         length = shape[-1]
         size = (math.isqrt(8 * length + 1) + 1) // 2
@@ -94,7 +94,7 @@ class CorrCholeskyTransform(Transform):
         return gt.Size((*shape[:-1], size, size))
 
     def inverse_shape(self, shape: Sequence[int]) -> Any:
-        """Give (..., D (D - 1) / 2) for (..., D, D)."""
+        """Return (..., D (D - 1) / 2) for (..., D, D)."""
         need_axes(shape, 2)
         if shape[-2] != shape[-1]:
             raise ValueError(f"Input is not square: shape {tuple(shape)}")

@@ -1,4 +1,4 @@
-"""Transforms of vectors to vectors of probabilities."""
+"""Transforms from vectors to vectors of probabilities."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _ToSimplex(Transform):
 
 
 class SoftmaxTransform(_ToSimplex):
-    """y = softmax(x). Not bijective: x may be shifted; the pseudoinverse is log(y)."""
+    """y = softmax(x), with the pseudoinverse log(y); not bijective, as a shift of x keeps y."""
 
     def _call(self, x: Tensor) -> Tensor:
         return gt.softmax(x, -1)
@@ -33,7 +33,7 @@ class SoftmaxTransform(_ToSimplex):
         return y.log()
 
     def forward_shape(self, shape: Sequence[int]) -> Any:
-        """Give the shape itself, which must have an axis."""
+        """Return the shape unchanged; it must have at least one axis."""
         need_axes(shape, 1)
         return shape
 
@@ -41,10 +41,11 @@ class SoftmaxTransform(_ToSimplex):
 
 
 class StickBreakingTransform(_ToSimplex):
-    """Vectors of K numbers as K + 1 probabilities, each a share of what those before leave.
+    """Vectors of K numbers to K + 1 probabilities by stick breaking.
 
-    The share is sigmoid(x_i - log(K - i + 1)) with i from 1, so that zeros give equal
-    probabilities (https://mc-stan.org/docs/reference-manual/transforms.html#simplex-transform).
+    Probability i is the fraction sigmoid(x_i - log(K - i + 1)), with i from 1, of what the
+    probabilities before it leave of 1, so x = 0 maps to equal probabilities
+    (https://mc-stan.org/docs/reference-manual/transforms.html#simplex-transform).
     """
 
     bijective = True
@@ -60,21 +61,21 @@ class StickBreakingTransform(_ToSimplex):
         return cropped.log() - left.log() + _offset(cropped)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Give the sum of log(y_i (1 - share_i))."""
+        """Return the sum of log(y_i (1 - share_i))."""
         x = x - _offset(x)
         return (logsigmoid(x) - x + y[..., :-1].log()).sum(-1)
 
     def forward_shape(self, shape: Sequence[int]) -> Any:
-        """Give the shape with one more place."""
+        """Return the shape with the last axis one longer."""
         need_axes(shape, 1)
         return gt.Size((*shape[:-1], shape[-1] + 1))
 
     def inverse_shape(self, shape: Sequence[int]) -> Any:
-        """Give the shape with one place less."""
+        """Return the shape with the last axis one shorter."""
         need_axes(shape, 1)
         return gt.Size((*shape[:-1], shape[-1] - 1))
 
 
 def _offset(x: Tensor) -> Tensor:
-    """Give log(K), log(K - 1), ..., log(1) for vectors of length K."""
+    """Return log(K), log(K - 1), ..., log(1) for vectors of length K."""
     return gt.arange(x.shape[-1], 0, -1, dtype=x.dtype).log()

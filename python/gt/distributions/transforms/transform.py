@@ -1,4 +1,4 @@
-"""The base of all transforms, and the inverse of one."""
+"""The base of all transforms, and the inverse of a transform."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Transform:
     """An invertible map y = t(x), or one with a pseudoinverse.
 
     Subclasses define `domain` and `codomain`, `_call`, `_inverse` and, if `bijective`,
-    `log_abs_det_jacobian(x, y)`. `sign` is 1 or -1 (or a tensor of them) where the map of one
-    number is monotone. With `cache_size=1` the last pair of x and y is kept, so that `t.inv(y)`
-    gives back the very x; the gradient of y by x is then what is on the tape.
+    `log_abs_det_jacobian(x, y)`. For a monotone elementwise map, `sign` is 1 or -1, or a tensor
+    of them. With `cache_size=1` the last pair of x and y is cached, so `t.inv(y)` returns the
+    same tensor x, with the gradient from x to y on the tape.
     """
 
     bijective: Any = False
@@ -34,7 +34,7 @@ class Transform:
 
     @property
     def event_dim(self) -> int:
-        """The axes of an event, where domain and codomain have as many."""
+        """The number of axes of an event, if it is the same for domain and codomain."""
         if self.domain.event_dim != self.codomain.event_dim:
             raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
         return self.domain.event_dim
@@ -48,11 +48,11 @@ class Transform:
 
     @property
     def sign(self) -> Any:
-        """The sign of the Jacobian determinant, where it is the same everywhere."""
+        """The sign of the Jacobian determinant, if it is the same everywhere."""
         raise NotImplementedError(f"{type(self).__name__} has no sign")
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """Give the transform with another size of its cache."""
+        """Return the transform with the given cache size."""
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:
@@ -66,7 +66,7 @@ class Transform:
         return hash(type(self))
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Give y = t(x)."""
+        """Return y = t(x)."""
         if self._cache_size == 0:
             return self._call(x)
         if x is not self._cached_x_y[0]:
@@ -87,23 +87,23 @@ class Transform:
         raise NotImplementedError(f"{type(self).__name__} defines no _inverse")
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Give log |dy/dx| for events x and y = t(x)."""
+        """Return log |dy/dx| for events x and y = t(x)."""
         raise NotImplementedError(f"{type(self).__name__} has no log_abs_det_jacobian")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
     def forward_shape(self, shape: Sequence[int]) -> Any:
-        """Give the shape of t(x) for a shape of x."""
+        """Return the shape of t(x) for a shape of x."""
         return shape
 
     def inverse_shape(self, shape: Sequence[int]) -> Any:
-        """Give the shape of x for a shape of t(x)."""
+        """Return the shape of x for a shape of t(x)."""
         return shape
 
 
 class _InverseTransform(Transform):
-    """The inverse of a transform, as its `inv` gives it."""
+    """The inverse of a transform, returned by its `inv`."""
 
     _inv: Transform
 
@@ -137,7 +137,7 @@ class _InverseTransform(Transform):
         return self._inv
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """Give the inverse of the transform with another size of its cache."""
+        """Return the inverse of the transform with the given cache size."""
         return self._inv.with_cache(cache_size).inv
 
     def __eq__(self, other: object) -> bool:
@@ -155,20 +155,20 @@ class _InverseTransform(Transform):
         return self._inv._inv_call(x)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Give the negative of the transform's."""
+        """Return the negative of the transform's log |dy/dx|."""
         return -self._inv.log_abs_det_jacobian(y, x)
 
     def forward_shape(self, shape: Sequence[int]) -> Any:
-        """Give the shape of the transform's x."""
+        """Return the shape of the transform's x."""
         return self._inv.inverse_shape(shape)
 
     def inverse_shape(self, shape: Sequence[int]) -> Any:
-        """Give the shape of the transform's y."""
+        """Return the shape of the transform's y."""
         return self._inv.forward_shape(shape)
 
 
 def need_axes(shape: Sequence[int], count: int) -> None:
-    """Raise a ValueError where a shape has fewer axes than an event."""
+    """Raise a ValueError if `shape` has fewer than `count` axes, those of an event."""
     if len(shape) < count:
         raise ValueError(
             f"Too few dimensions on input: shape {tuple(shape)}, expected {count} axes or more"

@@ -1,10 +1,9 @@
-"""Whether an engine is right: what is missing, wrong and slow, against the native engine.
+"""Check an engine against the native engine: what is missing, wrong or slow.
 
-`python -m gt.engines.check mymodule:MyEngine` prints a report, and `check` gives one. Every
-operation is tried with all dtypes that it takes, and shapes without elements, of odd lengths and
-with broadcasting; then values at the ends of ranges, values that an operation has no result for,
-and plans. An engine is checked in a process of its own, which is started anew when an operation
-hangs or ends it.
+`python -m gt.engines.check mymodule:MyEngine` prints a report; `check` returns one. Every operation
+is tried with all dtypes that it accepts, and with empty, odd-length and broadcast shapes; then with
+values at the limits of dtypes and values for which it must fail. Plans are checked too. The engine
+runs in a child process, which is restarted when an operation hangs or kills it.
 """
 
 import time
@@ -27,19 +26,19 @@ def check(
     seed: int = 0,
     limit: float = 10,
 ) -> Report:
-    """Check an engine, and give what was found.
+    """Check an engine, and return a report.
 
     Args:
-        engine: Its name, as GT_BACKEND takes it; its class; or an engine itself. An engine itself
-            is checked in this process: one that hangs, hangs here, and what it prints is not told.
-        only: What to check, by the names that `python -m gt.engines.check --list` prints.
+        engine: Its name, as in GT_BACKEND; its class; or an instance. An instance is checked in
+            this process: if it hangs, `check` hangs, and what it prints is not reported.
+        only: What to check: names that `python -m gt.engines.check --list` prints.
         device: The number of the GPU to compute on.
-        samples: How many cases of an operation to try at most; all if None.
-        seed: Which cases these are.
-        limit: How many seconds one call may take. Compiling may take twelve times as long.
+        samples: The maximum number of cases per operation; all if None.
+        seed: The seed that chooses these cases.
+        limit: The time limit for one call, in seconds. Compiling may take twelve times as long.
 
     Raises:
-        ValueError: There is nothing of a name in `only`.
+        ValueError: `only` contains an unknown name.
 
     Example:
         >>> from gt.engines.check import check
@@ -62,7 +61,7 @@ def check(
 def _in_processes(
     report: Report, tasks: list[str], device: int, options: Options, limit: float
 ) -> None:
-    """Have tasks done in one process after another: each loss ends one, and the task it did."""
+    """Run tasks in a child process; when one is lost, skip its current task and start another."""
     left = list(reversed(tasks))
     while left:
         process, task, at = Process(report.engine, device, options, limit), "load", ""

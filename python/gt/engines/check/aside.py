@@ -1,9 +1,9 @@
-"""What an engine does besides computing: it prints, and it forks."""
+"""Detection of an engine's side effects: output and forks."""
 
 import os
 import sys
 
-#: This process, and how often it has forked.
+#: The id of this process, and how often it has forked.
 _process = os.getpid()
 _forks = 0
 
@@ -17,25 +17,25 @@ os.register_at_fork(after_in_parent=_count)
 
 
 def forks() -> int:
-    """Say how often this process has forked."""
+    """Return how often this process has forked."""
     return _forks
 
 
 def leave_copy() -> None:
-    """End the process at once if it is a copy, which the engine has made by forking."""
+    """Exit at once if this process is a fork that the engine made."""
     if os.getpid() != _process:
         os._exit(0)
 
 
 class Output:
-    """What is written to a file that stands for the standard output and error."""
+    """Reads what is written to the file that stdout and stderr are redirected to."""
 
     def __init__(self, file: int):
         self._file = file
         self._seen = os.fstat(file).st_size
 
     def new(self) -> str:
-        """Give what was written since the last time."""
+        """Return what was written since the last call."""
         sys.stdout.flush()
         sys.stderr.flush()
         size = os.fstat(self._file).st_size

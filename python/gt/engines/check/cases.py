@@ -1,4 +1,4 @@
-"""The cases that an operation is tried on: operands, attributes, and what is wrong with them."""
+"""The cases that an operation is tried on: operands, attributes, and the expected outcome."""
 
 import random
 from collections.abc import Iterator
@@ -16,34 +16,34 @@ from gt.engines.engine import Meta, Signature
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """An operation on operands, arrays with their dtypes or numbers with None."""
+    """An operation with its operands: arrays with their dtypes, or numbers with None as dtype."""
 
     operation: str
     operands: list
     dtypes: list
     attributes: dict[str, Any]
-    #: What stands before the operands where the case is told, such as "odd length".
+    #: A prefix for reports, such as "odd length"; empty for declared samples.
     about: str = ""
-    #: Whether the native engine may refuse the operands: then it is no case.
+    #: Whether the native engine may reject the operands; the case is skipped then.
     may_be_none: bool = False
-    #: Whether it refuses them, and the engine has to.
+    #: Whether the native engine rejects the operands, so that the engine must too.
     is_wrong: bool = False
-    #: Whether operands are views, of which the last axis comes first in memory.
+    #: Whether operands are permuted views whose last axis is the outermost in memory.
     are_views: bool = False
 
     @property
     def plain(self) -> bool:
-        """Say whether it is one of the samples that are declared."""
+        """Return whether this is one of the operation's declared samples."""
         return not self.about
 
     @property
     def dtype(self) -> str:
-        """Give the dtype of the first tensor, or else of the result."""
+        """Return the dtype of the first tensor, or else of the result."""
         return next((dtype for dtype in self.dtypes if dtype), self.attributes.get("dtype", ""))
 
     @property
     def text(self) -> str:
-        """Tell the case: operands and attributes."""
+        """Return a description of the case: its operands and attributes."""
         operands = []
         for value, dtype in zip(self.operands, self.dtypes, strict=True):
             meta = meta_of(value, dtype)
@@ -54,17 +54,17 @@ class Case:
 
     @property
     def named(self) -> dict[str, Any]:
-        """Give the attributes as a worker does: without the dtype."""
+        """Return the attributes that a worker passes: all but the dtype."""
         return {name: value for name, value in self.attributes.items() if name != "dtype"}
 
     def signature(self, output: str) -> Signature:
-        """Give what the engine is asked to lower."""
+        """Return the signature that the engine has to lower."""
         kinds = map(kind_of, self.operands, self.dtypes)
         return Signature(self.operation, tuple(kinds), output)
 
 
 def cases_of(operation: str, most: int | None = None, seed: int = 0) -> list[Case]:
-    """Give an operation's cases, or as many of them as are wanted, by chance."""
+    """Return an operation's cases, or a random sample of at most `most` of them."""
     found = list(_all(operation))
     if most is not None and len(found) > most:
         chosen = random.Random(f"{seed}/{operation}").sample(range(len(found)), most)
@@ -90,7 +90,7 @@ def _all(operation: str) -> Iterator[Case]:
 
 
 def _as_a_worker_gives(attributes: dict) -> dict[str, Any]:
-    """Give attributes with dtypes by their names, and lists as tuples."""
+    """Return attributes as a worker passes them: dtypes as names, and lists as tuples."""
     return {
         name: tuple(value) if isinstance(value, list) else getattr(value, "name", value)
         for name, value in attributes.items()

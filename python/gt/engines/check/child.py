@@ -1,4 +1,4 @@
-"""The process that an engine is checked in: one that hangs or dies takes nothing else along."""
+"""The child process in which an engine is checked, so that a crash or hang stays isolated."""
 
 import sys
 from multiprocessing.connection import Connection
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def main(file: int) -> None:
-    """Do the tasks that come by a pipe, whose end is this file, until it is closed."""
+    """Perform tasks received on a pipe (this file descriptor) until the pipe is closed."""
     pipe = Connection(file)
     name, device, path, options = pipe.recv()
     sys.path[:] = path

@@ -1,4 +1,4 @@
-"""One operation of an engine: what it gives for each case, and what it does besides."""
+"""Checks of one operation of an engine: its results for each case, and its side effects."""
 
 import contextlib
 import gc
@@ -19,7 +19,7 @@ from gt.engines.check.samples import OPERATIONS
 from gt.engines.check.values import difference, kind_of, put, to_array
 from gt.engines.engine import Engine, Function, Meta, Signature, Step
 
-#: Results of which there are several that are right, by the operation: only others are compared.
+#: Operation -> numbers of results that are not unique, and whose values are not compared.
 _FREE = {"_linalg_eig": {1}}
 
 _NUMBERS = bool | int | float
@@ -30,9 +30,9 @@ class Missing(Exception):
 
 
 class Examiner:
-    """Calls what an engine gives for operations, as a worker does.
+    """Calls an engine's lowerings of one operation as a worker would.
 
-    What it finds is handed to `found`; before each call `tell` is told the case.
+    Passes each finding to `found`, and the text of each case to `tell` before the call.
     """
 
     def __init__(
@@ -42,15 +42,15 @@ class Examiner:
         self.found = found
         self.tell = tell
         self.functions: dict[Signature, Function] = {}
-        #: Whether the engine has nothing that computes the operation.
+        #: Whether the engine cannot lower the operation.
         self.is_missing = False
-        #: How many more calls are done once more, with other values.
+        #: How many more calls are followed by one with other values, to find reused results.
         self.again = 2
-        #: The last call: it is looked at once more after the next one.
+        #: The last call, whose results are checked again after the next call.
         self.last: _Call | None = None
 
     def examine(self, case: Case) -> bool:
-        """Try a case; say whether it is one."""
+        """Try a case; return whether it is valid."""
         given = (case.operation, case.operands, case.dtypes, case.attributes)
         try:
             metas, words = reference.metas(*given), ""
@@ -74,7 +74,7 @@ class Examiner:
         return True
 
     def finish(self) -> None:
-        """Look at the last call once more."""
+        """Check the last call again."""
         if self.last is not None:
             last, self.last = self.last, None
             self._look_again(last)
@@ -94,7 +94,7 @@ class Examiner:
             return
         leave_copy()
         if case.is_wrong:
-            self._say("wrong", case, f"gives a result, expected the error: {words}")
+            self._say("wrong", case, f"returns a result, expected the error: {words}")
             return
         if [_read(self.engine, value) for value in call.values] != before:
             self._say("wrong", case, "writes to an operand")
@@ -115,7 +115,7 @@ class Examiner:
             self._look_for_changes(call)
 
     def _call_again(self, case: Case, function: Function) -> None:
-        """Compute the same of other values: what was given before must not change with it."""
+        """Call the function with flipped values: earlier results must not change."""
         turned = [np.flip(it) if isinstance(it, np.ndarray) else it for it in case.operands]
         values = [put(self.engine, *pair) for pair in zip(turned, case.dtypes, strict=True)]
         with contextlib.suppress(Exception):
@@ -139,7 +139,7 @@ class Examiner:
         ]
 
     def _turned(self, value: np.ndarray, dtype: str) -> Any:
-        """Give an operand as the engine's own permutation gives it."""
+        """Return an operand as a view that the engine's own `permute` made."""
         axes = tuple(range(value.ndim))
         tensor = put(self.engine, np.ascontiguousarray(np.moveaxis(value, -1, 0)), dtype)
         turn = self.engine.lowering(Signature("permute", (kind_of(value, dtype),), dtype))
@@ -161,12 +161,12 @@ class Examiner:
     def _results(self, case: Case, made: Any, count: int) -> list:
         if not OPERATIONS[case.operation]["several"]:
             if made is None:
-                raise TypeError("gives None")
+                raise TypeError("returns None")
             return [made]
         if not isinstance(made, tuple):
-            raise TypeError(f"gives {type(made).__name__}, expected a tuple of {count} results")
+            raise TypeError(f"returns {type(made).__name__}, expected a tuple of {count} results")
         if len(made) != count:
-            raise ValueError(f"gives {len(made)} results, expected {count}")
+            raise ValueError(f"returns {len(made)} results, expected {count}")
         return list(made)
 
     def _compared(
@@ -174,29 +174,29 @@ class Examiner:
     ) -> str | None:
         found = self.engine.describe(result)
         if (found.dtype, tuple(found.shape)) != (meta.dtype, meta.shape):
-            return f"gives {found.dtype} {found.shape}, expected {meta.dtype} {meta.shape}"
+            return f"is {found.dtype} {found.shape}, expected {meta.dtype} {meta.shape}"
         shape = getattr(result, "shape", meta.shape)
         if isinstance(shape, tuple) and tuple(shape) != meta.shape:
-            return f"gives what has the shape {tuple(shape)}, and is described as {meta.shape}"
+            return f"has the shape {tuple(shape)}, but is described as {meta.shape}"
         got = to_array(self.engine.read(result), meta)
         if number in _FREE.get(case.operation, ()):
             return None
         return difference(got, want, case.operation, meta.dtype)
 
     def _look_again(self, call: "_Call") -> None:
-        """See that a result is what it was, and that nobody keeps operands and results."""
+        """Check that results are unchanged, and that the engine keeps no operand or result."""
         self._look_for_changes(call)
         kept = call.release()
         if kept:
-            self._say("warning", call.case, f"keeps {kept} after the call: memory stays taken")
+            self._say("warning", call.case, f"keeps {kept} after the call: its memory is not freed")
 
     def _look_for_changes(self, call: "_Call") -> None:
         if [_read(self.engine, result) for result in call.results] != call.bytes:
-            self._say("wrong", call.case, "gives what a later call changes")
+            self._say("wrong", call.case, "returns a tensor that a later call changes")
 
 
 class _Call:
-    """A call: its operands, with how often they are referred to, and its results."""
+    """A call: its operands with their reference counts, and its results."""
 
     def __init__(self, case: Case, values: list):
         self.case = case
@@ -206,7 +206,7 @@ class _Call:
         self.bytes: list = []
 
     def release(self) -> str:
-        """Let go of all; say what is still there then."""
+        """Drop all references; return what is still alive ("an operand", "a result", or "")."""
         watched = list(_watched(self.results, self.values))
         self.results.clear()
         if self._are_kept() or any(seen() is not None for seen in watched):
@@ -221,7 +221,7 @@ class _Call:
         return any(now > before for now, before in pairs)
 
     def _references(self) -> list[int]:
-        """Count who refers to each operand. Numbers are everybody's."""
+        """Return the operands' reference counts, without numbers: the interpreter shares them."""
         return [sys.getrefcount(it) for it in self.values if not isinstance(it, _NUMBERS)]
 
 
@@ -231,16 +231,16 @@ def _watched(results: list, operands: list) -> Iterator[weakref.ref]:
             try:
                 yield weakref.ref(result)
             except TypeError:
-                continue  # nobody can watch it
+                continue  # its type does not support weak references
 
 
 def _read(engine: Engine, value: Any) -> Any:
-    """Give a tensor's bytes, or a number."""
+    """Return a tensor's bytes, or a number unchanged."""
     return value if isinstance(value, _NUMBERS) else bytes(engine.read(value))
 
 
 def described(error: BaseException) -> str:
-    """Name an error, with the last line of the engine's that it comes from."""
+    """Describe an error, with the innermost source line outside this package."""
     lines = str(error).strip().splitlines() or [""]
     if len(lines) > 4:
         lines = [lines[0], "...", lines[-1]]

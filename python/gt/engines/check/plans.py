@@ -1,4 +1,4 @@
-"""Plans, built step by step."""
+"""A builder of plans."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from gt.engines.engine import Engine, Meta, Plan, Step
 
 
 class Builder:
-    """Builds a plan step by step; `given` are the inputs' values, in pairs with their dtypes."""
+    """Builds a plan step by step; `given` are the inputs: values, or pairs of values and dtype."""
 
     def __init__(self, *given: Any):
         self.given: list[tuple[Any, str | None]] = [
@@ -17,19 +17,19 @@ class Builder:
         self.steps: list[Step] = []
 
     def step(self, operation: str, *operands: int, output: Meta, **attributes: Any) -> int:
-        """Add a step; give the number of its value."""
+        """Add a step; return the number of its value."""
         self.steps.append(Step(operation, operands, attributes, output))
         return len(self.given) + len(self.steps) - 1
 
     def first(self, operation: str, *operands: int, output: Meta, **attributes: Any) -> int:
-        """Add a step; give the number of its result, of several of the first."""
+        """Add a step; return the number of its result, or of the first of several results."""
         made = self.step(operation, *operands, output=output, **attributes)
         if not OPERATIONS[operation]["several"]:
             return made
         return self.step("further", made, output=output, index=0)
 
     def plan(self, *outputs: int, constants: bool = False) -> Plan:
-        """Give the plan; with `constants`, its numbers are always these."""
+        """Return the plan; with `constants`, its scalar inputs are constants of the plan."""
         metas = tuple(
             values if constants and isinstance(values, int | float) else meta_of(values, dtype)
             for values, dtype in self.given
@@ -37,7 +37,7 @@ class Builder:
         return Plan(metas, tuple(self.steps), outputs)
 
     def values(self, engine: Engine) -> list:
-        """Put the inputs into an engine, anew each time."""
+        """Create the inputs in an engine and return them."""
         return [put(engine, values, dtype) for values, dtype in self.given]
 
 

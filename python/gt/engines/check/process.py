@@ -1,4 +1,4 @@
-"""A child process that does tasks, with a limit on how long it may be silent."""
+"""A child process that performs tasks, with a time limit between messages."""
 
 import contextlib
 import multiprocessing
@@ -14,13 +14,13 @@ from gt.engines.check.tasks import Options, patience
 
 
 class Lost(Exception):
-    """The process has died, or is ended as it did not come back; the text says which."""
+    """The process died or exceeded its time limit; the text says which."""
 
 
 class Process:
-    """A process with an engine in it.
+    """A child process that runs an engine.
 
-    What the engine prints goes to a file, of which the process tells by itself.
+    The engine's output goes to a file, whose contents the child reports itself.
     """
 
     def __init__(self, engine: str, device: int, options: Options, limit: float):
@@ -39,15 +39,15 @@ class Process:
         self.pipe.send((engine, device, sys.path, options))
 
     def load(self) -> Iterator[tuple[str, Any]]:
-        """Wait for the engine to be made; give what comes of it."""
+        """Wait for the engine to load; yield the child's messages."""
         yield from self._messages("load", 12)
 
     def perform(self, task: str) -> Iterator[tuple[str, Any]]:
-        """Have a task done; give the messages that come of it.
+        """Have the child perform a task; yield its messages.
 
-        Raises `Lost` if the process dies, or says nothing for too long.
+        Raises `Lost` if the process dies, or sends nothing for too long.
         """
-        with contextlib.suppress(OSError):  # that it is dead comes out below
+        with contextlib.suppress(OSError):  # `_messages` reports a dead process
             self.pipe.send(task)
         yield from self._messages(task, patience(task))
 
@@ -74,7 +74,7 @@ class Process:
         return f"{how}\n{last.strip()}" if last.strip() else how
 
     def close(self) -> None:
-        """End the process, and all that the engine has started in it."""
+        """Kill the process and all processes that the engine started."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

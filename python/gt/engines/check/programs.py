@@ -1,4 +1,4 @@
-"""Plans of several steps: run step by step, and compiled."""
+"""Plans of several steps, which are run step by step and compiled."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,25 +16,25 @@ from gt.engines.engine import Engine, Meta, Plan
 
 @dataclass
 class Program:
-    """A plan with its inputs, and with what its inputs are in further runs."""
+    """A plan with its inputs, and other values of the inputs for further runs."""
 
     builder: Builder
     plan: Plan
-    #: Values of inputs in further runs, by their numbers; compiled code is to take them as well.
+    #: Values of inputs in further runs, by number; the same compiled code must take them.
     changes: list[dict[int, Any]] = field(default_factory=list)
-    #: Values for which a step fails, by the inputs' numbers, with the step's number.
+    #: Values of inputs, by number, for which a step fails, with the number of that step.
     bad: list[tuple[dict[int, Any], int]] = field(default_factory=list)
-    #: The operation by whose tolerance each output is compared.
+    #: The operation whose tolerance applies to each output.
     makers: list[str] = field(default_factory=list)
 
 
 def f32(*shape: int) -> Meta:
-    """Give the meta of a float32 tensor."""
+    """Return the meta of a float32 tensor."""
     return Meta("float32", shape)
 
 
 def training() -> Program:
-    """Plan a step of training: two layers, cross entropy, its gradient by hand, and SGD."""
+    """Plan a training step: two layers, cross entropy, its gradient written out, and SGD."""
     random = np.random.default_rng(0)
 
     def weights(*shape: int) -> np.ndarray:
@@ -58,7 +58,7 @@ def training() -> Program:
     log = b.step("mul", b.step("log", softmax, output=f32(8, 3)), wanted, output=f32(8, 3))
     loss = b.step("sum", log, dim=[], keepdim=False, output=f32())
     loss = b.step("mul", loss, share, output=f32())
-    # The gradient, from the end.
+    # The backward pass.
     grad = b.step("sub", wanted, softmax, output=f32(8, 3))
     grad = b.step("mul", grad, share, output=f32(8, 3))
     turned = b.step("permute", hidden, dims=[1, 0], output=f32(7, 8))
@@ -78,7 +78,7 @@ def training() -> Program:
 
 
 def numbers() -> Program:
-    """Plan steps with a number of each type, which are others each time."""
+    """Plan steps with a scalar of each type, whose value varies from run to run."""
     x, whole = np.array([1.0, 2.0], "float32"), np.array([1, 2], "int32")
     b = Builder(x, whole, 1.5, 2, True)
     outputs = [b.step("mul", 0, number, output=f32(2)) for number in (2, 3, 4)]
@@ -89,7 +89,7 @@ def numbers() -> Program:
 
 
 def constants() -> Program:
-    """Plan steps with numbers that are always the same."""
+    """Plan steps with constant scalars."""
     x, whole = np.array([1.5, -2.0], "float32"), np.array([-7, 2], "int32")
     b = Builder(x, whole, 2, 0.5, True)
     outputs = [b.step("pow", 0, 2, output=f32(2)), b.step("pow", 1, 3, output=f32(2))]
@@ -101,7 +101,7 @@ def constants() -> Program:
 
 
 def regions() -> Program:
-    """Plan regions, taken and assigned, that start elsewhere each time; the input is given back."""
+    """Plan slices and slice assignments with varying starts; the input is also an output."""
     x, value = np.arange(30, dtype="float32").reshape(6, 5), np.full((1, 1), -1, "float32")
     b = Builder(x, value, 0, 2)
     region = {"sizes": (2, 2), "steps": (3, 2)}
@@ -112,7 +112,7 @@ def regions() -> Program:
 
 
 def several() -> Program:
-    """Plan operations with several results, of which each is used."""
+    """Plan an operation with several results, each of which is used."""
     x = np.random.default_rng(1).uniform(-1, 1, (4, 17)).astype("float32")
     b = Builder(x)
     both = b.step("sort", 0, dim=1, descending=True, output=f32(4, 17))
@@ -123,7 +123,7 @@ def several() -> Program:
 
 
 def wrong_values() -> Program:
-    """Plan operations that fail for some values."""
+    """Plan operations that fail for some values of their operands."""
     builder, outputs = wrong.build()
     names = list(wrong.GOOD)
     bad = [({names.index(name): value}, step) for name, value, step in wrong.BAD]
@@ -131,7 +131,7 @@ def wrong_values() -> Program:
 
 
 def everything(engine: Engine) -> Program:
-    """Plan all operations that an engine takes, of a few dtypes each, in one plan."""
+    """Plan all operations that an engine lowers, with a few dtypes each, as one plan."""
     wanted = ("bool", "int64", "float16", "float32")
     cases = []
     for operation in sorted(OPERATIONS.keys() - RANDOM - {"further"}):
@@ -150,7 +150,7 @@ def everything(engine: Engine) -> Program:
     return Program(builder, builder.plan(*outputs), makers=[case.operation for case in cases])
 
 
-#: All plans, by their names.
+#: All plans by name.
 PROGRAMS: dict[str, Callable[[Engine], Program]] = {
     "training": lambda engine: training(),
     "numbers": lambda engine: numbers(),

@@ -1,4 +1,4 @@
-"""What is right: what the native engine gives."""
+"""The reference results: those of the native engine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from gt.engines import native
 from gt.engines.check.values import get, kind_of, meta_of, put, to_array, to_bytes
 from gt.engines.engine import Engine, Function, Meta, Signature
 
-#: Made by `draw`, or by the native engine and `create`.
+#: Operations whose results come from `draw`, or from the native engine and `create`.
 RANDOM = frozenset(("rand", "randn", "randint"))
 
 
@@ -33,7 +33,7 @@ def _logsumexp(x: np.ndarray, dim: Any, keepdim: bool) -> np.ndarray:
     return total if keepdim else total.squeeze(axes)
 
 
-#: Composites that the native engine is given in parts: in NumPy, and float64 or complex128.
+#: Operations that the native engine does not lower, in NumPy, with float64 or complex128.
 _BY_NUMPY: dict[str, Callable[..., np.ndarray]] = {
     "place": lambda x: x,
     "var": _var,
@@ -44,35 +44,35 @@ _BY_NUMPY: dict[str, Callable[..., np.ndarray]] = {
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A tensor of the reference's: its values as bytes."""
+    """A tensor of the reference engine: its values as bytes."""
 
     meta: Meta
     data: bytes
 
 
 class Reference(Engine):
-    """Keeps tensors as bytes, and has everything computed by the native engine."""
+    """Keeps tensors as bytes, and computes on the native engine."""
 
     name = "reference"
 
     def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> Held:
-        """Give a tensor of these values."""
+        """Return a tensor with these values."""
         return Held(Meta(dtype, tuple(shape)), bytes(data))
 
     def read(self, tensor: Held) -> bytes:
-        """Give a tensor's values."""
+        """Return a tensor's values."""
         return tensor.data
 
     def describe(self, tensor: Held) -> Meta:
-        """Say what a tensor is."""
+        """Return a tensor's dtype and shape."""
         return tensor.meta
 
     def lowers(self, operation: str) -> bool:
-        """Say whether the native engine takes an operation as it is."""
+        """Return whether the native engine lowers an operation without expanding it."""
         return operation not in RANDOM | _BY_NUMPY.keys() - {"place"}
 
     def lowering(self, signature: Signature) -> Function:
-        """Give what has an operation computed."""
+        """Return a function that computes an operation."""
         if signature.operation not in _BY_NUMPY:
             return self.natively(signature)
         function, dtype = _BY_NUMPY[signature.operation], signature.output
@@ -90,18 +90,18 @@ class Reference(Engine):
 
 
 def metas(operation: str, operands: list, dtypes: list, attributes: dict) -> list[Meta]:
-    """Give dtype and shape of each result of an operation.
+    """Return the dtype and shape of each result of an operation.
 
-    Raises `ValueError` if the operands do not fit.
+    Raises `ValueError` if the operation rejects the operands.
     """
     given = tuple(map(meta_of, operands, dtypes))
     return native.results(operation, given, attributes)
 
 
 def results(operation: str, operands: list, dtypes: list, attributes: dict) -> list[np.ndarray]:
-    """Give the values of each result of an operation; dtypes of numbers are None.
+    """Return the values of each result of an operation; the dtype of a number is None.
 
-    Raises what the native engine raises for operands that have no result.
+    Raises the native engine's error if the operation fails for these operands.
     """
     engine, given = Reference(), (operation, operands, dtypes, attributes)
     kinds = tuple(map(kind_of, operands, dtypes))

@@ -1,4 +1,4 @@
-"""What a check has found, as text and as JSON."""
+"""The report of a check, as text and as JSON."""
 
 import json
 from collections.abc import Iterable
@@ -8,23 +8,23 @@ from typing import Any
 
 @dataclass
 class Finding:
-    """One thing that is not as it should be.
+    """One problem with the engine.
 
-    `kind` is "wrong"; "missing" if nothing computes an operation that all engines have to; or
-    "warning". `name` is what was checked: an operation, a plan, or a part such as "values".
+    `kind` is "wrong"; "missing" if nothing computes an operation that every engine must have; or
+    "warning". `name` is what was checked: an operation, a plan, or a task such as "values".
     """
 
     kind: str
     name: str
     text: str
-    #: What it was tried on, and on how many others it is the same.
+    #: The first case with this problem, and how many more cases have it.
     case: str = ""
     more: int = 0
 
 
 @dataclass
 class Timing:
-    """How long something takes, in seconds: on the engine, in NumPy if it has it, and natively."""
+    """The seconds an operation takes: on the engine, in NumPy if it has it, and natively."""
 
     name: str
     engine: float
@@ -33,21 +33,21 @@ class Timing:
 
     @property
     def is_slow(self) -> bool:
-        """Say whether all others are at least twice as fast."""
+        """Return whether every alternative is at least twice as fast."""
         return self.engine > 2 * max(self.numpy or 0, self.natively)
 
 
 @dataclass
 class Report:
-    """What a check has found of an engine."""
+    """The findings of a check of one engine."""
 
     engine: str
     #: How many cases each operation was tried on.
     cases: dict[str, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
-    #: Composites that the engine is given as what they consist of.
+    #: Composites that the engine does not lower, and that workers expand.
     expanded: list[str] = field(default_factory=list)
-    #: Primitives that go to the native engine, by way of the host's memory.
+    #: Primitives that the native engine computes, with copies through host memory.
     natively: list[str] = field(default_factory=list)
     #: Plans that were compiled.
     compiled: list[str] = field(default_factory=list)
@@ -56,11 +56,11 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Say whether nothing is wrong and nothing is missing; warnings are allowed."""
+        """Return whether nothing is wrong or missing; warnings are allowed."""
         return all(finding.kind == "warning" for finding in self.findings)
 
     def take(self, kind: str, what: Any) -> None:
-        """Take a message of a task: its kind, and what it says."""
+        """Record a message from a task: its kind and contents."""
         if kind == "finding":
             self.add(what)
         elif kind == "cases":
@@ -71,7 +71,7 @@ class Report:
             getattr(self, kind).append(what)
 
     def add(self, finding: Finding) -> None:
-        """Add what was found; of what is the same of an operation, only the first is kept."""
+        """Add a finding; repeats of a finding for the same operation are only counted."""
         for known in self.findings:
             if (known.kind, known.name) == (finding.kind, finding.name) and (
                 known.kind == "wrong" or known.text == finding.text
@@ -81,20 +81,20 @@ class Report:
         self.findings.append(finding)
 
     def of(self, kind: str) -> list[Finding]:
-        """Give the findings of a kind."""
+        """Return the findings of a kind."""
         return [finding for finding in self.findings if finding.kind == kind]
 
     @property
     def slow(self) -> list[str]:
-        """Name what others do at least twice as fast."""
+        """Return the names of timings for which every alternative is at least twice as fast."""
         return [timing.name for timing in self.timings if timing.is_slow]
 
     def to_json(self) -> str:
-        """Give all of it as JSON."""
+        """Return the report as JSON."""
         return json.dumps({"ok": self.ok, **asdict(self), "slow": self.slow}, indent=2)
 
     def __str__(self) -> str:
-        """Give all of it as text."""
+        """Return the report as text."""
         count = sum(self.cases.values())
         lines = [
             f"{self.engine}: {len(self.cases)} operations on {count} cases, "
@@ -104,12 +104,13 @@ class Report:
             found = self.of(kind)
             lines += [f"\n{kind} ({len(found)})"] if found else []
             lines += [line for finding in found for line in _told(finding)]
-        lines += _listed("expanded into what they consist of", self.expanded)
-        lines += _listed("computed natively, by way of the host's memory: slow", self.natively)
+        lines += _listed("expanded by the worker", self.expanded)
+        title = "computed by the native engine (slow: values are copied through host memory)"
+        lines += _listed(title, self.natively)
         if self.timings:
             lines += ["", f"{'time':28}{'engine':>12}{'numpy':>12}{'natively':>12}"]
             lines += [_row(timing) for timing in self.timings]
-        lines += ["", "fine" if self.ok else "not fine: " + _counted(self)]
+        lines += ["", "ok" if self.ok else "not ok: " + _counted(self)]
         return "\n".join(lines)
 
 

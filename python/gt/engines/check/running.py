@@ -1,4 +1,4 @@
-"""Plans of an engine: step by step and compiled, they give what the native engine gives."""
+"""Checks of an engine's plans, step by step and compiled, against the native engine."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ Run = Callable[[list], Any]
 
 
 class Runner:
-    """Runs a program on an engine; `wrong` is told what is wrong."""
+    """Runs a program on an engine, and reports errors to `wrong`."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Runner:
         self.reference = Reference()
 
     def can_run(self) -> bool:
-        """Say whether the engine has all operations; those that it has not are told elsewhere."""
+        """Return whether the engine lowers all operations; missing ones are reported elsewhere."""
         try:
             for step in self.program.plan.steps:
                 self.engine.lowering(self.program.plan.signature(step))
@@ -38,7 +38,7 @@ class Runner:
         return True
 
     def compile(self) -> bool:
-        """Compile the plan, and run it; say whether there was something to gain."""
+        """Compile the plan and run it; return whether the engine compiled it."""
         self.tell("compile")
         try:
             compiled = self.engine.compile(self.program.plan)
@@ -54,7 +54,7 @@ class Runner:
         self.run(lambda values: self.engine.run(self.program.plan, values), "step by step")
 
     def run(self, run: Run, how: str) -> None:
-        """Run the plan in one way, on all inputs."""
+        """Run the plan with `run` on all inputs."""
         for changes in ({}, *self.program.changes, {}):
             about = f"{how}, with {changes}" if changes else how
             self.tell(about)
@@ -82,22 +82,22 @@ class Runner:
         for number, (output, want, maker) in enumerate(zip(outputs, wanted, makers, strict=True)):
             meta, found = want.meta, self.engine.describe(output)
             if (found.dtype, tuple(found.shape)) != (meta.dtype, meta.shape):
-                text = f"gives {found.dtype} {found.shape}, expected {meta.dtype} {meta.shape}"
+                text = f"is {found.dtype} {found.shape}, expected {meta.dtype} {meta.shape}"
             else:
                 got, right = get(self.engine, output), to_array(want.data, meta)
                 text = difference(got, right, maker, meta.dtype) or ""
             if text:
-                self.wrong(about, f"output {number}, of {maker}, {text}")
+                self.wrong(about, f"output {number} (of {maker}) {text}")
 
     def _fail(self, run: Run, changes: dict[int, Any], step: int, about: str) -> None:
         try:
             self.reference.run(self.program.plan, self._values(self.reference, changes))
-            raise AssertionError("the native engine takes what it should not")
+            raise AssertionError("the native engine accepts values that it should reject")
         except StepError as error:
             words = str(error)
         try:
             run(self._values(self.engine, changes))
-            self.wrong(about, f"gives a result, expected the error: {words}")
+            self.wrong(about, f"returns a result, expected the error: {words}")
         except StepError as error:
             if (error.step, str(error)) != (step, words):
                 text = f"step {error.step} fails: {error}\nexpected step {step}: {words}"

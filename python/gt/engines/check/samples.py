@@ -1,4 +1,4 @@
-"""The samples that every operation's declaration brings along, with values."""
+"""The declared samples of every operation, with random values."""
 
 import zlib
 from collections.abc import Iterator
@@ -8,30 +8,30 @@ import numpy as np
 
 from gt import _gt
 
-#: The declarations of all operations, by their names.
+#: The declarations of all operations by name.
 OPERATIONS: dict[str, dict] = {
     operation["name"]: operation
     for operation in _gt.operations()
-    if operation["name"] != "custom"  # what these compute is known to their engines alone
+    if operation["name"] != "custom"  # each engine defines its own
 }
-#: Each sample, by its operation and its number among that one's samples.
+#: Each sample as (operation, index among the operation's samples).
 CASES = [
     (name, index)
     for name, operation in OPERATIONS.items()
     for index in range(len(operation["samples"]))
 ]
-#: Lengths that fill no vector of a processor, or do so with one over.
+#: Lengths that do not fill SIMD vectors, or leave a remainder of one.
 ODD_LENGTHS = (1, 7, 15, 17, 33)
-#: The dtypes in which odd lengths are tried: one for each way in which numbers are kept.
+#: The dtypes in which odd lengths are tried: one for each number representation.
 _ODD_DTYPES = ("bool", "int8", "int64", "bfloat16", "float32", "complex64")
 
 
 def draw(operand: dict, seed: int) -> np.ndarray:
-    """Draw values for a tensor operand; bfloat16 ones as float32 that bfloat16 can hold."""
+    """Draw values for a tensor operand; bfloat16 as float32 values that bfloat16 represents."""
     random = np.random.default_rng(seed)
     dtype, shape = operand["dtype"], operand["shape"]
     if dtype == "bool":
-        # From 1 on all are True, up to 0 none is.
+        # All values are True if low >= 1, and False if high <= 0.
         values = random.integers(0, 2, shape).astype(bool)
         return (values | (operand["low"] >= 1)) & (operand["high"] > 0)
     if "int" in dtype:
@@ -47,9 +47,9 @@ def draw(operand: dict, seed: int) -> np.ndarray:
 
 
 def drawn(sample: dict, text: str) -> tuple[list, list]:
-    """Give a sample's operands as arrays or numbers, and their dtypes, None of numbers.
+    """Return a sample's operands as arrays or numbers, and their dtypes (None for numbers).
 
-    The text stands for the random numbers: equal texts give equal ones.
+    The text is the random seed: equal texts yield equal values.
     """
     seed = zlib.crc32(text.encode())
     operands: list[Any] = []
@@ -62,9 +62,10 @@ def drawn(sample: dict, text: str) -> tuple[list, list]:
 
 
 def inputs(name: str, index: int, in_float64: bool = False) -> tuple[list, list, dict]:
-    """Give a sample's operands as arrays or numbers, their dtypes, and its attributes.
+    """Return a sample's operands as arrays or numbers, their dtypes, and its attributes.
 
-    With `in_float64`, every float dtype is drawn as float64, so that differences mean something.
+    With `in_float64`, every float operand is drawn as float64, precise enough for finite
+    differences.
     """
     sample = OPERATIONS[name]["samples"][index]
     if in_float64:
@@ -79,11 +80,11 @@ def inputs(name: str, index: int, in_float64: bool = False) -> tuple[list, list,
 
 
 def of_odd_lengths(name: str) -> Iterator[dict]:
-    """Give an operation's samples with other lengths: one of each dtype, with each odd length.
+    """Yield an operation's samples with other lengths: one sample per dtype, each odd length.
 
-    All axes as long as the last one of the first tensor change their length together. Not all of
-    these are samples: attributes stay, and may ask for what is not there any more. Factorizations
-    have none: large matrices of random numbers are nearly singular.
+    All axes as long as the first tensor's last axis change their length together. Attributes stay
+    the same, so some of these samples are invalid (an index may be out of range). Factorizations
+    have none: large random matrices are nearly singular.
     """
     if name.startswith("_linalg"):
         return

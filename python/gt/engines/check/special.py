@@ -1,4 +1,4 @@
-"""NaN, infinities, the ends of ranges and numbers beyond them."""
+"""Cases with special values: NaN, infinities, the limits of dtypes, and numbers beyond them."""
 
 from functools import cache
 from typing import Any
@@ -9,15 +9,15 @@ from gt.engines.check.values import DTYPES
 
 _FLOATS = [0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 0.5, 300.7, -300.7, np.nan, np.inf, -np.inf]
 _WIDE = [*_FLOATS, 1e30, -1e30, 2.0**63, -(2.0**63)]
-#: What is rounded to the nearest bfloat16, halves to even.
+#: Values that are rounded to the nearest bfloat16, ties to even.
 _ROUNDED = [1.00390625, 1.01171875, 3.3895314e38, 1e-40, -0.0, np.inf]
 
-#: Complex numbers have no order and no limits.
+#: Complex dtypes are left out: they have no order and no limits.
 _REAL = [dtype for dtype in DTYPES if not dtype.startswith("complex")]
 
 
 def special(dtype: str) -> np.ndarray:
-    """Give the values of a dtype at which engines tend to differ."""
+    """Return values of a dtype at which engines tend to differ."""
     if dtype == "bool":
         return np.array([True, False, True])
     if dtype == "float16":
@@ -43,7 +43,7 @@ def _divisor(dtype: str) -> tuple[np.ndarray, str]:
 
 @cache
 def cases() -> list[tuple[str, list, dict[str, Any]]]:
-    """Give operations with operands, arrays in pairs with their dtypes, and attributes."""
+    """Return (operation, operands, attributes) of each case; an array is paired with its dtype."""
     found: list[tuple[str, list, dict[str, Any]]] = []
     for dtype in _REAL:
         x, pair = special(dtype), (special(dtype), dtype)

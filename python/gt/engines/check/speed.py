@@ -1,4 +1,4 @@
-"""How long an engine takes for what programs do most, beside NumPy and the native engine."""
+"""Timings of common operations on an engine, in NumPy and on the native engine."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,10 +11,10 @@ from gt.engines.check.values import kind_of, put
 from gt.engines.engine import Engine, Signature
 from gt.engines.numpy import NumPyEngine
 
-#: How long one measurement takes at least, in seconds; the best of several counts.
+#: The minimum duration of a measurement in seconds, and how many are made; the best counts.
 _SPAN, _TIMES = 0.02, 5
 
-#: By a name, an operation with the shapes of its operands and its attributes. Dtypes are float32.
+#: Name -> (operation, shapes of its operands, attributes). All operands are float32.
 MEASURED: dict[str, tuple[str, list[tuple[int, ...]], dict[str, Any]]] = {
     "add, 4": ("add", [(4,), (4,)], {}),
     "add, 1000x1000": ("add", [(1000, 1000), (1000, 1000)], {}),
@@ -28,7 +28,7 @@ MEASURED: dict[str, tuple[str, list[tuple[int, ...]], dict[str, Any]]] = {
 
 
 def timings(engine: Engine, tell: Callable[[str], None]) -> Iterator[Timing]:
-    """Measure; what the engine takes only in parts, or not at all, is left out."""
+    """Yield the timings of the operations that the engine lowers."""
     numpy = NumPyEngine()
     for name, (operation, shapes, attributes) in MEASURED.items():
         tell(name)
@@ -45,7 +45,7 @@ def timings(engine: Engine, tell: Callable[[str], None]) -> Iterator[Timing]:
 def _measured(
     engine: Engine, operation: str, shapes: list, attributes: dict, natively: bool = False
 ) -> float:
-    """Give the seconds that an operation takes, with the values of the last result waited for."""
+    """Return the seconds that one call takes, including the wait for the last result's values."""
     random = np.random.default_rng(0)
     arrays = [random.uniform(-1, 1, shape).astype("float32") for shape in shapes]
     signature = Signature(operation, tuple(map(kind_of, arrays)), "float32")

@@ -1,4 +1,4 @@
-"""What a check consists of: tasks, each done by itself."""
+"""The tasks of a check, which are performed independently."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,36 +20,36 @@ from gt.engines.check.values import DTYPES, put, to_array, to_bytes
 from gt.engines.engine import Engine, Meta
 
 _SHAPES = [(), (1,), (0,), (2, 0, 3), (2, 3), (1, 5, 1), (7,), (15,), (17, 2), (33,)]
-_SEVERAL_RESULTS = "further"  # takes what another operation gives, and is tried with that
+_SEVERAL_RESULTS = "further"  # takes another operation's results, and is tried with that operation
 
 
 @dataclass(frozen=True)
 class Options:
-    """How much is checked: at most so many cases of an operation, chosen by a seed."""
+    """How much is checked: at most `samples` cases per operation, chosen by `seed`."""
 
     samples: int | None = None
     seed: int = 0
 
 
-#: Takes the kind of a message, and what it says.
+#: Receives a message: its kind and contents.
 Send = Callable[[str, Any], None]
 
 
 def names() -> list[str]:
-    """Name all tasks, in their order."""
+    """Return the names of all tasks, in order."""
     operations = sorted(OPERATIONS.keys() - {_SEVERAL_RESULTS})
     return ["values", *operations, *(f"plan: {name}" for name in PROGRAMS), "speed"]
 
 
 def patience(name: str) -> float:
-    """Say how many times the limit a task's steps may take: compilers are slow."""
+    """Return the factor by which a task's time limit is extended: compilers are slow."""
     return 12 if name.startswith("plan: ") else 6 if name == "speed" else 1
 
 
 def perform(
     engine: Engine, name: str, options: Options, send: Send, output: Output | None = None
 ) -> None:
-    """Do a task. `send` is told each step as "at", and what comes of it."""
+    """Perform a task; send an "at" message before each step, then its findings and results."""
     before = forks()
     try:
         if name in OPERATIONS:
@@ -96,7 +96,7 @@ def _operation(engine: Engine, name: str, options: Options, send: Send) -> None:
 
 
 def _draws(engine: Engine, name: str, send: Send) -> None:
-    """Compare the bits of random numbers, also of parts of a larger tensor."""
+    """Compare the bits of random numbers, including those of shards of a larger tensor."""
     count = 0
     for case in cases_of(name):
         send("at", case.text)
@@ -105,13 +105,13 @@ def _draws(engine: Engine, name: str, send: Send) -> None:
         meta = Meta(case.attributes["dtype"], want.shape)
         made = engine.draw(name, tuple(case.operands), meta, case.attributes["part"])
         if bytes(engine.read(made)) != to_bytes(want, meta.dtype):
-            text = "gives other bits than the native engine"
+            text = "draws other bits than the native engine"
             send("finding", Finding("wrong", name, text, case.text))
     send("cases", (name, count))
 
 
 def _values(engine: Engine, send: Send) -> None:
-    """Take tensors in and out."""
+    """Check that tensors keep their dtype, shape and values through `create` and `read`."""
     known: dict[int, tuple[str, Any]] = {}
     for dtype in DTYPES:
         for shape in _SHAPES:
@@ -124,9 +124,12 @@ def _values(engine: Engine, send: Send) -> None:
         own = getattr(put(engine, values, dtype), "dtype", None)
         if own is not None and known.setdefault(id(own), (dtype, own))[0] != dtype:
             text = f"tensors of {known[id(own)][0]} and {dtype} have the same `dtype`"
-            send("finding", Finding("wrong", "values", f"{text}: GT knows them by it", dtype))
+            send(
+                "finding",
+                Finding("wrong", "values", f"{text}, by which GT distinguishes dtypes", dtype),
+            )
     if not isinstance(engine.name, str) or not math.isfinite(engine.rate) or engine.rate < 1:
-        text = f"name is {engine.name!r} and rate {engine.rate!r}, expected a text and a number"
+        text = f"name is {engine.name!r} and rate {engine.rate!r}, expected a string and a number"
         send("finding", Finding("wrong", "values", text))
     engine.release_memory()
 
@@ -137,9 +140,9 @@ def _in_and_out(engine: Engine, values: np.ndarray, dtype: str) -> str:
         tensor = put(engine, values, dtype)
         found = engine.describe(tensor)
         if (found.dtype, tuple(found.shape)) != (meta.dtype, meta.shape):
-            return f"describe gives {found.dtype} {found.shape}"
+            return f"describe returns {found.dtype} {found.shape}"
         if to_bytes(to_array(engine.read(tensor), meta), dtype) != to_bytes(values, dtype):
-            return "read gives other values than create was given"
+            return "read returns other values than create received"
     except Exception as error:
         return f"raises {described(error)}"
     return ""
@@ -159,7 +162,7 @@ def _plan(engine: Engine, name: str, send: Send) -> None:
 
 
 def chosen(only: Sequence[str] | None) -> list[str]:
-    """Give the tasks of these names, or all. Raises `ValueError` for one that is not there."""
+    """Return the tasks of these names, or all. Raises `ValueError` for an unknown name."""
     every = names()
     for name in only or ():
         if name not in every:

@@ -1,4 +1,4 @@
-"""Values on their way into and out of engines, and how far they may be apart."""
+"""Conversion of values to and from engines, and comparison within tolerances."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ DTYPES = (
     "complex128",
 )
 
-#: How far the values of an elementwise operation may be apart, relatively and absolutely.
+#: The relative and absolute tolerance for elementwise operations.
 TOLERANCES = {
     "float16": 1.2e-2,
     "bfloat16": 9e-2,
@@ -30,29 +30,29 @@ TOLERANCES = {
     "complex64": 9e-6,
     "complex128": 3e-12,
 }
-#: Sums of many are allowed seven times as much.
+#: Operations that add up many elements, with seven times the tolerance.
 _SUMS = frozenset("matmul prod sum mean cumsum var std".split())
-#: PyTorch's own, in float64, are right to eight or nine digits.
+#: PyTorch's own implementations are accurate to eight or nine digits in float64.
 _APPROXIMATE = frozenset(
     "airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 polygamma digamma zeta igamma igammac".split()
 )
 
 
 def to_bytes(values: Any, dtype: str) -> bytes:
-    """Give values as `create` takes them; bfloat16 ones come as float32."""
+    """Return values as bytes for `create`; bfloat16 values are passed as float32."""
     if dtype == "bfloat16":
         return (np.asarray(values, "float32").view("uint32") >> 16).astype("uint16").tobytes()
     return np.asarray(values, dtype).tobytes()
 
 
 def to_array(data: Any, meta: Meta) -> np.ndarray:
-    """Give values as `read` gives them; bfloat16 as float32.
+    """Return bytes from `read` as an array; bfloat16 becomes float32.
 
-    Raises `ValueError` if there are more or fewer bytes than such a tensor has.
+    Raises `ValueError` if the number of bytes does not match the meta.
     """
     flat = np.frombuffer(memoryview(data), "uint8") if meta.bytes else np.empty(0, "uint8")
     if flat.nbytes != meta.bytes:
-        raise ValueError(f"read gave {flat.nbytes} bytes, expected {meta.bytes}")
+        raise ValueError(f"read returned {flat.nbytes} bytes, expected {meta.bytes}")
     if meta.dtype == "bfloat16":
         values = (flat.view("uint16").astype("uint32") << 16).view("float32")
     else:
@@ -61,7 +61,7 @@ def to_array(data: Any, meta: Meta) -> np.ndarray:
 
 
 def put(engine: Engine, values: Any, dtype: str | None = None) -> Any:
-    """Give an array to an engine; numbers stay as they are."""
+    """Create a tensor from an array; numbers are returned unchanged."""
     if dtype is None and not isinstance(values, np.ndarray):
         return values
     dtype = dtype or values.dtype.name
@@ -70,33 +70,33 @@ def put(engine: Engine, values: Any, dtype: str | None = None) -> Any:
 
 
 def get(engine: Engine, tensor: Any) -> np.ndarray:
-    """Read a tensor."""
+    """Return a tensor's values as an array."""
     return to_array(engine.read(tensor), engine.describe(tensor))
 
 
 def meta_of(values: Any, dtype: str | None = None) -> Meta | type:
-    """Describe an array, or give a number's type."""
+    """Return the meta of an array, or the type of a number."""
     if dtype is None and not isinstance(values, np.ndarray):
         return type(values)
     return Meta(dtype or values.dtype.name, tuple(np.shape(values)))
 
 
 def kind_of(values: Any, dtype: str | None = None) -> Kind | type:
-    """Give the kind of an array, or a number's type."""
+    """Return the kind of an array, or the type of a number."""
     meta = meta_of(values, dtype)
     return Kind(meta.dtype, bool(meta.shape)) if isinstance(meta, Meta) else meta
 
 
 def difference(got: np.ndarray, want: np.ndarray, operation: str, dtype: str) -> str | None:
-    """Say where values differ: floats by more than the dtype's tolerance, others at all."""
+    """Return a description of where values differ (floats by more than the tolerance), or None."""
     tolerance = TOLERANCES.get(dtype, 0) * (7 if operation in _SUMS else 1)
     if operation in _APPROXIMATE:
         tolerance = max(tolerance, 1e-7)
     if operation.startswith("_linalg"):
         tolerance *= 10
-    if operation == "_linalg_svd":  # the signs of vectors are anybody's choice
+    if operation == "_linalg_svd":  # the signs of singular vectors are not unique
         got, want = np.abs(got), np.abs(want)
-    if operation == "_linalg_eig":  # and so is the order
+    if operation == "_linalg_eig":  # the order of eigenvalues is not unique
         got, want = np.sort_complex(got), np.sort_complex(want)
     if tolerance == 0:
         fine = np.asarray(got == want)
@@ -109,4 +109,4 @@ def difference(got: np.ndarray, want: np.ndarray, operation: str, dtype: str) ->
         return None
     place = tuple(int(at) for at in np.argwhere(~fine)[0])
     many = f", and {np.sum(~fine) - 1} more" if np.sum(~fine) > 1 else ""
-    return f"gives {got[place]}, expected {want[place]} (at {list(place)}{many})"
+    return f"is {got[place]}, expected {want[place]} (at {list(place)}{many})"

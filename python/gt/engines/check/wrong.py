@@ -1,4 +1,4 @@
-"""Operands that an operation has no result for: it fails, in the native engine's words."""
+"""Operands for which an operation must fail, with the native engine's error message."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _X = np.arange(12).reshape(3, 4)
 _SOURCE, _POINT = np.ones((2, 4), "int64"), np.ones((1, 4), "int64")
 _INT64 = Meta("int64", (3, 4))
 
-#: Operands that all is fine with, by their names.
+#: Valid operands by name.
 GOOD: dict[str, Any] = {
     "rows": np.array([2, 0]),
     "points": np.array([[0, 2, 1, 0]]),
@@ -21,7 +21,7 @@ GOOD: dict[str, Any] = {
     "number": 2,
     "exponent": 2,
 }
-#: Operations with their operands, some of them named, attributes and results.
+#: (operation, operands, attributes, result); a string names an operand in `GOOD`.
 STEPS: list[tuple[str, list, dict, Meta]] = [
     ("index_select", [_X, "rows"], {"dim": 0}, Meta("int64", (2, 4))),
     ("index_add", [_X, "rows", _SOURCE], {"dim": 0}, _INT64),
@@ -35,7 +35,7 @@ STEPS: list[tuple[str, list, dict, Meta]] = [
     ("remainder", [_X, "number"], {}, _INT64),
     ("pow", [_X, "exponent"], {}, _INT64),
 ]
-#: What is given instead, and the step that fails first.
+#: (name of an operand, an invalid value for it, the first step that fails).
 BAD: list[tuple[str, Any, int]] = [
     ("rows", np.array([1, 3]), 0),
     ("rows", np.array([-1, 3]), 0),
@@ -50,7 +50,7 @@ BAD: list[tuple[str, Any, int]] = [
 
 
 def given(step: int, name: str, value: Any) -> list | None:
-    """Give a step's operands with a wrong one in its place; None if it takes none of the name."""
+    """Return a step's operands with the named one replaced; None if it has no such operand."""
     operands = STEPS[step][1]
     if not any(isinstance(operand, str) and operand == name for operand in operands):
         return None
@@ -58,7 +58,7 @@ def given(step: int, name: str, value: Any) -> list | None:
 
 
 def cases() -> list[tuple[str, list, dict[str, Any]]]:
-    """Give operations with operands of which one is wrong, and attributes."""
+    """Return (operation, operands, attributes) of each case; one operand is invalid."""
     found = []
     for step, (operation, _, attributes, _) in enumerate(STEPS):
         for name, value, _ in BAD:
@@ -75,7 +75,7 @@ def _paired(operand: Any) -> Any:
 
 
 def build() -> tuple[Builder, list[int]]:
-    """Plan all steps at once; give the numbers of their values, too."""
+    """Plan all steps at once; return the builder and the numbers of their values."""
     constants = [operand for _, operands, _, _ in STEPS for operand in operands]
     constants = [operand for operand in constants if not isinstance(operand, str)]
     names, builder, place = list(GOOD), Builder(*GOOD.values(), *constants), len(GOOD)
@@ -93,7 +93,7 @@ def build() -> tuple[Builder, list[int]]:
 
 
 def inputs(engine: Engine, builder: Builder, name: str, value: Any) -> list:
-    """Give the plan's inputs, with a wrong one in its place."""
+    """Return the plan's inputs with the named one replaced."""
     values = builder.values(engine)
     values[list(GOOD).index(name)] = put(engine, value)
     return values

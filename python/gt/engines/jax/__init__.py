@@ -1,4 +1,4 @@
-"""JAX: whole plans by XLA, single operations by NumPy where that has the same memory."""
+"""The JAX engine: XLA compiles whole plans; on CPUs, NumPy computes single operations."""
 
 from gt.engines.jax.engine import JAXEngine
 

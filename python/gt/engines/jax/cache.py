@@ -1,4 +1,4 @@
-"""Where code that XLA has compiled is kept from one run to the next."""
+"""JAX's persistent compilation cache."""
 
 import hashlib
 import os
@@ -9,15 +9,15 @@ from pathlib import Path
 
 import jax
 
-#: The most bytes that are kept; what was used least recently goes first.
+#: The maximum size in bytes; least recently used entries are evicted first.
 _MOST = 1 << 30
 
 
 def keep_compiled_code() -> None:
-    """Set up JAX's persistent cache where GT_COMPILE_CACHE says, or in the user's cache folder.
+    """Set up JAX's persistent cache in GT_COMPILE_CACHE, or else in the user's cache directory.
 
-    Several processes share it: JAX locks it by the package `filelock`, without which nothing is
-    kept. A cache that the program has set up by itself stays as it is.
+    Processes share the cache, which JAX locks with the package `filelock`; without that package
+    there is no cache. A cache that the program has already configured is left unchanged.
     """
     named = os.environ.get("GT_COMPILE_CACHE")
     if named == "off" or jax.config.values["jax_compilation_cache_dir"]:
@@ -32,9 +32,9 @@ def keep_compiled_code() -> None:
     try:
         caches = named or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "gt")
         folder = Path(caches, "jax", _processor())
-        # Who writes there decides what runs here.
+        # Only the owner may write: the files contain code that this process runs.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, RuntimeError) as error:  # the latter if the user has no home
+    except (OSError, RuntimeError) as error:  # RuntimeError: the user has no home directory
         if named:
             warnings.warn(f"GT_COMPILE_CACHE: {error}", stacklevel=2)
         return
@@ -44,7 +44,7 @@ def keep_compiled_code() -> None:
 
 
 def _processor() -> str:
-    """Name the processor by what it can do: machines that share a folder may differ in that."""
+    """Return a hash of the CPU's features: machines that share the directory may differ."""
     able = platform.machine() + platform.processor()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

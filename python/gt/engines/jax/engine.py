@@ -1,4 +1,4 @@
-"""The engine: whole plans by XLA, single operations without compiling where that is possible."""
+"""The JAX engine. XLA compiles whole plans; single operations avoid compilation on CPUs."""
 
 import os
 import threading
@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from typing import Any
 
-# A worker shares its GPU with other programs.
+# A worker shares its GPU with other programs, so JAX must not reserve most of its memory.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import jax
@@ -28,7 +28,7 @@ keep_compiled_code()
 
 
 class _Compiling(threading.local):
-    """How many seconds XLA has compiled in this thread."""
+    """The total seconds that XLA has compiled in this thread."""
 
     seconds = 0.0
 
@@ -45,11 +45,11 @@ jax.monitoring.register_event_duration_secs_listener(_listen)
 
 
 class JAXEngine(Engine):
-    """Keeps tensors as arrays of JAX's, on one device; on a processor also as NumPy's.
+    """Keeps tensors as JAX arrays on one device; on a CPU also as NumPy arrays.
 
-    Plans are compiled. A single operation is computed by NumPy if the device is the processor;
-    elsewhere, and if a subclass has its own lowering, it is compiled for each shape. Which of both
-    computes it does not depend on how often it came, or on how long anything takes.
+    Plans are compiled. On a CPU, NumPy computes single operations. On other devices, and if a
+    subclass overrides a lowering, an operation is compiled for each shape. The choice depends on
+    neither the number of calls nor timing, so results are reproducible.
     """
 
     name = "jax"
@@ -69,29 +69,29 @@ class JAXEngine(Engine):
         return f"{self.name} {jax.__version__} on {self.device.device_kind}"
 
     def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> Any:
-        """Give an array of these values."""
+        """Return an array with these values."""
         if self._host is not None:
             return self._host.create(data, dtype, shape)
         values = np.frombuffer(data, jnp.dtype(dtype)).reshape(shape)
         return jax.device_put(values, self.device)
 
     def read(self, tensor: Any) -> np.ndarray:
-        """Give an array's values; waits for them."""
+        """Return an array's values; blocks until they are computed."""
         return np.ascontiguousarray(tensor).reshape(-1).view("u1")
 
     def describe(self, tensor: Any) -> Meta:
-        """Say what an array is."""
+        """Return an array's dtype and shape."""
         return Meta(tensor.dtype.name, tensor.shape)
 
     def lowering(self, signature: Signature) -> Function:
-        """Give what computes an operation on its own."""
+        """Return the function that computes a single operation."""
         own = self.lowerings.get(signature.operation)
         if self._host is not None and own is LOWERINGS.get(signature.operation):
             return self._host.lowering(signature)
         return self.alone(signature)
 
     def alone(self, signature: Signature) -> Function:
-        """Give what compiles an operation for each shape, when that first comes."""
+        """Return a function that compiles an operation at the first use of each shape."""
         function = self.traceable(signature)
 
         def compute(*values: Any, **attributes: Any) -> Any:
@@ -102,17 +102,17 @@ class JAXEngine(Engine):
                 shapes = [str(list(value.shape)) for value in values if hasattr(value, "shape")]
                 what = f"{signature.operation} of {', '.join(shapes) or 'numbers'}"
                 seconds = _compiling.seconds - before
-                self._compiled.append((what, "came for the first time", seconds))
+                self._compiled.append((what, "first use of this shape", seconds))
             return result
 
         return compute
 
     def compiled(self) -> list[tuple[str, str, float]]:
-        """Say which single operations were compiled most recently."""
+        """Return the most recent compilations of single operations."""
         return list(self._compiled)
 
     def traceable(self, signature: Signature) -> Function:
-        """Give what computes an operation by XLA, on its own or in code that is traced."""
+        """Return a function that computes an operation by XLA, called alone or while tracing."""
         if signature.operation not in self.lowerings:
             return self._natively(signature)
         function = arrays.chosen(self.lowerings, signature)
@@ -128,7 +128,7 @@ class JAXEngine(Engine):
         return compute
 
     def _natively(self, signature: Signature) -> Function:
-        """Give what computes an operation on the native engine, also within compiled code."""
+        """Return a function that calls the native engine, also from compiled code."""
         operation, kinds = signature.operation, signature.operands
 
         natively, thread = Host().natively(signature), self._thread
@@ -157,16 +157,17 @@ class JAXEngine(Engine):
 
     @cached_property
     def _thread(self) -> ThreadPoolExecutor:
-        """A thread for the native engine within compiled code.
+        """A thread for calls of the native engine from compiled code.
 
-        XLA's own flush small numbers to zero, and so does whatever is called in them.
+        XLA's own threads flush subnormal numbers to zero, which would affect the native engine.
         """
         thread = ThreadPoolExecutor(1)
-        thread.submit(int).result()  # it starts now, from a thread that is none of XLA's
+        # Start the thread now: it inherits the floating-point mode of the thread that creates it.
+        thread.submit(int).result()
         return thread
 
     def compile(self, plan: Plan) -> Callable[[list], list]:
-        """Compile a plan as a whole; numbers are arguments."""
+        """Compile a plan as a whole, with numbers as arguments."""
         examples = [
             jax.ShapeDtypeStruct(given.shape, jnp.dtype(given.dtype))
             if isinstance(given, Meta)
@@ -181,7 +182,7 @@ class JAXEngine(Engine):
         def run(values: list) -> list:
             outputs, fine = compiled(*map(self._placed, values))
             if fine is not None and not fine:
-                # Step by step it is said what is wrong.
+                # Running step by step raises the error of the step that failed.
                 return self.run(plan, values)
             return outputs
 
@@ -189,13 +190,13 @@ class JAXEngine(Engine):
         return run
 
     def cause(self, error: Exception, step: Step, operands: list) -> Exception:
-        """Say in GT's words that there is no memory."""
+        """Return GT's error if XLA is out of memory, otherwise the error itself."""
         if "RESOURCE_EXHAUSTED" in str(error):
             return out_of_memory(step.output)
         return super().cause(error, step, operands)
 
     def _traced(self, plan: Plan, *inputs: Any) -> tuple[list, Any]:
-        """Give a plan's outputs, and whether all is fine; None if nothing can be wrong."""
+        """Return a plan's outputs, and whether its requirements hold (None if it has none)."""
         places = zip(plan.inputs, inputs, strict=True)
         values = [value if isinstance(given, Meta | type) else given for given, value in places]
 

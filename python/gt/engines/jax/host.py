@@ -1,8 +1,8 @@
-"""Single operations on a processor: NumPy computes them in the memory of JAX's arrays.
+"""Single operations on a CPU: NumPy computes them in the memory of JAX arrays.
 
-NumPy compiles nothing, so a shape that comes once costs no more than one that comes often. JAX's
-arrays on a processor are seen without a copy, and what NumPy gives is a tensor of this engine as
-it is: compiled code takes NumPy's arrays as well.
+NumPy does not compile, so the first use of a shape is as fast as later ones. NumPy views JAX arrays
+on a CPU without a copy, and its results are used as tensors of the JAX engine without conversion:
+compiled code accepts NumPy arrays.
 """
 
 import weakref
@@ -15,14 +15,14 @@ from scipy.special import erf
 
 from gt.engines.numpy import NumPyEngine
 
-#: Compiled code takes arrays of no more bytes as they are: to copy them costs next to nothing.
+#: NumPy arrays of up to this many bytes are passed to compiled code directly: the copy is cheap.
 _SMALL = 1 << 16
 
 
 class Host(NumPyEngine):
-    """Computes with NumPy on arrays of JAX's and of NumPy's; what NumPy lacks, natively."""
+    """Computes on JAX and NumPy arrays by NumPy; operations that NumPy lacks, natively."""
 
-    #: JAX brings the dtype along.
+    #: The bfloat16 dtype that JAX registers with NumPy.
     bfloat16 = np.dtype(jnp.bfloat16)
     lowerings = {
         **NumPyEngine.lowerings,
@@ -31,27 +31,27 @@ class Host(NumPyEngine):
 
 
 class Placed:
-    """Gives JAX's arrays for NumPy's, on a device.
+    """Converts NumPy arrays to JAX arrays on a device.
 
-    What compiled code takes again and again, as a mask that was made once, is copied once: the
-    copy is kept as long as the array is.
+    An array that compiled code takes repeatedly, such as a constant mask, is copied once: the copy
+    is cached for the lifetime of the array.
     """
 
     def __init__(self, device: jax.Device):
         self._device = device
-        #: By the `id` of an array.
+        #: `id` of a NumPy array -> (weak reference to it, copy).
         self._copies: dict[int, tuple[weakref.ref, jax.Array]] = {}
 
     def __call__(self, value: Any) -> Any:
-        """Give an array for compiled code; numbers, and what JAX has, stay as they are."""
+        """Return an array for compiled code; numbers and JAX arrays are returned unchanged."""
         if not isinstance(value, np.ndarray) or value.nbytes <= _SMALL:
             return value
         key = id(value)
         kept = self._copies.get(key)
         if kept is None:
-            # No other array has this `id` before this one is gone.
+            # The `id` is not reused before the array dies, which removes the entry.
             gone = weakref.ref(value, lambda _: self._copies.pop(key, None))
-            # JAX may keep the memory that it is given, and so keep the array alive.
+            # A copy, because JAX may alias the memory and so keep the array alive.
             copy = jax.device_put(value.copy(), self._device)
             kept = self._copies[key] = (gone, copy)
         return kept[1]

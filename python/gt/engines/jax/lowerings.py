@@ -1,4 +1,4 @@
-"""What computes each operation by XLA."""
+"""The XLA lowerings of operations."""
 
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ from gt.engines.jax.tracing import require
 
 
 def whole_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
-    """Raise integers to integers of 0 or more, by squaring, modulo their range."""
+    """Raise integers to non-negative integers by repeated squaring, with wraparound."""
 
     def square(state: tuple) -> tuple:
         result, base, rest = state
@@ -24,7 +24,7 @@ def whole_power(base: jax.Array, exponent: jax.Array) -> jax.Array:
 
 
 def cut(x: jax.Array, *varying: Any, sizes: Any, steps: Any, starts: Any = ()) -> jax.Array:
-    """Give a region; code does not depend on starts that vary."""
+    """Return a region; varying starts are not compiled into the code."""
     if not varying:
         return x[arrays.region(starts, sizes, steps)]
     around, within = _around(sizes, steps)
@@ -34,7 +34,7 @@ def cut(x: jax.Array, *varying: Any, sizes: Any, steps: Any, starts: Any = ()) -
 def slice_assign(
     x: jax.Array, value: jax.Array, *varying: Any, sizes: Any, steps: Any, starts: Any = ()
 ) -> jax.Array:
-    """Replace a region; code does not depend on starts that vary."""
+    """Replace a region; varying starts are not compiled into the code."""
     if not varying:
         return x.at[arrays.region(starts, sizes, steps)].set(value)
     around, within = _around(sizes, steps)
@@ -43,7 +43,7 @@ def slice_assign(
 
 
 def _around(sizes: Any, steps: Any) -> tuple[list[int], tuple]:
-    """Give the sizes of the block around a region, and where in it the region is."""
+    """Return the sizes of the block around a strided region, and the region's slices in it."""
     around = [(size - 1) * step + 1 if size else 0 for size, step in zip(sizes, steps, strict=True)]
     return around, arrays.region([0] * len(around), sizes, steps)
 
@@ -65,7 +65,7 @@ def index_add(x: jax.Array, index: jax.Array, source: jax.Array, dim: int) -> ja
 
 
 def index_copy(x: jax.Array, index: jax.Array, source: jax.Array, dim: int) -> jax.Array:
-    """Replace rows; of equal indices the last counts, for which XLA needs to be told."""
+    """Replace rows. The last of equal indices wins, which XLA's scatter does not guarantee."""
     arrays.below(require, index, x.shape[dim])
     if index.size == 0:
         return x
@@ -86,7 +86,7 @@ def masked_rows_scatter(x: jax.Array, mask: jax.Array, source: jax.Array) -> jax
 
 
 def along(function: Function) -> Function:
-    """Let a function of an axis take a scalar, too."""
+    """Extend a function along an axis to 0-d arrays."""
 
     def compute(x: jax.Array, dim: int) -> jax.Array:
         return function(x, axis=dim) if x.ndim else function(x[None], axis=0)[0]
@@ -104,7 +104,7 @@ def conv_general(
     base_dilation: Any,
     groups: int,
 ) -> jax.Array:
-    """Convolve; the operation is modelled on XLA's."""
+    """Convolve; the operation has the semantics of XLA's."""
     return lax.conv_general_dilated(
         x,
         weight,
@@ -119,7 +119,7 @@ def conv_general(
 
 multiplied = partial(jnp.matmul, precision=lax.Precision.HIGHEST)
 
-#: What computes an operation, by its name.
+#: Operation -> the function that computes it.
 LOWERINGS: dict[str, Function] = {
     **arrays.lowerings(jnp, require, whole_power),
     **attention.lowerings(jnp, multiplied, jnp.asarray),

@@ -1,4 +1,4 @@
-"""Operations in the code that JAX traces: dtypes, and what is required of values."""
+"""Operations in code that JAX traces: conversions of dtypes, and requirements on values."""
 
 import threading
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from gt.engines.promotion import is_complex, is_whole
 
 
 class _Requirements(threading.local):
-    """What the code that is being traced requires of values: nothing can be raised there."""
+    """Requirements collected while tracing, as traced code cannot raise errors."""
 
     def __init__(self) -> None:
         self.fine: list[Any] = []
@@ -24,7 +24,7 @@ _required = _Requirements()
 
 
 def require(fine: Any, error: Callable[[], Exception]) -> None:
-    """Raise an error unless all is fine; while tracing, leave it to who runs the code."""
+    """Raise an error unless all of `fine` is true; while tracing, record the requirement."""
     if isinstance(fine, jax.core.Tracer):
         _required.fine.append(fine.all())
     elif not fine.all():
@@ -32,7 +32,7 @@ def require(fine: Any, error: Callable[[], Exception]) -> None:
 
 
 def with_requirements(function: Callable[[], Any]) -> tuple[Any, Any]:
-    """Trace a function: give what it gives, and whether all is fine, None if it always is."""
+    """Trace a function; return its result and whether its requirements hold (None without any)."""
     outer, _required.fine = _required.fine, []
     try:
         result = function()
@@ -43,7 +43,7 @@ def with_requirements(function: Callable[[], Any]) -> tuple[Any, Any]:
 
 @lru_cache(maxsize=4096)
 def one_step(function: Function, arguments: tuple, dtypes: tuple, result: str) -> Function:
-    """Compile an operation for any step that is like it; JAX does so for each shape."""
+    """Return a jitted operation, shared by all steps with the same arguments and dtypes."""
 
     def compute(*values: Any) -> jax.Array:
         taken = [
@@ -58,30 +58,31 @@ def one_step(function: Function, arguments: tuple, dtypes: tuple, result: str) -
         try:
             out, fine = compiled(*values)
         except jax.errors.ConcretizationTypeError:
-            return compute(*values)  # it needs to know a value: one that is wrong anyway
+            # The lowering needs a concrete value, in order to raise an error.
+            return compute(*values)
         if isinstance(fine, jax.core.Tracer):
             _required.fine.append(fine)
         elif fine is not None and not fine:
-            compute(*values)  # says what is wrong
+            compute(*values)  # raises the error
         return out
 
     return step
 
 
 def as_it_is(value: Any) -> Any:
-    """Give an array or a number as an array; several results stay as they are."""
+    """Return an array or a number as an array; a tuple of results is returned unchanged."""
     return value if isinstance(value, tuple) else jnp.asarray(value)
 
 
 def converted(value: Any, dtype: str) -> Any:
-    """Give an array or a number in a dtype, by the rules of the cast operation."""
+    """Convert an array or a number to a dtype by the rules of the cast operation."""
     if isinstance(value, tuple):
-        return value  # its results are taken out of it, and converted, one by one
+        return value  # several results: `further` selects and converts each
     x = jnp.asarray(value)
     if x.dtype.kind == "c" and not (is_complex(dtype) or dtype == "bool"):
         x = x.real
     if is_whole(dtype) and x.dtype.kind not in "iub":
-        # Floats are cut to the range of int64 first, whatever the integer.
+        # Floats saturate at the range of int64 first, whatever the integer dtype.
         x = lax.convert_element_type(x, "int64")
     if dtype == "bool" and x.dtype != "bool":
         return x != 0

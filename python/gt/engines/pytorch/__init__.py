@@ -1,4 +1,4 @@
-"""PyTorch: one operation after another, or whole plans by Inductor; on CPUs and GPUs."""
+"""The PyTorch engine for CPUs and GPUs: single operations, and plans compiled by Inductor."""
 
 from gt.engines.pytorch.engine import PyTorchEngine
 

@@ -1,4 +1,4 @@
-"""Attention with PyTorch: by its fused kernels where they do the same, else by plain operations."""
+"""Attention with PyTorch: by its fused CPU kernels where they are exact, else plain operations."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,15 +11,16 @@ from gt.engines.attention import lowerings
 _PLAIN = lowerings(torch, torch.matmul, Tensor.to)
 _forward: Callable[..., Any] = torch._scaled_dot_product_flash_attention_for_cpu
 _DTYPES = (torch.float32, torch.float64)
-#: The least keys: fewer than a vector has floats are folded one by one, and a NaN is lost there.
+#: The minimum number of keys. With fewer keys than a SIMD vector has floats, the kernel reduces
+#: them one by one and loses NaNs.
 _LEAST = 16
 _backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 
 
 def _is_fused(query: Tensor, key: Tensor, value: Tensor, mask: Any) -> bool:
-    """Say whether a fused kernel does it.
+    """Return whether a fused kernel computes the exact result.
 
-    With a mask it has NaN where a query sees no key, and with few keys it makes 0 of NaN.
+    With a mask it returns NaN where a query sees no key, and with few keys 0 instead of NaN.
     """
     if mask.__class__ is not float or mask or not query.is_cpu or query.dtype not in _DTYPES:
         return False
@@ -28,14 +29,14 @@ def _is_fused(query: Tensor, key: Tensor, value: Tensor, mask: Any) -> bool:
 
 
 def _folded(x: Tensor) -> Tensor:
-    """Give a tensor with one batch axis and one of heads, as kernels want it."""
+    """Reshape a tensor to one batch axis and one axis of heads, as the kernels require."""
     return x.reshape(-1, 1, *x.shape[-2:])
 
 
 def attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Any, is_causal: bool, scale: float
 ) -> tuple[Tensor, Tensor]:
-    """Give the weighted values, and the logarithm of the sum of exp(scores)."""
+    """Return the weighted values, and the logsumexp of each query's scores."""
     if not _is_fused(query, key, value, mask):
         return _PLAIN["_attention"](query, key, value, mask, is_causal, scale)
     if query.ndim == 4:
@@ -56,7 +57,7 @@ def attention_backward(
     is_causal: bool,
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Give the gradients by query, key and value."""
+    """Return the gradients with respect to query, key and value."""
     if not _is_fused(query, key, value, mask):
         given = grad, query, key, value, mask, output, logsumexp, is_causal, scale
         return _PLAIN["_attention_backward"](*given)

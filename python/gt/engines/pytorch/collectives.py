@@ -1,8 +1,8 @@
-"""Tensors between PyTorch engines: torch.distributed, by NCCL or Gloo.
+"""Collectives between PyTorch engines by torch.distributed, with NCCL or Gloo.
 
-Groups are made directly, without torch.distributed's global state, and found in a store that the
-first member keeps. Neither encrypts nor asks who is there: they listen at one address, that of
-the loopback interface unless the user names another.
+Process groups are created directly, without torch.distributed's global state; members rendezvous at
+a TCP store in the process of rank 0. Neither the store nor the backends encrypt or authenticate, so
+they listen on a single address: that of the loopback interface unless the user names another.
 """
 
 import fcntl
@@ -23,14 +23,14 @@ from gt.engines.collectives import Collectives, Group, Settings
 from gt.engines.engine import Meta
 from gt.engines.pytorch.values import DTYPES
 
-#: The request for an interface's address, of macOS and of Linux.
+#: The ioctl request for an interface's address, on macOS and on Linux.
 _SIOCGIFADDR = 0xC020_6921 if sys.platform == "darwin" else 0x8915
 _EXACT = frozenset({"int32", "int64", "float32", "float64"})
 _BYTES = torch.uint8
 
 
 def address_of(interface: str | None) -> str:
-    """Give the address of a network interface; without one, of this machine for itself."""
+    """Return the IPv4 address of a network interface, or the loopback address for None."""
     if interface is None:
         return "127.0.0.1"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -47,7 +47,7 @@ def address_of(interface: str | None) -> str:
 
 
 class TorchCollectives(Collectives):
-    """Joins engines that have tensors on the same kind of device."""
+    """Collectives between engines whose tensors are on the same kind of device."""
 
     def __init__(self, device: torch.device, settings: Settings):
         self._device = device
@@ -59,8 +59,8 @@ class TorchCollectives(Collectives):
         self.adds = _EXACT
         if self._backend == "nccl":
             self.adds |= {"float16", "bfloat16"}
-            # NCCL takes one process for each GPU, and its interface from the environment. What an
-            # older PyTorch does not tell apart is taken for one GPU.
+            # NCCL allows one process per GPU, and reads its network interface from the environment.
+            # Older versions of PyTorch have no UUID: GPUs with the same index count as one.
             self.device = str(getattr(torch.cuda.get_device_properties(device), "uuid", device))
             os.environ.setdefault("NCCL_SOCKET_IFNAME", f"={settings.interface or 'lo'}")
         self._own = self._listen()
@@ -68,7 +68,7 @@ class TorchCollectives(Collectives):
         self._groups: dict[tuple[int, ...], tuple[int, Processes]] = {}
 
     def _listen(self) -> distributed.TCPStore:
-        # By itself a store would listen at all addresses.
+        # Without a listening socket of ours the store would listen on all addresses.
         listener = socket.create_server((self._address, 0), backlog=512)
         port = listener.getsockname()[1]
         return distributed.TCPStore(
@@ -88,22 +88,22 @@ class TorchCollectives(Collectives):
         gives: list[tuple[int, torch.Tensor]],
         gets: list[tuple[int, Meta]],
     ) -> list[torch.Tensor]:
-        """Take part in a movement of a group, which is made for its first one."""
+        """Carry out a collective; the first one of a group creates its process group."""
         try:
             processes = self._processes(group)
             if way == "broadcast":
                 return processes.broadcast(root, gives, gets)
             return getattr(processes, way)(gives, gets)
         except Exception as error:
-            # Whatever it was, the others are not to wait for this one.
+            # Close the group after any error, so that the other members do not wait for this one.
             self._close(group.members)
             raise ConnectionError(
-                f"{_said(error)}\n  it waited for {group.others()}, "
-                f"{self._timeout.total_seconds():g} s at most (GT_COLLECTIVES_TIMEOUT)"
+                f"{_said(error)}\n  waited for {group.others()} for at most "
+                f"{self._timeout.total_seconds():g} s (GT_COLLECTIVES_TIMEOUT)"
             ) from None
 
     def leave(self, worker: int) -> None:
-        """Close the groups with a worker: whoever waits there notices."""
+        """Close the groups that contain a worker, so that members that wait there fail."""
         for members in [members for members in self._groups if worker in members]:
             self._close(members)
 
@@ -142,24 +142,24 @@ class TorchCollectives(Collectives):
 
 
 class Processes:
-    """A group's collectives, on tensors that may lie in memory in any way."""
+    """A process group's collectives, on tensors of any strides."""
 
     def __init__(self, made: Any, device: torch.device, size: int):
         self._made = made
         self._device = device
         self._size = size
-        # Older ones close when nobody refers to them.
+        # Older versions have no `abort`: they close when the last reference is dropped.
         self.abort = getattr(made, "abort", lambda: None)
 
     def all_reduce(self, gives: list, gets: list) -> list[torch.Tensor]:
-        """Add up everybody's tensor."""
-        # It is done in place, and an engine's tensors are never written to.
+        """Return the sum of all members' tensors."""
+        # The reduction is in place, but an engine's tensors are immutable.
         total = gives[0][1].clone(memory_format=torch.contiguous_format)
         self._made.allreduce([total]).wait()
         return [total]
 
     def reduce_scatter(self, gives: list, gets: list) -> list[torch.Tensor]:
-        """Add up everybody's tensor for each rank."""
+        """Return the sum of all members' tensors for this rank."""
         (_, meta) = gets[0]
         given = torch.cat([tensor.reshape(-1) for _, tensor in gives])
         total = torch.empty(meta.shape, dtype=DTYPES[meta.dtype], device=self._device)
@@ -167,7 +167,7 @@ class Processes:
         return [total]
 
     def all_gather(self, gives: list, gets: list) -> list[torch.Tensor]:
-        """Give everybody's tensor to all."""
+        """Return the other members' tensors."""
         given = _as_bytes(gives[0][1])
         whole = self._room(self._size * len(given))
         self._made._allgather_base(whole, given).wait()
@@ -175,7 +175,7 @@ class Processes:
         return [_as_tensor(parts[rank], meta) for rank, meta in gets]
 
     def broadcast(self, root: int | None, gives: list, gets: list) -> list[torch.Tensor]:
-        """Give one rank's tensor to all others."""
+        """Send the tensor of rank `root` to all others; return it there."""
         options: Any = distributed.BroadcastOptions()
         options.rootRank, options.rootTensor = root, 0
         room = _as_bytes(gives[0][1]) if gives else self._room(gets[0][1].bytes)
@@ -183,7 +183,7 @@ class Processes:
         return [_as_tensor(room, meta) for _, meta in gets]
 
     def all_to_all(self, gives: list, gets: list) -> list[torch.Tensor]:
-        """Give each rank what is for it, however much that is."""
+        """Send any number of tensors to each rank; return those received."""
         given = [[_as_bytes(tensor) for to, tensor in gives if to == rank] for rank in self._ranks]
         sent = [sum(map(len, tensors)) for tensors in given]
         got = [sum(meta.bytes for of, meta in gets if of == rank) for rank in self._ranks]
@@ -214,6 +214,6 @@ def _as_tensor(values: torch.Tensor, meta: Meta) -> torch.Tensor:
 
 
 def _said(error: Exception) -> str:
-    """Give the first line of an error, without where in PyTorch's sources it was made."""
+    """Return the first line of an error, without its location in PyTorch's sources."""
     first = next(iter(str(error).splitlines()), type(error).__name__)
     return re.sub(r"^\[\S*:\d+\] ", "", first).split(" This is typically caused")[0]

@@ -1,16 +1,16 @@
 """Whole plans, compiled by Inductor.
 
-A plan is traced with the exact lowerings and given to Inductor as it is, without Dynamo: there is
-no Python to understand, nothing to guard, and nothing that could make it compile again. Numbers
-come in two tensors, one of floats and one of integers, so that their values are no part of the
-code. What steps require of values comes out as one more output.
+A plan is traced with the exact lowerings and passed to Inductor directly, without Dynamo: there is
+no bytecode to analyse, and there are no guards that could cause recompilation. Numbers are passed
+in two tensors, one of floats and one of integers, so that their values are not compiled into the
+code. Whether all requirements on values hold is an additional output.
 """
 
 import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
-# In this process alone: workers do not fork, and the machine's other cores have work.
+# Compile in this process only: workers do not fork, and other cores are busy.
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 if (cache := os.environ.get("GT_COMPILE_CACHE")) and cache != "off":
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(cache, "inductor"))
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 _OPTIONS = {
     "compile_threads": 1,
-    # Values are rounded to 16-bit floats where the plan says so, not only in memory.
+    # Round to 16-bit floats at every step of the plan, not only when values are stored.
     "emulate_precision_casts": True,
-    # Its graphs keep outputs only until the next run; see `graphs`.
+    # Outputs of Inductor's graphs are only valid until the next run; see `graphs`.
     "triton.cudagraphs": False,
 }
 
 
 class CompiledPlan:
-    """Runs a plan in one go: takes the list of values and gives that of outputs."""
+    """A compiled plan: a function from the list of inputs to the list of outputs."""
 
     def __init__(self, engine: "PyTorchEngine", plan: Plan):
         self._engine, self._plan = engine, plan
@@ -50,10 +50,10 @@ class CompiledPlan:
         self._tensors = [at for at, given in places if isinstance(given, Meta)]
         self._floats = [at for at, given in places if given is float]
         self._whole = [at for at, given in places if given in (int, bool)]
-        #: The values that the code computes, each once.
+        #: The numbers of the computed values that are outputs, without duplicates.
         self._computed = sorted({at for at in plan.outputs if at >= len(plan.inputs)})
         self._looks = False
-        #: What Inductor has written.
+        #: The source code that Inductor generated.
         self.code = ""
         self._code = self._compile()
 
@@ -66,11 +66,11 @@ class CompiledPlan:
                 raise
             results = None
         if results is None:
-            # Step by step it takes less, and it is said which step has no room.
+            # Step by step the plan needs less memory, and the error names the step that fails.
             self._engine.release_memory()
             return self._engine.run(self._plan, values)
         if self._looks and not results[-1]:
-            # Step by step it is said what is wrong.
+            # Running step by step raises the error of the step that failed.
             return self._engine.run(self._plan, values)
         computed = dict(zip(self._computed, results, strict=False))
         return [
@@ -79,7 +79,7 @@ class CompiledPlan:
         ]
 
     def _inputs(self, values: list) -> list[torch.Tensor]:
-        """Give what the code takes: the tensors, as it expects them to lie, and the numbers."""
+        """Return the code's arguments: contiguous tensors, and one tensor per type of number."""
         inputs = [values[at].contiguous() for at in self._tensors]
         for numbers, dtype in ((self._floats, torch.float64), (self._whole, torch.int64)):
             if numbers:
@@ -118,9 +118,9 @@ class CompiledPlan:
         )
 
     def _traced(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Compute the plan on what `_inputs` gives."""
+        """Compute the plan on the result of `_inputs`."""
         plan, taken = self._plan, list(inputs)
-        values: list[Any] = list(plan.inputs)  # of which numbers that never change stay
+        values: list[Any] = list(plan.inputs)  # constants stay; the rest is replaced
         for at in self._tensors:
             values[at] = taken.pop(0)
         for numbers in (self._floats, self._whole):

@@ -1,8 +1,8 @@
-"""What an engine asks of the device that it computes on: copies, memory and captured graphs.
+"""The devices that the engine computes on: copies, memory and captured graphs.
 
-`Processor` is the host itself. `GPU` copies in streams of its own, through pinned memory: the bus
-moves one piece while the host copies the next, and kernels run on. Everything that only a GPU has
-goes through `GPU.cuda`, which is `torch.cuda`, so that tests can give it another one.
+`Processor` is the CPU. `GPU` copies in dedicated streams through pinned memory: while the bus
+transfers one piece, the host copies the next, and kernels keep running. All functions of a GPU are
+called through `GPU.cuda`, which is `torch.cuda`, so that tests can replace it.
 """
 
 import os
@@ -18,89 +18,89 @@ import torch
 from gt.engines.gpus import DeviceError, first_line
 from gt.engines.pytorch.turns import Turns
 
-#: How many bytes are pinned at a time, and how many such pieces are on their way at once. A piece
-#: takes the bus about a millisecond, far longer than Python takes to begin the next.
+#: The size in bytes of a pinned piece, and the maximum number of pieces in flight. The bus takes
+#: about a millisecond for a piece, far longer than Python takes to start the next.
 PIECE = 32 << 20
 _AHEAD = 3
-#: A GPU with less memory free than this is taken: CUDA itself takes about half of it.
+#: The minimum of free memory for a GPU to be usable: CUDA itself takes about half of it.
 _LEAST_FREE = 1 << 30
-#: How often it is asked again, twice a second.
+#: How often free memory is queried again, at intervals of half a second.
 _PATIENCE = 10
 _NO_MEMORY = ("out of memory", "can't allocate memory", "STATUS_ALLOC_FAILED")
 
-#: Takes tensors that lie anywhere and gives new ones.
+#: A function from input tensors to new output tensors.
 Code = Callable[[list[torch.Tensor]], Sequence[torch.Tensor]]
 
 
 class Processor:
-    """The host: tensors lie where values come from."""
+    """The CPU: tensors are in host memory."""
 
     is_gpu = False
 
     @property
     def model(self) -> str:
-        """Return what kind of device it is."""
+        """Return the architecture and SIMD capability of the CPU."""
         return f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}"
 
     def __init__(self, device: torch.device):
         self.torch = device
 
     def to_device(self, values: torch.Tensor) -> torch.Tensor:
-        """Give a tensor of the host's on this device; it may be the same memory."""
+        """Return a host tensor on this device; it may share the memory."""
         return values.to(self.torch)
 
     def to_host(self, flat: torch.Tensor) -> torch.Tensor:
-        """Give a flat tensor of this device's on the host, once its values are there."""
+        """Return a flat tensor of this device on the host; blocks until its values are computed."""
         return flat.cpu()
 
     def memory(self) -> int | None:
-        """Give how much memory the device has, if it is not the host's."""
+        """Return the size of the device memory in bytes; None if it is host memory."""
         return None
 
     def turns(self) -> Turns | None:
-        """Give what measures how long the device takes, if it works behind the host."""
+        """Return a timer of device turns if the device computes asynchronously."""
         return None
 
     def release_memory(self) -> None:
-        """Give memory back that is kept for reuse."""
+        """Free memory cached for reuse."""
 
     def is_out_of_memory(self, error: BaseException) -> bool:
-        """Say whether an error of PyTorch's says that there is no room."""
+        """Return whether a PyTorch error reports that memory is exhausted."""
         return isinstance(error, torch.cuda.OutOfMemoryError) or any(
             text in str(error) for text in _NO_MEMORY
         )
 
 
 class GPU(Processor):
-    """A GPU of NVIDIA's, or what PyTorch offers under the same name."""
+    """A CUDA device: an NVIDIA GPU, or another that PyTorch exposes as one."""
 
     is_gpu = True
     cuda: Any = torch.cuda
 
     def __init__(self, device: torch.device):
         super().__init__(device)
-        #: The copies to the GPU and those from it: the bus moves both at once.
+        #: The streams of copies to and from the GPU: the bus transfers in both directions at once.
         self._incoming, self._outgoing = self._open()
         set_precision(os.environ.get("GT_TF32", "") not in ("", "0"))
 
     @property
     def model(self) -> str:
-        """Return what kind of device it is."""
+        """Return the name of the GPU."""
         return self.cuda.get_device_name(self.torch)
 
     @property
     def _computing(self) -> Any:
-        """The stream of kernels."""
+        """The stream that runs kernels."""
         return self.cuda.current_stream(self.torch)
 
     def _open(self) -> tuple[Any, Any]:
-        """Begin to use the GPU; raises `DeviceError` if that cannot be."""
+        """Start to use the GPU; return its copy streams. Raises `DeviceError` if it is unusable."""
         try:
             free, total = self.cuda.mem_get_info(self.torch)
             for _ in range(_PATIENCE):
                 if free >= min(_LEAST_FREE, total // 4):
                     break
-                # A worker that was just killed has its memory for a moment longer.
+                # The memory of a worker that was just killed is freed with a delay.
                 time.sleep(0.5)
                 free, total = self.cuda.mem_get_info(self.torch)
             name = self.cuda.get_device_name(self.torch)
@@ -108,24 +108,24 @@ class GPU(Processor):
         except (RuntimeError, AssertionError) as error:
             raise DeviceError(
                 f"the GPU {self.torch} cannot be used: {first_line(error)}; "
-                "hint: `nvidia-smi` shows its driver and who uses it"
+                "hint: `nvidia-smi` shows its driver and the processes that use it"
             ) from None
         if free < min(_LEAST_FREE, total // 4):
             raise DeviceError(
-                f"the GPU {self.torch} ({name}) is taken: {free:,} of its {total:,} bytes are "
-                "free; hint: `nvidia-smi` shows who uses it, CUDA_VISIBLE_DEVICES chooses another"
+                f"the GPU {self.torch} ({name}) is in use: {free:,} of its {total:,} bytes are "
+                "free; hint: `nvidia-smi` lists its processes, CUDA_VISIBLE_DEVICES selects a GPU"
             )
         return streams
 
     def to_device(self, values: torch.Tensor) -> torch.Tensor:
-        """Copy piece by piece through pinned memory; the host's values are free on return.
+        """Copy piece by piece through pinned memory; the host tensor may be reused on return.
 
-        What is computed from now on waits for the copy, and what was asked for before does not.
+        Kernels launched from now on wait for the copy; those already launched do not.
         """
         source = as_bytes(values)
         under_way: deque[Any] = deque()
         with self.cuda.stream(self._incoming):
-            # Of the copies' own memory: no kernel may still use what is written to.
+            # Allocated in the copy stream: memory from the computing stream may still be in use.
             made = torch.empty(values.shape, dtype=values.dtype, device=self.torch)
             target = as_bytes(made)
             for start, end in pieces(len(source)):
@@ -140,7 +140,7 @@ class GPU(Processor):
         return made
 
     def to_host(self, flat: torch.Tensor) -> torch.Tensor:
-        """Copy to pinned memory, which is kept if it is one piece; waits for this copy alone."""
+        """Copy to the host, waiting for this copy only; a single piece stays in pinned memory."""
         source = as_bytes(flat)
         under_way: deque[tuple[int, int, torch.Tensor, Any]] = deque()
         self._outgoing.wait_event(self._computing.record_event())
@@ -166,40 +166,40 @@ class GPU(Processor):
         return finish()
 
     def pinned(self, length: int) -> torch.Tensor:
-        """Give bytes of the host that the GPU reads and writes by itself.
+        """Return pinned host memory of this length in bytes.
 
-        PyTorch keeps them for reuse, once they are dropped and no copy uses them.
+        PyTorch caches it for reuse once it is dropped and no copy uses it.
         """
         return torch.empty(length, dtype=torch.uint8, pin_memory=True)
 
     def used_in(self, tensor: torch.Tensor, stream: Any) -> None:
-        """Say that a tensor's memory is free for others only after what a stream does by then."""
+        """Record that a stream uses a tensor: its memory is not reused before that work is done."""
         tensor.record_stream(stream)
 
     def memory(self) -> int | None:
-        """Give how much memory the GPU has."""
+        """Return the size of the GPU's memory in bytes."""
         return self.cuda.mem_get_info(self.torch)[1]
 
     def turns(self) -> Turns:
-        """Give what measures how long the GPU takes."""
+        """Return a timer of the GPU's turns."""
         return Turns(lambda: self.cuda.Event(enable_timing=True), lambda: self._computing)
 
     def release_memory(self) -> None:
-        """Give the GPU's memory back that PyTorch keeps."""
+        """Free the GPU memory that PyTorch caches."""
         self.cuda.empty_cache()
 
     def capture(
         self, code: Code, inputs: list[torch.Tensor]
     ) -> tuple[Callable[[], None], Sequence[torch.Tensor]]:
-        """Capture code as a graph; give what runs it, and where its outputs will lie.
+        """Capture code as a CUDA graph; return a function that replays it, and its outputs.
 
-        Raises what PyTorch does if the code has something that no graph can have.
+        Raises PyTorch's error if the code cannot be captured.
         """
         cuda = self.cuda
         computing, graph, pool = self._computing, cuda.CUDAGraph(), cuda.graph_pool_handle()
-        # A capture that fails may leave another stream as the current one.
+        # A failed capture may leave another stream as the current one.
         with cuda.device(self.torch), cuda.stream(computing):
-            # First runs load kernels and make room to work in, which a graph cannot.
+            # Warm up: load kernels and allocate workspaces, which a capture cannot do.
             side = cuda.Stream(self.torch)
             side.wait_stream(computing)
             with cuda.stream(side):
@@ -207,7 +207,7 @@ class GPU(Processor):
                     code(list(inputs))
             computing.wait_stream(side)
             try:
-                # Other threads may go on with what they do on this GPU.
+                # Other threads may keep using this GPU meanwhile.
                 with cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
                     outputs = code(list(inputs))
             except RuntimeError:
@@ -216,18 +216,19 @@ class GPU(Processor):
         return graph.replay, outputs
 
     def end_capture(self, pool: Any) -> None:
-        """Have memory managed as usual after a capture that failed.
+        """Reset PyTorch's allocator after a failed capture.
 
-        Until then PyTorch takes it for one that goes on, and frees nothing that streams share.
+        Otherwise it assumes that the capture is still active, and does not free memory that several
+        streams have used.
         """
-        with suppress(RuntimeError, AttributeError):  # it has ended by itself
+        with suppress(RuntimeError, AttributeError):  # it was already reset
             torch._C._cuda_endAllocateToPool(self.torch.index, pool)
 
 
 def open_device(device: int | str | None) -> Processor:
-    """Give a device by its name or by its number among the GPUs; by default the first GPU.
+    """Return a device by its name or GPU number; by default the first GPU.
 
-    Without a GPU a number is the processor.
+    Without a GPU, a number means the CPU.
     """
     if device is None or isinstance(device, int):
         device = f"cuda:{device or 0}" if torch.cuda.is_available() else "cpu"
@@ -238,9 +239,9 @@ def open_device(device: int | str | None) -> Processor:
 
 
 def set_precision(tf32: bool) -> None:
-    """Have this process multiply float32 on GPUs as float32, or rounded to TF32 if it is wanted.
+    """Set whether float32 products on GPUs round their factors to TF32, in this process.
 
-    Products of 16-bit floats are summed in float32 in any case.
+    Products of 16-bit floats always accumulate in float32.
     """
     matmul = torch.backends.cuda.matmul
     matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
@@ -249,11 +250,11 @@ def set_precision(tf32: bool) -> None:
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """View a tensor that lies in row-major order as bytes."""
+    """View a contiguous tensor as bytes."""
     return tensor.reshape(-1).view(torch.uint8)
 
 
 def pieces(length: int) -> Iterator[tuple[int, int]]:
-    """Cut a length into pieces that are pinned at a time: where each starts and ends."""
+    """Yield the start and end of each piece of a length."""
     for start in range(0, length, PIECE):
         yield start, min(start + PIECE, length)

@@ -1,7 +1,7 @@
-"""The short way: operations that PyTorch does on the operands as they come, in one call.
+"""Fast lowerings: operations for which one PyTorch call on unconverted operands is exact.
 
 PyTorch promotes as GT does, but rounds numbers to 16-bit floats before it computes with them, and
-knows no integers beyond their range. Where nothing here fits, the exact form of `lowerings` does.
+rejects integers that are out of range. All other signatures use the exact form of `lowerings`.
 """
 
 from typing import Any, TypeAlias
@@ -19,7 +19,7 @@ _HALVES = frozenset(("float16", "bfloat16"))
 _SMALL = frozenset(("uint8", "int8", "int16", "int32"))
 _WIDE = frozenset(("float32", "float64"))
 
-#: Functions of operands of any dtypes.
+#: Functions that promote operands of any dtypes.
 _PROMOTING: dict[str, Function] = {
     **{
         name: LOWERINGS[name]
@@ -30,23 +30,23 @@ _PROMOTING: dict[str, Function] = {
     "floor_divide": torch.floor_divide,
     "remainder": torch.remainder,
 }
-#: Functions of floats, of any.
+#: Functions of operands of any floating-point dtypes.
 _OF_FLOATS: dict[str, Function] = {
     name: LOWERINGS[name]
     for name in """exp log log1p expm1 sqrt rsqrt sin cos erf sigmoid tanh div""".split()
 }
-#: These do not round a number to a 16-bit float first; of `where` GT asks it.
+#: Operations that do not round a number to a 16-bit float first (in GT, `where` does round it).
 _KEEPS_NUMBER = frozenset("add sub mul div where".split())
-#: PyTorch's functions of these names take a number as their second operand.
+#: Operations whose PyTorch functions accept a number as the second operand.
 _TAKES_NUMBER = frozenset("add sub mul div eq ne lt le gt ge remainder floor_divide".split())
-#: PyTorch's functions that take no number from the host beside tensors of a GPU.
+#: PyTorch functions that reject a 0-d CPU tensor beside tensors on a GPU.
 _ON_ONE_DEVICE = (torch.logical_and, torch.logical_or, torch.logical_xor)
-#: These round 16-bit floats on the way: `rsqrt` where values do not lie one after another, the
-#: others where there are many.
+#: Operations that round 16-bit floats in between: `rsqrt` for non-contiguous tensors, the others
+#: for many elements.
 _ROUNDS_TWICE = frozenset(
     "rsqrt softmax log_softmax softmax_backward log_softmax_backward gelu_backward".split()
 )
-#: Functions of operands in the dtype of the result, be it a 16-bit float.
+#: Functions whose operands have the dtype of the result, including 16-bit floats.
 _SAME: dict[str, Function] = {
     name: LOWERINGS[name]
     for name in """place reshape permute expand flip cat tril triu
@@ -54,14 +54,14 @@ _SAME: dict[str, Function] = {
     softmax_backward log_softmax_backward gelu_backward""".split()
 }
 
-#: Functions of operands in the dtypes that they have.
+#: Operations whose operands are not converted.
 _AS_GIVEN = frozenset(("_attention", "_attention_backward"))
 
 
 def direct(signature: Signature) -> Function | None:
-    """Give a function that takes the operands as they are, or None if there is none.
+    """Return a function of the unconverted operands, or None if there is none.
 
-    Of what looks at values, PyTorch's own checks are relied on, which it makes on CPUs.
+    Operations that can fail for some values rely on the checks that PyTorch makes on CPUs.
     """
     name, operands, output = signature.operation, signature.operands, signature.output
     if name in _ROUNDS_TWICE and output in _HALVES:
@@ -106,7 +106,7 @@ def _promoting(function: Function, signature: Signature) -> Function | None:
 
 
 def _with_numbers(function: Function, numbers: list[int], taken: tuple) -> Function:
-    """Let a function of tensors take numbers, as tensors without axes."""
+    """Wrap a function of tensors so that it converts numbers to 0-d tensors."""
     scalar = torch.scalar_tensor
     if len(taken) == 2:
         name = taken[numbers[0]]
@@ -142,7 +142,7 @@ def _cast(output: str, operands: Operands) -> Function | None:
 
 
 def _sum(output: str, operands: Operands) -> Function:
-    # Integers become int64 here, too.
+    # PyTorch too sums integers as int64.
     return LOWERINGS["sum"]
 
 
@@ -151,7 +151,7 @@ def _slice(output: str, operands: Operands) -> Function:
 
 
 def cut(x: torch.Tensor, *varying: int, sizes: Any, steps: Any, starts: Any = ()) -> torch.Tensor:
-    """Give a region, axis by axis: mostly there is but one that is not taken whole."""
+    """Return a region as a view. Usually only one axis is cut, so axes are cut one by one."""
     starts = varying or starts
     for axis, (size, length) in enumerate(zip(sizes, x.shape, strict=True)):
         if size == length:
@@ -178,14 +178,14 @@ def assigned(
     steps: Any,
     starts: Any = (),
 ) -> torch.Tensor:
-    """Replace a region of a copy."""
+    """Return a copy with a region replaced."""
     out = x.clone()
     cut(out, *varying, sizes=sizes, steps=steps, starts=starts).copy_(value)
     return out
 
 
 def _product(function: Function) -> Any:
-    """Let a product of floats of one dtype be PyTorch's."""
+    """Use PyTorch's function for products of floats of one dtype."""
 
     def chosen(output: str, operands: Operands) -> Function | None:
         fits = is_float(output) and all(_is(operand, output) for operand in operands)
@@ -195,7 +195,7 @@ def _product(function: Function) -> Any:
 
 
 def _pow(output: str, operands: Operands) -> Function | None:
-    """Raise to a number, which PyTorch does fast for small ones."""
+    """Use PyTorch's powers by numbers, which are fast for small exponents."""
     x, exponent = operands
     fits = _is(x, output) and output not in _SMALL and exponent in (int, float)
     return torch.pow if fits else None
@@ -226,14 +226,14 @@ def _mul_add(output: str, operands: Operands) -> Function | None:
 
 
 def _at_index(function: Function) -> Any:
-    """Let a function of PyTorch's take an axis as GT names it."""
+    """Wrap a PyTorch function so that it takes the axis as `dim`."""
     adds = function in (torch.scatter_add, torch.index_add)
 
     def chosen(output: str, operands: Operands) -> Function | None:
         x, index, *rest = operands
         if not _is(index, "int64") or not all(_is(operand, output) for operand in [x, *rest]):
             return None
-        if adds and output in _HALVES:  # the sum of many would be rounded many times
+        if adds and output in _HALVES:  # each addition would round
             return None
         return lambda x, *rest, dim: function(x, dim, *rest)
 

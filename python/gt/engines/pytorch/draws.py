@@ -1,8 +1,8 @@
-"""Random numbers on PyTorch's device, bit by bit those of the native engine.
+"""Random numbers on PyTorch's device, bitwise equal to those of the native engine.
 
-Each follows from seed, instruction and place by Philox4x32-10 (Salmon et al., SC'11). The formulas
-are those of `gt-ir/draws`, one call of PyTorch's for each addition or product: a kernel of several
-would multiply and add in one rounding, which gives other bits.
+Each is a function of the seed, the instruction and the element's position by Philox4x32-10 (Salmon
+et al., SC'11). The formulas are those of `gt-ir/draws`, with one PyTorch call for each addition or
+multiplication: a fused kernel would contract them to FMAs, which round differently.
 """
 
 import math
@@ -33,10 +33,10 @@ _COS_F64 = (-1.1358536521387682e-11, 2.087570084197473e-9, -2.755731417929674e-7
 def draw(
     operation: str, numbers: tuple[int, ...], output: Meta, part: tuple[int, ...], device: Any
 ) -> torch.Tensor:
-    """Give the random numbers of `rand`, `randn` or `randint`, or a part of them.
+    """Return the random numbers of `rand`, `randn` or `randint`, or a shard of them.
 
-    `numbers` are seed, instruction and, of `randint`, the limits; `part` says for each axis where
-    the part starts, then how long the whole is; nothing for the whole itself.
+    `numbers` are the seed, the instruction number and, for `randint`, the limits. `part` is empty,
+    or describes a shard: its start on each axis, then the shape of the unsharded tensor.
     """
     seed, instruction, *limits = numbers
     per = 2 if output.dtype == "float64" or operation == "randint" else 4
@@ -61,12 +61,12 @@ def draw(
     return converted(drawn, DTYPES[output.dtype]).contiguous()
 
 
-#: How many steps there are from 0 to 1 in 16-bit floats: rounding up would give 1.
+#: The number of steps from 0 to 1 for 16-bit floats, which are rounded down: never up to 1.
 _STEPS = {"float16": 2048.0, "bfloat16": 256.0}
 
 
 def _places(shape: tuple[int, ...], part: tuple[int, ...], device: Any) -> int | torch.Tensor:
-    """Give each element's place in the whole, or the first one's if others follow in order."""
+    """Return each element's position in the unsharded tensor; just the first if consecutive."""
     if not part:
         return 0
     starts, whole = part[: len(shape)], part[len(shape) :]
@@ -80,7 +80,7 @@ def _places(shape: tuple[int, ...], part: tuple[int, ...], device: Any) -> int |
 
 
 def philox(counters: torch.Tensor, instruction: int, seed: int) -> list[Any]:
-    """Give four words for each counter, as int64."""
+    """Return four 32-bit words for each counter, as int64."""
     a, b = counters & _WORD, (counters >> 32) & _WORD
     c: Any = instruction & _WORD
     d: Any = (instruction >> 32) & _WORD
@@ -94,12 +94,12 @@ def philox(counters: torch.Tensor, instruction: int, seed: int) -> list[Any]:
 
 
 def _high(product: Any) -> Any:
-    """Give the upper word of 64 bits, which may stand for a negative number."""
+    """Return the upper 32 of 64 bits; the shift is arithmetic, hence the mask."""
     return (product >> 32) & _WORD
 
 
 def _below(words: list[torch.Tensor], span: int) -> list[torch.Tensor]:
-    """Give the upper 64 bits of the products of two words each with a span."""
+    """Return the upper 64 bits of the product of each pair of words and a span."""
     s1, s0 = span >> 32, span & _WORD
     shares = []
     for high, low in (words[:2], words[2:]):
@@ -127,9 +127,9 @@ def _normals_f32(words: list[torch.Tensor]) -> list[torch.Tensor]:
 
 def _pair_f32(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
     squared = _log_f32(((a >> 1).float() + 0.5) * 2.0**-31) * -2.0
-    # By way of float64 it is right to the last place, which PyTorch's on processors is not.
+    # Through float64 the root is correctly rounded, unlike PyTorch's float32 root on CPUs.
     radius = squared.double().sqrt().float()
-    # The lower 30 bits, as the upper ones of an int32.
+    # The lower 30 bits, shifted to the top of an int32.
     x = (b << 2).to(torch.int32).float() * _float32(math.pi / 4 / 2**31)
     z = x * x
     sine = _polynomial(z, _SIN_F32) * z * x + x
@@ -148,10 +148,10 @@ def _normals_f64(words: list[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def _root_f64(x: torch.Tensor) -> torch.Tensor:
-    """Give the square root to the last place, which PyTorch's on processors is not.
+    """Return the correctly rounded square root, which PyTorch's on CPUs is not.
 
-    What is left of x is exact by Dekker's product ("A Floating-Point Technique for Extending the
-    Available Precision", 1971), and gives the correction by Newton's method.
+    The residual x - root² is exact by Dekker's product ("A Floating-Point Technique for Extending
+    the Available Precision", 1971), and yields the correction by a Newton step.
     """
     root = x.sqrt()
     scaled = root * (2.0**27 + 1)
@@ -165,7 +165,7 @@ def _root_f64(x: torch.Tensor) -> torch.Tensor:
 def _turned(
     radius: torch.Tensor, sine: torch.Tensor, cosine: torch.Tensor, word: torch.Tensor
 ) -> tuple[torch.Tensor, ...]:
-    """Give the point of an angle: two bits choose a quarter of the circle around an axis."""
+    """Return the point at an angle: the word's top two bits choose a quadrant around an axis."""
     cosine = torch.where(word >> 31 == 1, -cosine, cosine)
     swapped = (word >> 30) & 1 == 1
     return (

@@ -1,4 +1,4 @@
-"""The engine: tensors in and out, and what computes a step."""
+"""The PyTorch engine: conversion of tensors, and the choice of lowerings."""
 
 import os
 import warnings
@@ -38,11 +38,11 @@ _LOOKING = frozenset(
 
 
 class PyTorchEngine(Engine):
-    """Keeps tensors as PyTorch's, on a GPU where there is one.
+    """Keeps tensors as PyTorch tensors, on a GPU if there is one.
 
-    `device` is a number among the GPUs that PyTorch sees, or a device's name. With `autocast`,
-    or GT_AUTOCAST, `bfloat16` or `float16`, products of float32 matrices are computed in that
-    dtype and given as float32. `GT_TF32=1` has GPUs round factors of such products to TF32.
+    `device` is the number of a GPU that PyTorch sees, or the name of a device. With `autocast` (or
+    GT_AUTOCAST) `bfloat16` or `float16`, products of float32 matrices are computed in that dtype
+    and returned as float32. With `GT_TF32=1` GPUs round factors of such products to TF32.
     """
 
     name = "pytorch"
@@ -54,51 +54,51 @@ class PyTorchEngine(Engine):
         if autocast not in (None, "bfloat16", "float16"):
             raise ValueError(f"autocast is {autocast!r}, expected 'bfloat16' or 'float16'")
         self.autocast = DTYPES[autocast] if autocast else None
-        #: What copies, keeps memory and captures graphs.
+        #: The device's copies, memory and graph capture.
         self.hardware = self.open_device(device)
         self.device = self.hardware.torch
         is_gpu = self.hardware.is_gpu
-        # With GT_TF32 factors have as many digits as float16.
+        # TF32, which GT_TF32 enables, has the precision of float16.
         self.factors = autocast or ("float16" if is_gpu else None)
-        # Compiling is slow, and mends what a GPU suffers from: many small operations.
+        # Compiling is slow; it pays on GPUs, where the launches of many small operations dominate.
         self.compiles_by_default = is_gpu
-        #: What a processor has to draw, the native engine draws faster.
+        # On a CPU the native engine draws faster.
         self.draws = self.device.type != "cpu" or is_gpu
         if is_gpu:
             self.rate = 1_000_000_000_000
             self.memory = self.hardware.memory()
-        #: What measures the worker's turns, if the device works them off later.
+        #: The timer of turns, if the device computes asynchronously.
         self._turns = self.hardware.turns()
         self.runs_ahead = self._turns is not None
-        #: Whether an operation itself finds values that it fails for, and says so at once.
+        #: Whether PyTorch's operations check values themselves, and raise at once.
         self.finds_errors = self.device.type == "cpu" and not is_gpu
 
     @property
     def arithmetic(self) -> str:
-        """Return PyTorch's version, the kind of device, and what factors are rounded to."""
+        """Return PyTorch's version, the device model, and the dtype that factors are rounded to."""
         rounded = f", factors {self.factors}" if self.factors else ""
         return f"{self.name} {torch.__version__} on {self.hardware.model}{rounded}"
 
     def create(self, data: memoryview, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
-        """Give a tensor of these values, on the engine's device."""
+        """Return a tensor with these values on the engine's device."""
         if not len(data):
             return torch.empty(shape, dtype=DTYPES[dtype], device=self.device)
         if data.readonly and not self.hardware.is_gpu:
-            data = memoryview(bytearray(data))  # others have it, and it becomes the tensor's own
+            data = memoryview(bytearray(data))  # a copy: the tensor would alias shared memory
         values = _viewed(data, DTYPES[dtype]).reshape(shape)
         return self._trying_twice(lambda: self.hardware.to_device(values), Meta(dtype, shape))
 
     def read(self, tensor: torch.Tensor) -> np.ndarray:
-        """Give a tensor's values; waits for them."""
+        """Return a tensor's values; blocks until they are computed."""
         if not tensor.numel():
             return np.empty(0, "u1")
         flat = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
-        if flat.stride(0) != 1:  # which a single element may have
+        if flat.stride(0) != 1:  # possible for a single element
             flat = flat.clone(memory_format=torch.contiguous_format)
         return self.hardware.to_host(flat).view(torch.uint8).numpy()
 
     def _trying_twice(self, make: Callable[[], torch.Tensor], asked: Meta) -> torch.Tensor:
-        """Make a tensor; if there is no room, give back what is kept, and try once more."""
+        """Create a tensor; if memory is exhausted, free cached memory and try once more."""
         for is_last in (False, True):
             try:
                 return make()
@@ -107,20 +107,20 @@ class PyTorchEngine(Engine):
                     raise
                 if is_last:
                     raise out_of_memory(asked) from None
-            # The error is gone by now, and with it what it held on to.
+            # Outside of `except`, so that the error's traceback keeps no tensors alive.
             self.hardware.release_memory()
         raise AssertionError("the second try returns or raises")
 
     def draw(
         self, operation: str, numbers: tuple[int, ...], output: Meta, part: tuple[int, ...]
     ) -> torch.Tensor:
-        """Give random numbers, made on the engine's device."""
+        """Return random numbers, generated on the engine's device."""
         return self._trying_twice(
             lambda: draw(operation, numbers, output, part, self.device), output
         )
 
     def collectives(self, settings: Settings) -> Collectives | None:
-        """Give NCCL between GPUs, or Gloo between processors, where it is asked for."""
+        """Return NCCL collectives for GPUs; Gloo for CPUs only if the user requests it."""
         fitting = "nccl" if self.device.type == "cuda" else "gloo"
         if settings.kind not in ("auto", fitting):
             raise ValueError(
@@ -134,56 +134,56 @@ class PyTorchEngine(Engine):
                 f"GT_COLLECTIVES is '{fitting}', but this PyTorch ({torch.__version__}) was built "
                 "without it: expected auto or off"
             )
-        # What goes by Gloo is not encrypted, and on one machine shared memory does as well.
+        # Gloo does not encrypt, and on one machine shared memory is as fast.
         if settings.kind == "auto" and fitting == "gloo":
             return None
-        # Not every PyTorch has what it imports.
+        # Some builds of PyTorch lack modules that this imports.
         from gt.engines.pytorch.collectives import TorchCollectives
 
         return TorchCollectives(self.device, settings)
 
     def buffer(self, tensor: torch.Tensor) -> tuple[int, int]:
-        """Give a tensor's storage."""
+        """Return the address and size of a tensor's storage."""
         storage = tensor.untyped_storage()
         return storage.data_ptr(), storage.nbytes()
 
     def is_contiguous(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor is contiguous."""
+        """Return whether a tensor is contiguous."""
         return tensor.is_contiguous()
 
     def copy(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Give a copy."""
+        """Return a contiguous copy."""
         return tensor.clone(memory_format=torch.contiguous_format)
 
     def begin_turn(self) -> None:
-        """Note where a turn begins in the GPU's stream."""
+        """Record the begin of a turn in the GPU's stream."""
         if self._turns:
             self._turns.begin()
 
     def end_turn(self) -> None:
-        """Note where it ends."""
+        """Record the end of a turn in the GPU's stream."""
         if self._turns:
             self._turns.end()
 
     def turns_done(self, under_way: int) -> list[int]:
-        """Give the nanoseconds of turns that are past; wait until at most so many are not."""
+        """Return the nanoseconds of completed turns; wait until at most `under_way` are not."""
         return self._turns.done(under_way) if self._turns else []
 
     def release_memory(self) -> None:
-        """Give the GPU's memory back that PyTorch keeps."""
+        """Free the GPU memory that PyTorch caches."""
         self.hardware.release_memory()
 
     def describe(self, tensor: torch.Tensor) -> Meta:
-        """Say what a tensor is."""
+        """Return a tensor's dtype and shape."""
         return Meta(NAMES[tensor.dtype], tuple(tensor.shape))
 
     def lowering(self, signature: Signature) -> Function:
-        """Give what computes an operation: PyTorch's own function where it does."""
+        """Return the function that computes an operation: PyTorch's own if it is exact."""
         name = signature.operation
         exact = (
             (name in _LOOKING and not self.finds_errors)
             or (name in _PRODUCTS and self.autocast is not None)
-            # A subclass has its own.
+            # A subclass overrides the lowering.
             or self.lowerings.get(name) is not LOWERINGS.get(name)
         )
         if not exact and name == "full" and isinstance(signature.operands[0], type):
@@ -194,9 +194,9 @@ class PyTorchEngine(Engine):
         return _looking(function) if name in _LOOKING else function
 
     def exact(self, signature: Signature) -> Function:
-        """Give what computes an operation by GT's rules to the letter, and can be compiled.
+        """Return a function that follows GT's rules exactly, and that can be traced.
 
-        What it requires of values is left to who calls it.
+        It records requirements on values; the caller checks them.
         """
         name, output = signature.operation, signature.output
         if name in self.lowerings:
@@ -209,13 +209,13 @@ class PyTorchEngine(Engine):
             function = partial(function, device=self.device)
         taken = taken_as(signature)
         if name in (*_PRODUCTS, "conv_general"):
-            # Products of 16-bit floats are summed in float32 as they are.
+            # PyTorch multiplies 16-bit floats without conversion, and accumulates in float32.
             taken = (output,) * 2
             if self.autocast and output == "float32":
                 taken = (NAMES[self.autocast],) * 2
         into = [self._into(dtype) for dtype in taken]
         if name == "pow" and is_float(output):
-            # PyTorch is fast at powers by numbers that it knows.
+            # PyTorch has fast paths for exponents that are Python numbers.
             into[1] = partial(_convert_tensor, into[1])
         result = DTYPES[output]
 
@@ -226,12 +226,12 @@ class PyTorchEngine(Engine):
         return compute
 
     def _full(self, output: str) -> Function:
-        """Give what repeats a number."""
+        """Return a function that fills a tensor with a number."""
         dtype, fit, device = DTYPES[output], fitting(output), self.device
         return lambda value, size: torch.full(size, fit(value), dtype=dtype, device=device)
 
     def _into(self, name: str | None) -> Function:
-        """Give what brings a tensor or a number into a dtype."""
+        """Return a function that converts a tensor or a number to a dtype."""
         if name is None:
             return lambda value: value
         dtype, fit, device = DTYPES[name], fitting(name), self.device
@@ -247,18 +247,18 @@ class PyTorchEngine(Engine):
         """Compile a plan as a whole by Inductor."""
         if all(output < len(plan.inputs) for output in plan.outputs):
             return None
-        # Inductor takes seconds to import.
+        # Importing Inductor takes seconds.
         from gt.engines.pytorch.compiled import CompiledPlan
 
         return CompiledPlan(self, plan)
 
     def cause(self, error: Exception, step: Step, operands: list) -> Exception:
-        """Say in GT's words why a step failed, not in PyTorch's."""
+        """Return GT's error for a step that failed, instead of PyTorch's."""
         if self.hardware.is_out_of_memory(error):
             self.hardware.release_memory()
             return out_of_memory(step.output)
         if step.operation in _LOOKING:
-            # The exact form knows what it was.
+            # The exact form raises GT's error for invalid values.
             kinds = tuple(
                 Kind(NAMES[operand.dtype], operand.ndim > 0)
                 if isinstance(operand, torch.Tensor)
@@ -274,10 +274,10 @@ class PyTorchEngine(Engine):
 
 
 def _looking(function: Function) -> Function:
-    """Let a function wait, and fail if its operands are not as it requires."""
+    """Wrap a function so that it checks its requirements on values, and raises."""
 
     def compute(*values: Any, **attributes: Any) -> torch.Tensor:
-        take_required()  # what one that failed has left
+        take_required()  # discard those of a call that failed
         result = function(*values, **attributes)
         for requirement in take_required():
             if not requirement.fine:
@@ -288,11 +288,11 @@ def _looking(function: Function) -> Function:
 
 
 def _viewed(data: memoryview, dtype: torch.dtype) -> torch.Tensor:
-    """View bytes as a flat tensor, which nobody writes to if they are read-only."""
+    """View bytes as a flat tensor; the caller must not write to it if they are read-only."""
     if not data.readonly:
         return torch.frombuffer(data, dtype=dtype)
     with warnings.catch_warnings():
-        # PyTorch warns of memory that cannot be written.
+        # PyTorch warns about read-only memory.
         warnings.simplefilter("ignore")
         return torch.frombuffer(data, dtype=dtype)
 

@@ -1,4 +1,4 @@
-"""Gradients that PyTorch has kernels for."""
+"""Gradients for which PyTorch has kernels."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,17 +10,17 @@ _aten = torch.ops.aten
 
 
 def softmax_backward(grad: Tensor, output: Tensor, dim: int) -> Tensor:
-    """Give the gradient of softmax, from its result."""
+    """Return the gradient of softmax from its output."""
     return _aten._softmax_backward_data.default(grad, output, dim, output.dtype)
 
 
 def log_softmax_backward(grad: Tensor, output: Tensor, dim: int) -> Tensor:
-    """Give the gradient of log_softmax, from its result."""
+    """Return the gradient of log_softmax from its output."""
     return _aten._log_softmax_backward_data.default(grad, output, dim, output.dtype)
 
 
 def gelu_backward(grad: Tensor, x: Tensor, approximate: str) -> Tensor:
-    """Give the gradient of gelu."""
+    """Return the gradient of gelu."""
     return _aten.gelu_backward.default(grad, x, approximate=approximate)
 
 

@@ -1,7 +1,7 @@
-"""What computes each operation with PyTorch: the exact form, on tensors in the right dtypes.
+"""The exact PyTorch lowerings, on tensors that were converted to the right dtypes.
 
-No function writes to its operands, waits for a GPU or looks at values, so that all can be traced
-and compiled.
+No function writes to its operands, waits for a GPU or depends on values, so that all functions can
+be traced and compiled.
 """
 
 import math
@@ -24,17 +24,17 @@ from gt.engines.pytorch.values import below, culprit, require
 
 
 def full(value: Tensor, size: Sequence[int]) -> Tensor:
-    """Repeat a number."""
+    """Return a tensor filled with a number."""
     return value.reshape(()).expand(tuple(size))
 
 
 def arange(start: Tensor, step: Tensor, length: int) -> Tensor:
-    """Count in steps."""
+    """Return numbers from `start` in steps."""
     return start.reshape(()) + step.reshape(()) * torch.arange(length, device=start.device)
 
 
 def linspace(start: Tensor, end: Tensor, length: int) -> Tensor:
-    """Count from both ends, so that both are exact."""
+    """Return evenly spaced numbers; each half is computed from its end, so both ends are exact."""
     start, end = start.reshape(()), end.reshape(())
     place = torch.arange(length, device=start.device)
     step = (end - start) / max(length - 1, 1)
@@ -50,7 +50,7 @@ def floor_divide(a: Tensor, b: Tensor) -> Tensor:
 
 
 def remainder(a: Tensor, b: Tensor) -> Tensor:
-    """Give what is left, with the sign of b; integers must not be divided by zero."""
+    """Return the remainder with the sign of b; integers must not be divided by zero."""
     if a.dtype.is_floating_point:
         rest = torch.fmod(a, b)
         return torch.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
@@ -59,7 +59,7 @@ def remainder(a: Tensor, b: Tensor) -> Tensor:
 
 
 def fmod(a: Tensor, b: Tensor) -> Tensor:
-    """Give what is left, with the sign of a; integers must not be divided by zero."""
+    """Return the remainder with the sign of a; integers must not be divided by zero."""
     if a.dtype.is_floating_point:
         return torch.fmod(a, b)
     fits, _ = _divisor(a, b)
@@ -67,7 +67,7 @@ def fmod(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _floor_divide_floats(a: Tensor, b: Tensor) -> Tensor:
-    """By way of the exact remainder, as Python does."""
+    """Divide through the exact remainder, as Python does."""
     rest = torch.fmod(a, b)
     quotient = (a - rest) / b
     quotient = torch.where((rest != 0) & ((b < 0) != (rest < 0)), quotient - 1, quotient)
@@ -78,8 +78,9 @@ def _floor_divide_floats(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _divisor(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Give a divisor that no processor stumbles over, and where it was -1: the lowest integer
-    divided by it leaves the range.
+    """Return a divisor with 0 and -1 replaced by 1, and where it was -1.
+
+    CPUs trap on division by zero and on the lowest integer divided by -1.
     """
     if 0 not in a.shape:
         require(b != 0, division_by_zero)
@@ -88,7 +89,7 @@ def _divisor(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def power(base: Tensor, exponent: Tensor, by_number: bool) -> Tensor:
-    """Raise to a power; integers not to a number below 0."""
+    """Raise to a power; integers cannot be raised to a negative number."""
     if not (base.dtype.is_floating_point or base.dtype.is_complex) and by_number:
         require(exponent >= 0, negative_power)
         exponent = exponent.clamp(min=0)
@@ -96,12 +97,12 @@ def power(base: Tensor, exponent: Tensor, by_number: bool) -> Tensor:
 
 
 def reduction(function: Function) -> Function:
-    """Let a reduction of PyTorch's take axes as GT names them."""
+    """Wrap a PyTorch reduction so that it takes GT's axes."""
     return lambda x, dim, keepdim: function(x, over(dim, x), keepdim=keepdim)
 
 
 def place_of(function: Function) -> Function:
-    """Let a search of PyTorch's take an axis as GT names it."""
+    """Wrap PyTorch's argmax or argmin so that it takes GT's axis, and bools."""
 
     def find(x: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
         x = x.to(torch.uint8) if x.dtype is torch.bool else x
@@ -111,7 +112,7 @@ def place_of(function: Function) -> Function:
 
 
 def topk(x: Tensor, dim: int, k: int, largest: bool) -> tuple[Tensor, Tensor]:
-    """Find the first of equal values, of which PyTorch gives any on a GPU."""
+    """Return the top k, the first of equal values: on a GPU, PyTorch returns any of them."""
     if not x.is_cuda or not x.ndim:
         return torch.topk(x, k, dim, largest)
     values, places = torch.sort(x, dim=dim, descending=largest, stable=True)
@@ -119,14 +120,14 @@ def topk(x: Tensor, dim: int, k: int, largest: bool) -> tuple[Tensor, Tensor]:
 
 
 def product(x: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
-    """Multiply along one axis after another."""
+    """Multiply along each axis, the last first."""
     for axis in sorted((axis % x.ndim for axis in over(dim, x)), reverse=True):
         x = torch.prod(x, axis, keepdim=keepdim)
     return x
 
 
 def spread(root: bool) -> Function:
-    """Give the function of the variance, or of its square root."""
+    """Return the lowering of the variance, or of its square root."""
     function = torch.std if root else torch.var
 
     def compute(x: Tensor, dim: Sequence[int], keepdim: bool, correction: int) -> Tensor:
@@ -134,7 +135,7 @@ def spread(root: bool) -> Function:
         count = math.prod(x.shape[axis] for axis in along)
         if count > correction:
             return function(x, along, correction=correction, keepdim=keepdim)
-        # Nothing is left to divide by, of which PyTorch would warn.
+        # The divisor is not positive, for which PyTorch would warn.
         total = torch.square(x - x.mean(along, keepdim=True)).sum(along, keepdim=keepdim)
         return (total * math.inf).sqrt() if root else total * math.inf
 
@@ -142,12 +143,12 @@ def spread(root: bool) -> Function:
 
 
 def logsumexp(x: Tensor, dim: Sequence[int], keepdim: bool) -> Tensor:
-    """Take the logarithm of the sum of exponentials."""
+    """Return the logarithm of the sum of exponentials."""
     return torch.logsumexp(x, over(dim, x), keepdim=keepdim) if x.ndim else x
 
 
 def cut(x: Tensor, *varying: Tensor, sizes: Sequence, steps: Sequence, starts: Sequence = ()):
-    """Give a region; one whose starts vary row by row, along one axis after another."""
+    """Return a region; if its starts vary, by selecting rows along each axis."""
     if not varying:
         return x[region(starts, sizes, steps)]
     for axis, line in _lines(x, varying, sizes, steps):
@@ -163,7 +164,7 @@ def slice_assign(
     steps: Sequence,
     starts: Sequence = (),
 ) -> Tensor:
-    """Replace a region: within the slice of one axis the slice of the next, and back again."""
+    """Replace a region: slice axis by axis, then scatter back in reverse order."""
     parts, lines = [x], _lines(x, varying, sizes, steps) if varying else []
     for axis, line in lines:
         parts.append(torch.index_select(parts[-1], axis, line))
@@ -182,7 +183,7 @@ def slice_assign(
 def _lines(
     x: Tensor, starts: Sequence[Tensor], sizes: Sequence, steps: Sequence
 ) -> list[tuple[int, Tensor]]:
-    """Give the axes that are not taken whole, and the places that are taken there."""
+    """Return the axes that are cut, each with the indices to select."""
     lines = []
     for axis, (start, size, step) in enumerate(zip(starts, sizes, steps, strict=True)):
         if size != x.shape[axis]:
@@ -193,7 +194,7 @@ def _lines(
 
 
 def triangle(function: Function) -> Function:
-    """Let a triangle of PyTorch's take any diagonal."""
+    """Wrap PyTorch's tril or triu so that it takes any diagonal."""
 
     def cut(x: Tensor, diagonal: int) -> Tensor:
         rows, columns = x.shape[-2:]
@@ -203,7 +204,7 @@ def triangle(function: Function) -> Function:
 
 
 def gather(x: Tensor, index: Tensor, dim: int) -> Tensor:
-    """Give the values at an index."""
+    """Return the values at an index."""
     return torch.gather(x, dim, below(index, x.shape[dim] if x.ndim else 1))
 
 
@@ -213,9 +214,9 @@ def scatter_add(x: Tensor, index: Tensor, source: Tensor, dim: int) -> Tensor:
 
 
 def scatter(x: Tensor, index: Tensor, source: Tensor, dim: int) -> Tensor:
-    """Put values at an index."""
+    """Replace values at an index."""
     index = below(index, x.shape[dim] if x.ndim else 1)
-    # A number stands for as many.
+    # A scalar source is broadcast.
     source = source if source.ndim == x.ndim else source.expand(index.shape)
     return torch.scatter(x, dim, index, source)
 
@@ -229,7 +230,7 @@ def scatter_reduce(
 
 
 def index_select(x: Tensor, index: Tensor, dim: int) -> Tensor:
-    """Give rows."""
+    """Return rows."""
     return torch.index_select(x, dim, below(index, x.shape[dim]))
 
 
@@ -239,18 +240,18 @@ def index_add(x: Tensor, index: Tensor, source: Tensor, dim: int) -> Tensor:
 
 
 def masked_rows(x: Tensor, mask: Tensor, count: int) -> Tensor:
-    """Take the rows where a mask is True. Of a size that is known, PyTorch can compile it."""
+    """Return the rows for which a mask is true; with a static count PyTorch can compile it."""
     return x[torch.nonzero_static(mask, size=count).unbind(1)]
 
 
 def masked_rows_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Replace the rows where a mask is True."""
+    """Replace the rows for which a mask is true."""
     places = torch.nonzero_static(mask, size=source.shape[0])
     return torch.index_put(x, places.unbind(1), source)
 
 
 def index_copy(x: Tensor, index: Tensor, source: Tensor, dim: int) -> Tensor:
-    """Replace rows; of equal indices the last counts, which GPUs need to be told."""
+    """Replace rows. The last of equal indices wins, which GPUs do not guarantee."""
     index = below(index, x.shape[dim])
     if len(index) == 0:
         return x
@@ -263,7 +264,7 @@ def index_copy(x: Tensor, index: Tensor, source: Tensor, dim: int) -> Tensor:
 
 
 def wrap_index(index: Tensor, length: int) -> Tensor:
-    """Count from the front."""
+    """Convert negative indices to positive ones."""
     fine = (index >= -length) & (index < length)
     require(fine, lambda: culprit(index, fine, length))
     return torch.where(fine, torch.where(index < 0, index + length, index), 0)
@@ -273,7 +274,7 @@ LOWERINGS: dict[str, Callable[..., Any]] = {
     "full": full,
     "arange": arange,
     "linspace": linspace,
-    # There is no operand to tell the device by: the engine gives it.
+    # Without operands the device is unknown: the engine passes it.
     "eye": torch.eye,
     "cast": lambda x: x,
     **MATRICES,
@@ -363,7 +364,7 @@ LOWERINGS: dict[str, Callable[..., Any]] = {
     "logsumexp": logsumexp,
     "gelu": functional.gelu,
     "silu": functional.silu,
-    # Above the threshold x itself is taken, which then is the result to all digits.
+    # Above the threshold the result is x, which is exact in float64 for x > 40.
     "softplus": lambda x: functional.softplus(x, threshold=40),
     "further": lambda results, index: results[index],
     "fmod": fmod,
@@ -379,14 +380,14 @@ LOWERINGS: dict[str, Callable[..., Any]] = {
 
 
 def namesake(name: str) -> Callable[..., Any] | None:
-    """Give PyTorch's operation of the same name; None if there is none."""
+    """Return PyTorch's function of the same name, or None if there is none."""
     function = getattr(torch, name, None) or getattr(torch.special, name, None)
     if function is None or name not in OPERANDS:
         return None
 
     def call(*operands: Tensor, **attributes: object) -> Any:
         if len(operands) == 1 and not attributes:
-            return function(*operands)  # some call it x, others input
+            return function(*operands)  # the parameter is named x or input
         return function(**dict(zip(OPERANDS[name], operands, strict=True)), **attributes)
 
     return call

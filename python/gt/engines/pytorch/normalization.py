@@ -18,12 +18,12 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, *, axes: int, eps: float
 def layer_norm_backward(
     grad: Tensor, x: Tensor, weight: Tensor, *, axes: int, eps: float
 ) -> Tensor:
-    """Give the gradient by the input, of statistics that are computed once more."""
+    """Return the gradient with respect to the input; mean and variance are recomputed."""
     return _backward(grad * weight, x, None, axes, eps, (True, False, False))[0]
 
 
 def layer_norm_weight_backward(grad: Tensor, x: Tensor, *, axes: int, eps: float) -> Tensor:
-    """Give the gradient by the weight."""
+    """Return the gradient with respect to the weight."""
     weight = x.new_ones(x.shape[x.ndim - axes :])
     return _backward(grad, x, weight, axes, eps, (False, True, False))[1]
 

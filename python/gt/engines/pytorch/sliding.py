@@ -1,4 +1,4 @@
-"""What slides over the last axes, with PyTorch: convolution and max pooling."""
+"""Window operations over the last axes with PyTorch: convolution and max pooling."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ def conv_general(
     base_dilation: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """Convolve, transposed where there are zeros between inputs."""
+    """Convolve; by a transposed convolution if the input is dilated."""
     lists = stride, padding_low, padding_high, dilation, base_dilation
     each = list(zip(x.shape[2:], weight.shape[2:], *lists, strict=True))
     shape = (x.shape[0], weight.shape[0], *(_count(*one) for one in each))
@@ -27,7 +27,7 @@ def conv_general(
     taken = torch.float64 if x.is_cuda else torch.int64
     is_whole = not (x.dtype.is_floating_point or x.dtype.is_complex)
     if is_whole and x.dtype != taken:
-        # Of integers there is one of int64 alone; GPUs have none, where they are exact up to 2^53.
+        # CPUs convolve no integers but int64, and GPUs none: there float64 is exact up to 2^53.
         return conv_general(x.to(taken), weight.to(taken), *lists, groups).to(x.dtype)
     none = [0] * len(each)
     if max(base_dilation) == 1 and padding_low == padding_high and min(padding_low) >= 0:
@@ -37,7 +37,7 @@ def conv_general(
     more = [high - low for _, _, _, low, high, _, _ in each]
     fits = all(0 <= m < max(one[-2:]) for m, one in zip(more, each, strict=True))
     if fits and min(before) >= 0 and max(stride) == 1:
-        # PyTorch's kernels for this are in reverse, and have the inputs of a group first.
+        # A transposed convolution has its kernel reversed, and the input channels of a group first.
         turned = weight.unflatten(0, (groups, -1)).transpose(1, 2).flatten(0, 1)
         turned = turned.flip(list(range(2, x.ndim)))
         options = base_dilation, before, dilation, True, more, groups
@@ -51,13 +51,13 @@ def conv_general(
 def _count(
     length: int, kernel: int, stride: int, low: int, high: int, dilation: int, base: int
 ) -> int:
-    """Give how many windows there are along an axis."""
+    """Return the number of windows along an axis."""
     room = max((length - 1) * base + 1, 0) + low + high - max((kernel - 1) * dilation + 1, 0)
     return room // stride + 1 if room >= 0 else 0
 
 
 def _spread(x: Tensor, steps: Sequence[int]) -> Tensor:
-    """Put zeros between the values along the spatial axes."""
+    """Insert zeros between the values along the spatial axes."""
     for axis, step in enumerate(steps, 2):
         if step > 1:
             behind = [0, 0] * (x.ndim - axis - 1)
@@ -74,12 +74,12 @@ def max_pool(
     dilation: Sequence[int],
     ceil_mode: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Give the largest values of windows and their places."""
+    """Return the maximum of each window and its index."""
     axes = len(kernel_size)
     lead = x.shape[:-axes]
     lists = [list(numbers) for numbers in (kernel_size, stride, padding, dilation)]
     images = x.reshape(math.prod(lead), 1, *x.shape[-axes:])
-    if axes == 1:  # an image of one line
+    if axes == 1:  # an image with a height of 1
         images = images.unsqueeze(-2)
         lists = [[neutral, *list] for neutral, list in zip((1, 1, 0, 1), lists, strict=True)]
     pool = (
@@ -88,7 +88,7 @@ def max_pool(
         else torch.ops.aten.max_pool2d_with_indices
     )
     if x.is_cuda and not x.dtype.is_floating_point:
-        images = images.double()  # GPUs do not compare integers here
+        images = images.double()  # GPUs have no max pooling of integers
     values, places = pool(images, *lists, ceil_mode)
     shape = (*lead, *values.shape[values.ndim - axes :])
     return values.to(x.dtype).reshape(shape), places.reshape(shape)

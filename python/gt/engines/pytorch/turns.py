@@ -1,4 +1,4 @@
-"""How long the GPU takes for a worker's turns: two events around each, read once they are past."""
+"""GPU time of a worker's turns, measured by two events around each turn."""
 
 from collections import deque
 from collections.abc import Callable
@@ -6,9 +6,9 @@ from typing import Any
 
 
 class Turns:
-    """Measures turns in a stream of the GPU's.
+    """A timer of turns in a GPU stream.
 
-    `event` makes an event that keeps the time, `stream` gives the stream of kernels.
+    `event` creates an event with timing; `stream` returns the stream of kernels.
     """
 
     def __init__(self, event: Callable[[], Any], stream: Callable[[], Any]):
@@ -19,15 +19,15 @@ class Turns:
         self._under_way: deque[tuple[Any, Any]] = deque()
 
     def begin(self) -> None:
-        """Note where a turn begins."""
+        """Record the begin of a turn."""
         self._begun = self._record()
 
     def end(self) -> None:
-        """Note where it ends."""
+        """Record the end of a turn."""
         self._under_way.append((self._begun, self._record()))
 
     def done(self, under_way: int) -> list[int]:
-        """Give the nanoseconds of turns that are past; wait until at most so many are not."""
+        """Return the nanoseconds of completed turns; wait until at most `under_way` are not."""
         taken = []
         while self._under_way:
             begun, ended = self._under_way[0]

@@ -1,4 +1,4 @@
-"""Values on their way into an operation: dtypes, numbers, and what is required of them."""
+"""Conversion of operands to dtypes, and requirements on their values."""
 
 import math
 import threading
@@ -21,9 +21,9 @@ _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 
 
 def converted(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Give a tensor in a dtype, by the rules of the cast operation."""
+    """Convert a tensor to a dtype by the rules of the cast operation."""
     if isinstance(x, tuple):
-        return x  # its results are taken out of it, and converted, one by one
+        return x  # several results: `further` selects and converts each
     if x.dtype is dtype:
         return x
     if x.dtype.is_complex and not (dtype.is_complex or dtype is torch.bool):
@@ -36,14 +36,14 @@ def converted(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _whole(x: torch.Tensor) -> torch.Tensor:
-    """Cut floats towards zero to int64; what is beyond its range becomes its end, NaN 0."""
+    """Truncate floats towards zero to int64, saturating at its limits; NaN becomes 0."""
     below, above = x < -(2.0**63), x >= 2.0**63
     inside = torch.where(below | above | x.isnan(), 0.0, x).to(torch.int64)
     return torch.where(above, _HIGHEST, torch.where(below, _LOWEST, inside))
 
 
 def fitting(dtype: str) -> Callable[[Any], Any]:
-    """Give what brings a Python number into a dtype; integers keep their low bits."""
+    """Return a function that converts a Python number to a dtype; integers wrap around."""
     if dtype == "bool":
         return bool
     if is_float(dtype) or is_complex(dtype):
@@ -51,7 +51,7 @@ def fitting(dtype: str) -> Callable[[Any], Any]:
 
         def rounded(value: Any) -> float:
             value = float(value)
-            # A number beyond the dtype's largest, which PyTorch refuses, is infinite.
+            # PyTorch rejects numbers beyond the dtype's maximum, which become infinite in GT.
             return value if -largest <= value <= largest else value * math.inf
 
         return rounded
@@ -67,7 +67,7 @@ def fitting(dtype: str) -> Callable[[Any], Any]:
 
 
 def _cut(value: float) -> int:
-    """Cut towards zero, to the range of int64; NaN gives 0."""
+    """Truncate towards zero, saturating at the limits of int64; NaN becomes 0."""
     if value != value:
         return 0
     return min(int(min(max(value, -(2.0**63)), 2.0**63)), _HIGHEST)
@@ -75,7 +75,7 @@ def _cut(value: float) -> int:
 
 @dataclass
 class Requirement:
-    """What fails with `error()` unless `fine` holds, a tensor that is perhaps not there yet."""
+    """A condition on values: the step fails with `error()` unless the 0-d tensor `fine` is true."""
 
     fine: torch.Tensor
     error: Callable[[], Exception]
@@ -90,23 +90,24 @@ _requirements = _Requirements()
 
 
 def require(fine: torch.Tensor, error: Callable[[], Exception]) -> None:
-    """Note that all of `fine` must hold, else what is being computed fails.
+    """Record that the current step fails unless all of `fine` is true.
 
-    Nothing waits for a GPU here: who has called looks at what was required, or compiles it.
+    This does not wait for a GPU: the caller of the lowering checks the requirement, or compiles it
+    into an output.
     """
     _requirements.open.append(Requirement(fine.all(), error))
 
 
 def take_required() -> list[Requirement]:
-    """Give what was required since the last time, in order."""
+    """Return the requirements recorded since the last call, in order, and clear them."""
     required, _requirements.open = _requirements.open, []
     return required
 
 
 def below(index: torch.Tensor, length: int) -> torch.Tensor:
-    """Require an index to be on an axis, and give one that is."""
+    """Require an index to be in range, and return it with entries out of range replaced by 0."""
     if length == 0 and index.numel() > 0:
-        # No other index would do instead.
+        # No index is valid, so there is no replacement.
         raise out_of_range(int(index.reshape(-1)[0]), length)
     fine = (index >= 0) & (index < length)
     require(fine, lambda: culprit(index, fine, length))
@@ -114,6 +115,6 @@ def below(index: torch.Tensor, length: int) -> torch.Tensor:
 
 
 def culprit(index: torch.Tensor, fine: torch.Tensor, length: int) -> Exception:
-    """Name the first entry that is not fine."""
+    """Return the error that names the first entry that is out of range."""
     first = int(fine.reshape(-1).to(torch.uint8).argmin())
     return out_of_range(int(index.reshape(-1)[first]), length)

@@ -1,4 +1,4 @@
-"""Activations of straight pieces: ReLU and its relatives, hard and shrinking ones."""
+"""Piecewise linear activations: ReLU and its variants, hard and shrinking activations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gt.ops.registry import function
 
 @function(namespace=NN)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Give max(x, 0).
+    """Return max(x, 0).
 
     >>> gt.nn.functional.relu(gt.tensor([-1.0, 2.0]))
     tensor([0., 2.], dtype=float32)
@@ -20,7 +20,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 @function(namespace=NN)
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """Give min(max(x, 0), 6).
+    """Return min(max(x, 0), 6).
 
     >>> gt.nn.functional.relu6(gt.tensor([-1.0, 2.0, 7.0]))
     tensor([0., 2., 6.], dtype=float32)
@@ -32,7 +32,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
-    """Limit the values to min_val and max_val; no gradient flows at the limits themselves.
+    """Clamp values to [min_val, max_val]; at the limits themselves, the gradient is 0.
 
     >>> gt.nn.functional.hardtanh(gt.tensor([-3.0, 0.5, 3.0]))
     tensor([-1. ,  0.5,  1. ], dtype=float32)
@@ -43,13 +43,13 @@ def hardtanh(
 
 
 def _between(input: Tensor, low: float, high: float) -> Tensor:
-    """Limit values: as clamp, but constant at the limits themselves."""
+    """Clamp values; unlike `clamp`, with a gradient of 0 at the limits themselves."""
     return gt.where(input <= low, low, gt.where(input >= high, high, input))
 
 
 @function(namespace=NN)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """Give x where it is positive, negative_slope * x elsewhere.
+    """Return x where it is positive, negative_slope * x elsewhere.
 
     >>> gt.nn.functional.leaky_relu(gt.tensor([-1.0, 2.0]), 0.5)
     tensor([-0.5,  2. ], dtype=float32)
@@ -61,10 +61,10 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
 @function(namespace=NN)
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """Give x where it is positive, weight * x elsewhere.
+    """Return x where it is positive, weight * x elsewhere.
 
     Args:
-        input: a tensor whose axis 1 has channels.
+        input: a tensor with channels along axis 1.
         weight: one slope, or one for each channel.
 
     >>> gt.nn.functional.prelu(gt.tensor([-1.0, 2.0]), gt.tensor(0.5))
@@ -90,9 +90,9 @@ def rrelu(
     training: bool = False,
     inplace: bool = False,
 ) -> Tensor:
-    """Give x where it is positive, x times a slope elsewhere.
+    """Return x where it is positive, x times a slope elsewhere.
 
-    While training, each slope is drawn from lower..upper; else all are the mean of these.
+    In training mode, each slope is drawn from [lower, upper); otherwise all are their mean.
 
     >>> gt.nn.functional.rrelu(gt.tensor([-1.0, 2.0]), 0.0, 1.0)
     tensor([-0.5,  2. ], dtype=float32)
@@ -107,7 +107,7 @@ def rrelu(
 
 @function(namespace=NN)
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """Give x where it is above the threshold, the value elsewhere.
+    """Return x where it is above the threshold, the value elsewhere.
 
     >>> gt.nn.functional.threshold(gt.tensor([0.5, 2.0]), 1, 20)
     tensor([20.,  2.], dtype=float32)
@@ -120,7 +120,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 @function(namespace=NN)
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """Give x / 6 + 1/2, limited to 0 and 1.
+    """Return x / 6 + 1/2, clamped to [0, 1].
 
     >>> gt.nn.functional.hardsigmoid(gt.tensor([-4.0, 0.0, 4.0]))
     tensor([0. , 0.5, 1. ], dtype=float32)
@@ -131,7 +131,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 @function(namespace=NN)
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """Give x * hardsigmoid(x).
+    """Return x * hardsigmoid(x).
 
     >>> gt.nn.functional.hardswish(gt.tensor([-4.0, 1.0, 4.0]))
     tensor([-0.       ,  0.6666667,  4.       ], dtype=float32)
@@ -142,7 +142,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 @function(namespace=NN)
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """Give x where it is beyond lambd or -lambd, 0 elsewhere.
+    """Return x where |x| > lambd, 0 elsewhere.
 
     >>> gt.nn.functional.hardshrink(gt.tensor([-1.0, 0.3, 2.0]))
     tensor([-1.,  0.,  2.], dtype=float32)
@@ -153,7 +153,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 @function(namespace=NN)
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """Move x towards 0 by lambd, and no further than 0.
+    """Return x moved towards 0 by lambd, but not beyond 0.
 
     >>> gt.nn.functional.softshrink(gt.tensor([-1.0, 0.3, 2.0]))
     tensor([-0.5,  0. ,  1.5], dtype=float32)

@@ -22,17 +22,17 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """Give softmax(scale * query @ key.mT + mask) @ value; zeros for a query that sees no key.
+    """Return softmax(scale * query @ key.mT + mask) @ value; zeros for a query that sees no key.
 
     Args:
         query: (..., queries, width).
         key: (..., keys, width).
         value: (..., keys, width of the result).
-        attn_mask: for bool, which keys each query sees; for floats, what is added to the scores.
-        dropout_p: the probability that a weight is dropped.
-        is_causal: whether query i sees keys up to i alone.
-        scale: 1 / sqrt(width) if not given.
-        enable_gqa: whether there may be fewer heads of keys and values, along axis -3.
+        attn_mask: bools that are True at the keys each query sees, or floats added to the scores.
+        dropout_p: the probability of dropping an attention weight.
+        is_causal: whether query i sees only the keys up to i.
+        scale: the factor of the scores, 1 / sqrt(width) by default.
+        enable_gqa: whether keys and values may have fewer heads, along axis -3, than queries.
 
     >>> one, two = gt.ones(1, 1, 2), gt.tensor([[[1.0], [3.0]]])
     >>> gt.nn.functional.scaled_dot_product_attention(one, gt.ones(1, 2, 2), two)
@@ -54,7 +54,7 @@ def attend(
     scale: float | None = None,
     gqa: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Attend without keeping any weights; also give log(sum(exp(scores))) of each query.
+    """Return attention computed without storing weights, and each query's log(sum(exp(scores))).
 
     The latter is inf for a query that sees no key.
     """
@@ -72,7 +72,7 @@ def attend(
 
 
 def _is_plain(query: tuple, key: tuple, value: tuple) -> bool:
-    """Whether shapes are those of one batch, with values as wide as keys, as they mostly are."""
+    """Return whether batch axes are equal, and key and value have one shape and query's width."""
     is_one_batch = len(query) == len(key) > 1 and query[:-2] == key[:-2]
     return is_one_batch and key == value and query[-1] == key[-1]
 
@@ -108,7 +108,7 @@ def _with_weights(
     scale: float | None,
     gqa: bool,
 ) -> Tensor:
-    """Attend with all weights at once, of which some may be dropped."""
+    """Return attention from the full matrix of weights, some of which may be dropped."""
     scores = _scores_of(query, key, mask, is_causal, scale, gqa)
     weights = dropout(gt._safe_softmax(scores, -1), dropout_p)
     return weights @ _heads_of(query, value, gqa)
@@ -122,7 +122,7 @@ def _scores_of(
     scale: float | None = None,
     gqa: bool = False,
 ) -> Tensor:
-    """Give how much each query wants each key: -inf where it does not see it."""
+    """Return the score of each query and key: -inf for a key that the query does not see."""
     _check_scores(query, key, mask, is_causal)
     scores = query @ _heads_of(query, key, gqa).mT * _scale_of(query, scale)
     if is_causal:
@@ -151,13 +151,13 @@ def _check_scores(query: Tensor, key: Tensor, mask: Tensor | None, is_causal: bo
 
 
 def _heads_of(query: Tensor, given: Tensor, gqa: bool) -> Tensor:
-    """Repeat heads such that there are as many as the query has."""
+    """Repeat heads to as many as the query has."""
     if not gqa or query.ndim < 3 or given.ndim < 3 or query.shape[-3] == given.shape[-3]:
         return given
     heads, own = query.shape[-3], given.shape[-3]
     if own == 0 or heads % own:
         raise ValueError(
-            f"scaled_dot_product_attention: {heads} heads of queries are no multiple of {own}"
+            f"scaled_dot_product_attention: {heads} heads of queries are not a multiple of {own}"
         )
     *others, length, width = given.shape
     repeated = given.unsqueeze(-3).expand(*others, heads // own, length, width)

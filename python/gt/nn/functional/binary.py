@@ -1,4 +1,4 @@
-"""Losses of two classes: binary cross entropies."""
+"""Losses for binary classification: binary cross entropies."""
 
 from __future__ import annotations
 
@@ -36,11 +36,13 @@ def binary_cross_entropy(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Give -(y log p + (1 - y) log(1 - p)) for probabilities p and targets y of one shape.
+    """Return -(y log p + (1 - y) log(1 - p)) for probabilities p and targets y of one shape.
 
-    Logarithms are cut at -100, so that p may be 0 or 1. Outside of [0, 1] the loss is NaN, where
-    PyTorch raises an error: no value is waited for. `GT_CHECK_NAN=1` finds the operation.
-    `weight` multiplies each element's loss.
+    Logarithms are clamped to at least -100, so that p may be 0 or 1. For p outside of [0, 1] the
+    loss is NaN. PyTorch raises an error instead; GT does not, because that would wait for values.
+    `GT_CHECK_NAN=1` finds the operation.
+
+    `weight` has a factor for each element's loss.
 
     >>> gt.nn.functional.binary_cross_entropy(gt.tensor([0.5, 1.0]), gt.tensor([1.0, 1.0]))
     tensor(0.3465736, dtype=float32)
@@ -62,9 +64,9 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """Give the binary cross entropy of sigmoid(input), exact for inputs of any size.
+    """Return the binary cross entropy of sigmoid(input), exact for inputs of any size.
 
-    `weight` multiplies each element's loss, `pos_weight` the part of its positive target.
+    `weight` has a factor for each element's loss, `pos_weight` for the loss of positive targets.
 
     >>> gt.nn.functional.binary_cross_entropy_with_logits(gt.tensor([0.0]), gt.tensor([1.0]))
     tensor(0.6931472, dtype=float32)

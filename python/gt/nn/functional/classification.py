@@ -1,4 +1,4 @@
-"""Losses of classes: cross entropies."""
+"""Losses for classification: cross entropies."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Give minus the input at the class of each target; a mean is by weight.
+    """Return minus the input at the class of each target; a mean is weighted by `weight`.
 
     Args:
-        input: logarithms of probabilities; the classes stand along axis 1, or along axis 0 of a
+        input: logarithms of probabilities; the classes are along axis 1, or along axis 0 of a
             single sample.
-        target: indices of classes, of the input's shape without that axis.
+        target: class indices, of the input's shape without that axis.
         weight: a factor for each class.
         size_average: deprecated.
-        ignore_index: targets that do not count.
+        ignore_index: a target class whose samples are ignored.
         reduce: deprecated.
         reduction: "mean", "sum" or "none".
 
@@ -63,18 +63,18 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Give the cross entropy of logits: minus the logarithm of softmax at each target.
+    """Return the cross entropy of logits: minus the logarithm of softmax at each target.
 
     Args:
-        input: the logits; the classes stand along axis 1, or along axis 0 of a single sample.
-        target: indices of classes, of the input's shape without that axis, or probabilities:
+        input: the logits; the classes are along axis 1, or along axis 0 of a single sample.
+        target: class indices, of the input's shape without that axis, or probabilities:
             floats of the input's shape.
         weight: a factor for each class.
         size_average: deprecated.
-        ignore_index: indices of classes that do not count.
+        ignore_index: a target class whose samples are ignored.
         reduce: deprecated.
         reduction: "mean", "sum" or "none".
-        label_smoothing: the share of each target that is spread over all classes.
+        label_smoothing: the fraction of each target that is spread evenly over all classes.
 
     >>> gt.nn.functional.cross_entropy(gt.zeros(1, 4), gt.tensor([2], dtype=gt.int64))
     tensor(1.3862944, dtype=float32)
@@ -96,9 +96,9 @@ def cross_entropy_loss(
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Give the cross entropy of logits, as `cross_entropy`, but count all targets.
+    """Return the cross entropy of logits, as `cross_entropy`, but ignore no target by default.
 
-    Only with `ignore_index` are there targets that do not count.
+    Targets are ignored only if `ignore_index` is given.
 
     >>> gt.nn.functional.cross_entropy_loss(gt.zeros(1, 4), [2])
     tensor(1.3862944, dtype=float32)
@@ -122,18 +122,18 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
     options: Any = None,
 ) -> Tensor:
-    """Give the cross entropy of `input @ linear_weight.T + linear_bias`.
+    """Return the cross entropy of `input @ linear_weight.T + linear_bias`.
 
     Args:
         input: one sample, or one in each row.
-        linear_weight: a row for each class, or more axes between these and the last.
-        target: indices of classes or probabilities, as for `cross_entropy`.
-        linear_bias: of the shape of the weight without its last axis.
+        linear_weight: a row per class, or more axes between the classes and the last axis.
+        target: class indices or probabilities, as for `cross_entropy`.
+        linear_bias: a bias of the shape of `linear_weight` without its last axis.
         weight: a factor for each class.
         reduction: "mean", "sum" or "none".
-        ignore_index: indices of classes that do not count, -100 where none is given.
-        label_smoothing: the share of each target that is spread over all classes.
-        options: PyTorch's way to save memory; changes nothing.
+        ignore_index: a target class whose samples are ignored, -100 by default.
+        label_smoothing: the fraction of each target that is spread evenly over all classes.
+        options: accepted as in PyTorch, where they save memory; they have no effect.
 
     >>> x, rows = gt.ones(1, 2), gt.zeros(4, 2)
     >>> gt.nn.functional.linear_cross_entropy(x, rows, gt.tensor([2], dtype=gt.int64))
@@ -153,7 +153,9 @@ def linear_cross_entropy(
     logits = linear(input, linear_weight.reshape(-1, linear_weight.shape[-1]), bias)
     logits = logits.reshape(*input.shape[:-1], *shape)
     if target.shape == logits.shape and ignore_index is not None:
-        raise ValueError("linear_cross_entropy: ignore_index is not for targets of probabilities")
+        raise ValueError(
+            "linear_cross_entropy: ignore_index does not apply to targets that are probabilities"
+        )
     ignored = -100 if ignore_index is None else ignore_index
     return _cross_entropy(
         "linear_cross_entropy", logits, target, weight, ignored, reduction, label_smoothing
@@ -166,7 +168,7 @@ def _cross_entropy(name, logits, target, weight, ignored, reduction, smoothing) 
     target = _class_target(name, logits, target)
     axis = _class_axis(logits)
     if not target.dtype.is_floating_point:
-        # What is spread over all classes takes the logarithms themselves.
+        # Label smoothing needs the log probabilities of all classes.
         logits, loss_of = (
             (logits.log_softmax(axis), _picked) if smoothing else (logits, EntropyOfClasses.apply)
         )
@@ -174,7 +176,7 @@ def _cross_entropy(name, logits, target, weight, ignored, reduction, smoothing) 
     if ignored is not None and ignored >= 0:
         raise ValueError(
             f"{name}: ignore_index is {ignored}, but the targets are probabilities, none of which "
-            "is left out\n  hint: give indices of classes, or no ignore_index"
+            "can be ignored\n  hint: give class indices, or no ignore_index"
         )
     log_p = logits.log_softmax(axis)
     check_alike(name, logits, target)
@@ -185,20 +187,20 @@ def _cross_entropy(name, logits, target, weight, ignored, reduction, smoothing) 
 
 
 def _picked(log_p: Tensor, axis: int, index: Tensor) -> Tensor:
-    """Give minus the values at the indices."""
+    """Return minus the values at the indices."""
     return -log_p.gather(axis, index)
 
 
 class EntropyOfClasses(Function):
-    """Minus the logarithm of softmax at the classes of an index.
+    """Minus the logarithm of softmax at class indices.
 
-    The gradient is grad * softmax, less grad at the classes: one pass, where the gradients of
-    softmax and of gathering would each be a tensor of the logits' shape.
+    The gradient is grad * softmax, minus grad at the indices: one pass, whereas the gradients of
+    softmax and of gather would each be a tensor of the logits' shape.
     """
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, axis: int, index: Tensor) -> Tensor:
-        """Give the loss of each sample, with an axis of length 1 in place of the classes."""
+        """Return the loss of each sample, with an axis of length 1 in place of the classes."""
         log_p = logits.log_softmax(axis)
         ctx.axis, ctx.log_p = axis, log_p
         ctx.save_for_backward(logits, index)
@@ -206,9 +208,9 @@ class EntropyOfClasses(Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple:
-        """Give the gradient of the logits."""
+        """Return the gradient of the logits."""
         logits, index = ctx.saved_tensors
-        # For gradients of this one the logarithms need their history.
+        # For second derivatives, the logarithms need a history.
         log_p = logits.log_softmax(ctx.axis) if is_grad_enabled() else ctx.log_p
         return (log_p.exp() * grad).scatter_add(ctx.axis, index, -grad), None, None
 
@@ -218,7 +220,7 @@ def _class_axis(input: Tensor) -> int:
 
 
 def _class_target(name: str, input: Tensor, target: Any) -> Tensor:
-    """Give a target as a tensor: indices of classes, or probabilities of the input's shape."""
+    """Return a target as a tensor: class indices, or probabilities of the input's shape."""
     if not isinstance(target, Tensor):
         dtype = None if hasattr(target, "dtype") else "int64"
         target = tensor_beside(input, target, dtype=dtype)
@@ -241,7 +243,7 @@ def _class_target(name: str, input: Tensor, target: Any) -> Tensor:
 
 
 def _class_weight(name: str, input: Tensor, weight: Tensor | None) -> Tensor | None:
-    """Give a factor for each class in a shape that broadcasts to the input's."""
+    """Return the factors of the classes in a shape that broadcasts to the input's."""
     axis = _class_axis(input)
     if weight is None:
         return None
@@ -253,10 +255,10 @@ def _class_weight(name: str, input: Tensor, weight: Tensor | None) -> Tensor | N
 
 
 def _of_classes(name, input, loss_of, target, weight, ignored, reduction, smoothing=0.0) -> Tensor:
-    """Give the loss of indices of classes; a mean is over what the samples count together.
+    """Return the loss for class indices; a mean is over the total weight of the samples.
 
-    `loss_of` gives the loss of each sample from the input, the axis of classes and the indices,
-    with an axis of length 1 in place of the classes. With smoothing the input holds logarithms.
+    `loss_of` returns the loss of each sample from the input, the axis of classes and the indices,
+    with an axis of length 1 in place of the classes. With smoothing, the input holds logarithms.
     """
     axis = _class_axis(input)
     weight = _class_weight(name, input, weight)
@@ -272,7 +274,7 @@ def _of_classes(name, input, loss_of, target, weight, ignored, reduction, smooth
         loss = loss * (1 - smoothing) - spread * smoothing
     loss, counts = loss.squeeze(axis), None if share is None else share.squeeze(axis)
     if counted is not None:
-        # Not times 0: what does not count may be infinite.
+        # Not a product with 0: an ignored loss may be infinite.
         loss = gt.where(counted, loss, 0)
         counts = counted if counts is None else counts * counted
     if counts is None or reduction != "mean":

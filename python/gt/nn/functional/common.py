@@ -1,4 +1,4 @@
-"""What the functions of `gt.nn.functional` share: precision, writing in place, reductions."""
+"""Helpers of `gt.nn.functional`: precision, in-place results and reductions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import gt
 from gt._gt import Tensor, dtype, has_halves, tensor_beside
 from gt.ops.registry import COMPOSITES, function
 
-#: The namespace of all functions here.
+#: The namespace that the functions are registered in.
 NN = "gt.nn.functional"
 
 
 def need_floats(name: str, input: Tensor) -> None:
-    """Reject bools and integers."""
+    """Raise TypeError for an input that does not hold floats."""
     if not input.dtype.is_floating_point:
         raise TypeError(
             f"{name}: input must hold floats, this is {input.dtype.name}\n  hint: input.float()"
@@ -25,9 +25,9 @@ def need_floats(name: str, input: Tensor) -> None:
 
 
 def wide(name: str, input: Tensor, complex: bool = False) -> Tensor:
-    """Give floats in the dtype that they are computed in: float32 for those of 16 bits.
+    """Return floats in the dtype to compute in: float32 for 16-bit floats.
 
-    Where they are taken, too, complex numbers are given as they are.
+    With `complex`, complex numbers are accepted, too, and returned unchanged.
     """
     if complex and input.dtype.is_complex:
         return input
@@ -36,22 +36,22 @@ def wide(name: str, input: Tensor, complex: bool = False) -> Tensor:
 
 
 def given(input: Tensor, result: Tensor, inplace: bool, name: str) -> Tensor:
-    """Give a result in the input's dtype, stored in the input if that is asked for."""
+    """Return a result in the input's dtype; with `inplace`, store it in the input."""
     result = result._cast(input.dtype)
     return input._assign(result, name) if inplace else result
 
 
 def check_slope(name: str, input: Tensor, slope: float, inplace: bool) -> None:
-    """Raise where a result in place would not tell which values were negative."""
+    """Raise if backward could not determine from an in-place result which values were negative."""
     if inplace and slope < 0 and input.requires_grad and gt.is_grad_enabled():
         raise RuntimeError(
             f"{name}: a negative slope, {slope}, has no gradient in place: the result does not "
-            f"tell which values were negative\n  hint: use {name.rstrip('_')}"
+            f"show which values were negative\n  hint: use {name.rstrip('_')}"
         )
 
 
 def in_float32(of: Callable[..., Any]) -> Callable[..., Any]:
-    """Compute in float32 what is given as floats of 16 bits, and round the result alone."""
+    """Return a function that computes 16-bit floats in float32 and rounds only its result."""
 
     @functools.wraps(of)
     def widened(*args: Any, **kwargs: Any) -> Any:
@@ -69,7 +69,7 @@ def in_float32(of: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _cast(result: Any, dtype: dtype) -> Any:
-    """Cast a result, or all of several."""
+    """Cast a tensor, or each tensor of a tuple."""
     if isinstance(result, tuple):
         return tuple(_cast(one, dtype) for one in result)
     return result._cast(dtype) if isinstance(result, Tensor) else result
@@ -81,7 +81,7 @@ def _widened(value: Any) -> Any:
 
 
 def also_in_place(*functions: Callable[..., Tensor]) -> None:
-    """Make `relu_(x)` of `relu(x, inplace=True)`."""
+    """Register in-place functions: `relu_(x)`, which calls `relu(x, inplace=True)`."""
     for of in functions:
         function(namespace=NN)(_in_place(of))
 
@@ -101,35 +101,35 @@ def _in_place(of: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def also_here(*functions: Callable[..., Any]) -> None:
-    """Let users find functions of other namespaces here, too."""
+    """Register functions of other namespaces in this one, too."""
     COMPOSITES.update({f"{NN}.{of.__name__}": of for of in functions})
 
 
 def as_target(target: Any, input: Tensor) -> Tensor:
-    """Give a target; one that is a list or an array becomes a tensor of the input's dtype."""
+    """Return a target as a tensor; a list or array becomes one of the input's dtype."""
     if isinstance(target, Tensor):
         return target
     return tensor_beside(input, target, dtype=input.dtype)
 
 
 def check_alike(name: str, input: Tensor, target: Tensor) -> None:
-    """Reject a target that would be broadcast."""
+    """Raise ValueError for a target that would be broadcast."""
     if input.shape != target.shape:
         raise ValueError(
-            f"{name}: input of shape {input.shape} and target of shape {target.shape} "
-            "must be alike\n  hint: broadcasting would compare every pair; reshape one of them"
+            f"{name}: input of shape {input.shape} and target of shape {target.shape} must have "
+            "the same shape\n  hint: broadcasting would compare every pair; reshape one of them"
         )
 
 
 def weighted(loss: Tensor, weight: Tensor | None) -> Tensor:
-    """Multiply losses with weights, if there are any."""
+    """Multiply losses by weights, if any."""
     return loss if weight is None else loss * weight
 
 
 def reduced(
     name: str, loss: Tensor, reduction: str, size_average: Any = None, reduce: bool | None = None
 ) -> Tensor:
-    """Average or add up the losses of all elements, or give each."""
+    """Return the mean or the sum of the losses of all elements, or the losses themselves."""
     reduction = reduction_of(reduction, size_average, reduce)
     if reduction == "mean":
         return loss.mean()
@@ -140,15 +140,15 @@ def reduced(
 
 
 def check_reduction(name: str, reduction: str) -> None:
-    """Reject reductions that there are not."""
+    """Raise ValueError for an unknown reduction."""
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{name}: reduction is '{reduction}', expected 'mean', 'sum' or 'none'")
 
 
 def reduction_of(reduction: str, size_average: Any = None, reduce: bool | None = None) -> str:
-    """Say which reduction is asked for where the two parameters that it replaces are given.
+    """Return the requested reduction, considering the two deprecated parameters.
 
-    A string in the first of these is a reduction: losses of GT take it as their third argument.
+    A string as `size_average` is a reduction: GT's losses accept it as their third argument.
     """
     if size_average is None and reduce is None:
         return reduction

@@ -10,7 +10,7 @@ from gt.nn.functional.common import NN, check_reduction, in_float32
 from gt.ops.registry import function
 from gt.ops.sizes import filled
 
-#: The logarithm of no probability at all: unlike -inf it can be subtracted from itself.
+#: The log probability of an impossible event: unlike -inf, it can be subtracted from itself.
 _NEVER = -1e30
 
 
@@ -25,20 +25,20 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """Give minus the logarithm of a label sequence's probability, summed over all alignments.
+    """Return minus the log probability of a label sequence, summed over all alignments.
 
-    Alignments put labels in their order, each for one step or more, and blanks between and around
-    them, of which those between equal labels are a must. As in PyTorch the gradient supposes that
-    log_probs come from log_softmax.
+    An alignment has the labels in their order, each for one step or more, with optional blanks
+    between and around them; between equal labels a blank is required. As in PyTorch, the gradient
+    assumes that log_probs come from log_softmax.
 
     Args:
-        log_probs: logarithms of probabilities: steps x samples x labels, or of one sample.
-        targets: labels: samples x the longest of them, or all of them one after the other.
-        input_lengths: how many steps count, for each sample.
-        target_lengths: how many labels, for each sample.
-        blank: the label that is a blank.
-        reduction: "mean" (of losses over target lengths), "sum" or "none".
-        zero_infinity: whether what has no alignment has loss 0 and no gradient.
+        log_probs: log probabilities: (steps, samples, labels), or (steps, labels) for one sample.
+        targets: labels: (samples, longest target), or the targets of all samples concatenated.
+        input_lengths: the number of steps of each sample.
+        target_lengths: the number of labels of each sample.
+        blank: the index of the blank label.
+        reduction: "mean" (of losses divided by target lengths), "sum" or "none".
+        zero_infinity: whether a sample without an alignment has loss 0 and no gradient.
 
     >>> log_p = gt.tensor([[0.5, 0.5], [0.5, 0.5]]).log()
     >>> label, two, one = (gt.tensor(n, dtype=gt.int64) for n in ([1], 2, 1))
@@ -64,7 +64,7 @@ def ctc_loss(
 
 
 def _loss(log_p, steps, labels, lengths, blank: int, zero_infinity: bool) -> Tensor:
-    """Give each sample's loss, from the probability of being in each state after each step.
+    """Return each sample's loss, from the probabilities of its states after the last step.
 
     The states are blank, label, blank, label, ..., blank.
     """
@@ -75,27 +75,27 @@ def _loss(log_p, steps, labels, lengths, blank: int, zero_infinity: bool) -> Ten
     reached = _reached(log_p.clamp(min=_NEVER), counts, states)
     total = _at_the_ends(reached, lengths)
     impossible = total < _NEVER / 2
-    # What PyTorch's gradient has beyond that of the sum: the probabilities themselves.
+    # A term of value 0 adds the probabilities to the gradient, as in PyTorch's.
     summed = gt.where(counts, log_p.exp().sum(-1), 0).sum(0)
     loss = summed - summed.detach() - total
     if zero_infinity:
         return gt.where(impossible, 0, loss)
-    # Infinite where there is no alignment, with a gradient that is no number.
+    # Infinite without an alignment, with a gradient of NaN.
     return loss - gt.where(impossible, 0 * summed, 1).log()
 
 
 def _at_the_ends(reached: Tensor, lengths: Tensor) -> Tensor:
-    """Give the logarithm of the probability to end with the last label or the blank behind it."""
+    """Return the log probability of ending with the last label or the blank after it."""
     last = 2 * lengths.unsqueeze(-1)
     in_label = gt.where(last > 0, reached.gather(1, (last - 1).clamp(min=0)), _NEVER)
     return gt.cat([reached.gather(1, last), in_label], 1).logsumexp(1)
 
 
 def _reached(log_p: Tensor, counts: Tensor, states: Tensor) -> Tensor:
-    """Give the logarithm of each state's probability after the last step that counts."""
+    """Return the log probability of each state after each sample's last step."""
     emitted = log_p.gather(-1, states.expand(log_p.shape[0], *states.shape))
     never = filled(log_p, (states.shape[0], 2), _NEVER)
-    # Labels that differ need no blank between them.
+    # The blank between two different labels can be skipped.
     width = states.shape[1]
     differ = states[:, 2:] != states[:, : max(width - 2, 0)]
     skips = gt.cat([gt.zeros_like(never, dtype=gt.bool), differ], 1)[:, :width]
@@ -111,7 +111,7 @@ def _reached(log_p: Tensor, counts: Tensor, states: Tensor) -> Tensor:
 
 
 def _lengths(name: str, log_p: Tensor, given: Any, samples: int) -> Tensor:
-    """Give one length for each sample."""
+    """Return one length for each sample."""
     lengths = given if isinstance(given, Tensor) else tensor_beside(log_p, given, dtype="int64")
     if lengths.numel() != samples:
         raise ValueError(
@@ -121,11 +121,11 @@ def _lengths(name: str, log_p: Tensor, given: Any, samples: int) -> Tensor:
 
 
 def _padded(targets: Tensor, given: Any, lengths: Tensor) -> Tensor:
-    """Give targets as rows of one length; what is behind their ends does not matter."""
+    """Return targets as rows of equal length; values beyond a target's length are arbitrary."""
     samples = lengths.shape[0]
     if targets.ndim == 2 or samples == 1:
         return targets.long().reshape(samples, -1)
-    # Lengths in a tensor are not known here: no target is longer than all together.
+    # The values of a tensor of lengths are not known here: use the total length as a bound.
     longest = targets.shape[0] if isinstance(given, Tensor) else max(given, default=0)
     starts = lengths.cumsum(0) - lengths
     places = starts.unsqueeze(-1) + arange_beside(targets, longest)

@@ -1,4 +1,4 @@
-"""Dropouts."""
+"""Dropout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gt.ops.sizes import filled
 
 @function(namespace=NN)
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Set each element to 0 with probability p, and multiply the rest with 1 / (1 - p).
+    """Set each element to 0 with probability p, and multiply the rest by 1 / (1 - p).
 
     >>> gt.nn.functional.dropout(gt.ones(2), 1.0)
     tensor([0., 0.], dtype=float32)
@@ -33,14 +33,14 @@ def _check_probability(name: str, p: float) -> None:
 
 
 def _dropped(input: Tensor, like: Tensor, p: float) -> Tensor:
-    """Keep what chance keeps, drawing one number for each element of another tensor."""
+    """Drop elements of the input, drawing one random number per element of `like`."""
     if p == 1:
         return input * 0
     return input * (rand_like(like, dtype=float32) >= p) * (1 / (1 - p))
 
 
 def _channels(input: Tensor) -> Tensor:
-    """Give a tensor with one element for each channel of each sample, axes 0 and 1."""
+    """Return a tensor with one element for each channel of each sample, axes 0 and 1."""
     if input.ndim < 2:
         raise ValueError(f"dropout of channels: input has shape {input.shape}, expected 2 axes")
     return filled(input, (*input.shape[:2], *[1] * (input.ndim - 2)), 0, float32)
@@ -49,7 +49,7 @@ def _channels(input: Tensor) -> Tensor:
 def _dropped_channels(
     name: str, input: Tensor, p: float, training: bool, inplace: bool, single: bool = False
 ) -> Tensor:
-    """Drop whole channels; an input of a single sample has them along axis 0."""
+    """Drop entire channels: axis 1, or axis 0 for a single sample."""
     _check_probability(name, p)
     if not training or p == 0:
         return input
@@ -62,7 +62,7 @@ def _dropped_channels(
 def dropout1d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """Set each channel to 0 with probability p, and multiply the rest with 1 / (1 - p).
+    """Set each channel to 0 with probability p, and multiply the rest by 1 / (1 - p).
 
     The input is (samples, channels, length) or (channels, length).
 
@@ -78,7 +78,7 @@ def dropout1d(
 def dropout2d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """Set each channel to 0 with probability p, and multiply the rest with 1 / (1 - p).
+    """Set each channel to 0 with probability p, and multiply the rest by 1 / (1 - p).
 
     The input is (samples, channels, height, width).
 
@@ -93,9 +93,9 @@ def dropout2d(
 def dropout3d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """Set each channel to 0 with probability p, and multiply the rest with 1 / (1 - p).
+    """Set each channel to 0 with probability p, and multiply the rest by 1 / (1 - p).
 
-    The input is (samples, channels, depth, height, width), or that without samples.
+    The input is (samples, channels, depth, height, width) or (channels, depth, height, width).
 
     >>> gt.nn.functional.dropout3d(gt.ones(1, 1, 1, 1, 1), 1.0)
     tensor([[[[[0.]]]]], dtype=float32)
@@ -107,8 +107,8 @@ def dropout3d(
 def _warn_of_axes(name: str, input: Tensor, expected: tuple[int, ...]) -> None:
     if input.ndim not in expected:
         warnings.warn(
-            f"{name}: the input of shape {input.shape} has not {expected[0]} axes: axis 1 is taken "
-            "for the channels",
+            f"{name}: the input of shape {input.shape} does not have {expected[0]} axes: axis 1 is "
+            "taken as the channels",
             stacklevel=4,
         )
 
@@ -117,9 +117,9 @@ def _warn_of_axes(name: str, input: Tensor, expected: tuple[int, ...]) -> None:
 def alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """Drop elements such that mean 0 and variance 1 stay; goes with `selu` (Klambauer, 2017).
+    """Drop elements, keeping mean 0 and variance 1; for use with `selu` (Klambauer, 2017).
 
-    What is dropped takes selu's limit at minus infinity; all is then scaled and shifted.
+    Dropped elements are set to selu's limit at minus infinity; all are then scaled and shifted.
 
     >>> gt.nn.functional.alpha_dropout(gt.ones(2), 0.5, training=False)
     tensor([1., 1.], dtype=float32)
@@ -135,7 +135,7 @@ def alpha_dropout(
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """Drop whole channels, axis 1 of each sample, as `alpha_dropout` does elements.
+    """Drop entire channels, axis 1, as `alpha_dropout` drops elements.
 
     >>> gt.nn.functional.feature_alpha_dropout(gt.ones(1, 2), 0.5, training=False)
     tensor([[1., 1.]], dtype=float32)
@@ -148,7 +148,7 @@ def feature_alpha_dropout(
 
 
 def _alpha_dropped(input: Tensor, like: Tensor, p: float) -> Tensor:
-    """Give a * (x or the limit) + b, where a and b keep mean and variance."""
+    """Return a * (x or the limit) + b, where a and b keep mean and variance."""
     if p == 1:
         return input * 0
     limit = -1.7580993408473766  # of selu: -alpha * scale

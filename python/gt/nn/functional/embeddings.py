@@ -1,4 +1,4 @@
-"""Rows of a table by index."""
+"""Lookup of rows of a table by index."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gt.ops.sizes import filled
 
 
 class _ScaledGradient(Function):
-    """The same values, with a gradient that is multiplied by factors."""
+    """The identity, with a gradient multiplied by factors."""
 
     @staticmethod
     def forward(ctx, x, factors):
@@ -33,16 +33,16 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """Give the rows of `weight` at integer indices; their axes come before the row's.
+    """Return the rows of `weight` at integer indices; the axes of the indices come first.
 
     Args:
         input: the indices.
         weight: the table.
-        padding_idx: a row that gets no gradient.
-        max_norm: what longer rows that are used are shortened to, in the table itself.
+        padding_idx: a row that receives no gradient.
+        max_norm: used rows with a larger norm are rescaled to this norm, in the table itself.
         norm_type: the exponent of that norm.
-        scale_grad_by_freq: whether a row's gradient is divided by how often it is used.
-        sparse: accepted as PyTorch's; the gradient is dense, with the same numbers.
+        scale_grad_by_freq: whether a row's gradient is divided by the number of its uses.
+        sparse: accepted as in PyTorch; the gradient is dense, with the same values.
 
     >>> table = gt.tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> gt.nn.functional.embedding(gt.tensor([1], dtype=gt.int64), table)
@@ -67,7 +67,7 @@ def _index(name: str, input: Tensor, weight: Tensor) -> Tensor:
 
 
 def _row(name: str, padding_idx: int | None, weight: Tensor) -> int | None:
-    """Give the row that gets no gradient, counted from the front."""
+    """Return the index of the row without a gradient, counted from the front."""
     rows = weight.shape[0]
     if padding_idx is not None and not -rows <= padding_idx < rows:
         raise ValueError(f"{name}: padding_idx is {padding_idx}, but there are {rows} rows")
@@ -75,8 +75,8 @@ def _row(name: str, padding_idx: int | None, weight: Tensor) -> int | None:
 
 
 def _shorten(weight: Tensor, index: Tensor, max_norm: float, norm_type: float) -> None:
-    """Shorten rows at an index that are longer than a norm, in place."""
-    # An index that is refused changes no row.
+    """Rescale the rows at an index whose norm is above `max_norm`, in place."""
+    # As one step: an index that is rejected changes no row.
     with gt.no_grad(), gt.step(weight):
         used = _counts(weight, index) > 0
         norms = gt.linalg.vector_norm(weight, norm_type, 1)
@@ -85,13 +85,13 @@ def _shorten(weight: Tensor, index: Tensor, max_norm: float, norm_type: float) -
 
 
 def _counts(weight: Tensor, index: Tensor) -> Tensor:
-    """Count how often each row is used."""
+    """Return the number of uses of each row."""
     zeros = filled(weight, weight.shape[:1], 0, gt.float32)
     return zeros.index_add(0, index, gt.ones_like(index, dtype=gt.float32))
 
 
 def _rows(weight: Tensor, index: Tensor, padding: int | None, scaled: bool) -> Tensor:
-    """Give the rows at an index; no gradient flows to the padding."""
+    """Return the rows at an index; no gradient flows to the padding row."""
     rows = weight.index_select(0, index)
     if not rows.requires_grad or (padding is None and not scaled):
         return rows
@@ -115,20 +115,20 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """Average, sum or take the maximum of rows of `weight`, over bags of indices.
+    """Return the mean, sum or maximum of rows of `weight` over bags of indices.
 
     Args:
-        input: indices: a bag in each row, or all bags one after the other.
+        input: the indices: a bag in each row, or all bags concatenated.
         weight: the table.
-        offsets: where each bag starts, if they are one after the other.
-        max_norm: what longer rows that are used are shortened to, in the table itself.
+        offsets: the start of each bag, if bags are concatenated.
+        max_norm: used rows with a larger norm are rescaled to this norm, in the table itself.
         norm_type: the exponent of that norm.
-        scale_grad_by_freq: whether a row's gradient is divided by how often it is used.
+        scale_grad_by_freq: whether a row's gradient is divided by the number of its uses.
         mode: "mean", "sum" or "max".
-        sparse: accepted as PyTorch's; the gradient is dense, with the same numbers.
-        per_sample_weights: a factor for each index, with "sum" alone.
+        sparse: accepted as in PyTorch; the gradient is dense, with the same values.
+        per_sample_weights: a factor for each index, only with mode "sum".
         include_last_offset: whether the last offset is the end of the last bag.
-        padding_idx: a row that does not count.
+        padding_idx: a row that is excluded from bags.
 
     >>> table, bags = gt.tensor([[1.0, 2.0], [3.0, 4.0]]), gt.tensor([[0, 1]], dtype=gt.int64)
     >>> gt.nn.functional.embedding_bag(bags, table)
@@ -163,13 +163,16 @@ def _check_bags(input, offsets, mode: str, factors, scaled: bool) -> None:
     if mode not in ("mean", "sum", "max"):
         raise ValueError(f"{name}: mode is '{mode}', expected 'mean', 'sum' or 'max'")
     if mode == "max" and scaled:
-        raise ValueError(f"{name}: scale_grad_by_freq does not go with mode 'max'")
+        raise ValueError(f"{name}: scale_grad_by_freq is not possible with mode 'max'")
     if input.ndim not in (1, 2):
         raise ValueError(f"{name}: input has shape {input.shape}, expected 1 or 2 axes")
     if (offsets is None) != (input.ndim == 2) or (offsets is not None and offsets.ndim != 1):
-        raise ValueError(f"{name}: give offsets, of one axis, with an input of one axis, only then")
+        raise ValueError(
+            f"{name}: offsets, with one axis, are required with an input of one axis, and not "
+            "allowed with two"
+        )
     if factors is not None and mode != "sum":
-        raise ValueError(f"{name}: per_sample_weights go with mode 'sum' alone, not '{mode}'")
+        raise ValueError(f"{name}: per_sample_weights require mode 'sum', not '{mode}'")
     if factors is not None and factors.shape != input.shape:
         raise ValueError(
             f"{name}: per_sample_weights have shape {factors.shape}, expected {input.shape}"
@@ -177,15 +180,15 @@ def _check_bags(input, offsets, mode: str, factors, scaled: bool) -> None:
 
 
 def _bag_of_each(offsets: Tensor, index: Tensor, count: int) -> Tensor:
-    """Give the number of the bag that each index is in: how many offsets are not behind it, - 1."""
+    """Return the bag number of each index: the number of offsets up to it, minus 1."""
     starts = filled(index, (index.shape[0] + 1,), 0)
     starts = starts.index_add(0, offsets.long(), gt.ones_like(offsets, dtype=gt.int64))
     return starts.cumsum(0)[:-1] - 1
 
 
 def _summed(rows: Tensor, bag: Tensor, counted: Tensor, count: int, mean: bool) -> Tensor:
-    """Add up the rows of each bag, or average them; an empty bag has zeros."""
-    # What is behind the last bag goes to one more, which is left out.
+    """Return the sum or the mean of the rows of each bag; zeros for an empty bag."""
+    # Rows after the last bag are added to an extra bag, which is dropped.
     total = filled(rows, (count + 1, rows.shape[1]), 0).index_add(0, bag, rows)[:count]
     if not mean:
         return total
@@ -195,9 +198,9 @@ def _summed(rows: Tensor, bag: Tensor, counted: Tensor, count: int, mean: bool) 
 
 @function(namespace=NN)
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Give 1 at each class index, 0 elsewhere, along a new last axis; int64.
+    """Return 1 at each class index and 0 elsewhere, along a new last axis; int64.
 
-    Without a number of classes, it is one more than the largest index: this waits for the values.
+    By default, the number of classes is the largest index plus 1, which waits for the values.
 
     >>> gt.nn.functional.one_hot(gt.tensor([0, 2], dtype=gt.int64), 3)
     tensor([[1, 0, 0],

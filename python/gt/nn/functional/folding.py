@@ -1,4 +1,4 @@
-"""Blocks of images as columns and back, and windows over an axis."""
+"""Extraction of image blocks as columns, and the reverse."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gt.ops.sliding import check_spatial, counts, overlapped, per_axis, wide, wi
 def unfold(
     input: Tensor, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1
 ) -> Tensor:
-    """Give all blocks of an image as columns: (batch, channels * block, number of blocks).
+    """Return all blocks of an image as columns: (batch, channels * block, number of blocks).
 
     Args:
-        input: (channels, height, width), with or without batches.
+        input: (channels, height, width), with or without a batch axis.
         kernel_size: the height and width of a block.
-        dilation: from one value in a block to the next.
-        padding: how many zeros are around the image.
-        stride: from one block to the next.
+        dilation: the step from one value in a block to the next.
+        padding: the number of zeros around the image.
+        stride: the step from one block to the next.
 
     >>> gt.nn.functional.unfold(gt.arange(6).reshape(1, 2, 3), (2, 1))
     tensor([[0, 1, 2],
@@ -42,15 +42,15 @@ def fold(
     padding: Size = 0,
     stride: Size = 1,
 ) -> Tensor:
-    """Add up the columns of `unfold` where they were in the image.
+    """Add up the columns of `unfold` at their positions in the image.
 
     Args:
-        input: (channels * block, number of blocks), with or without batches.
+        input: (channels * block, number of blocks), with or without a batch axis.
         output_size: the height and width of the image.
-        kernel_size: as for `unfold`, and so are the others.
-        dilation: from one value in a block to the next.
-        padding: how much of the blocks is around the image and left out.
-        stride: from one block to the next.
+        kernel_size: the height and width of a block.
+        dilation: the step from one value in a block to the next.
+        padding: the width of the border around the image that blocks cover and the result lacks.
+        stride: the step from one block to the next.
 
     >>> gt.nn.functional.fold(gt.ones(2, 2), output_size=(1, 3), kernel_size=(1, 2))
     tensor([[[1., 2., 1.]]], dtype=float32)

@@ -1,4 +1,4 @@
-"""Functions of signals and images that `gt` has, too."""
+"""Functions of signals and images that are also in the namespace `gt`."""
 
 from gt.nn.functional.common import NN, also_here
 from gt.ops.adaptive_pooling import adaptive_avg_pool1d, adaptive_max_pool1d

@@ -9,7 +9,7 @@ from gt.ops.registry import function
 
 @function(namespace=NN)
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Give `input @ weight.T + bias`: the last axis is mapped; without rows a weight is one row.
+    """Return `input @ weight.T + bias` over the last axis; a weight of one axis is a single row.
 
     >>> gt.nn.functional.linear(gt.ones(1, 2), gt.ones(3, 2))
     tensor([[2., 2., 2.]], dtype=float32)

@@ -1,4 +1,4 @@
-"""Losses of numbers: distances and negative logarithms of densities."""
+"""Losses for regression: distances and negative log likelihoods."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def l1_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """Give |input - target|; its mean by weight where there are weights.
+    """Return |input - target|; with `weight`, its weighted mean.
 
     >>> gt.nn.functional.l1_loss(gt.tensor([1.0, 5.0]), gt.zeros(2))
     tensor(3., dtype=float32)
@@ -49,7 +49,7 @@ def mse_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    """Give (input - target)²; its mean by weight where there are weights.
+    """Return (input - target)²; with `weight`, its weighted mean.
 
     >>> gt.nn.functional.mse_loss(gt.tensor([1.0, 5.0]), gt.zeros(2))
     tensor(13., dtype=float32)
@@ -78,7 +78,7 @@ def _by_weight(name: str, loss: Tensor, weight: Tensor | None, reduction: str) -
 def _check_weight(name: str, loss: Tensor, weight: Tensor) -> None:
     if weight.shape != loss.shape:
         raise ValueError(
-            f"{name}: weight of shape {weight.shape} and input of shape {loss.shape} must be alike"
+            f"{name}: weight has shape {weight.shape}, expected that of input, {loss.shape}"
         )
 
 
@@ -92,7 +92,7 @@ def smooth_l1_loss(
     reduction: str = "mean",
     beta: float = 1.0,
 ) -> Tensor:
-    """Give d² / (2 beta) for distances d below beta, d - beta / 2 for others (Girshick, 2015).
+    """Return d² / (2 beta) for distances d below beta, d - beta / 2 for others (Girshick, 2015).
 
     >>> gt.nn.functional.smooth_l1_loss(gt.tensor([0.5, 3.0]), gt.zeros(2), reduction="none")
     tensor([0.125, 2.5  ], dtype=float32)
@@ -113,7 +113,7 @@ def huber_loss(
     delta: float = 1.0,
     weight: Tensor | None = None,
 ) -> Tensor:
-    """Give d² / 2 for distances d below delta, delta * (d - delta / 2) for others (Huber, 1964).
+    """Return d² / 2 for distances d below delta, delta * (d - delta / 2) for others (Huber, 1964).
 
     >>> gt.nn.functional.huber_loss(gt.tensor([0.5, 3.0]), gt.zeros(2), reduction="none")
     tensor([0.125, 2.5  ], dtype=float32)
@@ -141,14 +141,14 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """Give target * (log(target) - input): how far target is from exp(input).
+    """Return target * (log(target) - input), the divergence of target from exp(input).
 
     Args:
         input: logarithms of probabilities.
         target: probabilities, or their logarithms.
         size_average: deprecated.
         reduce: deprecated.
-        reduction: "batchmean" is the divergence: the sum over the length of axis 0.
+        reduction: "mean", "sum", "none", or "batchmean": the sum divided by the batch size.
         log_target: whether the target holds logarithms.
 
     >>> p = gt.tensor([0.5, 0.5])
@@ -159,7 +159,7 @@ def kl_div(
         loss = target.exp() * (target - input)
     else:
         zero = target == 0
-        # 0 log 0 is 0, and so is its gradient: zeros stay out of the logarithm.
+        # 0 log 0 and its gradient are 0: the logarithm must not see zeros.
         loss = gt.where(zero, 0, target * gt.where(zero, 1, target).log()) - target * input
     reduction = reduction_of(reduction, size_average, reduce)
     if reduction == "batchmean":
@@ -179,7 +179,7 @@ def poisson_nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Give the negative logarithm of Poisson's probability of a target.
+    """Return the negative log likelihood of a target under a Poisson distribution.
 
     Args:
         input: logarithms of rates, or rates.
@@ -187,7 +187,7 @@ def poisson_nll_loss(
         log_input: whether the input holds logarithms.
         full: whether to add Stirling's form of log(target!) for targets above 1.
         size_average: deprecated.
-        eps: what is added to rates, so that their logarithm is finite.
+        eps: added to rates, so that their logarithm is finite.
         reduce: deprecated.
         reduction: "mean", "sum" or "none".
 
@@ -216,15 +216,15 @@ def gaussian_nll_loss(
     eps: float = 1e-06,
     reduction: str = "mean",
 ) -> Tensor:
-    """Give (log(var) + (input - target)² / var) / 2: minus the logarithm of a normal density.
+    """Return (log(var) + (input - target)² / var) / 2: minus the log of a normal density.
 
     Args:
         input: the means.
-        target: what is drawn.
+        target: the observed values.
         var: the variances: a number, or a tensor of the input's shape, where the last axis may
-            be missing and one may have length 1. Negative ones give no number.
+            be missing and one may have length 1. Negative variances yield NaN.
         full: whether to add the constant log(2 pi) / 2.
-        eps: the least variance; gradients flow as if it were not cut.
+        eps: the smallest variance; gradients flow as if variances were not clamped.
         reduction: "mean", "sum" or "none".
 
     >>> gt.nn.functional.gaussian_nll_loss(gt.tensor([1.0]), gt.tensor([3.0]), 1.0)
@@ -244,7 +244,7 @@ def gaussian_nll_loss(
 
 
 def _fitting_variance(input: Tensor, var: Tensor) -> Tensor:
-    """Give variances in a shape that broadcasts to the input's."""
+    """Return variances in a shape that broadcasts to the input's."""
     if var.shape == input.shape:
         return var
     if var.shape == input.shape[:-1]:

@@ -1,4 +1,4 @@
-"""Losses that want values apart by a margin."""
+"""Losses with a margin between matching and other inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Give a distance x itself where the target is 1, max(0, margin - x) where it is -1.
+    """Return the input x where the target is 1, max(0, margin - x) where it is -1.
 
     >>> x, y = gt.tensor([0.25, 0.25]), gt.tensor([1, -1])
     >>> gt.nn.functional.hinge_embedding_loss(x, y, reduction="none")
@@ -43,11 +43,11 @@ def cosine_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Give 1 - cos of two vectors where the target is 1, max(0, cos - margin) where it is -1.
+    """Return 1 - cos of two vectors where the target is 1, max(0, cos - margin) where it is -1.
 
     Args:
         input1: a vector, or one in each row.
-        input2: as many.
+        input2: a tensor of the same shape.
         target: 1 or -1 for each pair.
         margin: from -1 to 1.
         size_average: deprecated.
@@ -82,7 +82,7 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Give max(0, margin - target * (input1 - input2)): 1 as target wants the first one larger.
+    """Return max(0, margin - target * (input1 - input2)); the target is 1 or -1.
 
     >>> gt.nn.functional.margin_ranking_loss(gt.tensor([1.0]), gt.tensor([3.0]), gt.tensor([1]))
     tensor(2., dtype=float32)
@@ -90,7 +90,7 @@ def margin_ranking_loss(
     if not input1.ndim == input2.ndim == target.ndim:
         raise ValueError(
             f"margin_ranking_loss: shapes {input1.shape}, {input2.shape} and {target.shape} must "
-            "have as many axes"
+            "have equally many axes"
         )
     loss = (margin - target * (input1 - input2)).clamp(min=0)
     return reduced("margin_ranking_loss", loss, reduction, size_average, reduce)
@@ -105,7 +105,7 @@ def soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Give log(1 + exp(-target * input)) for targets of 1 and -1.
+    """Return log(1 + exp(-target * input)) for targets of 1 and -1.
 
     >>> gt.nn.functional.soft_margin_loss(gt.tensor([0.0]), gt.tensor([1.0]))
     tensor(0.6931472, dtype=float32)
@@ -125,14 +125,14 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Average binary cross entropies of logits over classes, which stand along the last axis.
+    """Return the mean binary cross entropy of logits over classes, the last axis.
 
     >>> x, y = gt.zeros(1, 2), gt.tensor([[1.0, 0.0]])
     >>> gt.nn.functional.multilabel_soft_margin_loss(x, y)
     tensor(0.6931472, dtype=float32)
     """
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
-    # As in PyTorch, a last axis of weights that is broadcast counts towards the sum.
+    # As in PyTorch, the divisor is the input's length even if the weight broadcasts that axis.
     loss = weighted(loss, weight).sum(-1) / input.shape[-1]
     return reduced("multilabel_soft_margin_loss", loss, reduction, size_average, reduce)
 
@@ -149,13 +149,13 @@ def multi_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Average max(0, margin - x[y] + x[i])ᵖ over classes, where i runs over those that are not y.
+    """Return the mean of max(0, margin - x[y] + x[i])ᵖ over all classes; the term of i = y is 0.
 
     Args:
         input: scores x of classes, one sample or one in each row.
         target: the class y of each sample.
         p: 1 or 2.
-        margin: how far the score of a sample's class should be above others.
+        margin: the margin by which the score of a sample's class should exceed other scores.
         weight: a factor for each class.
         size_average: deprecated.
         reduce: deprecated.
@@ -179,7 +179,7 @@ def multi_margin_loss(
 
 
 def _rows(input: Tensor) -> Tensor:
-    """Give one sample, or one in each row, as rows."""
+    """Return one sample, or one in each row, as rows."""
     return input.reshape(-1, input.shape[-1] if input.ndim else 1)
 
 
@@ -192,11 +192,11 @@ def multilabel_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Sum max(0, 1 - x[y] + x[i]) over a sample's classes y and others i; over as many classes.
+    """Sum max(0, 1 - x[y] + x[i]) over target classes y and others i, and divide by all classes.
 
     Args:
         input: scores x of classes, one sample or one in each row.
-        target: classes of each sample, of the input's shape: what is before the first -1.
+        target: the classes of each sample up to the first -1, in the input's shape.
         size_average: deprecated.
         reduce: deprecated.
         reduction: "mean", "sum" or "none".
@@ -230,16 +230,16 @@ def triplet_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Give max(0, margin + d(anchor, positive) - d(anchor, negative)), where d is a p-norm.
+    """Return max(0, margin + d(anchor, positive) - d(anchor, negative)), where d is a p-norm.
 
     Args:
         anchor: vectors along the last axis.
-        positive: what should be near.
-        negative: what should be far.
-        margin: how much further.
+        positive: vectors that should be near the anchor.
+        negative: vectors that should be far from the anchor.
+        margin: the margin between the two distances.
         p: the norm's exponent.
-        eps: what is added to differences, whose norm then has a gradient.
-        swap: whether d(positive, negative) counts where it is less (Balntas et al., 2016).
+        eps: added to differences, so that their norm has a gradient.
+        swap: whether to use d(positive, negative) where it is less (Balntas et al., 2016).
         size_average: deprecated.
         reduce: deprecated.
         reduction: "mean", "sum" or "none".
@@ -267,9 +267,9 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """Give max(0, margin + d(anchor, positive) - d(anchor, negative)) for any distance d.
+    """Return max(0, margin + d(anchor, positive) - d(anchor, negative)) for any distance d.
 
-    Without one, d is `pairwise_distance`; other parameters as for `triplet_margin_loss`.
+    By default, d is `pairwise_distance`; other parameters as for `triplet_margin_loss`.
 
     >>> x, y, d = gt.zeros(1, 2), gt.ones(1, 2), lambda x, y: (x - y).abs().sum(-1)
     >>> gt.nn.functional.triplet_margin_with_distance_loss(x, y, 2 * y, distance_function=d)
@@ -288,8 +288,8 @@ def _triplet(name, distance, anchor, positive, negative, margin: float, swap: bo
         raise ValueError(f"{name}: margin is {margin}, expected more than 0")
     if not anchor.ndim == positive.ndim == negative.ndim:
         raise ValueError(
-            f"{name}: shapes {anchor.shape}, {positive.shape} and {negative.shape} must have as "
-            "many axes"
+            f"{name}: shapes {anchor.shape}, {positive.shape} and {negative.shape} must have "
+            "equally many axes"
         )
     far = distance(anchor, negative)
     if swap:

@@ -1,4 +1,4 @@
-"""Attention with several heads (Vaswani et al., 2017)."""
+"""Multi-head attention (Vaswani et al., 2017)."""
 
 from __future__ import annotations
 
@@ -43,35 +43,38 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attend with several heads: project, attend with each, and project what they give together.
+    """Return the result of multi-head attention, and the attention weights or None.
+
+    Query, key and value are projected and split into heads; the heads' results are concatenated and
+    projected.
 
     Args:
-        query: (queries, samples, width), or without samples.
-        key: (keys, samples, width), or without samples.
-        value: as the key.
+        query: (queries, samples, width) or (queries, width).
+        key: (keys, samples, width) or (keys, width).
+        value: in the layout of the key.
         embed_dim_to_check: the width of the query.
-        num_heads: how many heads; the width is a multiple.
-        in_proj_weight: the projections of query, key and value, one below the other.
-        in_proj_bias: what is added to these.
-        bias_k: one more key, (1, 1, width).
-        bias_v: its value.
-        add_zero_attn: whether there is one more key of zeros.
-        dropout_p: the probability that a weight is dropped while training.
+        num_heads: the number of heads; the width is a multiple of it.
+        in_proj_weight: the projections of query, key and value, concatenated.
+        in_proj_bias: the biases of these projections, concatenated.
+        bias_k: a further key, (1, 1, width).
+        bias_v: the value of `bias_k`.
+        add_zero_attn: whether to append a key and value of zeros.
+        dropout_p: the probability of dropping an attention weight, with `training`.
         out_proj_weight: the projection of the result.
-        out_proj_bias: what is added to it.
-        training: whether to drop.
-        key_padding_mask: (samples, keys): True for those that nobody sees, or what is added.
-        need_weights: whether the second result is the weights, or None.
-        attn_mask: (queries, keys) or (samples * heads, queries, keys): True for keys that a query
-            does not see, or what is added.
-        use_separate_proj_weight: whether the projections are the following three.
+        out_proj_bias: the bias of this projection.
+        training: whether to drop attention weights.
+        key_padding_mask: (samples, keys): True at keys to ignore, or floats added to the scores.
+        need_weights: whether to return the attention weights.
+        attn_mask: (queries, keys) or (samples * heads, queries, keys): True at keys that a query
+            ignores, or floats added to the scores.
+        use_separate_proj_weight: whether to use the following three projections.
         q_proj_weight: the query's projection.
-        k_proj_weight: the key's.
-        v_proj_weight: the value's.
-        static_k: (samples * heads, keys, width of a head) in place of the projected key.
-        static_v: likewise for the value.
-        average_attn_weights: whether the weights are the average of the heads'.
-        is_causal: a hint that attn_mask is causal.
+        k_proj_weight: the key's projection.
+        v_proj_weight: the value's projection.
+        static_k: replaces the projected key: (samples * heads, keys, width of a head).
+        static_v: replaces the projected value, in the same layout.
+        average_attn_weights: whether the returned weights are averaged over heads.
+        is_causal: a hint that `attn_mask` is the causal mask.
 
     >>> x, eye = gt.ones(1, 2), gt.eye(2)
     >>> gt.nn.functional.multi_head_attention_forward(
@@ -143,18 +146,18 @@ def _check_masks(query, key, heads: int, mask, padding) -> None:
 
 
 def _with_row(given: Tensor, row: Tensor | None) -> Tensor:
-    """Add one more key or value to those of each sample."""
+    """Append a key or value to those of each sample, if given."""
     return given if row is None else gt.cat([given, row.expand(1, *given.shape[1:])])
 
 
 def _split_heads(given: Tensor, heads: int) -> Tensor:
-    """Give (samples * heads, length, width of a head)."""
+    """Return the heads as (samples * heads, length, width of a head)."""
     length, samples, width = given.shape
     return given.reshape(length, samples * heads, width // heads).transpose(0, 1)
 
 
 def _merged_mask(mask, padding, query: Tensor, keys: int, heads: int) -> Tensor | None:
-    """Give what both masks add to the scores; keys beyond those that they know of are seen."""
+    """Return the sum of both masks as floats; keys beyond a mask are not masked."""
     mask, padding = (_added(t, query, keys) for t in (mask, padding))
     if padding is not None:
         padding = padding.reshape(-1, 1, 1, keys).expand(-1, heads, 1, keys).reshape(-1, 1, keys)
@@ -162,12 +165,15 @@ def _merged_mask(mask, padding, query: Tensor, keys: int, heads: int) -> Tensor 
 
 
 def _added(mask: Tensor | None, query: Tensor, keys: int) -> Tensor | None:
-    """Give a mask as what is added to scores, with zeros for further keys."""
+    """Return a mask as floats that are added to scores, with zeros for further keys."""
     if mask is None:
         return None
     if mask.dtype == gt.bool:
         mask = gt.where(mask, float("-inf"), 0.0)._cast(query.dtype)
     elif not mask.dtype.is_floating_point:
-        raise TypeError(f"multi_head_attention_forward: a mask of dtype {mask.dtype.name} is given")
+        raise TypeError(
+            f"multi_head_attention_forward: a mask has dtype {mask.dtype.name}, expected bool or "
+            "floats"
+        )
     further = filled(mask, (*mask.shape[:-1], keys - mask.shape[-1]), 0)
     return gt.cat([mask, further], -1) if further.shape[-1] else mask

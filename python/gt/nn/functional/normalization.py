@@ -21,7 +21,7 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-05,
 ) -> Tensor:
-    """Give weight * (x - mean) / sqrt(var + eps) + bias over the last axes (Ba et al., 2016).
+    """Return weight * (x - mean) / sqrt(var + eps) + bias over the last axes (Ba et al., 2016).
 
     >>> gt.nn.functional.layer_norm(gt.tensor([1.0, 3.0]), (2,))
     tensor([-0.999995,  0.999995], dtype=float32)
@@ -36,9 +36,9 @@ def rms_norm(
     weight: Tensor | None = None,
     eps: float | None = None,
 ) -> Tensor:
-    """Give weight * x / sqrt(mean(x²) + eps) over the last axes (Zhang and Sennrich, 2019).
+    """Return weight * x / sqrt(mean(x²) + eps) over the last axes (Zhang and Sennrich, 2019).
 
-    Without eps, it is the distance from 1 to the next number, of float32 for 16 bits.
+    By default, eps is the machine epsilon of the dtype, of float32 for 16-bit floats.
 
     >>> gt.nn.functional.rms_norm(gt.tensor([1.0, 7.0]), (2,))
     tensor([0.2, 1.4], dtype=float32)
@@ -62,7 +62,7 @@ def group_norm(
     bias: Tensor | None = None,
     eps: float = 1e-05,
 ) -> Tensor:
-    """Normalize groups of channels, which axis 1 has, in each sample (Wu and He, 2018).
+    """Normalize groups of channels, axis 1, in each sample (Wu and He, 2018).
 
     >>> gt.nn.functional.group_norm(gt.tensor([[1.0, 3.0]]), 1)
     tensor([[-0.999995,  0.999995]], dtype=float32)
@@ -71,7 +71,7 @@ def group_norm(
         raise ValueError(f"group_norm: input has shape {input.shape}, expected 2 axes or more")
     samples, channels, *inner = input.shape
     if num_groups > 0 and samples * channels // num_groups * math.prod(inner) == 1:
-        raise ValueError(f"group_norm: one value in each group of an input of shape {input.shape}")
+        raise ValueError(f"group_norm: an input of shape {input.shape} has one value per group")
     size = math.prod(inner)
     return gt.native_group_norm(input, weight, bias, samples, channels, size, num_groups, eps)[0]
 
@@ -87,18 +87,18 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-05,
 ) -> Tensor:
-    """Normalize each channel, which axis 1 has, over all samples (Ioffe and Szegedy, 2015).
+    """Normalize each channel, axis 1, over all samples (Ioffe and Szegedy, 2015).
 
     Args:
-        input: samples x channels x anything.
-        running_mean: a mean for each channel, which the batch's are averaged into in place while
-            training, and which is used else.
-        running_var: likewise the variances.
-        weight: what each channel is multiplied with.
-        bias: what is then added.
+        input: a tensor of (samples, channels, ...).
+        running_mean: the running mean of each channel: updated in place with `training`, otherwise
+            used for the normalization.
+        running_var: the running variance of each channel, treated in the same way.
+        weight: a factor for each channel.
+        bias: a term added to each channel.
         training: whether to use the statistics of this batch.
-        momentum: the share of the batch in the running statistics.
-        eps: what is added to the variance.
+        momentum: the weight of the batch in the running statistics.
+        eps: added to the variance.
 
     >>> gt.nn.functional.batch_norm(gt.tensor([[1.0], [3.0]]), None, None, training=True)
     tensor([[-0.999995],
@@ -131,7 +131,7 @@ def instance_norm(
 ) -> Tensor:
     """Normalize each channel of each sample (Ulyanov et al., 2016); parameters as for `batch_norm`.
 
-    The running statistics move towards the average over all samples.
+    The running statistics are updated with the mean over all samples.
 
     >>> gt.nn.functional.instance_norm(gt.tensor([[[1.0, 3.0]]]))
     tensor([[[-0.999995,  0.999995]]], dtype=float32)
@@ -157,14 +157,14 @@ def instance_norm(
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
-    """Give x / (k + alpha * m)**beta, where m is the mean of squares over neighbouring channels.
+    """Return x / (k + alpha * m)**beta, where m is the mean of squares over neighbouring channels.
 
     Args:
-        input: samples x channels x anything.
-        size: how many channels the mean is over; beyond the first and last there are zeros.
-        alpha: the share of the mean.
-        beta: the power.
-        k: what is added (Krizhevsky et al., 2012).
+        input: a tensor of (samples, channels, ...).
+        size: the number of channels in the mean; those beyond the first and last are zeros.
+        alpha: the factor of the mean.
+        beta: the exponent.
+        k: the constant term (Krizhevsky et al., 2012).
 
     >>> gt.nn.functional.local_response_norm(gt.full((1, 1, 1), 2.0), 1, alpha=1.0, beta=1.0)
     tensor([[[0.4]]], dtype=float32)

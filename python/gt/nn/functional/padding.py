@@ -12,14 +12,15 @@ from gt.ops.sliding import padded
 
 @function(namespace="gt.nn.functional")
 def pad(input: Tensor, pad: Size, mode: str = "constant", value: float | None = None) -> Tensor:
-    """Add values beyond the ends of the last axes; negative numbers take values away.
+    """Add values beyond the ends of the last axes; negative numbers remove values.
 
     Args:
         input: the tensor.
-        pad: how many before and after, from the last axis on: (left, right, top, bottom, ...).
-        mode: "constant"; "reflect", back from the end without repeating it; "replicate", the
-            value at the end; "circular", on from the other end.
-        value: the constant, 0 where none is given.
+        pad: the lengths before and after each axis, the last axis first: (left, right, top,
+            bottom, ...).
+        mode: "constant"; "reflect" for the mirror image, without repeating the value at the end;
+            "replicate" for the value at the end; "circular" for the values from the other end.
+        value: the constant, 0 by default.
 
     >>> gt.nn.functional.pad(gt.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")
     tensor([[3., 2., 1., 2., 3., 2.]], dtype=float32)
@@ -34,10 +35,10 @@ def pad(input: Tensor, pad: Size, mode: str = "constant", value: float | None = 
         raise ValueError(f"pad: mode '{mode}' takes no value, {value} is given")
     if not 1 <= len(pairs) <= 3 or input.ndim - len(pairs) not in (1, 2):
         raise ValueError(
-            f"pad: mode '{mode}' pads the last 1, 2 or 3 axes but for 1 or 2 before these; "
-            f"{len(pairs)} of shape {input.shape} are given"
+            f"pad: mode '{mode}' pads the last 1, 2 or 3 axes, with 1 or 2 axes before them, not "
+            f"{len(pairs)} axes of shape {input.shape}"
         )
-    if mode == "circular":  # on from the ends of what is kept
+    if mode == "circular":  # values are removed first, then those that remain are repeated
         input = padded(input, [(min(before, 0), min(after, 0)) for before, after in pairs])
         pairs = [(max(before, 0), max(after, 0)) for before, after in pairs]
     for axis, (before, after) in enumerate(pairs, input.ndim - len(pairs)):
@@ -48,7 +49,7 @@ def pad(input: Tensor, pad: Size, mode: str = "constant", value: float | None = 
     return input
 
 
-#: Where the value comes from that is padded at a position, which may be beyond an axis.
+#: The index of the value to use at a position, which may be outside of the axis.
 _SOURCES = {
     "reflect": lambda at, length: length - 1 - (length - 1 - at.abs()).abs(),
     "replicate": lambda at, length: at.clamp(0, length - 1),
@@ -57,7 +58,7 @@ _SOURCES = {
 
 
 def _check_source(mode: str, length: int, before: int, after: int) -> None:
-    """Raise where an axis does not have the values that its padding repeats."""
+    """Raise if an axis is too short for the values that its padding repeats."""
     most = {"reflect": length - 1, "circular": length}.get(mode)
     if (length == 0 and before + after) or (most is not None and max(before, after) > most):
         raise ValueError(
@@ -67,7 +68,7 @@ def _check_source(mode: str, length: int, before: int, after: int) -> None:
 
 
 def _pairs(input: Tensor, pad: Size) -> list[tuple[int, int]]:
-    """Give what is added before and after each of the last axes, in their order."""
+    """Return the lengths added before and after each of the last axes, in the order of the axes."""
     numbers = ints(pad)
     if len(numbers) % 2 or len(numbers) > 2 * input.ndim:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Pooling by norms, and in drawn windows."""
+"""Pooling by norms, and fractional max pooling."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def lp_pool1d(
     stride: Size | None = None,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """Give the norm of windows over the last axis, with signs: (sum of x^p)^(1/p).
+    """Return the norm of windows over the last axis, with signs: (sum of x^p)^(1/p).
 
     >>> gt.nn.functional.lp_pool1d(gt.tensor([[3.0, 4.0]]), 2, 2)
     tensor([[5.]], dtype=float32)
@@ -49,7 +49,7 @@ def lp_pool2d(
     stride: Size | None = None,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """Give the norm of windows over the last two axes, as `lp_pool1d`.
+    """Return the norm of windows over the last two axes, as `lp_pool1d`.
 
     >>> gt.nn.functional.lp_pool2d(gt.ones(1, 2, 2), 2, 2)
     tensor([[[2.]]], dtype=float32)
@@ -65,7 +65,7 @@ def lp_pool3d(
     stride: Size | None = None,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """Give the norm of windows over the last three axes, as `lp_pool1d`.
+    """Return the norm of windows over the last three axes, as `lp_pool1d`.
 
     >>> gt.nn.functional.lp_pool3d(gt.ones(1, 2, 2, 2), 3, 2)
     tensor([[[[2.]]]], dtype=float32)
@@ -76,7 +76,7 @@ def lp_pool3d(
 def _norms(
     name: str, axes: int, input: Tensor, p: float, kernel_size: Any, stride: Any, ceil_mode: bool
 ) -> Tensor:
-    """Give norms of windows, from the average of powers; for infinite p, extremes of sizes."""
+    """Return norms of windows, from the mean of powers; for infinite p, extremes of magnitudes."""
     if p == 0:
         raise ValueError(f"{name}: norm_type is 0, expected another number")
     kernel = per_axis(name, "kernel_size", kernel_size, axes)
@@ -86,7 +86,7 @@ def _norms(
         sign = 1 if p > 0 else -1
         return sign * extreme(sign * input.abs(), kernel, stride, ceil_mode=ceil_mode)
     total = average(input.pow(p), kernel, stride, ceil_mode=ceil_mode) * math.prod(kernel)
-    # At 0 the slope of a root is infinite; PyTorch gives a gradient of 0.
+    # At 0 the slope of a root is infinite; as in PyTorch, the gradient is 0.
     zero = total == 0
     return gt.where(zero, 0.0 if p > 0 else math.inf, total.masked_fill(zero, 1).pow(1 / p))
 
@@ -100,16 +100,16 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """Take the largest value of windows at drawn distances (Graham, 2014), as many as asked for.
+    """Return the largest value of each window, at random positions (Graham, 2014).
 
     Args:
-        input: a tensor of (channels, height, width), with or without batches.
-        kernel_size: how many values a window has along each axis.
-        output_size: how many windows there are along each axis.
-        output_ratio: how many there are for each value, below 1, instead of `output_size`.
-        return_indices: whether the result is `(values, indices)`, with the place of each value in
-            the spatial axes, flattened.
-        _random_samples: numbers from 0 to 1 instead of drawn ones: [batch, channels, 2].
+        input: a tensor of (channels, height, width), with or without a batch axis.
+        kernel_size: the length of a window along each axis.
+        output_size: the number of windows along each axis.
+        output_ratio: instead of `output_size`, the number of windows as a fraction of a length.
+        return_indices: whether the result is `(values, indices)`, with the index of each value in
+            the flattened spatial axes.
+        _random_samples: numbers from 0 to 1 instead of random ones: [batch, channels, 2].
 
     >>> gt.nn.functional.fractional_max_pool2d(gt.ones(1, 5, 5), 2, output_size=3).shape
     (1, 3, 3)
@@ -127,7 +127,7 @@ def fractional_max_pool3d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """Take the largest value of windows at drawn distances over the last three axes.
+    """Return the largest value of each window over the last three axes, at random positions.
 
     Parameters are as for `fractional_max_pool2d`; `_random_samples` is [batch, channels, 3].
 
@@ -148,7 +148,7 @@ def _fractional(
     return_indices: bool,
     samples: Tensor | None,
 ) -> Any:
-    """Take the largest value of windows that each channel has at places of its own."""
+    """Return the largest value of windows whose positions are drawn for each channel."""
     check_spatial(name, input, axes)
     kernel = per_axis(name, "kernel_size", kernel_size, axes)
     lengths, planes = input.shape[-axes:], input.shape[:-axes]
@@ -162,8 +162,8 @@ def _fractional(
         0 < n <= length - k + 1 for n, length, k in zip(numbers, lengths, kernel, strict=True)
     ):
         raise ValueError(
-            f"{name}: {numbers} windows of {kernel} are not within {lengths}; along each axis 1 to "
-            "length - window + 1 are"
+            f"{name}: {numbers} windows of {kernel} do not fit in {lengths}, expected 1 to "
+            "length - window + 1 along each axis"
         )
     if samples is None:
         samples = rand_like(filled(input, (*planes, axes), 0))
@@ -177,7 +177,7 @@ def _fractional(
 
 
 def _samples_of(name: str, samples: Tensor, planes: Sequence[int], axes: int) -> Tensor:
-    """Give the samples of each channel; those of further images may stand behind."""
+    """Return the samples of each channel; samples of further images are ignored."""
     batch = planes[0] if len(planes) == 2 else 1
     fits = samples.ndim == 3 and samples.shape[0] >= batch
     if not fits or tuple(samples.shape[1:]) != (planes[-1], axes):
@@ -189,7 +189,7 @@ def _samples_of(name: str, samples: Tensor, planes: Sequence[int], axes: int) ->
 
 
 def _drawn(sample: Tensor, length: int, kernel: int, number: int) -> Tensor:
-    """Give positions in windows along an axis: [..., kernel, number], by a sample for each channel.
+    """Return positions in windows along an axis, [..., kernel, number], by one sample per channel.
 
     Window i begins at trunc((i + u) a) - trunc(u a) with a = (length - kernel) / (number - 1), and
     the last one ends with the axis.

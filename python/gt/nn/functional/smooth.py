@@ -24,16 +24,16 @@ also_here(softplus)
 
 
 def _elu(x: Tensor, alpha: float, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
-    """Give scale * x where x is positive, scale * alpha * (exp(input_scale * x) - 1) elsewhere."""
+    """Return scale * x for positive x, scale * alpha * (exp(input_scale * x) - 1) elsewhere."""
     positive = x > 0
-    # Large values stay out of exp: its infinite gradient times 0 is no number.
+    # exp must not see large values: its infinite gradient times 0 would be NaN.
     curved = (gt.where(positive, 0, x) * input_scale).expm1() * (alpha * scale)
     return gt.where(positive, x * scale, curved)
 
 
 @function(namespace=NN)
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """Give x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015).
+    """Return x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015).
 
     >>> gt.nn.functional.elu(gt.tensor([-1.0, 2.0]))
     tensor([-0.63212055,  2.        ], dtype=float32)
@@ -44,7 +44,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 @function(namespace=NN)
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """Give x where it is positive, alpha * (exp(x / alpha) - 1) elsewhere (Barron, 2017).
+    """Return x where it is positive, alpha * (exp(x / alpha) - 1) elsewhere (Barron, 2017).
 
     >>> gt.nn.functional.celu(gt.tensor([-1.0, 2.0]), 2.0)
     tensor([-0.78693867,  2.        ], dtype=float32)
@@ -58,7 +58,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 @function(namespace=NN)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Give a scaled elu that keeps mean 0 and variance 1 (Klambauer et al., 2017).
+    """Return a scaled elu that keeps mean 0 and variance 1 (Klambauer et al., 2017).
 
     >>> gt.nn.functional.selu(gt.tensor([-1.0, 1.0]))
     tensor([-1.1113307,  1.050701 ], dtype=float32)
@@ -69,7 +69,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 @function(namespace=NN)
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Give x * sigmoid(x), also known as swish.
+    """Return x * sigmoid(x), also known as swish.
 
     >>> gt.nn.functional.silu(gt.tensor([0.0, 1.0]))
     tensor([0.       , 0.7310586], dtype=float32)
@@ -81,7 +81,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 @function(namespace=NN)
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """Give x * tanh(log(1 + exp(x))) (Misra, 2019).
+    """Return x * tanh(log(1 + exp(x))) (Misra, 2019).
 
     >>> gt.nn.functional.mish(gt.tensor([0.0, 1.0]))
     tensor([0.       , 0.8650984], dtype=float32)
@@ -92,7 +92,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
 @function(namespace=NN)
 def logsigmoid(input: Tensor) -> Tensor:
-    """Give log(1 / (1 + exp(-x))), exact for x of any size.
+    """Return log(1 / (1 + exp(-x))), exact for x of any size.
 
     >>> gt.nn.functional.logsigmoid(gt.tensor([0.0, -100.0]))
     tensor([  -0.6931472, -100.       ], dtype=float32)
@@ -103,7 +103,7 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 @function(namespace=NN)
 def softsign(input: Tensor) -> Tensor:
-    """Give x / (1 + |x|).
+    """Return x / (1 + |x|).
 
     >>> gt.nn.functional.softsign(gt.tensor([-1.0, 3.0]))
     tensor([-0.5 ,  0.75], dtype=float32)
@@ -113,7 +113,7 @@ def softsign(input: Tensor) -> Tensor:
 
 @function(namespace=NN)
 def tanhshrink(input: Tensor) -> Tensor:
-    """Give x - tanh(x).
+    """Return x - tanh(x).
 
     >>> gt.nn.functional.tanhshrink(gt.tensor([0.0, 1.0]))
     tensor([0.        , 0.23840582], dtype=float32)
@@ -124,7 +124,7 @@ def tanhshrink(input: Tensor) -> Tensor:
 @function(namespace=NN)
 @in_float32
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """Halve an axis, and give the first half times sigmoid of the second (Dauphin et al., 2016).
+    """Return the first half of an axis times sigmoid of the second half (Dauphin et al., 2016).
 
     >>> gt.nn.functional.glu(gt.tensor([3.0, 0.0]))
     tensor([1.5], dtype=float32)
@@ -142,13 +142,13 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
-    """Give exp(x) over its sum along an axis.
+    """Return exp(x) divided by its sum along an axis.
 
     Args:
         input: the tensor.
         dim: the axis.
-        _stacklevel: where a warning points that no axis is given.
-        dtype: what the values are cast to first.
+        _stacklevel: the stack level of the warning that no axis is given.
+        dtype: the dtype that the values are cast to first.
 
     >>> gt.nn.functional.softmax(gt.tensor([0.0, 0.0]), dim=0)
     tensor([0.5, 0.5], dtype=float32)
@@ -160,7 +160,7 @@ def softmax(
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
-    """Give exp(-x) over its sum along an axis; parameters as for `softmax`.
+    """Return exp(-x) divided by its sum along an axis; parameters as for `softmax`.
 
     >>> gt.nn.functional.softmin(gt.tensor([0.0, 1.0]), dim=0)
     tensor([0.7310586 , 0.26894143], dtype=float32)
@@ -172,7 +172,7 @@ def softmin(
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
-    """Give the logarithm of softmax, exact where softmax is near 0; parameters as for `softmax`.
+    """Return the logarithm of softmax, exact where softmax is near 0; parameters as for `softmax`.
 
     >>> gt.nn.functional.log_softmax(gt.tensor([0.0, 0.0]), dim=0)
     tensor([-0.6931472, -0.6931472], dtype=float32)
@@ -181,11 +181,11 @@ def log_softmax(
 
 
 def _axis(name: str, input: Tensor, dim: int | None, level: int) -> int:
-    """Give the axis; where none is given, the one that PyTorch chooses, with a warning."""
+    """Return the axis, or warn and return PyTorch's default."""
     if dim is not None:
         return dim
     dim = 0 if input.ndim in (0, 1, 3) else 1
-    warnings.warn(f"{name}: no axis is given, {dim} is taken: give dim={dim}", stacklevel=level + 1)
+    warnings.warn(f"{name}: no axis is given, using {dim}: give dim={dim}", stacklevel=level + 1)
     return dim
 
 
@@ -194,13 +194,13 @@ def _axis(name: str, input: Tensor, dim: int | None, level: int) -> int:
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
-    """Draw from the categories that logits give, such that gradients flow (Jang et al., 2016).
+    """Return differentiable samples of the categories of logits (Jang et al., 2016).
 
     Args:
-        logits: logarithms of probabilities, which need no norm.
-        tau: the temperature; the lower, the closer to a single 1 among zeros.
-        hard: whether to give exactly that: its gradient is then the soft sample's.
-        eps: changes nothing.
+        logits: log probabilities, which need not be normalized.
+        tau: the temperature; the lower, the closer samples are to one-hot vectors.
+        hard: whether to return one-hot samples, with the gradient of the soft ones.
+        eps: accepted as in PyTorch; it has no effect.
         dim: the axis of the categories.
 
     >>> gt.nn.functional.gumbel_softmax(gt.tensor([0.0, 100.0]), hard=True)

@@ -1,4 +1,4 @@
-"""Undoing max pooling, and its gradient."""
+"""Max unpooling."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def max_unpool1d(
     padding: Size = 0,
     output_size: Size | None = None,
 ) -> Tensor:
-    """Put values back where `max_pool1d` has found them, with zeros elsewhere.
+    """Return values at the indices where `max_pool1d` found them, with zeros elsewhere.
 
     Args:
-        input: the values that the pooling gave.
-        indices: their places, as the pooling gave them.
+        input: the values that the pooling returned.
+        indices: the indices that the pooling returned.
         kernel_size: as for the pooling.
         stride: as for the pooling.
         padding: as for the pooling.
-        output_size: the shape before the pooling, or its last axis; with (length - 1) * stride +
-            kernel_size - 2 * padding where none is given.
+        output_size: the shape before the pooling, or its last axis; by default (length - 1) *
+            stride + kernel_size - 2 * padding.
 
     >>> gt.nn.functional.max_unpool1d(gt.tensor([[4.0, 3.0]]), gt.tensor([[1, 3]]).long(), 2)
     tensor([[0., 4., 0., 3.]], dtype=float32)
@@ -49,7 +49,7 @@ def max_unpool2d(
     padding: Size = 0,
     output_size: Size | None = None,
 ) -> Tensor:
-    """Put values back where `max_pool2d` has found them; parameters as for `max_unpool1d`.
+    """Return values at the indices of `max_pool2d`; parameters as for `max_unpool1d`.
 
     >>> gt.nn.functional.max_unpool2d(gt.tensor([[[6.0]]]), gt.tensor([[[2]]]).long(), 2)
     tensor([[[0., 0.],
@@ -67,7 +67,7 @@ def max_unpool3d(
     padding: Size = 0,
     output_size: Size | None = None,
 ) -> Tensor:
-    """Put values back where `max_pool3d` has found them; parameters as for `max_unpool1d`.
+    """Return values at the indices of `max_pool3d`; parameters as for `max_unpool1d`.
 
     >>> gt.nn.functional.max_unpool3d(gt.ones(1, 1, 1, 1), gt.zeros(1, 1, 1, 1).long(), 2).sum()
     tensor(1., dtype=float32)
@@ -85,7 +85,7 @@ def _unpool(
     padding: Any,
     output_size: Any,
 ) -> Tensor:
-    """Write values at places in the spatial axes, flattened; the last where there are several."""
+    """Write values at indices in the flattened spatial axes; the last of equal indices wins."""
     check_spatial(name, input, axes)
     if indices.shape != input.shape:
         raise ValueError(
@@ -110,7 +110,7 @@ def _unpool(
 
 
 def _checked_size(name: str, axes: int, given: Any, usual: list[int], stride: Any) -> list[int]:
-    """Give the lengths of the spatial axes from `output_size`."""
+    """Return the lengths of the spatial axes from `output_size`."""
     size = list(given) if isinstance(given, tuple | list) else [given]
     size = size[2:] if len(size) == axes + 2 else size
     if len(size) != axes:

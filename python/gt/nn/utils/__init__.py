@@ -1,4 +1,4 @@
-"""Gradients kept within bounds, weights computed from others, pruning and more."""
+"""Utilities of modules: gradient clipping, parametrizations, pruning, sequences and more."""
 
 from gt.nn.utils import parametrizations, parametrize, prune, rnn, stateless
 from gt.nn.utils.clip_grad import (

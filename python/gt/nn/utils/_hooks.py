@@ -1,4 +1,4 @@
-"""Hooks that compute one tensor of a module before each forward."""
+"""Helpers for hooks that compute one tensor of a module before each forward."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from gt.nn.module import Module
 
 
 def find_hooks(module: Module, kind: Any, name: str) -> list[tuple[int, Any]]:
-    """Give the hooks of a class before a module's forward that are for a tensor, by their keys."""
+    """Return the forward pre-hooks of a class that compute a tensor, with their keys."""
     hooks: Any = ((key, hook.function) for key, hook in module._forward_pre_hooks.items())
     return [(key, hook) for key, hook in hooks if isinstance(hook, kind) and hook.name == name]
 
 
 def need_no_hook(module: Module, kind: Any, name: str, what: str) -> None:
-    """Raise if there is such a hook for a tensor."""
+    """Raise RuntimeError if a hook of a class already computes a tensor."""
     if find_hooks(module, kind, name):
         raise RuntimeError(f"Cannot register two {what} hooks on the same parameter {name}")
 
 
 def remove_hook(module: Module, kind: Any, name: str, what: str) -> None:
-    """Remove such a hook, and make the tensor a parameter again."""
+    """Remove the hook of a class that computes a tensor, and make the tensor a parameter again."""
     found = find_hooks(module, kind, name)
     if not found:
         raise ValueError(f"{what} of '{name}' not found in {module}")

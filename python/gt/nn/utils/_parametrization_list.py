@@ -1,4 +1,4 @@
-"""The parametrizations of one tensor, and the tensors that they compute it from."""
+"""The parametrizations of one tensor, with the tensors that they compute it from."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from gt.nn.parameter import Parameter
 
 
 class ParametrizationList(ModuleList):
-    """What `module.parametrizations.weight` is: the parametrizations of a tensor, in their order.
+    """The type of `module.parametrizations.weight`: the parametrizations of a tensor, in order.
 
     Args:
-        modules: the parametrizations, one at least.
-        original: the parameter or buffer as it is.
-        unsafe: allow results of another shape or dtype.
+        modules: the parametrizations, at least one.
+        original: the parameter or buffer to parametrize.
+        unsafe: whether to allow results of another shape or dtype.
 
-    Holds `original`, or `original0`, `original1`, ... where the first one's `right_inverse` gives
-    several tensors.
+    It holds the tensor `original`, or `original0`, `original1`, ... if the first parametrization's
+    `right_inverse` returns several tensors.
     """
 
     original: Tensor
@@ -50,16 +50,16 @@ class ParametrizationList(ModuleList):
             self._check(expected, dtype)
 
     def original_names(self) -> list[str]:
-        """Give the names of the tensors that the parametrizations compute from."""
+        """Return the names of the tensors that the parametrizations compute from."""
         if self.is_tensor:
             return ["original"]
         return [f"original{index}" for index in range(self.ntensors)]
 
     def right_inverse(self, value: Tensor) -> None:
-        """Set the tensors that a value is computed from, by each parametrization's `right_inverse`.
+        """Set the original tensors from a value, by each parametrization's `right_inverse`.
 
         Args:
-            value: what the parametrized tensor is to be.
+            value: the new value of the parametrized tensor.
         """
         with no_grad():
             new = self._inverse(value, needed=True)
@@ -84,7 +84,7 @@ class ParametrizationList(ModuleList):
                 setattr(self, name, set_value(own, tensor))
 
     def forward(self) -> Tensor:
-        """Compute the tensor."""
+        """Compute the parametrized tensor."""
         computed: Any = [getattr(self, name) for name in self.original_names()]
         parametrizations = iter(self)
         computed = next(parametrizations)(*computed)
@@ -93,7 +93,7 @@ class ParametrizationList(ModuleList):
         return computed
 
     def _inverse(self, value: Tensor, needed: bool) -> Any:
-        """Go back through all parametrizations; those without an inverse count as the identity."""
+        """Apply all inverses, the last first; if not `needed`, missing ones are the identity."""
         new: Any = value
         for parametrization in reversed(list(self)):
             if hasattr(parametrization, "right_inverse"):
@@ -127,7 +127,7 @@ class ParametrizationList(ModuleList):
             register_tensor(self, f"original{index}", tensor)
 
     def _check(self, shape: tuple[int, ...], dtype: Any) -> None:
-        """Raise if the parametrizations give something of another shape or dtype."""
+        """Raise ValueError if the parametrizations change the shape or dtype."""
         computed = self()
         if not isinstance(computed, Tensor):
             raise ValueError(
@@ -146,7 +146,7 @@ class ParametrizationList(ModuleList):
 
 
 def register_tensor(module: Module, name: str, tensor: Tensor) -> None:
-    """Register a tensor as what it is: a parameter or a buffer."""
+    """Register a tensor as a parameter or a buffer, depending on its kind."""
     if isinstance(tensor, Parameter) or (tensor.requires_grad and tensor.is_leaf):
         module.register_parameter(name, tensor)
     else:
@@ -154,7 +154,7 @@ def register_tensor(module: Module, name: str, tensor: Tensor) -> None:
 
 
 def set_value(tensor: Tensor, value: Tensor) -> Tensor:
-    """Give a tensor a value, and give the tensor; one of another shape is another tensor."""
+    """Set a tensor to a value and return it; return a new tensor if the value's shape differs."""
     if value is tensor:
         return tensor
     if value.shape == tensor.shape:
@@ -166,7 +166,7 @@ def set_value(tensor: Tensor, value: Tensor) -> Tensor:
 
 
 def expect_like(what: str, given: Any, expected: Tensor) -> None:
-    """Raise if something is no tensor of another's shape and dtype."""
+    """Raise ValueError if something is not a tensor of the expected shape and dtype."""
     if not isinstance(given, Tensor):
         raise ValueError(f"{what} must return a tensor. Got {type(given).__name__}.")
     if given.dtype != expected.dtype or given.shape != expected.shape:

@@ -1,4 +1,4 @@
-"""How a mask is put on a parameter, and several, one on what another has left."""
+"""The base class of pruning methods, and the combination of several."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gt.nn.module import Module
 
 
 class BasePruningMethod(ABC):
-    """A way to prune; subclasses define `compute_mask` and `PRUNING_TYPE`.
+    """A pruning method; subclasses define `compute_mask` and `PRUNING_TYPE`.
 
-    On a module, it is a hook that computes the pruned tensor anew before each forward.
+    Registered on a module, it is a hook that recomputes the pruned tensor before each forward.
     """
 
     #: "unstructured" for single elements, "structured" for slices, "global" for whole tensors.
@@ -27,15 +27,15 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Give a mask: `default_mask` with more zeros.
+        """Return a mask: `default_mask` with more zeros.
 
         Args:
-            t: how important elements are.
-            default_mask: what earlier pruning has left.
+            t: the importance of each element.
+            default_mask: the mask of earlier pruning.
         """
 
     def apply_mask(self, module: Module) -> Tensor:
-        """Give the pruned tensor of a module: mask times original."""
+        """Return the pruned tensor of a module: mask times original."""
         mask, original = (getattr(module, self._tensor_name + end) for end in ("_mask", "_orig"))
         return mask.to(dtype=original.dtype) * original
 
@@ -48,17 +48,17 @@ class BasePruningMethod(ABC):
         importance_scores: Tensor | None = None,
         **kwargs: Any,
     ) -> BasePruningMethod:
-        """Prune a parameter of a module, on top of what has been pruned before.
+        """Prune a parameter of a module, in addition to earlier pruning.
 
         Args:
             module: the module.
-            name: of the parameter.
-            args: for the class.
-            importance_scores: of the parameter's shape, instead of its values.
-            kwargs: for the class, by name.
+            name: the name of the parameter.
+            args: arguments of the constructor.
+            importance_scores: scores that replace the parameter's values, of the same shape.
+            kwargs: keyword arguments of the constructor.
 
         Returns:
-            The hook: of this class, or a container with the earlier ones.
+            The hook: an instance of this class, or a container that also has the earlier methods.
         """
         original = getattr(module, name)
         if importance_scores is not None and importance_scores.shape != original.shape:
@@ -95,12 +95,12 @@ class BasePruningMethod(ABC):
         default_mask: Tensor | None = None,
         importance_scores: Tensor | None = None,
     ) -> Tensor:
-        """Give a tensor, pruned.
+        """Return a pruned tensor.
 
         Args:
             t: the tensor.
-            default_mask: what is pruned already; by default nothing.
-            importance_scores: of the tensor's shape, instead of its values.
+            default_mask: the mask of earlier pruning; by default ones.
+            importance_scores: scores that replace the tensor's values, of the same shape.
         """
         if importance_scores is not None and importance_scores.shape != t.shape:
             raise ValueError(
@@ -112,7 +112,7 @@ class BasePruningMethod(ABC):
         return t * self.compute_mask(scores, default_mask=default_mask)
 
     def remove(self, module: Module) -> None:
-        """Make the pruned tensor a parameter again, with the values that it has now."""
+        """Make the pruned tensor a parameter again, with its current values."""
         name = self._tensor_name
         weight = self.apply_mask(module).detach()
         delattr(module, name)
@@ -123,10 +123,10 @@ class BasePruningMethod(ABC):
 
 
 class PruningContainer(BasePruningMethod):
-    """Several ways to prune one tensor, each applied to what those before it have left.
+    """Several pruning methods for one tensor, each applied to what the previous ones have left.
 
     Args:
-        args: pruning methods, of the same tensor.
+        args: pruning methods for the same tensor.
     """
 
     def __init__(self, *args: Any):
@@ -136,7 +136,7 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method: BasePruningMethod | None) -> None:
-        """Put one more at the end."""
+        """Append a pruning method."""
         if method is not None and not isinstance(method, BasePruningMethod):
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if method is None:
@@ -160,7 +160,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Give the mask of the latest method, applied to what the mask so far has left."""
+        """Return the mask of the last method, applied to elements that `default_mask` has left."""
         method = self._pruning_methods[-1]
         mask = default_mask.to(dtype=t.dtype)
         left = mask != 0
@@ -181,7 +181,7 @@ class PruningContainer(BasePruningMethod):
 
 
 def pruning_hooks(module: Module, name: str | None = None) -> list[tuple[int, Any]]:
-    """Give a module's pruning methods by the keys of their hooks; those of one tensor, or all."""
+    """Return the hook keys and pruning methods of a module, for one tensor or for all."""
     hooks = ((key, hook.function) for key, hook in module._forward_pre_hooks.items())
     return [
         (key, hook)

@@ -1,4 +1,4 @@
-"""Which elements or slices of a tensor are pruned."""
+"""Pruning methods: the choice of elements or slices to prune."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gt.nn.utils._pruning import BasePruningMethod
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing."""
+    """A pruning method that prunes nothing."""
 
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Give the mask there is."""
+        """Return the default mask."""
         return default_mask
 
     @classmethod
@@ -26,7 +26,7 @@ class Identity(BasePruningMethod):
 
 
 class _ByAmount(BasePruningMethod):
-    """Prunes so many elements or slices: a whole number of them, or a share."""
+    """The common base of methods that prune a number or a fraction of elements or slices."""
 
     def __init__(self, amount: int | float):
         if isinstance(amount, bool) or not isinstance(amount, (int, float)):
@@ -39,7 +39,7 @@ class _ByAmount(BasePruningMethod):
         self.amount: int | float = amount
 
     def count(self, size: int) -> int:
-        """Give how many of `size` are pruned."""
+        """Return the number of elements or slices to prune, out of `size`."""
         if isinstance(self.amount, float):
             return round(self.amount * size)
         if self.amount > size:
@@ -50,7 +50,7 @@ class _ByAmount(BasePruningMethod):
         return self.amount
 
     def lowest_zeroed(self, scores: Tensor, mask: Tensor) -> Tensor:
-        """Give a mask with zeros where the scores, of the mask's shape, are lowest."""
+        """Return a mask with zeros added where the scores, of the mask's shape, are lowest."""
         count = self.count(scores.numel())
         if count == 0:
             return mask.clone()
@@ -59,16 +59,16 @@ class _ByAmount(BasePruningMethod):
 
 
 class RandomUnstructured(_ByAmount):
-    """Prunes elements at random.
+    """A pruning method that removes random elements.
 
     Args:
-        amount: how many: a whole number, or a share from 0 to 1.
+        amount: the number of elements, or a fraction from 0.0 to 1.0.
     """
 
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Give the mask with some elements more set to zero."""
+        """Return the mask with random elements set to zero."""
         return self.lowest_zeroed(gt.rand(t.shape), default_mask)
 
     @classmethod
@@ -80,16 +80,16 @@ class RandomUnstructured(_ByAmount):
 
 
 class L1Unstructured(_ByAmount):
-    """Prunes the elements with the least magnitude.
+    """A pruning method that removes the elements of smallest magnitude.
 
     Args:
-        amount: how many: a whole number, or a share from 0 to 1.
+        amount: the number of elements, or a fraction from 0.0 to 1.0.
     """
 
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Give the mask with the least elements set to zero, too."""
+        """Return the mask with the smallest elements set to zero."""
         return self.lowest_zeroed(t.detach().abs(), default_mask)
 
     @classmethod
@@ -105,7 +105,7 @@ class L1Unstructured(_ByAmount):
 
 
 class _Structured(_ByAmount):
-    """Prunes slices along an axis."""
+    """The common base of methods that prune slices along an axis."""
 
     PRUNING_TYPE = "structured"
 
@@ -114,7 +114,7 @@ class _Structured(_ByAmount):
         self.dim = dim
 
     def checked_axis(self, t: Tensor) -> int:
-        """Give the axis of a tensor."""
+        """Return `dim` as a nonnegative axis of a tensor."""
         if t.dim() <= 1:
             raise ValueError(
                 "Structured pruning can only be applied to multidimensional tensors. Found tensor "
@@ -125,7 +125,7 @@ class _Structured(_ByAmount):
         return self.dim % t.dim()
 
     def lowest_slices_zeroed(self, scores: Tensor, mask: Tensor, axis: int) -> Tensor:
-        """Give a mask with zeros in the slices whose scores are lowest."""
+        """Return a mask with zeros added in the slices whose scores are lowest."""
         count = self.count(mask.shape[axis])
         if count == 0:
             return mask.clone()
@@ -134,15 +134,15 @@ class _Structured(_ByAmount):
 
 
 class RandomStructured(_Structured):
-    """Prunes slices at random.
+    """A pruning method that removes random slices.
 
     Args:
-        amount: how many slices: a whole number, or a share from 0 to 1.
-        dim: the axis along which they are counted.
+        amount: the number of slices, or a fraction from 0.0 to 1.0.
+        dim: the axis of the slices.
     """
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Give the mask with some slices more set to zero."""
+        """Return the mask with random slices set to zero."""
         axis = self.checked_axis(t)
         return self.lowest_slices_zeroed(gt.rand(t.shape[axis]), default_mask, axis)
 
@@ -155,12 +155,12 @@ class RandomStructured(_Structured):
 
 
 class LnStructured(_Structured):
-    """Prunes the slices with the least norm.
+    """A pruning method that removes the slices of smallest norm.
 
     Args:
-        amount: how many slices: a whole number, or a share from 0 to 1.
-        n: which norm: a number, or "fro" or "nuc".
-        dim: the axis along which they are counted.
+        amount: the number of slices, or a fraction from 0.0 to 1.0.
+        n: the order of the norm: a number, "fro" or "nuc".
+        dim: the axis of the slices.
     """
 
     def __init__(self, amount: int | float, n: Any, dim: int = -1):
@@ -168,12 +168,12 @@ class LnStructured(_Structured):
         self.n = n
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Give the mask with the least slices set to zero, too."""
+        """Return the mask with the slices of smallest norm set to zero."""
         axis = self.checked_axis(t)
         return self.lowest_slices_zeroed(self._norms(t.detach(), axis), default_mask, axis)
 
     def _norms(self, t: Tensor, axis: int) -> Tensor:
-        """Give the norm of each slice."""
+        """Return the norm of each slice."""
         others = [other for other in range(t.dim()) if other != axis]
         if self.n == "nuc" or (self.n == "fro" and len(others) == 2):
             return gt.linalg.matrix_norm(t, self.n, dim=others if len(others) == 2 else (-2, -1))
@@ -196,10 +196,10 @@ class LnStructured(_Structured):
 
 
 class CustomFromMask(BasePruningMethod):
-    """Prunes by a mask.
+    """A pruning method that applies a mask.
 
     Args:
-        mask: 0 where an element is pruned, otherwise 1.
+        mask: 0 for elements to prune, otherwise 1.
     """
 
     PRUNING_TYPE = "global"
@@ -208,7 +208,7 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Give the mask there is times this one."""
+        """Return the product of the default mask and this method's mask."""
         if default_mask.shape != self.mask.shape:
             raise ValueError(
                 f"default_mask shape {default_mask.shape} must match self.mask shape "

@@ -1,6 +1,6 @@
-"""Gradients kept within bounds, by their norm or by their values.
+"""Gradient clipping, by norm or by value.
 
-Nothing is fetched: norms and factors are tensors, so that a training loop does not wait for them.
+Norms and factors are tensors that are not fetched, so a training loop does not wait for them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Give the norm of several tensors as if they were one vector.
+    """Return the norm of several tensors as if they were one vector.
 
     Args:
         tensors: one tensor or an iterable of them.
         norm_type: the order p of the norm; `float("inf")` or `"inf"` for the largest value.
-        error_if_nonfinite: raise if the norm is not finite, for which it is waited for.
-        foreach: how PyTorch goes about it; it changes nothing.
+        error_if_nonfinite: whether to raise if the norm is not finite; this waits for the norm.
+        foreach: accepted as in PyTorch; it has no effect.
 
     Returns:
         A tensor of shape ().
@@ -58,10 +58,10 @@ def clip_grads_with_norm_(
     """Scale gradients by `min(max_norm / (total_norm + 1e-6), 1)`, in place.
 
     Args:
-        parameters: one tensor or an iterable of them; those without a gradient are left out.
-        max_norm: the norm that the gradients have at most afterwards.
-        total_norm: the norm that they have, as `get_total_norm` gives it.
-        foreach: how PyTorch goes about it; it changes nothing.
+        parameters: one tensor or an iterable of them; those without a gradient are skipped.
+        max_norm: the largest norm of the gradients afterwards.
+        total_norm: the current norm of the gradients, as returned by `get_total_norm`.
+        foreach: accepted as in PyTorch; it has no effect.
     """
     grads = _grads(_listed(parameters))
     if not grads:
@@ -82,14 +82,14 @@ def clip_grad_norm_(
     """Scale the gradients of parameters so that their norm is `max_norm` at most, in place.
 
     Args:
-        parameters: one tensor or an iterable of them; those without a gradient are left out.
-        max_norm: the norm that the gradients have at most afterwards, as if they were one vector.
+        parameters: one tensor or an iterable of them; those without a gradient are skipped.
+        max_norm: the largest norm of the gradients afterwards, as if they were one vector.
         norm_type: the order p of the norm; `float("inf")` or `"inf"` for the largest value.
-        error_if_nonfinite: raise if the norm is not finite, for which it is waited for.
-        foreach: how PyTorch goes about it; it changes nothing.
+        error_if_nonfinite: whether to raise if the norm is not finite; this waits for the norm.
+        foreach: accepted as in PyTorch; it has no effect.
 
     Returns:
-        The norm before, a tensor of shape ().
+        The norm before clipping, a tensor of shape ().
 
     >>> weight = gt.zeros(2, requires_grad=True)
     >>> (weight * gt.tensor([3.0, 4.0])).sum().backward()
@@ -114,7 +114,7 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Do as `clip_grad_norm_`: its older name, which warns."""
+    """Call `clip_grad_norm_`, under its deprecated name."""
     warnings.warn(
         "`gt.nn.utils.clip_grad_norm` is now deprecated in favor of `gt.nn.utils.clip_grad_norm_`.",
         FutureWarning,
@@ -127,9 +127,9 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     """Clamp the gradients of parameters to `[-clip_value, clip_value]`, in place.
 
     Args:
-        parameters: one tensor or an iterable of them; those without a gradient are left out.
-        clip_value: the largest magnitude that is left.
-        foreach: how PyTorch goes about it; it changes nothing.
+        parameters: one tensor or an iterable of them; those without a gradient are skipped.
+        clip_value: the largest magnitude of an element afterwards.
+        foreach: accepted as in PyTorch; it has no effect.
     """
     clip_value = float(clip_value)
     with no_grad():

@@ -1,4 +1,4 @@
-"""Parameters as one vector, and back."""
+"""Conversion of parameters to one vector, and back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gt._gt import Tensor
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """Give all elements of some tensors as one vector, with their history.
+    """Return all elements of tensors as one vector, with their history.
 
     >>> gt.nn.utils.parameters_to_vector([gt.zeros(1, 2), gt.ones(2)])
     tensor([0., 0., 1., 1.], dtype=float32)
@@ -18,11 +18,11 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Give parameters the values of a vector, in their order.
+    """Set parameters to consecutive parts of a vector.
 
     Args:
-        vec: a vector with an element for each of the parameters'.
-        parameters: what gets the values; each keeps its shape.
+        vec: a vector with as many elements as all parameters.
+        parameters: the parameters to set; each keeps its shape.
     """
     if not isinstance(vec, Tensor):
         raise TypeError(f"vector_to_parameters: vec must be a tensor, not {type(vec).__name__}")

@@ -1,4 +1,4 @@
-"""Batch normalization with fixed statistics as part of the layer before it."""
+"""Fusion of a batch normalization with fixed statistics into the layer before it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from gt.nn.parameter import Parameter
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """Give a convolution that computes what a convolution and a batch normalization do.
+    """Return a convolution that also performs the batch normalization after it.
 
     Args:
         conv: a convolution, in evaluation mode.
         bn: the batch normalization of its result, in evaluation mode, with running statistics.
-        transpose: whether the convolution is a transposed one, whose output channels are axis 1.
+        transpose: whether the convolution is transposed, with output channels along axis 1.
 
     Returns:
-        A copy of `conv` with other weights.
+        A copy of `conv` with fused weight and bias.
 
     Raises:
-        ValueError: a module that is in training mode, or has no running statistics.
+        ValueError: a module is in training mode, or has no running statistics.
     """
     _check_eval("fuse_conv_bn_eval", conv, bn)
     fused = copy.deepcopy(conv)
@@ -49,14 +49,14 @@ def fuse_conv_bn_weights(
     bn_b: Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """Give weight and bias of a convolution that also does a batch normalization.
+    """Return the weight and bias of a convolution that also performs a batch normalization.
 
     Args:
         conv_w: the convolution's weight.
         conv_b: its bias, or None.
         bn_rm: the running mean.
         bn_rv: the running variance.
-        bn_eps: what is added to the variance.
+        bn_eps: added to the variance.
         bn_w: the normalization's weight; None for 1.
         bn_b: its bias; None for 0.
         transpose: whether the output channels are axis 1 of the weight rather than axis 0.
@@ -70,18 +70,18 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """Give a linear layer that computes what a linear layer and a batch normalization do.
+    """Return a linear layer that also performs the batch normalization after it.
 
     Args:
         linear: a linear layer, in evaluation mode.
-        bn: the batch normalization of its result, in evaluation mode, with running statistics; of
-            as many features, or one.
+        bn: the batch normalization of its result, in evaluation mode, with running statistics; for
+            the same number of features, or for one.
 
     Returns:
-        A copy of `linear` with other weights.
+        A copy of `linear` with fused weight and bias.
 
     Raises:
-        ValueError: a module in training mode or without running statistics; features that differ.
+        ValueError: a module is in training mode or has no running statistics, or features differ.
     """
     _check_eval("fuse_linear_bn_eval", linear, bn)
     if bn.num_features not in (1, linear.out_features):
@@ -105,9 +105,9 @@ def fuse_linear_bn_weights(
     bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:
-    """Give weight and bias of a linear layer that also does a batch normalization.
+    """Return the weight and bias of a linear layer that also performs a batch normalization.
 
-    Arguments as for `fuse_conv_bn_weights`.
+    The arguments are as for `fuse_conv_bn_weights`.
     """
     scale, bias, trains = _folded(linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
     weight = linear_w * scale.unsqueeze(-1).to(dtype=linear_w.dtype)
@@ -123,7 +123,7 @@ def _folded(
     bn_weight: Tensor | None,
     bn_bias: Tensor | None,
 ) -> tuple[Tensor, Tensor, bool]:
-    """Give the factor of each feature, the bias that remains, and whether that is trained."""
+    """Return the factor of each feature, the fused bias, and whether it requires gradients."""
     scale = gt.rsqrt(variance + eps)
     if bn_weight is not None:
         scale = scale * bn_weight

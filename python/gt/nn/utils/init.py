@@ -1,4 +1,4 @@
-"""Modules whose parameters get their values later."""
+"""Construction of modules without initialization."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gt.nn.module import Module
 
 
 def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Any:
-    """Make a module whose parameters and buffers have no values of their own yet.
+    """Return a new module whose parameters and buffers are uninitialized.
 
     Args:
         module_cls: a subclass of `gt.nn.Module`, whose constructor takes `device`.
-        args: for the constructor.
-        kwargs: for the constructor, by name.
+        args: arguments of the constructor.
+        kwargs: keyword arguments of the constructor.
 
-    The random numbers of the program go on as if no initial values had been drawn.
+    The state of the random number generator is as if no initial values had been drawn.
     """
     if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
         raise RuntimeError(f"Expected a Module; got {module_cls}")

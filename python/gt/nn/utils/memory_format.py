@@ -1,4 +1,4 @@
-"""How the weights of convolutions lie in memory, which here is nobody's concern."""
+"""PyTorch's functions for the memory layout of convolution weights, which have no effect in GT."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 
 def convert_conv2d_weight_memory_format(module: Any, memory_format: Any) -> Any:
-    """Give the module itself: tensors have one layout in memory, and numbers do not depend on it.
+    """Return the module itself: programs cannot choose the memory layout of tensors.
 
     Args:
         module: any module.
-        memory_format: accepted for PyTorch's programs; it changes nothing.
+        memory_format: accepted as in PyTorch; it has no effect.
     """
     return module
 
 
 def convert_conv3d_weight_memory_format(module: Any, memory_format: Any) -> Any:
-    """Give the module itself, as `convert_conv2d_weight_memory_format`."""
+    """Return the module itself, as `convert_conv2d_weight_memory_format`."""
     return module

@@ -1,4 +1,4 @@
-"""Parametrizations in common use: orthogonal matrices, weight and spectral normalization."""
+"""Common parametrizations: orthogonal matrices, weight and spectral normalization."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
 
 class _Orthogonal(Module):
-    """Orthogonal matrices from lower triangular ones.
+    """A parametrization of orthogonal matrices by lower triangular ones.
 
     With `base`, the matrix B of the dynamic trivialization framework, the result is B times an
     orthogonal matrix that starts as the identity (Lezcano-Casado, Trivializations for
@@ -35,7 +35,7 @@ class _Orthogonal(Module):
         self.register_buffer("base", None)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Give the orthogonal matrix of a tensor of its shape."""
+        """Return the orthogonal matrix for a tensor of the same shape."""
         is_wide = x.size(-2) < x.size(-1)
         x = x.mT if is_wide else x
         q = _reflected(x) if self.orthogonal_map == "householder" else self._rotated(x)
@@ -44,7 +44,7 @@ class _Orthogonal(Module):
         return q.mT if is_wide else q
 
     def _rotated(self, x: Tensor) -> Tensor:
-        """Map the skew-symmetric matrix of a tall one by the exponential or Cayley's map."""
+        """Apply the matrix exponential or Cayley map to a tall matrix made skew-symmetric."""
         n, k = x.shape[-2:]
         x = x.tril()
         if n != k:
@@ -59,7 +59,7 @@ class _Orthogonal(Module):
 
     @no_grad()
     def right_inverse(self, q: Tensor) -> Tensor:
-        """Give the tensor of an orthogonal matrix; others are made orthogonal first."""
+        """Return the tensor for an orthogonal matrix; other matrices are orthogonalized first."""
         if q.shape != self.shape:
             raise ValueError(
                 f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of "
@@ -77,7 +77,7 @@ class _Orthogonal(Module):
             return reflectors.mT if is_wide else reflectors
         n, k = tall.shape[-2:]
         if n == k:
-            # As a factor of its own where it is orthogonal already, which nobody has to wait for.
+            # An orthogonal matrix is kept as it is; the workers choose, so nothing waits for them.
             self.base = gt.where(_is_orthogonal(tall), tall, _make_orthogonal(tall))
         else:
             more = gt.randn(*tall.shape[:-1], n - k, dtype=tall.dtype)
@@ -86,21 +86,21 @@ class _Orthogonal(Module):
 
 
 def _is_orthogonal(q: Tensor) -> Tensor:
-    """Say whether all matrices have orthonormal columns, up to rounding; a tensor of shape ()."""
+    """Return whether all columns are orthonormal, up to rounding, as a tensor of shape ()."""
     n, k = q.shape[-2:]
     error = (q.mH @ q - gt.eye(k, dtype=q.dtype)).abs()
     return error.max() <= 10.0 * n * gt.finfo(q.dtype).eps
 
 
 def _make_orthogonal(a: Tensor) -> Tensor:
-    """Give the factor Q of tall matrices QR, where R has a positive diagonal."""
+    """Return the factor Q of tall matrices QR, where R has a positive diagonal."""
     x, tau = gt.geqrf(a)
     q = gt.linalg.householder_product(x, tau)
     return q * x.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
 def _reflected(x: Tensor) -> Tensor:
-    """Give the product of the reflections below the diagonal, with the signs on it."""
+    """Return the product of the reflections below the diagonal, with the signs of the diagonal."""
     below = x.tril(diagonal=-1)
     tau = 2.0 / (1.0 + (below * below).sum(dim=-2))
     q = gt.linalg.householder_product(below, tau)
@@ -108,7 +108,7 @@ def _reflected(x: Tensor) -> Tensor:
 
 
 def _reflectors(q: Tensor) -> Tensor:
-    """Give what `_reflected` maps to an orthogonal matrix."""
+    """Return the tensor that `_reflected` maps to an orthogonal matrix."""
     a, tau = gt.geqrf(q)
     signs = a.diagonal(dim1=-2, dim2=-1).sign()
     signs = gt.where(tau == 0.0, -signs, signs)
@@ -156,7 +156,7 @@ class _SpectralNorm(Module):
 
     @no_grad()
     def _iterate(self, matrix: Tensor, times: int) -> None:
-        """Bring both vectors nearer to the singular ones of the largest singular value."""
+        """Run power iteration, towards the singular vectors of the largest singular value."""
         for _ in range(times):
             self._u.copy_(normalize(gt.mv(matrix, self._v), dim=0, eps=self.eps))
             self._v.copy_(normalize(gt.mv(matrix.mH, self._u), dim=0, eps=self.eps))
@@ -180,21 +180,21 @@ def orthogonal(
     *,
     use_trivialization: bool = True,
 ) -> Any:
-    """Have a matrix, or each of a batch, be orthogonal: its columns, or rows if it has fewer.
+    """Parametrize a matrix, or a batch of them, to have orthonormal columns (or rows, if fewer).
 
     Args:
         module: the module, which is changed.
-        name: of the parameter or buffer.
+        name: the name of the parameter or buffer.
         orthogonal_map: "matrix_exp", "cayley" or "householder"; by default "matrix_exp" for square
             and complex matrices, otherwise "householder".
-        use_trivialization: whether a matrix `base` is kept besides, from which the result starts.
+        use_trivialization: whether to keep a buffer `base`, at which the result starts.
 
     Returns:
-        The module. The matrix starts as it was if it is orthogonal, otherwise as its QR
-        decomposition's Q.
+        The module. With `use_trivialization` or "householder", an orthogonal matrix keeps its
+        value, and another matrix is replaced by the factor Q of its QR decomposition.
 
     Raises:
-        ValueError: no such tensor, one with fewer than two axes, or an unknown map.
+        ValueError: the tensor does not exist or has fewer than two axes, or the map is unknown.
 
     >>> layer = gt.nn.utils.parametrizations.orthogonal(gt.nn.Linear(3, 3))
     >>> gt.allclose(layer.weight @ layer.weight.T, gt.eye(3), atol=1e-5)
@@ -218,16 +218,16 @@ def orthogonal(
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    """Have a weight be `g * v / |v|`: a length and a direction.
+    """Parametrize a weight as `g * v / |v|`: a magnitude and a direction.
 
     Args:
         module: the module, which is changed.
-        name: of the weight.
-        dim: the axis that has a norm for each of its places; None for one norm of all.
+        name: the name of the weight.
+        dim: the axis along which each slice has a norm; None for one norm of the whole tensor.
 
     Returns:
-        The module. `g` is `parametrizations.weight.original0`, `v` is `original1`; states of the
-        older `weight_norm` are taken, too.
+        The module. `g` is `parametrizations.weight.original0`, `v` is `original1`. States of the
+        older `weight_norm` can be loaded, too.
 
     Salimans and Kingma, Weight Normalization, https://arxiv.org/abs/1602.07868
     """
@@ -251,15 +251,14 @@ def spectral_norm(
     eps: float = 1e-12,
     dim: int | None = None,
 ) -> Any:
-    """Have a weight be over its largest singular value, as estimated by power iteration.
+    """Parametrize a weight as divided by its largest singular value, found by power iteration.
 
     Args:
         module: the module, which is changed.
-        name: of the weight; a vector is divided by its norm.
-        n_power_iterations: how many steps nearer to the singular vectors each use of the weight
-            goes while the module trains.
-        eps: the least norm that a vector is divided by.
-        dim: the axis of the outputs: 0, of transposed convolutions 1.
+        name: the name of the weight; a vector is divided by its norm.
+        n_power_iterations: the number of power iterations at each use in training mode.
+        eps: the smallest norm that a vector is divided by.
+        dim: the axis of the outputs; by default 0, and 1 for transposed convolutions.
 
     Returns:
         The module.

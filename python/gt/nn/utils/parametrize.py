@@ -1,4 +1,4 @@
-"""Parameters that are computed from others whenever they are asked for."""
+"""Parametrizations: tensors of a module that are computed from others when they are accessed."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class _Cache:
     """Values of parametrized tensors, while `cached` blocks are open."""
 
     depth = 0
-    #: By module and name. The module is kept, so that no other gets its id.
+    #: By the module's id and name. The module is kept alive, so that its id stays unique.
     values: dict[tuple[int, str], tuple[Module, Tensor]] = {}
 
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Have parametrized tensors computed once in a `with` block, however often they are used.
+    """Compute each parametrized tensor only once in a `with` block.
 
     >>> with gt.nn.utils.parametrize.cached():
     ...     pass
@@ -56,28 +56,29 @@ def cached() -> Iterator[None]:
 def register_parametrization(
     module: Any, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Any:
-    """Have a parameter or buffer of a module be computed by another module.
+    """Compute a parameter or buffer of a module by a parametrization, another module.
 
-    `module.weight` is then `parametrization(original)`; the tensor that is trained is
+    `module.weight` is then `parametrization(original)`, and the trained tensor is
     `module.parametrizations.weight.original`. Several parametrizations are applied one after
-    another. A method `right_inverse(value)` of the parametrization gives the `original` of a value:
-    it is used for the value there is, and where one is assigned. It may give several tensors, which
-    are then `original0`, `original1`, ..., and the parametrization's arguments.
+    another. The optional method `right_inverse(value)` of a parametrization returns the `original`
+    for a value: it is called with the current value, and with each value that is assigned later. It
+    may return several tensors, named `original0`, `original1`, ..., which are then the arguments of
+    the parametrization.
 
     Args:
         module: the module, which is changed.
         tensor_name: the name of the parameter or buffer.
-        parametrization: what computes it.
-        unsafe: allow results of another shape or dtype; nothing is tried beforehand.
+        parametrization: the module that computes the tensor.
+        unsafe: whether to allow results of another shape or dtype, which are then not checked.
 
     Returns:
         The module.
 
     Raises:
-        ValueError: no parameter or buffer has the name; shapes or dtypes that change.
+        ValueError: no parameter or buffer has the name, or the shape or dtype would change.
 
-    `original` stays the parameter that optimizers know, unless `right_inverse` gives several
-    tensors, or one of another shape: give the new ones to the optimizer.
+    `original` is the same object as the former parameter, so optimizers keep training it, unless
+    `right_inverse` returns several tensors or another shape: pass the new tensors to the optimizer.
 
     >>> class Symmetric(gt.nn.Module):
     ...     def forward(self, x):
@@ -111,7 +112,7 @@ def register_parametrization(
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Say whether a module's tensor is computed by parametrizations, or any of its tensors."""
+    """Return whether a tensor of a module, or any of its tensors, is parametrized."""
     parametrizations = getattr(module, "parametrizations", None)
     if not isinstance(parametrizations, ModuleDict):
         return False
@@ -124,8 +125,8 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
     Args:
         module: the module, which is changed.
         tensor_name: the name of the tensor.
-        leave_parametrized: whether it keeps its computed value; otherwise it gets that of
-            `original`, of which there must be one.
+        leave_parametrized: whether the tensor keeps its computed value; otherwise it takes the
+            value of `original`, which must be a single tensor.
 
     Returns:
         The module.
@@ -156,19 +157,19 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """Give the class that a module had before it was parametrized."""
+    """Return the class that a module had before it was parametrized."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
 def transfer_parametrizations_and_params(
     from_module: Any, to_module: Any, tensor_name: str | None = None
 ) -> Any:
-    """Give a module the parametrizations of another, and the tensors that they compute from.
+    """Register the parametrizations of a module on another, with the tensors they compute from.
 
     Args:
-        from_module: the module that has them; if it is not parametrized, nothing happens.
-        to_module: the module that gets them, and parameters that it lacks.
-        tensor_name: the name of the one tensor that is transferred; all, if it is None.
+        from_module: the source; if it is not parametrized, nothing happens.
+        to_module: the target; parameters that it lacks are added.
+        tensor_name: the name of the one tensor to transfer; None for all.
 
     Returns:
         `to_module`.
@@ -188,7 +189,7 @@ def transfer_parametrizations_and_params(
 
 
 def _check_another(module: Module, tensor_name: str, parametrization: Any) -> None:
-    """Raise if one more parametrization would change shape or dtype."""
+    """Raise ValueError if a further parametrization would change the shape or dtype."""
     before = getattr(module, tensor_name)
     after = parametrization(before)
     expect_like("A parametrization", after, before)
@@ -202,7 +203,7 @@ def _check_another(module: Module, tensor_name: str, parametrization: Any) -> No
 
 
 def _parametrized_class(cls: type) -> type:
-    """Give a class of one module's own, which gets a property for each parametrized tensor."""
+    """Return a subclass for one module; a property is added to it per parametrized tensor."""
 
     def getstate(self: Module) -> Any:
         raise RuntimeError(
@@ -221,7 +222,7 @@ def _parametrized_class(cls: type) -> type:
 
 
 def _computed(tensor_name: str) -> property:
-    """Give the property that computes a tensor, or takes a value for it."""
+    """Return the property that computes a parametrized tensor and can be assigned to."""
 
     def value(self: Any) -> Tensor:
         key = (id(self), tensor_name)

@@ -1,4 +1,4 @@
-"""Parts of parameters set to zero by masks, for good or until they are removed."""
+"""Pruning: masks that set parts of parameters to zero."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ __all__ = [
 
 
 def identity(module: Any, name: str) -> Any:
-    """Prune a parameter by a mask of ones, and give the module.
+    """Prune a parameter by a mask of ones, and return the module.
 
     Args:
-        module: the module; it gets the parameter `name_orig` and the buffer `name_mask`, and its
-            tensor `name` is their product, anew before each forward.
-        name: of the parameter.
+        module: the module. It receives the parameter `name_orig` and the buffer `name_mask`; its
+            tensor `name` is their product, which is recomputed before each forward.
+        name: the name of the parameter.
     """
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: Any, name: str, amount: int | float) -> Any:
-    """Prune elements of a parameter at random, and give the module.
+    """Prune random elements of a parameter, and return the module.
 
     Args:
         module: as for `identity`.
-        name: of the parameter.
-        amount: how many: a whole number, or a share from 0 to 1.
+        name: the name of the parameter.
+        amount: the number of elements, or a fraction from 0.0 to 1.0.
 
     >>> layer = gt.nn.utils.prune.random_unstructured(gt.nn.Linear(2, 3), "weight", amount=0.5)
     >>> layer.weight_mask.sum().item()
@@ -71,26 +71,26 @@ def random_unstructured(module: Any, name: str, amount: int | float) -> Any:
 def l1_unstructured(
     module: Any, name: str, amount: int | float, importance_scores: Tensor | None = None
 ) -> Any:
-    """Prune the elements of a parameter with the least magnitude, and give the module.
+    """Prune the elements of a parameter with the smallest magnitude, and return the module.
 
     Args:
         module: as for `identity`.
-        name: of the parameter.
-        amount: how many: a whole number, or a share from 0 to 1.
-        importance_scores: of the parameter's shape: whose magnitude counts instead.
+        name: the name of the parameter.
+        amount: the number of elements, or a fraction from 0.0 to 1.0.
+        importance_scores: values of the parameter's shape, whose magnitude is used instead.
     """
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
 def random_structured(module: Any, name: str, amount: int | float, dim: int) -> Any:
-    """Prune slices of a parameter along an axis at random, and give the module.
+    """Prune random slices of a parameter along an axis, and return the module.
 
     Args:
         module: as for `identity`.
-        name: of the parameter.
-        amount: how many slices: a whole number, or a share from 0 to 1.
-        dim: the axis.
+        name: the name of the parameter.
+        amount: the number of slices, or a fraction from 0.0 to 1.0.
+        dim: the axis of the slices.
     """
     RandomStructured.apply(module, name, amount, dim)
     return module
@@ -104,15 +104,15 @@ def ln_structured(
     dim: int,
     importance_scores: Tensor | None = None,
 ) -> Any:
-    """Prune the slices of a parameter along an axis with the least norm, and give the module.
+    """Prune the slices of a parameter along an axis with the smallest norm, and return the module.
 
     Args:
         module: as for `identity`.
-        name: of the parameter.
-        amount: how many slices: a whole number, or a share from 0 to 1.
-        n: which norm: a number, or "fro" or "nuc".
-        dim: the axis.
-        importance_scores: of the parameter's shape: whose norms count instead.
+        name: the name of the parameter.
+        amount: the number of slices, or a fraction from 0.0 to 1.0.
+        n: the order of the norm: a number, "fro" or "nuc".
+        dim: the axis of the slices.
+        importance_scores: values of the parameter's shape, whose norms are used instead.
     """
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
@@ -128,9 +128,9 @@ def global_unstructured(
 
     Args:
         parameters: pairs of a module and the name of its parameter.
-        pruning_method: a class such as `L1Unstructured`, which prunes single elements.
-        importance_scores: what counts instead of the values, for each of the pairs.
-        kwargs: for `pruning_method`, such as `amount`.
+        pruning_method: a class that prunes single elements, such as `L1Unstructured`.
+        importance_scores: for each pair, scores that replace the parameter's values.
+        kwargs: arguments of `pruning_method`, such as `amount`.
     """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
@@ -160,19 +160,19 @@ def global_unstructured(
 
 
 def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
-    """Prune a parameter by a mask, and give the module.
+    """Prune a parameter by a mask, and return the module.
 
     Args:
         module: as for `identity`.
-        name: of the parameter.
-        mask: of the parameter's shape: 0 where it is pruned, otherwise 1.
+        name: the name of the parameter.
+        mask: a tensor of the parameter's shape: 0 for elements to prune, otherwise 1.
     """
     CustomFromMask.apply(module, name, mask)
     return module
 
 
 def remove(module: Any, name: str) -> Any:
-    """Make a pruned tensor a parameter of its own again, pruned for good; give the module."""
+    """Make a pruned tensor a plain parameter with its pruned values, and return the module."""
     hooks = pruning_hooks(module, name)
     if not hooks:
         raise ValueError(
@@ -185,5 +185,5 @@ def remove(module: Any, name: str) -> Any:
 
 
 def is_pruned(module: Module) -> bool:
-    """Say whether a parameter of a module, or of one below it, is pruned."""
+    """Return whether a parameter of a module or of a descendant is pruned."""
     return any(pruning_hooks(submodule) for submodule in module.modules())

@@ -17,10 +17,11 @@ class _Packed(NamedTuple):
 
 
 class PackedSequence(_Packed):
-    """Sequences without padding: all first elements, then all second ones, and so on.
+    """Sequences packed without padding: the elements of the first time step, the second, etc.
 
-    The longest sequence comes first. `batch_sizes` says how many sequences have an element at each
-    time; `sorted_indices` is how sequences were sorted, `unsorted_indices` the way back.
+    The longest sequence comes first. `batch_sizes` has the number of sequences with an element at
+    each time step; `sorted_indices` is the permutation that sorted the sequences, and
+    `unsorted_indices` its inverse.
     """
 
     __slots__ = ()
@@ -32,7 +33,7 @@ class PackedSequence(_Packed):
         sorted_indices: Tensor | None = None,
         unsorted_indices: Tensor | None = None,
     ) -> PackedSequence:
-        """Make one of its parts."""
+        """Create packed sequences from their parts."""
         if batch_sizes is None:
             raise ValueError("PackedSequence: batch_sizes must be given")
         if unsorted_indices is None:
@@ -40,42 +41,42 @@ class PackedSequence(_Packed):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """Give the same sequences with other elements, as `Tensor.to` takes them."""
+        """Return the sequences with their data converted by `Tensor.to`."""
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else self._with(data)
 
     def _with(self, data: Tensor) -> PackedSequence:
-        """Give sequences that are packed in the same way."""
+        """Return sequences with other data, packed in the same way."""
         return type(self)(data, self.batch_sizes, self.sorted_indices, self.unsorted_indices)
 
     def cpu(self) -> PackedSequence:
-        """Give the same: all tensors are on the cluster."""
+        """Return the sequences themselves: all tensors are on the cluster."""
         return self
 
     def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """Give the same: all tensors are on the cluster."""
+        """Return the sequences themselves: all tensors are on the cluster."""
         return self
 
     def float(self) -> PackedSequence:
-        """Give the elements as float32."""
+        """Return the sequences with float32 elements."""
         return self.to(gt.float32)
 
     def double(self) -> PackedSequence:
-        """Give the elements as float64."""
+        """Return the sequences with float64 elements."""
         return self.to(gt.float64)
 
     def half(self) -> PackedSequence:
-        """Give the elements as float16."""
+        """Return the sequences with float16 elements."""
         return self.to(gt.float16)
 
     @property
     def is_cuda(self) -> bool:
-        """False: the cluster is the one device."""
+        """False: the cluster is the only device."""
         return False
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """Give the indices that undo a permutation."""
+    """Return the inverse of a permutation."""
     if permutation is None:
         return None
     return gt.zeros_like(permutation).scatter(
@@ -84,12 +85,12 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 
 def _lengths(lengths: Any) -> list[int]:
-    """Give lengths as numbers; those of a tensor are fetched."""
+    """Return lengths as numbers; those of a tensor are fetched."""
     return [int(n) for n in (lengths.tolist() if hasattr(lengths, "tolist") else lengths)]
 
 
 def _sizes(lengths: list[int]) -> list[int]:
-    """Give how many sequences have an element at each time; the longest comes first."""
+    """Return the number of sequences with an element at each time step; the longest is first."""
     return [sum(length > time for length in lengths) for time in range(lengths[0])]
 
 
@@ -100,12 +101,12 @@ def pack_padded_sequence(
 
     Args:
         input: of shape (time, batch, ...), or (batch, time, ...) with `batch_first`.
-        lengths: of each sequence: numbers, or a tensor, which is fetched.
-        batch_first: the order of the first two axes.
-        enforce_sorted: whether the longest must come first; otherwise they are sorted here.
+        lengths: the length of each sequence: numbers, or a tensor, which is fetched.
+        batch_first: whether the input is (batch, time, ...).
+        enforce_sorted: whether lengths must be in decreasing order; otherwise they are sorted here.
 
     Raises:
-        RuntimeError: lengths that are not sorted, not above 0, or too many or too few.
+        RuntimeError: lengths are not sorted, not above 0, or too many or too few.
     """
     given = _lengths(lengths)
     padded = input.transpose(0, 1) if batch_first else input
@@ -146,13 +147,13 @@ def pad_packed_sequence(
     padding_value: float = 0.0,
     total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Give packed sequences padded, and their lengths.
+    """Return packed sequences as a padded tensor, and their lengths.
 
     Args:
-        sequence: the packed ones.
+        sequence: the packed sequences.
         batch_first: whether the result is (batch, time, ...).
-        padding_value: stands behind the end of each.
-        total_length: the length they are padded to, the longest one's unless given.
+        padding_value: the value after the end of each sequence.
+        total_length: the length of the result, by default that of the longest sequence.
     """
     sizes = _lengths(sequence.batch_sizes)
     length = len(sizes)
@@ -188,13 +189,13 @@ def pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
-    """Give sequences as one tensor, padded to the longest.
+    """Return sequences as one tensor, padded to the longest.
 
     Args:
-        sequences: of shape (time, ...) each.
+        sequences: tensors of shape (time, ...).
         batch_first: whether the result is (batch, time, ...).
-        padding_value: stands behind the end of each, or before its beginning.
-        padding_side: "right" or "left".
+        padding_value: the value of the padding.
+        padding_side: "right" to pad after the end, "left" to pad before the beginning.
     """
     if padding_side not in ("right", "left"):
         raise RuntimeError(f"Expected padding_side to be left or right, got {padding_side}")
@@ -220,7 +221,7 @@ def pad_sequence(
 def unpad_sequence(
     padded_sequences: Tensor, lengths: Any, batch_first: bool = False
 ) -> list[Tensor]:
-    """Give padded sequences as a list, each of its length."""
+    """Return padded sequences as a list of tensors without padding."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     pairs = zip(padded_sequences.unbind(0), _lengths(lengths), strict=True)
@@ -235,6 +236,6 @@ def pack_sequence(sequences: Iterable[Tensor], enforce_sorted: bool = True) -> P
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """Give packed sequences as a list."""
+    """Return packed sequences as a list."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

@@ -1,4 +1,4 @@
-"""Weights over their largest singular value, computed by a hook before each forward.
+"""Spectral normalization of weights, computed by a hook before each forward.
 
 Miyato et al., Spectral Normalization for Generative Adversarial Networks,
 https://arxiv.org/abs/1802.05957
@@ -18,12 +18,12 @@ from gt.nn.utils._hooks import need_no_hook, remove_hook
 
 
 def as_matrix(weight: Tensor, dim: int) -> Tensor:
-    """Give a weight as a matrix whose rows are the places along an axis."""
+    """Return a weight as a matrix with one row per index along an axis."""
     return weight.movedim(dim, 0).flatten(1)
 
 
 def output_axis(module: Module) -> int:
-    """Give the axis of the outputs in a module's weight: 1 of transposed convolutions, else 0."""
+    """Return the output axis of a module's weight: 1 for transposed convolutions, else 0."""
     return 1 if getattr(module, "transposed", False) else 0
 
 
@@ -46,11 +46,11 @@ class SpectralNorm:
         self.n_power_iterations = n_power_iterations
 
     def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
-        """Give the weight as a matrix."""
+        """Return the weight as a matrix."""
         return as_matrix(weight, self.dim)
 
     def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
-        """Give the weight; `do_power_iteration` comes nearer to its singular vectors first."""
+        """Return the normalized weight, with `do_power_iteration` after power iteration."""
         weight = getattr(module, f"{self.name}_orig")
         u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
         matrix = self.reshape_weight_to_matrix(weight)
@@ -65,7 +65,7 @@ class SpectralNorm:
     def apply(
         module: Module, name: str, n_power_iterations: int, dim: int, eps: float
     ) -> SpectralNorm:
-        """Put the hook on a module."""
+        """Register the hook on a module."""
         need_no_hook(module, SpectralNorm, name, "spectral_norm")
         norm = SpectralNorm(name, n_power_iterations, dim, eps)
         weight = module._parameters[name]
@@ -75,7 +75,7 @@ class SpectralNorm:
         u, v = weight.new_empty(height).normal_(), weight.new_empty(width).normal_()
         delattr(module, name)
         module.register_parameter(f"{name}_orig", weight)
-        # A plain attribute, so that it is there before the first forward, too.
+        # A plain attribute, so that the weight exists before the first forward.
         setattr(module, name, weight.detach())
         module.register_buffer(f"{name}_u", normalize(u, dim=0, eps=eps))
         module.register_buffer(f"{name}_v", normalize(v, dim=0, eps=eps))
@@ -102,20 +102,19 @@ def spectral_norm(
     eps: float = 1e-12,
     dim: int | None = None,
 ) -> Any:
-    """Have a weight be over its largest singular value, as estimated by power iteration.
+    """Divide a weight by its largest singular value, found by power iteration.
 
     Args:
         module: the module, which is changed.
-        name: of the weight.
-        n_power_iterations: how many steps nearer to the singular vectors each forward goes while
-            the module trains.
-        eps: the least norm that a vector is divided by.
-        dim: the axis of the outputs: 0, of transposed convolutions 1.
+        name: the name of the weight.
+        n_power_iterations: the number of power iterations per forward in training mode.
+        eps: the smallest norm that a vector is divided by.
+        dim: the axis of the outputs; by default 0, and 1 for transposed convolutions.
 
     Returns:
         The module.
 
-    Older than `gt.nn.utils.parametrizations.spectral_norm`.
+    `gt.nn.utils.parametrizations.spectral_norm` is newer.
     """
     dim = output_axis(module) if dim is None else dim
     SpectralNorm.apply(module, name, n_power_iterations, dim, eps)
@@ -123,6 +122,6 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
-    """Make a weight that `spectral_norm` was applied to a parameter again; give the module."""
+    """Remove `spectral_norm` from a weight, make it a parameter again, and return the module."""
     remove_hook(module, SpectralNorm, name, "spectral_norm")
     return module

@@ -1,4 +1,4 @@
-"""The older place of `gt.func.functional_call`."""
+"""The deprecated location of `gt.func.functional_call`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Do as `gt.func.functional_call`, and warn that this is its older name."""
+    """Call `gt.func.functional_call`, and warn that this name is deprecated."""
     import gt.func  # it needs gt.nn
 
     warnings.warn(

@@ -1,4 +1,4 @@
-"""Weights as a length and a direction, computed by a hook before each forward.
+"""Weights as a magnitude and a direction, computed by a hook before each forward.
 
 Salimans and Kingma, Weight Normalization, https://arxiv.org/abs/1602.07868
 """
@@ -16,7 +16,7 @@ from gt.nn.utils._hooks import need_no_hook, remove_hook
 
 
 def norm_except(v: Tensor, dim: int) -> Tensor:
-    """Give the Euclidean norm over all axes but one; over all, with shape (), if `dim` is -1."""
+    """Return the Euclidean norm over all axes but `dim`; over all, of shape (), if `dim` is -1."""
     if dim == -1:
         return gt.linalg.vector_norm(v)
     kept = dim % v.dim()
@@ -25,7 +25,7 @@ def norm_except(v: Tensor, dim: int) -> Tensor:
 
 
 def normed(v: Tensor, g: Tensor, dim: int) -> Tensor:
-    """Give `v` with the norms `g` over all axes but one."""
+    """Return `v` scaled to the norms `g` over all axes but one."""
     return v * (g / norm_except(v, dim))
 
 
@@ -36,13 +36,13 @@ class WeightNorm:
         self.name, self.dim = name, -1 if dim is None else dim
 
     def compute_weight(self, module: Module) -> Tensor:
-        """Give the weight."""
+        """Return the weight."""
         g, v = getattr(module, f"{self.name}_g"), getattr(module, f"{self.name}_v")
         return normed(v, g, self.dim)
 
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
-        """Put the hook on a module."""
+        """Register the hook on a module."""
         warnings.warn(
             "`gt.nn.utils.weight_norm` is deprecated in favor of "
             "`gt.nn.utils.parametrizations.weight_norm`.",
@@ -73,23 +73,23 @@ class WeightNorm:
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    """Have a weight be `g * v / |v|`, with the parameters `weight_g` and `weight_v`.
+    """Compute a weight as `g * v / |v|`, from the parameters `weight_g` and `weight_v`.
 
     Args:
         module: the module, which is changed.
-        name: of the weight.
-        dim: the axis that has a norm for each of its places; None for one norm of all.
+        name: the name of the weight.
+        dim: the axis along which each slice has a norm; None for one norm of the whole tensor.
 
     Returns:
         The module.
 
-    Older than `gt.nn.utils.parametrizations.weight_norm`, which takes its place; it warns.
+    Deprecated in favor of `gt.nn.utils.parametrizations.weight_norm`; it warns.
     """
     WeightNorm.apply(module, name, dim)
     return module
 
 
 def remove_weight_norm(module: Any, name: str = "weight") -> Any:
-    """Make a weight that `weight_norm` was applied to a parameter again; give the module."""
+    """Remove `weight_norm` from a weight, make it a parameter again, and return the module."""
     remove_hook(module, WeightNorm, name, "weight_norm")
     return module

@@ -1,4 +1,4 @@
-"""Schedules of learning rates, as in PyTorch's module of this name."""
+"""Learning rate schedules, as in `torch.optim.lr_scheduler`."""
 
 from gt.optim.lr_scheduler.base import LRScheduler
 from gt.optim.lr_scheduler.composed import ChainedScheduler, SequentialLR

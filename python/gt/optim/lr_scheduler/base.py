@@ -1,4 +1,4 @@
-"""The base class of schedules of learning rates."""
+"""The base class of learning rate schedules."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from gt.optim.optimizer import Group, Optimizer
 
 
 class LRScheduler:
-    """Sets the learning rates of an optimizer's groups, step by step; subclasses define `get_lr`.
+    """The base of learning rate schedules, which set the rates of an optimizer's groups.
+
+    Subclasses define `get_lr`.
 
     Args:
-        optimizer: whose rates it sets; each group's rate at the beginning is kept as `initial_lr`.
-        last_epoch: the steps that are done, -1 for a new schedule.
+        optimizer: the optimizer whose rates are set; each group's initial rate is kept in it as
+            `initial_lr`.
+        last_epoch: the number of steps already done, -1 for a new schedule.
     """
 
-    #: Whether the first rates are being set, which are those that there are.
+    #: Whether the initial step is in progress, in which recursive schedules keep the rates.
     _is_initial = False
     _get_lr_called_within_step = False
-    #: What is no part of a state dict.
+    #: Attributes that are not part of a state dict.
     _not_saved: tuple[str, ...] = ("optimizer",)
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
@@ -39,7 +42,7 @@ class LRScheduler:
         self._initial_step()
 
     def _initial_step(self) -> None:
-        """Set the first rates."""
+        """Set the rates of the first step."""
         self._step_count = 0
         self._is_initial = True
         try:
@@ -48,26 +51,27 @@ class LRScheduler:
             self._is_initial = False
 
     def state_dict(self) -> dict[str, Any]:
-        """Give all but the optimizer."""
+        """Return all attributes except the optimizer."""
         return {key: value for key, value in vars(self).items() if key not in self._not_saved}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take what `state_dict` gave."""
+        """Load a state that `state_dict` returned."""
         vars(self).update(state_dict)
 
     def get_last_lr(self) -> list[Any]:
-        """Give the rate of each group."""
+        """Return the rate of each group that the last step set."""
         return self._last_lr
 
     def get_lr(self) -> list[Any]:
-        """Compute the next rate of each group from the present ones."""
+        """Compute the next rate of each group from the current ones."""
         raise NotImplementedError(f"{type(self).__name__} must define get_lr()")
 
     def step(self, epoch: int | None = None) -> None:
-        """Set the next rates; after the optimizer's own step.
+        """Set the next rates; call this after the optimizer's step.
 
         Args:
-            epoch: the number of steps, instead of one more; deprecated, as in PyTorch.
+            epoch: the number of the step to go to, instead of the next one; deprecated, as in
+                PyTorch.
         """
         if self._step_count == 1 and not self.optimizer._has_stepped:
             warnings.warn(
@@ -107,12 +111,12 @@ class LRScheduler:
             )
 
     def _scaled(self, factor: float) -> list[Any]:
-        """Give the present rates, multiplied."""
+        """Return the current rates times a factor."""
         return [group["lr"] * factor for group in self.optimizer.param_groups]
 
 
 def warn_epoch() -> None:
-    """Warn that a step was given its number."""
+    """Warn that the `epoch` argument of `step` is deprecated."""
     warnings.warn(
         "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated. "
         "Please use `scheduler.step()` to step the scheduler.",
@@ -122,24 +126,24 @@ def warn_epoch() -> None:
 
 
 def checked_optimizer(optimizer: Any) -> Optimizer:
-    """Give the optimizer, or raise if it is none."""
+    """Return the optimizer, or raise a TypeError if it is not an Optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
     return optimizer
 
 
 def copied(rate: Any) -> Any:
-    """Give a rate that does not change with the given one."""
+    """Return a copy of a rate if it is a tensor, else the rate."""
     return rate.clone() if isinstance(rate, Tensor) else rate
 
 
 def rates_of(optimizer: Optimizer) -> list[Any]:
-    """Give the present rate of each group."""
+    """Return copies of the current rates of all groups."""
     return [copied(group["lr"]) for group in optimizer.param_groups]
 
 
 def set_rate(group: Group, rate: Any) -> None:
-    """Set the rate of a group; one that is a tensor keeps to be that tensor."""
+    """Set the rate of a group; a rate that is a tensor is filled in place."""
     if isinstance(group["lr"], Tensor):
         group["lr"].fill_(float(rate))
     else:
@@ -147,7 +151,7 @@ def set_rate(group: Group, rate: Any) -> None:
 
 
 def for_each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
-    """Give a value for each group, of one for all or a list."""
+    """Return a list of values, one per group, from a single value or such a list."""
     if not isinstance(value, (list, tuple)):
         return [copied(value) for _ in optimizer.param_groups]
     if len(value) != len(optimizer.param_groups):
@@ -159,5 +163,5 @@ def for_each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
 
 
 def cosine(start: Any, end: Any, share: float) -> Any:
-    """Give what is at a share of the way from start to end, along half a cosine wave."""
+    """Interpolate from start (share 0) to end (share 1) along half a cosine wave."""
     return end + (start - end) / 2 * (1 + math.cos(math.pi * share))

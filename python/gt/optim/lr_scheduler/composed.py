@@ -1,4 +1,4 @@
-"""Schedules that consist of others."""
+"""Schedules composed of other schedules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Composed(LRScheduler):
     _schedulers: Sequence[LRScheduler]
 
     def _take(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None) -> None:
-        """Keep schedulers, which must be of one optimizer."""
+        """Store the schedulers, which must belong to one optimizer."""
         name = type(self).__name__
         if len(schedulers) < 1:
             raise ValueError(f"{name} expects at least one scheduler, but got no scheduler.")
@@ -34,30 +34,30 @@ class _Composed(LRScheduler):
             if scheduler.optimizer is not optimizer:
                 raise ValueError(
                     f"{name} expects all schedulers to belong to the same optimizer, but the one "
-                    f"at index {index}, {type(scheduler).__name__}, has another"
+                    f"at index {index}, {type(scheduler).__name__}, does not"
                 )
         self._schedulers, self.optimizer = schedulers, optimizer
 
     def state_dict(self) -> dict[str, Any]:
-        """Give all but the optimizer, with the states of the schedulers."""
+        """Return all attributes except the optimizer, with the states of the schedulers."""
         states = [scheduler.state_dict() for scheduler in self._schedulers]
         return {**super().state_dict(), "_schedulers": states}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take what `state_dict` gave."""
+        """Load a state that `state_dict` returned."""
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "_schedulers"})
         for scheduler, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             scheduler.load_state_dict(state)
 
 
 class SequentialLR(_Composed):
-    """One schedule after the other, each from its milestone on, where it begins anew.
+    """A sequence of schedules, each of which restarts from its first step at its milestone.
 
     Args:
-        optimizer: of all of them.
-        schedulers: in their order.
-        milestones: the numbers of steps at which the second one begins, and those after it.
-        last_epoch: the steps that are done, -1 for a new schedule.
+        optimizer: the optimizer of all schedules.
+        schedulers: the schedules, in order.
+        milestones: the step at which each schedule after the first begins.
+        last_epoch: the number of steps already done, -1 for a new schedule.
     """
 
     def __init__(
@@ -70,14 +70,14 @@ class SequentialLR(_Composed):
         self._take(schedulers, optimizer)
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
-                f"SequentialLR: {len(schedulers)} schedulers and {len(milestones)} milestones "
-                "given, expected one milestone less than schedulers"
+                f"SequentialLR: got {len(schedulers)} schedulers and {len(milestones)} "
+                "milestones, expected one milestone fewer than schedulers"
             )
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         for group in optimizer.param_groups:
             set_rate(group, group["initial_lr"])
-        # Each has taken its first step when it was made.
+        # Undo the initial step that each scheduler's constructor made.
         _undo(self)
         first = self._schedulers[bisect_right(milestones, 0)]
         first._initial_step()
@@ -96,7 +96,7 @@ class SequentialLR(_Composed):
 
 
 def _undo(scheduler: LRScheduler) -> None:
-    """Take one step back, in the schedules that a scheduler consists of."""
+    """Decrement the step count of a scheduler, or of its parts if it is composed."""
     if isinstance(scheduler, _Composed):
         for part in scheduler._schedulers:
             _undo(part)
@@ -105,7 +105,7 @@ def _undo(scheduler: LRScheduler) -> None:
 
 
 class ChainedScheduler(_Composed):
-    """All schedules at once, each on what those before it have set."""
+    """Several schedules stepped together; each starts from the rates that the previous one set."""
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None):
         self._take(schedulers, optimizer)

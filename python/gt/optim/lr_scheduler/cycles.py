@@ -1,4 +1,4 @@
-"""Schedules that go up and down, some of them with the momentum in the opposite direction."""
+"""Cyclic schedules, some of which also cycle the momentum in the opposite direction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gt.optim.optimizer import Group, Optimizer
 
 
 class _WithMomentum(LRScheduler):
-    """A schedule that may set the momentum, or the first beta, of each group."""
+    """The base of schedules that may also set the momentum, or the first beta, of each group."""
 
     cycle_momentum: bool
     use_beta1: bool
@@ -48,23 +48,24 @@ class _WithMomentum(LRScheduler):
 
 
 class CyclicLR(_WithMomentum):
-    """The rate up and down between two bounds (Smith, WACV 2017).
+    """A schedule that cycles the rate between two bounds (Smith, WACV 2017).
 
     Args:
-        optimizer: whose rates it sets.
+        optimizer: the optimizer whose rates are set.
         base_lr: the lower bound, or one for each group.
         max_lr: the upper bound, or one for each group.
-        step_size_up: steps on the way up.
-        step_size_down: steps on the way down; as many unless given.
-        mode: "triangular", "triangular2" (half as high in each cycle) or "exp_range" (`gamma` to
-            the power of the steps).
-        gamma: for "exp_range".
-        scale_fn: instead of a mode, the height as a function of the cycle, or of the steps.
-        scale_mode: "cycle" or "iterations".
-        cycle_momentum: whether the momentum goes down while the rate goes up.
-        base_momentum: its lower bound.
-        max_momentum: its upper bound.
-        last_epoch: the steps that are done, -1 for a new schedule.
+        step_size_up: the number of steps in the increasing half of a cycle.
+        step_size_down: the number of steps in the decreasing half, by default `step_size_up`.
+        mode: "triangular", "triangular2" (the amplitude is halved after each cycle) or
+            "exp_range" (the amplitude is `gamma` to the power of the step).
+        gamma: the base of "exp_range".
+        scale_fn: a function that returns the amplitude, used instead of `mode`.
+        scale_mode: whether `scale_fn` takes the number of the "cycle", or of the step
+            ("iterations").
+        cycle_momentum: whether the momentum decreases while the rate increases.
+        base_momentum: the lower bound of the momentum.
+        max_momentum: the upper bound of the momentum.
+        last_epoch: the number of steps already done, -1 for a new schedule.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class CyclicLR(_WithMomentum):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x: float) -> float:
-        """Give the height of the cycle."""
+        """Return the amplitude at a cycle or step, depending on `scale_mode`."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular2":
@@ -113,7 +114,7 @@ class CyclicLR(_WithMomentum):
         return self.gamma**x if self.mode == "exp_range" else 1.0
 
     def get_lr(self) -> list[Any]:
-        """Compute the next rates, and set the momentums."""
+        """Compute the next rates, and set the momenta."""
         self._warn_unless_stepping()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         at = 1.0 + self.last_epoch / self.total_size - cycle
@@ -128,14 +129,17 @@ class CyclicLR(_WithMomentum):
         return [base + (most - base) * height for base, most in rates]
 
     def state_dict(self) -> dict[str, Any]:
-        """Give all but the optimizer; of a callable `scale_fn` its attributes."""
+        """Return all attributes except the optimizer.
+
+        A callable object given as `scale_fn` is represented by its attributes, a function by None.
+        """
         state, custom = super().state_dict(), self._scale_fn_custom
         is_object = custom is not None and not isinstance(custom, types.FunctionType)
         state["_scale_fn_custom"] = dict(vars(custom)) if is_object else None
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take what `state_dict` gave."""
+        """Load a state that `state_dict` returned."""
         state = dict(state_dict)
         attributes = state.pop("_scale_fn_custom")
         super().load_state_dict(state)
@@ -144,14 +148,14 @@ class CyclicLR(_WithMomentum):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half a cosine wave down to `eta_min`, again and again (Loshchilov and Hutter, ICLR 2017).
+    """Cosine annealing to `eta_min` with restarts (Loshchilov and Hutter, ICLR 2017).
 
     Args:
-        optimizer: whose rates it sets.
-        T_0: steps of the first wave.
-        T_mult: by how much each wave is longer than the one before.
-        eta_min: the least rate.
-        last_epoch: the steps that are done, -1 for a new schedule.
+        optimizer: the optimizer whose rates are set.
+        T_0: the number of steps until the first restart.
+        T_mult: the factor by which this number grows after each restart.
+        eta_min: the minimum rate.
+        last_epoch: the number of steps already done, -1 for a new schedule.
     """
 
     def __init__(
@@ -183,7 +187,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         """Set the next rates.
 
         Args:
-            epoch: where the schedule is, which may be between two steps; one step on unless given.
+            epoch: the position in the schedule, which may be fractional; by default the next step.
         """
         if epoch is None and self.last_epoch < 0:
             epoch = 0
@@ -216,23 +220,24 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class OneCycleLR(_WithMomentum):
-    """The rate up to `max_lr` and down to almost nothing (Smith and Topin, 2019).
+    """The 1cycle schedule (Smith and Topin, 2019): up to `max_lr`, then far below the first rate.
 
     Args:
-        optimizer: whose rates it sets.
-        max_lr: the greatest rate, or one for each group.
-        total_steps: how many steps there will be.
-        epochs: instead, with `steps_per_epoch`.
-        steps_per_epoch: the steps of each epoch.
-        pct_start: the share of the way up.
+        optimizer: the optimizer whose rates are set.
+        max_lr: the maximum rate, or one for each group.
+        total_steps: the total number of steps.
+        epochs: the number of epochs, given with `steps_per_epoch` instead of `total_steps`.
+        steps_per_epoch: the number of steps per epoch.
+        pct_start: the fraction of the steps in which the rate increases.
         anneal_strategy: "cos" or "linear".
-        cycle_momentum: whether the momentum goes down while the rate goes up.
-        base_momentum: its lower bound.
-        max_momentum: its upper bound.
-        div_factor: by how much the first rate is less than `max_lr`.
-        final_div_factor: by how much the last rate is less than the first.
-        three_phase: whether the way down ends at the first rate, before it goes to the last.
-        last_epoch: the steps that are done, -1 for a new schedule.
+        cycle_momentum: whether the momentum decreases while the rate increases.
+        base_momentum: the lower bound of the momentum.
+        max_momentum: the upper bound of the momentum.
+        div_factor: `max_lr` divided by the first rate.
+        final_div_factor: the first rate divided by the last.
+        three_phase: whether the rate first returns to the first rate, in as many steps as it
+            increased, before it falls to the last.
+        last_epoch: the number of steps already done, -1 for a new schedule.
     """
 
     def __init__(
@@ -279,7 +284,7 @@ class OneCycleLR(_WithMomentum):
         return start + (end - start) * share
 
     def get_lr(self) -> list[Any]:
-        """Compute the next rates, and set the momentums."""
+        """Compute the next rates, and set the momenta."""
         self._warn_unless_stepping()
         step = self.last_epoch
         if step > self.total_steps:
@@ -314,7 +319,7 @@ def _total_steps(total: int | None, epochs: int | None, per_epoch: int | None) -
 
 
 def _phases(total: int, share: float, three: bool) -> list[dict[str, Any]]:
-    """Give where each phase ends, and from which to which value of a group it goes."""
+    """Return for each phase its last step, and the group entries that it interpolates between."""
 
     def phase(end: float, start_lr: str, end_lr: str, start: str, after: str) -> dict[str, Any]:
         return {

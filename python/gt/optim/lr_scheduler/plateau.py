@@ -1,4 +1,4 @@
-"""A schedule by what training achieves."""
+"""A schedule that depends on a training metric."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from gt.optim.optimizer import Optimizer
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """The rate times `factor`, once a metric has not become better for some steps.
+    """A schedule that multiplies the rate by `factor` when a metric has stopped improving.
 
     Args:
-        optimizer: whose rates it sets.
-        mode: "min" if less is better, "max" if more is.
-        factor: below 1.
-        patience: so many steps may be no better.
-        threshold: by how much one must be better.
-        threshold_mode: "rel" for a share of the best, "abs" for a difference.
-        cooldown: steps that do not count after each reduction.
-        min_lr: the least rate, or one for each group.
-        eps: the least change of a rate that is made.
+        optimizer: the optimizer whose rates are set.
+        mode: "min" if lower metrics are better, "max" if higher ones are.
+        factor: the factor, below 1.
+        patience: the number of steps without improvement that are tolerated.
+        threshold: the metric must change by more than this to count as improved.
+        threshold_mode: "rel" for a threshold relative to the best metric, "abs" for an absolute
+            one.
+        cooldown: the number of steps after each reduction that are not counted.
+        min_lr: the lower bound of the rate, or one for each group.
+        eps: the rate is kept if the reduction would be at most this.
     """
 
     def __init__(
@@ -73,11 +74,11 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether steps do not count at the moment."""
+        """Whether the schedule is in the cooldown after a reduction."""
         return self.cooldown_counter > 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Take a metric's value, for which a tensor is waited, and set the rates."""
+        """Set the rates for a new value of the metric; a metric that is a tensor is fetched."""
         current = float(metrics)
         if epoch is None:
             epoch = self.last_epoch + 1
@@ -101,8 +102,8 @@ class ReduceLROnPlateau(LRScheduler):
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:
                 raise RuntimeError(
-                    f"the optimizer has {len(groups)} groups now, and min_lrs has "
-                    f"{len(self.min_lrs)} rates\n  hint: set min_lrs to a rate for each"
+                    f"the optimizer now has {len(groups)} groups, but min_lrs has "
+                    f"{len(self.min_lrs)} rates\n  hint: set min_lrs to one rate per group"
                 )
             self.min_lrs = [self.default_min_lr] * len(groups)
         for group, least in zip(groups, self.min_lrs, strict=True):
@@ -112,7 +113,7 @@ class ReduceLROnPlateau(LRScheduler):
                 set_rate(group, after)
 
     def is_better(self, a: float, best: float) -> bool:
-        """Say whether a value is better than the best so far, by the threshold."""
+        """Return whether a metric improves on the best so far by more than the threshold."""
         sign = 1.0 if self.mode == "max" else -1.0
         if self.threshold_mode == "rel":
             needed = best * (1.0 + sign * self.threshold)

@@ -1,4 +1,4 @@
-"""Schedules that multiply rates by factors of the number of steps."""
+"""Schedules that are functions of the number of steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gt.optim.optimizer import Optimizer
 
 
 class _OfFunctions(LRScheduler):
-    """A schedule by a function for each group."""
+    """The base of schedules defined by a function for each group."""
 
     def __init__(
         self,
@@ -31,7 +31,10 @@ class _OfFunctions(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Give all but the optimizer; of callable objects their attributes, of functions None."""
+        """Return all attributes except the optimizer.
+
+        Callable objects are represented by their attributes, functions by None.
+        """
         state = super().state_dict()
         state["lr_lambdas"] = [
             None if isinstance(one, types.FunctionType) else dict(vars(one))
@@ -40,7 +43,7 @@ class _OfFunctions(LRScheduler):
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take what `state_dict` gave."""
+        """Load a state that `state_dict` returned."""
         functions = state_dict["lr_lambdas"]
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
         for own, attributes in zip(self.lr_lambdas, functions, strict=True):
@@ -49,7 +52,7 @@ class _OfFunctions(LRScheduler):
 
 
 class LambdaLR(_OfFunctions):
-    """The rate at the beginning times a function of the number of steps."""
+    """A schedule of the initial rate times a function of the number of steps."""
 
     def get_lr(self) -> list[Any]:
         """Compute the next rates."""
@@ -61,7 +64,7 @@ class LambdaLR(_OfFunctions):
 
 
 class MultiplicativeLR(_OfFunctions):
-    """The rate before times a function of the number of steps."""
+    """A schedule that multiplies the current rate by a function of the number of steps."""
 
     def get_lr(self) -> list[Any]:
         """Compute the next rates."""
@@ -75,7 +78,7 @@ class MultiplicativeLR(_OfFunctions):
 
 
 class StepLR(LRScheduler):
-    """The rate times `gamma` after each `step_size` steps."""
+    """A schedule that multiplies the rate by `gamma` every `step_size` steps."""
 
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
@@ -96,7 +99,7 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """The rate times `gamma` at each of some numbers of steps."""
+    """A schedule that multiplies the rate by `gamma` at each of the steps in `milestones`."""
 
     def __init__(
         self,
@@ -121,7 +124,7 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """The rate times `factor`, until `total_iters` steps are done."""
+    """A schedule that multiplies the rate by `factor` for the first `total_iters` steps."""
 
     def __init__(
         self,
@@ -150,7 +153,10 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """The rate times a factor that goes evenly from `start_factor` to `end_factor`."""
+    """A schedule that multiplies the rate by a linearly changing factor.
+
+    The factor goes from `start_factor` to `end_factor` in the first `total_iters` steps.
+    """
 
     def __init__(
         self,
@@ -189,7 +195,7 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """The rate times `gamma` after each step."""
+    """A schedule that multiplies the rate by `gamma` after each step."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1):
         self.gamma = gamma
@@ -205,7 +211,7 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """The rate times a power of what is left of `total_iters` steps."""
+    """A schedule of the initial rate times (1 - step / total_iters)^power."""
 
     def __init__(
         self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
@@ -229,9 +235,9 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """The rate along a cosine wave between the one at the beginning and `eta_min`.
+    """A schedule along a cosine wave between the initial rate and `eta_min`.
 
-    Loshchilov and Hutter, ICLR 2017, without restarts.
+    It is that of Loshchilov and Hutter, ICLR 2017, without restarts.
     """
 
     def __init__(

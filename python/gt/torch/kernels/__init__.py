@@ -1,10 +1,10 @@
-"""What an operator of PyTorch's is in terms of GT, where names or arguments differ.
+"""Kernels of PyTorch operators, for those whose names or arguments differ from GT's functions.
 
     @kernel("addmm")
     def addmm(self, mat1, mat2, *, beta=1, alpha=1): ...
 
-is the kernel of every overload of `addmm`; in-place forms and those with `out` follow from it.
-Functions take and give tensors of GT's; those registered by `raw` take PyTorch's.
+is the kernel of every overload of `addmm`; in-place variants and those with `out` are derived from
+it. These functions take and return GT tensors; functions registered by `raw` use PyTorch tensors.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-#: Functions of GT's tensors, by the operator's name, with or without an overload.
+#: Operator name, with or without an overload -> function of GT tensors.
 KERNELS: dict[str, Callable[..., Any]] = {}
-#: What `torch_device.Kernel` is told of a function besides, by the function.
+#: Function -> its options for `torch_device.Kernel`.
 OPTIONS: dict[Callable[..., Any], dict[str, Any]] = {}
-#: Functions of PyTorch's tensors, by the operator's name and overload.
+#: Operator name with overload -> function of PyTorch tensors.
 RAW: dict[str, Callable[..., Any]] = {}
 
 
 def kernel(*names: str, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a function of GT's tensors the kernel of some operators.
+    """Register a function of GT tensors as the kernel of some operators.
 
     Args:
-        names: the operators, with or without an overload.
-        options: `mixed`, whether operands may also be the host's, as places may be; `operation`,
-            the primitive that is issued without a call of the function where nothing but operands
-            is given, of which each has `rank` axes; `pointwise`, whether results lie in memory as
-            the first operand of their shape does; `passes_numbers`, whether the function hands
-            floats other than -1, 0, 0.5, 1 and 2 to operations as they are.
+        names: The operators, with or without an overload.
+        options: `mixed`: operands may be on the host, as indices may be. `operation`: the primitive
+            that is issued without calling the function if only operands are passed, each with
+            `rank` axes. `pointwise`: results have the memory layout of the first operand of their
+            shape. `passes_numbers`: the function passes floats other than -1, 0, 0.5, 1 and 2 to
+            operations unchanged.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,7 +42,7 @@ def kernel(*names: str, **options: Any) -> Callable[[Callable[..., Any]], Callab
 
 
 def raw(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make a function of PyTorch's tensors the kernel of some operators."""
+    """Register a function of PyTorch tensors as the kernel of some operators."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         RAW.update(dict.fromkeys(names, function))
@@ -52,7 +52,7 @@ def raw(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def load() -> None:
-    """Import all kernels, which register themselves."""
+    """Import all modules of kernels, which register themselves."""
     from gt.torch.kernels import (  # noqa: F401
         attention,
         bags,

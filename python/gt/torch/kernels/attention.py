@@ -1,7 +1,7 @@
-"""Attention: one instruction forward and one back, by the operator that PyTorch leaves to devices.
+"""Attention by PyTorch's overrideable operator: one instruction forward and one backward.
 
-PyTorch's own choice between ways to compute it knows devices in C++ alone, so the device has a
-kernel of `scaled_dot_product_attention` itself, also where autograd records.
+PyTorch's choice of an implementation only supports devices in C++, so the device also has a kernel
+of `scaled_dot_product_attention` itself, for both inference and autograd.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from gt.torch.kernels import kernel, raw
 _aten = torch.ops.aten
 _libraries: list[torch.library.Library] = []
 _BACKENDS = torch.nn.attention.SDPBackend
-#: In float64 gradients of gradients may be asked for, which PyTorch has of other operators alone.
+#: Without float64: PyTorch has second derivatives of the plain operators only, which
+#: `gradgradcheck` needs.
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -33,10 +34,10 @@ def fused_sdp_choice(
     scale=None,
     enable_gqa=False,
 ) -> int:
-    """Choose the device's own attention where it has one, else other operators."""
+    """Return the backend: OVERRIDEABLE if the device supports the arguments, else MATH."""
     is_own = (
         torch._C._get_overrideable_sdp_enabled()
-        # Of the device's own operator, PyTorch has no rule for functions of whole batches.
+        # PyTorch has no batching rule (vmap) for the overrideable operator.
         and torch._C._functorch.peek_interpreter_stack() is None
         and dropout_p == 0
         and query.dtype in _DTYPES
@@ -50,7 +51,7 @@ def fused_sdp_choice(
 
 
 def _is_mask_of(query, key, mask) -> bool:
-    """Whether a mask fits the scores as it is."""
+    """Return whether a mask can be added to the scores without conversion."""
     if mask is None:
         return True
     scores = (*query.shape[:-1], key.shape[-2])
@@ -63,7 +64,7 @@ def _is_mask_of(query, key, mask) -> bool:
 
 
 def _have_one_batch(query, key, value, gqa) -> bool:
-    """Whether all are of one batch, where several heads of queries may share keys and values."""
+    """Return whether batch axes are equal; with `gqa`, query heads may share keys and values."""
     heads = key.shape[-3]
     shares = gqa and heads == value.shape[-3] and heads > 0 and query.shape[-3] % heads == 0
     axes = -3 if shares else -2
@@ -81,7 +82,7 @@ def scaled_dot_product_attention(
     scale=None,
     enable_gqa=False,
 ):
-    """Attend by the device's own operator, or by others."""
+    """Compute attention by the overrideable operator, or by plain operators."""
     choice = fused_sdp_choice(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     )
@@ -103,7 +104,7 @@ def scaled_dot_product_attention(
 
 
 def _check(query, key, value, mask) -> None:
-    """Refuse what PyTorch refuses before it chooses."""
+    """Raise the errors that PyTorch raises before it chooses a backend."""
     given = {"query": query, "key": key, "value": value}
     if not query.dtype == key.dtype == value.dtype:
         found = ", ".join(f"{name}.dtype: {of.dtype}" for name, of in given.items())
@@ -124,14 +125,14 @@ def _check(query, key, value, mask) -> None:
 
 
 def register() -> None:
-    """Register the kernel of the operator that is made of others elsewhere."""
+    """Register the kernel of `scaled_dot_product_attention`, a composite on other devices."""
     library = torch.library.Library("aten", "IMPL")
     _libraries.append(library)
     for key in ("PrivateUse1", "AutogradPrivateUse1"):
         library.impl("scaled_dot_product_attention", scaled_dot_product_attention, key)
 
 
-# The result lies in memory as the query does.
+# `pointwise`: the result has the memory layout of the query.
 @kernel("_scaled_dot_product_fused_attention_overrideable", pointwise=True)
 def attention(
     query,
@@ -145,8 +146,8 @@ def attention(
     scale=None,
 ):
     output, logsumexp = attend(query, key, value, attn_bias, is_causal, scale, gqa=True)
-    # How sequences of several lengths are packed, and what was drawn, nobody asks for; but PyTorch
-    # keeps tensors for it.
+    # The operator also returns the offsets of packed sequences and the state of random numbers,
+    # which are unused here; PyTorch requires tensors in their place.
     none = logsumexp
     return output, logsumexp, none, none, query.shape[-2], key.shape[-2], none, none, none
 
@@ -184,7 +185,7 @@ def attention_backward(
 
 
 def _repeated(given, heads):
-    """Repeat each head such that there are so many."""
+    """Repeat each head so that there are `heads` of them."""
     *others, own, length, width = given.shape
     if own == heads:
         return given
@@ -193,7 +194,7 @@ def _repeated(given, heads):
 
 
 def _summed(grad, own):
-    """Add up the gradients of the heads that share one."""
+    """Sum the gradients of the query heads that share a head."""
     *others, heads, length, width = grad.shape
     if own == heads:
         return grad

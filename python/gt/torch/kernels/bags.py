@@ -1,4 +1,4 @@
-"""Sums over bags and segments of rows, and histograms."""
+"""Embedding bags, reductions of segments, and histograms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MODES = ("sum", "mean", "max")
 
 
 def _bags(indices, offsets, include_last_offset):
-    """Give the bag of each index, and how many bags there are."""
+    """Return the bag of each index, and the number of bags."""
     starts = offsets[:-1] if include_last_offset else offsets
     places = gt.arange(indices.shape[0], dtype=gt.int64)
     bags = gt.searchsorted(starts.long(), places, right=True) - 1
@@ -55,7 +55,7 @@ def embedding_bag(
 
 
 def _largest(weight, indices, bags, count, mode, padding_idx):
-    """Give for each bag and column the index that its maximum came from; -1 in an empty bag."""
+    """Return, for each bag and column, the index of the maximum; -1 for an empty bag."""
     if mode != 2:
         return gt.zeros(0, dtype=gt.int64)
     rows = weight[indices]
@@ -115,7 +115,7 @@ def embedding_bag_backward(grad, indices, offsets, *rest):
     )
 
 
-#: For each reduction: what `scatter_reduce` calls it, and what is left of an empty segment.
+#: Reduction -> (its name in `scatter_reduce`, the result for an empty segment).
 _REDUCES = {
     "sum": ("sum", 0.0),
     "mean": ("sum", 0.0),
@@ -133,7 +133,7 @@ def segment_reduce(
     counts = offsets.diff(dim=-1) if lengths is None else lengths
     length, segments = data.shape[axis], counts.shape[-1]
     places = gt.arange(length, dtype=ends.dtype).expand(*ends.shape[:-1], length)
-    # What is behind the last segment goes into one more.
+    # Elements after the last segment go into an additional one, which is dropped.
     of = gt.searchsorted(ends, places, right=True)
     inner = [1] * (data.ndim - axis - 1)
     of = of.reshape(*of.shape, *inner).expand(data.shape)
@@ -178,7 +178,7 @@ def histogramdd_from_bin_tensors(self, bins, *, weight=None, density=False):
 
 @kernel("histc")
 def histc(self, bins=100, min=0, max=0):
-    # Of integers, too, as on a GPU.
+    # Integers are supported, as on a GPU.
     if self.is_floating_point():
         return gt.histc(self, bins, min, max)
     return gt.histc(self.double(), bins, min, max).to(self.dtype)

@@ -1,4 +1,4 @@
-"""Batch normalization, which changes running statistics beside its result."""
+"""Batch normalization, which also updates running statistics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
         running_mean.lerp_(mean.to(running_mean.dtype), momentum)
     if running_var is not None:
         running_var.lerp_(variance.to(running_var.dtype), momentum)
-    # Where a part of the batch has failed, both stay as they were.
+    # If part of the batch failed, both statistics are unchanged.
     end()
     return result, mean, rstd
 
@@ -53,5 +53,5 @@ def no_update(input, weight, bias, running_mean, running_var, momentum, eps):
 
 @raw("batch_norm_backward")
 def batch_norm_backward(*args):
-    # The last argument is what `_batch_norm_with_update` has reserved: nothing.
+    # The last argument is the reserved space of `_batch_norm_with_update`, which is empty.
     return _backward(*args[:-1])

@@ -1,6 +1,6 @@
-"""Cells of recurrent networks, with what their derivatives need.
+"""Cells of recurrent networks, which save a workspace for their derivatives.
 
-Gates stand side by side along axis 1, in the order of PyTorch's fused kernels.
+Gates are concatenated along axis 1, in the order of PyTorch's fused kernels.
 """
 
 from __future__ import annotations

@@ -28,13 +28,13 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     return _TRANSPOSED[axes](input, weight, bias, stride, padding, more, groups, dilation)
 
 
-#: PyTorch's own kernel, which looks at the arguments and calls the one above.
+#: PyTorch's own kernel, which checks the arguments and calls the one above.
 _OF_PYTORCH = torch._C.DispatchKeySet(torch._C.DispatchKey.CompositeExplicitAutograd)
 
 
 @raw("convolution")
 def convolution_in_order(input, weight, *how):
-    """Convolve; the result is channels last where the image or the weight is, as on the CPU."""
+    """Convolve; the result is channels last if the input or the weight is, as on the CPU."""
     made = torch.ops.aten.convolution.default.redispatch(_OF_PYTORCH, input, weight, *how)
     if input.is_contiguous() and weight.is_contiguous():
         return made

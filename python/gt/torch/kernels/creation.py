@@ -1,4 +1,4 @@
-"""Making tensors."""
+"""Creation of tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gt.torch.kernels import RAW, raw
 
 
 def _contiguous(size: Any) -> list[int]:
-    """Give the strides of elements in row-major order."""
+    """Return the strides of a contiguous tensor."""
     strides, step = [], 1
     for length in reversed(size):
         strides.append(step)
@@ -22,7 +22,7 @@ def _contiguous(size: Any) -> list[int]:
 
 
 def strides_of(size: Any, memory_format: Any) -> list[int]:
-    """Give the strides of a memory format."""
+    """Return the strides of a memory format."""
     if memory_format in (torch.channels_last, torch.channels_last_3d):
         order = (0, *range(2, len(size)), 1)
         strides = dict(zip(order, _contiguous([size[axis] for axis in order]), strict=True))
@@ -31,22 +31,24 @@ def strides_of(size: Any, memory_format: Any) -> list[int]:
 
 
 def check_layout(layout: Any) -> None:
-    """Refuse what is not strided."""
+    """Raise `RuntimeError` unless the layout is strided."""
     if layout not in (None, torch.strided):
         raise RuntimeError(f"the device cluster has no tensors of layout {layout}")
 
 
 def check_device(device: Any) -> None:
-    """Refuse another device of the name: there is one."""
+    """Raise `RuntimeError` unless the device is cluster:0, the only device."""
     if device is not None and device.index not in (None, 0):
-        raise RuntimeError(f"{device}: invalid device ordinal\n  hint: there is one, cluster:0")
+        raise RuntimeError(
+            f"{device}: invalid device ordinal\n  hint: the only device is cluster:0"
+        )
 
 
 @raw("empty.memory_format")
 def empty(
     size, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None
 ) -> torch.Tensor:
-    """Make a tensor without values."""
+    """Return an uninitialized tensor."""
     check_layout(layout)
     check_device(device)
     dtype = dtypes.to_gt(dtype or torch.get_default_dtype())
@@ -54,7 +56,7 @@ def empty(
 
 
 def _filled(value: Any) -> Any:
-    """Make the kernels that fill a tensor with a number: of some size, and like another."""
+    """Return the kernels that fill a new tensor with a number: by size, and like another tensor."""
 
     def fill(size, *, dtype=None, layout=None, device=None, pin_memory=None) -> torch.Tensor:
         check_layout(layout)
@@ -87,7 +89,7 @@ RAW["_efficientzerotensor"] = RAW["zeros"]
 def empty_strided(
     size, stride, *, dtype=None, layout=None, device=None, pin_memory=None
 ) -> torch.Tensor:
-    """Make a tensor without values, with strides."""
+    """Return an uninitialized tensor with strides."""
     check_layout(layout)
     check_device(device)
     return torch_device.blank(size, stride, dtypes.to_gt(dtype or torch.get_default_dtype()))

@@ -14,7 +14,7 @@ from gt.torch.kernels.ranges import store
 
 
 def _in_place(name, overload=""):
-    """Register an operator that fills a tensor, by the method of GT's with its name."""
+    """Register an operator that fills a tensor, by the GT method of the same name."""
 
     def fill(self, *given, generator=None, **named):
         source = drawing_from(generator)

@@ -113,10 +113,10 @@ def leaky_relu_backward(grad_output, self, negative_slope, self_is_result):
 
 
 def _check_slope(name, slope, is_result):
-    """Raise where a result in place does not tell which values were negative."""
+    """Raise if an in-place result does not reveal which values were negative."""
     if is_result and slope < 0:
         raise RuntimeError(
-            f"{name}_: the gradient of a negative slope, {slope}, cannot be computed after the "
+            f"{name}_: with a negative slope ({slope}) the gradient cannot be computed after the "
             f"values were changed in place\n  hint: use {name}"
         )
 

@@ -1,12 +1,11 @@
-"""Fourier transforms, whose normalization PyTorch's operators have as a number."""
+"""Fourier transforms, whose normalization PyTorch's operators take as a number."""
 
 from __future__ import annotations
 
 import gt
 from gt.torch.kernels import kernel
 
-#: What a transform forward, and one back, is called that divides by nothing, by the square root of
-#: the number of elements, or by the number.
+#: The `norm` of a forward and of an inverse transform that divides by 1, by sqrt(n), or by n.
 _FORWARD = ("backward", "ortho", "forward")
 _BACK = ("forward", "ortho", "backward")
 

@@ -1,7 +1,7 @@
-"""Operators that have no kernel of their own on the device, as functions of GT's tensors.
+"""View and creation operators as functions of GT tensors, for compiled graphs.
 
-PyTorch's views and what makes tensors from nothing: eager programs have these by strides and
-storages, and graphs, where nothing is changed in place, by GT's functions.
+Eager programs implement these operators by strides and storages. Graphs change nothing in place, so
+they use GT's functions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import gt
 
-#: By the operator's name, with or without an overload.
+#: Operator name, with or without an overload -> function of GT tensors.
 IN_GRAPHS: dict[str, Callable[..., Any]] = {
     "alias": lambda self: self,
     "clone": lambda self: self,

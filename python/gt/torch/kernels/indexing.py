@@ -1,4 +1,4 @@
-"""Reading and writing by tensors of places."""
+"""Indexing by tensors, embeddings and unique values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def embedding_renorm(self, indices, max_norm, norm_type):
 
 
 def grad_of_table(rows, places, count, padding_idx, scale_grad_by_freq):
-    """Give the gradient of a table of `count` rows from those of the rows that were taken."""
+    """Return the gradient of a table of `count` rows from the gradients of selected rows."""
     if scale_grad_by_freq:
         ones = gt.ones_like(places, dtype=rows.dtype)
         taken = gt.zeros(count, dtype=rows.dtype).index_add(0, places, ones)
@@ -99,7 +99,7 @@ def block_diag(tensors):
 
 
 def _padded(found, has_inverse, has_counts):
-    """Give three tensors, with empty ones for those that were not asked for."""
+    """Return three tensors, with empty ones for those that were not requested."""
     found = list(found) if isinstance(found, tuple) else [found]
     none = gt.zeros(0, dtype=gt.int64)
     values, rest = found[0], iter(found[1:])

@@ -1,4 +1,4 @@
-"""Linear algebra, with the factors that PyTorch keeps for derivatives."""
+"""Linear algebra, with the factors that PyTorch saves for derivatives."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def eigvals(self):
 
 
 def _with_factors(name, *outs):
-    """Register an operator with factors of its matrix, and its form with `out`.
+    """Register an operator that also returns an LU factorization, and its variant with `out`.
 
-    PyTorch's derivatives expect those of the transpose where the matrix is contiguous and real.
+    PyTorch's derivatives expect the factors of the transpose if the matrix is contiguous and real.
     """
 
     def with_factors(function):

@@ -1,4 +1,4 @@
-"""Losses, whose reduction PyTorch's operators have as a number, and their derivatives."""
+"""Losses, whose reduction PyTorch's operators take as a number, and their derivatives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _REDUCTIONS = ("none", "mean", "sum")
 
 
 def _loss(name, function, *names):
-    """Register a loss of an input, a target and more, and the gradient of its input."""
+    """Register a loss of an input, a target and further arguments, and its input gradient."""
 
     def forward(self, target, *rest, **named):
         given = dict(zip(names, rest, strict=False)) | named
@@ -27,7 +27,7 @@ def _loss(name, function, *names):
 
 
 def _of_difference(name, function, slope, *names):
-    """Register a loss of a difference, by its slope; a gradient of it may be of any shape."""
+    """Register a loss of input - target and its gradient by `slope`, for grads of any shape."""
     _loss(name, function, "reduction", *names)
 
     def backward(grad_output, self, target, reduction, *rest):
@@ -64,7 +64,7 @@ def binary_cross_entropy_with_logits(self, target, weight=None, pos_weight=None,
 
 
 def _of_target(target, weight, ignore_index, dtype):
-    """Give which rows count, the class of each, and how much it weighs."""
+    """Return which rows are not ignored, the class of each row, and its weight."""
     counted = primitives.ne(target, ignore_index)
     safe = primitives.where(counted, target, 0)
     if weight is None:
@@ -78,7 +78,7 @@ def nll_loss_forward(self, target, weight, reduction, ignore_index):
     counted, safe, weighs = _of_target(target, weight, ignore_index, self.dtype)
     shape = (*safe.shape[:axis], 1, *safe.shape[axis:])
     taken = primitives.gather(self, axis, primitives.reshape(safe, shape))
-    # What is ignored counts for nothing, not even where it is not a number.
+    # Ignored rows contribute 0, even if they are NaN.
     losses = primitives.where(counted, -primitives.reshape(taken, safe.shape) * weighs, 0)
     if reduction == 0 and self.ndim > 1:
         return losses, gt.zeros((), dtype=self.dtype)
@@ -102,7 +102,7 @@ def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index
 
 
 def _is_target(self, target):
-    """Give which classes are named before the first negative one."""
+    """Return a 0/1 mask of the classes listed before the first negative one."""
     rows = target.reshape(-1, target.shape[-1]) if target.ndim else target.reshape(1, 1)
     named = (rows < 0).long().cumsum(-1) == 0
     safe = gt.where(named, rows, 0)

@@ -1,4 +1,4 @@
-"""Making tensors, copying between the host and the cluster, and views."""
+"""Copies between the host and the cluster, views, and storages."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from gt.torch.kernels import raw
 from gt.torch.kernels.creation import check_device, check_layout, empty, empty_strided, strides_of
 
 _aten = torch.ops.aten
-#: Kernels of the host that only look at sizes, strides and storage, never at elements.
+#: The dispatch key of CPU kernels, for those that use only sizes, strides and storages.
 _ON_HOST = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 
 
-#: The one device of the cluster, by the name that it has before ours is known. Devices are compared
-#: as a whole: PyTorch writes the type of one anew each time that it is asked for.
+#: The cluster's device, by PyTorch's name for it before "cluster" is registered. Code compares
+#: devices, not `device.type`, which creates a new string at each access.
 _CLUSTER = torch.device("privateuseone", 0)
 
 
 def from_host(tensor: torch.Tensor) -> gt.Tensor:
-    """Bring a tensor of the host's to the cluster."""
+    """Copy a host tensor to the cluster."""
     dtype = dtypes.to_gt(tensor.dtype)
     if tensor.layout != torch.strided:
         raise RuntimeError(
             f"the device cluster has no tensors of layout {tensor.layout}\n"
-            "  hint: to_dense() gives one that it has"
+            "  hint: convert it by to_dense()"
         )
     tensor = tensor.detach().resolve_conj().resolve_neg()
     if dtype == gt.bfloat16:
@@ -39,9 +39,9 @@ def from_host(tensor: torch.Tensor) -> gt.Tensor:
 
 
 def from_host_beside(tensor: torch.Tensor, beside: list[torch.Tensor]) -> gt.Tensor:
-    """Bring a tensor of the host's to the cluster, in the dtype that it has with others.
+    """Copy a host tensor to the cluster, in the dtype of its promotion with other tensors.
 
-    A number in an expression is such a tensor, too: float64, but as good as float32.
+    Python numbers in an expression are such tensors too: 0-d and float64, but weakly typed.
     """
     dtype = tensor.dtype
     found = [torch.result_type(other, tensor) for other in beside]
@@ -51,7 +51,7 @@ def from_host_beside(tensor: torch.Tensor, beside: list[torch.Tensor]) -> gt.Ten
 
 
 def to_host(tensor: gt.Tensor) -> torch.Tensor:
-    """Bring a tensor's values to the host."""
+    """Copy a tensor to the host."""
     tensor = tensor.detach()
     if tensor.dtype == gt.bfloat16:
         return torch.from_numpy(tensor.float().numpy()).to(torch.bfloat16)
@@ -73,7 +73,7 @@ def _to_copy(
     non_blocking=False,
     memory_format=None,
 ) -> torch.Tensor:
-    """Copy a tensor, into another dtype or onto another device."""
+    """Copy a tensor to another dtype or device."""
     check_layout(layout)
     if device is not None and device.type == "cluster":
         check_device(device)
@@ -88,7 +88,7 @@ def _to_copy(
 
 @raw("copy_")
 def copy_(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
-    """Copy the elements of one tensor into another, within the cluster or across."""
+    """Copy the elements of one tensor to another, within the cluster or from or to the host."""
     if not self.numel() and self.shape == src.shape:
         return self
     if self.device != _CLUSTER:
@@ -96,12 +96,12 @@ def copy_(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> 
     if src.device == _CLUSTER:
         values = seen(src)
     elif src.is_cpu and _is_row_of_bytes(self) and src.dtype == torch.uint8:
-        # They may be another dtype's, as when a storage is read from a file.
+        # The bytes may represent another dtype, as when a storage is loaded from a file.
         host = src.expand(self.shape).contiguous()
         torch_device.fill_storage(self.data_ptr(), host.numpy().tobytes())
         return self
     elif src.is_cpu:
-        # Cast on the side with fewer bytes to send.
+        # Send the source's dtype if the cluster has it, and cast there.
         values = from_host(src if src.dtype in dtypes.BY_TORCH else src.to(self.dtype))
     else:
         raise RuntimeError(f"copy_: from {src.device} to the cluster; copy to the CPU first")
@@ -120,13 +120,13 @@ def copy_(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> 
 
 
 def _is_row_of_bytes(tensor: torch.Tensor) -> bool:
-    """Whether a tensor shows all bytes of a storage, and nothing else."""
+    """Return whether a tensor is a view of all bytes of its storage."""
     is_bytes = tensor.dtype == torch.uint8 and tensor.is_contiguous() and tensor.numel() > 0
     return is_bytes and tensor.numel() == tensor.untyped_storage().nbytes()
 
 
 def seen(tensor: torch.Tensor) -> gt.Tensor:
-    """Give what a tensor shows, as its marks for conjugate and negative numbers say."""
+    """Return a tensor's values, with lazy conjugation and negation resolved."""
     values = torch_device.read(tensor)
     values = values.conj() if tensor.is_conj() else values
     return -values if tensor.is_neg() else values
@@ -138,7 +138,7 @@ _contiguous = torch_device.Kernel("aten::clone", lambda self: self)
 
 @raw("clone")
 def clone(self: torch.Tensor, *, memory_format: Any = None) -> torch.Tensor:
-    """Copy a tensor; the elements lie as its own do, unless a format is given."""
+    """Copy a tensor, with its own strides unless a memory format is given."""
     if memory_format == torch.contiguous_format and not (self.is_conj() or self.is_neg()):
         return _contiguous(self)
     if self.is_conj() or self.is_neg() or memory_format not in (None, torch.preserve_format):
@@ -155,18 +155,18 @@ def _copy_from(self, dst, non_blocking=False) -> torch.Tensor:
 
 @raw("_copy_from_and_resize")
 def _copy_from_and_resize(self, dst) -> torch.Tensor:
-    """Copy into another tensor, which takes on the shape."""
+    """Copy into another tensor, which is resized to the shape."""
     return copy_(dst.resize_(self.shape), self)
 
 
 @raw("_local_scalar_dense")
 def _local_scalar_dense(self: torch.Tensor) -> Any:
-    """Give the only element as a number."""
+    """Return the only element as a number."""
     return torch_device.read(self).item()
 
 
 def _on_host(name: str, overload: str = "default") -> Any:
-    """A kernel of the host's that does not look at elements."""
+    """Return a CPU kernel, of an operator that does not read elements."""
     redispatch = getattr(getattr(_aten, name), overload).redispatch
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
@@ -184,27 +184,27 @@ raw("set_.source_Tensor")(_on_host("set_", "source_Tensor"))
 
 @raw("view.dtype")
 def view_dtype(self: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """See the bits of elements as another dtype: not here, but for its own."""
+    """Raise `RuntimeError`: the bits of elements cannot be viewed as another dtype."""
     if dtype == self.dtype:
         return self.view(self.shape)
     raise RuntimeError(
-        f"view: the bits of {self.dtype} on the cluster cannot be seen as {dtype}\n"
-        "  hint: x.to(dtype) converts the numbers; x.cpu().view(dtype) gives their bits"
+        f"view: the bits of {self.dtype} on the cluster cannot be viewed as {dtype}\n"
+        "  hint: x.to(dtype) converts the numbers; x.cpu().view(dtype) views their bits"
     )
 
 
 @raw("_has_compatible_shallow_copy_type")
 def _has_compatible_shallow_copy_type(self, from_) -> bool:
-    """Whether `x.data = y` may hand over y's memory, also from another device."""
+    """Return True: `x.data = y` may adopt y's memory, even from another device."""
     return True
 
 
 @raw("resize_")
 def resize_(self: torch.Tensor, size, *, memory_format=None) -> torch.Tensor:
-    """Give a tensor another shape over its storage, which grows where it is too short.
+    """Change a tensor's shape in place; its storage grows if it is too short.
 
     Raises:
-        RuntimeError: the storage must grow, and other tensors share it.
+        RuntimeError: The storage must grow, but other tensors share it.
     """
     if list(self.shape) == list(size) and memory_format is None:
         return self
@@ -214,7 +214,7 @@ def resize_(self: torch.Tensor, size, *, memory_format=None) -> torch.Tensor:
     storage = self.untyped_storage()
     needed = (offset + count) * self.element_size() if count else 0
     if needed > storage.nbytes():
-        # The tensor's own reference and the one here.
+        # Two references are the tensor's and `storage`.
         if storage.nbytes() and torch._C._storage_Use_Count(storage._cdata) > 2:
             raise RuntimeError(
                 f"resize_: a storage of {storage.nbytes()} bytes that several tensors share "
@@ -228,7 +228,7 @@ def resize_(self: torch.Tensor, size, *, memory_format=None) -> torch.Tensor:
 
 
 def _grown(tensor: torch.Tensor, count: int) -> torch.UntypedStorage:
-    """Give a longer storage that begins with a tensor's."""
+    """Return a storage for `count` elements that begins with the contents of a tensor's."""
     old = tensor.untyped_storage()
     longer = empty([count], dtype=tensor.dtype)
     if old.nbytes():
@@ -238,7 +238,7 @@ def _grown(tensor: torch.Tensor, count: int) -> torch.UntypedStorage:
 
 
 def resize_out(out: torch.Tensor, size: tuple[int, ...]) -> None:
-    """Resize a tensor for a result, as PyTorch does: with a warning where it had elements."""
+    """Resize an `out` tensor, with PyTorch's warning if it has elements."""
     if out.numel():
         import warnings
 
@@ -254,7 +254,7 @@ def resize_out(out: torch.Tensor, size: tuple[int, ...]) -> None:
 
 @raw("set_.source_Storage")
 def set_storage(self: torch.Tensor, source: torch.UntypedStorage) -> torch.Tensor:
-    """Show all of a storage, in one row."""
+    """Make a tensor a 1-d view of all of a storage."""
     count = source.nbytes() // self.element_size()
     return _aten.set_.source_Storage_storage_offset.redispatch(
         _ON_HOST, self, source, 0, [count], [1]
@@ -263,7 +263,7 @@ def set_storage(self: torch.Tensor, source: torch.UntypedStorage) -> torch.Tenso
 
 @raw("_assert_async", "_assert_async.msg", "_functional_assert_async.msg")
 def assert_async(self: torch.Tensor, message: str = "", token: Any = None) -> Any:
-    """Raise an error where the only element is 0; waits for it."""
+    """Raise an error if the only element is 0; blocks until it is computed."""
     if not torch_device.read(self).item():
         raise RuntimeError(message or "Expected a value that is not 0")
     return token
@@ -271,19 +271,19 @@ def assert_async(self: torch.Tensor, message: str = "", token: Any = None) -> An
 
 @raw("set_")
 def set_(self: torch.Tensor) -> torch.Tensor:
-    """Make a tensor an empty one."""
+    """Make a tensor empty."""
     return resize_(self, [0])
 
 
 @raw("is_same_size")
 def is_same_size(self: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors, which may be on two devices, have one shape."""
+    """Return whether two tensors, possibly on different devices, have equal shapes."""
     return self.shape == other.shape
 
 
 @raw("is_set_to")
 def is_set_to(self: torch.Tensor, tensor: torch.Tensor) -> bool:
-    """Whether two tensors show the same elements of one storage."""
+    """Return whether two tensors are the same view of the same storage."""
 
     def where(one: torch.Tensor) -> tuple:
         return one.data_ptr(), one.shape, one.stride()

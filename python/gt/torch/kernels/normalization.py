@@ -1,4 +1,4 @@
-"""Softmax and normalizations, with the statistics that PyTorch keeps for their derivatives."""
+"""Softmax and normalizations, with the statistics that PyTorch saves for their derivatives."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def log_softmax_backward(grad_output, output, dim, input_dtype):
 
 
 def _statistics(input, axes, eps):
-    """Give mean and 1 / standard deviation over some axes, in no less than float32."""
+    """Return the mean and 1 / standard deviation over some axes, in at least float32."""
     if input.dtype in (gt.float16, gt.bfloat16):
         input = input.float()
     mean = input.mean(axes, keepdim=True)
@@ -49,7 +49,7 @@ def _statistics(input, axes, eps):
 
 
 def _grad_of_input(scaled, normal, rstd, axes):
-    """Give the gradient of what was normalized; `scaled` is the gradient of the normal values."""
+    """Return the gradient of the input; `scaled` is the gradient of the normalized values."""
     along = (scaled * normal).mean(axes, keepdim=True)
     return (scaled - scaled.mean(axes, keepdim=True) - normal * along) * rstd
 
@@ -110,7 +110,7 @@ def native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, g
 
 
 def _channels(input):
-    """Give all axes but the channels', and the shape of one number for each channel."""
+    """Return all axes except the channels, and the shape that broadcasts a per-channel tensor."""
     axes = [axis for axis in range(input.ndim) if axis != 1]
     return axes, (1, -1, *[1] * (input.ndim - 2))
 
@@ -126,7 +126,7 @@ def _batch_norm(input, weight, bias, mean, rstd):
 
 
 def batch_statistics(input, eps):
-    """Give mean, 1 / standard deviation and unbiased variance of each channel."""
+    """Return the mean, 1 / standard deviation and unbiased variance of each channel."""
     axes, _ = _channels(input)
     mean, rstd = _statistics(input, axes, eps)
     count = input.numel() // input.shape[1]

@@ -1,4 +1,4 @@
-"""Steps of optimizers as one operator, and the scale of losses in half precision."""
+"""Fused optimizer steps, and the operators of gradient scaling."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ def update_scale(
     grows = steps == growth_interval
     factor = torch.where(overflowed, scale_backoff_factor, 1.0)
     scale = self * torch.where(grows, scale_growth_factor, factor)
-    # A scale that has become infinite would make every later step overflow.
+    # An infinite scale would make all later steps overflow.
     self.copy_(torch.where(torch.isfinite(scale), scale, self))
     growth_tracker.copy_(torch.where(grows, 0, steps))
     return self
 
 
 class _Step:
-    """The changes of one parameter's step, which is skipped where a gradient was not finite."""
+    """One parameter's step, which is skipped if a gradient is not finite."""
 
     def __init__(self, grad, grad_scale, found_inf, maximize):
         self._skips = None if found_inf is None else found_inf > 0
         if grad_scale is not None:
-            # Gradients stay as they are after the step: unscaled.
+            # As in PyTorch, gradients remain unscaled after the step.
             self.put(grad, grad / grad_scale)
         self.grad = -grad if maximize else grad
 
     def put(self, to, value):
-        """Change a tensor, unless the step is skipped."""
+        """Assign to a tensor unless the step is skipped."""
         to.copy_(value if self._skips is None else torch.where(self._skips, to, value))
 
 
 def _adam(decoupled):
-    """Make a step of Adam (Kingma and Ba, 2015), or of AdamW (Loshchilov and Hutter, 2019)."""
+    """Return a step of Adam (Kingma and Ba, 2015), or of AdamW (Loshchilov and Hutter, 2019)."""
 
     def step(
         self,

@@ -62,7 +62,7 @@ def _maximum(axes):
         return at_places(grad_output, self, how_and_indices[-1])
 
     def at_places(grad_output, self, indices):
-        """Add up the gradients at the places that the results came from."""
+        """Add each gradient at the index of the element that was the maximum."""
         zeros = gt.zeros_like(self).flatten(-axes)
         found = zeros.scatter_add(-1, indices.flatten(-axes), grad_output.flatten(-axes))
         return found.reshape(self.shape)

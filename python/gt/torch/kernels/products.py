@@ -8,7 +8,7 @@ from gt.torch.kernels import kernel
 
 
 def _check(name, axes, **operands):
-    """Refuse operands of another number of axes."""
+    """Raise `RuntimeError` unless all operands have this number of axes."""
     for of, tensor in operands.items():
         if tensor.ndim != axes:
             raise RuntimeError(
@@ -45,14 +45,14 @@ def baddbmm(self, batch1, batch2, *, beta=1, alpha=1):
 
 
 def _added(given, product, beta, alpha):
-    """Give beta times what was given plus alpha times a product."""
+    """Return beta * given + alpha * product."""
     if not (product.is_floating_point() or product.is_complex()):
-        # Whole numbers are multiplied by whole numbers.
+        # Factors of integers are integers.
         beta, alpha = int(beta), int(alpha)
     if alpha != 1:
         product = product * alpha
     if beta == 0:
-        # Even what is not a number does not count then.
+        # `given` is ignored, even if it is NaN.
         return product
     return primitives.add(product, given if beta == 1 else given * beta)
 

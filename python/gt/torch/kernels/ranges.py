@@ -1,4 +1,4 @@
-"""Ranges of numbers, and matrices that follow from sizes."""
+"""Ranges of numbers, and identity matrices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gt.torch.kernels.creation import check_device, check_layout
 
 
 def store(out, values):
-    """Write values to a tensor, in its dtype."""
+    """Write values to an `out` tensor in its dtype, and return it."""
     if tuple(out.shape) != values.shape:
         memory.resize_out(out, values.shape)
     torch_device.write(out, values.to(dtypes.to_gt(out.dtype)), "range")
@@ -22,14 +22,14 @@ def store(out, values):
 
 
 def _steps(dtype, count, start, step):
-    """Give `start`, `start + step` and so on; whole numbers go on from whole ones."""
+    """Return `count` numbers from `start` in steps; for integer dtypes both are truncated."""
     if dtype.is_floating_point or dtype.is_complex:
         return gt.arange(count, dtype=gt.float64) * step + start
     return gt.arange(count, dtype=gt.int64) * int(step) + int(start)
 
 
 def _count(start, end, step):
-    """Give how many steps lead from start up to but without end."""
+    """Return the number of elements of the half-open range from start to end."""
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if not all(math.isfinite(of) for of in (start, end)):
@@ -102,5 +102,7 @@ def eye(n, *, out):
 @raw("eye.m_out")
 def eye_of(n, m, *, out):
     if n < 0 or m < 0:
-        raise RuntimeError(f"eye: {n} rows and {m} columns are expected to be 0 or more")
+        raise RuntimeError(
+            f"eye: the numbers of rows and columns must be 0 or more, not {n} and {m}"
+        )
     return store(out, gt.eye(n, m, dtype=dtypes.to_gt(out.dtype)))

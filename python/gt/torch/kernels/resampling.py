@@ -1,4 +1,4 @@
-"""Images in another size, and at points of a grid."""
+"""Resizing and padding of images, and sampling at the points of a grid."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _PADDINGS = ("zeros", "border", "reflection")
 
 
 def _upsample(name, mode, has_corners, antialias=False):
-    """Register an operator, and its derivative."""
+    """Register an operator and its derivative."""
 
     def resize(x, output_size, corners, scales):
-        # PyTorch computes places by the scales where these were given, else by the sizes.
+        # PyTorch computes coordinates from the scales if they are passed, else from the sizes.
         given = [scale for scale in scales if scale is not None]
         if given and not corners:
             return _by_scales(x, output_size, given, mode, antialias)
@@ -42,7 +42,7 @@ def _upsample(name, mode, has_corners, antialias=False):
 
 
 def _by_scales(x, output_size, scales, mode, antialias):
-    """Resize by factors, of which the sizes may have lost digits."""
+    """Resize by scale factors, which are more precise than the ratios of the sizes."""
     sizes = tuple(int(n * scale) for n, scale in zip(x.shape[2:], scales, strict=False))
     if len(scales) != x.ndim - 2 or sizes != tuple(output_size):
         return F.interpolate(x, list(output_size), mode=mode, antialias=antialias)

@@ -1,4 +1,4 @@
-"""Derivatives by GT's own tape, for operators of PyTorch's that are derivatives of others."""
+"""Derivatives by GT's tape, for PyTorch operators that are derivatives of other operators."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import gt
 def vjp(
     function: Callable[..., Any], grad: Any, *inputs: gt.Tensor | None, wanted: Sequence[bool] = ()
 ) -> tuple[gt.Tensor | None, ...]:
-    """Give the gradients of a function's inputs for a gradient of its result.
+    """Return the gradients of a function's inputs for a gradient of its result.
 
-    What of the function's own result the gradients do not need is never computed: nobody wants it.
+    Operations of the forward pass on which no gradient depends are not computed.
 
     Args:
-        function: a function of GT's tensors.
-        grad: the gradient of its result.
-        inputs: what it is called with; None stays None.
-        wanted: for each input, whether its gradient is wanted; all where nothing is given.
+        function: A function of GT tensors.
+        grad: The gradient of its result.
+        inputs: The function's arguments; None has no gradient.
+        wanted: Whether to compute the gradient of each input; by default that of all.
     """
     flags = [*wanted, *[True] * (len(inputs) - len(wanted))]
     wants = [of is not None and flag for of, flag in zip(inputs, flags, strict=True)]
@@ -45,7 +45,7 @@ def _zeros(of: gt.Tensor | None, wanted: bool) -> gt.Tensor | None:
 
 
 def vjp_of_first(function: Callable[..., Any], grad: Any, input: gt.Tensor) -> gt.Tensor:
-    """Give the gradient of the only input."""
+    """Return the gradient of a function's only input."""
     (found,) = vjp(function, grad, input)
     assert found is not None
     return found

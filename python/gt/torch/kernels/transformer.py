@@ -1,4 +1,4 @@
-"""Layers of transformers that PyTorch has as one operator when nothing is recorded."""
+"""Transformer layers that PyTorch runs as a single operator when autograd is off."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gt.torch.kernels import raw
 
 @raw("_nested_tensor_from_mask_left_aligned")
 def is_left_aligned(t, mask) -> bool:
-    """Whether to go on with nested tensors, which the device has not."""
+    """Return False, so that PyTorch does not continue with nested tensors."""
     return False
 
 
 def _hidden(mask: torch.Tensor | None, mask_type: int | None, scores: torch.Tensor):
-    """Give which scores a mask hides: type 0 masks pairs, 1 keys, 2 is ready for the scores."""
+    """Expand a mask to the scores: type 0 masks pairs, 1 keys, 2 has the shape of scores."""
     if mask is None:
         return None
     if mask_type == 1:
