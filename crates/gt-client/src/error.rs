@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use gt_ir::entitlement::Holding;
 use gt_ir::failure::BadIndex;
 use gt_ir::message::Failure;
 use gt_ir::ops::index::WRAP_INDEX;
-use gt_ir::standing::Holding;
 
 use crate::source;
 

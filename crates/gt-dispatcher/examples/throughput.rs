@@ -6,9 +6,9 @@
 use std::time::{Duration, Instant};
 
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
+use gt_ir::entitlement::Usage;
 use gt_ir::message::{Hello, Message, Role};
 use gt_ir::signal::{MeshAxis, Shard};
-use gt_ir::standing::Usage;
 use gt_ir::{
     Attribute, ClientCommand, DType, Instruction, Meta, Operand, Scalar, Shape, SourceId, TensorId,
     WorkerCommand, ops,

@@ -4,26 +4,26 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use gt_ir::standing::{Division, MemoryQuota, Standing};
+use gt_ir::entitlement::{Entitlement, MemoryQuota, PolicyKind};
 
 /// The policy of a cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rules {
-    pub division: Division,
+    pub policy_kind: PolicyKind,
     /// For each user who is not named, and for all without a user's key together.
-    pub default: Entitlement,
-    pub teams: BTreeMap<String, Entitlement>,
-    pub users: BTreeMap<String, Entitlement>,
+    pub default: PolicyRule,
+    pub teams: BTreeMap<String, PolicyRule>,
+    pub users: BTreeMap<String, PolicyRule>,
     /// For a user within a team: `ada@vision`.
-    pub keys: BTreeMap<String, Entitlement>,
+    pub keys: BTreeMap<String, PolicyRule>,
 }
 
 /// What a user, a team or a key may have; `None` is no limit.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Entitlement {
+pub struct PolicyRule {
     /// The weight among others, 1 if not given.
     pub share: Option<u32>,
-    /// With [`Division::Priority`], the highest is served first.
+    /// With [`PolicyKind::Priority`], the highest is served first.
     pub priority: Option<u32>,
     /// Sessions at a time.
     pub sessions: Option<u32>,
@@ -39,7 +39,7 @@ pub struct Entitlement {
     pub idle: Option<Duration>,
 }
 
-/// Whom an entitlement is for.
+/// Whom an rule is for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Holder {
     Team(String),
@@ -49,11 +49,11 @@ pub(crate) enum Holder {
 
 impl Holder {
     /// Whether a session's user is, or belongs to, the holder.
-    pub fn has(&self, standing: &Standing) -> bool {
+    pub fn has(&self, entitlement: &Entitlement) -> bool {
         match self {
-            Holder::Team(team) => standing.team == *team,
-            Holder::User(user) => standing.user == *user,
-            Holder::Key { user, team } => standing.user == *user && standing.team == *team,
+            Holder::Team(team) => entitlement.team == *team,
+            Holder::User(user) => entitlement.user == *user,
+            Holder::Key { user, team } => entitlement.user == *user && entitlement.team == *team,
         }
     }
 }
@@ -71,7 +71,7 @@ impl fmt::Display for Holder {
 
 impl Rules {
     /// All that is said of a user in a team: of the team, the user and the key.
-    pub(crate) fn of(&self, user: &str, team: &str) -> Vec<(Holder, &Entitlement)> {
+    pub(crate) fn of(&self, user: &str, team: &str) -> Vec<(Holder, &PolicyRule)> {
         let mut all = Vec::new();
         if let Some(said) = self.teams.get(team) {
             all.push((Holder::Team(team.into()), said));
@@ -97,18 +97,18 @@ impl Rules {
     }
 
     /// What a user in a team is entitled to on a worker.
-    pub fn standing(&self, user: &str, team: &str) -> Standing {
+    pub fn entitlement(&self, user: &str, team: &str) -> Entitlement {
         let all = self.of(user, team);
         // What is said of a key comes before what is said of its user, and that before its team's.
         let latest =
-            |of: fn(&Entitlement) -> Option<u32>| all.iter().rev().find_map(|(_, said)| of(said));
+            |of: fn(&PolicyRule) -> Option<u32>| all.iter().rev().find_map(|(_, said)| of(said));
         let of_user = all.iter().filter(|(holder, _)| !matches!(holder, Holder::Team(_)));
         let share = of_user.rev().find_map(|(_, said)| said.share);
-        let quota = |(holder, said): &(Holder, &Entitlement)| {
+        let quota = |(holder, said): &(Holder, &PolicyRule)| {
             Some(MemoryQuota { holder: holder.to_string(), bytes: said.memory? })
         };
         let memory = all.iter().filter_map(quota).collect();
-        Standing {
+        Entitlement {
             team: team.into(),
             team_weight: self.teams.get(team).and_then(|said| said.share).unwrap_or(1),
             user: user.into(),
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_is_nearer_to_the_session_counts() {
-        let said = |share, priority| Entitlement { share, priority, ..Entitlement::default() };
+        let said = |share, priority| PolicyRule { share, priority, ..PolicyRule::default() };
         let rules = Rules {
             default: said(Some(2), None),
             teams: [("vision".into(), said(Some(5), Some(7)))].into(),
@@ -135,21 +135,21 @@ mod tests {
             keys: [("ada@vision".into(), said(Some(4), None))].into(),
             ..Rules::default()
         };
-        let ada = rules.standing("ada", "vision");
+        let ada = rules.entitlement("ada", "vision");
         assert_eq!((ada.team_weight, ada.user_weight, ada.priority), (5, 4, 7));
-        let ada = rules.standing("ada", "");
+        let ada = rules.entitlement("ada", "");
         assert_eq!((ada.team_weight, ada.user_weight, ada.priority), (1, 3, 0));
-        let eve = rules.standing("eve", "vision");
+        let eve = rules.entitlement("eve", "vision");
         assert_eq!((eve.team_weight, eve.user_weight), (5, 2));
-        assert_eq!(Rules::default().standing("", ""), Standing::default());
-        let memory = |bytes| Entitlement { memory: Some(bytes), ..Entitlement::default() };
+        assert_eq!(Rules::default().entitlement("", ""), Entitlement::default());
+        let memory = |bytes| PolicyRule { memory: Some(bytes), ..PolicyRule::default() };
         let rules = Rules {
             default: memory(7),
             teams: [("vision".into(), memory(9))].into(),
             ..Rules::default()
         };
         let quota = |holder: &str, bytes| MemoryQuota { holder: holder.into(), bytes };
-        let quotas = rules.standing("ada", "vision").memory;
+        let quotas = rules.entitlement("ada", "vision").memory;
         assert_eq!(quotas, [quota("team vision", 9), quota("user ada", 7)]);
     }
 }

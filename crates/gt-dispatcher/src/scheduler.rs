@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use gt_ir::standing::{Division, Standing};
+use gt_ir::entitlement::{Entitlement, PolicyKind};
 use rustc_hash::FxHashMap;
 
 use crate::dispatcher::PeerId;
@@ -61,31 +61,31 @@ impl Scheduler {
         &self,
         sessions: &Sessions,
         window: u64,
-        division: Division,
+        policy_kind: PolicyKind,
         may: impl Fn(&Session) -> bool,
     ) -> Option<PeerId> {
         let ready = sessions.iter().filter(|session| session.is_ready(window) && may(session));
-        self.choose(ready.map(|session| (session.peer, &session.standing)), division)
+        self.choose(ready.map(|session| (session.peer, &session.entitlement)), policy_kind)
     }
 
-    /// The one of these that is served next. With [`Division::Fair`], the sessions of a user are
+    /// The one of these that is served next. With [`PolicyKind::Fair`], the sessions of a user are
     /// served in turn.
     fn choose<'a>(
         &self,
-        ready: impl Iterator<Item = (PeerId, &'a Standing)>,
-        division: Division,
+        ready: impl Iterator<Item = (PeerId, &'a Entitlement)>,
+        policy_kind: PolicyKind,
     ) -> Option<PeerId> {
-        let rank = |(peer, standing): &(PeerId, &Standing)| {
-            let priority = match division {
-                Division::Fifo => return (Reverse(0), 0, 0, (false, *peer)),
-                Division::Priority => standing.priority,
-                Division::Fair => 0,
+        let rank = |(peer, entitlement): &(PeerId, &Entitlement)| {
+            let priority = match policy_kind {
+                PolicyKind::Fifo => return (Reverse(0), 0, 0, (false, *peer)),
+                PolicyKind::Priority => entitlement.priority,
+                PolicyKind::Fair => 0,
             };
-            let users = self.teams.members.get(&standing.team).map(|team| &team.below);
-            let user = users.map_or(0, |users| users.used(&standing.user));
-            let last = users.and_then(|users| users.members.get(&standing.user)?.below);
+            let users = self.teams.members.get(&entitlement.team).map(|team| &team.below);
+            let user = users.map_or(0, |users| users.used(&entitlement.user));
+            let last = users.and_then(|users| users.members.get(&entitlement.user)?.below);
             let turn = (last.is_some_and(|last| *peer <= last), *peer);
-            (Reverse(priority), self.teams.used(&standing.team), user, turn)
+            (Reverse(priority), self.teams.used(&entitlement.team), user, turn)
         };
         let mut ready = ready;
         let first = ready.next()?;
@@ -95,17 +95,18 @@ impl Scheduler {
     }
 
     /// A session's batch of this weight is planned.
-    pub fn charge(&mut self, peer: PeerId, standing: &Standing, weight: u64) {
-        let Standing { team, user, team_weight, user_weight, .. } = standing;
+    pub fn charge(&mut self, peer: PeerId, entitlement: &Entitlement, weight: u64) {
+        let Entitlement { team, user, team_weight, user_weight, .. } = entitlement;
         let users = self.teams.charge(team, weight.max(1), *team_weight);
         *users.charge(user, weight.max(1), *user_weight) = Some(peer);
     }
 
     /// Forgets teams and users without sessions.
     pub fn forget(&mut self, sessions: &Sessions) {
-        let standings = || sessions.iter().map(|session| &session.standing);
+        let entitlements = || sessions.iter().map(|session| &session.entitlement);
         for (name, team) in &mut self.teams.members {
-            let is_there = |user: &str| standings().any(|of| of.team == *name && of.user == user);
+            let is_there =
+                |user: &str| entitlements().any(|of| of.team == *name && of.user == user);
             team.below.members.retain(|user, _| is_there(user));
         }
         self.teams.members.retain(|_, team| !team.below.members.is_empty());
@@ -116,17 +117,17 @@ impl Scheduler {
 mod tests {
     use super::*;
 
-    fn standing(team: &str, user: &str, user_weight: u32) -> Standing {
-        Standing { team: team.into(), user: user.into(), user_weight, ..Standing::default() }
+    fn entitlement(team: &str, user: &str, user_weight: u32) -> Entitlement {
+        Entitlement { team: team.into(), user: user.into(), user_weight, ..Entitlement::default() }
     }
 
     /// How often each of some sessions, which always have batches, is served in 1,200 turns.
-    fn served(all: &[Standing], division: Division) -> Vec<usize> {
+    fn served(all: &[Entitlement], policy_kind: PolicyKind) -> Vec<usize> {
         let mut scheduler = Scheduler::default();
         let mut counts = vec![0; all.len()];
         for _ in 0..1200 {
             let ready = all.iter().enumerate().map(|(at, of)| (PeerId(at as u64), of));
-            let peer = scheduler.choose(ready, division).unwrap();
+            let peer = scheduler.choose(ready, policy_kind).unwrap();
             scheduler.charge(peer, &all[peer.0 as usize], 10);
             counts[peer.0 as usize] += 1;
         }
@@ -135,39 +136,39 @@ mod tests {
 
     #[test]
     fn users_have_equal_turns_whatever_number_of_sessions_they_have() {
-        let mut all = vec![standing("", "ada", 1); 5];
-        all.push(standing("", "eve", 1));
-        assert_eq!(served(&all, Division::Fair), [120, 120, 120, 120, 120, 600]);
+        let mut all = vec![entitlement("", "ada", 1); 5];
+        all.push(entitlement("", "eve", 1));
+        assert_eq!(served(&all, PolicyKind::Fair), [120, 120, 120, 120, 120, 600]);
         // Those without a user are one.
-        assert_eq!(served(&vec![Standing::default(); 3], Division::Fair), [400; 3]);
+        assert_eq!(served(&vec![Entitlement::default(); 3], PolicyKind::Fair), [400; 3]);
     }
 
     #[test]
     fn teams_come_before_users_and_weights_count() {
-        let all = [standing("a", "x", 1), standing("a", "y", 3), standing("b", "z", 1)];
-        let counts = served(&all, Division::Fair);
+        let all = [entitlement("a", "x", 1), entitlement("a", "y", 3), entitlement("b", "z", 1)];
+        let counts = served(&all, PolicyKind::Fair);
         assert_eq!(counts[2], 600);
         assert!(counts[1].abs_diff(450) < 5 && counts[0].abs_diff(150) < 5, "{counts:?}");
     }
 
     #[test]
     fn the_highest_priority_and_the_first_are_served_alone() {
-        let first = Standing { priority: 1, ..Standing::default() };
-        let second = Standing { priority: 2, ..Standing::default() };
+        let first = Entitlement { priority: 1, ..Entitlement::default() };
+        let second = Entitlement { priority: 2, ..Entitlement::default() };
         let all = [first, second.clone(), second];
-        assert_eq!(served(&all, Division::Priority), [0, 600, 600]);
-        assert_eq!(served(&all, Division::Fifo), [1200, 0, 0]);
+        assert_eq!(served(&all, PolicyKind::Priority), [0, 600, 600]);
+        assert_eq!(served(&all, PolicyKind::Fifo), [1200, 0, 0]);
     }
 
     #[test]
     fn whoever_had_nothing_to_do_has_no_claim_to_what_it_let_pass() {
-        let (ada, eve) = (standing("", "ada", 1), standing("", "eve", 1));
+        let (ada, eve) = (entitlement("", "ada", 1), entitlement("", "eve", 1));
         let mut scheduler = Scheduler::default();
         (0..1_000).for_each(|_| scheduler.charge(PeerId(1), &ada, 1_000));
         let mut alone = 0;
         loop {
             let ready = [(PeerId(1), &ada), (PeerId(2), &eve)].into_iter();
-            if scheduler.choose(ready, Division::Fair) == Some(PeerId(1)) {
+            if scheduler.choose(ready, PolicyKind::Fair) == Some(PeerId(1)) {
                 break;
             }
             scheduler.charge(PeerId(2), &eve, 1_000);

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
+use gt_ir::entitlement::{Entitlement, Usage};
 use gt_ir::message::{Hello, Message};
-use gt_ir::standing::{Standing, Usage};
 use gt_ir::{ClientCommand, SlotId, codec};
 
 use crate::dispatcher::{Awaited, Outbox, PeerId, Shortage, Warned};
@@ -35,7 +35,7 @@ pub(crate) struct Session {
     /// How many instructions it has received.
     pub instructions: u64,
     /// What it is entitled to on each worker.
-    pub standing: Standing,
+    pub entitlement: Entitlement,
     pub catalogue: Catalogue,
     pub templates: Templates,
     pub plans: Plans,
@@ -206,10 +206,10 @@ impl Session {
         self.bytes.clear();
     }
 
-    /// What workers are told of its standing: nothing, if that is everybody's.
+    /// What workers are told of its entitlement: nothing, if that is everybody's.
     pub fn admission(&self) -> Option<Message> {
-        let (session, standing) = (self.run, self.standing.clone());
-        (standing != Standing::default()).then_some(Message::Admit { session, standing })
+        let (session, entitlement) = (self.run, self.entitlement.clone());
+        (entitlement != Entitlement::default()).then_some(Message::Admit { session, entitlement })
     }
 
     /// Whether what is planned is recorded, or will be by a queued command.
@@ -243,9 +243,9 @@ impl Sessions {
         peer: PeerId,
         [number, run]: [u32; 2],
         hello: Hello,
-        standing: Standing,
+        entitlement: Entitlement,
     ) -> &mut Session {
-        let name = if standing.user.is_empty() { &hello.name } else { &standing.user };
+        let name = if entitlement.user.is_empty() { &hello.name } else { &entitlement.user };
         let label = format!("{name}#{number}");
         self.by_peer.entry(peer).or_insert_with(|| Session {
             peer,
@@ -256,7 +256,7 @@ impl Sessions {
             received: 0,
             since: now,
             instructions: 0,
-            standing,
+            entitlement,
             catalogue: Catalogue::default(),
             templates: Templates::default(),
             plans: Plans::default(),
@@ -280,7 +280,7 @@ impl Sessions {
 
     pub fn remove(&mut self, peer: PeerId) -> Option<Session> {
         let session = self.by_peer.remove(&peer)?;
-        let Standing { team, user, .. } = &session.standing;
+        let Entitlement { team, user, .. } = &session.entitlement;
         *self.past.entry((team.clone(), user.clone())).or_default() += session.device;
         Some(session)
     }
@@ -347,7 +347,7 @@ impl Sessions {
 
     /// A session's part of a worker's time if all have work, by the weights.
     pub fn share(&self, of: &Session) -> f64 {
-        of.standing.share(self.by_peer.values().map(|session| &session.standing))
+        of.entitlement.share(self.by_peer.values().map(|session| &session.entitlement))
     }
 
     pub fn len(&self) -> usize {

@@ -3,8 +3,8 @@
 mod bad_batches;
 mod bad_input;
 mod common;
+mod entitlements;
 mod quotas;
 mod rewrites;
-mod standings;
 mod streams;
 mod watching;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::common::hello;
-use gt_dispatcher::rules::{Entitlement, Rules};
+use gt_dispatcher::rules::{PolicyRule, Rules};
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
+use gt_ir::entitlement::{MemoryWait, PolicyKind, Usage};
 use gt_ir::message::{Badge, Hello, Message, Role};
-use gt_ir::standing::{Division, MemoryWait, Usage};
 use gt_ir::status::Status;
 use gt_ir::{
     Attribute, ClientCommand, Content, Create, DType, Instruction, LaneId, Meta, Operand,
@@ -82,13 +82,13 @@ fn notice(out: &Out) -> Option<&str> {
     })
 }
 
-fn ada(entitlement: Entitlement) -> Rules {
-    Rules { users: [("ada".into(), entitlement)].into(), ..Rules::default() }
+fn ada(rule: PolicyRule) -> Rules {
+    Rules { users: [("ada".into(), rule)].into(), ..Rules::default() }
 }
 
 #[test]
 fn users_and_teams_have_so_many_sessions_at_a_time() {
-    let most = |sessions| Entitlement { sessions: Some(sessions), ..Entitlement::default() };
+    let most = |sessions| PolicyRule { sessions: Some(sessions), ..PolicyRule::default() };
     let teams = [("vision".into(), most(3))].into();
     let mut world = World::new(1, Rules { teams, ..ada(most(2)) });
     assert_eq!(refusal(&world.join(11, Role::Client, "ada", "vision")), None);
@@ -110,7 +110,7 @@ fn users_and_teams_have_so_many_sessions_at_a_time() {
 
 #[test]
 fn users_are_on_so_many_workers() {
-    let two = Entitlement { workers: Some(2), ..Entitlement::default() };
+    let two = PolicyRule { workers: Some(2), ..PolicyRule::default() };
     let mut world = World::new(3, ada(two));
     let hosts = |out: &Out| {
         let welcome = out.iter().any(|(_, message)| matches!(message, Message::Welcome(_)));
@@ -135,7 +135,7 @@ fn users_are_on_so_many_workers() {
 
 #[test]
 fn sessions_end_after_their_wall_time_and_are_warned() {
-    let wall = Entitlement { wall: Some(seconds(1000)), ..Entitlement::default() };
+    let wall = PolicyRule { wall: Some(seconds(1000)), ..PolicyRule::default() };
     let mut world = World::new(1, ada(wall));
     world.join(11, Role::Client, "ada", "");
     world.join(12, Role::Client, "eve", "");
@@ -157,7 +157,7 @@ fn sessions_end_after_their_wall_time_and_are_warned() {
 
 #[test]
 fn idle_sessions_end_and_whoever_does_something_stays() {
-    let idle = Entitlement { idle: Some(seconds(100)), ..Entitlement::default() };
+    let idle = PolicyRule { idle: Some(seconds(100)), ..PolicyRule::default() };
     let mut world = World::new(1, Rules { default: idle, ..Rules::default() });
     world.join(11, Role::Client, "", "");
     assert!(
@@ -185,14 +185,14 @@ fn who_is_on_too_many_workers_is_told() {
     let mut world = World::new(2, Rules::default());
     world.join(11, Role::Client, "ada", "");
     world.join(12, Role::Client, "ada", "");
-    let one = Entitlement { workers: Some(1), ..Entitlement::default() };
+    let one = PolicyRule { workers: Some(1), ..PolicyRule::default() };
     let exceeded = world.dispatcher.set_rules(world.now, ada(one));
     assert_eq!(exceeded, ["user ada is on 2 workers, and may be on 1"]);
 }
 
 #[test]
 fn a_new_policy_ends_nobody_without_a_warning() {
-    let wall = |most| ada(Entitlement { wall: Some(seconds(most)), ..Entitlement::default() });
+    let wall = |most| ada(PolicyRule { wall: Some(seconds(most)), ..PolicyRule::default() });
     let mut world = World::new(1, wall(1000));
     world.join(11, Role::Client, "ada", "");
     assert!(notice(&world.tick(seconds(900))).unwrap().contains("ends in 100 s"));
@@ -210,7 +210,7 @@ fn a_new_policy_ends_nobody_without_a_warning() {
 
 #[test]
 fn what_is_away_keeps_its_place_and_is_named() {
-    let one = Entitlement { sessions: Some(1), ..Entitlement::default() };
+    let one = PolicyRule { sessions: Some(1), ..PolicyRule::default() };
     let mut world = World::new(1, ada(one));
     world.join(11, Role::Client, "ada", "");
     world.dispatcher.set_away(PeerId(11), true);
@@ -227,8 +227,8 @@ fn a_new_policy_holds_for_sessions_that_are_there() {
     let usage = Usage { device: 5_000_000, bytes: 1000, spilled: 0 };
     let lane = LaneId { session: 1, slot: SlotId(0) };
     world.tell(1, Role::Worker, Message::LaneDone { lane, weight: 0, usage });
-    let entitlement = Entitlement { share: Some(9), sessions: Some(0), ..Entitlement::default() };
-    let rules = Rules { division: Division::Priority, ..ada(entitlement) };
+    let rule = PolicyRule { share: Some(9), sessions: Some(0), ..PolicyRule::default() };
+    let rules = Rules { policy_kind: PolicyKind::Priority, ..ada(rule) };
     let exceeded = world.dispatcher.set_rules(world.now, rules);
     let wants = ["user ada has 1 sessions, and may have 0"];
     assert_eq!(exceeded, wants);
@@ -237,9 +237,9 @@ fn a_new_policy_holds_for_sessions_that_are_there() {
         out.iter().any(|(peer, message)| *peer == to && wanted(message))
     };
     for worker in [1, 2] {
-        assert!(told(worker, |message| *message == Message::Divide(Division::Priority)));
+        assert!(told(worker, |message| *message == Message::Divide(PolicyKind::Priority)));
         assert!(told(worker, |message| matches!(message,
-            Message::Admit { session: 1, standing } if standing.user_weight == 9)));
+            Message::Admit { session: 1, entitlement } if entitlement.user_weight == 9)));
     }
     let out = world.join(3, Role::Worker, "", "");
     assert!(out.iter().any(|(to, message)| *to == 3 && matches!(message, Message::Divide(_))));

@@ -2,9 +2,9 @@
 
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{
-    attention as at, bessel as be, binary as b, compare, complex as co, convolution as cv, counted,
-    create as c, fourier as fo, gradients, index as i, matmul as m, nn, normalization as no,
-    pooling as po, random as ra, reduce as r,
+    attention as at, bessel as be, binary as b, compare, complex as co, convolution as cv,
+    create as c, data_dependent, fourier as fo, gradients, index as i, matmul as m, nn,
+    normalization as no, pooling as po, random as ra, reduce as r,
 };
 use gt_ir::ops::{
     cumulative as cu, linalg as la, order as o, parts as p, scatter as sc, special as sp,
@@ -271,10 +271,10 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&i::INDEX_ADD, By(rows::index_add)),
     (&i::INDEX_COPY, By(rows::index_copy)),
     (&i::WRAP_INDEX, By(index::wrap_index)),
-    // counted
-    (&counted::NONZERO, By(masked::nonzero)),
-    (&counted::MASKED_ROWS, By(masked::masked_rows)),
-    (&counted::MASKED_ROWS_SCATTER, By(masked::masked_rows_scatter)),
+    // data_dependent
+    (&data_dependent::NONZERO, By(masked::nonzero)),
+    (&data_dependent::MASKED_ROWS, By(masked::masked_rows)),
+    (&data_dependent::MASKED_ROWS_SCATTER, By(masked::masked_rows_scatter)),
     // nn
     (&nn::SOFTMAX, By(softmax::softmax)),
     (&nn::LOG_SOFTMAX, By(softmax::log_softmax)),

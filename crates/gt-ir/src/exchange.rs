@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::data::Content;
-use crate::fabric::Joint;
+use crate::fabric::EngineCollective;
 use crate::instruction::{SourceId, TensorId};
 use crate::message::Failure;
 use crate::operation::Meta;
@@ -106,7 +106,7 @@ pub struct Exchange {
     /// How the received blocks are combined; `None` if each fills its own place.
     pub reduction: Option<Reduction>,
     /// Set if the members' engines carry it out; otherwise pieces go from worker to worker.
-    pub joint: Option<Arc<Joint>>,
+    pub joint: Option<Arc<EngineCollective>>,
     /// The line that needed it, for errors.
     pub line: SourceId,
 }

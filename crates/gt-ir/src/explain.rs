@@ -15,12 +15,12 @@ pub struct PlannedStep {
     pub operands: Vec<PlacedTensor>,
     pub output: PlacedTensor,
     /// The data movement that it needed.
-    pub moves: Vec<PlannedMove>,
+    pub moves: Vec<PlannedRedistribution>,
     /// Whether its shape depends on data, so that a count was awaited before it.
-    pub counted: bool,
+    pub data_dependent: bool,
 }
 
-record!(struct PlannedStep { operation, line, operands, output, moves, counted });
+record!(struct PlannedStep { operation, line, operands, output, moves, data_dependent });
 
 /// A tensor's placement on workers.
 #[derive(Clone, PartialEq, Debug)]
@@ -36,7 +36,7 @@ record!(struct PlacedTensor { meta, placement, workers });
 
 /// Data movement between workers.
 #[derive(Clone, PartialEq, Debug)]
-pub struct PlannedMove {
+pub struct PlannedRedistribution {
     pub collective: Collective,
     pub bytes: u64,
     pub from: PlacedTensor,
@@ -44,7 +44,7 @@ pub struct PlannedMove {
     pub reason: String,
 }
 
-record!(struct PlannedMove { collective, bytes, from, to, reason });
+record!(struct PlannedRedistribution { collective, bytes, from, to, reason });
 
 /// The steps planned in a section of a program.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -22,33 +22,33 @@ record!(struct Fabric { kind, local, store, device });
 
 /// An exchange that its members' engines carry out together.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Joint {
+pub struct EngineCollective {
     /// [`Fabric::kind`] of all members.
     pub kind: String,
     /// The first member's [`Fabric::store`].
     pub store: String,
     /// In the order of their ranks.
     pub members: Vec<Member>,
-    pub way: Way,
+    pub call: CollectiveCall,
 }
 
-impl Record for Joint {
+impl Record for EngineCollective {
     fn write<S: Sink>(&self, to: &mut S) {
         self.kind.write(to);
         self.store.write(to);
         self.members.write(to);
-        self.way.write(to);
+        self.call.write(to);
     }
 
-    fn read(from: &mut Source) -> Decoded<Joint> {
-        let joint = Joint {
+    fn read(from: &mut Source) -> Decoded<EngineCollective> {
+        let joint = EngineCollective {
             kind: Record::read(from)?,
             store: Record::read(from)?,
             members: Record::read(from)?,
-            way: Record::read(from)?,
+            call: Record::read(from)?,
         };
-        match joint.way {
-            Way::Broadcast { root } if root as usize >= joint.members.len() => {
+        match joint.call {
+            CollectiveCall::Broadcast { root } if root as usize >= joint.members.len() => {
                 Err(DecodeError::BadCode { what: "a member", code: u64::from(root) })
             }
             _ => Ok(joint),
@@ -68,7 +68,7 @@ record!(struct Member { slot, worker, name });
 
 /// The collective call that a group makes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Way {
+pub enum CollectiveCall {
     /// Each member has a block of the same shape, and gets the combination of all.
     AllReduce,
     /// Each has an equal block for each member, and gets the combination of those for it.
@@ -81,37 +81,37 @@ pub enum Way {
     AllToAll,
 }
 
-record!(enum Way {
+record!(enum CollectiveCall {
     0 => AllReduce, 1 => ReduceScatter, 2 => AllGather, 3 => Broadcast { root }, 4 => AllToAll,
 });
 
-impl Way {
+impl CollectiveCall {
     /// The name that engines receive.
     pub const fn name(self) -> &'static str {
         match self {
-            Way::AllReduce => "all_reduce",
-            Way::ReduceScatter => "reduce_scatter",
-            Way::AllGather => "all_gather",
-            Way::Broadcast { .. } => "broadcast",
-            Way::AllToAll => "all_to_all",
+            CollectiveCall::AllReduce => "all_reduce",
+            CollectiveCall::ReduceScatter => "reduce_scatter",
+            CollectiveCall::AllGather => "all_gather",
+            CollectiveCall::Broadcast { .. } => "broadcast",
+            CollectiveCall::AllToAll => "all_to_all",
         }
     }
 
     /// The equivalent without combining: each member gets all the blocks that it would combine.
-    pub const fn without_combining(self) -> Way {
+    pub const fn without_combining(self) -> CollectiveCall {
         match self {
-            Way::AllReduce => Way::AllGather,
-            Way::ReduceScatter => Way::AllToAll,
+            CollectiveCall::AllReduce => CollectiveCall::AllGather,
+            CollectiveCall::ReduceScatter => CollectiveCall::AllToAll,
             other => other,
         }
     }
 
     pub const fn combines(self) -> bool {
-        matches!(self, Way::AllReduce | Way::ReduceScatter)
+        matches!(self, CollectiveCall::AllReduce | CollectiveCall::ReduceScatter)
     }
 }
 
-impl Joint {
+impl EngineCollective {
     pub fn rank_of(&self, slot: SlotId) -> Option<usize> {
         self.members.iter().position(|member| member.slot == slot)
     }

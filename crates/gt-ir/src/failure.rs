@@ -1,8 +1,8 @@
 //! Operations that have failed.
 
+use crate::entitlement::{Holding, Other};
 use crate::instruction::SourceId;
 use crate::record;
-use crate::standing::{Holding, Other};
 
 /// A failed operation: what failed, why, on which worker, and from which line.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]

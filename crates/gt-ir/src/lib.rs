@@ -13,7 +13,7 @@
 //! - [`stored`]: values in files that workers read and write; [`snapshot`]: those kept for recovery;
 //!   [`names`]: sets of tensors.
 //! - [`event`]: what happened, and when; [`status`]: snapshots of the system.
-//! - [`message`]: the messages between clients, the dispatcher, workers and watchers; [`greeting`]:
+//! - [`message`]: the messages between clients, the dispatcher, workers and watchers; [`handshake`]:
 //!   the first ones; [`message::Failure`]: why an operation has none of its results.
 //! - [`wire`]: the encoding of all of these; [`codec`]: messages as frames.
 //! - [`modifier`]: the trait of stream rewrites.
@@ -28,13 +28,14 @@ pub mod command;
 pub mod data;
 pub mod draws;
 pub mod dtype;
+pub mod entitlement;
 pub mod error;
 pub mod event;
 pub mod exchange;
 pub mod explain;
 pub mod fabric;
 pub mod failure;
-pub mod greeting;
+pub mod handshake;
 pub mod instruction;
 pub mod layout;
 pub mod liveness;
@@ -51,7 +52,6 @@ pub mod shape;
 pub mod sharding;
 pub mod signal;
 pub mod snapshot;
-pub mod standing;
 pub mod statistics;
 pub mod status;
 pub mod stored;
@@ -63,7 +63,7 @@ pub use data::{Content, SharedBlock, TensorData};
 pub use dtype::DType;
 pub use error::{Error, Result};
 pub use exchange::{Exchange, LaneId, Piece, SlotId, TransferId, WorkerId};
-pub use fabric::{Fabric, Joint};
+pub use fabric::{EngineCollective, Fabric};
 pub use instruction::{Attribute, Attributes, Instruction, Operand, RequestId, SourceId, TensorId};
 pub use operation::{Graph, Meta, Operation, Var};
 pub use scalar::Scalar;

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-pub use crate::greeting::{Badge, Hello, PROTOCOL_VERSION, Process, Resume, Role, Welcome, schema};
+pub use crate::handshake::{
+    Badge, Hello, PROTOCOL_VERSION, Process, Resume, Role, Welcome, schema,
+};
 
 use crate::command::{ClientCommand, WorkerCommand};
 use crate::data::Content;
+use crate::entitlement::{Entitlement, MemoryWait, PolicyKind, Usage};
 use crate::event::Event;
 use crate::exchange::{LaneId, Piece, SlotId, TransferId, WorkerId};
 use crate::explain::{Explanation, PlacedTensor};
@@ -13,7 +16,6 @@ pub use crate::failure::Failure;
 use crate::instruction::{RequestId, TensorId};
 use crate::record;
 use crate::snapshot::{Backup, Owner, Unkept};
-use crate::standing::{Division, MemoryWait, Standing, Usage};
 use crate::statistics::WorkerStats;
 use crate::status::{Report, Status};
 use crate::stored::{OnDisk, Written};
@@ -75,10 +77,10 @@ pub enum Message {
     /// Tells workers what a session is entitled to.
     Admit {
         session: u32,
-        standing: Standing,
+        entitlement: Entitlement,
     },
     /// Tells workers how time is divided between sessions.
-    Divide(Division),
+    Divide(PolicyKind),
     /// A worker has undone a step of a lane; the dispatcher hands it on to the client.
     StepUndone {
         lane: LaneId,
@@ -295,8 +297,8 @@ record!(enum Message {
     28 => LaneBroken { lane, reason },
     29 => Saved { request, result },
     30 => Loaded { lane, tensor, result },
-    31 => Admit { session, standing },
-    32 => Divide(division),
+    31 => Admit { session, entitlement },
+    32 => Divide(policy_kind),
     33 => Notice { text },
     34 => MemoryWait { lane, wait },
     35 => MemoryTimeout { lane, number, has_waited },

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use crate::entitlement::Entitlement;
 use crate::event::Activity;
 use crate::exchange::WorkerId;
 use crate::instruction::TensorId;
 use crate::record;
-use crate::standing::Standing;
 
 /// A snapshot. Counters count from the start of the dispatcher; times in reports, from when the
 /// first watcher came.
@@ -95,7 +95,7 @@ pub struct SessionStatus {
     /// Its slots by number, each with the name of its worker; empty for none.
     pub slots: Vec<(u32, String)>,
     /// What it is entitled to.
-    pub standing: Standing,
+    pub entitlement: Entitlement,
     /// Its part of a worker's time if all sessions have work, between 0 and 1.
     pub share: f64,
     /// When it began, since the dispatcher started.
@@ -123,7 +123,7 @@ pub struct SessionStatus {
 }
 
 record!(struct SessionStatus {
-    number, name, slots, standing, share, since, instructions, open, queued, bytes, spilled, busy,
+    number, name, slots, entitlement, share, since, instructions, open, queued, bytes, spilled, busy,
     recoveries, unkept, waits, behind,
 });
 
@@ -131,7 +131,7 @@ record!(struct SessionStatus {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct UserStatus {
     /// What each of the sessions is entitled to.
-    pub standing: Standing,
+    pub entitlement: Entitlement,
     pub sessions: u32,
     /// Their part of a worker's time if all sessions have work, between 0 and 1.
     pub share: f64,
@@ -143,7 +143,7 @@ pub struct UserStatus {
     pub busy: Duration,
 }
 
-record!(struct UserStatus { standing, sessions, share, bytes, spilled, busy });
+record!(struct UserStatus { entitlement, sessions, share, bytes, spilled, busy });
 
 /// What a session waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]

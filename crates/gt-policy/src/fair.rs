@@ -1,7 +1,7 @@
 //! Weighted fair shares of device time: between teams, between the users of a team, and between the
 //! sessions of a user.
 
-use gt_ir::standing::Standing;
+use gt_ir::entitlement::Entitlement;
 use rustc_hash::FxHashMap;
 
 use crate::Policy;
@@ -37,7 +37,7 @@ pub struct Fair {
     /// The session that was served last.
     last: Option<u32>,
     /// The sessions whose lanes on other devices wait, in the order in which they were boosted.
-    urged: Vec<u32>,
+    boosted: Vec<u32>,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -51,7 +51,7 @@ struct Node {
     sessions: u32,
 }
 
-/// The scale of [`Node::used`], so that a division by a weight loses little precision.
+/// The scale of [`Node::used`], so that a policy_kind by a weight loses little precision.
 const SCALE: u64 = 1 << 6;
 
 impl Fair {
@@ -79,12 +79,12 @@ impl Fair {
 
     /// Sets the weights of a session whose team and user have not changed, keeping its virtual time.
     /// Returns whether that is the case.
-    fn reweigh(&mut self, session: u32, standing: &Standing) -> bool {
+    fn reweigh(&mut self, session: u32, entitlement: &Entitlement) -> bool {
         let Some(&[team, user, node]) = self.sessions.get(&session) else { return false };
-        let unchanged = self.teams.get(&standing.team) == Some(&team)
-            && self.users.get(&(team, standing.user.clone())) == Some(&user);
+        let unchanged = self.teams.get(&entitlement.team) == Some(&team)
+            && self.users.get(&(team, entitlement.user.clone())) == Some(&user);
         if unchanged {
-            let Standing { team_weight, user_weight, weight, .. } = standing;
+            let Entitlement { team_weight, user_weight, weight, .. } = entitlement;
             for (node, weight) in [(team, team_weight), (user, user_weight), (node, weight)] {
                 self.nodes[node].weight = u64::from((*weight).max(1));
             }
@@ -120,12 +120,12 @@ impl Fair {
 }
 
 impl Policy for Fair {
-    fn admit(&mut self, session: u32, standing: &Standing) {
-        if self.reweigh(session, standing) {
+    fn admit(&mut self, session: u32, entitlement: &Entitlement) {
+        if self.reweigh(session, entitlement) {
             return;
         }
         self.retire(session);
-        let Standing { team, team_weight, user, user_weight, weight, .. } = standing;
+        let Entitlement { team, team_weight, user, user_weight, weight, .. } = entitlement;
         let found = self.teams.get(team).copied();
         let team_node = found.unwrap_or_else(|| self.node(*team_weight));
         self.teams.entry(team.clone()).or_insert(team_node);
@@ -142,7 +142,7 @@ impl Policy for Fair {
     }
 
     fn retire(&mut self, session: u32) {
-        self.urged.retain(|other| *other != session);
+        self.boosted.retain(|other| *other != session);
         let Some([team, user, node]) = self.sessions.remove(&session) else { return };
         self.free.push(node);
         for above in [team, user] {
@@ -167,9 +167,9 @@ impl Policy for Fair {
         }
     }
 
-    fn urge(&mut self, session: u32) {
-        if self.sessions.contains_key(&session) && !self.urged.contains(&session) {
-            self.urged.push(session);
+    fn boost(&mut self, session: u32) {
+        if self.sessions.contains_key(&session) && !self.boosted.contains(&session) {
+            self.boosted.push(session);
         }
     }
 
@@ -177,7 +177,7 @@ impl Policy for Fair {
         let (mut index, mut session) =
             ready.iter().copied().enumerate().min_by_key(|(_, session)| self.rank(*session))?;
         // Boosted sessions precede the one that was served last.
-        for other in self.urged.iter().copied().chain(self.last) {
+        for other in self.boosted.iter().copied().chain(self.last) {
             let place = ready.iter().position(|session| *session == other);
             if let Some(place) = place
                 && !self.is_ahead(other, session)
@@ -187,7 +187,7 @@ impl Policy for Fair {
             }
         }
         self.last = Some(session);
-        self.urged.retain(|other| *other != session);
+        self.boosted.retain(|other| *other != session);
         if let Some(&[team, user, node]) = self.sessions.get(&session) {
             let used = [team, user, node].map(|node| self.nodes[node].used);
             self.reached = self.reached.max(used[0]);
@@ -197,11 +197,11 @@ impl Policy for Fair {
         Some(index)
     }
 
-    fn keeps(&self, session: u32, ready: &[u32]) -> bool {
+    fn reserves(&self, session: u32, ready: &[u32]) -> bool {
         let first = ready.iter().copied().min_by_key(|session| self.rank(*session));
         let goes_before = |other: &u32| *other < session && ready.contains(other);
         self.sessions.contains_key(&session)
-            && !self.urged.iter().any(goes_before)
+            && !self.boosted.iter().any(goes_before)
             && first.is_none_or(|first| !self.is_ahead(session, first))
     }
 

@@ -1,6 +1,6 @@
 //! First come, first served.
 
-use gt_ir::standing::Standing;
+use gt_ir::entitlement::Entitlement;
 use rustc_hash::FxHashMap;
 
 use crate::Policy;
@@ -14,7 +14,7 @@ pub struct Fifo {
 }
 
 impl Policy for Fifo {
-    fn admit(&mut self, session: u32, _standing: &Standing) {
+    fn admit(&mut self, session: u32, _standing: &Entitlement) {
         self.arrivals.entry(session).or_insert(u64::MAX);
     }
 

@@ -10,7 +10,7 @@ mod fair;
 mod fifo;
 mod priority;
 
-use gt_ir::standing::{Division, Standing};
+use gt_ir::entitlement::{Entitlement, PolicyKind};
 
 pub use fair::{Fair, QUANTUM, SLICE};
 pub use fifo::Fifo;
@@ -19,7 +19,7 @@ pub use priority::Priority;
 /// Chooses whose turn is next.
 pub trait Policy: Send {
     /// Adds a session, or updates its weights.
-    fn admit(&mut self, session: u32, standing: &Standing);
+    fn admit(&mut self, session: u32, entitlement: &Entitlement);
 
     /// Removes a session.
     fn retire(&mut self, session: u32);
@@ -29,7 +29,7 @@ pub trait Policy: Send {
 
     /// Moves a session to the front, within its fair share: its lanes on other devices wait for its lane
     /// on this one.
-    fn urge(&mut self, _session: u32) {}
+    fn boost(&mut self, _session: u32) {}
 
     /// Returns the session that is served next, as an index into `ready`, which has no duplicates;
     /// `None` if it is empty.
@@ -38,7 +38,7 @@ pub trait Policy: Send {
     /// Whether the device stays reserved for a session that waits for data from its lanes on other
     /// devices: it would be served before all that are `ready`. Not while a boosted session with a lower
     /// number is ready: of two sessions with reservations, the lower number has priority.
-    fn keeps(&self, _session: u32, _ready: &[u32]) -> bool {
+    fn reserves(&self, _session: u32, _ready: &[u32]) -> bool {
         false
     }
 
@@ -47,10 +47,10 @@ pub trait Policy: Send {
 }
 
 /// Returns a new policy of this kind.
-pub fn policy(division: Division) -> Box<dyn Policy> {
-    match division {
-        Division::Fair => Box::new(Fair::default()),
-        Division::Fifo => Box::new(Fifo::default()),
-        Division::Priority => Box::new(Priority::default()),
+pub fn policy(policy_kind: PolicyKind) -> Box<dyn Policy> {
+    match policy_kind {
+        PolicyKind::Fair => Box::new(Fair::default()),
+        PolicyKind::Fifo => Box::new(Fifo::default()),
+        PolicyKind::Priority => Box::new(Priority::default()),
     }
 }

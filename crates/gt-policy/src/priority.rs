@@ -1,6 +1,6 @@
 //! The highest priority first.
 
-use gt_ir::standing::Standing;
+use gt_ir::entitlement::Entitlement;
 use rustc_hash::FxHashMap;
 
 use crate::{Fair, Policy};
@@ -13,9 +13,9 @@ pub struct Priority {
 }
 
 impl Policy for Priority {
-    fn admit(&mut self, session: u32, standing: &Standing) {
-        self.priorities.insert(session, standing.priority);
-        self.fair.admit(session, standing);
+    fn admit(&mut self, session: u32, entitlement: &Entitlement) {
+        self.priorities.insert(session, entitlement.priority);
+        self.fair.admit(session, entitlement);
     }
 
     fn retire(&mut self, session: u32) {
@@ -27,8 +27,8 @@ impl Policy for Priority {
         self.fair.wake(session);
     }
 
-    fn urge(&mut self, session: u32) {
-        self.fair.urge(session);
+    fn boost(&mut self, session: u32) {
+        self.fair.boost(session);
     }
 
     fn next(&mut self, ready: &[u32]) -> Option<usize> {
@@ -40,12 +40,12 @@ impl Policy for Priority {
         self.fair.next(&sessions).map(|index| first[index])
     }
 
-    fn keeps(&self, session: u32, ready: &[u32]) -> bool {
+    fn reserves(&self, session: u32, ready: &[u32]) -> bool {
         let priority = |session: &u32| self.priorities.get(session).copied().unwrap_or(0);
         let own = priority(&session);
         let equals: Vec<u32> =
             ready.iter().copied().filter(|other| priority(other) == own).collect();
-        ready.iter().all(|other| priority(other) <= own) && self.fair.keeps(session, &equals)
+        ready.iter().all(|other| priority(other) <= own) && self.fair.reserves(session, &equals)
     }
 
     fn charge(&mut self, session: u32, cost: u64) {

@@ -1,15 +1,15 @@
 //! Properties of fair sharing, for random sessions, weights and costs.
 
-use gt_ir::standing::{Division, Standing};
+use gt_ir::entitlement::{Entitlement, PolicyKind};
 use gt_policy::{Fair, Policy, QUANTUM, SLICE, policy};
 use proptest::prelude::*;
 
-fn standing(team: u32, user: u32, weight: u32) -> Standing {
-    Standing {
+fn entitlement(team: u32, user: u32, weight: u32) -> Entitlement {
+    Entitlement {
         team: format!("team {team}"),
         user: format!("user {user}"),
         weight,
-        ..Standing::default()
+        ..Entitlement::default()
     }
 }
 
@@ -40,7 +40,7 @@ proptest! {
         let mut fair = Fair::default();
         let ready: Vec<u32> = (0..weights.len() as u32).collect();
         for (session, weight) in ready.iter().zip(&weights) {
-            fair.admit(*session, &standing(0, 0, *weight));
+            fair.admit(*session, &entitlement(0, 0, *weight));
             fair.wake(*session);
         }
         let cost = |session: u32, turn: u64| {
@@ -65,7 +65,7 @@ proptest! {
         places.extend((0..sessions).map(|_| (0, 0)));
         let ready: Vec<u32> = (0..places.len() as u32).collect();
         for (session, (team, user)) in ready.iter().zip(&places) {
-            fair.admit(*session, &standing(*team, *user, 1));
+            fair.admit(*session, &entitlement(*team, *user, 1));
             fair.wake(*session);
         }
         let time = 1_000 * SLICE;
@@ -80,7 +80,7 @@ proptest! {
     fn idleness_is_no_credit(idle in 1u64..100, cost in 1_000u64..1_000_000) {
         let mut fair = Fair::default();
         for session in [1, 2] {
-            fair.admit(session, &standing(session, 0, 1));
+            fair.admit(session, &entitlement(session, 0, 1));
             fair.wake(session);
         }
         serve(&mut fair, &[1], |_, _| cost, idle * 10_000_000);
@@ -102,7 +102,7 @@ proptest! {
                 fair.retire(session);
             } else {
                 there.push(session);
-                fair.admit(session, &standing(team, user, 1));
+                fair.admit(session, &entitlement(team, user, 1));
                 fair.wake(session);
             }
             let chosen = fair.next(&there);
@@ -116,15 +116,15 @@ proptest! {
     }
 }
 
-fn ranked(priority: u32) -> Standing {
-    Standing { priority, ..Standing::default() }
+fn ranked(priority: u32) -> Entitlement {
+    Entitlement { priority, ..Entitlement::default() }
 }
 
 #[test]
 fn with_fifo_whoever_came_first_is_served_until_idle() {
-    let mut fifo = policy(Division::Fifo);
+    let mut fifo = policy(PolicyKind::Fifo);
     for session in [1, 2, 3] {
-        fifo.admit(session, &Standing::default());
+        fifo.admit(session, &Entitlement::default());
     }
     [2, 1].into_iter().for_each(|session| fifo.wake(session));
     for _ in 0..3 {
@@ -140,7 +140,7 @@ fn with_fifo_whoever_came_first_is_served_until_idle() {
 
 #[test]
 fn with_priority_the_highest_are_served_alone_and_equals_share() {
-    let mut priority = policy(Division::Priority);
+    let mut priority = policy(PolicyKind::Priority);
     for (session, rank) in [(1, 0), (2, 5), (3, 5)] {
         priority.admit(session, &ranked(rank));
         priority.wake(session);
@@ -165,15 +165,15 @@ fn a_session_that_others_wait_for_is_next_within_its_share() {
     let mut fair = Fair::default();
     let ready = [1, 2, 3];
     for session in ready {
-        fair.admit(session, &standing(0, 0, 1));
+        fair.admit(session, &entitlement(0, 0, 1));
         fair.wake(session);
     }
     assert_eq!(fair.next(&ready), Some(0));
     fair.charge(1, SLICE / 2);
-    fair.urge(3);
+    fair.boost(3);
     assert_eq!(fair.next(&ready), Some(2), "before the one that was served last");
     fair.charge(3, 2 * SLICE);
-    fair.urge(3);
+    fair.boost(3);
     for _ in 0..3 {
         let next = fair.next(&ready).unwrap();
         assert_ne!(next, 2, "it is more than a slice ahead");
@@ -183,7 +183,7 @@ fn a_session_that_others_wait_for_is_next_within_its_share() {
     fair.charge(1, SLICE);
     fair.charge(2, SLICE);
     assert_eq!(fair.next(&ready), Some(2));
-    fair.urge(3);
+    fair.boost(3);
     fair.retire(3);
     assert!([Some(0), Some(1)].contains(&fair.next(&[1, 2])));
 }

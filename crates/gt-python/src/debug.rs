@@ -175,7 +175,7 @@ fn end_explaining(py: Python<'_>, session: &PySession) -> PyResult<Py<PyDict>> {
             moves.append(dict)?;
         }
         dict.set_item("moves", moves)?;
-        dict.set_item("counted", step.counted)?;
+        dict.set_item("counted", step.data_dependent)?;
         steps.append(dict)?;
     }
     let all = PyDict::new(py);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use gt_engine_native::{NativeEngine, Program, Tensor};
-use gt_ir::fabric::{Fabric, Way};
+use gt_ir::fabric::{CollectiveCall, Fabric};
 use gt_ir::instruction::Operands;
 use gt_ir::ops::binary::ADD;
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, TensorData, WorkerId};
@@ -38,7 +38,7 @@ struct Meetings {
 type CallKey = (Vec<WorkerId>, u64, u64);
 
 struct Meeting {
-    way: Way,
+    call: CollectiveCall,
     /// Each member's input, once it has come.
     gives: Vec<Option<Vec<(usize, Tensor)>>>,
     /// How many members have taken their results.
@@ -82,12 +82,12 @@ impl Hub {
             meetings.unlucky = None;
         }
         let meeting = meetings.open.entry(call.clone()).or_insert_with(|| Meeting {
-            way: part.way,
+            call: part.call,
             gives: vec![None; members],
             left: 0,
             is_broken: false,
         });
-        assert_eq!(meeting.way, part.way, "all members must do the same");
+        assert_eq!(meeting.call, part.call, "all members must do the same");
         if is_unlucky {
             meeting.is_broken = true;
             self.arrival.notify_all();
@@ -214,19 +214,19 @@ impl Engine for JoiningEngine {
         *calls += 1;
         let given = self.hub.clone().meet((members, part.epoch, *calls), &part)?;
         let of = |rank: usize, place: usize| given[rank][place].1.clone();
-        match part.way {
-            Way::AllReduce => {
+        match part.call {
+            CollectiveCall::AllReduce => {
                 let parts = (0..given.len()).map(|rank| of(rank, 0)).collect();
                 Ok(vec![self.sum(parts, part.gets[0].1)?])
             }
-            Way::ReduceScatter => {
+            CollectiveCall::ReduceScatter => {
                 let parts = (0..given.len()).map(|rank| of(rank, part.rank)).collect();
                 Ok(vec![self.sum(parts, part.gets[0].1)?])
             }
-            Way::AllGather | Way::Broadcast { .. } => {
+            CollectiveCall::AllGather | CollectiveCall::Broadcast { .. } => {
                 Ok(part.gets.iter().map(|(from, _)| of(*from, 0)).collect())
             }
-            Way::AllToAll => {
+            CollectiveCall::AllToAll => {
                 let mut taken = vec![0; given.len()];
                 let got = part.gets.iter().map(|(from, _)| {
                     let mut mine = given[*from].iter().filter(|(to, _)| *to == part.rank);

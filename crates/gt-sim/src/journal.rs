@@ -36,7 +36,7 @@ pub fn replay(bytes: &[u8]) -> usize {
     check_damage(&segment, &records, &ends, &mut Chance::new(sum(bytes)));
     let whole = read(&Bytes::from(segment), SCHEMA).expect("it was just written");
     assert!(whole.damage.is_none() && whole.records == records, "it is as it was written");
-    take_up(&whole.records)
+    adopt(&whole.records)
 }
 
 /// The bytes that [`replay`] takes for these records.
@@ -99,7 +99,7 @@ fn check_damage(segment: &[u8], records: &[Vec<Bytes>], ends: &[usize], chance: 
 }
 
 /// A dispatcher takes up what records say, and goes on with it; returns how many sessions go on.
-fn take_up(records: &[Vec<Bytes>]) -> usize {
+fn adopt(records: &[Vec<Bytes>]) -> usize {
     let (mut history, mut workers) = (History::default(), BTreeMap::new());
     for frames in records {
         // What is no record ends a journal.
@@ -116,7 +116,7 @@ fn take_up(records: &[Vec<Bytes>]) -> usize {
     dispatcher.expect_workers(Duration::ZERO, &mut history);
     let mut taken = Vec::new();
     for (peer, session) in (1..).map(PeerId).zip(history.take_sessions()) {
-        if dispatcher.take_up(Duration::ZERO, peer, session).is_ok() {
+        if dispatcher.adopt(Duration::ZERO, peer, session).is_ok() {
             taken.push(peer);
         }
     }

@@ -4,7 +4,7 @@
 use std::thread;
 
 use gt_dispatcher::PeerId;
-use gt_ir::Joint;
+use gt_ir::EngineCollective;
 use gt_worker::{Out, Work};
 
 use crate::world::World;
@@ -48,7 +48,7 @@ impl World {
     /// The members of a group that make their call now, and whether these are all. Workers that
     /// wait for others take no messages from then on.
     fn next_meeting(&mut self, given_up: bool) -> Option<(Vec<PeerId>, bool)> {
-        let due: Vec<(PeerId, &Joint)> =
+        let due: Vec<(PeerId, &EngineCollective)> =
             self.workers.iter().filter_map(|(peer, worker)| Some((*peer, worker.due()?))).collect();
         for (_, joint) in &due {
             let there = due.iter().filter(|(_, other)| other == joint).map(|(peer, _)| *peer);

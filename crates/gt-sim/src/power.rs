@@ -32,10 +32,10 @@ impl StateFolder {
     }
 
     /// A worker goes on with what is in its folder.
-    fn take_up(&mut self, core: &mut dyn Work) {
+    fn adopt(&mut self, core: &mut dyn Work) {
         let written = take(&mut self.records).into_iter().take(self.durable);
         let read = written.map(|record| wire::decode(&wire::encode(&record)));
-        core.take_up(read.map(|record| record.expect("it was just written")).collect());
+        core.adopt(read.map(|record| record.expect("it was just written")).collect());
         self.begin(core);
     }
 
@@ -79,7 +79,7 @@ impl World {
             (self.states.get_mut(&peer), self.workers.get_mut(&peer))
         {
             match is_renewed {
-                true => folder.take_up(&mut **core),
+                true => folder.adopt(&mut **core),
                 false => folder.begin(&mut **core),
             }
         }
@@ -139,7 +139,7 @@ impl World {
             let name = self.names[&peer].clone();
             let mut core = self.make_worker(name);
             if let Some(folder) = self.states.get_mut(&peer) {
-                folder.take_up(&mut *core);
+                folder.adopt(&mut *core);
                 self.unread.remove(&peer);
             }
             match self.links.is_broken(peer, DISPATCHER) {

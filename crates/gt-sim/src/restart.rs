@@ -167,7 +167,7 @@ impl World {
             let client = kept.clients.keys().find(|client| token(**client) == known).copied();
             let Some(client) = client.filter(|client| self.is_connected(*client)) else { continue };
             let received = session.received;
-            match self.dispatcher.take_up(self.now, client, session) {
+            match self.dispatcher.adopt(self.now, client, session) {
                 Ok(()) => drop(taken.insert(client, received)),
                 Err(reason) => {
                     // Nothing was kept of it.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gt_client::{Session, Tensor};
 use gt_dispatcher::Limits;
-use gt_dispatcher::rules::{Entitlement, Rules};
+use gt_dispatcher::rules::{PolicyRule, Rules};
 use gt_ir::{DType, Shape};
 use gt_sim::{Delays, World, driver};
 use gt_worker::Options;
@@ -13,7 +13,7 @@ use gt_worker::Options;
 const FAST: Delays = Delays { least: 10, most: 10 };
 
 fn quota(user: &str, bytes: u64) -> Rules {
-    let said = Entitlement { memory: Some(bytes), ..Entitlement::default() };
+    let said = PolicyRule { memory: Some(bytes), ..PolicyRule::default() };
     Rules { users: [(user.into(), said)].into(), ..Rules::default() }
 }
 

@@ -132,14 +132,14 @@ fn time(time: Duration) -> String {
 mod tests {
     use super::*;
     use gt_ir::TensorId;
-    use gt_ir::standing::Standing;
+    use gt_ir::entitlement::Entitlement;
 
     fn session(number: u32, user: &str, waits: Waits) -> SessionStatus {
         SessionStatus {
             number,
             name: format!("{user}#{number}"),
             slots: vec![(0, "gpu0".into()), (1, "gpu0".into())],
-            standing: Standing { user: user.into(), ..Standing::default() },
+            entitlement: Entitlement { user: user.into(), ..Entitlement::default() },
             share: 0.5,
             since: Duration::ZERO,
             instructions: 0,

@@ -109,7 +109,7 @@ mod tests {
             number,
             name: format!("s#{number}"),
             slots: vec![(0, "gpu0".into()), (1, "gpu0".into())],
-            standing: gt_ir::standing::Standing::default(),
+            entitlement: gt_ir::entitlement::Entitlement::default(),
             share: 0.5,
             since: Duration::ZERO,
             instructions: 9,

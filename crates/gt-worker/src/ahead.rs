@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use gt_ir::LaneId;
+use gt_ir::entitlement::Usage;
 use gt_ir::message::Message;
-use gt_ir::standing::Usage;
 
 use crate::device::Device;
 use crate::engine::Engine;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gt_ir::fabric::{Joint, Way};
+use gt_ir::fabric::{CollectiveCall, EngineCollective};
 use gt_ir::instruction::{Attribute, Operands};
 use gt_ir::statistics::Compilation;
 use gt_ir::template::varying_attribute;
@@ -268,9 +268,9 @@ pub struct SharedBuffer {
 
 /// An engine's part of a joint exchange.
 pub struct Joining<'a, T> {
-    pub joint: &'a Joint,
+    pub joint: &'a EngineCollective,
     /// As in `joint`, or the equivalent that moves parts without combining them.
-    pub way: Way,
+    pub call: CollectiveCall,
     /// This worker's rank among the members.
     pub rank: usize,
     /// How often the group has failed: a new epoch needs a new group.
@@ -278,7 +278,7 @@ pub struct Joining<'a, T> {
     /// Blocks to send, with the receiver's rank. A block for all members appears once, with this
     /// worker's rank. A reduce-scatter includes this worker's own block.
     pub gives: Vec<(usize, T)>,
-    /// Blocks to receive, with the sender's rank. If `way` combines, only the result, with this
+    /// Blocks to receive, with the sender's rank. If `call` combines, only the result, with this
     /// worker's rank.
     pub gets: Vec<(usize, Meta)>,
 }

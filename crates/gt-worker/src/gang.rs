@@ -54,7 +54,7 @@ impl<E: Engine> Worker<E> {
         // The sender may have begun such a turn just before the session's piece came there.
         let patience = (SHORT + 2 * self.ready.longest_turn()).min(MOST);
         let is_early = |lane: &Lane<E::Tensor>| lane.exchanges.kept <= patience;
-        self.lanes.get(&id).is_some_and(is_early) && self.ready.keeps(id.session)
+        self.lanes.get(&id).is_some_and(is_early) && self.ready.reserves(id.session)
     }
 
     /// Whether the device is kept for a lane that still waits.
@@ -90,10 +90,10 @@ impl<E: Engine> Worker<E> {
     }
 
     /// Other workers wait for a session.
-    pub(crate) fn urge(&mut self, session: u32) {
+    pub(crate) fn boost(&mut self, session: u32) {
         if self.hold.as_ref().is_some_and(|hold| session < hold.lane.session) {
             self.end_hold();
         }
-        self.ready.urge(session);
+        self.ready.boost(session);
     }
 }

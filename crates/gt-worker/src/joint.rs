@@ -1,4 +1,4 @@
-//! Joint exchanges: carried out by the members' engines as one collective call.
+//! Collectives: carried out by the members' engines as one collective call.
 //!
 //! A collective call blocks until all members enter it, and cannot be interrupted. So a lane that
 //! reaches a joint exchange prepares its blocks and sends the dispatcher `Ready`; once all members
@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::exchange::Sender;
-use gt_ir::fabric::Way;
+use gt_ir::fabric::CollectiveCall;
 use gt_ir::message::{Failure, Message};
 use gt_ir::sharding::{Block, Reduction};
-use gt_ir::{Exchange, Joint, LaneId, Meta, TransferId, WorkerId};
+use gt_ir::{EngineCollective, Exchange, LaneId, Meta, TransferId, WorkerId};
 use rustc_hash::FxHashMap;
 
 use crate::device::Device;
@@ -42,7 +42,7 @@ pub(crate) struct Joints<T> {
 /// A slot's part in a joint exchange.
 pub(crate) struct JointPart<T> {
     pub exchange: Box<Exchange>,
-    joint: Arc<Joint>,
+    joint: Arc<EngineCollective>,
     /// This slot's rank.
     rank: usize,
     blocks: Option<Blocks<T>>,
@@ -50,7 +50,7 @@ pub(crate) struct JointPart<T> {
 
 /// A slot's own blocks in a joint exchange.
 struct Blocks<T> {
-    way: Way,
+    call: CollectiveCall,
     /// See [`Joining::gives`].
     gives: Vec<(usize, T)>,
     /// The parts of the output, in the order of the receives; `None` if from another member.
@@ -66,7 +66,7 @@ impl<T> Default for Joints<T> {
 
 impl<T> Joints<T> {
     /// The next joint exchange to carry out, see [`crate::work::Work::due`].
-    pub fn due(&self) -> Option<&Joint> {
+    pub fn due(&self) -> Option<&EngineCollective> {
         self.due.first_key_value().map(|(_, (_, part, _))| &*part.joint)
     }
 
@@ -113,7 +113,7 @@ impl<T> Joints<T> {
         self.epochs.retain(|members, _| !members.contains(&worker));
     }
 
-    fn epoch(&self, joint: &Joint) -> u64 {
+    fn epoch(&self, joint: &EngineCollective) -> u64 {
         self.epochs.get(&workers(joint)).copied().unwrap_or_default()
     }
 }
@@ -125,7 +125,7 @@ impl<E: Engine> Device<E> {
         lane: &mut Lane<E::Tensor>,
         (joints, lost): (&mut Joints<E::Tensor>, &Lost),
         exchange: &Exchange,
-        joint: &Arc<Joint>,
+        joint: &Arc<EngineCollective>,
         out: &mut Vec<Out>,
     ) {
         lane.exchanges.begin(exchange.transfer);
@@ -183,21 +183,23 @@ impl<E: Engine> Device<E> {
             made.map_err(|error| self.exchange_failure(exchange, error.to_string()))?;
         let is_added = exchange.reduction == Some(Reduction::Sum)
             && exchange.output.is_some_and(|(_, meta)| self.engine.adds(meta.dtype));
-        let way = if is_added { part.joint.way } else { part.joint.way.without_combining() };
-        match way {
+        let call = if is_added { part.joint.call } else { part.joint.call.without_combining() };
+        match call {
             // One block is sent to all members, itself included.
-            Way::AllReduce | Way::AllGather | Way::Broadcast { .. } => {
+            CollectiveCall::AllReduce
+            | CollectiveCall::AllGather
+            | CollectiveCall::Broadcast { .. } => {
                 gives.truncate(1);
                 gives.iter_mut().for_each(|(rank, _)| *rank = part.rank);
             }
-            Way::ReduceScatter => {
+            CollectiveCall::ReduceScatter => {
                 let own = parts.iter().flatten().map(|block| (part.rank, block.clone()));
                 gives.extend(own);
                 gives.sort_by_key(|(rank, _)| *rank);
             }
-            Way::AllToAll => {}
+            CollectiveCall::AllToAll => {}
         }
-        Ok(Blocks { way, gives, parts })
+        Ok(Blocks { call, gives, parts })
     }
 
     /// Slices the blocks for other members, and the slot's own parts of the output, out of its
@@ -238,16 +240,16 @@ impl<E: Engine> Device<E> {
         input: Option<Meta>,
     ) -> (Box<Exchange>, PieceResult<Vec<E::Tensor>>) {
         let JointPart { exchange, joint, rank, blocks } = part;
-        let Some(Blocks { way, gives, parts }) = blocks else {
+        let Some(Blocks { call, gives, parts }) = blocks else {
             let failure = self.exchange_failure(&exchange, "it was not ready".into());
             return (exchange, Err(failure));
         };
         if self.events.is_on {
             self.emit_join(&exchange, input);
         }
-        let gets = gets(&exchange, &joint, rank, way);
+        let gets = gets(&exchange, &joint, rank, call);
         let expected = gets.len();
-        let part = Joining { joint: &joint, way, rank, epoch, gives, gets };
+        let part = Joining { joint: &joint, call, rank, epoch, gives, gets };
         let joined = self.guarded(|engine| engine.join(part)).and_then(|got| {
             let wrong = || format!("the engine gave {} tensors, expected {expected}", got.len());
             if got.len() == expected { Ok(got) } else { Err(EngineError::Other(wrong())) }
@@ -257,7 +259,7 @@ impl<E: Engine> Device<E> {
             joints.epochs.insert(workers(&joint), failures);
         }
         let made = match joined {
-            Ok(whole) if way.combines() => Ok(whole),
+            Ok(whole) if call.combines() => Ok(whole),
             Ok(got) => {
                 let mut got = got.into_iter();
                 Ok(parts.into_iter().filter_map(|part| part.or_else(|| got.next())).collect())
@@ -277,9 +279,14 @@ impl<E: Engine> Device<E> {
 type Cut<T> = (Vec<(usize, T)>, Vec<Option<T>>);
 
 /// See [`Joining::gets`].
-fn gets(exchange: &Exchange, joint: &Joint, rank: usize, way: Way) -> Vec<(usize, Meta)> {
+fn gets(
+    exchange: &Exchange,
+    joint: &EngineCollective,
+    rank: usize,
+    call: CollectiveCall,
+) -> Vec<(usize, Meta)> {
     let Some((_, whole)) = exchange.output else { return Vec::new() };
-    if way.combines() {
+    if call.combines() {
         return vec![(rank, whole)];
     }
     let from_others = exchange.parts.receives.iter().filter_map(|received| match &received.from {
@@ -291,7 +298,7 @@ fn gets(exchange: &Exchange, joint: &Joint, rank: usize, way: Way) -> Vec<(usize
     from_others.collect()
 }
 
-fn workers(joint: &Joint) -> Vec<WorkerId> {
+fn workers(joint: &EngineCollective) -> Vec<WorkerId> {
     joint.members.iter().map(|member| member.worker).collect()
 }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use gt_ir::LaneId;
-use gt_ir::standing::{Division, Standing};
+use gt_ir::entitlement::{Entitlement, PolicyKind};
 use gt_policy::{Policy, policy};
 use rustc_hash::FxHashMap;
 
@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 pub(crate) struct Ready {
     policy: Box<dyn Policy>,
     /// All sessions that may have lanes here.
-    known: FxHashMap<u32, Standing>,
+    known: FxHashMap<u32, Entitlement>,
     /// The sessions that are ready, in no order, each with its lanes.
     sessions: Vec<u32>,
     lanes: Vec<VecDeque<LaneId>>,
@@ -27,7 +27,7 @@ pub(crate) struct Ready {
 impl Default for Ready {
     fn default() -> Ready {
         Ready {
-            policy: policy(Division::default()),
+            policy: policy(PolicyKind::default()),
             known: FxHashMap::default(),
             sessions: Vec::new(),
             lanes: Vec::new(),
@@ -40,22 +40,22 @@ impl Default for Ready {
 
 impl Ready {
     /// Sets how time is divided. What sessions have used so far is forgotten.
-    pub fn divide(&mut self, division: Division) {
-        self.policy = policy(division);
+    pub fn divide(&mut self, policy_kind: PolicyKind) {
+        self.policy = policy(policy_kind);
         let mut known: Vec<_> = self.known.iter().collect();
         known.sort_unstable_by_key(|(session, _)| **session);
-        for (session, standing) in known {
-            self.policy.admit(*session, standing);
+        for (session, entitlement) in known {
+            self.policy.admit(*session, entitlement);
         }
         for session in &self.sessions {
             self.policy.wake(*session);
         }
     }
 
-    /// Sets a session's standing.
-    pub fn admit(&mut self, session: u32, standing: &Standing) {
-        self.policy.admit(session, standing);
-        self.known.insert(session, standing.clone());
+    /// Sets a session's entitlement.
+    pub fn admit(&mut self, session: u32, entitlement: &Entitlement) {
+        self.policy.admit(session, entitlement);
+        self.known.insert(session, entitlement.clone());
     }
 
     /// A session has ended.
@@ -81,13 +81,13 @@ impl Ready {
     pub fn share(&self, session: u32) -> f64 {
         let mut known: Vec<_> = self.known.iter().collect();
         known.sort_unstable_by_key(|(session, _)| **session);
-        let all = known.into_iter().map(|(_, standing)| standing);
-        self.known.get(&session).map_or(0.0, |standing| standing.share(all))
+        let all = known.into_iter().map(|(_, entitlement)| entitlement);
+        self.known.get(&session).map_or(0.0, |entitlement| entitlement.share(all))
     }
 
     /// Whether a session's client has lost its connection.
     pub fn is_away(&self, session: u32) -> bool {
-        self.known.get(&session).is_some_and(|standing| standing.is_away)
+        self.known.get(&session).is_some_and(|entitlement| entitlement.is_away)
     }
 
     /// Whether several sessions have lanes here, so that somebody may have to wait.
@@ -106,8 +106,8 @@ impl Ready {
     }
 
     /// Whether others are ready, and the device is kept from them for a session that is not.
-    pub fn keeps(&self, session: u32) -> bool {
-        self.count > 0 && !self.has(session) && self.policy.keeps(session, &self.sessions)
+    pub fn reserves(&self, session: u32) -> bool {
+        self.count > 0 && !self.has(session) && self.policy.reserves(session, &self.sessions)
     }
 
     /// Whether a lane is ready that does not wait for a compiler.
@@ -118,7 +118,7 @@ impl Ready {
     /// Makes a lane ready.
     pub fn wake(&mut self, lane: LaneId) {
         if !self.known.contains_key(&lane.session) {
-            self.admit(lane.session, &Standing::default());
+            self.admit(lane.session, &Entitlement::default());
         }
         if !self.sessions.contains(&lane.session) {
             self.policy.wake(lane.session);
@@ -176,9 +176,9 @@ impl Ready {
     }
 
     /// Other workers wait for a session.
-    pub fn urge(&mut self, session: u32) {
+    pub fn boost(&mut self, session: u32) {
         if self.is_shared() {
-            self.policy.urge(session);
+            self.policy.boost(session);
         }
     }
 

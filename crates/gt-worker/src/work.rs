@@ -6,7 +6,7 @@ use gt_ir::message::Message;
 use gt_ir::snapshot::{Backup, Owner};
 use gt_ir::statistics::WorkerStats;
 use gt_ir::stored::{SavePart, StoredValues};
-use gt_ir::{Joint, LaneId, Meta, Piece, TensorData, TensorId, WorkerId};
+use gt_ir::{EngineCollective, LaneId, Meta, Piece, TensorData, TensorId, WorkerId};
 
 use crate::vault::SnapshotRecord;
 
@@ -136,7 +136,7 @@ pub trait Work: Send {
 
     /// The next joint exchange, all members of which are ready. The driver must first send
     /// everything in `out`, as other members may wait for it, and then call [`Work::join`].
-    fn due(&self) -> Option<&Joint>;
+    fn due(&self) -> Option<&EngineCollective>;
 
     /// Carries out the joint exchange that is due; blocks until all members take part.
     fn join(&mut self, out: &mut Vec<Out>);
@@ -166,7 +166,7 @@ pub trait Work: Send {
     fn renew(&mut self, keeps_snapshots: bool, out: &mut Vec<Out>);
 
     /// Takes up the snapshots of records that another process has written. Returns how many there are.
-    fn take_up(&mut self, records: Vec<SnapshotRecord>) -> usize;
+    fn adopt(&mut self, records: Vec<SnapshotRecord>) -> usize;
 
     /// Records all changes of the snapshots that are kept here from now on. Returns the records that
     /// lead to what there is.

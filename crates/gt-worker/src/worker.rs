@@ -7,7 +7,8 @@ use gt_ir::message::{Failure, Message};
 use gt_ir::snapshot::Owner;
 use gt_ir::statistics::WorkerStats;
 use gt_ir::{
-    Content, Joint, LaneId, Piece, RequestId, TensorData, TensorId, WorkerCommand, WorkerId,
+    Content, EngineCollective, LaneId, Piece, RequestId, TensorData, TensorId, WorkerCommand,
+    WorkerId,
 };
 
 use crate::ahead::{Ahead, Measure};
@@ -154,7 +155,7 @@ impl<E: Engine> Worker<E> {
         }
         let id = piece.to;
         if self.lane(id).exchanges.is_ahead_of(piece.transfer) {
-            self.urge(id.session);
+            self.boost(id.session);
         }
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         if self.device.take_piece(lane, piece) {
@@ -281,13 +282,13 @@ impl<E: Engine> Work for Worker<E> {
                 self.wake(lane);
             }
             Message::Shelved { owner, tensor, result } => self.shelved(owner, tensor, result),
-            Message::Awaited { lane } => self.urge(lane.session),
+            Message::Awaited { lane } => self.boost(lane.session),
             Message::MemoryTimeout { lane, number, has_waited } => {
                 self.memory_timeout(lane, number, has_waited, out);
             }
-            Message::Admit { session, standing } => {
-                self.ready.admit(session, &standing);
-                self.limits.admit(session, &standing);
+            Message::Admit { session, entitlement } => {
+                self.ready.admit(session, &entitlement);
+                self.limits.admit(session, &entitlement);
             }
             Message::Backup(backup) => self.receive_backup(*backup, out),
             Message::Retain { session, snapshot, next } => self.retain(session, snapshot, next),
@@ -300,7 +301,7 @@ impl<E: Engine> Work for Worker<E> {
             Message::HandOver { session, slot, snapshot, to } => {
                 self.hand_over(Owner { session, slot }, snapshot, to, out);
             }
-            Message::Divide(division) => self.ready.divide(division),
+            Message::Divide(policy_kind) => self.ready.divide(policy_kind),
             _ => {}
         }
         self.end_shortages(out);
@@ -341,7 +342,7 @@ impl<E: Engine> Work for Worker<E> {
         self.hold.is_some()
     }
 
-    fn due(&self) -> Option<&Joint> {
+    fn due(&self) -> Option<&EngineCollective> {
         self.joints.due()
     }
 
@@ -412,8 +413,8 @@ impl<E: Engine> Work for Worker<E> {
         self.pause(out);
     }
 
-    fn take_up(&mut self, records: Vec<SnapshotRecord>) -> usize {
-        let count = self.vault.take_up(records);
+    fn adopt(&mut self, records: Vec<SnapshotRecord>) -> usize {
+        let count = self.vault.adopt(records);
         self.device.note_snapshots(self.vault.amounts());
         count
     }

@@ -75,10 +75,10 @@ fn the_device_is_kept_for_a_moment_only() {
 fn a_session_with_a_lower_number_has_the_right_of_way() {
     for (number, is_kept) in [(2, false), (4, true)] {
         let (mut bench, _) = beside_long_turns(3);
-        let urged = lane(number, 0);
-        bench.queue(urged, vec![slots(2), create(1, &[1.0, 2.0]), neg(2, 1)]);
+        let boosted = lane(number, 0);
+        bench.queue(boosted, vec![slots(2), create(1, &[1.0, 2.0]), neg(2, 1)]);
         assert!(bench.worker.step(&mut bench.out) && bench.worker.is_holding());
-        send(&mut bench, urged, 1);
+        send(&mut bench, boosted, 1);
         assert!(bench.worker.step(&mut bench.out));
         assert_eq!(bench.worker.is_holding(), is_kept, "session {number}");
         assert_eq!(count(&bench, "neg"), usize::from(!is_kept));

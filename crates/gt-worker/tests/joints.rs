@@ -1,9 +1,9 @@
-//! Joint exchanges.
+//! EngineCollective exchanges.
 
 use std::sync::Arc;
 
 use crate::common::*;
-use gt_ir::fabric::{Joint, Member, Way};
+use gt_ir::fabric::{CollectiveCall, EngineCollective, Member};
 use gt_ir::message::{Failure, Message};
 use gt_ir::{Exchange, LaneId, SlotId, SourceId, TransferId, WorkerCommand, WorkerId};
 use gt_worker::{Options, Out, Work};
@@ -17,7 +17,8 @@ fn joint_sum(transfer: u64, input: u64, output: u64) -> WorkerCommand {
     };
     let members = vec![member(0), member(1)];
     let (kind, store) = ("hub/1".into(), "hub".into());
-    let joint = Some(Arc::new(Joint { kind, store, members, way: Way::AllReduce }));
+    let joint =
+        Some(Arc::new(EngineCollective { kind, store, members, call: CollectiveCall::AllReduce }));
     exchange(Exchange { joint, ..sum_with(transfer, 1, input, output) })
 }
 

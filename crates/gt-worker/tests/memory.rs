@@ -1,9 +1,9 @@
 //! What a lane may hold, and what happens where there is no room.
 
 use crate::common::*;
+use gt_ir::entitlement::{Entitlement, MemoryQuota, MemoryWait};
 use gt_ir::message::{Failure, Message};
 use gt_ir::snapshot::Snapshot;
-use gt_ir::standing::{MemoryQuota, MemoryWait, Standing};
 use gt_ir::stored::OnDisk;
 use gt_ir::{Content, LaneId, SourceId, TensorData, TensorId, WorkerCommand, ops};
 use gt_worker::{FileJob, Options, Out, Work};
@@ -15,7 +15,10 @@ fn admit(bench: &mut Bench, session: u32, quotas: &[(&str, u64)]) {
     let quota =
         |(holder, bytes): &(&str, u64)| MemoryQuota { holder: (*holder).into(), bytes: *bytes };
     let memory = quotas.iter().map(quota).collect();
-    bench.hand(Message::Admit { session, standing: Standing { memory, ..Standing::default() } });
+    bench.hand(Message::Admit {
+        session,
+        entitlement: Entitlement { memory, ..Entitlement::default() },
+    });
 }
 
 /// A vector of a hundred numbers.
@@ -298,8 +301,8 @@ fn who_is_away_makes_room_first() {
     for is_away in [false, true] {
         let mut bench = Bench::new(spilling(4 * VECTOR));
         let (large, small, mut disk) = (lane(1, 0), lane(2, 0), Vec::new());
-        let standing = Standing { is_away, ..Standing::default() };
-        bench.hand(Message::Admit { session: 2, standing });
+        let entitlement = Entitlement { is_away, ..Entitlement::default() };
+        bench.hand(Message::Admit { session: 2, entitlement });
         bench.work(small, vec![vector(7)]);
         bench.work(large, vec![vector(1), vector(2), vector(3)]);
         bench.work(large, vec![vector(4)]);

@@ -1,10 +1,10 @@
 //! How a worker divides its device between sessions.
 
 use crate::common::*;
+use gt_ir::entitlement::Entitlement;
 use gt_ir::message::Message;
 use gt_ir::ops;
 use gt_ir::snapshot::Snapshot;
-use gt_ir::standing::Standing;
 use gt_ir::{TensorId, WorkerCommand};
 use gt_worker::{Out, Work};
 
@@ -28,8 +28,8 @@ fn counts(computed: &[&str]) -> [usize; 2] {
 }
 
 fn admit(bench: &mut Bench, session: u32, weight: u32) {
-    let standing = Standing { weight, ..Standing::default() };
-    bench.hand(Message::Admit { session, standing });
+    let entitlement = Entitlement { weight, ..Entitlement::default() };
+    bench.hand(Message::Admit { session, entitlement });
 }
 
 /// How many operations of one session are done while 20,000 of another are, each of which takes a

@@ -194,7 +194,7 @@ impl HotPathDetector {
         let is_plain = region == self.region
             && (region == 0 || self.in_region)
             && self.recording.is_none()
-            && !issue.operation.counted
+            && !issue.operation.data_dependent
             && self.sections.are_out();
         if !is_plain || iteration.ends_part() {
             return None;

@@ -65,7 +65,7 @@ impl Sections {
     /// Whether a command begins a section.
     #[inline]
     pub fn begins(command: &ClientCommand) -> bool {
-        matches!(command, ClientCommand::Run(instruction) if instruction.operation.counted)
+        matches!(command, ClientCommand::Run(instruction) if instruction.operation.data_dependent)
     }
 
     /// Takes a command that makes tensors. Gives the number of steps of the run that begins with it,

@@ -100,7 +100,7 @@ impl Record {
         let mut gradients: SmallVec<[(usize, Var); 3]> = SmallVec::new();
         let wanted: SmallVec<[bool; 8]> = self.parents.iter().map(Option::is_some).collect();
         let joint = match self.operation.gradient {
-            Gradient::Joint(rule) => rule(graph, saved, &wanted),
+            Gradient::EngineCollective(rule) => rule(graph, saved, &wanted),
             _ => SmallVec::new(),
         };
         for (index, parent) in self.parents.iter().enumerate() {
@@ -110,7 +110,9 @@ impl Record {
             let raw = match self.operation.gradient {
                 Gradient::Each(rules) => rules[index](graph, saved),
                 Gradient::Any(rule) => rule(graph, saved, index),
-                Gradient::Joint(_) => joint[index].expect("a gradient for each that is wanted"),
+                Gradient::EngineCollective(_) => {
+                    joint[index].expect("a gradient for each that is wanted")
+                }
                 Gradient::None => unreachable!("such operations are not recorded"),
             };
             let meta = saved.meta(index);

@@ -1,6 +1,6 @@
 //! Loops in which shapes depend on data.
 
-use gt_ir::ops::{counted, reduce};
+use gt_ir::ops::{data_dependent, reduce};
 use gt_ir::{Attribute, DType, Meta, Shape};
 use smallvec::smallvec;
 
@@ -21,7 +21,7 @@ fn round(issuer: &mut Issuer, x: u64, count: usize) {
     let rows = Meta::new(DType::F32, Shape::new(&[count]).unwrap());
     let attributes = smallvec![Attribute::Int(count as i64)];
     let operands = [tensor(x), tensor(before)];
-    let picked = issuer.run(21, &counted::MASKED_ROWS, &operands, attributes, rows);
+    let picked = issuer.run(21, &data_dependent::MASKED_ROWS, &operands, attributes, rows);
     let more = issuer.add(22, picked, number(2.0));
     let sum = issuer.run(23, &reduce::SUM, &[tensor(more)], all(), scalar);
     alive.extend([counted, picked, more, sum]);

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use gt_ir::entitlement::Usage;
 use gt_ir::message::Message;
-use gt_ir::standing::Usage;
 use gt_ir::{ClientCommand, LaneId, RequestId};
 
 use super::trials::single_out;
@@ -199,9 +199,9 @@ impl Dispatcher {
                 self.replay(now);
                 self.choose_tried(now);
             }
-            let (window, division) = (self.limits.lane_window, self.rules.division);
+            let (window, policy_kind) = (self.limits.lane_window, self.rules.policy_kind);
             let may_plan = |session: &Session| self.may_plan(session);
-            let next = self.scheduler.next(&self.sessions, window, division, may_plan);
+            let next = self.scheduler.next(&self.sessions, window, policy_kind, may_plan);
             let Some(peer) = next else { return };
             self.forward(now, peer);
         }
@@ -224,7 +224,7 @@ impl Dispatcher {
             },
         };
         let (weight, since) = (batch.weight, batch.since);
-        self.scheduler.charge(peer, &session.standing, weight);
+        self.scheduler.charge(peer, &session.entitlement, weight);
         session.show_slots(batch.slots);
         session.is_expanded &= !session.queue.is_empty();
         let (terms, before) = (session.catalogue.slots.terms(), session.catalogue.slots.count());

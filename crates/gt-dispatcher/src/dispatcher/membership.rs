@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gt_ir::entitlement::{Entitlement, Usage};
 use gt_ir::message::{Failure, Hello, Message, PROTOCOL_VERSION, Role, Welcome, schema};
-use gt_ir::standing::{Standing, Usage};
 use gt_ir::{LaneId, SlotId, SourceId, TransferId, WorkerId};
 
 use super::recovery::Survival;
@@ -17,8 +17,8 @@ use crate::unread::Unread;
 use crate::workers::WorkerState;
 
 /// ` user=ada team=vision`, of whoever has a key of their own.
-fn of_user(standing: &Standing) -> String {
-    let Standing { user, team, .. } = standing;
+fn of_user(entitlement: &Entitlement) -> String {
+    let Entitlement { user, team, .. } = entitlement;
     if user.is_empty() { String::new() } else { format!(" user={user} team={team}") }
 }
 
@@ -32,7 +32,7 @@ impl Dispatcher {
             let details = format_args!(
                 "session={}{} device={:.3}s bytes={held} spilled={away} reason={reason}",
                 session.number,
-                of_user(&session.standing),
+                of_user(&session.entitlement),
                 used.as_secs_f64()
             );
             let kind = LineKind::Disconnect;
@@ -127,7 +127,7 @@ impl Dispatcher {
             self.observability.observe(now, &mut self.outbox, peer, true);
         }
         if role == Role::Worker {
-            self.outbox.0.extend(self.division().map(|message| (peer, message)));
+            self.outbox.0.extend(self.policy_kind().map(|message| (peer, message)));
             for session in self.sessions.iter() {
                 self.outbox.0.extend(session.admission().map(|message| (peer, message)));
             }
@@ -149,10 +149,10 @@ impl Dispatcher {
     /// # Errors
     /// The user has as many sessions as the policy allows.
     fn add_client(&mut self, now: Duration, peer: PeerId, hello: Hello) -> Result<u32, String> {
-        let standing = self.entitle(&hello)?;
-        let hosts = self.allowed_hosts(&standing);
+        let entitlement = self.entitle(&hello)?;
+        let hosts = self.allowed_hosts(&entitlement);
         let number = self.sessions.next_number();
-        let session = self.sessions.add(now, peer, [number; 2], hello, standing);
+        let session = self.sessions.add(now, peer, [number; 2], hello, entitlement);
         session.unread = Unread::new(self.limits.unread);
         let lineage = self.limits.lineage.map(|limits| Box::new(Lineage::new(limits)));
         session.lineage = lineage;
@@ -163,19 +163,20 @@ impl Dispatcher {
         if let Some(worker) = self.workers.assign(&hosts) {
             slots.set_home(slots.on(worker).first().copied());
         }
-        if let Some(count) = self.rules.slots(&session.standing.user, &session.standing.team) {
+        if let Some(count) = self.rules.slots(&session.entitlement.user, &session.entitlement.team)
+        {
             slots.rescale(count as usize);
             slots.house(&hosts);
         }
         let (label, number) = (&session.label, session.number);
-        let (of, standing) = (of_user(&session.standing), &session.standing);
-        let quotas = standing.memory.iter();
+        let (of, entitlement) = (of_user(&session.entitlement), &session.entitlement);
+        let quotas = entitlement.memory.iter();
         let quotas: String = quotas
             .map(|quota| format!(" quota={}:{}", quota.holder.replace(' ', ":"), quota.bytes))
             .collect();
         let weights = match of.as_str() {
             "" => String::new(),
-            _ => format!(" weights={}/{}", standing.team_weight, standing.user_weight),
+            _ => format!(" weights={}/{}", entitlement.team_weight, entitlement.user_weight),
         };
         let details = format_args!("session={number}{of}{weights}{quotas}");
         self.observability.write(now, LineKind::Connect, label, "Link", 0, details);
@@ -286,7 +287,7 @@ impl Dispatcher {
         let tried = self.alone_on(lost.id);
         for peer in self.sessions.peers() {
             let Some(session) = self.sessions.get(peer) else { continue };
-            let hosts = self.allowed_hosts(&session.standing);
+            let hosts = self.allowed_hosts(&session.entitlement);
             let is_alone = self.workers.len() == 0;
             let Some(session) = self.sessions.get_mut(peer) else { continue };
             if session.awaited.is_some() && is_alone && session.has_queued() {

@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use gt_ir::LaneId;
+use gt_ir::entitlement::MemoryWait;
 use gt_ir::message::Message;
-use gt_ir::standing::MemoryWait;
 
 use super::{Dispatcher, PeerId};
 use crate::observability::log::LineKind;

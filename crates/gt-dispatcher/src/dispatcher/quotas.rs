@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use gt_ir::entitlement::{Entitlement, PolicyKind};
 use gt_ir::message::{Hello, Message};
-use gt_ir::standing::{Division, Standing};
 
 use super::{Dispatcher, PeerId};
 use crate::observability::log::LineKind;
@@ -96,10 +96,10 @@ impl Dispatcher {
     /// A client has lost its connection, or has come back.
     pub fn set_away(&mut self, peer: PeerId, is_away: bool) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        session.standing.is_away = is_away;
-        let (session, standing) = (session.run, session.standing.clone());
+        session.entitlement.is_away = is_away;
+        let (session, entitlement) = (session.run, session.entitlement.clone());
         for worker in self.workers.iter() {
-            let admission = Message::Admit { session, standing: standing.clone() };
+            let admission = Message::Admit { session, entitlement: entitlement.clone() };
             self.outbox.push(worker.peer, admission);
         }
     }
@@ -115,21 +115,23 @@ impl Dispatcher {
     /// Sets the policy, for the sessions that are there too. Returns what it finds exceeded: nothing
     /// is taken from anybody, but those who have too much get no more.
     pub fn set_rules(&mut self, now: Duration, rules: Rules) -> Vec<String> {
-        let divided = (self.rules.division != rules.division).then_some(rules.division);
+        let divided = (self.rules.policy_kind != rules.policy_kind).then_some(rules.policy_kind);
         self.ends_sessions = rules.end_sessions();
         self.rules = rules;
         for worker in self.workers.iter() {
-            self.outbox.0.extend(divided.map(|division| (worker.peer, Message::Divide(division))));
+            self.outbox
+                .0
+                .extend(divided.map(|policy_kind| (worker.peer, Message::Divide(policy_kind))));
         }
         for session in self.sessions.iter_mut() {
             // What it was told of its end holds no more.
             session.warned.clear();
-            let Standing { user, team, .. } = &session.standing;
-            let is_away = session.standing.is_away;
-            let standing = Standing { is_away, ..self.rules.standing(user, team) };
-            if session.standing != standing {
-                session.standing = standing.clone();
-                let admission = Message::Admit { session: session.run, standing };
+            let Entitlement { user, team, .. } = &session.entitlement;
+            let is_away = session.entitlement.is_away;
+            let entitlement = Entitlement { is_away, ..self.rules.entitlement(user, team) };
+            if session.entitlement != entitlement {
+                session.entitlement = entitlement.clone();
+                let admission = Message::Admit { session: session.run, entitlement };
                 for worker in self.workers.iter() {
                     self.outbox.push(worker.peer, admission.clone());
                 }
@@ -154,13 +156,13 @@ impl Dispatcher {
         let mut all = Vec::new();
         let mut told = Vec::new();
         for session in self.sessions.iter() {
-            let Standing { user, team, .. } = &session.standing;
+            let Entitlement { user, team, .. } = &session.entitlement;
             for (holder, said) in self.rules.of(user, team) {
                 if told.contains(&holder) {
                     continue;
                 }
                 let own: Vec<&Session> =
-                    self.sessions.iter().filter(|other| holder.has(&other.standing)).collect();
+                    self.sessions.iter().filter(|other| holder.has(&other.entitlement)).collect();
                 if let Some(most) = said.sessions.filter(|most| own.len() > *most as usize) {
                     all.push(format!("{holder} has {} sessions, and may have {most}", own.len()));
                 }
@@ -196,20 +198,20 @@ impl Dispatcher {
     ///
     /// # Errors
     /// The user, the team or the key has as many sessions as it may have.
-    pub(super) fn entitle(&self, hello: &Hello) -> Result<Standing, String> {
+    pub(super) fn entitle(&self, hello: &Hello) -> Result<Entitlement, String> {
         let user = hello.badge.as_ref().map(|badge| (&*badge.user, &*badge.team));
         let (user, team) = user.unwrap_or_default();
         for (holder, said) in self.rules.of(user, team) {
             let Some(most) = said.sessions else { continue };
-            let own = self.sessions.iter().filter(|other| holder.has(&other.standing));
+            let own = self.sessions.iter().filter(|other| holder.has(&other.entitlement));
             let own: Vec<&Session> = own.collect();
             if own.len() >= most as usize {
-                let label = |session: &&Session| match session.standing.is_away {
+                let label = |session: &&Session| match session.entitlement.is_away {
                     true => format!("{} (whose client is away)", session.label),
                     false => session.label.clone(),
                 };
                 let labels = own.iter().map(label).collect::<Vec<_>>().join(", ");
-                let hint = match own.iter().any(|session| session.standing.is_away) {
+                let hint = match own.iter().any(|session| session.entitlement.is_away) {
                     true => ", or wait until the server gives up the one that is away (--grace)",
                     false => "",
                 };
@@ -218,17 +220,17 @@ impl Dispatcher {
                 ));
             }
         }
-        Ok(self.rules.standing(user, team))
+        Ok(self.rules.entitlement(user, team))
     }
 
     /// The workers that sessions of a user may be on: those that its sessions are on, and as many of
     /// the others as it may have besides, those with the fewest sessions first.
-    pub(super) fn allowed_hosts(&self, standing: &Standing) -> Vec<Host> {
+    pub(super) fn allowed_hosts(&self, entitlement: &Entitlement) -> Vec<Host> {
         let mut allowed: Vec<_> = self.workers.iter().collect();
-        for (holder, said) in self.rules.of(&standing.user, &standing.team) {
+        for (holder, said) in self.rules.of(&entitlement.user, &entitlement.team) {
             let Some(most) = said.workers else { continue };
             let is_used = |host| {
-                let mut own = self.sessions.iter().filter(|other| holder.has(&other.standing));
+                let mut own = self.sessions.iter().filter(|other| holder.has(&other.entitlement));
                 own.any(|session| !session.slots().on(host).is_empty())
             };
             allowed.sort_by_key(|worker| (!is_used(worker.id), worker.sessions, worker.id));
@@ -279,15 +281,15 @@ impl Dispatcher {
     }
 
     /// How time is divided, for a new worker: nothing, if as by default.
-    pub(super) fn division(&self) -> Option<Message> {
-        let division = self.rules.division;
-        (division != Division::default()).then_some(Message::Divide(division))
+    pub(super) fn policy_kind(&self) -> Option<Message> {
+        let policy_kind = self.rules.policy_kind;
+        (policy_kind != PolicyKind::default()).then_some(Message::Divide(policy_kind))
     }
 }
 
 /// When a session ends, by each limit.
 fn ends(rules: &Rules, session: &Session) -> Vec<End> {
-    let Standing { user, team, .. } = &session.standing;
+    let Entitlement { user, team, .. } = &session.entitlement;
     let mut ends = Vec::new();
     for (holder, said) in rules.of(user, team) {
         let mut add = |limit, since: Duration, allowed: Duration| {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gt_ir::WorkerId;
+use gt_ir::entitlement::Entitlement;
 use gt_ir::message::{Message, Resume};
-use gt_ir::standing::Standing;
 
 use super::{Dispatcher, PeerId};
 use crate::journal::{Base, History, JournalRecord, SessionHistory, StoredCopy};
@@ -81,7 +81,7 @@ impl Dispatcher {
     }
 
     /// Tells all clients something.
-    pub fn tell_all(&mut self, text: &str) {
+    pub fn notify_all(&mut self, text: &str) {
         for peer in self.sessions.peers() {
             self.outbox.push(peer, Message::Notice { text: text.into() });
         }
@@ -140,7 +140,7 @@ impl Dispatcher {
     ///
     /// # Errors
     /// It cannot go on.
-    pub fn take_up(
+    pub fn adopt(
         &mut self,
         now: Duration,
         peer: PeerId,
@@ -154,7 +154,7 @@ impl Dispatcher {
         };
         let batches = history.take_batches().map_err(unkept)?;
         let base = std::mem::replace(&mut history.base, Ok(None))?;
-        let standing = Standing { is_away: true, ..self.entitle(&history.hello)? };
+        let entitlement = Entitlement { is_away: true, ..self.entitle(&history.hello)? };
         let run = self.sessions.next_number();
         let mut lineage = Box::new(Lineage::new(limits));
         let (mut state, slots) = (State::default(), history.slots);
@@ -190,7 +190,7 @@ impl Dispatcher {
         }
         lineage.log.rewind();
         let numbers = [history.number, run];
-        let session = self.sessions.add(now, peer, numbers, *history.hello, standing);
+        let session = self.sessions.add(now, peer, numbers, *history.hello, entitlement);
         session.received = history.received;
         session.unread = Unread::new(self.limits.unread);
         (session.catalogue, session.templates) = (state.catalogue, state.templates);
@@ -301,7 +301,7 @@ impl Dispatcher {
     /// Gives a session its slots back, those of missing workers on others, and makes it again.
     fn place(&mut self, now: Duration, peer: PeerId, missing: &BTreeSet<WorkerId>) {
         let Some(session) = self.sessions.get(peer) else { return };
-        let hosts = self.allowed_hosts(&session.standing);
+        let hosts = self.allowed_hosts(&session.entitlement);
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let Some(awaited) = session.awaited.take() else { return };
         let Some(lineage) = &mut session.lineage else { return };
@@ -391,7 +391,7 @@ mod tests {
         let limits = Limits { lineage, ..Limits::default() };
         let mut dispatcher = Dispatcher::new(String::new(), limits, None);
         let session = history.take_sessions().remove(0);
-        dispatcher.take_up(Duration::ZERO, PeerId(1), session).unwrap();
+        dispatcher.adopt(Duration::ZERO, PeerId(1), session).unwrap();
         let session = dispatcher.sessions.get_mut(PeerId(1)).unwrap();
         assert_eq!(session.catalogue.slots.count(), 0, "its workers are not back");
         let state = session.lineage.as_mut().unwrap().rewind(|_| true).unwrap();

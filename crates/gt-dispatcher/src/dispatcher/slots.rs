@@ -25,7 +25,8 @@ impl Dispatcher {
         for peer in self.sessions.peers() {
             let Some(session) = self.sessions.get(peer) else { continue };
             // One that waits for its own workers waits for these first.
-            if self.allowed_hosts(&session.standing).contains(&host) && session.awaited.is_none() {
+            if self.allowed_hosts(&session.entitlement).contains(&host) && session.awaited.is_none()
+            {
                 self.add_slot(now, peer, host);
             }
             self.repair(peer);
@@ -124,7 +125,7 @@ impl Dispatcher {
 
     /// The workers that a session may be on, without those that it has left.
     pub(super) fn hosts_of(&self, session: &Session) -> Vec<Host> {
-        let mut hosts = self.allowed_hosts(&session.standing);
+        let mut hosts = self.allowed_hosts(&session.entitlement);
         if let Some(lineage) = &session.lineage {
             hosts.retain(|host| !lineage.left.contains(&host.worker));
         }
@@ -170,7 +171,7 @@ impl Dispatcher {
     /// workers, and the journal knows.
     pub(super) fn terms_changed(&mut self, peer: PeerId) {
         let Some(session) = self.sessions.get(peer) else { return };
-        let hosts = self.allowed_hosts(&session.standing);
+        let hosts = self.allowed_hosts(&session.entitlement);
         let Some(session) = self.sessions.get_mut(peer) else { return };
         session.catalogue.slots.house(&hosts);
         session.plans.slots_moved();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gt_ir::WorkerId;
-use gt_ir::standing::Standing;
+use gt_ir::entitlement::Entitlement;
 use gt_ir::status::{SessionStatus, Status, UserStatus, Waits, WorkerStatus};
 
 use super::Observability;
@@ -53,16 +53,16 @@ impl Cluster<'_> {
     fn users(&self) -> Vec<UserStatus> {
         let mut users: BTreeMap<(&str, &str), UserStatus> = BTreeMap::new();
         for ((team, user), device) in self.sessions.past() {
-            let standing = self.rules.standing(user, team);
+            let entitlement = self.rules.entitlement(user, team);
             let busy = Duration::from_nanos(*device);
-            let status = UserStatus { standing, busy, ..UserStatus::default() };
+            let status = UserStatus { entitlement, busy, ..UserStatus::default() };
             users.insert((team, user), status);
         }
         for session in self.sessions.iter() {
-            let Standing { team, user, .. } = &session.standing;
+            let Entitlement { team, user, .. } = &session.entitlement;
             let (bytes, spilled) = session.bytes();
             let status = users.entry((team, user)).or_default();
-            status.standing = Standing { is_away: false, ..session.standing.clone() };
+            status.entitlement = Entitlement { is_away: false, ..session.entitlement.clone() };
             status.sessions += 1;
             status.share += self.sessions.share(session);
             status.bytes += bytes;
@@ -93,7 +93,7 @@ impl Cluster<'_> {
             number: session.number,
             name: session.label.clone(),
             slots: self.workers.carried(session.slots()),
-            standing: session.standing.clone(),
+            entitlement: session.entitlement.clone(),
             share: self.sessions.share(session),
             since: session.since,
             instructions: session.instructions,
@@ -141,7 +141,7 @@ impl Cluster<'_> {
             slots.into_iter().map(|slot| other.bytes_in(slot)).sum()
         };
         let is_of = |other: &&Session| {
-            let mut quotas = other.standing.memory.iter();
+            let mut quotas = other.entitlement.memory.iter();
             holder.is_empty() || quotas.any(|quota| quota.holder == holder)
         };
         let others = self.sessions.iter().filter(|other| other.number != session.number);

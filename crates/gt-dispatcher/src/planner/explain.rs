@@ -1,6 +1,6 @@
 //! Records plans for `gt.debug.explain`.
 
-use gt_ir::explain::{Explanation, PlacedTensor, PlannedMove, PlannedStep};
+use gt_ir::explain::{Explanation, PlacedTensor, PlannedRedistribution, PlannedStep};
 use gt_ir::layout::Layout;
 use gt_ir::{Instruction, Meta, SlotId, SourceId};
 
@@ -12,7 +12,7 @@ use super::slots::Slots;
 pub struct Recorder {
     steps: Vec<PlannedStep>,
     /// The moves of the step that is being planned.
-    moves: Vec<PlannedMove>,
+    moves: Vec<PlannedRedistribution>,
 }
 
 /// Why a tensor is moved.
@@ -45,7 +45,7 @@ impl Recorder {
             StageKind::Blocks(collective) | StageKind::Combine { collective, .. } => collective,
             StageKind::Slice | StageKind::Zeros { .. } => return,
         };
-        self.moves.push(PlannedMove {
+        self.moves.push(PlannedRedistribution {
             collective,
             bytes: stage.bytes,
             from: placed(slots, meta, from),
@@ -64,8 +64,15 @@ impl Recorder {
         let moves = std::mem::take(&mut self.moves);
         if self.steps.len() < LIMIT {
             let operation = instruction.title().into_owned();
-            let (line, counted) = (instruction.source, instruction.operation.counted);
-            self.steps.push(PlannedStep { operation, line, operands, output, moves, counted });
+            let (line, data_dependent) = (instruction.source, instruction.operation.data_dependent);
+            self.steps.push(PlannedStep {
+                operation,
+                line,
+                operands,
+                output,
+                moves,
+                data_dependent,
+            });
         }
     }
 
@@ -79,8 +86,15 @@ impl Recorder {
     ) {
         let moves = std::mem::take(&mut self.moves);
         if !moves.is_empty() && self.steps.len() < LIMIT {
-            let (operation, operands, counted) = (name.to_string(), vec![operand], false);
-            self.steps.push(PlannedStep { operation, line, operands, output, moves, counted });
+            let (operation, operands, data_dependent) = (name.to_string(), vec![operand], false);
+            self.steps.push(PlannedStep {
+                operation,
+                line,
+                operands,
+                output,
+                moves,
+                data_dependent,
+            });
         }
     }
 

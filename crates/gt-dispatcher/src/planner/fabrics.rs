@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gt_ir::exchange::Sender;
-use gt_ir::fabric::{Fabric, Joint, Member, Way};
+use gt_ir::fabric::{CollectiveCall, EngineCollective, Fabric, Member};
 use gt_ir::sharding::Block;
 use gt_ir::{Exchange, SlotId, WorkerId};
 
@@ -51,7 +51,7 @@ impl Fabrics {
         &self,
         parts: &[&SlotExchange],
         host: &impl Fn(SlotId) -> Option<WorkerId>,
-    ) -> Option<Joint> {
+    ) -> Option<EngineCollective> {
         let workers: Vec<WorkerId> =
             parts.iter().map(|(slot, _)| host(*slot)).collect::<Option<_>>()?;
         let places: Vec<&Endpoint> =
@@ -76,11 +76,11 @@ impl Fabrics {
             worker: *worker,
             name: place.name.clone(),
         };
-        Some(Joint {
+        Some(EngineCollective {
             kind: first.fabric.kind.clone(),
             store: first.fabric.store.clone(),
             members: parts.iter().zip(&workers).zip(&places).map(member).collect(),
-            way: way(parts),
+            call: call(parts),
         })
     }
 }
@@ -108,7 +108,7 @@ fn groups(parts: &[SlotExchange]) -> Vec<Vec<usize>> {
 }
 
 /// The collective call that a group's parts amount to.
-fn way(parts: &[&SlotExchange]) -> Way {
+fn call(parts: &[&SlotExchange]) -> CollectiveCall {
     let parts: Vec<&Exchange> = parts.iter().map(|(_, exchange)| exchange).collect();
     let reaches_all = |part: &&Exchange| {
         let to: BTreeSet<SlotId> = part.parts.sends.iter().map(|(to, _)| *to).collect();
@@ -118,13 +118,17 @@ fn way(parts: &[&SlotExchange]) -> Way {
     let mut senders = parts.iter().enumerate().filter(|(_, part)| !part.parts.sends.is_empty());
     if let (Some((root, part)), None) = (senders.next(), senders.next()) {
         let all_get_it = reaches_all(part) && is_same(part);
-        return if all_get_it { Way::Broadcast { root: root as u32 } } else { Way::AllToAll };
+        return if all_get_it {
+            CollectiveCall::Broadcast { root: root as u32 }
+        } else {
+            CollectiveCall::AllToAll
+        };
     }
     let length = parts[0].parts.sends.first().map_or(0, |(_, block)| block.shape.numel());
     let is_even =
         |part: &&Exchange| part.parts.sends.iter().all(|(_, block)| block.shape.numel() == length);
     if !parts.iter().all(|part| reaches_all(part) && is_even(part)) {
-        return Way::AllToAll;
+        return CollectiveCall::AllToAll;
     }
     let is_combined = |part: &&Exchange| {
         let own = own_blocks(part);
@@ -137,10 +141,10 @@ fn way(parts: &[&SlotExchange]) -> Way {
     let is_one_block =
         |part: &&Exchange| is_same(part) && own_blocks(part)[0] == part.parts.sends[0].1;
     match parts.iter().all(is_combined) {
-        true if parts.iter().all(is_one_block) => Way::AllReduce,
-        true => Way::ReduceScatter,
-        false if parts.iter().all(is_same) => Way::AllGather,
-        false => Way::AllToAll,
+        true if parts.iter().all(is_one_block) => CollectiveCall::AllReduce,
+        true => CollectiveCall::ReduceScatter,
+        false if parts.iter().all(is_same) => CollectiveCall::AllGather,
+        false => CollectiveCall::AllToAll,
     }
 }
 
@@ -204,9 +208,9 @@ mod tests {
         Some(WorkerId(slot.0))
     }
 
-    fn ways(fabrics: &Fabrics, mut parts: Vec<SlotExchange>) -> Vec<Option<Way>> {
+    fn calls(fabrics: &Fabrics, mut parts: Vec<SlotExchange>) -> Vec<Option<CollectiveCall>> {
         fabrics.join(&mut parts, host);
-        parts.iter().map(|(_, part)| part.joint.as_ref().map(|joint| joint.way)).collect()
+        parts.iter().map(|(_, part)| part.joint.as_ref().map(|joint| joint.call)).collect()
     }
 
     fn sums(mut parts: Vec<SlotExchange>) -> Vec<SlotExchange> {
@@ -227,15 +231,15 @@ mod tests {
             (0..3).map(|worker| everyone(worker, &|other| block(worker, other))).collect()
         };
         let thirds = |_, other| rows(2 * other as usize, 2);
-        assert_eq!(ways(&fabrics, sums(all(&|_, _| whole))), [Some(Way::AllReduce); 3]);
-        assert_eq!(ways(&fabrics, sums(all(&thirds))), [Some(Way::ReduceScatter); 3]);
-        assert_eq!(ways(&fabrics, all(&|_, _| rows(0, 2))), [Some(Way::AllGather); 3]);
-        assert_eq!(ways(&fabrics, all(&thirds)), [Some(Way::AllToAll); 3]);
+        assert_eq!(calls(&fabrics, sums(all(&|_, _| whole))), [Some(CollectiveCall::AllReduce); 3]);
+        assert_eq!(calls(&fabrics, sums(all(&thirds))), [Some(CollectiveCall::ReduceScatter); 3]);
+        assert_eq!(calls(&fabrics, all(&|_, _| rows(0, 2))), [Some(CollectiveCall::AllGather); 3]);
+        assert_eq!(calls(&fabrics, all(&thirds)), [Some(CollectiveCall::AllToAll); 3]);
         // Uneven blocks need an all-to-all.
         let uneven = |_, other| rows(2 * other as usize, 1 + usize::from(other == 0));
-        assert_eq!(ways(&fabrics, sums(all(&uneven))), [Some(Way::AllToAll); 3]);
+        assert_eq!(calls(&fabrics, sums(all(&uneven))), [Some(CollectiveCall::AllToAll); 3]);
         let uneven = |worker, _| rows(0, 1 + usize::from(worker == 0));
-        assert_eq!(ways(&fabrics, all(&uneven)), [Some(Way::AllToAll); 3]);
+        assert_eq!(calls(&fabrics, all(&uneven)), [Some(CollectiveCall::AllToAll); 3]);
     }
 
     #[test]
@@ -247,8 +251,8 @@ mod tests {
             vec![giver, part(0, &[], None, &[2]), part(1, &[], None, &[2])]
         };
         // Ranks follow the slots' numbers, whichever slot sends.
-        assert_eq!(ways(&fabrics, parts(whole)), [Some(Way::Broadcast { root: 2 }); 3]);
-        assert_eq!(ways(&fabrics, parts(rows(0, 1))), [Some(Way::AllToAll); 3]);
+        assert_eq!(calls(&fabrics, parts(whole)), [Some(CollectiveCall::Broadcast { root: 2 }); 3]);
+        assert_eq!(calls(&fabrics, parts(rows(0, 1))), [Some(CollectiveCall::AllToAll); 3]);
     }
 
     /// Rows of a grid of workers are separate groups; a slot that only keeps its own block is in
@@ -279,7 +283,7 @@ mod tests {
             vec![half(0, 1), half(1, 0)]
         };
         let joins = |change: &dyn Fn(u32, &mut Endpoint)| {
-            ways(&fabrics(2, change), pair()) == [Some(Way::AllGather); 2]
+            calls(&fabrics(2, change), pair()) == [Some(CollectiveCall::AllGather); 2]
         };
         assert!(joins(&|_, _| {}));
         assert!(!joins(&|worker, place| place.fabric.kind = format!("gloo/{worker}")));
@@ -287,7 +291,7 @@ mod tests {
         assert!(!joins(&|_, place| place.machine = String::new()));
         assert!(!joins(&|worker, place| place.fabric.local = worker == 0));
         assert!(!joins(&|_, place| place.fabric.device = "the same".into()));
-        assert_eq!(ways(&fabrics(1, |_, _| {}), pair()), [None; 2]);
+        assert_eq!(calls(&fabrics(1, |_, _| {}), pair()), [None; 2]);
         // Two slots on one worker.
         let mut lent = pair();
         fabrics(2, |_, _| {}).join(&mut lent, |_| Some(WorkerId(0)));

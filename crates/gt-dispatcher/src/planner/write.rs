@@ -2,8 +2,8 @@
 
 use gt_ir::exchange::{Exchange, SlotId};
 use gt_ir::template::{
-    Argument, Builder, ExchangeStep, IterationPart, MovingSlice, Name, RunStep, Step, Values,
-    Varying, varying_numbers,
+    Argument, Builder, ExchangeStep, IterationPart, Name, RunStep, Step, Values, Varying,
+    VaryingSlice, varying_numbers,
 };
 use gt_ir::{Instruction, Meta, Operand, Scalar, TensorId, WorkerCommand};
 use rustc_hash::FxHashMap;
@@ -234,7 +234,7 @@ impl TemplateWriter<'_> {
             }
             let varying = self.client_step(taken.output)?.varying.as_ref()?;
             let first = varying.first - self.first_number;
-            step.moving = Some(Box::new(MovingSlice {
+            step.slice = Some(Box::new(VaryingSlice {
                 whole: taken.whole,
                 from: (*taken.from).clone(),
                 size: taken.size,

@@ -176,7 +176,7 @@ impl Listing {
 
 fn varying_exchange(step: &ExchangeStep) -> String {
     let text = exchange(&step.exchange, step.input.map(name), step.output.map(name));
-    let slots = step.moving.as_ref().map(|slice| slice.starts.slots());
+    let slots = step.slice.as_ref().map(|slice| slice.starts.slots());
     let slots = slots.map(|slots| join(slots.map(|slot| format!("#{slot}"))));
     text + &slots.map(|slots| format!(" of a slice from [{slots}]")).unwrap_or_default()
 }

@@ -8,9 +8,9 @@ pub mod pair;
 use std::time::Duration;
 
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
+use gt_ir::entitlement::Usage;
 use gt_ir::message::{Hello, Message, Role};
 use gt_ir::signal::Shard;
-use gt_ir::standing::Usage;
 use gt_ir::template::{Bindings, Builder, IterationPart, Name, Step, Values};
 use gt_ir::wire::{Frames, Record};
 use gt_ir::{

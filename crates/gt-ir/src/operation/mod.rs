@@ -83,7 +83,7 @@ pub enum Gradient {
     /// One rule for any operand (its index is given): variadic operations.
     Any(fn(&mut dyn Graph, &Saved, usize) -> Var),
     /// One rule for all operands, which share what is computed.
-    Joint(JointRule),
+    EngineCollective(JointRule),
 }
 
 /// Builds the gradient of one operand from the values saved when the operation was issued.
@@ -166,7 +166,7 @@ pub struct Operation {
     pub batching: Batching,
     /// Whether its shape depends on data: an attribute says how many values there are, which was
     /// awaited.
-    pub counted: bool,
+    pub data_dependent: bool,
     /// Uses of it for the tests.
     pub samples: fn() -> Vec<Sample>,
 }
@@ -195,7 +195,7 @@ impl Operation {
             sharding: sharding::whole,
             localize: None,
             batching: Batching::Each,
-            counted: false,
+            data_dependent: false,
             samples: Vec::new,
         }
     }

@@ -11,10 +11,10 @@ pub mod commit;
 pub mod compare;
 pub mod complex;
 pub mod convolution;
-pub mod counted;
 pub mod create;
 pub mod cumulative;
 pub mod custom;
+pub mod data_dependent;
 pub mod fourier;
 pub mod further;
 pub mod gradients;
@@ -237,10 +237,10 @@ pub const ALL: &[&Operation] = &[
     &index::INDEX_ADD,
     &index::INDEX_COPY,
     &index::WRAP_INDEX,
-    // counted
-    &counted::NONZERO,
-    &counted::MASKED_ROWS,
-    &counted::MASKED_ROWS_SCATTER,
+    // data_dependent
+    &data_dependent::NONZERO,
+    &data_dependent::MASKED_ROWS,
+    &data_dependent::MASKED_ROWS_SCATTER,
     // nn
     &nn::SOFTMAX,
     &nn::LOG_SOFTMAX,

@@ -122,7 +122,7 @@ impl Builder {
             None => None,
         };
         let (exchange, transfer) = (Box::new(exchange.clone()), u32::try_from(transfer).ok()?);
-        Some(ExchangeStep { exchange, transfer, input, output, moving: None })
+        Some(ExchangeStep { exchange, transfer, input, output, slice: None })
     }
 
     /// Adds a free after all steps.

@@ -17,16 +17,16 @@ mod bindings;
 mod build;
 mod expand;
 mod invocation;
-pub mod moving;
 mod step;
+pub mod varying_slice;
 
 pub use bindings::{Bindings, Start, Values};
 pub use build::Builder;
 pub use expand::expand;
 pub use invocation::{Definition, Instance, Invocation, IterationPart};
-pub use moving::MovingSlice;
 pub use step::{Argument, ExchangeStep, Name, RunStep, Step, Template, Varying};
 pub use step::{varying_attribute, varying_numbers};
+pub use varying_slice::VaryingSlice;
 
 /// The most steps a client's template may have.
 pub const MAX_STEPS: usize = 1 << 14;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::bindings::Values;
-use super::{MAX_STEPS, MovingSlice, TemplateError};
+use super::{MAX_STEPS, TemplateError, VaryingSlice};
 use crate::command::WorkerCommand;
 use crate::exchange::{Exchange, SlotId, TransferId};
 use crate::instruction::{
@@ -130,10 +130,10 @@ pub struct ExchangeStep {
     pub input: Option<Name>,
     pub output: Option<Name>,
     /// Set for a slice whose position varies: its parts are then computed in each iteration.
-    pub moving: Option<Box<MovingSlice>>,
+    pub slice: Option<Box<VaryingSlice>>,
 }
 
-record!(struct ExchangeStep { exchange, transfer, input, output, moving });
+record!(struct ExchangeStep { exchange, transfer, input, output, slice });
 
 impl ExchangeStep {
     /// The exchange for a slot, in an iteration whose transfers begin with `first`.
@@ -143,8 +143,8 @@ impl ExchangeStep {
         exchange.input = self.input.map(|name| values.tensor(name));
         let meta: Option<Meta> = exchange.output.map(|(_, meta)| meta);
         exchange.output = self.output.map(|name| values.tensor(name)).zip(meta);
-        if let Some(moving) = &self.moving {
-            exchange.parts = moving.parts(values, slot);
+        if let Some(slice) = &self.slice {
+            exchange.parts = slice.parts(values, slot);
         }
         exchange
     }

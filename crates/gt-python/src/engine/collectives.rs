@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gt::ir::fabric::{Fabric, Way};
+use gt::ir::fabric::{CollectiveCall, Fabric};
 use gt::ir::{DType, WorkerId};
 use gt::worker::Joining;
 use pyo3::exceptions::PyValueError;
@@ -72,8 +72,8 @@ impl Collectives {
         let names = PyTuple::new(py, members.map(|member| &member.name))?;
         let store = &part.joint.store;
         let group = self.group.bind(py).call1((store, numbers, names, part.rank, part.epoch))?;
-        let root = match part.way {
-            Way::Broadcast { root } => Some(root),
+        let root = match part.call {
+            CollectiveCall::Broadcast { root } => Some(root),
             _ => None,
         };
         let gives = PyList::empty(py);
@@ -84,7 +84,7 @@ impl Collectives {
         for (from, meta) in &part.gets {
             gets.append((from, classes.to_meta(py, meta)?))?;
         }
-        let given = (group, part.way.name(), root, gives, gets);
+        let given = (group, part.call.name(), root, gives, gets);
         let made: Vec<Py<PyAny>> = self.object.bind(py).call_method1("join", given)?.extract()?;
         let mut held = Vec::with_capacity(made.len());
         for (object, (_, meta)) in made.into_iter().zip(&part.gets) {

@@ -177,7 +177,7 @@ fn shares(
 
 #[cfg(test)]
 mod tests {
-    use gt_ir::standing::Standing;
+    use gt_ir::entitlement::Entitlement;
     use gt_ir::status::{Report, Waits};
 
     use super::*;
@@ -259,7 +259,7 @@ mod tests {
             number: 1,
             name: "anna".into(),
             slots: vec![(0, "gpu0".into()), (1, "gpu0".into())],
-            standing: Standing::default(),
+            entitlement: Entitlement::default(),
             share: 0.5,
             since: Duration::ZERO,
             instructions: 7,

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use gt_ir::entitlement::Entitlement;
 use gt_ir::event::Activity;
-use gt_ir::standing::Standing;
 use gt_ir::status::Report;
 use serde_json::{Map, Value, json};
 
@@ -61,7 +61,7 @@ pub fn plain(model: &Model, title: &str) -> String {
         );
     }
     for user in &status.users {
-        let of = match user.standing.team.as_str() {
+        let of = match user.entitlement.team.as_str() {
             "" => String::new(),
             team => format!(" of team {team}"),
         };
@@ -117,8 +117,8 @@ fn carriers(slots: &[(u32, String)]) -> String {
     }
 }
 
-fn quotas(standing: &Standing) -> Vec<Value> {
-    let quotas = standing.memory.iter();
+fn quotas(entitlement: &Entitlement) -> Vec<Value> {
+    let quotas = entitlement.memory.iter();
     quotas.map(|quota| json!({"of": quota.holder, "bytes": quota.bytes})).collect()
 }
 
@@ -166,15 +166,15 @@ pub fn json(model: &Model, title: &str) -> String {
             "spilled_bytes": session.spilled,
             "recoveries": session.recoveries,
             "unkept": session.unkept,
-            "memory_quotas": quotas(&session.standing),
+            "memory_quotas": quotas(&session.entitlement),
             "weights": {
-                "team": session.standing.team_weight,
-                "user": session.standing.user_weight,
-                "session": session.standing.weight,
+                "team": session.entitlement.team_weight,
+                "user": session.entitlement.user_weight,
+                "session": session.entitlement.weight,
             },
-            "priority": session.standing.priority,
-            "user": session.standing.user,
-            "team": session.standing.team,
+            "priority": session.entitlement.priority,
+            "user": session.entitlement.user,
+            "team": session.entitlement.team,
             "entitled": session.share,
             "device_seconds": session.busy.as_secs_f64(),
             "behind": session.behind,
@@ -183,16 +183,16 @@ pub fn json(model: &Model, title: &str) -> String {
     });
     let users = status.users.iter().map(|user| {
         json!({
-            "user": user.standing.user,
-            "team": user.standing.team,
+            "user": user.entitlement.user,
+            "team": user.entitlement.team,
             "sessions": user.sessions,
-            "weights": { "team": user.standing.team_weight, "user": user.standing.user_weight },
-            "priority": user.standing.priority,
+            "weights": { "team": user.entitlement.team_weight, "user": user.entitlement.user_weight },
+            "priority": user.entitlement.priority,
             "entitled": user.share,
             "device_seconds": user.busy.as_secs_f64(),
             "bytes": user.bytes,
             "spilled_bytes": user.spilled,
-            "memory_quotas": quotas(&user.standing),
+            "memory_quotas": quotas(&user.entitlement),
         })
     });
     let all = json!({

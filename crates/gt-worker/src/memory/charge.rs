@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use gt_ir::entitlement::Holding;
 use gt_ir::message::Failure;
-use gt_ir::standing::Holding;
 use gt_ir::{Meta, SourceId, TensorId};
 
 use crate::device::Device;

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use gt_ir::entitlement::{Holding, Other};
 use gt_ir::message::Failure;
-use gt_ir::standing::{Holding, Other};
 use gt_ir::{LaneId, SourceId};
 
 use crate::engine::Engine;

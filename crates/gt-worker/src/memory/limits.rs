@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gt_ir::standing::{MemoryQuota, Standing};
+use gt_ir::entitlement::{Entitlement, MemoryQuota};
 use gt_ir::{LaneId, TensorId};
 use rustc_hash::FxHashMap;
 
@@ -140,10 +140,10 @@ pub(crate) struct Limits {
 
 impl Limits {
     /// Sets the quotas of a session.
-    pub fn admit(&mut self, session: u32, standing: &Standing) {
-        match standing.memory.is_empty() {
+    pub fn admit(&mut self, session: u32, entitlement: &Entitlement) {
+        match entitlement.memory.is_empty() {
             true => self.quotas.remove(&session),
-            false => self.quotas.insert(session, standing.memory.clone()),
+            false => self.quotas.insert(session, entitlement.memory.clone()),
         };
     }
 

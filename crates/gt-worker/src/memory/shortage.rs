@@ -1,7 +1,7 @@
 //! Lanes that wait for memory.
 
+use gt_ir::entitlement::MemoryWait;
 use gt_ir::message::Message;
-use gt_ir::standing::MemoryWait;
 use gt_ir::{LaneId, TensorId};
 
 use crate::engine::Engine;

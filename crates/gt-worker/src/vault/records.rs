@@ -62,7 +62,7 @@ impl Vault {
 
     /// Takes up what records say, whose values are mapped files. What is not complete is dropped.
     /// Returns how many snapshots there are.
-    pub fn take_up(&mut self, records: Vec<SnapshotRecord>) -> usize {
+    pub fn adopt(&mut self, records: Vec<SnapshotRecord>) -> usize {
         for record in records {
             match record {
                 SnapshotRecord::Values { owner, values } => {

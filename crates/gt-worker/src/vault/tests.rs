@@ -230,7 +230,7 @@ fn records_lead_to_the_same_snapshots_wherever_they_end() {
         let mut other = Vault::default();
         let written = records[..length].iter().map(gt_ir::wire::encode);
         let read = written.map(|frames| gt_ir::wire::decode(&frames).unwrap());
-        assert_eq!(other.take_up(read.collect()), expected.len());
+        assert_eq!(other.adopt(read.collect()), expected.len());
         assert!(self::all(&other) == expected);
     }
 }

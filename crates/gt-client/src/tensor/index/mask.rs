@@ -2,7 +2,7 @@
 //! where the mask is, and the number alone is awaited.
 
 use gt_ir::instruction::Attribute;
-use gt_ir::ops::{counted as ops, reduce};
+use gt_ir::ops::{data_dependent as ops, reduce};
 use gt_ir::{DType, Error, Operand, Shape};
 use smallvec::{SmallVec, smallvec};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gt_ir::data::SharedBlock;
-use gt_ir::fabric::Way;
+use gt_ir::fabric::CollectiveCall;
 use gt_ir::operation::SampleOperand;
 use gt_ir::sharding::Block;
 use gt_ir::signal::{MeshAxis, Shard};
@@ -63,8 +63,8 @@ pub fn worker_commands() -> Vec<WorkerCommand> {
         })),
         WorkerCommand::Statistics { request },
         WorkerCommand::Exchange(Box::new(exchange())),
-        WorkerCommand::Exchange(Box::new(joint_exchange(Way::Broadcast { root: 1 }))),
-        WorkerCommand::Exchange(Box::new(joint_exchange(Way::AllToAll))),
+        WorkerCommand::Exchange(Box::new(joint_exchange(CollectiveCall::Broadcast { root: 1 }))),
+        WorkerCommand::Exchange(Box::new(joint_exchange(CollectiveCall::AllToAll))),
         WorkerCommand::Slots(vec![WorkerId(3), WorkerId(9)]),
         WorkerCommand::Define(Box::new(definition())),
         WorkerCommand::Invoke(Arc::new(invocation())),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gt_ir::exchange::{Collective, Exchange, Parts, Receive, Sender};
-use gt_ir::fabric::{Fabric, Joint, Member, Way};
+use gt_ir::fabric::{CollectiveCall, EngineCollective, Fabric, Member};
 use gt_ir::sharding::{Block, Reduction};
 use gt_ir::{DType, Meta, Shape, SlotId, SourceId, TensorId, TransferId, WorkerId};
 
@@ -23,13 +23,13 @@ pub fn exchange() -> Exchange {
     }
 }
 
-pub fn joint_exchange(way: Way) -> Exchange {
+pub fn joint_exchange(call: CollectiveCall) -> Exchange {
     let member = |slot: u32| {
         let (worker, name) = (WorkerId(slot + 7), format!("w{slot}"));
         Member { slot: SlotId(slot), worker, name }
     };
     let (kind, store) = ("gloo/2.15".into(), "127.0.0.1:4444".into());
-    let joint = Joint { kind, store, members: vec![member(3), member(4)], way };
+    let joint = EngineCollective { kind, store, members: vec![member(3), member(4)], call };
     Exchange { joint: Some(Arc::new(joint)), ..exchange() }
 }
 

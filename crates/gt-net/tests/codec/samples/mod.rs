@@ -8,9 +8,9 @@ mod templates;
 use std::time::Duration;
 
 use bytes::Bytes;
+use gt_ir::entitlement::{Entitlement, Holding, MemoryQuota, MemoryWait, Other, PolicyKind, Usage};
 use gt_ir::message::{Badge, Failure, Hello, Message, Named, Process, Resume, Role, Welcome};
 use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
-use gt_ir::standing::{Division, Holding, MemoryQuota, MemoryWait, Other, Standing, Usage};
 use gt_ir::statistics::{Compilation, WorkerStats};
 use gt_ir::stored::OnDisk;
 use gt_ir::{
@@ -89,7 +89,7 @@ pub fn messages() -> Vec<Message> {
             weight: 300,
             usage: Usage { device: 1 << 33, bytes: 4096, spilled: 7 },
         },
-        Message::Divide(Division::Priority),
+        Message::Divide(PolicyKind::Priority),
         Message::Notice { text: "soon".into() },
         Message::StepUndone { lane, failure: Box::new(failure.clone()) },
         Message::LaneBroken { lane, reason: "why".into() },
@@ -106,7 +106,7 @@ pub fn messages() -> Vec<Message> {
             tensor: TensorId(4),
             result: Ok(data(3)),
         },
-        Message::Admit { session: 9, standing: standing() },
+        Message::Admit { session: 9, entitlement: entitlement() },
         Message::EndSession { session: 9 },
         Message::Value { request, result: Ok(data(10)) },
         Message::Value { request, result: Err(failure.clone()) },
@@ -170,10 +170,10 @@ fn backup(failure: Failure) -> Backup {
     }
 }
 
-fn standing() -> Standing {
+fn entitlement() -> Entitlement {
     let (team, user) = ("vision".into(), "ada".into());
     let memory = vec![MemoryQuota { holder: "team vision".into(), bytes: 1 << 34 }];
-    Standing {
+    Entitlement {
         team,
         team_weight: 3,
         user,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gt_ir::event::{Activity, Event, EventKind, Mix, Track, What};
 use gt_ir::exchange::Collective;
-use gt_ir::explain::{Explanation, PlacedTensor, PlannedMove, PlannedStep};
+use gt_ir::explain::{Explanation, PlacedTensor, PlannedRedistribution, PlannedStep};
 use gt_ir::status::{Report, SessionStatus, Status, UserStatus, Waits, WorkerStatus};
 use gt_ir::{SlotId, SourceId, TensorId, TransferId, WorkerId, ops};
 
@@ -13,7 +13,7 @@ use super::meta;
 pub fn explanation() -> Explanation {
     let placed =
         || PlacedTensor { meta: meta(), placement: "Shard(0)".into(), workers: vec![0, 7] };
-    let moved = PlannedMove {
+    let moved = PlannedRedistribution {
         collective: Collective::AllGather,
         bytes: 1 << 33,
         from: placed(),
@@ -26,7 +26,7 @@ pub fn explanation() -> Explanation {
         operands: vec![placed(), placed()],
         output: placed(),
         moves: vec![moved],
-        counted: true,
+        data_dependent: true,
     };
     let (memory, slots) = (vec![(3, 1 << 40)], vec![(3, "w1".into())]);
     Explanation { steps: vec![step], memory, slots }
@@ -88,7 +88,7 @@ pub fn status() -> Status {
         number,
         name: format!("1f#{number}"),
         slots: vec![(0, "w0".into()), (1, String::new())],
-        standing: super::standing(),
+        entitlement: super::entitlement(),
         share: 0.25,
         since: Duration::from_secs(1),
         instructions: 1 << 20,
@@ -131,7 +131,7 @@ pub fn status() -> Status {
             .into(),
         sessions: (1..).zip(waits).map(|(number, waits)| session(number, waits)).collect(),
         users: vec![UserStatus {
-            standing: super::standing(),
+            entitlement: super::entitlement(),
             sessions: 2,
             share: 0.5,
             bytes: 1 << 34,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use gt_ir::fabric::Way;
+use gt_ir::fabric::CollectiveCall;
 use gt_ir::layout::{Layout, Mesh, Placement};
 use gt_ir::template::{
-    Argument, ExchangeStep, IterationPart, MovingSlice, Name, RunStep, Start, Step, Varying,
+    Argument, ExchangeStep, IterationPart, Name, RunStep, Start, Step, Varying, VaryingSlice,
 };
 use gt_ir::{
     Attribute, Definition, Invocation, Scalar, Shape, SlotId, SourceId, Template, TensorId,
@@ -38,7 +38,7 @@ pub fn definition() -> Definition {
     let mesh = Arc::new(Mesh { number: 0, dims: [2].into_iter().collect(), slots });
     let layout = Layout { mesh, placements };
     let shape = Shape::new(&[9, 3]).unwrap();
-    let moving = MovingSlice {
+    let moving = VaryingSlice {
         whole: shape,
         from: layout.clone(),
         size: shape,
@@ -46,11 +46,11 @@ pub fn definition() -> Definition {
         to: layout,
     };
     let exchange = ExchangeStep {
-        exchange: Box::new(joint_exchange(Way::AllReduce)),
+        exchange: Box::new(joint_exchange(CollectiveCall::AllReduce)),
         transfer: 9,
         input: Some(Name::Made(4)),
         output: None,
-        moving: Some(Box::new(moving)),
+        slice: Some(Box::new(moving)),
     };
     let template = Template {
         steps: vec![

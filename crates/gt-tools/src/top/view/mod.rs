@@ -168,8 +168,8 @@ fn age(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use gt_ir::entitlement::{Entitlement, MemoryQuota};
     use gt_ir::event::Activity;
-    use gt_ir::standing::{MemoryQuota, Standing};
     use gt_ir::status::{Report, UserStatus, Waits};
     use gt_ir::{TensorId, WorkerId};
     use ratatui::Terminal;
@@ -205,7 +205,7 @@ mod tests {
             number,
             name: format!("anna#{number}"),
             slots: vec![(0, "gpu0".into()), (1, "gpu0".into())],
-            standing: Standing::default(),
+            entitlement: Entitlement::default(),
             share: 0.5,
             since: Duration::ZERO,
             instructions: 5000 * now.as_secs(),
@@ -229,8 +229,10 @@ mod tests {
         let quota = MemoryQuota { holder: "team vision".into(), bytes: 1 << 30 };
         let (user, team) = ("ada".into(), "vision".into());
         let memory = vec![quota];
-        let standing = Standing { user, team, user_weight: 3, memory, ..Standing::default() };
-        let ada = UserStatus { standing, busy: Duration::from_secs(5000), ..UserStatus::default() };
+        let entitlement =
+            Entitlement { user, team, user_weight: 3, memory, ..Entitlement::default() };
+        let ada =
+            UserStatus { entitlement, busy: Duration::from_secs(5000), ..UserStatus::default() };
         Status {
             asker: None,
             now,

@@ -73,7 +73,7 @@ fn memory(session: &SessionStatus) -> String {
         0 => bytes(session.bytes),
         spilled => format!("{}+{}", bytes(session.bytes), bytes(spilled)).replace(' ', ""),
     };
-    match session.standing.memory.iter().map(|quota| quota.bytes).min() {
+    match session.entitlement.memory.iter().map(|quota| quota.bytes).min() {
         Some(most) => format!("{held}/{}", bytes(most)).replace(' ', ""),
         None => held,
     }

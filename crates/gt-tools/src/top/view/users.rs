@@ -20,9 +20,9 @@ pub(super) fn line(user: &UserStatus, width: u16) -> Line<'static> {
     let text = format!(
         "{:<16} {:<12} {:>8} {:>6} {:>5.0}% {:>9} {:>13}  {}",
         cut(name(user), 16),
-        cut(or_dash(&user.standing.team), 12),
+        cut(or_dash(&user.entitlement.team), 12),
         user.sessions,
-        user.standing.user_weight,
+        user.entitlement.user_weight,
         100.0 * user.share,
         duration(user.busy.as_secs_f64()),
         memory(user),
@@ -33,7 +33,7 @@ pub(super) fn line(user: &UserStatus, width: u16) -> Line<'static> {
 
 /// A user's name; a dash stands for all who have no key of their own.
 pub(in crate::top) fn name(user: &UserStatus) -> &str {
-    or_dash(&user.standing.user)
+    or_dash(&user.entitlement.user)
 }
 
 fn or_dash(text: &str) -> &str {
@@ -50,7 +50,7 @@ pub(in crate::top) fn memory(user: &UserStatus) -> String {
 
 /// `user ada 1.0 GB, team vision 4.0 GB`
 pub(in crate::top) fn quotas(user: &UserStatus) -> String {
-    let quotas = user.standing.memory.iter();
+    let quotas = user.entitlement.memory.iter();
     let quotas: Vec<String> =
         quotas.map(|quota| format!("{} {}", quota.holder, bytes(quota.bytes))).collect();
     if quotas.is_empty() { "-".into() } else { quotas.join(", ") }

@@ -75,14 +75,14 @@ pub(super) fn open(path: &Path) -> Result<(Folder, History), NetError> {
 }
 
 /// Takes up the sessions of a journal. Those that cannot go on are told of.
-pub(super) fn take_up(dispatcher: &mut Dispatcher, peers: &mut Peers, mut history: History) {
+pub(super) fn adopt(dispatcher: &mut Dispatcher, peers: &mut Peers, mut history: History) {
     dispatcher.expect_workers(Duration::ZERO, &mut history);
     let sessions = history.take_sessions();
     let count = sessions.len();
     for session in sessions {
         let (number, name) = (session.number, session.hello.name.clone());
         let id = peers.restore(&session.hello, session.received);
-        if let Err(reason) = dispatcher.take_up(Duration::ZERO, id, session) {
+        if let Err(reason) = dispatcher.adopt(Duration::ZERO, id, session) {
             tracing::warn!("session {number} of '{name}' cannot go on: {reason}");
             peers.give_up(id, reason);
         }
@@ -137,7 +137,7 @@ impl ServerJournal {
             Health::Mended => {
                 let text = "the server's state is written again: sessions go on if it dies";
                 tracing::warn!("{text}");
-                dispatcher.tell_all(text);
+                dispatcher.notify_all(text);
             }
             Health::Unchanged => {}
         }
@@ -158,7 +158,7 @@ impl ServerJournal {
             let warning = self.warning().unwrap_or_default();
             let seconds = self.journal.patience.retry.as_secs();
             tracing::warn!("{warning}; it is tried again every {seconds} s");
-            dispatcher.tell_all(&warning);
+            dispatcher.notify_all(&warning);
         }
         self.later.drain(..).map(|(_, later)| later).collect()
     }

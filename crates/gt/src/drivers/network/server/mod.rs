@@ -128,7 +128,7 @@ impl Server {
         let mut peers = Peers::default();
         let journal = match stored {
             Some((folder, history)) => {
-                journal::take_up(&mut dispatcher, &mut peers, history);
+                journal::adopt(&mut dispatcher, &mut peers, history);
                 Some(ServerJournal::start(folder, &mut dispatcher)?)
             }
             None => None,

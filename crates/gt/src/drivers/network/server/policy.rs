@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use gt_client::config::tree::{self, Entry, Value};
 use gt_client::config::{ConfigError, Reader};
-use gt_dispatcher::rules::{Entitlement, Rules};
+use gt_dispatcher::rules::{PolicyRule, Rules};
 use gt_ir::Rescale;
-use gt_ir::standing::Division;
+use gt_ir::entitlement::PolicyKind;
 
 use crate::environment::bytes;
 
@@ -56,13 +56,13 @@ pub fn parse(text: &str, file: &str) -> Result<Rules, ConfigError> {
     // What is not said of a user is as by default, wherever that stands in the file.
     for (key, value) in entries {
         if key.text == "default" {
-            rules.default = entitlement(&reader, value, "default", &Entitlement::default())?;
+            rules.default = rule(&reader, value, "default", &PolicyRule::default())?;
         }
     }
     for (key, value) in entries {
-        let plain = Entitlement::default();
+        let plain = PolicyRule::default();
         match key.text.as_str() {
-            "policy" => rules.division = division(&reader, value)?,
+            "policy" => rules.policy_kind = policy_kind(&reader, value)?,
             "default" => {}
             "teams" => rules.teams = named(&reader, key, value, &plain)?,
             "users" => rules.users = named(&reader, key, value, &rules.default)?,
@@ -73,18 +73,19 @@ pub fn parse(text: &str, file: &str) -> Result<Rules, ConfigError> {
     Ok(rules)
 }
 
-fn division(reader: &Reader, value: &Value) -> Result<Division, ConfigError> {
-    let found = Division::ALL.into_iter().find(|division| value.text() == Some(division.name()));
+fn policy_kind(reader: &Reader, value: &Value) -> Result<PolicyKind, ConfigError> {
+    let found =
+        PolicyKind::ALL.into_iter().find(|policy_kind| value.text() == Some(policy_kind.name()));
     found.ok_or_else(|| reader.wrong(value, "policy", "fair, fifo or priority"))
 }
 
-/// The entitlements of all that a section names; what is not said is as in `base`.
+/// The rules of all that a section names; what is not said is as in `base`.
 fn named(
     reader: &Reader,
     section: &Entry,
     value: &Value,
-    base: &Entitlement,
-) -> Result<BTreeMap<String, Entitlement>, ConfigError> {
+    base: &PolicyRule,
+) -> Result<BTreeMap<String, PolicyRule>, ConfigError> {
     let mut all = BTreeMap::new();
     for (name, value) in reader.map(value, &section.text, "a name for each")? {
         let path = format!("{}.{}", section.text, name.text);
@@ -94,17 +95,17 @@ fn named(
             let expected = "a user and a team, as ada@vision";
             return Err(ConfigError::WrongValue { place, key, given, expected });
         }
-        all.insert(name.text.clone(), entitlement(reader, value, &path, base)?);
+        all.insert(name.text.clone(), rule(reader, value, &path, base)?);
     }
     Ok(all)
 }
 
-fn entitlement(
+fn rule(
     reader: &Reader,
     value: &Value,
     path: &str,
-    base: &Entitlement,
-) -> Result<Entitlement, ConfigError> {
+    base: &PolicyRule,
+) -> Result<PolicyRule, ConfigError> {
     let mut said = base.clone();
     for (key, value) in reader.map(value, path, LIMITS_WANTED)? {
         let path = format!("{path}.{}", key.text);
@@ -194,7 +195,7 @@ mod tests {
                     keys: {ada@vision: {priority: 1, wall: 90}}\n";
         let rules = parse(text, "p.yaml").unwrap();
         let hours = |count: u64| Some(Duration::from_secs(3600 * count));
-        assert_eq!(rules.division, Division::Priority);
+        assert_eq!(rules.policy_kind, PolicyKind::Priority);
         let ada = &rules.users["ada"];
         assert_eq!(ada.share, Some(2));
         assert_eq!((ada.sessions, ada.idle), (Some(3), None), "null lifts a default");

@@ -75,7 +75,7 @@ impl WorkerState {
         let path = folder.path().display();
         let has_values = |it: &SnapshotRecord| matches!(it, SnapshotRecord::Values { values, .. } if !values.is_empty());
         if is_known {
-            let count = core.take_up(records);
+            let count = core.adopt(records);
             tracing::warn!("{count} snapshots in '{path}' are taken up again");
         } else if records.iter().any(has_values) {
             tracing::warn!(

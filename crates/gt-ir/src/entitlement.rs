@@ -8,7 +8,7 @@ use crate::record;
 
 /// How a device's time is divided between sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Division {
+pub enum PolicyKind {
     /// Equal shares, by weights.
     #[default]
     Fair,
@@ -18,24 +18,24 @@ pub enum Division {
     Priority,
 }
 
-record!(enum Division { 0 => Fair, 1 => Fifo, 2 => Priority });
+record!(enum PolicyKind { 0 => Fair, 1 => Fifo, 2 => Priority });
 
-impl Division {
-    pub const ALL: [Division; 3] = [Division::Fair, Division::Fifo, Division::Priority];
+impl PolicyKind {
+    pub const ALL: [PolicyKind; 3] = [PolicyKind::Fair, PolicyKind::Fifo, PolicyKind::Priority];
 
     /// Its name in a policy file.
     pub const fn name(self) -> &'static str {
         match self {
-            Division::Fair => "fair",
-            Division::Fifo => "fifo",
-            Division::Priority => "priority",
+            PolicyKind::Fair => "fair",
+            PolicyKind::Fifo => "fifo",
+            PolicyKind::Priority => "priority",
         }
     }
 }
 
 /// What a session is entitled to.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Standing {
+pub struct Entitlement {
     pub team: String,
     /// The weight of the team among teams.
     pub team_weight: u32,
@@ -44,7 +44,7 @@ pub struct Standing {
     pub user_weight: u32,
     /// The weight of the session among those of its user.
     pub weight: u32,
-    /// With [`Division::Priority`], the highest is served first.
+    /// With [`PolicyKind::Priority`], the highest is served first.
     pub priority: u32,
     /// How many bytes it may hold, together with all others of a holder.
     pub memory: Vec<MemoryQuota>,
@@ -52,12 +52,12 @@ pub struct Standing {
     pub is_away: bool,
 }
 
-record!(struct Standing { team, team_weight, user, user_weight, weight, priority, memory, is_away });
+record!(struct Entitlement { team, team_weight, user, user_weight, weight, priority, memory, is_away });
 
-impl Standing {
+impl Entitlement {
     /// A session's part of a worker's time and memory beside `all` sessions there, itself among
     /// them, by the weights: between 0 and 1.
-    pub fn share<'a>(&self, all: impl Iterator<Item = &'a Standing>) -> f64 {
+    pub fn share<'a>(&self, all: impl Iterator<Item = &'a Entitlement>) -> f64 {
         let mut teams: BTreeMap<&str, u32> = BTreeMap::new();
         let mut users: BTreeMap<&str, u32> = BTreeMap::new();
         let mut weights = 0;
@@ -75,10 +75,10 @@ impl Standing {
     }
 }
 
-impl Default for Standing {
+impl Default for Entitlement {
     /// That of whoever has no user's key.
-    fn default() -> Standing {
-        Standing {
+    fn default() -> Entitlement {
+        Entitlement {
             team: String::new(),
             team_weight: 1,
             user: String::new(),

@@ -10,7 +10,7 @@ use crate::shape::Shape;
 /// A contiguous slice along a sharded axis. The layout of the slice does not depend on its
 /// position, but the blocks to be sent do.
 #[derive(Clone, PartialEq, Debug)]
-pub struct MovingSlice {
+pub struct VaryingSlice {
     /// The sliced tensor's shape.
     pub whole: Shape,
     /// The sliced tensor's layout.
@@ -23,9 +23,9 @@ pub struct MovingSlice {
     pub to: Layout,
 }
 
-record!(struct MovingSlice { whole, from, size, starts, to });
+record!(struct VaryingSlice { whole, from, size, starts, to });
 
-impl MovingSlice {
+impl VaryingSlice {
     /// The blocks that a slot sends and receives in an iteration. A position that is not within the
     /// tensor gives none, so that the exchange fails.
     pub fn parts(&self, values: &impl Values, slot: SlotId) -> Parts {

@@ -90,7 +90,7 @@ pub static NONZERO: Operation = Operation {
     doc: "the places of the values that are not zero, a row for each, in row-major order; `count` says how many there are",
     complex: Complex::OwnRule,
     parameters: &[takes::tensor("input"), takes::int("count")],
-    counted: true,
+    data_dependent: true,
     infer: |call| {
         let meta = call.tensor(0)?;
         let dims = [count(call, meta.shape.numel())?, meta.shape.rank()];
@@ -116,7 +116,7 @@ pub static MASKED_ROWS: Operation = Operation {
     doc: "the rows where a mask over the leading axes is true, in order; `count` says how many there are",
     complex: Complex::OwnRule,
     parameters: &[takes::tensor("input"), takes::tensor("mask"), takes::int("count")],
-    counted: true,
+    data_dependent: true,
     infer: |call| {
         let (meta, mask) = mask_operand(call)?;
         let count = count(call, mask.shape.numel())?;

@@ -2,8 +2,8 @@
 
 use crate::common::{Program, hello};
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
+use gt_ir::entitlement::{Entitlement, Usage};
 use gt_ir::message::{Badge, Hello, LARGE_VALUE, Message, Role};
-use gt_ir::standing::{Standing, Usage};
 use gt_ir::status::{Status, Waits};
 use gt_ir::{ClientCommand, LaneId, RequestId, SlotId};
 use std::time::Duration;
@@ -23,9 +23,9 @@ fn join(
     out
 }
 
-fn admitted(out: &[(PeerId, Message)]) -> Vec<(u64, u32, &Standing)> {
+fn admitted(out: &[(PeerId, Message)]) -> Vec<(u64, u32, &Entitlement)> {
     let told = out.iter().filter_map(|(peer, message)| match message {
-        Message::Admit { session, standing } => Some((peer.0, *session, standing)),
+        Message::Admit { session, entitlement } => Some((peer.0, *session, entitlement)),
         _ => None,
     });
     told.collect()
@@ -36,7 +36,7 @@ fn workers_are_told_of_users_whoever_comes_first() {
     let mut dispatcher = Dispatcher::new(String::new(), Limits::default(), None);
     join(&mut dispatcher, 1, Role::Worker, None);
     let badge = Badge { user: "ada".into(), team: "vision".into(), proof: [0; 32] };
-    let ada = Standing { user: "ada".into(), team: "vision".into(), ..Standing::default() };
+    let ada = Entitlement { user: "ada".into(), team: "vision".into(), ..Entitlement::default() };
     let out = join(&mut dispatcher, 2, Role::Client, Some(badge));
     assert_eq!(admitted(&out), [(1, 1, &ada)]);
     // Whoever shows no badge is as everybody: there is nothing to tell.
@@ -68,7 +68,7 @@ fn users_have_what_their_sessions_have() {
     let told = |dispatcher: &mut Dispatcher| {
         let users = status(dispatcher).users.into_iter();
         let told = users.map(|user| {
-            let name = format!("{}/{}", user.standing.team, user.standing.user);
+            let name = format!("{}/{}", user.entitlement.team, user.entitlement.user);
             (name, user.sessions, user.share, user.busy.as_nanos(), user.bytes, user.spilled)
         });
         told.collect::<Vec<_>>()
