@@ -4,13 +4,13 @@
 use crate::common::pair::Pair;
 use crate::common::{Repeated, fetch};
 use gt_ir::operation::SampleOperand;
-use gt_ir::philox::Stream;
+use gt_ir::philox::RandomStream;
 use gt_ir::signal::Shard;
-use gt_ir::template::{Builder, Step};
+use gt_ir::template::{Step, TemplateBuilder};
 use gt_ir::{ClientCommand, Instruction, Meta, Operand, SourceId, TensorId, TransferId, ops};
 
 /// Seeded random numbers.
-struct Chance(Stream, u64);
+struct Chance(RandomStream, u64);
 
 impl Chance {
     fn below(&mut self, limit: usize) -> usize {
@@ -49,7 +49,8 @@ impl Chance {
             }
             3 => {
                 let base = TensorId(*next);
-                let mut builder = Builder::new([base, TensorId::PLANNED], [3, 0], TransferId(0));
+                let mut builder =
+                    TemplateBuilder::new([base, TensorId::PLANNED], [3, 0], TransferId(0));
                 for place in 0..3 {
                     let mut step = self.instruction(*next + place);
                     step.results.truncate(1);
@@ -81,7 +82,7 @@ impl Chance {
 fn no_batch_makes_the_dispatcher_fail() {
     let (mut went_on, mut ended) = (0, 0);
     for seed in 0..300 {
-        let mut chance = Chance(Stream::new(seed, 1), 0);
+        let mut chance = Chance(RandomStream::new(seed, 1), 0);
         let (mut next, mut repeated, mut pair) = (0, None, Pair::new());
         for _ in 0..3 {
             let count = 1 + chance.below(24);

@@ -6,7 +6,7 @@ use gt_ir::draws;
 use gt_ir::instruction::Operands;
 use gt_ir::operation::ints;
 use gt_ir::ops::random::random_part;
-use gt_ir::philox::Stream;
+use gt_ir::philox::RandomStream;
 use gt_ir::{Attributes, DType, Meta, Shape};
 use gt_worker::EngineError;
 use half::{bf16, f16};
@@ -66,9 +66,9 @@ impl Part {
 }
 
 /// The random numbers of an instruction: of its first two operands.
-pub fn stream(operands: &Operands<Tensor>) -> Result<Stream, EngineError> {
+pub fn stream(operands: &Operands<Tensor>) -> Result<RandomStream, EngineError> {
     let (seed, instruction) = (number(operands, 0)?.as_i64(), number(operands, 1)?.as_i64());
-    Ok(Stream::new(seed as u64, instruction as u64))
+    Ok(RandomStream::new(seed as u64, instruction as u64))
 }
 
 /// Draws a tensor: `draw` makes consecutive elements of four words.
@@ -101,7 +101,7 @@ fn drawn<T: Element, const N: usize>(
 /// then what is made of them, as loops over both at once do not become vectors.
 #[inline(always)]
 fn fill_run<T: Copy, const N: usize>(
-    stream: Stream,
+    stream: RandomStream,
     place: u64,
     mut out: &mut [MaybeUninit<T>],
     draw: &impl Fn([u32; 4]) -> [T; N],
@@ -135,7 +135,12 @@ fn fill_run<T: Copy, const N: usize>(
 
 /// The words of `count` consecutive counters, at most a block of them.
 #[inline(always)]
-fn draw_words(stream: Stream, first: u64, [a, b, c, d]: &mut [[u32; BLOCK]; 4], count: usize) {
+fn draw_words(
+    stream: RandomStream,
+    first: u64,
+    [a, b, c, d]: &mut [[u32; BLOCK]; 4],
+    count: usize,
+) {
     for lane in 0..count {
         [a[lane], b[lane], c[lane], d[lane]] = stream.words(first + lane as u64);
     }
@@ -249,7 +254,7 @@ mod tests {
 
     #[test]
     fn any_run_has_the_numbers_of_its_places() {
-        let stream = Stream::new(1, 2);
+        let stream = RandomStream::new(1, 2);
         for place in 0..9 {
             for length in 0..40 {
                 let length = length * 11;

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use gt_ir::draws;
 use gt_ir::instruction::Operands;
 use gt_ir::operation::ints;
-use gt_ir::philox::Stream;
+use gt_ir::philox::RandomStream;
 use gt_ir::{Attributes, DType, Meta};
 use gt_worker::EngineError;
 use libm::{lgamma, log, log1p};
@@ -23,7 +23,7 @@ const PIECE: usize = 1 << 10;
 
 /// Uniform numbers for the attempts at one element.
 struct Attempts {
-    stream: Stream,
+    stream: RandomStream,
     element: u64,
     next: u16,
 }
@@ -208,7 +208,9 @@ mod tests {
     fn check(name: &str, mean: f64, variance: f64, draw: impl Fn(&mut Attempts) -> f64) {
         let n = 40_000u64;
         let drawn: Vec<f64> = (0..n)
-            .map(|element| draw(&mut Attempts { stream: Stream::new(3, 4), element, next: 0 }))
+            .map(|element| {
+                draw(&mut Attempts { stream: RandomStream::new(3, 4), element, next: 0 })
+            })
             .collect();
         let average = drawn.iter().sum::<f64>() / n as f64;
         let spread = drawn.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n as f64;

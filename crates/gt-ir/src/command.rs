@@ -13,7 +13,7 @@ use crate::signal::Shard;
 use crate::snapshot::Snapshot;
 use crate::stored::{Save, SavePart};
 use crate::template::{Definition, Invocation};
-use crate::wire::{Decoded, Made, Record, Sink, Source};
+use crate::wire::{Decoded, MadeTensor, Record, Sink, Source};
 
 /// A command of a client to the dispatcher.
 #[derive(Clone, PartialEq, Debug)]
@@ -149,14 +149,14 @@ pub struct Create {
 
 impl Record for Create {
     fn write<S: Sink>(&self, to: &mut S) {
-        Made(self.output).write(to);
+        MadeTensor(self.output).write(to);
         self.content.write(to);
         self.signal.write(to);
         self.source.write(to);
     }
 
     fn read(from: &mut Source) -> Decoded<Create> {
-        let output = Made::read(from)?.0;
+        let output = MadeTensor::read(from)?.0;
         let (content, signal) = (Record::read(from)?, Record::read(from)?);
         Ok(Create { output, content, signal, source: Record::read(from)? })
     }

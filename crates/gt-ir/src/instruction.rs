@@ -10,7 +10,7 @@ use crate::operation::{Meta, Operation};
 use crate::ops::custom::{self, CUSTOM};
 use crate::record;
 use crate::scalar::Scalar;
-use crate::wire::{Decoded, Made, Record, Sink, Source};
+use crate::wire::{Decoded, MadeTensor, Record, Sink, Source};
 
 /// Identifies a tensor of a session. Clients count from 0; tensors that the planner makes count
 /// from [`TensorId::PLANNED`].
@@ -232,7 +232,7 @@ impl Record for Instruction {
     #[inline]
     fn write<S: Sink>(&self, to: &mut S) {
         self.operation.write(to);
-        Made(self.output).write(to);
+        MadeTensor(self.output).write(to);
         self.results.write(to);
         self.operands.write(to);
         self.attributes.write(to);
@@ -244,7 +244,7 @@ impl Record for Instruction {
     fn read(from: &mut Source) -> Decoded<Instruction> {
         Ok(Instruction {
             operation: Record::read(from)?,
-            output: Made::read(from)?.0,
+            output: MadeTensor::read(from)?.0,
             results: Record::read(from)?,
             operands: Record::read(from)?,
             attributes: Record::read(from)?,

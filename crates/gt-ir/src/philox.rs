@@ -35,14 +35,14 @@ fn round(number: u32, [a, b, c, d]: [u32; 4], key: [u32; 2]) -> [u32; 4] {
 /// The random numbers of one instruction. Element `i` of a tensor takes its share of the words of
 /// counter `i / n`, where `n` is how many elements four words are enough for ([`crate::draws`]).
 #[derive(Clone, Copy, Debug)]
-pub struct Stream {
+pub struct RandomStream {
     seed: u64,
     instruction: u64,
 }
 
-impl Stream {
-    pub fn new(seed: u64, instruction: u64) -> Stream {
-        Stream { seed, instruction }
+impl RandomStream {
+    pub fn new(seed: u64, instruction: u64) -> RandomStream {
+        RandomStream { seed, instruction }
     }
 
     /// Four words for a counter.
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn moments_are_right() {
-        let stream = Stream::new(7, 3);
+        let stream = RandomStream::new(7, 3);
         check_moments(|i| f64::from(stream.normal_f32(i)));
         check_moments(|i| stream.normal_f64(i));
         let n = 100_000;
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn attempts_differ() {
-        let stream = Stream::new(7, 3);
+        let stream = RandomStream::new(7, 3);
         assert_eq!(stream.attempt(5, 0), stream.words(5));
         assert_ne!(stream.attempt(5, 1), stream.attempt(5, 2));
         assert_ne!(stream.attempt(5, 1), stream.attempt(6, 1));
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn integers_stay_in_range() {
-        let stream = Stream::new(1, 2);
+        let stream = RandomStream::new(1, 2);
         assert!((0..1000).all(|i| (-3..5).contains(&stream.integer(i, -3, 5))));
         assert!((0..1000).any(|i| stream.integer(i, -3, 5) == 4));
     }

@@ -36,13 +36,13 @@ impl Reduction {
 /// The factor that an axis runs over, `inner` neighbours at a time. A reshape of (4, 3) to 12 has
 /// a factor of 4 with `inner` 3 on its output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Run {
+pub struct FactorRun {
     pub factor: u8,
     pub inner: usize,
 }
 
 /// The runs of one tensor's axes; `None` for an axis that cannot be sharded.
-pub type Runs = SmallVec<[Option<Run>; 4]>;
+pub type Runs = SmallVec<[Option<FactorRun>; 4]>;
 
 /// The sharding rule of one use of an operation.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -168,7 +168,7 @@ impl Rule {
     /// Adds a factor that axes of operands and of the output run over.
     pub fn share(&mut self, operands: &[(usize, usize)], output: Option<usize>) -> u8 {
         let factor = self.factors();
-        let run = Some(Run { factor, inner: 1 });
+        let run = Some(FactorRun { factor, inner: 1 });
         for &(operand, axis) in operands {
             self.operands[operand][axis] = run;
         }

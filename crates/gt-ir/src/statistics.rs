@@ -39,7 +39,7 @@ pub struct WorkerStats {
     /// What the engine has compiled most recently; of the native engine nothing.
     pub compilations: Vec<Compilation>,
     /// Of the session that asks: what is in error, and the steps that were undone.
-    pub failed: Vec<Failed>,
+    pub failed: Vec<FailureSummary>,
 }
 
 record!(struct WorkerStats {
@@ -67,7 +67,7 @@ record!(struct WorkerStats {
 
 /// A failure that tensors of a session, or steps, have come to.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Failed {
+pub struct FailureSummary {
     pub failure: Failure,
     /// How many tensors there are that it has left without a value.
     pub tensors: u64,
@@ -75,7 +75,7 @@ pub struct Failed {
     pub steps: u64,
 }
 
-record!(struct Failed { failure, tensors, steps });
+record!(struct FailureSummary { failure, tensors, steps });
 
 /// A repeated sequence of operations.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use gt_journal::{Folder, Writer};
+use gt_journal::{Folder, JournalWriter};
 
 /// A batch of small instructions, as clients send them: how many, and the bytes of each.
 const BATCH: (usize, usize) = (512, 24);
@@ -15,7 +15,7 @@ fn main() {
     let place = tempfile::tempdir_in(".").expect("a folder can be made here");
     let (folder, _) = Folder::open(place.path(), 0).expect("it is empty");
     let encode = |record: &Bytes| vec![record.clone()];
-    let mut writer = Writer::start(folder, encode, || ()).expect("a thread starts");
+    let mut writer = JournalWriter::start(folder, encode, || ()).expect("a thread starts");
     let begin = writer.replace(Vec::new());
     assert!(writer.wait(begin, Duration::from_secs(10)));
     let batch = Bytes::from(vec![7; BATCH.0 * BATCH.1]);

@@ -24,7 +24,7 @@ pub struct Folder {
 
 /// The contents of a journal.
 #[derive(Default)]
-pub struct Contents {
+pub struct JournalContents {
     pub records: Vec<Vec<Bytes>>,
     /// Where reading stopped, if the end is damaged.
     pub damage: Option<Damage>,
@@ -36,7 +36,7 @@ impl Folder {
     ///
     /// # Errors
     /// It cannot be used, another process uses it, or its journal has another schema or format.
-    pub fn open(path: &Path, schema: u64) -> Result<(Folder, Contents), JournalError> {
+    pub fn open(path: &Path, schema: u64) -> Result<(Folder, JournalContents), JournalError> {
         Folder::open_with(path, schema, |file| {
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
@@ -53,7 +53,7 @@ impl Folder {
         path: &Path,
         schema: u64,
         read: impl FnOnce(&mut File) -> std::io::Result<Bytes>,
-    ) -> Result<(Folder, Contents), JournalError> {
+    ) -> Result<(Folder, JournalContents), JournalError> {
         let error = |action| move |error| JournalError::file(action, path, error);
         // Records hold users' data: only the owner may read them.
         let mut folder = fs::DirBuilder::new();
@@ -68,7 +68,7 @@ impl Folder {
         let last = segments.last().copied();
         let number = last.unwrap_or(0);
         let folder = Folder { path: path.to_path_buf(), schema, number, _lock: lock };
-        let Some(last) = last else { return Ok((folder, Contents::default())) };
+        let Some(last) = last else { return Ok((folder, JournalContents::default())) };
         let file = folder.segment(last);
         let bytes = File::open(&file).and_then(|mut opened| read(&mut opened));
         let bytes = bytes.map_err(|error| JournalError::file("reading", &file, error))?;
@@ -81,7 +81,7 @@ impl Folder {
             folder.remove(|name| name.starts_with("damaged-"));
             let _ = fs::hard_link(&file, path.join(format!("damaged-{last:08}")));
         }
-        Ok((folder, Contents { records: read.records, damage: read.damage }))
+        Ok((folder, JournalContents { records: read.records, damage: read.damage }))
     }
 
     pub fn path(&self) -> &Path {

@@ -13,8 +13,8 @@ pub mod folder;
 pub mod segment;
 pub mod writer;
 
-pub use folder::{Contents, Folder, has_journal};
-pub use writer::Writer;
+pub use folder::{Folder, JournalContents, has_journal};
+pub use writer::JournalWriter;
 
 use std::path::Path;
 

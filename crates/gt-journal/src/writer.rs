@@ -21,22 +21,22 @@ const GROUP: usize = 64 << 10;
 const LAST: Duration = Duration::from_secs(10);
 
 /// Writes records of type `R`.
-pub struct Writer<R> {
-    orders: Option<Sender<(u64, Order<R>)>>,
-    shared: Arc<Shared>,
+pub struct JournalWriter<R> {
+    orders: Option<Sender<(u64, JournalOrder<R>)>>,
+    shared: Arc<JournalProgress>,
     thread: Option<JoinHandle<()>>,
     /// The number of records and replacements given so far.
     given: u64,
 }
 
-enum Order<R> {
+enum JournalOrder<R> {
     Append(R),
     /// Replace the journal by these records, which count as one.
     Replace(Vec<R>),
 }
 
 #[derive(Default)]
-struct Shared {
+struct JournalProgress {
     /// The number of records that are durable.
     durable: AtomicU64,
     /// The number of orders that were processed, successfully or not.
@@ -46,23 +46,23 @@ struct Shared {
     /// The bytes of the segment, now and when it was started.
     bytes: AtomicU64,
     begun: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<WriteState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct WriteState {
     /// Why writing has stopped, if it has.
     error: Option<String>,
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl JournalProgress {
+    fn state(&self) -> MutexGuard<'_, WriteState> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
-impl<R: Send + 'static> Writer<R> {
+impl<R: Send + 'static> JournalWriter<R> {
     /// Starts the thread, which encodes records with `encode` and calls `notify` when more records are
     /// durable or writing has failed. The journal is empty until it is [replaced](Writer::replace).
     ///
@@ -72,17 +72,17 @@ impl<R: Send + 'static> Writer<R> {
         folder: Folder,
         encode: fn(&R) -> Vec<Bytes>,
         notify: impl Fn() + Send + 'static,
-    ) -> std::io::Result<Writer<R>> {
+    ) -> std::io::Result<JournalWriter<R>> {
         let (orders, receiver) = mpsc::channel();
-        let shared = Arc::new(Shared::default());
-        let work = Work { folder, encode, file: None, shared: Arc::clone(&shared) };
+        let shared = Arc::new(JournalProgress::default());
+        let work = JournalThread { folder, encode, file: None, shared: Arc::clone(&shared) };
         let thread = thread::Builder::new()
             .name("gt-journal".into())
             .spawn(move || work.run(&receiver, &notify))?;
-        Ok(Writer { orders: Some(orders), shared, thread: Some(thread), given: 0 })
+        Ok(JournalWriter { orders: Some(orders), shared, thread: Some(thread), given: 0 })
     }
 
-    fn order(&mut self, order: Order<R>) -> u64 {
+    fn order(&mut self, order: JournalOrder<R>) -> u64 {
         self.given += 1;
         if let Some(orders) = &self.orders {
             // If the thread has ended, `error` says so.
@@ -93,7 +93,7 @@ impl<R: Send + 'static> Writer<R> {
 
     /// Appends a record; returns its position.
     pub fn append(&mut self, record: R) -> u64 {
-        self.order(Order::Append(record))
+        self.order(JournalOrder::Append(record))
     }
 
     /// Abandons the journal, for this reason, because the disk takes too long: records given so far may
@@ -115,7 +115,7 @@ impl<R: Send + 'static> Writer<R> {
     /// Replaces the journal by these records, which count as one.
     pub fn replace(&mut self, records: Vec<R>) -> u64 {
         self.shared.state().error = None;
-        self.order(Order::Replace(records))
+        self.order(JournalOrder::Replace(records))
     }
 
     /// The position up to which all records are durable.
@@ -158,7 +158,7 @@ impl<R: Send + 'static> Writer<R> {
     }
 }
 
-impl<R> Drop for Writer<R> {
+impl<R> Drop for JournalWriter<R> {
     /// Writes all records given so far, unless the disk hangs.
     fn drop(&mut self) {
         self.orders = None;
@@ -171,16 +171,16 @@ impl<R> Drop for Writer<R> {
 }
 
 /// The thread's state.
-struct Work<R> {
+struct JournalThread<R> {
     folder: Folder,
     encode: fn(&R) -> Vec<Bytes>,
     /// None before the first segment, and after an error.
     file: Option<BufWriter<File>>,
-    shared: Arc<Shared>,
+    shared: Arc<JournalProgress>,
 }
 
-impl<R> Work<R> {
-    fn run(mut self, orders: &Receiver<(u64, Order<R>)>, notify: &impl Fn()) {
+impl<R> JournalThread<R> {
+    fn run(mut self, orders: &Receiver<(u64, JournalOrder<R>)>, notify: &impl Fn()) {
         while let Ok(first) = orders.recv() {
             let mut group = vec![first];
             group.extend(orders.try_iter().take(GROUP));
@@ -206,7 +206,7 @@ impl<R> Work<R> {
     }
 
     /// Writes a group and syncs it.
-    fn write(&mut self, group: Vec<(u64, Order<R>)>) -> std::io::Result<()> {
+    fn write(&mut self, group: Vec<(u64, JournalOrder<R>)>) -> std::io::Result<()> {
         let (shared, encode) = (&self.shared, self.encode);
         let encode = |record: &R| {
             shared.encoded.fetch_add(1, Ordering::Relaxed);
@@ -215,7 +215,7 @@ impl<R> Work<R> {
         let mut unsynced = 0;
         for (_, order) in group {
             match order {
-                Order::Append(record) => {
+                JournalOrder::Append(record) => {
                     let Some(file) = &mut self.file else { continue };
                     let bytes = segment::write_record(&encode(&record), file)?;
                     self.shared.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -228,7 +228,7 @@ impl<R> Work<R> {
                         unsynced = 0;
                     }
                 }
-                Order::Replace(records) => {
+                JournalOrder::Replace(records) => {
                     let frames = records.iter().map(encode);
                     let (file, bytes) = self.folder.replace(frames)?;
                     self.shared.bytes.store(bytes, Ordering::Relaxed);
@@ -251,11 +251,11 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(20);
 
-    fn writer(path: &std::path::Path) -> (Writer<u64>, Vec<u64>) {
+    fn writer(path: &std::path::Path) -> (JournalWriter<u64>, Vec<u64>) {
         let (folder, contents) = Folder::open(path, 1).unwrap();
         let number = |frames: &Vec<Bytes>| u64::from_le_bytes(frames[0][..].try_into().unwrap());
         let encode = |number: &u64| vec![Bytes::from(number.to_le_bytes().to_vec())];
-        let writer = Writer::start(folder, encode, || ()).unwrap();
+        let writer = JournalWriter::start(folder, encode, || ()).unwrap();
         (writer, contents.records.iter().map(number).collect())
     }
 

@@ -37,7 +37,7 @@ const DESCRIPTORS: usize = 12;
 pub struct PeerLinks {
     context: Context,
     incoming: Socket,
-    outgoing: BTreeMap<WorkerId, Outgoing>,
+    outgoing: BTreeMap<WorkerId, SendQueue>,
     addresses: BTreeMap<WorkerId, String>,
     endpoint: String,
     pair: Option<KeyPair>,
@@ -50,7 +50,7 @@ pub struct PeerLinks {
     _gatekeeper: Option<Gatekeeper>,
 }
 
-struct Outgoing {
+struct SendQueue {
     socket: Socket,
     monitor: Socket,
     since: Instant,
@@ -178,7 +178,7 @@ impl PeerLinks {
         }
     }
 
-    fn open(&mut self, endpoint: &str) -> Result<Outgoing, NetError> {
+    fn open(&mut self, endpoint: &str) -> Result<SendQueue, NetError> {
         let socket = self.context.socket(SocketType::DEALER).map_err(during("opening a socket"))?;
         self.monitors += 1;
         let watch = format!("inproc://monitor-{}", self.monitors);
@@ -204,7 +204,7 @@ impl PeerLinks {
             Ok(monitor)
         };
         let monitor = setup().map_err(during("connecting to a worker"))?;
-        Ok(Outgoing { socket, monitor, since: Instant::now(), state: LinkState::Connecting })
+        Ok(SendQueue { socket, monitor, since: Instant::now(), state: LinkState::Connecting })
     }
 
     /// The workers whose links have failed since the last call.
@@ -260,13 +260,13 @@ impl PeerLinks {
     }
 }
 
-impl Drop for Outgoing {
+impl Drop for SendQueue {
     fn drop(&mut self) {
         monitor::stop(&mut self.socket);
     }
 }
 
-impl Outgoing {
+impl SendQueue {
     /// Updates the state from the monitor's events.
     fn look(&mut self) {
         while matches!(self.monitor.poll(PollEvents::POLLIN, 0), Ok(1..)) {

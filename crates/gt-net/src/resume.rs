@@ -22,7 +22,7 @@ pub fn token() -> u128 {
 
 /// The messages that one end has sent.
 #[derive(Default)]
-pub struct Outgoing {
+pub struct Unacknowledged {
     /// How many are acknowledged, and how many there were up to the last one that is recorded.
     acknowledged: u64,
     recorded: u64,
@@ -31,7 +31,7 @@ pub struct Outgoing {
     bytes: usize,
 }
 
-impl Outgoing {
+impl Unacknowledged {
     /// A message is sent, which the other end makes durable before it acknowledges it if it
     /// `is_recorded`.
     pub fn push(&mut self, frames: Vec<Bytes>, is_recorded: bool) {
@@ -146,7 +146,7 @@ mod tests {
     fn nothing_is_skipped_and_nothing_comes_twice_wherever_links_are_cut() {
         for seed in 1..500 {
             let mut random = u64::wrapping_mul(seed, 0x9E37_79B9_7F4A_7C15);
-            let (mut outgoing, mut incoming) = (Outgoing::default(), Incoming::default());
+            let (mut outgoing, mut incoming) = (Unacknowledged::default(), Incoming::default());
             let (mut wire, mut back) = (VecDeque::new(), VecDeque::new());
             let (mut sent, mut got) = (0, Vec::new());
             for _ in 0..400 {
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn what_is_received_is_acknowledged_now_and_then() {
-        let (mut outgoing, mut incoming) = (Outgoing::default(), Incoming::default());
+        let (mut outgoing, mut incoming) = (Unacknowledged::default(), Incoming::default());
         let told = (0..200).filter_map(|number| {
             outgoing.push(message(number), number % 10 == 0);
             let told = incoming.take(&message(number))?;

@@ -32,7 +32,7 @@ pub struct Proven {
 }
 
 /// An event on the server's socket.
-pub enum Event {
+pub enum ServerEvent {
     /// A message; who sent it is proven by the link's key, or `None` on a server without keys.
     Message { link: LinkId, proven: Option<Proven>, frames: Vec<Bytes> },
     /// What a link sends is not taken, and nothing of it is read any more.
@@ -174,7 +174,7 @@ impl ServerLink {
     }
 
     /// The next event, if there is one.
-    pub fn try_receive(&mut self) -> Result<Option<Event>, NetError> {
+    pub fn try_receive(&mut self) -> Result<Option<ServerEvent>, NetError> {
         loop {
             let events = self.socket.get_events().map_err(during("receiving"))?;
             if !events.contains(PollEvents::POLLIN) {
@@ -192,7 +192,7 @@ impl ServerLink {
             self.socket.recv(&mut part, 0).map_err(during("receiving"))?;
             if part.is_empty() {
                 self.forget(&link);
-                return Ok(Some(Event::Disconnected(link)));
+                return Ok(Some(ServerEvent::Disconnected(link)));
             }
             let proven = part.gets("User-Id").and_then(proven_by);
             // On a server with keys, a link without a role was not admitted.
@@ -200,11 +200,11 @@ impl ServerLink {
                 continue;
             }
             match self.assemble(&link, to_bytes(part)) {
-                Ok(Some(frames)) => return Ok(Some(Event::Message { link, proven, frames })),
+                Ok(Some(frames)) => return Ok(Some(ServerEvent::Message { link, proven, frames })),
                 Ok(None) => {}
-                Err(Refused { link, reason }) => {
+                Err(RefusedLink { link, reason }) => {
                     self.mute(&link);
-                    return Ok(Some(Event::Refused { link, reason }));
+                    return Ok(Some(ServerEvent::Refused { link, reason }));
                 }
             }
         }
@@ -215,8 +215,8 @@ impl ServerLink {
     }
 
     /// A part has arrived. Returns the message that it completes.
-    fn assemble(&mut self, link: &LinkId, part: Bytes) -> Result<Option<Vec<Bytes>>, Refused> {
-        let refuse = |link: &LinkId, reason| Refused { link: link.clone(), reason };
+    fn assemble(&mut self, link: &LinkId, part: Bytes) -> Result<Option<Vec<Bytes>>, RefusedLink> {
+        let refuse = |link: &LinkId, reason| RefusedLink { link: link.clone(), reason };
         if !self.open.contains_key(link) {
             if parts::is_whole(&part) {
                 return Ok(Some(vec![part]));
@@ -282,9 +282,9 @@ impl ServerLink {
         let sent = parts::cut(&frames, |part| {
             if !is_full {
                 match self.try_send(link, &part).map_err(Some)? {
-                    Sent::Yes => {}
-                    Sent::Gone => return Err(None),
-                    Sent::Full => is_full = true,
+                    SendOutcome::Yes => {}
+                    SendOutcome::Gone => return Err(None),
+                    SendOutcome::Full => is_full = true,
                 }
             }
             if is_full {
@@ -302,23 +302,23 @@ impl ServerLink {
         }
     }
 
-    fn try_send(&mut self, link: &LinkId, part: &Bytes) -> Result<Sent, NetError> {
+    fn try_send(&mut self, link: &LinkId, part: &Bytes) -> Result<SendOutcome, NetError> {
         // The id fails if the peer is gone or full; the part then cannot fail.
         match self.socket.send(&link[..], zmq::SNDMORE | zmq::DONTWAIT) {
             Ok(()) => {}
-            Err(zmq::Error::EAGAIN) => return Ok(Sent::Full),
-            Err(zmq::Error::EHOSTUNREACH) => return Ok(Sent::Gone),
+            Err(zmq::Error::EAGAIN) => return Ok(SendOutcome::Full),
+            Err(zmq::Error::EHOSTUNREACH) => return Ok(SendOutcome::Gone),
             Err(error) => return Err(NetError::Socket { action: "sending", error }),
         }
         send_part(&self.socket, part).map_err(during("sending"))?;
-        Ok(Sent::Yes)
+        Ok(SendOutcome::Yes)
     }
 
     /// Sends the backlogs, as far as there is room.
     fn retry(&mut self) {
         for (link, mut backlog) in std::mem::take(&mut self.backlogs) {
             while let Some((part, is_first)) = backlog.parts.pop_front() {
-                if matches!(self.try_send(&link, &part), Ok(Sent::Full)) {
+                if matches!(self.try_send(&link, &part), Ok(SendOutcome::Full)) {
                     backlog.parts.push_front((part, is_first));
                     break;
                 }
@@ -341,12 +341,12 @@ impl Backlog {
 }
 
 /// A link of which nothing more is taken.
-struct Refused {
+struct RefusedLink {
     link: LinkId,
     reason: String,
 }
 
-enum Sent {
+enum SendOutcome {
     Yes,
     Full,
     Gone,

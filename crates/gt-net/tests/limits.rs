@@ -8,7 +8,7 @@ use gt_ir::message::Role;
 use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::keys::Key;
-use gt_net::server::{Event, LinkId, ServerLink};
+use gt_net::server::{LinkId, ServerEvent, ServerLink};
 use zmq::{Context, Message, PollEvents, Socket, SocketType};
 
 const LIMIT: Duration = Duration::from_secs(10);
@@ -49,7 +49,7 @@ fn flood(socket: &Socket, part: &Bytes, flag: i32, most: usize) -> usize {
 }
 
 /// The next event, if there is one soon.
-fn next(server: &mut ServerLink) -> Option<Event> {
+fn next(server: &mut ServerLink) -> Option<ServerEvent> {
     let until = Instant::now() + Duration::from_millis(500);
     loop {
         if let Some(event) = server.try_receive().unwrap() {
@@ -65,7 +65,7 @@ fn next(server: &mut ServerLink) -> Option<Event> {
 /// The link and the first frame of the next message.
 fn message(server: &mut ServerLink) -> (LinkId, Bytes) {
     match next(server) {
-        Some(Event::Message { link, frames, .. }) => (link, frames[0].clone()),
+        Some(ServerEvent::Message { link, frames, .. }) => (link, frames[0].clone()),
         _ => panic!("a message"),
     }
 }
@@ -87,7 +87,10 @@ fn messages_of_many_parts_are_not_held() {
         flood(&socket, part, zmq::SNDMORE, 60);
         let _ = socket.send(&b"end"[..], zmq::DONTWAIT);
         let got = next(&mut server);
-        assert!(matches!(got, None | Some(Event::Disconnected(_))), "the connection is closed");
+        assert!(
+            matches!(got, None | Some(ServerEvent::Disconnected(_))),
+            "the connection is closed"
+        );
     }
     let grown = peak() - before;
     // One part, which is encrypted here before it is sent.
@@ -121,7 +124,9 @@ fn a_link_that_was_not_greeted_may_not_announce_long_messages() {
     let mut peer = DealerLink::connect(&address, Role::Client, Some(&key), LIMIT).unwrap();
     let long = vec![Bytes::from(vec![1; 3 * PART])];
     peer.send(&long).unwrap();
-    let Some(Event::Refused { link, reason }) = next(&mut server) else { panic!("a refusal") };
+    let Some(ServerEvent::Refused { link, reason }) = next(&mut server) else {
+        panic!("a refusal")
+    };
     assert!(reason.contains("longer than a hello"), "{reason}");
     assert!(next(&mut server).is_none(), "nothing more is read of it");
     assert!(server.send(&link, vec![Bytes::from_static(b"no")], 0).unwrap());
@@ -151,7 +156,7 @@ fn long_messages_go_both_ways_and_the_longest_gives_way() {
             first.receive(Duration::from_secs(30), Wakeup::None).unwrap().unwrap()
         });
         let got = loop {
-            if let Some(Event::Message { frames, .. }) = next(&mut server) {
+            if let Some(ServerEvent::Message { frames, .. }) = next(&mut server) {
                 break frames;
             }
         };
@@ -172,7 +177,7 @@ fn long_messages_go_both_ways_and_the_longest_gives_way() {
                 break event;
             }
         };
-        let Event::Refused { link, reason } = refused else { panic!("a refusal") };
+        let ServerEvent::Refused { link, reason } = refused else { panic!("a refusal") };
         assert!(link == links[1] && reason.contains("room for 4194304 bytes"), "{reason}");
         assert!(next(&mut server).is_none());
     });

@@ -10,7 +10,7 @@ use gt_net::NetError;
 use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::keys::Key;
-use gt_net::server::{Event, Proven, ServerLink};
+use gt_net::server::{Proven, ServerEvent, ServerLink};
 
 const LIMIT: Duration = Duration::from_secs(5);
 
@@ -25,7 +25,7 @@ fn connect(address: &Address, role: Role, key: Option<&Key>) -> Result<DealerLin
 }
 
 /// The next event within the limit.
-fn next(server: &mut ServerLink) -> Event {
+fn next(server: &mut ServerLink) -> ServerEvent {
     let until = Instant::now() + LIMIT;
     while Instant::now() < until {
         if let Some(event) = server.try_receive().unwrap() {
@@ -44,7 +44,7 @@ fn echo(mut server: ServerLink, time: Duration) -> std::thread::JoinHandle<usize
         while Instant::now() < until {
             server.wait(Duration::from_millis(20), None).unwrap();
             while let Some(event) = server.try_receive().unwrap() {
-                if let Event::Message { link, frames, .. } = event {
+                if let ServerEvent::Message { link, frames, .. } = event {
                     count += 1;
                     server.send(&link, frames, 1 << 30).unwrap();
                 }
@@ -62,10 +62,10 @@ fn roles_are_what_keys_prove_and_lost_links_are_noticed() {
         let limited = key.limited(role).unwrap();
         let mut peer = connect(&address, role, Some(&limited)).unwrap();
         peer.send(&[Bytes::from_static(b"hello")]).unwrap();
-        let Event::Message { link, .. } = next(&mut server) else { panic!("a hello") };
+        let ServerEvent::Message { link, .. } = next(&mut server) else { panic!("a hello") };
         server.admit(&link);
         peer.send(&[Bytes::from_static(b"hello"), Bytes::from(vec![1; 100_000])]).unwrap();
-        let Event::Message { link, proven, frames } = next(&mut server) else {
+        let ServerEvent::Message { link, proven, frames } = next(&mut server) else {
             panic!("a message")
         };
         assert_eq!(proven, Some(Proven { role, is_user: false }));
@@ -73,7 +73,7 @@ fn roles_are_what_keys_prove_and_lost_links_are_noticed() {
         assert!(server.send(&link, frames, 1 << 30).unwrap());
         assert_eq!(peer.receive(LIMIT, Wakeup::None).unwrap().unwrap().len(), 2);
         drop(peer);
-        let Event::Disconnected(gone) = next(&mut server) else { panic!("a notice") };
+        let ServerEvent::Disconnected(gone) = next(&mut server) else { panic!("a notice") };
         assert_eq!(gone, link);
     }
 }

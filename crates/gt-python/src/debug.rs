@@ -2,7 +2,7 @@
 
 use gt::ir::explain::PlacedTensor;
 use gt::ir::operation::{Gradient, Sample, SampleOperand};
-use gt::ir::statistics::{Failed, WorkerStats};
+use gt::ir::statistics::{FailureSummary, WorkerStats};
 use gt::ir::{Attribute, Operation, ops};
 use gt::tape;
 use pyo3::prelude::*;
@@ -71,9 +71,9 @@ fn get_worker_stats(py: Python<'_>) -> PyResult<Py<PyDict>> {
 fn failures(py: Python<'_>) -> PyResult<Vec<(String, Option<String>, u64, u64)>> {
     let session = session::current()?;
     let workers = session::waiting(py, &session, |interrupt| session.worker_stats(interrupt))?;
-    let mut all: Vec<Failed> = Vec::new();
+    let mut all: Vec<FailureSummary> = Vec::new();
     for failed in workers.into_iter().flat_map(|worker| worker.failed) {
-        let is_same = |known: &&mut Failed| {
+        let is_same = |known: &&mut FailureSummary| {
             let (one, other) = (&known.failure, &failed.failure);
             (one.place, one.line, &one.reason) == (other.place, other.line, &other.reason)
         };
@@ -87,7 +87,7 @@ fn failures(py: Python<'_>) -> PyResult<Vec<(String, Option<String>, u64, u64)>>
         }
     }
     all.sort_by_key(|failed| failed.failure.place.unwrap_or(u64::MAX));
-    let told = all.into_iter().map(|Failed { failure, tensors, steps }| {
+    let told = all.into_iter().map(|FailureSummary { failure, tensors, steps }| {
         let line = gt::source::text(failure.line);
         (gt::failed_text(&failure, None, &|_| None), line, tensors, steps)
     });

@@ -10,8 +10,8 @@ use gt::ir::stored::{SavePart, SavedBlock, StoredPart, StoredValues, Written};
 use gt::ir::{Meta, RequestId, SourceId, TensorId};
 use gt::{AskedSave, Tensor, TensorData};
 use gt_store::atomic::AtomicFile;
-use gt_store::place::Places;
-use gt_store::safetensors::{Planned, Reader, Writer, header};
+use gt_store::place::DataRoots;
+use gt_store::safetensors::{Planned, SafetensorsReader, SafetensorsWriter, header};
 use gt_store::{StoreError, values};
 use pyo3::exceptions::{PyKeyError, PyPermissionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -37,21 +37,23 @@ fn to_python(error: StoreError) -> PyErr {
 
 /// A safetensors file, open for reading.
 #[pyclass(name = "SafetensorsFile", module = "gt._gt", frozen)]
-pub struct SafetensorsFile(Reader);
+pub struct SafetensorsFile(SafetensorsReader);
 
 #[pymethods]
 impl SafetensorsFile {
     /// Open a file.
     #[new]
     fn new(path: PathBuf) -> PyResult<SafetensorsFile> {
-        Reader::open(&path).map(SafetensorsFile).map_err(to_python)
+        SafetensorsReader::open(&path).map(SafetensorsFile).map_err(to_python)
     }
 
     /// Read a file's bytes.
     #[staticmethod]
     fn over(bytes: &Bound<'_, PyBytes>) -> PyResult<SafetensorsFile> {
         let bytes = Bytes::copy_from_slice(bytes.as_bytes());
-        Reader::over("the given bytes".as_ref(), bytes).map(SafetensorsFile).map_err(to_python)
+        SafetensorsReader::over("the given bytes".as_ref(), bytes)
+            .map(SafetensorsFile)
+            .map_err(to_python)
     }
 
     /// The texts that stand in the header.
@@ -62,7 +64,7 @@ impl SafetensorsFile {
 
     /// The name, dtype and shape of each tensor.
     fn entries<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        let entry = |entry: &gt_store::safetensors::Entry| {
+        let entry = |entry: &gt_store::safetensors::StoredTensor| {
             let dtype = entry.known().map_or(entry.dtype.as_str(), |dtype| dtype.name());
             (entry.name.as_str(), dtype, PyTuple::new(py, &entry.dims)?).into_pyobject(py)
         };
@@ -100,8 +102,9 @@ fn write_safetensors(
     metadata: BTreeMap<String, String>,
 ) -> PyResult<()> {
     let (planned, tensors) = in_order(tensors);
-    let file = AtomicFile::create(&Places::Anywhere, &path, false).map_err(to_python)?;
-    let mut writer = Writer::create(file, &path, &planned, &metadata).map_err(to_python)?;
+    let file = AtomicFile::create(&DataRoots::Anywhere, &path, false).map_err(to_python)?;
+    let mut writer =
+        SafetensorsWriter::create(file, &path, &planned, &metadata).map_err(to_python)?;
     fetch_in_turn(py, &tensors, |data| py.detach(|| writer.write(&data.bytes)).map_err(to_python))?;
     py.detach(|| writer.finish()).map_err(to_python)
 }
@@ -135,7 +138,7 @@ fn in_order(tensors: Vec<(String, Py<PyTensor>)>) -> (Vec<Planned>, Vec<Py<PyTen
             (name.clone(), tensor.dtype(), tensor.shape())
         })
         .collect();
-    let order = Writer::order(&planned);
+    let order = SafetensorsWriter::order(&planned);
     let mut given: Vec<Option<_>> = tensors.into_iter().map(|(_, tensor)| Some(tensor)).collect();
     let mut take = |at: usize| given[at].take().expect("each place is there once");
     (
@@ -250,7 +253,7 @@ fn read_values(
     parts: Vec<PartOfFile>,
 ) -> PyResult<PyTensor> {
     let values = stored(dtype, &shape, parts)?;
-    let data = py.detach(|| values::read(&Places::Anywhere, &values)).map_err(to_python)?;
+    let data = py.detach(|| values::read(&DataRoots::Anywhere, &values)).map_err(to_python)?;
     made(py, data)
 }
 
@@ -278,7 +281,7 @@ fn write_values<'py>(
         blocks: values.iter().enumerate().map(block).collect(),
         line: SourceId::default(),
     };
-    let written = py.detach(|| values::write(&Places::Anywhere, &part, &values));
+    let written = py.detach(|| values::write(&DataRoots::Anywhere, &part, &values));
     written.map_err(to_python)?.iter().map(|written| written_tuple(py, written)).collect()
 }
 

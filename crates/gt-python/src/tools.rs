@@ -7,8 +7,8 @@ use gt::ClientError;
 use gt::ir::entitlement::Entitlement;
 use gt::ir::status::{SessionStatus, Status, UserStatus, Waits, WorkerStatus};
 use gt_tools::ToolError;
-use gt_tools::find::Target;
-use gt_tools::top::Options;
+use gt_tools::find::WatchTarget;
+use gt_tools::top::TopOptions;
 use gt_tools::visualize::{Format, Size};
 use pyo3::exceptions::{PyConnectionError, PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -49,7 +49,7 @@ fn trace(
     let duration = Duration::try_from_secs_f64(seconds).map_err(|_| {
         PyValueError::new_err(format!("the duration is {seconds} s, expected 0 or more"))
     })?;
-    let target = Target { address, process, key_file, insecure };
+    let target = WatchTarget { address, process, key_file, insecure };
     let recorded = py.detach(|| {
         // Ctrl-C ends the recording; what there is by then is written.
         let mut stop = || Python::attach(|py| py.check_signals()).is_err();
@@ -98,8 +98,8 @@ fn top(
     key_file: Option<PathBuf>,
     insecure: bool,
 ) -> PyResult<String> {
-    let target = Target { address, process, key_file, insecure };
-    let options = Options { target, alpha, once, json };
+    let target = WatchTarget { address, process, key_file, insecure };
+    let options = TopOptions { target, alpha, once, json };
     let mut interrupted = None;
     let shown = py.detach(|| {
         let mut stop = || match Python::attach(|py| py.check_signals()) {
@@ -128,7 +128,7 @@ fn explain_wait(
     key_file: Option<PathBuf>,
     insecure: bool,
 ) -> PyResult<String> {
-    let target = Target { address, process, key_file, insecure };
+    let target = WatchTarget { address, process, key_file, insecure };
     py.detach(|| gt_tools::explain_wait::run(&target, session)).map_err(to_python)
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 use std::{env, process, thread};
 
-use gt_sim::chaos::{self, Outcome};
+use gt_sim::chaos::{self, ChaosCounters};
 use gt_sim::{deaths, killers};
 
 /// After so many failures it stops.
@@ -20,7 +20,7 @@ fn main() {
     };
     let (next, failures) = (AtomicU64::new(first), AtomicUsize::new(0));
     let work = || {
-        let (mut total, mut dead) = (Outcome::default(), deaths::Outcome::default());
+        let (mut total, mut dead) = (ChaosCounters::default(), deaths::DeathCounters::default());
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= first + count || failures.load(Ordering::Relaxed) >= ENOUGH {
@@ -39,7 +39,7 @@ fn main() {
     let (total, dead) = thread::scope(|scope| {
         let threads: Vec<_> =
             (0..more.first().copied().unwrap_or(1)).map(|_| scope.spawn(work)).collect();
-        let none = (Outcome::default(), deaths::Outcome::default());
+        let none = (ChaosCounters::default(), deaths::DeathCounters::default());
         threads.into_iter().fold(none, |(mut total, mut dead), thread| {
             let (more, deaths) = thread.join().expect("failures are caught");
             total.add(&more);

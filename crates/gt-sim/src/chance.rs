@@ -1,16 +1,16 @@
 //! The simulation's random numbers.
 
-use gt_ir::philox::Stream;
+use gt_ir::philox::RandomStream;
 
 /// A seeded sequence of random numbers.
 pub struct Chance {
-    stream: Stream,
+    stream: RandomStream,
     drawn: u64,
 }
 
 impl Chance {
     pub fn new(seed: u64) -> Chance {
-        Chance { stream: Stream::new(seed, 0), drawn: 0 }
+        Chance { stream: RandomStream::new(seed, 0), drawn: 0 }
     }
 
     /// A number below `limit`, which must not be 0.

@@ -14,7 +14,7 @@ use gt_ir::signal::Shard;
 use gt_ir::{DType, Shape};
 
 use crate::chance::Chance;
-use crate::faults::{Fault, Notice};
+use crate::faults::{Fault, NoticeDelay};
 use crate::{Delays, World, driver};
 
 /// The scope of the loop.
@@ -22,7 +22,7 @@ const SCOPE: &str = "deaths";
 
 /// What disturbs a loop.
 #[derive(Debug)]
-struct Schedule {
+struct DeathSchedule {
     workers: usize,
     delays: Delays,
     /// The bytes of the session's stream that are kept.
@@ -37,12 +37,12 @@ struct Schedule {
     faults: Vec<(u64, Fault)>,
 }
 
-impl Schedule {
-    fn new(seed: u64) -> Schedule {
+impl DeathSchedule {
+    fn new(seed: u64) -> DeathSchedule {
         let mut chance = Chance::new(seed ^ 0xDEA7_0000_0000_0000);
         let workers = 1 + chance.below(4) as usize;
         let journal = chance.below(2) == 0;
-        let mut schedule = Schedule {
+        let mut schedule = DeathSchedule {
             workers,
             delays: Delays { least: 1, most: [1, 100, 5_000][chance.below(3) as usize] },
             lineage: 2048 << (2 * chance.below(4)),
@@ -57,7 +57,7 @@ impl Schedule {
             // Some at once, some during what the one before caused, some long after.
             at += [0, chance.below(30), chance.below(400)][chance.below(3) as usize];
             let worker = chance.below(workers as u64 + 2) as usize;
-            let notice = if chance.below(2) == 0 { Notice::Soon } else { Notice::Late };
+            let notice = if chance.below(2) == 0 { NoticeDelay::Soon } else { NoticeDelay::Late };
             let after = Duration::from_micros(chance.below(3_000_000));
             let fault = match chance.below(8) {
                 0 => Fault::Start,
@@ -94,7 +94,7 @@ impl Schedule {
 
 /// What became of schedules.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Outcome {
+pub struct DeathCounters {
     pub schedules: u64,
     /// The loops that ended with the bits of the undisturbed one.
     pub equal: u64,
@@ -102,8 +102,8 @@ pub struct Outcome {
     pub lost: u64,
 }
 
-impl Outcome {
-    pub fn add(&mut self, other: &Outcome) {
+impl DeathCounters {
+    pub fn add(&mut self, other: &DeathCounters) {
         self.schedules += other.schedules;
         self.equal += other.equal;
         self.lost += other.lost;
@@ -114,13 +114,13 @@ impl Outcome {
 ///
 /// # Errors
 /// The bits differ, or something is lost without need.
-pub fn run(seed: u64) -> std::result::Result<Outcome, String> {
+pub fn run(seed: u64) -> std::result::Result<DeathCounters, String> {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let shard = Some(Shard::row(None, Some(0)));
         registry::register(SCOPE, SignalConfig { shard, ..SignalConfig::default() });
     });
-    let schedule = Schedule::new(seed);
+    let schedule = DeathSchedule::new(seed);
     let tell = |wrong: String| {
         format!("{wrong}\n  seed {seed}: {schedule:?}\n  again: make chaos FIRST={seed} COUNT=1")
     };
@@ -129,14 +129,14 @@ pub fn run(seed: u64) -> std::result::Result<Outcome, String> {
     }));
     let Ok((undisturbed, disturbed)) = ran else { return Err(tell("panic: see above".into())) };
     let wanted = undisturbed.map_err(|lost| tell(format!("undisturbed: {}", lost.error)))?;
-    let mut outcome = Outcome { schedules: 1, ..Outcome::default() };
+    let mut outcome = DeathCounters { schedules: 1, ..DeathCounters::default() };
     match disturbed {
         Ok(got) if got == wanted => outcome.equal = 1,
         Ok(got) => {
             let step = got.iter().zip(&wanted).position(|(got, wanted)| got != wanted);
             return Err(tell(format!("the bits differ from value {step:?} on")));
         }
-        Err(Lost { error, is_told }) => {
+        Err(LoopError { error, is_told }) => {
             let text = error.to_string();
             let is_told =
                 is_told || text.contains("could not be made again") || text.contains("no worker");
@@ -153,9 +153,9 @@ pub fn run(seed: u64) -> std::result::Result<Outcome, String> {
 /// weights.
 fn train(
     seed: u64,
-    schedule: &Schedule,
+    schedule: &DeathSchedule,
     faults: &[(u64, Fault)],
-) -> std::result::Result<Vec<Vec<u64>>, Lost> {
+) -> std::result::Result<Vec<Vec<u64>>, LoopError> {
     let bytes = schedule.lineage;
     let time = Duration::from_secs(5);
     let lineage = Some(LineageLimits { bytes, total: 2 * bytes, time, kept: 1 << 20 });
@@ -181,15 +181,15 @@ fn train(
     let (session, client) = driver::connect(&world);
     // Until something is cut, who joins adds a slot.
     let told = session.rescale(Some(schedule.workers as u32), None);
-    told.map_err(|error| Lost { error, is_told: false })?;
+    told.map_err(|error| LoopError { error, is_told: false })?;
     session.set_hot_paths(Settings { enabled: true, threshold: 3, compile: false });
     let trained = train_on(&session, seed, schedule.steps);
     let world = world.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    trained.map_err(|error| Lost { error, is_told: world.unkept.contains(&client) })
+    trained.map_err(|error| LoopError { error, is_told: world.unkept.contains(&client) })
 }
 
 /// Why a loop ended early.
-struct Lost {
+struct LoopError {
     error: ClientError,
     /// Whether its user was told that nothing is kept of it.
     is_told: bool,

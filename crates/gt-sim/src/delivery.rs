@@ -9,7 +9,7 @@ use gt_ir::stored::{OnDisk, SavePart, SavedBlock, Written};
 use gt_ir::{Content, Piece, SourceId, WorkerId, codec};
 use gt_worker::{FileJob, Out};
 
-use crate::faults::Notice;
+use crate::faults::NoticeDelay;
 use crate::links::DISPATCHER;
 use crate::world::World;
 
@@ -36,7 +36,7 @@ impl World {
             match message {
                 Message::Welcome(welcome) => return self.welcome_worker(to, &welcome),
                 Message::Observe { on, sent } => worker.observe(on, sent),
-                Message::Goodbye { .. } => return self.crash(to, Notice::Soon),
+                Message::Goodbye { .. } => return self.crash(to, NoticeDelay::Soon),
                 message => worker.handle(message, &mut out),
             }
             self.send_out(to, out);

@@ -20,7 +20,7 @@ pub const SILENCE: Duration = Duration::from_secs(6);
 
 /// How soon the ends of a broken link notice.
 #[derive(Clone, Copy, Debug)]
-pub enum Notice {
+pub enum NoticeDelay {
     /// Soon: a process died, and its machine closed the connection.
     Soon,
     /// Only after [`SILENCE`].
@@ -33,7 +33,7 @@ pub enum Fault {
     /// A worker's process dies; with `restart`, another one of its name starts after that time.
     Crash {
         worker: usize,
-        notice: Notice,
+        notice: NoticeDelay,
         restart: Option<Duration>,
     },
     /// A worker disconnects properly.
@@ -43,17 +43,17 @@ pub enum Fault {
     /// The link between the dispatcher and a worker breaks.
     CutWorker {
         worker: usize,
-        notice: Notice,
+        notice: NoticeDelay,
     },
     CutClient {
         client: usize,
-        notice: Notice,
+        notice: NoticeDelay,
     },
     /// The link from one worker to another breaks.
     CutPeers {
         from: usize,
         to: usize,
-        notice: Notice,
+        notice: NoticeDelay,
     },
     /// Some workers are unreachable for a while; from [`SILENCE`] on they are given up.
     Partition {
@@ -111,7 +111,7 @@ impl World {
                 if self.workers.contains_key(&peer) {
                     let reason = "the worker was stopped".into();
                     self.send(peer, DISPATCHER, Message::Goodbye { reason });
-                    self.stop(peer, Notice::Soon);
+                    self.stop(peer, NoticeDelay::Soon);
                 }
             }
             Fault::CutWorker { worker: index, notice } => {
@@ -145,22 +145,22 @@ impl World {
     }
 
     /// When an end will notice a broken link.
-    fn noticed(&mut self, notice: Notice) -> Duration {
+    fn noticed(&mut self, notice: NoticeDelay) -> Duration {
         let chance = &mut self.links.chance;
         self.now
             + match notice {
-                Notice::Soon => Duration::from_micros(1 + chance.below(50_000)),
-                Notice::Late => SILENCE - Duration::from_micros(chance.below(3_000_000)),
+                NoticeDelay::Soon => Duration::from_micros(1 + chance.below(50_000)),
+                NoticeDelay::Late => SILENCE - Duration::from_micros(chance.below(3_000_000)),
             }
     }
 
-    fn notify(&mut self, from: PeerId, to: PeerId, notice: Notice) {
+    fn notify(&mut self, from: PeerId, to: PeerId, notice: NoticeDelay) {
         let at = self.noticed(notice);
-        self.links.put(at, Flight { from, to, load: Load::Notice });
+        self.links.put(at, Flight { from, to, load: Load::NoticeDelay });
     }
 
     /// Breaks the link of a client or a worker with the dispatcher.
-    fn cut_off(&mut self, peer: PeerId, notice: Notice) {
+    fn cut_off(&mut self, peer: PeerId, notice: NoticeDelay) {
         if self.links.is_broken(peer, DISPATCHER) {
             return;
         }
@@ -170,7 +170,7 @@ impl World {
         self.notify(DISPATCHER, peer, notice);
     }
 
-    fn cut_peers(&mut self, from: PeerId, to: PeerId, notice: Notice) {
+    fn cut_peers(&mut self, from: PeerId, to: PeerId, notice: NoticeDelay) {
         if from != to && !self.links.is_broken(from, to) {
             self.links.cut(from, to);
             self.notify(to, from, notice);
@@ -178,7 +178,7 @@ impl World {
     }
 
     /// Kills a worker's process.
-    pub(crate) fn crash(&mut self, worker: PeerId, notice: Notice) {
+    pub(crate) fn crash(&mut self, worker: PeerId, notice: NoticeDelay) {
         if !self.workers.contains_key(&worker) {
             return;
         }
@@ -190,7 +190,7 @@ impl World {
     }
 
     /// Removes a worker's process; messages that it has sent to the dispatcher may still arrive.
-    fn stop(&mut self, worker: PeerId, notice: Notice) {
+    fn stop(&mut self, worker: PeerId, notice: NoticeDelay) {
         self.links.cut(DISPATCHER, worker);
         for other in self.came.clone() {
             self.cut_peers(other, worker, notice);
@@ -209,15 +209,15 @@ impl World {
         for (index, peer) in came.iter().enumerate().filter(|(index, _)| is_inside(*index)) {
             let outside = came.iter().enumerate().filter(|(other, _)| !is_inside(*other));
             if is_too_long {
-                self.cut_off(*peer, Notice::Late);
+                self.cut_off(*peer, NoticeDelay::Late);
             }
             self.links.hold(*peer, DISPATCHER, now + length);
             self.links.hold(DISPATCHER, *peer, now + length);
             for (other, to) in outside {
                 debug_assert_ne!(index, other);
                 if is_too_long {
-                    self.cut_peers(*peer, *to, Notice::Late);
-                    self.cut_peers(*to, *peer, Notice::Late);
+                    self.cut_peers(*peer, *to, NoticeDelay::Late);
+                    self.cut_peers(*to, *peer, NoticeDelay::Late);
                 }
                 self.links.hold(*peer, *to, now + length);
                 self.links.hold(*to, *peer, now + length);
@@ -237,7 +237,7 @@ impl World {
                 reason: format!("{reason}: the server died or closed it"),
             });
         } else if from == DISPATCHER {
-            self.crash(to, Notice::Soon);
+            self.crash(to, NoticeDelay::Soon);
         } else if self.workers.contains_key(&to) {
             self.failed.insert((to, from));
             for message in self.sent.remove(&(to, from)).unwrap_or_default() {

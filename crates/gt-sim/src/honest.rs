@@ -2,7 +2,7 @@
 
 use gt_ir::instruction::Results;
 use gt_ir::signal::Shard;
-use gt_ir::template::{Bindings, Builder, IterationPart, Step};
+use gt_ir::template::{Bindings, IterationPart, Step, TemplateBuilder};
 use gt_ir::{
     Attribute, ClientCommand, Content, Create, DType, Instruction, Invocation, Meta, Operand,
     Operation, RequestId, Scalar, Shape, SourceId, TensorData, TensorId, TransferId, ops,
@@ -34,7 +34,7 @@ pub fn honest() -> Vec<ClientCommand> {
         stream.run(&ops::binary::MUL, &[slice, Operand::Scalar(Scalar::Float(2.0))], &[], 1);
     let all = stream.run(&ops::reduce::SUM, &[scaled], &sum, 1);
     stream.run(&ops::binary::ADD, &[all, total], &[], 0);
-    let mut builder = Builder::new([base, TensorId::PLANNED], [4, 0], TransferId(0));
+    let mut builder = TemplateBuilder::new([base, TensorId::PLANNED], [4, 0], TransferId(0));
     for command in &stream.commands[before..] {
         let ClientCommand::Run(instruction) = command else { continue };
         let step = builder.step_with_slots(instruction).expect("it is of this iteration");

@@ -60,7 +60,7 @@ pub fn attack(bytes: &[u8]) {
     let length = stream.len().div_ceil(ROUNDS).max(1);
     let batches: Vec<Vec<ClientCommand>> = stream.chunks(length).map(<[_]>::to_vec).collect();
     let mut hostile: Vec<PeerId> = vec![lock(&world, World::add_client)];
-    let mut loss = Loop::new(&healthy);
+    let mut loss = HealthyLoop::new(&healthy);
     for round in 0..2 * ROUNDS {
         let last = hostile[hostile.len() - 1];
         if let Some(batch) = batches.get(round) {
@@ -105,15 +105,15 @@ fn was_ended(messages: &[Message]) -> bool {
 }
 
 /// The healthy client: a loop with known results.
-struct Loop {
+struct HealthyLoop {
     tensor: Tensor,
     number: f32,
 }
 
-impl Loop {
-    fn new(session: &Session) -> Loop {
+impl HealthyLoop {
+    fn new(session: &Session) -> HealthyLoop {
         let tensor = within(|| Tensor::ones(session, &[6]));
-        Loop { tensor, number: 1.0 }
+        HealthyLoop { tensor, number: 1.0 }
     }
 
     fn step(&mut self) {

@@ -100,7 +100,7 @@ const SCOPE: &str = "killers";
 
 /// Who shares the workers, and when who kills.
 #[derive(Debug)]
-struct Schedule {
+struct KillSchedule {
     workers: usize,
     delays: Delays,
     steps: usize,
@@ -109,8 +109,8 @@ struct Schedule {
     hot: bool,
 }
 
-impl Schedule {
-    fn new(seed: u64) -> Schedule {
+impl KillSchedule {
+    fn new(seed: u64) -> KillSchedule {
         let mut chance = Chance::new(seed ^ 0x0DEA_D000_0000_0000);
         let (sessions, steps) = (2 + chance.below(3) as usize, 8 + chance.below(16) as usize);
         let mut kills: Vec<Vec<usize>> = vec![Vec::new(); sessions];
@@ -130,7 +130,7 @@ impl Schedule {
         });
         // Two that kill at once may take both workers with them that have others' values.
         let most = if others > 1 { 1 } else { 3 };
-        Schedule {
+        KillSchedule {
             workers: 1 + chance.below(most) as usize,
             delays: Delays { least: 1, most: [1, 100, 5_000][chance.below(3) as usize] },
             steps,
@@ -150,7 +150,7 @@ pub fn run(seed: u64) -> std::result::Result<u64, String> {
         let shard = Some(Shard::row(None, Some(0)));
         registry::register(SCOPE, SignalConfig { shard, ..SignalConfig::default() });
     });
-    let schedule = Schedule::new(seed);
+    let schedule = KillSchedule::new(seed);
     let ran = catch_unwind(AssertUnwindSafe(|| {
         (compute(seed, &schedule, false), compute(seed, &schedule, true))
     }));
@@ -165,7 +165,7 @@ pub fn run(seed: u64) -> std::result::Result<u64, String> {
 type Got = Vec<std::result::Result<Vec<u64>, String>>;
 
 fn compare(
-    schedule: &Schedule,
+    schedule: &KillSchedule,
     calm: Vec<Got>,
     deadly: Vec<Got>,
 ) -> std::result::Result<u64, String> {
@@ -197,7 +197,7 @@ fn compare(
 /// Lets all sessions compute, in any order; workers die of what is deadly, or do not.
 fn compute(
     seed: u64,
-    schedule: &Schedule,
+    schedule: &KillSchedule,
     is_deadly: bool,
 ) -> std::result::Result<Vec<Got>, String> {
     let (bytes, time) = (1 << 20, Duration::from_secs(5));
@@ -216,7 +216,7 @@ fn compute(
         session.set_hot_paths(Settings { enabled: schedule.hot, threshold: 3, compile: false });
         // One that is cut over several workers would kill all of them at once.
         let is_cut = kills.is_empty() && chance.below(2) == 0;
-        let begun = Loop::new(session, Chance::new(chance.below(1 << 40)), kills, is_cut);
+        let begun = SessionLoop::new(session, Chance::new(chance.below(1 << 40)), kills, is_cut);
         programs.push(begun.map_err(|error| error.to_string())?);
     }
     let mut open: Vec<usize> = (0..programs.len()).collect();
@@ -231,11 +231,11 @@ fn compute(
             open.swap_remove(place);
         }
     }
-    Ok(programs.into_iter().map(Loop::end).collect())
+    Ok(programs.into_iter().map(SessionLoop::end).collect())
 }
 
 /// A session's loop.
-struct Loop<'a> {
+struct SessionLoop<'a> {
     session: Session,
     kills: &'a [usize],
     is_cut: bool,
@@ -248,13 +248,13 @@ struct Loop<'a> {
     got: Got,
 }
 
-impl Loop<'_> {
+impl SessionLoop<'_> {
     fn new(
         session: Session,
         mut chance: Chance,
         kills: &[usize],
         is_cut: bool,
-    ) -> Result<Loop<'_>> {
+    ) -> Result<SessionLoop<'_>> {
         let mut random = |dims: &[usize]| {
             let numbers = (0..dims.iter().product()).map(|_| chance.below(1 << 20) as f32);
             let values: Vec<f32> = numbers.map(|number| number / (1 << 20) as f32 - 0.5).collect();
@@ -262,7 +262,7 @@ impl Loop<'_> {
         };
         let (x, weights) = (random(&[5, 4])?, random(&[4, 4])?);
         let (doomed, got) = (Vec::new(), Vec::new());
-        Ok(Loop { session, kills, is_cut, chance, x, weights, doomed, at: 0, got })
+        Ok(SessionLoop { session, kills, is_cut, chance, x, weights, doomed, at: 0, got })
     }
 
     fn step(&mut self) -> Result<()> {

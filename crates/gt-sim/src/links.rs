@@ -36,12 +36,12 @@ pub(crate) enum Load {
     /// A worker runs a turn.
     Turn,
     /// The receiver notices that its link with the sender is broken.
-    Notice,
+    NoticeDelay,
     /// A worker starts, by this name.
     Start(String),
 }
 
-pub(crate) struct Links {
+pub(crate) struct LinkEvents {
     pub chance: Chance,
     delays: Delays,
     flights: BTreeMap<Arrival, Flight>,
@@ -51,9 +51,9 @@ pub(crate) struct Links {
     broken: BTreeSet<(PeerId, PeerId)>,
 }
 
-impl Links {
-    pub fn new(seed: u64, delays: Delays) -> Links {
-        Links {
+impl LinkEvents {
+    pub fn new(seed: u64, delays: Delays) -> LinkEvents {
+        LinkEvents {
             chance: Chance::new(seed),
             delays,
             flights: BTreeMap::new(),

@@ -131,7 +131,7 @@ impl World {
         let is_worker = |peer: PeerId| there.contains(&peer);
         self.links.retain(|flight| match flight.load {
             Load::Message(_) | Load::Turn => !is_worker(flight.from) && !is_worker(flight.to),
-            Load::Notice | Load::Start(_) => true,
+            Load::NoticeDelay | Load::Start(_) => true,
         });
         self.waiting.clear();
         self.files.clear();

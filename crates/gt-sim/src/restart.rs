@@ -14,17 +14,17 @@ use crate::power::StateFolder;
 use crate::world::World;
 
 /// The journal of a world, and the ends of its clients' links.
-pub(crate) struct Kept {
+pub(crate) struct DurableWorld {
     limits: Limits,
     records: Vec<JournalRecord>,
     durable: usize,
-    clients: BTreeMap<PeerId, ClientEnd>,
+    clients: BTreeMap<PeerId, SimulatedClient>,
     /// The workers that read nothing from others, as they have not joined again yet.
     joining: BTreeSet<PeerId>,
 }
 
 /// A client's end of its link.
-struct ClientEnd {
+struct SimulatedClient {
     hello: Message,
     sent: Vec<Message>,
     /// How many have arrived, and how many of them are durable.
@@ -52,12 +52,13 @@ fn weight(messages: &[Message]) -> u64 {
     messages.iter().map(weight).sum()
 }
 
-impl Kept {
+impl DurableWorld {
     /// A client sends a message.
     pub fn send(&mut self, client: PeerId, message: &Message) {
         if let Message::Hello(_) = message {
             let (hello, waits) = (message.clone(), BTreeSet::new());
-            let end = ClientEnd { hello, sent: Vec::new(), arrived: 0, acknowledged: 0, waits };
+            let end =
+                SimulatedClient { hello, sent: Vec::new(), arrived: 0, acknowledged: 0, waits };
             self.clients.entry(client).or_insert(end);
             return;
         }
@@ -89,7 +90,7 @@ impl World {
     pub fn keep_journal(&mut self, limits: Limits) {
         let records: Vec<_> = self.dispatcher.keep_journal().iter().map(read_back).collect();
         let (durable, clients, joining) = (records.len(), BTreeMap::new(), BTreeSet::new());
-        self.kept = Some(Box::new(Kept { limits, records, durable, clients, joining }));
+        self.kept = Some(Box::new(DurableWorld { limits, records, durable, clients, joining }));
     }
 
     /// What its journal says.
@@ -154,7 +155,7 @@ impl World {
         let Some(mut kept) = self.kept.take() else { return };
         self.links.retain(|flight| match flight.load {
             Load::Message(_) => flight.from != DISPATCHER && flight.to != DISPATCHER,
-            Load::Notice => flight.to != DISPATCHER,
+            Load::NoticeDelay => flight.to != DISPATCHER,
             Load::Turn | Load::Start(_) => true,
         });
         let mut history = History::default();

@@ -14,11 +14,11 @@ use gt_worker::{Options, Work, Worker};
 
 use crate::accounts::Traffic;
 use crate::fabric::{Hub, JoiningEngine};
-use crate::faults::{Fault, Notice};
+use crate::faults::{Fault, NoticeDelay};
 use crate::killers::MortalEngine;
-use crate::links::{DISPATCHER, Delays, Flight, Links, Load};
+use crate::links::{DISPATCHER, Delays, Flight, LinkEvents, Load};
 use crate::power::StateFolder;
-use crate::restart::Kept;
+use crate::restart::DurableWorld;
 
 /// How often each session may have a deadline of which nothing comes before nothing ever will: as often
 /// as it is looked whether it still waits for memory until others give up waiting for it.
@@ -29,7 +29,7 @@ pub struct World {
     pub(crate) now: Duration,
     /// When the dispatcher last acted on a deadline.
     ticked: Duration,
-    pub(crate) links: Links,
+    pub(crate) links: LinkEvents,
     pub(crate) dispatcher: Dispatcher,
     pub(crate) workers: BTreeMap<PeerId, Box<dyn Work>>,
     /// The links of workers, by the ids that the dispatcher gave them.
@@ -49,7 +49,7 @@ pub struct World {
     /// Collective calls that were given up as deadlocked.
     pub deadlocks: Vec<String>,
     /// What the dispatcher goes on from when it is started again, if anything.
-    pub(crate) kept: Option<Box<Kept>>,
+    pub(crate) kept: Option<Box<DurableWorld>>,
     /// The names that workers asked for.
     pub(crate) names: BTreeMap<PeerId, String>,
     /// The faults to come, by number of messages delivered; the next is last.
@@ -105,7 +105,7 @@ impl World {
         let mut world = World {
             now: Duration::ZERO,
             ticked: Duration::ZERO,
-            links: Links::new(seed, delays),
+            links: LinkEvents::new(seed, delays),
             dispatcher: Dispatcher::new(String::new(), limits, None),
             workers: BTreeMap::new(),
             worker_peers: BTreeMap::new(),
@@ -282,7 +282,7 @@ impl World {
         self.now = self.now.max(arrival.0);
         let Flight { from, to, load } = flight;
         match load {
-            Load::Notice => self.notice(from, to),
+            Load::NoticeDelay => self.notice(from, to),
             Load::Start(name) => self.start_again(from, name),
             load if self.waiting.contains_key(&to) => {
                 let late = self.waiting.entry(to).or_default();
@@ -346,7 +346,7 @@ impl World {
         let goes_on = worker.step(&mut out);
         if self.died.as_ref().is_some_and(|died| died.swap(false, Ordering::Relaxed)) {
             // What it was about to send dies with it; another one takes its place.
-            self.crash(peer, Notice::Soon);
+            self.crash(peer, NoticeDelay::Soon);
             let after = Duration::from_micros(self.links.chance.below(300_000));
             let load = Load::Start(self.names[&peer].clone());
             self.links.put(self.now + after, Flight { from: peer, to: DISPATCHER, load });

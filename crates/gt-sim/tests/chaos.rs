@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use gt_client::Tensor;
 use gt_dispatcher::{Limits, PeerId};
-use gt_sim::chaos::{self, Outcome};
+use gt_sim::chaos::{self, ChaosCounters};
 use gt_sim::{Delays, World, driver};
 use gt_sim::{deaths, killers};
 
-fn run(seeds: impl IntoIterator<Item = u64>) -> Outcome {
-    let mut total = Outcome::default();
+fn run(seeds: impl IntoIterator<Item = u64>) -> ChaosCounters {
+    let mut total = ChaosCounters::default();
     for seed in seeds {
         match chaos::run(seed) {
             Ok(outcome) => total.add(&outcome),
@@ -31,7 +31,7 @@ fn what_must_hold_holds_in_every_schedule() {
 /// is gone.
 #[test]
 fn deaths_in_turn_change_no_bit() {
-    let mut total = deaths::Outcome::default();
+    let mut total = deaths::DeathCounters::default();
     for seed in 0..500 {
         match deaths::run(seed) {
             Ok(outcome) => total.add(&outcome),

@@ -1,11 +1,11 @@
 //! What a hostile client may send, by seeds: see [`gt_sim::hostile`], which `fuzz/` calls, too.
 
-use gt_ir::philox::Stream;
+use gt_ir::philox::RandomStream;
 use gt_sim::hostile::attack;
 
 /// The bytes of a seed.
 fn bytes(seed: u64) -> Vec<u8> {
-    let stream = Stream::new(seed, 0);
+    let stream = RandomStream::new(seed, 0);
     (0..96).map(|index| stream.integer(index, 0, 256) as u8).collect()
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::common::{FAST, randn};
 use gt_dispatcher::{Limits, LineageLimits};
-use gt_ir::philox::Stream;
+use gt_ir::philox::RandomStream;
 use gt_sim::journal::{bytes_of, replay};
 use gt_sim::{World, driver};
 
@@ -60,7 +60,7 @@ fn the_corpus_has_journals_whose_sessions_go_on() {
 #[test]
 fn no_byte_of_a_journal_can_harm() {
     for (number, seed) in seeds().into_iter().enumerate() {
-        let stream = Stream::new(number as u64, 0);
+        let stream = RandomStream::new(number as u64, 0);
         for place in (0..seed.len()).step_by(1 + seed.len() / 400) {
             let mut changed = seed.clone();
             changed[place] = stream.integer(place as u64, 0, 256) as u8;

@@ -6,7 +6,7 @@ use gt_dispatcher::{Limits, PeerId};
 use gt_ir::message::Message;
 use gt_ir::operation::{Sample, SampleOperand};
 use gt_ir::ops::custom::CUSTOM;
-use gt_ir::philox::Stream;
+use gt_ir::philox::RandomStream;
 use gt_ir::signal::Shard;
 use gt_ir::{
     ClientCommand, Content, Create, DType, Instruction, Meta, Operand, Operation, RequestId,
@@ -121,7 +121,7 @@ fn explain_signals(client: &mut Client) {
     }
 }
 
-fn values(sample: &Sample, stream: &Stream) -> Vec<Option<TensorData>> {
+fn values(sample: &Sample, stream: &RandomStream) -> Vec<Option<TensorData>> {
     let mut drawn = 0;
     sample
         .operands
@@ -174,7 +174,7 @@ fn every_operation_gives_the_same_on_any_placement() {
         // What custom operations compute is known to engines in Python alone.
         for operation in ops::ALL.iter().filter(|operation| ***operation != CUSTOM) {
             for (number, sample) in (operation.samples)().iter().enumerate() {
-                let stream = Stream::new(u64::from(operation.id), number as u64);
+                let stream = RandomStream::new(u64::from(operation.id), number as u64);
                 let values = values(sample, &stream);
                 let none = vec![0; values.len()];
                 let want = alone.run(operation, sample, &values, &none, 0);

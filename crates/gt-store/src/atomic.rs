@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{Dir, File, OpenOptions};
 
-use crate::place::{Place, Places};
+use crate::place::{DataRoots, FileIn};
 use crate::{Result, StoreError};
 
 /// A file in the making: under another name until it is complete and on the disk. Dropped before
 /// [`AtomicFile::commit`], it leaves what was there before.
 pub struct AtomicFile {
     path: PathBuf,
-    place: Place,
+    place: FileIn,
     temporary: PathBuf,
     file: Option<File>,
 }
@@ -23,7 +23,7 @@ impl AtomicFile {
     ///
     /// # Errors
     /// The folder is missing, or may not be written.
-    pub fn create(places: &Places, path: &Path, make: bool) -> Result<AtomicFile> {
+    pub fn create(places: &DataRoots, path: &Path, make: bool) -> Result<AtomicFile> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let place = places.find(path, make)?;
         let mut options = OpenOptions::new();
@@ -58,7 +58,7 @@ impl AtomicFile {
     /// # Errors
     /// The disk is full, or another error of the system; what was there before is there still.
     pub fn commit(mut self) -> Result<()> {
-        let Place { folder, name } = &self.place;
+        let FileIn { folder, name } = &self.place;
         let file = self.file.as_ref().expect("the file is open until it is committed");
         let done = file
             .sync_all()
@@ -100,12 +100,12 @@ mod tests {
     fn a_file_is_there_once_it_is_complete() {
         let folder = folder("atomic");
         let path = folder.join("value");
-        let mut file = AtomicFile::create(&Places::Anywhere, &path, false).expect("a file");
+        let mut file = AtomicFile::create(&DataRoots::Anywhere, &path, false).expect("a file");
         file.write(b"new").expect("room");
         assert!(!path.exists());
         file.commit().expect("room");
         assert_eq!(fs::read(&path).expect("a file"), b"new");
-        let mut other = AtomicFile::create(&Places::Anywhere, &path, false).expect("a file");
+        let mut other = AtomicFile::create(&DataRoots::Anywhere, &path, false).expect("a file");
         other.write(b"half").expect("room");
         drop(other);
         assert_eq!(fs::read(&path).expect("a file"), b"new");

@@ -9,36 +9,36 @@ use cap_std::fs::Dir;
 use crate::{Result, StoreError};
 
 /// Where files may be read and written.
-pub enum Places {
+pub enum DataRoots {
     /// Wherever this process may.
     Anywhere,
     /// Below these folders: neither `..` nor links lead out of them.
-    Below(Vec<Root>),
+    Below(Vec<DataRoot>),
 }
 
 /// A folder that an operator allows.
-pub struct Root {
+pub struct DataRoot {
     path: PathBuf,
     folder: Dir,
 }
 
 /// A file in an open folder.
-pub struct Place {
+pub struct FileIn {
     pub folder: Dir,
     /// The file's name in the folder.
     pub name: PathBuf,
 }
 
-impl Root {
+impl DataRoot {
     /// Opens a folder.
     ///
     /// # Errors
     /// There is none, or it may not be read.
-    pub fn open(path: &Path) -> Result<Root> {
+    pub fn open(path: &Path) -> Result<DataRoot> {
         let whole = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
         let folder = Dir::open_ambient_dir(&whole, ambient_authority())
             .map_err(|error| StoreError::io(path, error))?;
-        Ok(Root { path: whole, folder })
+        Ok(DataRoot { path: whole, folder })
     }
 
     /// The folder's absolute path.
@@ -47,25 +47,25 @@ impl Root {
     }
 }
 
-impl Places {
+impl DataRoots {
     /// The place of a file, in a folder that is there, or is made if `make`.
     ///
     /// # Errors
     /// The path is in no folder where files may be; the folder is missing or cannot be made.
-    pub fn find(&self, path: &Path, make: bool) -> Result<Place> {
+    pub fn find(&self, path: &Path, make: bool) -> Result<FileIn> {
         let name = path.file_name().map(PathBuf::from).ok_or_else(|| {
             StoreError::io(path, io::Error::new(io::ErrorKind::InvalidInput, "no file's name"))
         })?;
         let parent = path.parent().unwrap_or(Path::new(""));
         let found = match self {
-            Places::Anywhere => anywhere(parent, make),
-            Places::Below(roots) => {
+            DataRoots::Anywhere => anywhere(parent, make),
+            DataRoots::Below(roots) => {
                 let (root, rest) = below(roots, path, parent)?;
                 enter(root, rest, make)
             }
         };
         let folder = found.map_err(|error| StoreError::io(path, error))?;
-        Ok(Place { folder, name })
+        Ok(FileIn { folder, name })
     }
 }
 
@@ -78,7 +78,11 @@ fn anywhere(parent: &Path, make: bool) -> io::Result<Dir> {
 }
 
 /// The root that a folder is below, and the way from there.
-fn below<'a>(roots: &'a [Root], path: &Path, parent: &'a Path) -> Result<(&'a Root, &'a Path)> {
+fn below<'a>(
+    roots: &'a [DataRoot],
+    path: &Path,
+    parent: &'a Path,
+) -> Result<(&'a DataRoot, &'a Path)> {
     let forbidden = |reason: String| StoreError::Forbidden { path: path.to_path_buf(), reason };
     if parent.components().any(|part| part == Component::ParentDir) {
         return Err(forbidden("'..' may not be part of a path".into()));
@@ -96,7 +100,7 @@ fn below<'a>(roots: &'a [Root], path: &Path, parent: &'a Path) -> Result<(&'a Ro
     })
 }
 
-fn enter(root: &Root, rest: &Path, make: bool) -> io::Result<Dir> {
+fn enter(root: &DataRoot, rest: &Path, make: bool) -> io::Result<Dir> {
     if rest.as_os_str().is_empty() {
         return root.folder.try_clone();
     }
@@ -120,7 +124,7 @@ mod tests {
         fs::create_dir_all(top.join("secret")).expect("a folder");
         std::os::unix::fs::symlink(top.join("secret"), root.join("link")).expect("a link");
         std::os::unix::fs::symlink("in", root.join("inner")).expect("a link");
-        let places = Places::Below(vec![Root::open(&root).expect("a folder")]);
+        let places = DataRoots::Below(vec![DataRoot::open(&root).expect("a folder")]);
         for good in ["file", "in/file", "inner/file"] {
             places.find(&root.join(good), false).expect(good);
         }
@@ -133,7 +137,7 @@ mod tests {
             assert!(places.find(Path::new(bad), false).is_err(), "{bad}");
         }
         assert!(!top.join("secret/new").exists());
-        let none = Places::Below(Vec::new()).find(&root.join("file"), false);
+        let none = DataRoots::Below(Vec::new()).find(&root.join("file"), false);
         assert!(none.is_err_and(|error| error.to_string().contains("--data-root")));
         fs::remove_dir_all(top).expect("it is ours");
     }

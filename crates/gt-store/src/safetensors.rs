@@ -21,12 +21,12 @@ use crate::{Result, StoreError};
 const LONGEST_HEADER: u64 = 100_000_000;
 
 /// A file whose values are read as they are used.
-pub struct Reader {
+pub struct SafetensorsReader {
     path: PathBuf,
     /// How many bytes stand before the values.
     header: usize,
     values: Bytes,
-    entries: Vec<Entry>,
+    entries: Vec<StoredTensor>,
     /// The place of each name among the entries.
     places: HashMap<String, usize>,
     metadata: BTreeMap<String, String>,
@@ -34,7 +34,7 @@ pub struct Reader {
 
 /// A tensor in a file.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct StoredTensor {
     pub name: String,
     pub dims: Vec<usize>,
     /// As the format names it; GT has not all of them.
@@ -43,7 +43,7 @@ pub struct Entry {
     pub range: (usize, usize),
 }
 
-impl Entry {
+impl StoredTensor {
     /// GT's dtype for the elements, if there is one.
     pub fn known(&self) -> Option<DType> {
         DTYPES.iter().find(|(_, name)| *name == self.dtype).map(|(dtype, _)| *dtype)
@@ -65,15 +65,15 @@ const DTYPES: [(DType, &str); 11] = [
     (DType::C64, "C64"),
 ];
 
-impl Reader {
+impl SafetensorsReader {
     /// Maps a file into memory.
     ///
     /// The file must not be changed in place while tensors of it are alive; replacing it by another
-    /// of the same name, as [`Writer`] does, is safe.
+    /// of the same name, as [`SafetensorsWriter`] does, is safe.
     ///
     /// # Errors
     /// There is no such file, or it is not of this format.
-    pub fn open(path: &Path) -> Result<Reader> {
+    pub fn open(path: &Path) -> Result<SafetensorsReader> {
         // To open a pipe would wait for who writes into it.
         if !fs::metadata(path).map_err(|error| StoreError::io(path, error))?.is_file() {
             return Err(StoreError::format(path, "is no plain file"));
@@ -88,33 +88,40 @@ impl Reader {
         // nobody changes it in place meanwhile is this function's documented condition, as it is of
         // every program that maps files: the system gives no way to enforce it.
         let map = unsafe { Mmap::map(&file) }.map_err(|error| StoreError::io(path, error))?;
-        Reader::over(path, Bytes::from_owner(map))
+        SafetensorsReader::over(path, Bytes::from_owner(map))
     }
 
     /// Reads what is in memory; `path` is what errors name.
     ///
     /// # Errors
     /// The bytes are not of this format.
-    pub fn over(path: &Path, bytes: Bytes) -> Result<Reader> {
+    pub fn over(path: &Path, bytes: Bytes) -> Result<SafetensorsReader> {
         let (header, found) = SafeTensors::read_metadata(&bytes)
             .map_err(|error| StoreError::format(path, problem(&bytes, error)))?;
         let names = found.offset_keys();
         let entries = names.into_iter().filter_map(|name| {
             let info = found.info(&name)?;
             let (dims, range) = (info.shape.clone(), info.data_offsets);
-            Some(Entry { name, dims, dtype: dtype_name(info.dtype), range })
+            Some(StoredTensor { name, dims, dtype: dtype_name(info.dtype), range })
         });
         let metadata = found.metadata().clone().unwrap_or_default().into_iter().collect();
-        let entries: Vec<Entry> = entries.collect();
+        let entries: Vec<StoredTensor> = entries.collect();
         let named = entries.iter().enumerate().map(|(at, entry)| (entry.name.clone(), at));
         let places = named.collect();
         let header = 8 + header;
         let values = bytes.slice(header..);
-        Ok(Reader { path: path.to_path_buf(), header, values, entries, places, metadata })
+        Ok(SafetensorsReader {
+            path: path.to_path_buf(),
+            header,
+            values,
+            entries,
+            places,
+            metadata,
+        })
     }
 
     /// What is in the file, in the order of the values.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[StoredTensor] {
         &self.entries
     }
 
@@ -147,7 +154,7 @@ impl Reader {
     /// Rows `start` to `end` along the first axis of a tensor.
     ///
     /// # Errors
-    /// As for [`Reader::tensor`]; there are fewer rows.
+    /// As for [`SafetensorsReader::tensor`]; there are fewer rows.
     pub fn rows(&self, name: &str, start: usize, end: usize) -> Result<TensorData> {
         let whole = self.tensor(name)?;
         let rows = whole.shape.first().copied().unwrap_or(0);
@@ -163,7 +170,7 @@ impl Reader {
         Ok(TensorData { dtype: whole.dtype, shape, bytes })
     }
 
-    fn entry(&self, name: &str) -> Result<&Entry> {
+    fn entry(&self, name: &str) -> Result<&StoredTensor> {
         self.places.get(name).map(|&at| &self.entries[at]).ok_or_else(|| {
             let names: Vec<&str> = self.entries.iter().map(|e| e.name.as_str()).take(8).collect();
             let hint = format!("\n  hint: there are {}", names.join(", "));
@@ -171,7 +178,7 @@ impl Reader {
         })
     }
 
-    fn kind(&self, entry: &Entry) -> Result<(DType, Shape)> {
+    fn kind(&self, entry: &StoredTensor) -> Result<(DType, Shape)> {
         let dtype = entry.known().ok_or_else(|| StoreError::DType {
             path: self.path.clone(),
             name: entry.name.clone(),
@@ -225,7 +232,7 @@ fn problem(bytes: &Bytes, error: SafeTensorError) -> String {
 }
 
 /// A file in the making, to which values come one tensor after the other.
-pub struct Writer {
+pub struct SafetensorsWriter {
     file: AtomicFile,
     path: PathBuf,
     left: std::vec::IntoIter<(String, usize)>,
@@ -234,7 +241,7 @@ pub struct Writer {
 /// A tensor that is to be written: its name, dtype and shape.
 pub type Planned = (String, DType, Shape);
 
-impl Writer {
+impl SafetensorsWriter {
     /// The order in which tensors are written, so that each is aligned: by size of their elements,
     /// then by name.
     pub fn order(planned: &[Planned]) -> Vec<usize> {
@@ -252,11 +259,11 @@ impl Writer {
         path: &Path,
         planned: &[Planned],
         metadata: &BTreeMap<String, String>,
-    ) -> Result<Writer> {
+    ) -> Result<SafetensorsWriter> {
         let (header, lengths) = header(path, planned, metadata)?;
         file.write(&(header.len() as u64).to_le_bytes())?;
         file.write(&header)?;
-        Ok(Writer { file, path: path.to_path_buf(), left: lengths.into_iter() })
+        Ok(SafetensorsWriter { file, path: path.to_path_buf(), left: lengths.into_iter() })
     }
 
     /// Writes the values of the next tensor.

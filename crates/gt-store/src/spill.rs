@@ -11,7 +11,7 @@ use gt_ir::sharding::Block;
 use gt_ir::stored::{SavePart, SavedBlock, StoredPart, StoredValues, Written};
 use gt_ir::{Meta, RequestId, SourceId, TensorData, TensorId};
 
-use crate::place::{Places, Root};
+use crate::place::{DataRoot, DataRoots};
 use crate::{Result, StoreError, mapped, values};
 
 /// The name that the folders of all processes begin with, before the number of their process.
@@ -21,7 +21,7 @@ const LOCK: &str = "lock";
 /// A folder for a worker's files, removed when it is dropped by the process that made it.
 pub struct SpillFolder {
     path: PathBuf,
-    places: Places,
+    places: DataRoots,
     process: u32,
     /// The folders of the processes that this one is a fork of: it reads them, and leaves them there.
     older: Vec<PathBuf>,
@@ -48,7 +48,7 @@ impl SpillFolder {
         let path = std::path::absolute(&path).map_err(failed)?;
         let lock = File::create(path.join(LOCK)).map_err(failed)?;
         lock.try_lock().map_err(|error| failed(error.into()))?;
-        let places = Places::Below(vec![Root::open(&path)?]);
+        let places = DataRoots::Below(vec![DataRoot::open(&path)?]);
         Ok(SpillFolder { path, places, process, older: Vec::new(), _lock: lock })
     }
 
@@ -96,7 +96,7 @@ impl SpillFolder {
         let offset = offset.ok_or_else(|| wrong("it is cut off"))?;
         let block = Block::whole(meta.shape);
         let parts = vec![StoredPart { file: path.display().to_string(), offset, block }];
-        let data = values::read(&Places::Anywhere, &StoredValues { meta, need: block, parts })?;
+        let data = values::read(&DataRoots::Anywhere, &StoredValues { meta, need: block, parts })?;
         match crc32fast::hash(&data.bytes) == checksum {
             true => Ok(data),
             false => Err(wrong("its bytes are not those that were written")),

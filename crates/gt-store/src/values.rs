@@ -15,8 +15,8 @@ use gt_ir::stored::{SavePart, StoredPart, StoredValues, Written};
 use gt_ir::{DType, TensorData};
 
 use crate::atomic::AtomicFile;
-use crate::place::Places;
-use crate::safetensors::{Planned, Writer, header};
+use crate::place::DataRoots;
+use crate::safetensors::{Planned, SafetensorsWriter, header};
 use crate::{Result, StoreError};
 
 /// Runs of a block that are shorter than this are read together with what lies between them.
@@ -26,15 +26,15 @@ const SHORT_RUN: usize = 4096;
 ///
 /// # Errors
 /// The folder may not be used, the disk is full, or another error of the system.
-pub fn write(places: &Places, part: &SavePart, values: &[TensorData]) -> Result<Vec<Written>> {
+pub fn write(places: &DataRoots, part: &SavePart, values: &[TensorData]) -> Result<Vec<Written>> {
     let path = PathBuf::from(&part.folder).join(&part.file);
     let planned: Vec<Planned> = part.blocks.iter().zip(values).map(planned).collect();
-    let order = Writer::order(&planned);
+    let order = SafetensorsWriter::order(&planned);
     let ordered: Vec<Planned> = order.iter().map(|&at| planned[at].clone()).collect();
     let metadata = BTreeMap::new();
     let (head, lengths) = header(&path, &ordered, &metadata)?;
     let file = AtomicFile::create(places, &path, true)?;
-    let mut writer = Writer::create(file, &path, &ordered, &metadata)?;
+    let mut writer = SafetensorsWriter::create(file, &path, &ordered, &metadata)?;
     let mut offset = 8 + head.len() as u64;
     let mut written = Vec::with_capacity(values.len());
     for (&at, (_, length)) in order.iter().zip(lengths) {
@@ -72,7 +72,7 @@ fn planned((block, value): (&gt_ir::stored::SavedBlock, &TensorData)) -> Planned
 ///
 /// # Errors
 /// A file is missing, may not be used or ends too early; or not all of the block is in the files.
-pub fn read(places: &Places, stored: &StoredValues) -> Result<TensorData> {
+pub fn read(places: &DataRoots, stored: &StoredValues) -> Result<TensorData> {
     let StoredValues { meta, need, parts } = stored;
     let item = meta.dtype.size();
     let mut values = Vec::new();
@@ -86,7 +86,7 @@ pub fn read(places: &Places, stored: &StoredValues) -> Result<TensorData> {
     for part in parts {
         let Some(shared) = part.block.intersect(need) else { continue };
         let file = open(places, Path::new(&part.file))?;
-        Copy { part, need, shared: &shared, item }.run(&file, &mut values)?;
+        PartCopy { part, need, shared: &shared, item }.run(&file, &mut values)?;
         found += shared.shape.numel();
     }
     if found != need.shape.numel() {
@@ -103,7 +103,7 @@ pub fn read(places: &Places, stored: &StoredValues) -> Result<TensorData> {
 /// # Errors
 /// The file is missing, or ends too early.
 pub fn checksum(path: &Path, offset: u64, length: u64) -> Result<u32> {
-    let file = open(&Places::Anywhere, path)?;
+    let file = open(&DataRoots::Anywhere, path)?;
     let (mut hash, mut at, end) = (crc32fast::Hasher::new(), offset, offset.saturating_add(length));
     let mut buffer = vec![0; 1 << 20];
     while at < end {
@@ -117,7 +117,7 @@ pub fn checksum(path: &Path, offset: u64, length: u64) -> Result<u32> {
 }
 
 /// Opens a file for reading, if it is a plain one: opening others may have effects.
-fn open(places: &Places, path: &Path) -> Result<File> {
+fn open(places: &DataRoots, path: &Path) -> Result<File> {
     let place = places.find(path, false)?;
     let failed = |error| StoreError::io(path, error);
     if !place.folder.metadata(&place.name).map_err(failed)?.is_file() {
@@ -127,14 +127,14 @@ fn open(places: &Places, path: &Path) -> Result<File> {
 }
 
 /// Copies what a part and a needed block share, from a file into the needed values.
-struct Copy<'a> {
+struct PartCopy<'a> {
     part: &'a StoredPart,
     need: &'a Block,
     shared: &'a Block,
     item: usize,
 }
 
-impl Copy<'_> {
+impl PartCopy<'_> {
     fn run(&self, file: &File, values: &mut [u8]) -> Result<()> {
         let rank = self.shared.shape.rank();
         // The axes from `first` on are whole in both: what they hold lies in one run.
@@ -266,7 +266,7 @@ mod tests {
                 line: SourceId::default(),
             };
             let data: Vec<TensorData> = blocks.iter().map(|block| block_of(&whole, block)).collect();
-            let written = write(&Places::Anywhere, &part, &data).expect("room");
+            let written = write(&DataRoots::Anywhere, &part, &data).expect("room");
             let file = folder.join("values.safetensors").display().to_string();
             let parts = written
                 .iter()
@@ -274,7 +274,7 @@ mod tests {
                 .collect();
             let need = cut(shape, need_axis, start, end);
             let meta = Meta::new(DType::I32, need.shape);
-            let read = read(&Places::Anywhere, &StoredValues { meta, need, parts }).expect("all of it");
+            let read = read(&DataRoots::Anywhere, &StoredValues { meta, need, parts }).expect("all of it");
             prop_assert_eq!(read, block_of(&whole, &need));
         }
     }

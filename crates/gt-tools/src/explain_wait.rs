@@ -6,7 +6,7 @@ use std::time::Duration;
 use gt_ir::status::{SessionStatus, Status, Waits};
 
 use crate::error::ToolError;
-use crate::find::Target;
+use crate::find::WatchTarget;
 use crate::words::{bytes, duration, grouped};
 
 /// Explains what a session of a dispatcher waits for. The name is that of `gt top`: `ada#1`; one
@@ -14,7 +14,7 @@ use crate::words::{bytes, duration, grouped};
 ///
 /// # Errors
 /// There is nobody to ask, or no such session.
-pub fn run(target: &Target, name: &str) -> Result<String, ToolError> {
+pub fn run(target: &WatchTarget, name: &str) -> Result<String, ToolError> {
     explain(&target.watch()?.status()?, name)
 }
 

@@ -9,7 +9,7 @@ use crate::error::ToolError;
 
 /// Which dispatcher to watch.
 #[derive(Clone, Debug, Default)]
-pub struct Target {
+pub struct WatchTarget {
     /// A server's address; else one on this machine is looked for.
     pub address: Option<String>,
     /// The process of an embedded session.
@@ -18,7 +18,7 @@ pub struct Target {
     pub insecure: bool,
 }
 
-impl Target {
+impl WatchTarget {
     /// Watches the dispatcher that is meant: the one that is named, or the only one there is.
     ///
     /// # Errors
@@ -76,16 +76,16 @@ mod tests {
 
     #[test]
     fn the_only_one_is_meant_and_of_several_the_user_chooses() {
-        let target = Target::default();
+        let target = WatchTarget::default();
         assert_eq!(target.choose(vec![server(9000)]).unwrap(), server(9000));
         assert!(matches!(target.choose(vec![]), Err(ToolError::NobodyHere)));
         let program = Found::Embedded { process: 8, socket: PathBuf::new() };
         let several = vec![server(9000), program.clone()];
         let error = target.choose(several.clone()).unwrap_err().to_string();
         assert!(error.contains("localhost:9000") && error.contains("process 8"), "{error}");
-        let target = Target { process: Some(8), ..Target::default() };
+        let target = WatchTarget { process: Some(8), ..WatchTarget::default() };
         assert_eq!(target.choose(several.clone()).unwrap(), program);
-        let target = Target { process: Some(9), ..Target::default() };
+        let target = WatchTarget { process: Some(9), ..WatchTarget::default() };
         let error = target.choose(several).unwrap_err().to_string();
         assert!(error.contains("process 9") && error.contains("localhost:9000"), "{error}");
     }

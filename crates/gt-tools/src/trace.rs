@@ -11,7 +11,7 @@ use gt_dispatcher::log::Log;
 use gt_ir::event::Event;
 
 use crate::error::ToolError;
-use crate::find::Target;
+use crate::find::WatchTarget;
 
 /// How often the dispatcher is asked, and for how much.
 const EVERY: Duration = Duration::from_millis(50);
@@ -36,7 +36,7 @@ pub struct Recorded {
 /// # Errors
 /// There is nobody to watch, or the log cannot be written.
 pub fn record(
-    target: &Target,
+    target: &WatchTarget,
     duration: Duration,
     limit: Option<usize>,
     path: &Path,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gt_ir::instruction::Attribute;
 use gt_ir::message::Failure;
-use gt_ir::ops::commit::{Parts, RESULT};
-use gt_ir::statistics::Failed;
+use gt_ir::ops::commit::{CommitParts, RESULT};
+use gt_ir::statistics::FailureSummary;
 use gt_ir::{Content, Instruction, TensorData, TensorId};
 use rustc_hash::FxHashSet;
 
@@ -46,8 +46,8 @@ const LISTED: usize = 64;
 
 impl<T> Lane<T> {
     /// What is in error and why steps were undone, the first in the program first.
-    pub fn failures(&self) -> Vec<Failed> {
-        let mut all: Vec<Failed> = Vec::new();
+    pub fn failures(&self) -> Vec<FailureSummary> {
+        let mut all: Vec<FailureSummary> = Vec::new();
         let tensors = self.store.failures().into_iter().map(|failure| (failure, 1, 0));
         let steps = self.undone.why.iter().map(|failure| (failure, 0, 1));
         for (failure, tensors, steps) in tensors.chain(steps) {
@@ -55,7 +55,7 @@ impl<T> Lane<T> {
                 known.tensors += tensors;
                 known.steps += steps;
             } else if all.len() < LISTED {
-                all.push(Failed { failure: (**failure).clone(), tensors, steps });
+                all.push(FailureSummary { failure: (**failure).clone(), tensors, steps });
             }
         }
         all.sort_by_key(|failed| failed.failure.order());
@@ -70,7 +70,7 @@ impl<E: Engine> Device<E> {
         &mut self,
         lane: &mut Lane<E::Tensor>,
         instruction: &Instruction,
-        parts: &Parts<TensorId>,
+        parts: &CommitParts<TensorId>,
     ) {
         let missing = instruction.reads().find(|id| lane.store.get(*id).is_none());
         let invalid = match missing {

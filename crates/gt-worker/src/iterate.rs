@@ -9,7 +9,7 @@ use gt_ir::instruction::Attribute;
 use gt_ir::operation::Body;
 use gt_ir::ops::commit::{RESULT, is_commit};
 use gt_ir::ops::create::FULL;
-use gt_ir::template::{Argument, Builder, Name, RunStep, Step, Values};
+use gt_ir::template::{Argument, Name, RunStep, Step, TemplateBuilder, Values};
 use gt_ir::{Meta, Operand, Scalar, Template, TransferId, WorkerCommand};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
@@ -286,7 +286,7 @@ impl<E: Engine> Device<E> {
         let (first, last) = (names().min()?, names().max()?);
         let width = u32::try_from(last - first + 1).ok()?;
         let base = gt_ir::TensorId(first);
-        let mut builder = Builder::new([base, base], [width, 0], TransferId(0));
+        let mut builder = TemplateBuilder::new([base, base], [width, 0], TransferId(0));
         for command in commands {
             let step = match command {
                 WorkerCommand::Run(instruction) => {

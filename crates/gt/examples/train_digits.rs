@@ -39,7 +39,7 @@ fn load() -> (Vec<f32>, Vec<i64>) {
 
 /// A permutation of the numbers below `count`, from `seed`.
 fn shuffled(count: usize, seed: u64) -> Vec<i64> {
-    let chance = gt::ir::philox::Stream::new(seed, 0);
+    let chance = gt::ir::philox::RandomStream::new(seed, 0);
     let mut order: Vec<i64> = (0..count as i64).collect();
     for last in (1..count).rev() {
         order.swap(last, chance.integer(last as u64, 0, last as i64 + 1) as usize);

@@ -25,7 +25,7 @@ pub fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
         let lines =
-            tracing_subscriber::fmt::layer().with_writer(std::io::stderr).event_format(Lines);
+            tracing_subscriber::fmt::layer().with_writer(std::io::stderr).event_format(EventFormat);
         let subscriber = tracing_subscriber::registry().with(wanted()).with(lines);
         // An error means that the program has set its own.
         let _ = tracing::subscriber::set_global_default(subscriber);
@@ -54,9 +54,9 @@ fn wanted() -> Targets {
 }
 
 /// Formats an event as `gt: warning: message`. Lines of the instruction log have no prefix.
-struct Lines;
+struct EventFormat;
 
-impl<S, N> FormatEvent<S, N> for Lines
+impl<S, N> FormatEvent<S, N> for EventFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -67,7 +67,7 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut message = Message(String::new());
+        let mut message = MessageText(String::new());
         event.record(&mut message);
         let is_line = matches!(event.metadata().target(), "gt::client" | "gt::worker");
         let head = match *event.metadata().level() {
@@ -80,9 +80,9 @@ where
 }
 
 /// An event's text.
-struct Message(String);
+struct MessageText(String);
 
-impl Visit for Message {
+impl Visit for MessageText {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if field.name() == "message" {
             self.0 = format!("{value:?}");

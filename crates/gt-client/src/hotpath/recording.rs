@@ -1,7 +1,7 @@
 //! Recording one round of a loop, command by command; a template is made from it.
 
 use bytes::Bytes;
-use gt_ir::template::{Builder, MAX_STEPS, Step};
+use gt_ir::template::{MAX_STEPS, Step, TemplateBuilder};
 use gt_ir::{ClientCommand, Content, Create, Definition, TensorData, TensorId, TransferId};
 use rustc_hash::FxHashSet;
 
@@ -104,7 +104,7 @@ impl Recording {
             _ => 1,
         };
         let width = commands.iter().map(outputs).sum();
-        let mut builder = Builder::new([base, base], [width, 0], TransferId(0));
+        let mut builder = TemplateBuilder::new([base, base], [width, 0], TransferId(0));
         for command in &commands {
             match command {
                 ClientCommand::Run(instruction) => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gt_ir::operation::{Complex, Gradient, Saved};
+use gt_ir::operation::{ComplexRule, Gradient, Saved};
 use gt_ir::{Attributes, Graph, Meta, Operand, Operation, Var};
 use smallvec::SmallVec;
 
@@ -33,7 +33,7 @@ impl Record {
         let Some(saved) = guard.as_ref() else {
             return Err(given_up(self.operation.name));
         };
-        let holomorphic = self.operation.complex == Complex::Holomorphic;
+        let holomorphic = self.operation.complex == ComplexRule::Holomorphic;
         let mut graph = Recording { session: given.session(), vars: Vec::with_capacity(12) };
         let first = match &grads[0] {
             Some(grad) => grad.clone(),
@@ -116,7 +116,7 @@ impl Record {
                 Gradient::None => unreachable!("such operations are not recorded"),
             };
             let meta = saved.meta(index);
-            let holomorphic = self.operation.complex == Complex::Holomorphic;
+            let holomorphic = self.operation.complex == ComplexRule::Holomorphic;
             let raw = if holomorphic { conjugate(graph, raw) } else { raw };
             let graph: &mut dyn Graph = graph;
             let reduced = graph.unbroadcast(raw, meta.shape);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gt_ir::batching::{self, Batch, Batching};
+use gt_ir::batching::{self, BatchedCall, Batching};
 use gt_ir::instruction::Operands;
 use gt_ir::shape::MAX_RANK;
 use gt_ir::{Attributes, Graph, Meta, Operand, Operation, SourceId, Var};
@@ -84,7 +84,7 @@ pub(super) fn emit(
         inner.push(operand);
         batched.push(is_batched);
     }
-    let batch = Batch {
+    let batch = BatchedCall {
         operation,
         operands: &inner,
         batched: &batched,

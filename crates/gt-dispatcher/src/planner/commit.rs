@@ -10,7 +10,7 @@ use std::sync::Arc;
 use gt_ir::instruction::{Instruction, Operands, Results};
 use gt_ir::layout::{Layout, Placement};
 use gt_ir::message::Failure;
-use gt_ir::ops::commit::{COMMIT, Parts, RESULT, attributes};
+use gt_ir::ops::commit::{COMMIT, CommitParts, RESULT, attributes};
 use gt_ir::ops::shape::RESHAPE;
 use gt_ir::sharding::Reduction;
 use gt_ir::{Attribute, Meta, Operand, SlotId, TensorId, WorkerCommand};
@@ -38,7 +38,7 @@ impl Planner {
         catalogue: &mut Catalogue,
         streams: &mut Streams,
         instruction: &Instruction,
-        parts: &Parts<TensorId>,
+        parts: &CommitParts<TensorId>,
     ) {
         if let Some(failure) = first_failure(catalogue, parts) {
             for &(new, old) in &parts.pairs {
@@ -160,7 +160,7 @@ impl Planner {
 }
 
 /// The first failure in the program that is known here of what a step has made.
-fn first_failure(catalogue: &Catalogue, parts: &Parts<TensorId>) -> Option<Arc<Failure>> {
+fn first_failure(catalogue: &Catalogue, parts: &CommitParts<TensorId>) -> Option<Arc<Failure>> {
     let failures = parts.watched().filter_map(|id| catalogue.get(id).err());
     failures.min_by_key(|failure| failure.order())
 }

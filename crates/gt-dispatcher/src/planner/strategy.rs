@@ -8,7 +8,7 @@ use std::sync::Arc;
 use gt_ir::layout::{Layout, Mesh, Placement, balanced_cuts};
 use gt_ir::operation::Family;
 use gt_ir::ops::shape;
-use gt_ir::sharding::{Reduction, Rule, Run, Runs};
+use gt_ir::sharding::{FactorRun, Reduction, Rule, Runs};
 use gt_ir::{Meta, Operation};
 use smallvec::SmallVec;
 
@@ -256,8 +256,8 @@ pub fn is_place(operation: &Operation) -> bool {
     operation.id == shape::PLACE.id
 }
 
-fn find(runs: &Runs, factor: u8) -> Option<(usize, Run)> {
-    let place = |run: &Option<Run>| run.is_some_and(|run| run.factor == factor);
+fn find(runs: &Runs, factor: u8) -> Option<(usize, FactorRun)> {
+    let place = |run: &Option<FactorRun>| run.is_some_and(|run| run.factor == factor);
     let axis = runs.iter().position(place)?;
     Some((axis, runs[axis].expect("found by its factor")))
 }

@@ -2,7 +2,7 @@
 
 use gt_ir::exchange::{Exchange, SlotId};
 use gt_ir::template::{
-    Argument, Builder, ExchangeStep, IterationPart, Name, RunStep, Step, Values, Varying,
+    Argument, ExchangeStep, IterationPart, Name, RunStep, Step, TemplateBuilder, Values, Varying,
     VaryingSlice, varying_numbers,
 };
 use gt_ir::{Instruction, Meta, Operand, Scalar, TensorId, WorkerCommand};
@@ -36,7 +36,7 @@ pub(super) fn write(
     let writer = TemplateWriter { catalogue, iteration, first_number: numbers.start };
     let mut definitions = Vec::with_capacity(lists.len());
     for (slot, commands) in lists {
-        let mut builder = Builder::new([base, made], [template.widths[0], width], transfer);
+        let mut builder = TemplateBuilder::new([base, made], [template.widths[0], width], transfer);
         // All slots bind the same tensors and numbers.
         copies.iter().flatten().for_each(|&id| {
             builder.name(id);
@@ -160,7 +160,7 @@ struct TemplateWriter<'a> {
 }
 
 impl TemplateWriter<'_> {
-    fn step(&self, builder: &mut Builder, command: &WorkerCommand) -> Option<Step> {
+    fn step(&self, builder: &mut TemplateBuilder, command: &WorkerCommand) -> Option<Step> {
         Some(match command {
             WorkerCommand::Run(instruction) => Step::Run(self.run(builder, instruction)?),
             WorkerCommand::Exchange(exchange) => Step::Exchange(self.exchange(builder, exchange)?),
@@ -188,7 +188,7 @@ impl TemplateWriter<'_> {
         }
     }
 
-    fn run(&self, builder: &mut Builder, instruction: &Instruction) -> Option<RunStep> {
+    fn run(&self, builder: &mut TemplateBuilder, instruction: &Instruction) -> Option<RunStep> {
         let mut step = builder.step(instruction)?;
         if let Some(opened) = self.catalogue.moving.opened(instruction.output) {
             let composite = self.client_step(opened.composite)?;
@@ -223,7 +223,7 @@ impl TemplateWriter<'_> {
         Some(step)
     }
 
-    fn exchange(&self, builder: &mut Builder, exchange: &Exchange) -> Option<ExchangeStep> {
+    fn exchange(&self, builder: &mut TemplateBuilder, exchange: &Exchange) -> Option<ExchangeStep> {
         let mut step = builder.exchange(exchange)?;
         // Looked up by transfer, as a slot that only sends has no output.
         let taken = self.catalogue.moving.taken(exchange.transfer);

@@ -11,7 +11,7 @@ use gt_dispatcher::{Dispatcher, Limits, PeerId};
 use gt_ir::entitlement::Usage;
 use gt_ir::message::{Hello, Message, Role};
 use gt_ir::signal::Shard;
-use gt_ir::template::{Bindings, Builder, IterationPart, Name, Step, Values};
+use gt_ir::template::{Bindings, IterationPart, Name, Step, TemplateBuilder, Values};
 use gt_ir::wire::{Frames, Record};
 use gt_ir::{
     Attribute, Attributes, ClientCommand, Content, Create, DType, Definition, Fabric, Instruction,
@@ -125,7 +125,7 @@ impl Program {
         let base = self.base();
         let steps = body(self);
         let widths = [steps.len() as u32, 0];
-        let mut builder = Builder::new([base, TensorId::PLANNED], widths, TransferId(0));
+        let mut builder = TemplateBuilder::new([base, TensorId::PLANNED], widths, TransferId(0));
         for step in &steps {
             let step = builder.step_with_slots(step).unwrap();
             builder.push(Step::Run(step));

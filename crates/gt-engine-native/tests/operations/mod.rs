@@ -10,13 +10,13 @@ mod reference;
 use gt_engine_native::simd::{self, Level};
 use gt_ir::operation::{Sample, SampleOperand};
 use gt_ir::ops::custom::CUSTOM;
-use gt_ir::philox::Stream;
+use gt_ir::philox::RandomStream;
 use gt_ir::{DType, Meta, Operand, Operation, Scalar, Shape, TensorData, ops};
 use machine::{Layout, Machine};
 
 /// Values from `low..high`; whole numbers for the exact dtypes.
 fn draw(meta: Meta, low: f64, high: f64, number: u64) -> TensorData {
-    let stream = Stream::new(2026, number);
+    let stream = RandomStream::new(2026, number);
     let mut bytes = Vec::new();
     for index in 0..meta.shape.numel() as u64 {
         let value = low + (high - low) * stream.uniform_f64(index);

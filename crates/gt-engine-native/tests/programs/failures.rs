@@ -6,7 +6,7 @@ use gt_engine_native::NativeEngine;
 use gt_ir::instruction::Instruction;
 use gt_ir::message::Message;
 use gt_ir::ops::{binary as b, index, slice};
-use gt_ir::template::{self, Builder};
+use gt_ir::template::{self, TemplateBuilder};
 use gt_ir::{
     Attribute, Attributes, Bindings, Content, Create, DType, Invocation, LaneId, Meta, Operand,
     Operation, RequestId, Scalar, Shape, SlotId, SourceId, TensorData, TensorId, TransferId,
@@ -34,7 +34,7 @@ fn starts_are_looked_at_in_every_iteration() {
     let bytes: Vec<u8> = (0..16).flat_map(|x| (x as f32).to_ne_bytes()).collect();
     let data = TensorData::new(DType::F32, Shape::new(&[16]).unwrap(), bytes.into()).unwrap();
     let bases = [TensorId(100), TensorId::PLANNED];
-    let mut builder = Builder::new(bases, [2, 0], TransferId(0));
+    let mut builder = TemplateBuilder::new(bases, [2, 0], TransferId(0));
     for (output, start) in [(100, 0), (101, 4)] {
         let step = builder.step_with_slots(&slice(output, start)).unwrap();
         builder.push(template::Step::Run(step));

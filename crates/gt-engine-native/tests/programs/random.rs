@@ -4,7 +4,7 @@ use gt_engine_native::NativeEngine;
 use gt_ir::ops::{
     binary as b, compare as c, matmul, nn, reduce as r, shape as s, slice, ternary as t, unary as u,
 };
-use gt_ir::philox::Stream;
+use gt_ir::philox::RandomStream;
 use gt_ir::{Attribute, Attributes, DType, Meta, Operand, Operation, Scalar, Shape};
 use gt_worker::Engine;
 use gt_worker::plan::{Input, Plan, Source};
@@ -12,14 +12,14 @@ use smallvec::{SmallVec, smallvec};
 
 /// Draws from a stream of random numbers.
 pub struct Dice {
-    stream: Stream,
+    stream: RandomStream,
     /// How many numbers were drawn.
     pub thrown: u64,
 }
 
 impl Dice {
     pub fn new(seed: u64) -> Dice {
-        Dice { stream: Stream::new(77, seed), thrown: 0 }
+        Dice { stream: RandomStream::new(77, seed), thrown: 0 }
     }
 
     pub fn below(&mut self, bound: usize) -> usize {

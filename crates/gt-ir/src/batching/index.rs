@@ -3,7 +3,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::structure::{folded, moved};
-use super::{Batch, in_front, leading};
+use super::{BatchedCall, in_front, leading};
 use crate::instruction::Attribute;
 use crate::operation::{Graph, Operation, Var};
 use crate::ops::index::{INDEX_ADD, SCATTER_ADD};
@@ -12,7 +12,7 @@ use crate::shape::Shape;
 
 /// One index for all: further axes in front. Each its own: as many rows of what is the same for
 /// all, or a gather.
-pub fn index_select(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+pub fn index_select(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     let along = batch.axis(0);
     if !batch.batched[1] {
         return Some(g.index_select(batch.tensor(0), batch.tensor(1), along));
@@ -35,7 +35,7 @@ pub fn index_select(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
 }
 
 /// index_add and index_copy. Where each has an index of its own, it is one for each element.
-pub fn index_write(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+pub fn index_write(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     let (input, source) = (batch.expanded(g, 0), batch.expanded(g, 2));
     let along = smallvec![Attribute::Int(batch.axis(0))];
     if !batch.batched[1] {
@@ -49,7 +49,7 @@ pub fn index_write(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
 }
 
 /// The index of each of the batch, repeated for all elements of `rows`.
-fn beside_rows(g: &mut dyn Graph, batch: &Batch, rows: Shape) -> Var {
+fn beside_rows(g: &mut dyn Graph, batch: &BatchedCall, rows: Shape) -> Var {
     let along = batch.axis(0) as usize;
     let mut lengths: SmallVec<[usize; 8]> = smallvec![1; rows.rank() + 1];
     lengths[0] = batch.size;
@@ -59,7 +59,7 @@ fn beside_rows(g: &mut dyn Graph, batch: &Batch, rows: Shape) -> Var {
 }
 
 /// A list that is the same for all is gathered from by one longer index.
-pub fn gather(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+pub fn gather(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     if batch.batched[0] || batch.shape(0).rank() != 1 {
         return Some(leading(g, batch));
     }
@@ -69,7 +69,7 @@ pub fn gather(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
 }
 
 /// One mask for all is over the leading axes: the batch axis is behind these.
-pub fn masked_rows(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+pub fn masked_rows(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     if batch.batched[1] {
         return None;
     }
@@ -80,7 +80,7 @@ pub fn masked_rows(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
     Some(moved(g, picked, 1, 0))
 }
 
-pub fn masked_rows_scatter(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+pub fn masked_rows_scatter(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     if batch.batched[1] {
         return None;
     }

@@ -14,7 +14,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::call::Meta;
 use crate::instruction::{Attribute, Attributes, Operand};
-use crate::operation::{Graph, Kind, Operation, Var};
+use crate::operation::{Graph, Operation, ParameterKind, Var};
 use crate::shape::{Shape, axes, axis};
 
 /// How an operation takes a batch axis.
@@ -31,11 +31,11 @@ pub enum Batching {
     /// within the batch.
     Drawn,
     /// A rule of its own; without a result, it is computed for each of the batch.
-    Rule(fn(&mut dyn Graph, &Batch) -> Option<Var>),
+    Rule(fn(&mut dyn Graph, &BatchedCall) -> Option<Var>),
 }
 
 /// One use of an operation on a batch.
-pub struct Batch<'a> {
+pub struct BatchedCall<'a> {
     pub operation: &'static Operation,
     pub operands: &'a [Operand<Var>],
     /// Which operands have the batch axis, in front.
@@ -50,7 +50,7 @@ pub struct Batch<'a> {
 }
 
 /// Computes an operation for a batch. Gives its results, with the batch axis in front.
-pub fn apply(g: &mut dyn Graph, batch: &Batch) -> SmallVec<[Var; 2]> {
+pub fn apply(g: &mut dyn Graph, batch: &BatchedCall) -> SmallVec<[Var; 2]> {
     let first = match batch.operation.batching {
         Batching::Each => None,
         Batching::Broadcast => Some(broadcast(g, batch)),
@@ -65,7 +65,7 @@ pub fn apply(g: &mut dyn Graph, batch: &Batch) -> SmallVec<[Var; 2]> {
     results.collect()
 }
 
-impl Batch<'_> {
+impl BatchedCall<'_> {
     /// A shape with the batch axis in front.
     pub fn whole(&self, shape: Shape) -> Shape {
         in_front(&[self.size], shape)
@@ -110,7 +110,7 @@ fn along(given: i64, rank: usize, operation: &Operation) -> i64 {
     axis(given, rank, operation.name).expect("checked by infer") as i64 + 1
 }
 
-fn broadcast(g: &mut dyn Graph, batch: &Batch) -> Var {
+fn broadcast(g: &mut dyn Graph, batch: &BatchedCall) -> Var {
     let ranks = (0..batch.operands.len()).map(|index| batch.shape(index).rank());
     let rank = ranks.max().unwrap_or(0);
     let aligned = (0..batch.operands.len()).map(|index| {
@@ -128,7 +128,7 @@ fn broadcast(g: &mut dyn Graph, batch: &Batch) -> Var {
     g.emit(batch.operation, &aligned, batch.attributes.clone())
 }
 
-fn leading(g: &mut dyn Graph, batch: &Batch) -> Var {
+fn leading(g: &mut dyn Graph, batch: &BatchedCall) -> Var {
     let operands = (0..batch.operands.len()).map(|index| {
         if batch.operands[index].tensor().is_none() {
             return batch.operands[index];
@@ -146,14 +146,14 @@ fn leading(g: &mut dyn Graph, batch: &Batch) -> Var {
 }
 
 /// The attributes, with axes counted with the batch axis.
-fn shifted(batch: &Batch) -> Attributes {
+fn shifted(batch: &BatchedCall) -> Attributes {
     let mut attributes = batch.attributes.clone();
     let rank = batch.shape(0).rank();
     let declared = batch.operation.attributes().map(|(parameter, _)| parameter.kind);
     for (kind, attribute) in declared.zip(attributes.iter_mut()) {
         match (kind, &mut *attribute) {
-            (Kind::Dim, Attribute::Int(dim)) => *dim = along(*dim, rank, batch.operation),
-            (Kind::Dims, Attribute::Ints(dims)) => {
+            (ParameterKind::Dim, Attribute::Int(dim)) => *dim = along(*dim, rank, batch.operation),
+            (ParameterKind::Dims, Attribute::Ints(dims)) => {
                 let named = axes(dims, rank, batch.operation.name).expect("checked by infer");
                 // A number has one axis here.
                 let named = if rank == 0 { vec![0] } else { named };
@@ -167,7 +167,7 @@ fn shifted(batch: &Batch) -> Attributes {
 }
 
 /// One call after the other.
-fn each(g: &mut dyn Graph, batch: &Batch) -> SmallVec<[Var; 2]> {
+fn each(g: &mut dyn Graph, batch: &BatchedCall) -> SmallVec<[Var; 2]> {
     let mut results: SmallVec<[Vec<Operand<Var>>; 2]> = smallvec![vec![]; batch.results.len()];
     for at in 0..batch.size {
         let operands = (0..batch.operands.len()).map(|index| {

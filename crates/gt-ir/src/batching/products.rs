@@ -2,13 +2,13 @@
 //! have already.
 
 use super::structure::{folded, moved};
-use super::{Batch, broadcast, in_front};
+use super::{BatchedCall, broadcast, in_front};
 use crate::instruction::Attribute;
 use crate::operation::{Graph, Var, int};
 use crate::shape::Shape;
 
 /// With one right matrix for all, the batch gives further rows of the left one.
-pub fn matmul(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+pub fn matmul(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     if batch.batched[1] || batch.shape(1).rank() != 2 {
         return Some(broadcast(g, batch));
     }
@@ -19,7 +19,7 @@ pub fn matmul(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
 }
 
 /// Each of the batch has rows of its own: they are folded into one axis.
-pub fn weight_backward(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+pub fn weight_backward(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     let rows = |g: &mut dyn Graph, operand: usize| {
         let shape = batch.shape(operand);
         let (width, rest) = shape.dims().split_last().expect("two axes or more");
@@ -34,7 +34,7 @@ pub fn weight_backward(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
 
 /// A batch of inputs is a longer batch axis of the convolution's own. A batch of kernels gives
 /// further outputs; where both are batched, each is a group.
-pub fn convolution(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+pub fn convolution(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     let size = batch.size;
     let (input, weight) = (batch.shape(0), batch.shape(1));
     if !batch.batched[1] {

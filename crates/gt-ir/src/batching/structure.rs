@@ -2,7 +2,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::{Batch, in_front, leading};
+use super::{BatchedCall, in_front, leading};
 use crate::instruction::Attribute;
 use crate::operation::{Graph, Var, ints};
 use crate::shape::{Shape, axes};
@@ -12,12 +12,12 @@ fn list(values: impl Iterator<Item = i64>) -> SmallVec<[i64; 8]> {
 }
 
 /// The shape in attribute 0 has the batch axis in front.
-pub fn reshape(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+pub fn reshape(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     Some(g.reshape(batch.tensor(0), batch.whole(batch.results[0].shape)))
 }
 
 /// Axes that are put in front come between the batch axis and the others.
-pub fn expand(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+pub fn expand(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     let (from, to) = (batch.shape(0), batch.results[0].shape);
     let new: SmallVec<[usize; 8]> = smallvec![1; to.rank() - from.rank()];
     let aligned = g.reshape(batch.tensor(0), batch.whole(in_front(&new, from)));
@@ -25,18 +25,18 @@ pub fn expand(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
 }
 
 /// The batch axis stays in front.
-pub fn permute(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+pub fn permute(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     let order = axes_in_order(batch);
     Some(g.permute(batch.tensor(0), &list(std::iter::once(0).chain(order))))
 }
 
-pub fn flip(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+pub fn flip(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     let axes: SmallVec<[i64; 8]> = axes_in_order(batch).collect();
     Some(g.emit(batch.operation, &[batch.tensor(0).into()], smallvec![Attribute::ints(&axes)]))
 }
 
 /// The axes in attribute 0, counted with the batch axis.
-fn axes_in_order<'a>(batch: &Batch<'a>) -> impl Iterator<Item = i64> + use<'a> {
+fn axes_in_order<'a>(batch: &BatchedCall<'a>) -> impl Iterator<Item = i64> + use<'a> {
     let rank = batch.shape(0).rank() as i64;
     let given = ints(batch.attributes, 0);
     axes(given, rank as usize, batch.operation.name).expect("checked by infer");
@@ -44,7 +44,7 @@ fn axes_in_order<'a>(batch: &Batch<'a>) -> impl Iterator<Item = i64> + use<'a> {
 }
 
 /// argmax and argmin: without an axis, the place is in the flattened tensor.
-pub fn place(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+pub fn place(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     if !ints(batch.attributes, 0).is_empty() {
         return Some(leading(g, batch));
     }
@@ -58,12 +58,12 @@ fn flattened(shape: Shape) -> Shape {
 }
 
 /// The region is all of the batch axis.
-pub fn slice(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+pub fn slice(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     let [starts, sizes, steps] = region(batch);
     Some(g.slice(batch.tensor(0), &starts, &sizes, &steps))
 }
 
-pub fn slice_assign(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
+pub fn slice_assign(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     let [starts, sizes, steps] = region(batch);
     let whole = batch.expanded(g, 0);
     let value = if batch.batched[1] {
@@ -80,7 +80,7 @@ pub fn slice_assign(g: &mut dyn Graph, batch: &Batch) -> Option<Var> {
 }
 
 /// Starts, sizes and steps.
-fn region(batch: &Batch) -> [SmallVec<[i64; 8]>; 3] {
+fn region(batch: &BatchedCall) -> [SmallVec<[i64; 8]>; 3] {
     let firsts = [0, batch.size as i64, 1];
     [0, 1, 2].map(|index| {
         let given = ints(batch.attributes, index).iter().copied();

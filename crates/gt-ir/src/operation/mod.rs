@@ -14,7 +14,7 @@ use crate::scalar::Scalar;
 use crate::sharding::{self, Localize, Sharding};
 
 pub use graph::{Graph, Saved, Var};
-pub use parameter::{Default, Kind, Parameter, face};
+pub use parameter::{Default, Parameter, ParameterKind, face};
 /// Constructors of parameters.
 pub mod takes {
     pub use super::parameter::{
@@ -98,7 +98,7 @@ pub const NO_GRADIENT: Rule = |_, _| unreachable!("the operand takes no gradient
 
 /// What an operation does with complex numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Complex {
+pub enum ComplexRule {
     /// It is an error to give it any.
     Refused,
     /// Its derivative is a complex number, so that the gradient follows from the rule for real
@@ -147,7 +147,7 @@ pub struct Operation {
     /// are sharded as the first one is.
     pub further: Option<fn(&Call, Meta) -> Results>,
     pub gradient: Gradient,
-    pub complex: Complex,
+    pub complex: ComplexRule,
     /// The operands, as bits, by which nobody has written a derivative: asking for one is an error.
     pub underived: u8,
     /// The values that the gradient rules read: a sum of the bits above.
@@ -186,7 +186,7 @@ impl Operation {
             infer: |_| unreachable!("every operation has its own rule"),
             further: None,
             gradient: Gradient::None,
-            complex: Complex::Refused,
+            complex: ComplexRule::Refused,
             underived: 0,
             saves: 0,
             body: Body::Primitive,
@@ -280,7 +280,7 @@ impl Operation {
 
     fn check_operands(&self, operands: &[Operand<Meta>]) -> Result<()> {
         let wanted = self.parameters.iter().filter(|of| of.attribute().is_none());
-        if let [Parameter { kind: Kind::Tensors, .. }, ..] = self.parameters {
+        if let [Parameter { kind: ParameterKind::Tensors, .. }, ..] = self.parameters {
             if operands.is_empty() {
                 return Err(self.wrong_count(0, "at least 1".to_string()));
             }
@@ -294,7 +294,7 @@ impl Operation {
     }
 
     fn check_complex(&self, operands: &[Operand<Meta>]) -> Result<()> {
-        if self.complex != Complex::Refused {
+        if self.complex != ComplexRule::Refused {
             return Ok(());
         }
         match operands.iter().filter_map(Operand::tensor).find(|meta| meta.dtype.is_complex()) {
@@ -318,7 +318,7 @@ impl Operation {
             let given = given.next();
             match (kind, given) {
                 (AttributeKind::Int, Some(&Attribute::Int(value))) => match of.kind {
-                    Kind::Choice(words) => (0..words.len() as i64).contains(&value),
+                    ParameterKind::Choice(words) => (0..words.len() as i64).contains(&value),
                     _ => true,
                 },
                 (AttributeKind::Float, Some(Attribute::Float(_)))

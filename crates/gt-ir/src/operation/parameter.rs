@@ -10,7 +10,7 @@ use crate::instruction::Attribute;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Parameter {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: ParameterKind,
     /// The value where none is given; `None` for a parameter that is required.
     pub default: Option<Default>,
     /// Whether its values may change between iterations of a loop, so that they are not part of a
@@ -20,7 +20,7 @@ pub struct Parameter {
 
 /// What a parameter takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum ParameterKind {
     /// A tensor.
     Tensor,
     /// A tensor or a number.
@@ -59,7 +59,7 @@ pub enum Default {
 }
 
 impl Parameter {
-    const fn new(name: &'static str, kind: Kind) -> Parameter {
+    const fn new(name: &'static str, kind: ParameterKind) -> Parameter {
         Parameter { name, kind, default: None, varies: false }
     }
 
@@ -77,44 +77,49 @@ impl Parameter {
 
     /// The text that an attribute stands for, if this is one.
     pub fn text(&self, attribute: &Attribute) -> Option<String> {
-        if self.kind == Kind::Text { attribute.as_text() } else { None }
+        if self.kind == ParameterKind::Text { attribute.as_text() } else { None }
     }
 
     /// The word that an attribute stands for, if this is a choice.
     pub fn word(&self, attribute: &Attribute) -> Option<&'static str> {
         match (self.kind, attribute) {
-            (Kind::Choice(words), Attribute::Int(at)) => words.get(*at as usize).copied(),
+            (ParameterKind::Choice(words), Attribute::Int(at)) => words.get(*at as usize).copied(),
             _ => None,
         }
     }
 
     /// An attribute as the log shows it.
-    pub fn shown<'a>(&self, attribute: &'a Attribute) -> Shown<'a> {
-        Shown { word: self.word(attribute), text: self.text(attribute), attribute }
+    pub fn shown<'a>(&self, attribute: &'a Attribute) -> ShownAttribute<'a> {
+        ShownAttribute { word: self.word(attribute), text: self.text(attribute), attribute }
     }
 
     /// The kind of attribute that it becomes; `None` for an operand.
     pub const fn attribute(&self) -> Option<AttributeKind> {
         Some(match self.kind {
-            Kind::Tensor | Kind::Value | Kind::Tensors => return None,
-            Kind::Int | Kind::Dim | Kind::Choice(_) => AttributeKind::Int,
-            Kind::Float => AttributeKind::Float,
-            Kind::Bool => AttributeKind::Bool,
-            Kind::DType => AttributeKind::DType,
-            Kind::OptionalDType => AttributeKind::OptionalDType,
-            Kind::Ints | Kind::Text | Kind::Dims | Kind::Size => AttributeKind::Ints,
+            ParameterKind::Tensor | ParameterKind::Value | ParameterKind::Tensors => return None,
+            ParameterKind::Int | ParameterKind::Dim | ParameterKind::Choice(_) => {
+                AttributeKind::Int
+            }
+            ParameterKind::Float => AttributeKind::Float,
+            ParameterKind::Bool => AttributeKind::Bool,
+            ParameterKind::DType => AttributeKind::DType,
+            ParameterKind::OptionalDType => AttributeKind::OptionalDType,
+            ParameterKind::Ints
+            | ParameterKind::Text
+            | ParameterKind::Dims
+            | ParameterKind::Size => AttributeKind::Ints,
         })
     }
 }
 
 /// An attribute to be written out.
-pub struct Shown<'a> {
+pub struct ShownAttribute<'a> {
     word: Option<&'static str>,
     text: Option<String>,
     attribute: &'a Attribute,
 }
 
-impl std::fmt::Display for Shown<'_> {
+impl std::fmt::Display for ShownAttribute<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.word, &self.text) {
             (Some(word), _) => f.write_str(word),
@@ -128,7 +133,7 @@ macro_rules! constructors {
     ($($name:ident => $kind:ident, $doc:literal;)*) => {
         $(#[doc = $doc]
         pub const fn $name(name: &'static str) -> Parameter {
-            Parameter::new(name, Kind::$kind)
+            Parameter::new(name, ParameterKind::$kind)
         })*
     };
 }
@@ -151,7 +156,7 @@ constructors! {
 
 /// A parameter that takes one of a few words.
 pub const fn choice(name: &'static str, words: &'static [&'static str]) -> Parameter {
-    Parameter::new(name, Kind::Choice(words))
+    Parameter::new(name, ParameterKind::Choice(words))
 }
 
 /// Where users find an operation: a sum of these.

@@ -9,7 +9,8 @@ use crate::instruction::Operand;
 use crate::number::Numbers;
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Call, Complex, FIRST, Family, Graph, Meta, OUTPUT, Operation, SECOND, Saved, Var, face, takes,
+    Call, ComplexRule, FIRST, Family, Graph, Meta, OUTPUT, Operation, SECOND, Saved, Var, face,
+    takes,
 };
 use crate::sharding::{self, Sharding};
 
@@ -64,7 +65,7 @@ pub static ADD: Operation = Operation {
     id: 35,
     name: "add",
     doc: "a + b; for bool, or",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     infer: elementwise,
     gradient: Each(&[|_, s| s.grad, |_, s| s.grad]),
     sharding: SUMS,
@@ -76,7 +77,7 @@ pub static SUB: Operation = Operation {
     id: 36,
     name: "sub",
     doc: "a - b",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     infer: no_mask,
     gradient: Each(&[|_, s| s.grad, |g, s| g.neg(s.grad)]),
     sharding: SUMS,
@@ -88,7 +89,7 @@ pub static MUL: Operation = Operation {
     id: 37,
     name: "mul",
     doc: "a * b; for bool, and",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     infer: elementwise,
     gradient: Each(&[|g, s| g.mul(s.grad, s.operand(1)), |g, s| g.mul(s.grad, s.operand(0))]),
     sharding: |call, output| {
@@ -104,7 +105,7 @@ pub static DIV: Operation = Operation {
     id: 38,
     name: "div",
     doc: "a / b, in floats",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[
         |g, s| g.div(s.grad, s.operand(1)),
@@ -159,7 +160,7 @@ pub static POW: Operation = Operation {
     name: "pow",
     doc: "a to the b",
     numbers: Numbers::Exponent,
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     infer: no_bool,
     gradient: Each(&[pow_base, pow_exponent]),
     saves: FIRST | SECOND | OUTPUT,

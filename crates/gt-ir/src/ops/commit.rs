@@ -17,7 +17,7 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::instruction::{Attribute, Attributes, Instruction, TensorId};
 use crate::operation::Body::Composite;
-use crate::operation::{Complex, Family, Meta, Operation, int, takes};
+use crate::operation::{ComplexRule, Family, Meta, Operation, int, takes};
 use crate::shape::Shape;
 
 /// Shape and dtype of its result.
@@ -29,7 +29,7 @@ pub static COMMIT: Operation = Operation {
     name: "commit",
     family: Family::Reshape,
     doc: "ends a step: guards, then the new and the old value of each tensor that it changes; if one has failed, each new one is the old one; 0, or the failure",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[takes::tensors("tensors"), takes::int("guards"), takes::flag("is_replicated")],
     infer: |call| {
         let tensors = call.operands.len();
@@ -78,20 +78,20 @@ pub fn is_commit(operation: &Operation) -> bool {
 }
 
 /// What a commit is about, of tensors as its caller names them.
-pub struct Parts<T> {
+pub struct CommitParts<T> {
     pub guards: SmallVec<[T; 4]>,
     /// The new and the old value of each tensor.
     pub pairs: SmallVec<[(T, T); 4]>,
 }
 
-impl<T: Copy> Parts<T> {
+impl<T: Copy> CommitParts<T> {
     /// The parts of a commit with these tensors and attributes.
-    pub fn of(tensors: impl Iterator<Item = T>, attributes: &Attributes) -> Parts<T> {
+    pub fn of(tensors: impl Iterator<Item = T>, attributes: &Attributes) -> CommitParts<T> {
         let mut guards: SmallVec<[T; 4]> = tensors.collect();
         let count = usize::try_from(int(attributes, 0)).unwrap_or(0).min(guards.len());
         let pairs = guards[count..].chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
         guards.truncate(count);
-        Parts { guards, pairs }
+        CommitParts { guards, pairs }
     }
 
     /// The tensors whose failure undoes the step.
@@ -108,7 +108,7 @@ impl<T: Copy> Parts<T> {
 impl Instruction {
     /// What it is about, if it is a commit.
     #[inline]
-    pub fn commit(&self) -> Option<Parts<TensorId>> {
-        is_commit(self.operation).then(|| Parts::of(self.reads(), &self.attributes))
+    pub fn commit(&self) -> Option<CommitParts<TensorId>> {
+        is_commit(self.operation).then(|| CommitParts::of(self.reads(), &self.attributes))
     }
 }

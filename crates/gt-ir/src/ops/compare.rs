@@ -5,7 +5,7 @@ use super::sample::binary;
 use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::number::Numbers;
-use crate::operation::{Complex, Family, Operation, face, takes};
+use crate::operation::{ComplexRule, Family, Operation, face, takes};
 use crate::sharding;
 
 /// Operands are compared in their promoted dtype.
@@ -34,9 +34,9 @@ const COMPARE: Operation = Operation {
 };
 
 pub static EQ: Operation =
-    Operation { id: 50, name: "eq", doc: "a == b", complex: Complex::OwnRule, ..COMPARE };
+    Operation { id: 50, name: "eq", doc: "a == b", complex: ComplexRule::OwnRule, ..COMPARE };
 pub static NE: Operation =
-    Operation { id: 51, name: "ne", doc: "a != b", complex: Complex::OwnRule, ..COMPARE };
+    Operation { id: 51, name: "ne", doc: "a != b", complex: ComplexRule::OwnRule, ..COMPARE };
 pub static LT: Operation = Operation { id: 52, name: "lt", doc: "a < b", ..COMPARE };
 pub static LE: Operation = Operation { id: 53, name: "le", doc: "a <= b", ..COMPARE };
 pub static GT: Operation = Operation { id: 54, name: "gt", doc: "a > b", ..COMPARE };
@@ -46,20 +46,20 @@ pub static LOGICAL_AND: Operation = Operation {
     id: 56,
     name: "logical_and",
     doc: "whether both are not zero",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     ..COMPARE
 };
 pub static LOGICAL_OR: Operation = Operation {
     id: 57,
     name: "logical_or",
     doc: "whether either is not zero",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     ..COMPARE
 };
 pub static LOGICAL_XOR: Operation = Operation {
     id: 58,
     name: "logical_xor",
     doc: "whether one alone is not zero",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     ..COMPARE
 };

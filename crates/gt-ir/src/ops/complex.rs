@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Call, Complex, FIRST, Family, Graph, Meta, Operation, Sample, Saved, Var, face, takes,
+    Call, ComplexRule, FIRST, Family, Graph, Meta, Operation, Sample, Saved, Var, face, takes,
 };
 use crate::shape::Shape;
 use crate::sharding::{self, Rule};
@@ -23,7 +23,7 @@ pub static CONJ: Operation = Operation {
     face: face::HIDDEN,
     infer: elementwise,
     gradient: Each(&[|g, s| g.conj(s.grad)]),
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     sharding: |call, output| sharding::elementwise(call, output).linear_in(&[1]),
     samples: || unary(&[COMPLEX, NUMBERS].concat(), -3.0, 3.0),
     ..UNARY
@@ -36,7 +36,7 @@ pub static SGN: Operation = Operation {
     infer: elementwise,
     gradient: Each(&[sgn_gradient]),
     saves: FIRST,
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     samples: || unary(&[COMPLEX, NUMBERS].concat(), -3.0, 3.0),
     ..UNARY
 };
@@ -82,7 +82,7 @@ tensor([[1., 2.]], dtype=float32)",
         Ok(Meta::new(meta.dtype.to_real(), Shape::new(&[meta.shape.dims(), &[2]].concat())?))
     },
     gradient: Each(&[|g, s| g.view_as_complex(s.grad)]),
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     sharding: |call, output| outer_axes(call, output, output.shape.rank() - 1),
     samples: || samples(COMPLEX, &[]),
     batching: Batching::Leading,
@@ -118,7 +118,7 @@ tensor([1.+2.j], dtype=complex64)",
         }
     },
     gradient: Each(&[|g, s| g.view_as_real(s.grad)]),
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     sharding: |call, output| outer_axes(call, output, output.shape.rank()),
     samples: || samples(&[DType::F32, DType::F64], &[2]),
     batching: Batching::Leading,

@@ -15,7 +15,7 @@ use crate::operation::{
     Call, FIRST, Family, Graph, Meta, Operation, SECOND, Sample, Saved, Var, ints, takes,
 };
 use crate::shape::Shape;
-use crate::sharding::{LocalPart, Reduction, Rule, Run, shape_of};
+use crate::sharding::{FactorRun, LocalPart, Reduction, Rule, shape_of};
 
 /// The most spatial axes.
 pub const MAX_AXES: usize = 3;
@@ -206,9 +206,9 @@ fn sharding(call: &Call, output: &Meta) -> Rule {
     if groups > 1 {
         if channels > 0 && outputs > 0 {
             let factor = rule.factors();
-            rule.operands[0][1] = Some(Run { factor, inner: channels });
-            rule.operands[1][0] = Some(Run { factor, inner: outputs });
-            rule.output[1] = Some(Run { factor, inner: outputs });
+            rule.operands[0][1] = Some(FactorRun { factor, inner: channels });
+            rule.operands[1][0] = Some(FactorRun { factor, inner: outputs });
+            rule.output[1] = Some(FactorRun { factor, inner: outputs });
         }
         return rule.linear_in(&[0b01, 0b10]);
     }

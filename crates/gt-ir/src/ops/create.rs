@@ -4,7 +4,7 @@ use super::sample::{number, sample};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
-use crate::operation::{Call, Complex, Family, Meta, Operation, takes};
+use crate::operation::{Call, ComplexRule, Family, Meta, Operation, takes};
 use crate::shape::Shape;
 use crate::sharding::{created, localize_shape};
 
@@ -45,7 +45,7 @@ pub static FULL: Operation = Operation {
     id: 1,
     name: "full",
     doc: "A tensor of `shape` filled with a number.",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[takes::value("fill_value"), takes::ints("size"), takes::dtype("dtype")],
     infer: infer_shaped,
     samples: || {
@@ -65,7 +65,7 @@ pub static ARANGE: Operation = Operation {
     id: 2,
     name: "arange",
     doc: "`length` numbers from `start` in steps of `step`: element i is start + i * step.",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[
         takes::value("start"),
         takes::value("step"),
@@ -97,7 +97,7 @@ pub static LINSPACE: Operation = Operation {
     id: 3,
     name: "linspace",
     doc: "`length` numbers evenly from `start` to `end`, both included.",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[
         takes::value("start"),
         takes::value("end"),
@@ -128,7 +128,7 @@ pub static EYE: Operation = Operation {
     id: 4,
     name: "eye",
     doc: "Ones on the main diagonal of `rows` x `columns`, zeros elsewhere.",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[takes::int("n"), takes::int("m"), takes::dtype("dtype")],
     infer: |call| {
         let shape = Shape::new(&[length_attribute(call, 0)?, length_attribute(call, 1)?])?;

@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Complex, FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Saved, Var, face, takes,
+    ComplexRule, FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Saved, Var, face, takes,
 };
 use crate::shape::axis;
 use crate::sharding::along_other_axes;
@@ -46,7 +46,7 @@ pub static CUMSUM: Operation = Operation {
     id: 76,
     name: "cumsum",
     doc: "sums of all values up to each, along an axis; int64 for bool and integers",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[takes::tensor("input"), takes::dim("dim")],
     face: face::BOTH,
     infer: |call| {
@@ -80,7 +80,7 @@ pub static CUMPROD: Operation = Operation {
     id: 146,
     name: "cumprod",
     doc: "products of all values up to each, along an axis; int64 for bool and integers",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     infer: |call| {
         let meta = call.tensor(0)?;
         axis(call.int(0), meta.shape.rank(), call.operation)?;

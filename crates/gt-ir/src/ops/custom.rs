@@ -8,7 +8,7 @@ use super::sample::{sample, tensor};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::instruction::{Attribute, Attributes, Results};
-use crate::operation::{Call, Complex, Family, Meta, Operation, ints, takes};
+use crate::operation::{Call, ComplexRule, Family, Meta, Operation, ints, takes};
 use crate::shape::Shape;
 use crate::sharding::{Rule, shape_of};
 
@@ -31,7 +31,7 @@ pub static CUSTOM: Operation = Operation {
     name: "custom",
     family: Family::Index,
     doc: "what the engine's function of this name computes, with the results that are declared",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[
         takes::tensors("tensors"),
         takes::text("name"),

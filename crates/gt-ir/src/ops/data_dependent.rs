@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Call, Complex, Family, Meta, NO_GRADIENT, Operation, SECOND, Sample, SampleOperand, takes,
+    Call, ComplexRule, Family, Meta, NO_GRADIENT, Operation, SECOND, Sample, SampleOperand, takes,
 };
 use crate::shape::Shape;
 use crate::sharding::{Rule, shape_of};
@@ -88,7 +88,7 @@ pub static NONZERO: Operation = Operation {
     id: 244,
     name: "nonzero",
     doc: "the places of the values that are not zero, a row for each, in row-major order; `count` says how many there are",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[takes::tensor("input"), takes::int("count")],
     data_dependent: true,
     infer: |call| {
@@ -114,7 +114,7 @@ pub static MASKED_ROWS: Operation = Operation {
     id: 245,
     name: "masked_rows",
     doc: "the rows where a mask over the leading axes is true, in order; `count` says how many there are",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[takes::tensor("input"), takes::tensor("mask"), takes::int("count")],
     data_dependent: true,
     infer: |call| {
@@ -149,7 +149,7 @@ pub static MASKED_ROWS_SCATTER: Operation = Operation {
     id: 246,
     name: "masked_rows_scatter",
     doc: "the tensor with the rows where a mask over the leading axes is true replaced by those of another, which has as many, in order",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[takes::tensor("input"), takes::tensor("mask"), takes::tensor("source")],
     infer: |call| {
         let ((meta, mask), source) = (mask_operand(call)?, call.tensor(2)?);

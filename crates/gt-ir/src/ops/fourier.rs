@@ -7,14 +7,14 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
-use crate::operation::{Call, Complex, Family, Graph, Meta, Operation, Sample, Var, takes};
+use crate::operation::{Call, ComplexRule, Family, Graph, Meta, Operation, Sample, Var, takes};
 use crate::shape::axis;
 use crate::sharding::along_other_axes;
 use smallvec::smallvec;
 
 const TRANSFORM: Operation = Operation {
     family: Family::Reduce,
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     sharding: |call, output| along_other_axes(call, output).linear_in(&[1]),
     batching: Batching::Leading,
     ..Operation::base()

@@ -4,7 +4,7 @@ use super::sample::{sample, tensor};
 use crate::batching::Batching;
 use crate::dtype::DType;
 use crate::instruction::Attribute;
-use crate::operation::{Body, Complex, Family, Operation, takes};
+use crate::operation::{Body, ComplexRule, Family, Operation, takes};
 
 /// In a plan, each step makes one value. An operation with several results is followed by a step of
 /// this operation for each of the others; engines take them out of what they have computed. As an
@@ -14,7 +14,7 @@ pub static FURTHER: Operation = Operation {
     name: "further",
     family: Family::Reshape,
     doc: "a result beyond the first of the operation before, in plans; otherwise the operand",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[takes::tensor("input"), takes::int("index")],
     infer: |call| call.tensor(0),
     body: Body::Composite(|_, operands, _| *operands[0].tensor().expect("a tensor")),

@@ -10,7 +10,7 @@ use crate::instruction::Attribute;
 use crate::operation::Body::Composite;
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Call, Complex, FIRST, Family, Graph, Meta, Operation, SECOND, Sample, Var, int, takes,
+    Call, ComplexRule, FIRST, Family, Graph, Meta, Operation, SECOND, Sample, Var, int, takes,
 };
 use crate::shape::{Shape, axis};
 use crate::sharding::{self, Reduction, Rule, shape_of};
@@ -20,7 +20,7 @@ pub static WEIGHT_BACKWARD: Operation = Operation {
     name: "weight_backward",
     family: Family::Matmul,
     doc: "the transposed input times grad, as one product of the rows of all batches: the gradient of a matrix product by a right operand that the batches share",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     parameters: &[takes::tensor("input"), takes::tensor("grad")],
     infer: |call| {
         let (input, grad) = (call.tensor(0)?, call.tensor(1)?);

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Call, Complex, Family, Meta, NO_GRADIENT, Operation, SECOND, SampleOperand, face, takes,
+    Call, ComplexRule, Family, Meta, NO_GRADIENT, Operation, SECOND, SampleOperand, face, takes,
 };
 use crate::shape::axis;
 use crate::sharding::{Reduction, Rule, elementwise, shape_of};
@@ -86,7 +86,7 @@ pub static GATHER: Operation = Operation {
     id: 95,
     name: "gather",
     doc: "the values at an index along an axis: `out[i][j] = x[index[i][j]][j]` for axis 0",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[takes::tensor("input"), takes::dim("dim"), takes::tensor("index")],
     face: face::BOTH,
     infer: |call| {
@@ -133,7 +133,7 @@ pub static SCATTER_ADD: Operation = Operation {
     id: 96,
     name: "scatter_add",
     doc: "values added at an index along an axis: `x[index[i][j]][j] += source[i][j]` for axis 0",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[
         takes::tensor("input"),
         takes::dim("dim"),
@@ -186,7 +186,7 @@ pub static INDEX_SELECT: Operation = Operation {
     id: 97,
     name: "index_select",
     doc: "whole rows (or slices along an axis) in the order an index names",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[takes::tensor("input"), takes::dim("dim"), takes::tensor("index")],
     face: face::BOTH,
     infer: |call| {
@@ -226,7 +226,7 @@ pub static INDEX_ADD: Operation = Operation {
     id: 98,
     name: "index_add",
     doc: "rows added at an index along an axis",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[
         takes::tensor("input"),
         takes::dim("dim"),
@@ -266,7 +266,7 @@ pub static INDEX_COPY: Operation = Operation {
     id: 99,
     name: "index_copy",
     doc: "rows replaced at an index along an axis; of equal indices the last counts",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[
         takes::tensor("input"),
         takes::dim("dim"),
@@ -305,7 +305,7 @@ pub static WRAP_INDEX: Operation = Operation {
     id: 100,
     name: "wrap_index",
     doc: "indices counted from the front (negative ones count from the back), or an error",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[takes::tensor("input"), takes::int("length")],
     infer: |call| {
         let meta = call.tensor(0)?;

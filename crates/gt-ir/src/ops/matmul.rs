@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attributes;
 use crate::operation::Gradient::Each;
-use crate::operation::{Call, Complex, FIRST, Family, Meta, Operation, SECOND, takes};
+use crate::operation::{Call, ComplexRule, FIRST, Family, Meta, Operation, SECOND, takes};
 use crate::shape::Shape;
 use crate::sharding::{Reduction, Rule, shape_of};
 
@@ -19,7 +19,7 @@ pub static MATMUL: Operation = Operation {
     name: "matmul",
     family: Family::Matmul,
     doc: "the matrix product of the last two axes; the axes before them broadcast",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     parameters: &[takes::tensor("input"), takes::tensor("other")],
     infer,
     gradient: Each(&[

@@ -12,8 +12,8 @@ use crate::instruction::{Attribute, Attributes, Operand};
 use crate::operation::Body::Composite;
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Call, Complex, Default, FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Var, face, int,
-    ints, takes,
+    Call, ComplexRule, Default, FIRST, Family, Graph, Meta, OUTPUT, Operation, Sample, Var, face,
+    int, ints, takes,
 };
 use crate::shape::{axes, axis};
 use crate::sharding;
@@ -127,7 +127,7 @@ pub static LOGSUMEXP: Operation = Operation {
     doc: "the logarithm of the sum of exp(x), over axes",
     parameters: OVER,
     face: face::BOTH,
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     infer: |call| {
         let meta = call.tensor(0)?;
         let gone = axes(call.ints(0), meta.shape.rank(), call.operation)?;
@@ -303,7 +303,7 @@ pub static SILU: Operation = Operation {
     id: 109,
     name: "silu",
     doc: "x sigmoid(x)",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     gradient: Each(&[|g, s| {
         let x = s.tensor(0);
         let sigmoid = g.sigmoid(x);

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Call, Complex, Default, FIRST, Family, Graph, Meta, OUTPUT, Operation, Parameter, Sample,
+    Call, ComplexRule, Default, FIRST, Family, Graph, Meta, OUTPUT, Operation, Parameter, Sample,
     Saved, Var, face, takes,
 };
 use crate::shape::{Shape, axes};
@@ -111,7 +111,7 @@ pub static SUM: Operation = Operation {
     id: 65,
     name: "sum",
     doc: "the sum; int64 for bool and integers",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     infer: infer_widened,
     gradient: Each(&[|g, s| spread(g, s, s.grad)]),
     samples: || with_axes(&[NUMBERS, &[DType::Bool]].concat(), 0.0, 3.0, true),
@@ -123,7 +123,7 @@ pub static MEAN: Operation = Operation {
     id: 66,
     name: "mean",
     doc: "the arithmetic mean of floats",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     infer: infer_float,
     gradient: Each(&[|g, s| {
         let share = g.mul(s.grad, 1.0 / count(s));
@@ -141,7 +141,7 @@ pub static PROD: Operation = Operation {
     id: 67,
     name: "prod",
     doc: "the product; int64 for bool and integers",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     infer: infer_widened,
     gradient: Each(&[prod_gradient]),
     saves: FIRST,
@@ -358,7 +358,7 @@ pub static ANY: Operation = Operation {
     id: 74,
     name: "any",
     doc: "whether any value is not zero",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     infer: infer_truth,
     samples: || with_axes(&[DType::Bool, DType::F32, DType::I64], 0.0, 2.0, true),
     sharding: |call, output| reduction(call, output, Reduction::Max),
@@ -369,7 +369,7 @@ pub static ALL: Operation = Operation {
     id: 75,
     name: "all",
     doc: "whether all values are not zero",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     infer: infer_truth,
     samples: || with_axes(&[DType::Bool, DType::F32, DType::I64], 0.0, 2.0, true),
     sharding: |call, output| reduction(call, output, Reduction::Min),

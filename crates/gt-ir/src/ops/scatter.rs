@@ -11,7 +11,7 @@ use crate::instruction::Attribute;
 use crate::number::Numbers;
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Call, Complex, Default, FIRST, Family, Graph, Meta, NO_GRADIENT, OUTPUT, Operation, SECOND,
+    Call, ComplexRule, Default, FIRST, Family, Graph, Meta, NO_GRADIENT, OUTPUT, Operation, SECOND,
     Sample, Saved, THIRD, Var, face, takes,
 };
 use crate::sharding::{Rule, shape_of};
@@ -74,7 +74,7 @@ pub static SCATTER: Operation = Operation {
     id: 144,
     name: "scatter",
     doc: "values (or one number) put at an index along an axis: `x[index[i][j]][j] = src[i][j]` for dim 0; of equal indices the last counts",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     numbers: Numbers::Stored(|operands| promote(&operands[..1])),
     parameters: &[
         takes::tensor("input"),

@@ -7,9 +7,9 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::{Any, Each};
-use crate::operation::{Body, Call, Complex, Default, Family, Meta, Operation, face, takes};
+use crate::operation::{Body, Call, ComplexRule, Default, Family, Meta, Operation, face, takes};
 use crate::shape::{Shape, axes, axis};
-use crate::sharding::{LocalPart, Rule, Run, elementwise, localize_shape, shape_of};
+use crate::sharding::{FactorRun, LocalPart, Rule, elementwise, localize_shape, shape_of};
 
 const RESHAPING: Operation = Operation { family: Family::Reshape, ..Operation::base() };
 
@@ -39,7 +39,7 @@ pub static RESHAPE: Operation = Operation {
     id: 85,
     name: "reshape",
     doc: "the same values in row-major order under another shape",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[takes::tensor("input"), takes::size("shape")],
     infer: |call| {
         let (meta, to) = (call.tensor(0)?, target(call)?);
@@ -69,7 +69,7 @@ pub static PERMUTE: Operation = Operation {
     id: 86,
     name: "permute",
     doc: "the axes in another order",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[takes::tensor("input"), takes::size("dims")],
     face: face::BOTH,
     infer: |call| {
@@ -128,7 +128,7 @@ pub static EXPAND: Operation = Operation {
     id: 87,
     name: "expand",
     doc: "axes of length 1 repeated, new ones put in front",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[takes::tensor("input"), takes::size("size")],
     infer: |call| {
         let (meta, to) = (call.tensor(0)?, target(call)?);
@@ -159,7 +159,7 @@ pub static PLACE: Operation = Operation {
     id: 94,
     name: "place",
     doc: "the same values, placed as the scope's signal says",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[takes::tensor("input")],
     infer: |call| call.tensor(0),
     gradient: Each(&[|g, s| g.emit(&PLACE, &[s.grad.into()], s.attributes.clone())]),
@@ -174,7 +174,7 @@ pub static FLIP: Operation = Operation {
     id: 88,
     name: "flip",
     doc: "the values in reverse along axes",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[takes::tensor("input"), takes::size("dims")],
     face: face::BOTH,
     infer: |call| {
@@ -205,7 +205,7 @@ pub static CAT: Operation = Operation {
     name: "cat",
     family: Family::Concat,
     doc: "tensors one after another along an axis",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[takes::tensors("tensors"), takes::dim("dim").or(Default::Int(0))],
     infer: |call| {
         let first = call.tensor(0)?;
@@ -301,7 +301,7 @@ pub static TRIL: Operation = Operation {
     id: 92,
     name: "tril",
     doc: "the values on and below a diagonal of the last two axes, zeros above",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     gradient: Each(&[|g, s| g.tril(s.grad, s.int(0))]),
     ..TRIANGLE
 };
@@ -310,7 +310,7 @@ pub static TRIU: Operation = Operation {
     id: 93,
     name: "triu",
     doc: "the values on and above a diagonal of the last two axes, zeros below",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     gradient: Each(&[|g, s| g.triu(s.grad, s.int(0))]),
     ..TRIANGLE
 };
@@ -349,8 +349,8 @@ fn reshape_rule(call: &Call, output: &Meta) -> Rule {
         let steps = greatest_common_divisor(from[i], to[o]);
         if steps > 1 {
             let factor = rule.factors();
-            rule.operands[0][i] = Some(Run { factor, inner: from[i] / steps });
-            rule.output[o] = Some(Run { factor, inner: to[o] / steps });
+            rule.operands[0][i] = Some(FactorRun { factor, inner: from[i] / steps });
+            rule.output[o] = Some(FactorRun { factor, inner: to[o] / steps });
         }
         // The group ends where both sides have as many elements.
         let (mut left, mut right) = (from[i], to[o]);

@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
-use crate::operation::{Call, Complex, Family, Meta, Operation, takes};
+use crate::operation::{Call, ComplexRule, Family, Meta, Operation, takes};
 use crate::shape::Shape;
 use crate::sharding::{LocalPart, shape_of};
 
@@ -71,7 +71,7 @@ pub static SLICE: Operation = Operation {
     id: 89,
     name: "slice",
     doc: "along each axis `sizes` elements from `starts` in `steps`",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     infer: |call| {
         let meta = call.tensor(0)?;
         Ok(Meta::new(meta.dtype, region(call, &meta)?))
@@ -102,7 +102,7 @@ pub static SLICE_ASSIGN: Operation = Operation {
     id: 90,
     name: "slice_assign",
     doc: "the first tensor with a region of it replaced by the second, which broadcasts",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[
         takes::tensor("input"),
         takes::tensor("src"),

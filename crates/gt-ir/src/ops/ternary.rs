@@ -9,7 +9,7 @@ use crate::instruction::Operand;
 use crate::number::{self, Numbers};
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Complex, FIRST, Family, Meta, NO_GRADIENT, Operation, SECOND, THIRD, Var, takes,
+    ComplexRule, FIRST, Family, Meta, NO_GRADIENT, Operation, SECOND, THIRD, Var, takes,
 };
 use crate::sharding;
 
@@ -26,7 +26,7 @@ pub static WHERE: Operation = Operation {
     name: "where",
     doc: "a where the condition holds, b elsewhere",
     numbers: Numbers::Stored(|operands| number::unless_half(promote(&operands[1..]))),
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     infer: |call| {
         if let Some(meta) = call.operands[0].tensor()
             && meta.dtype != DType::Bool
@@ -115,7 +115,7 @@ pub static MUL_ADD: Operation = Operation {
     id: 62,
     name: "mul_add",
     doc: "a + b * c, the step of every optimizer",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     infer: elementwise,
     gradient: Each(&[
         |_, s| s.grad,

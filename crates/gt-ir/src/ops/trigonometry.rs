@@ -8,7 +8,7 @@ use super::sample::{binary, unary};
 use super::unary::{FLOATS, MIXED, UNARY};
 use crate::batching::Batching;
 use crate::operation::Gradient::Each;
-use crate::operation::{Complex, FIRST, Family, OUTPUT, Operation, SECOND, face, takes};
+use crate::operation::{ComplexRule, FIRST, Family, OUTPUT, Operation, SECOND, face, takes};
 use crate::sharding;
 
 const FUNCTION: Operation = Operation { infer: elementwise_float, saves: FIRST, ..UNARY };
@@ -17,7 +17,7 @@ pub static TAN: Operation = Operation {
     id: 112,
     name: "tan",
     doc: "tangent of radians",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     gradient: Each(&[|g, s| {
         // 1 + tan(x)^2
         let square = g.mul(s.output(), s.output());
@@ -33,7 +33,7 @@ pub static ASIN: Operation = Operation {
     id: 113,
     name: "asin",
     doc: "the angle in radians whose sine is x; NaN outside of -1 to 1",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     aliases: &["arcsin"],
     gradient: Each(&[|g, s| {
         // 1 / sqrt(1 - x^2)
@@ -50,7 +50,7 @@ pub static ACOS: Operation = Operation {
     id: 114,
     name: "acos",
     doc: "the angle in radians whose cosine is x; NaN outside of -1 to 1",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     aliases: &["arccos"],
     gradient: Each(&[|g, s| {
         let square = g.mul(s.tensor(0), s.tensor(0));
@@ -67,7 +67,7 @@ pub static ATAN: Operation = Operation {
     id: 115,
     name: "atan",
     doc: "the angle in radians whose tangent is x",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     aliases: &["arctan"],
     gradient: Each(&[|g, s| {
         let square = g.mul(s.tensor(0), s.tensor(0));
@@ -82,7 +82,7 @@ pub static SINH: Operation = Operation {
     id: 116,
     name: "sinh",
     doc: "hyperbolic sine: (exp(x) - exp(-x)) / 2",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     gradient: Each(&[|g, s| {
         let slope = g.call(&COSH, &[s.operand(0)]);
         g.mul(s.grad, slope)
@@ -95,7 +95,7 @@ pub static COSH: Operation = Operation {
     id: 117,
     name: "cosh",
     doc: "hyperbolic cosine: (exp(x) + exp(-x)) / 2",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     gradient: Each(&[|g, s| {
         let slope = g.call(&SINH, &[s.operand(0)]);
         g.mul(s.grad, slope)
@@ -108,7 +108,7 @@ pub static ASINH: Operation = Operation {
     id: 118,
     name: "asinh",
     doc: "the number whose hyperbolic sine is x",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     aliases: &["arcsinh"],
     gradient: Each(&[|g, s| {
         let square = g.mul(s.tensor(0), s.tensor(0));
@@ -124,7 +124,7 @@ pub static ACOSH: Operation = Operation {
     id: 119,
     name: "acosh",
     doc: "the number whose hyperbolic cosine is x; NaN below 1",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     aliases: &["arccosh"],
     gradient: Each(&[|g, s| {
         // Two roots, for the root of the product is another for complex numbers.
@@ -141,7 +141,7 @@ pub static ATANH: Operation = Operation {
     id: 120,
     name: "atanh",
     doc: "the number whose hyperbolic tangent is x; NaN outside of -1 to 1",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     aliases: &["arctanh"],
     gradient: Each(&[|g, s| {
         let square = g.mul(s.tensor(0), s.tensor(0));
@@ -156,7 +156,7 @@ pub static LOG2: Operation = Operation {
     id: 121,
     name: "log2",
     doc: "logarithm to the base 2",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     gradient: Each(&[|g, s| {
         let scaled = g.mul(s.tensor(0), LN_2);
         g.div(s.grad, scaled)
@@ -169,7 +169,7 @@ pub static LOG10: Operation = Operation {
     id: 122,
     name: "log10",
     doc: "logarithm to the base 10",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     gradient: Each(&[|g, s| {
         let scaled = g.mul(s.tensor(0), LN_10);
         g.div(s.grad, scaled)
@@ -182,7 +182,7 @@ pub static EXP2: Operation = Operation {
     id: 123,
     name: "exp2",
     doc: "2 to the x",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     face: face::ELEMENTWISE | face::SPECIAL,
     gradient: Each(&[|g, s| {
         let slope = g.mul(s.output(), LN_2);

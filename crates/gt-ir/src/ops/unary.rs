@@ -7,7 +7,9 @@ use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
-use crate::operation::{Call, Complex, FIRST, Family, Meta, OUTPUT, Operation, dtype, face, takes};
+use crate::operation::{
+    Call, ComplexRule, FIRST, Family, Meta, OUTPUT, Operation, dtype, face, takes,
+};
 use crate::sharding::{self, Sharding};
 
 pub(super) const UNARY: Operation = Operation {
@@ -52,7 +54,7 @@ pub static CAST: Operation = Operation {
     id: 10,
     name: "cast",
     doc: "The values in another dtype; floats are cut towards zero for integers.",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     parameters: &[takes::tensor("input"), takes::dtype("dtype")],
     face: face::HIDDEN,
     infer: |call| Ok(Meta::new(call.dtype(0).unwrap_or(DType::F32), call.tensor(0)?.shape)),
@@ -86,7 +88,7 @@ pub static NEG: Operation = Operation {
     id: 11,
     name: "neg",
     doc: "-x",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     infer: not_bool,
     gradient: Each(&[|g, s| g.neg(s.grad)]),
     sharding: LINEAR,
@@ -98,7 +100,7 @@ pub static ABS: Operation = Operation {
     id: 12,
     name: "abs",
     doc: "|x|; the length of a complex number",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     infer: |call| {
         let meta = not_bool(call)?;
         Ok(Meta::new(meta.dtype.to_real(), meta.shape))
@@ -127,7 +129,7 @@ pub static EXP: Operation = Operation {
     id: 14,
     name: "exp",
     doc: "e to the x",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| g.mul(s.grad, s.output())]),
     saves: OUTPUT,
@@ -139,7 +141,7 @@ pub static LOG: Operation = Operation {
     id: 15,
     name: "log",
     doc: "natural logarithm",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| g.div(s.grad, s.tensor(0))]),
     saves: FIRST,
@@ -151,7 +153,7 @@ pub static LOG1P: Operation = Operation {
     id: 16,
     name: "log1p",
     doc: "log(1 + x), exact near 0",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| {
         let below = g.add(s.tensor(0), 1.0);
@@ -166,7 +168,7 @@ pub static EXPM1: Operation = Operation {
     id: 17,
     name: "expm1",
     doc: "exp(x) - 1, exact near 0",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| {
         let exp = g.add(s.output(), 1.0);
@@ -181,7 +183,7 @@ pub static SQRT: Operation = Operation {
     id: 18,
     name: "sqrt",
     doc: "square root",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| {
         let below = g.mul(s.output(), 2.0);
@@ -196,7 +198,7 @@ pub static RSQRT: Operation = Operation {
     id: 19,
     name: "rsqrt",
     doc: "1 / sqrt(x)",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| {
         let cube = g.pow(s.output(), 3i64);
@@ -212,7 +214,7 @@ pub static SIN: Operation = Operation {
     id: 20,
     name: "sin",
     doc: "sine of radians",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| {
         let cos = g.cos(s.tensor(0));
@@ -227,7 +229,7 @@ pub static COS: Operation = Operation {
     id: 21,
     name: "cos",
     doc: "cosine of radians",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| {
         let sin = g.sin(s.tensor(0));
@@ -260,7 +262,7 @@ pub static SIGMOID: Operation = Operation {
     id: 23,
     name: "sigmoid",
     doc: "1 / (1 + exp(-x))",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| {
         let rest = g.sub(1.0, s.output());
@@ -277,7 +279,7 @@ pub static TANH: Operation = Operation {
     id: 24,
     name: "tanh",
     doc: "hyperbolic tangent",
-    complex: Complex::Holomorphic,
+    complex: ComplexRule::Holomorphic,
     infer: elementwise_float,
     gradient: Each(&[|g, s| {
         let square = g.mul(s.output(), s.output());
@@ -340,7 +342,7 @@ pub static LOGICAL_NOT: Operation = Operation {
     id: 29,
     name: "logical_not",
     doc: "whether x is zero",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     infer: elementwise_bool,
     samples: || unary(&[DType::Bool, DType::F32, DType::I64], -1.0, 2.0),
     ..UNARY
@@ -370,7 +372,7 @@ pub static ISNAN: Operation = Operation {
     id: 31,
     name: "isnan",
     doc: "whether x is not a number",
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     infer: elementwise_bool,
     samples: || unary(FLOATS, -1.0, 1.0),
     ..UNARY

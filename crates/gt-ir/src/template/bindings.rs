@@ -8,7 +8,7 @@ use super::{Invocation, Name, TemplateError};
 use crate::instruction::TensorId;
 use crate::record;
 use crate::scalar::Scalar;
-use crate::wire::{Decoded, Made, Record, Sink, Source};
+use crate::wire::{Decoded, MadeTensor, Record, Sink, Source};
 
 /// Resolves the names and number slots of an iteration.
 pub trait Values {
@@ -27,21 +27,21 @@ pub struct Start {
 
 impl Record for Start {
     fn write<S: Sink>(&self, to: &mut S) {
-        Made(self.bases[0]).write(to);
+        MadeTensor(self.bases[0]).write(to);
         self.bases[1].write(to);
         self.tensors.write(to);
         self.numbers.write(to);
     }
 
     fn read(from: &mut Source) -> Decoded<Start> {
-        let bases = [Made::read(from)?.0, TensorId::read(from)?];
+        let bases = [MadeTensor::read(from)?.0, TensorId::read(from)?];
         Ok(Start { bases, tensors: Record::read(from)?, numbers: Record::read(from)? })
     }
 }
 
 /// The rule of a tensor slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Rule {
+enum TensorRule {
     /// Made by the previous iteration, in this name space; such as a parameter.
     Carried { space: u8, place: u64 },
     /// Always the same; such as a data set.
@@ -50,20 +50,20 @@ enum Rule {
     Distance(u64),
 }
 
-record!(enum Rule { 0 => Carried { space, place }, 1 => Constant(id), 2 => Distance(distance) });
+record!(enum TensorRule { 0 => Carried { space, place }, 1 => Constant(id), 2 => Distance(distance) });
 
 /// The rule of a number slot: its value at iteration `since`, and the increment per iteration,
 /// since integers often count.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Number {
+struct NumberRule {
     value: Scalar,
     step: i64,
     since: u64,
 }
 
-record!(struct Number { value, step, since });
+record!(struct NumberRule { value, step, since });
 
-impl Number {
+impl NumberRule {
     fn at(&self, iteration: u64) -> Scalar {
         let passed = iteration.wrapping_sub(self.since) as i64;
         match self.value {
@@ -76,23 +76,23 @@ impl Number {
 /// A name space: the base and count of an iteration's names, and the bases of the two iterations
 /// before.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
-struct Space {
+struct NameSpace {
     base: u64,
     previous: u64,
     before: u64,
     width: u64,
 }
 
-record!(struct Space { base, previous, before, width });
+record!(struct NameSpace { base, previous, before, width });
 
 /// The bindings of a template's current iteration. Sender and receiver of invocations keep equal
 /// ones, and compare their [digests](Bindings::digest).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bindings {
     /// The client's names, and planner-made names.
-    spaces: [Space; 2],
-    tensors: Vec<Rule>,
-    numbers: Vec<Number>,
+    spaces: [NameSpace; 2],
+    tensors: Vec<TensorRule>,
+    numbers: Vec<NumberRule>,
     iteration: u64,
     /// The sum of all slots' hashes.
     sum: u64,
@@ -101,7 +101,7 @@ pub struct Bindings {
 record!(struct Bindings { spaces, tensors, numbers, iteration, sum });
 
 /// Undoes [`Bindings::begin`].
-pub struct Before([Space; 2]);
+pub struct BindingsUndo([NameSpace; 2]);
 
 impl Values for Bindings {
     #[inline]
@@ -125,13 +125,13 @@ impl Bindings {
         let space = |index: usize| {
             let (base, width) = (start.bases[index].0, u64::from(widths[index]));
             let previous = base.wrapping_sub(width);
-            Space { base, previous, before: previous.wrapping_sub(width), width }
+            NameSpace { base, previous, before: previous.wrapping_sub(width), width }
         };
         let spaces = [space(0), space(1)];
         let (tensors, numbers) = (Vec::new(), Vec::new());
         let mut bindings = Bindings { spaces, tensors, numbers, iteration: 0, sum: 0 };
         bindings.tensors = start.tensors.iter().map(|id| bindings.rule(*id)).collect();
-        let number = |&value: &Scalar| Number { value, step: 0, since: 0 };
+        let number = |&value: &Scalar| NumberRule { value, step: 0, since: 0 };
         bindings.numbers = start.numbers.iter().map(number).collect();
         let tensors = (0..bindings.tensors.len()).map(|slot| bindings.tensor_hash(slot));
         let numbers = (0..bindings.numbers.len()).map(|slot| bindings.number_hash(slot));
@@ -157,8 +157,8 @@ impl Bindings {
     }
 
     /// Begins another iteration, as predicted.
-    pub fn begin(&mut self, bases: [TensorId; 2]) -> Before {
-        let before = Before(self.spaces);
+    pub fn begin(&mut self, bases: [TensorId; 2]) -> BindingsUndo {
+        let before = BindingsUndo(self.spaces);
         for (space, base) in self.spaces.iter_mut().zip(bases) {
             space.before = space.previous;
             space.previous = std::mem::replace(&mut space.base, base.0);
@@ -168,7 +168,7 @@ impl Bindings {
     }
 
     /// Undoes `begin`, if nothing was bound since.
-    pub fn take_back(&mut self, before: Before) {
+    pub fn take_back(&mut self, before: BindingsUndo) {
         self.spaces = before.0;
         self.iteration -= 1;
     }
@@ -176,34 +176,36 @@ impl Bindings {
     #[inline]
     fn outside(&self, slot: u32) -> TensorId {
         match self.tensors[slot as usize] {
-            Rule::Carried { space, place } => {
+            TensorRule::Carried { space, place } => {
                 TensorId(self.spaces[usize::from(space)].previous.wrapping_add(place))
             }
-            Rule::Constant(id) => id,
-            Rule::Distance(distance) => TensorId(self.spaces[0].base.wrapping_sub(distance)),
+            TensorRule::Constant(id) => id,
+            TensorRule::Distance(distance) => TensorId(self.spaces[0].base.wrapping_sub(distance)),
         }
     }
 
     /// A slot's value in the previous iteration, by its current rule.
     fn outside_before(&self, slot: usize) -> TensorId {
         match self.tensors[slot] {
-            Rule::Carried { space, place } => {
+            TensorRule::Carried { space, place } => {
                 TensorId(self.spaces[usize::from(space)].before.wrapping_add(place))
             }
-            Rule::Constant(id) => id,
-            Rule::Distance(distance) => TensorId(self.spaces[0].previous.wrapping_sub(distance)),
+            TensorRule::Constant(id) => id,
+            TensorRule::Distance(distance) => {
+                TensorId(self.spaces[0].previous.wrapping_sub(distance))
+            }
         }
     }
 
     /// The rule inferred from one value: carried if the previous iteration made it, else constant.
-    fn rule(&self, id: TensorId) -> Rule {
+    fn rule(&self, id: TensorId) -> TensorRule {
         for (index, space) in self.spaces.iter().enumerate() {
             let place = id.0.wrapping_sub(space.previous);
             if place < space.width {
-                return Rule::Carried { space: index as u8, place };
+                return TensorRule::Carried { space: index as u8, place };
             }
         }
-        Rule::Constant(id)
+        TensorRule::Constant(id)
     }
 
     /// Binds a slot to a tensor that was not predicted, and infers a new rule.
@@ -212,8 +214,8 @@ impl Bindings {
         let mut rule = self.rule(id);
         let distance = self.spaces[0].base.wrapping_sub(id.0);
         let last = self.spaces[0].previous.wrapping_sub(self.outside_before(slot).0);
-        if matches!(rule, Rule::Constant(_)) && distance == last {
-            rule = Rule::Distance(distance);
+        if matches!(rule, TensorRule::Constant(_)) && distance == last {
+            rule = TensorRule::Distance(distance);
         }
         self.sum = self.sum.wrapping_sub(self.tensor_hash(slot));
         self.tensors[slot] = rule;
@@ -229,7 +231,7 @@ impl Bindings {
             _ => 0,
         };
         self.sum = self.sum.wrapping_sub(self.number_hash(slot));
-        self.numbers[slot] = Number { value, step, since: self.iteration };
+        self.numbers[slot] = NumberRule { value, step, since: self.iteration };
         self.sum = self.sum.wrapping_add(self.number_hash(slot));
     }
 
@@ -268,15 +270,15 @@ impl Bindings {
 
     fn tensor_hash(&self, slot: usize) -> u64 {
         let (kind, place) = match self.tensors[slot] {
-            Rule::Carried { space, place } => (u64::from(space), place),
-            Rule::Constant(id) => (2, id.0),
-            Rule::Distance(distance) => (3, distance),
+            TensorRule::Carried { space, place } => (u64::from(space), place),
+            TensorRule::Constant(id) => (2, id.0),
+            TensorRule::Distance(distance) => (3, distance),
         };
         mix(mix(slot as u64 * 8 + kind, place), 0)
     }
 
     fn number_hash(&self, slot: usize) -> u64 {
-        let Number { value, step, since } = self.numbers[slot];
+        let NumberRule { value, step, since } = self.numbers[slot];
         let (kind, bits) = match value {
             Scalar::Bool(value) => (4, u64::from(value)),
             Scalar::Int(value) => (5, value as u64),

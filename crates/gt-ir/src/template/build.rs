@@ -12,7 +12,7 @@ use crate::operation::Meta;
 use crate::scalar::Scalar;
 
 /// Builds a template step by step, replacing tensors by their places.
-pub struct Builder {
+pub struct TemplateBuilder {
     template: Template,
     start: Start,
     /// The first transfer of the iteration.
@@ -21,13 +21,13 @@ pub struct Builder {
     slots: FxHashMap<TensorId, u32>,
 }
 
-impl Builder {
+impl TemplateBuilder {
     /// A builder for an iteration whose client and planner-made names have these bases and counts.
-    pub fn new(bases: [TensorId; 2], widths: [u32; 2], transfer: TransferId) -> Builder {
+    pub fn new(bases: [TensorId; 2], widths: [u32; 2], transfer: TransferId) -> TemplateBuilder {
         let template = Template { widths, ..Template::default() };
         let start = Start { bases, tensors: Vec::new(), numbers: Vec::new() };
         let (made, slots) = (FxHashSet::default(), FxHashMap::default());
-        Builder { template, start, transfer, made, slots }
+        TemplateBuilder { template, start, transfer, made, slots }
     }
 
     /// Adds a number slot.

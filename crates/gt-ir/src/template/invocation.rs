@@ -5,7 +5,7 @@ use crate::exchange::TransferId;
 use crate::instruction::TensorId;
 use crate::record;
 use crate::scalar::Scalar;
-use crate::wire::{Decoded, Made, Record, Sink, Source};
+use crate::wire::{Decoded, MadeTensor, Record, Sink, Source};
 
 /// A template with its initial bindings.
 #[derive(Clone, PartialEq, Debug)]
@@ -74,7 +74,7 @@ pub struct Invocation {
 impl Record for Invocation {
     fn write<S: Sink>(&self, to: &mut S) {
         self.template.write(to);
-        Made(self.bases[0]).write(to);
+        MadeTensor(self.bases[0]).write(to);
         self.bases[1].write(to);
         self.transfer.write(to);
         self.part.write(to);
@@ -86,7 +86,7 @@ impl Record for Invocation {
 
     fn read(from: &mut Source) -> Decoded<Invocation> {
         let template = Record::read(from)?;
-        let bases = [Made::read(from)?.0, TensorId::read(from)?];
+        let bases = [MadeTensor::read(from)?.0, TensorId::read(from)?];
         Ok(Invocation {
             template,
             bases,

@@ -21,7 +21,7 @@ mod step;
 pub mod varying_slice;
 
 pub use bindings::{Bindings, Start, Values};
-pub use build::Builder;
+pub use build::TemplateBuilder;
 pub use expand::expand;
 pub use invocation::{Definition, Instance, Invocation, IterationPart};
 pub use step::{Argument, ExchangeStep, Name, RunStep, Step, Template, Varying};

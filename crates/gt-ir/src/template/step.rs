@@ -12,7 +12,7 @@ use crate::instruction::{
     Attribute, Attributes, Instruction, Operand, Results, SourceId, TensorId,
 };
 use crate::operation::{Meta, Operation};
-use crate::ops::commit::{Parts, is_commit};
+use crate::ops::commit::{CommitParts, is_commit};
 use crate::record;
 use crate::scalar::Scalar;
 
@@ -201,11 +201,11 @@ impl Step {
     }
 
     /// What it is about, if it is a commit.
-    pub fn commit(&self) -> Option<Parts<Name>> {
+    pub fn commit(&self) -> Option<CommitParts<Name>> {
         match self {
             Step::Run(step) if is_commit(step.operation) => {
                 let tensors = step.operands.iter().filter_map(Argument::tensor);
-                Some(Parts::of(tensors, &step.attributes))
+                Some(CommitParts::of(tensors, &step.attributes))
             }
             _ => None,
         }

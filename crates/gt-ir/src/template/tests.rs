@@ -34,7 +34,7 @@ fn number(value: i64) -> Operand {
 
 fn template(base: u64, steps: &[Instruction], frees: &[u64]) -> Definition {
     let base = TensorId(base);
-    let mut builder = Builder::new([base, base], [steps.len() as u32, 0], TransferId(0));
+    let mut builder = TemplateBuilder::new([base, base], [steps.len() as u32, 0], TransferId(0));
     for step in steps {
         let step = builder.step_with_slots(step).unwrap();
         builder.push(Step::Run(step));

@@ -14,7 +14,7 @@ mod sink;
 mod source;
 mod values;
 
-pub use values::Made;
+pub use values::MadeTensor;
 
 use bytes::Bytes;
 

@@ -50,9 +50,9 @@ impl Record for TensorId {
 
 /// A tensor that is made: the base of the differences that follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Made(pub TensorId);
+pub struct MadeTensor(pub TensorId);
 
-impl Record for Made {
+impl Record for MadeTensor {
     #[inline]
     fn write<S: Sink>(&self, to: &mut S) {
         self.0.write(to);
@@ -60,10 +60,10 @@ impl Record for Made {
     }
 
     #[inline]
-    fn read(from: &mut Source) -> Decoded<Made> {
+    fn read(from: &mut Source) -> Decoded<MadeTensor> {
         let made = TensorId::read(from)?;
         from.last = made.0;
-        Ok(Made(made))
+        Ok(MadeTensor(made))
     }
 }
 

@@ -8,13 +8,13 @@ const FEW: usize = 16;
 
 /// Numbers in the order in which they came up first.
 #[derive(Default)]
-pub struct Places {
+pub struct DataRoots {
     pub all: SmallVec<[u64; 4]>,
     /// The places by number, of more than a few.
     by_number: Option<Box<FxHashMap<u64, usize>>>,
 }
 
-impl Places {
+impl DataRoots {
     /// The place of a number, and whether it is new.
     pub fn take(&mut self, number: u64) -> (usize, bool) {
         let Some(by_number) = &mut self.by_number else {
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn a_number_keeps_its_place() {
-        let mut places = Places::default();
+        let mut places = DataRoots::default();
         for number in (0..50).map(|of| of * 7) {
             assert_eq!(places.take(number), (number as usize / 7, true));
             assert_eq!(places.take(7 * (number / 14)), (number as usize / 14, false));

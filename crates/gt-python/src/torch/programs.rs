@@ -12,7 +12,7 @@ use pyo3::types::{PyFloat, PyInt, PyString};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::places::Places;
+use super::places::DataRoots;
 use super::results::{Form, Results};
 use super::side::Torch;
 use crate::convert;
@@ -64,7 +64,7 @@ impl<K> Default for Programs<K> {
 #[derive(Default)]
 pub struct Inputs {
     pub values: SmallVec<[ValueRef; 4]>,
-    ids: Places,
+    ids: DataRoots,
 }
 
 impl Inputs {

@@ -24,7 +24,7 @@ use crate::faults::SILENCE;
 use crate::{World, driver};
 use gt_worker::Options;
 
-use program::{Answer, Program};
+use program::{Answer, RandomProgram};
 use schedule::Schedule;
 
 /// The longest wait: a silent peer is given up, then a worker is waited for, several times over.
@@ -36,7 +36,7 @@ const CALM_LIMIT: Duration = Duration::from_secs(10);
 
 /// Counters of successful schedules.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Outcome {
+pub struct ChaosCounters {
     pub schedules: u64,
     pub values: u64,
     pub errors: u64,
@@ -44,9 +44,9 @@ pub struct Outcome {
     pub joined: u64,
 }
 
-impl Outcome {
+impl ChaosCounters {
     /// Adds another's counters.
-    pub fn add(&mut self, other: &Outcome) {
+    pub fn add(&mut self, other: &ChaosCounters) {
         self.schedules += other.schedules;
         self.values += other.values;
         self.errors += other.errors;
@@ -59,10 +59,10 @@ impl Outcome {
 ///
 /// # Errors
 /// The invariant that was violated, and how to reproduce it.
-pub fn run(seed: u64) -> Result<Outcome, String> {
+pub fn run(seed: u64) -> Result<ChaosCounters, String> {
     program::register();
     let schedule = Schedule::new(seed);
-    let ran = catch_unwind(AssertUnwindSafe(|| Run::new(seed, &schedule).go()));
+    let ran = catch_unwind(AssertUnwindSafe(|| ScheduleRun::new(seed, &schedule).go()));
     let ran = ran.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         Err(format!("panic: {}", text.unwrap_or_else(|| "see above".into())))
@@ -76,18 +76,18 @@ fn lock(world: &Mutex<World>) -> MutexGuard<'_, World> {
     world.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-struct Run<'a> {
+struct ScheduleRun<'a> {
     schedule: &'a Schedule,
     chance: Chance,
     world: Arc<Mutex<World>>,
     hub: Option<Arc<Hub>>,
     /// The programs of the sessions that have begun.
-    programs: Vec<Option<(Program, PeerId)>>,
-    outcome: Outcome,
+    programs: Vec<Option<(RandomProgram, PeerId)>>,
+    outcome: ChaosCounters,
 }
 
-impl Run<'_> {
-    fn new(seed: u64, schedule: &Schedule) -> Run<'_> {
+impl ScheduleRun<'_> {
+    fn new(seed: u64, schedule: &Schedule) -> ScheduleRun<'_> {
         let hub = schedule.joins.then(Arc::<Hub>::default);
         let time = Duration::from_secs(5);
         let lineage = schedule.lineage.map(|bytes| LineageLimits {
@@ -120,14 +120,14 @@ impl Run<'_> {
         let world = Arc::new(Mutex::new(world));
         let chance = Chance::new(seed);
         let programs = schedule.sessions.iter().map(|_| None).collect();
-        Run { schedule, chance, world, hub, programs, outcome: Outcome::default() }
+        ScheduleRun { schedule, chance, world, hub, programs, outcome: ChaosCounters::default() }
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
         lock(&self.world)
     }
 
-    fn go(mut self) -> Result<Outcome, String> {
+    fn go(mut self) -> Result<ChaosCounters, String> {
         for _ in 0..self.schedule.steps {
             for _ in 0..self.chance.below(12) {
                 self.world().step();
@@ -151,13 +151,13 @@ impl Run<'_> {
     }
 
     /// A session's program, created on first use.
-    fn program(&mut self, index: usize) -> &mut Program {
-        let Run { schedule, chance, world, programs, .. } = self;
+    fn program(&mut self, index: usize) -> &mut RandomProgram {
+        let ScheduleRun { schedule, chance, world, programs, .. } = self;
         let (program, _) = programs[index].get_or_insert_with(|| {
             let (session, client) = driver::connect(world);
             lock(world).clients.insert(index, client);
             let workers = schedule.sessions[index].clone();
-            (Program::new(session, chance.below(1 << 40), workers), client)
+            (RandomProgram::new(session, chance.below(1 << 40), workers), client)
         });
         program
     }
@@ -230,7 +230,7 @@ impl Run<'_> {
     }
 
     /// Ends all sessions, and checks that no state is left.
-    fn end(mut self) -> Result<Outcome, String> {
+    fn end(mut self) -> Result<ChaosCounters, String> {
         {
             // A late worker serves the queued commands.
             let mut world = self.world();

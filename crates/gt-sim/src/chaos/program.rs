@@ -64,7 +64,7 @@ pub enum Answer {
 }
 
 /// A session's random program.
-pub struct Program {
+pub struct RandomProgram {
     pub session: Session,
     chance: Chance,
     /// Tensors are square.
@@ -74,19 +74,19 @@ pub struct Program {
     known: Vec<Expected>,
 }
 
-impl Program {
-    pub fn new(session: Session, seed: u64, workers: Vec<u32>) -> Program {
+impl RandomProgram {
+    pub fn new(session: Session, seed: u64, workers: Vec<u32>) -> RandomProgram {
         let mut chance = Chance::new(seed);
         let enabled = chance.below(4) > 0;
         session.set_hot_paths(Settings { enabled, threshold: 3, compile: false });
         let size = 2 + chance.below(3) as usize;
-        Program { session, chance, size, workers, known: Vec::new() }
+        RandomProgram { session, chance, size, workers, known: Vec::new() }
     }
 
     /// Makes a random step, within a random scope.
     pub fn step(&mut self) -> Answer {
         let name = self.scope();
-        let body = |program: &mut Program| match program.chance.below(12) {
+        let body = |program: &mut RandomProgram| match program.chance.below(12) {
             _ if program.known.len() < 2 => program.create(),
             0 => program.create(),
             1..=6 => program.operate(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::Delays;
 use crate::chance::Chance;
-use crate::faults::{Fault, Notice};
+use crate::faults::{Fault, NoticeDelay};
 
 /// The parameters of a world.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ impl Schedule {
         let worker = spared + chance.below(among) as usize;
         let other = spared + chance.below(among) as usize;
         let client = chance.below(self.sessions.len() as u64) as usize;
-        let notice = if chance.below(2) == 0 { Notice::Soon } else { Notice::Late };
+        let notice = if chance.below(2) == 0 { NoticeDelay::Soon } else { NoticeDelay::Late };
         let late = Duration::from_micros(chance.below(20_000_000));
         let short = Duration::from_micros(chance.below(200_000));
         let length = if chance.below(2) == 0 { late } else { short };

@@ -1,13 +1,13 @@
 //! Random numbers that a seed decides.
 
-use gt_ir::philox::Stream;
+use gt_ir::philox::RandomStream;
 
 /// A stream of random numbers, and how many were drawn.
-pub struct Chance(Stream, u64);
+pub struct Chance(RandomStream, u64);
 
 impl Chance {
     pub fn new(seed: u64) -> Chance {
-        Chance(Stream::new(seed, 77), 0)
+        Chance(RandomStream::new(seed, 77), 0)
     }
 
     pub fn below(&mut self, limit: usize) -> usize {

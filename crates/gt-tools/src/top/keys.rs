@@ -14,7 +14,7 @@ pub enum Action {
 
 /// By what sessions are sorted; workers stand in the order they came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum SortKey {
     #[default]
     Share,
     Rate,
@@ -22,22 +22,22 @@ pub enum Order {
     Name,
 }
 
-impl Order {
-    const fn next(self) -> Order {
+impl SortKey {
+    const fn next(self) -> SortKey {
         match self {
-            Order::Share => Order::Rate,
-            Order::Rate => Order::Memory,
-            Order::Memory => Order::Name,
-            Order::Name => Order::Share,
+            SortKey::Share => SortKey::Rate,
+            SortKey::Rate => SortKey::Memory,
+            SortKey::Memory => SortKey::Name,
+            SortKey::Name => SortKey::Share,
         }
     }
 
     pub const fn name(self) -> &'static str {
         match self {
-            Order::Share => "share",
-            Order::Rate => "rate",
-            Order::Memory => "memory",
-            Order::Name => "name",
+            SortKey::Share => "share",
+            SortKey::Rate => "rate",
+            SortKey::Memory => "memory",
+            SortKey::Name => "name",
         }
     }
 }
@@ -45,7 +45,7 @@ impl Order {
 #[derive(Debug, Default)]
 pub struct Keys {
     pub is_paused: bool,
-    pub order: Order,
+    pub order: SortKey,
     /// Only workers and sessions with this in their names are shown.
     pub filter: String,
     /// The filter is being typed.
@@ -119,7 +119,7 @@ mod tests {
     fn keys_sort_pause_and_filter() {
         let mut keys = Keys::default();
         press(&mut keys, "sp/gpu q");
-        assert_eq!((keys.order, keys.is_paused), (Order::Rate, true));
+        assert_eq!((keys.order, keys.is_paused), (SortKey::Rate, true));
         assert_eq!(keys.filter, "gpu q", "letters are typed, they do nothing else");
         keys.press(KeyEvent::from(KeyCode::Enter));
         assert_eq!(keys.press(KeyEvent::from(KeyCode::Esc)), Action::Draw);

@@ -17,7 +17,7 @@ use gt_net::registry::{Found, running};
 use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 
 use crate::error::ToolError;
-use crate::find::Target;
+use crate::find::WatchTarget;
 use keys::{Action, Keys};
 use model::Model;
 
@@ -32,8 +32,8 @@ const TROUBLE: Duration = Duration::from_secs(4);
 
 /// What to show, and how.
 #[derive(Clone, Debug)]
-pub struct Options {
-    pub target: Target,
+pub struct TopOptions {
+    pub target: WatchTarget,
     /// How much of the newest measurement counts: 1 for nothing else.
     pub alpha: f64,
     /// Shows one moment as text and ends.
@@ -46,7 +46,7 @@ pub struct Options {
 ///
 /// # Errors
 /// There is nobody to watch, or no terminal to draw on.
-pub fn run(options: &Options, stop: &mut dyn FnMut() -> bool) -> Result<String, ToolError> {
+pub fn run(options: &TopOptions, stop: &mut dyn FnMut() -> bool) -> Result<String, ToolError> {
     if !(options.alpha > 0.0 && options.alpha <= 1.0) {
         let text =
             format!("--ema-alpha is {}, expected a number above 0, 1 at most", options.alpha);
@@ -67,7 +67,7 @@ pub fn run(options: &Options, stop: &mut dyn FnMut() -> bool) -> Result<String, 
 }
 
 /// Of several dispatchers on this machine the first is shown first: Tab goes on to the others.
-fn watch_first(target: &Target) -> Result<Watcher, ToolError> {
+fn watch_first(target: &WatchTarget) -> Result<Watcher, ToolError> {
     match target.watch() {
         Err(ToolError::Several { .. }) => {
             let found = running()?;
@@ -88,7 +88,7 @@ fn watch_first(target: &Target) -> Result<Watcher, ToolError> {
 
 fn once(
     mut watcher: Watcher,
-    options: &Options,
+    options: &TopOptions,
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<String, ToolError> {
     let mut model = Model::new(1.0);
@@ -120,7 +120,7 @@ struct Screen {
 fn live(
     terminal: &mut ratatui::DefaultTerminal,
     watcher: Watcher,
-    options: &Options,
+    options: &TopOptions,
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<(), ToolError> {
     let title = watcher.title().to_string();
@@ -170,7 +170,7 @@ impl Screen {
     }
 
     /// Asks for the newest status; says when to do so again.
-    fn refresh(&mut self, options: &Options) -> Duration {
+    fn refresh(&mut self, options: &TopOptions) -> Duration {
         let Some(watcher) = &mut self.watcher else {
             match watch_first(&options.target) {
                 Ok(watcher) => self.show(options, watcher),
@@ -197,7 +197,7 @@ impl Screen {
         }
     }
 
-    fn show(&mut self, options: &Options, watcher: Watcher) {
+    fn show(&mut self, options: &TopOptions, watcher: Watcher) {
         self.title = watcher.title().to_string();
         self.watcher = Some(watcher);
         self.model = Model::new(options.alpha);
@@ -205,14 +205,14 @@ impl Screen {
     }
 
     /// Goes on to the next dispatcher on this machine.
-    fn next(&mut self, options: &Options) {
+    fn next(&mut self, options: &TopOptions) {
         let found: Vec<Found> = running().unwrap_or_default();
         if found.is_empty() {
             return;
         }
         let shown = found.iter().position(|found| is_titled(found, &self.title));
         let next = &found[shown.map_or(0, |place| (place + 1) % found.len())];
-        let Target { key_file, insecure, .. } = &options.target;
+        let WatchTarget { key_file, insecure, .. } = &options.target;
         match Watcher::attach(next, key_file.as_deref(), *insecure) {
             Ok(watcher) => self.show(options, watcher),
             Err(error) => {
@@ -223,7 +223,7 @@ impl Screen {
     }
 
     fn draw(&self, terminal: &mut ratatui::DefaultTerminal) -> Result<(), ToolError> {
-        let shown = view::Shown {
+        let shown = view::View {
             model: &self.model,
             keys: &self.keys,
             title: &self.title,

@@ -1,7 +1,7 @@
 //! Draws a layout on a canvas.
 
 use super::canvas::{Area, Canvas, Rgb, Style};
-use super::layout::{Box, Layout, Row};
+use super::layout::{Box, Drawing, DrawnRow};
 use crate::timeline::{Colour, Party};
 
 const DARK: Rgb = [0x20; 3];
@@ -12,7 +12,7 @@ const LEGEND: Rgb = [0x40; 3];
 const FAILED: Rgb = [0xc0, 0, 0];
 
 /// Draws all of a layout, below its title.
-pub fn draw(canvas: &mut impl Canvas, layout: &Layout, title: &str) {
+pub fn draw(canvas: &mut impl Canvas, layout: &Drawing, title: &str) {
     let whole = Area { x: 0.0, y: 0.0, width: layout.width, height: layout.height };
     canvas.rectangle(whole, [0xff; 3], None);
     canvas.text((16.0, 20.0), Style::ink(DARK).size(13.0), title);
@@ -34,13 +34,13 @@ pub fn draw(canvas: &mut impl Canvas, layout: &Layout, title: &str) {
     draw_legend(canvas, layout, bottom + 34.0);
 }
 
-fn draw_row(canvas: &mut impl Canvas, row: &Row, (left, right): (f64, f64)) {
+fn draw_row(canvas: &mut impl Canvas, row: &DrawnRow, (left, right): (f64, f64)) {
     let shade = match row.part {
         Party::Client => [0xf6, 0xf8, 0xfb],
         Party::Dispatcher => [0xf4, 0xf4, 0xf2],
         Party::Worker => [0xfa; 3],
     };
-    let Row { y, height, .. } = *row;
+    let DrawnRow { y, height, .. } = *row;
     canvas.rectangle(Area { x: left, y, width: right - left, height }, shade, None);
     // Rows that are too low for two lines have the name alone, and the lowest none.
     let name: String = row.name.chars().take(24).collect();
@@ -68,7 +68,7 @@ fn draw_box(canvas: &mut impl Canvas, item: &Box) {
     }
 }
 
-fn draw_legend(canvas: &mut impl Canvas, layout: &Layout, mut y: f64) {
+fn draw_legend(canvas: &mut impl Canvas, layout: &Drawing, mut y: f64) {
     let (left, right) = layout.plot;
     let mut x = left;
     for (colour, seconds, count) in &layout.legend {

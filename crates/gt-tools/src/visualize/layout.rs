@@ -30,10 +30,10 @@ pub const POINTS: f64 = 96.0;
 
 /// A drawing, in points.
 #[derive(Debug, PartialEq)]
-pub struct Layout {
+pub struct Drawing {
     pub width: f64,
     pub height: f64,
-    pub rows: Vec<Row>,
+    pub rows: Vec<DrawnRow>,
     pub boxes: Vec<Box>,
     pub bars: Vec<Bar>,
     pub arrows: Vec<Arrow>,
@@ -47,7 +47,7 @@ pub struct Layout {
 
 /// A row.
 #[derive(Debug, PartialEq)]
-pub struct Row {
+pub struct DrawnRow {
     pub name: String,
     pub detail: String,
     pub part: Party,
@@ -88,7 +88,7 @@ pub struct Arrow {
 }
 
 /// Says what is drawn where, in a picture of a size.
-pub fn lay_out(timeline: &Timeline, size: Size) -> Layout {
+pub fn lay_out(timeline: &Timeline, size: Size) -> Drawing {
     let (width, height) = (size.width * POINTS, size.height * POINTS);
     let (left, right) = (NAMES + MARGIN, (width - MARGIN).max(NAMES + MARGIN + 10.0));
     let (begin, end) = timeline.extent();
@@ -97,7 +97,8 @@ pub fn lay_out(timeline: &Timeline, size: Size) -> Layout {
     let x = |time: f64| left + (time - begin) * scale;
     let rows = rows(timeline, height);
     let mut boxes = Vec::new();
-    let mut columns: Vec<Columns> = rows.iter().map(|_| Columns::new(right - left)).collect();
+    let mut columns: Vec<PixelColumns> =
+        rows.iter().map(|_| PixelColumns::new(right - left)).collect();
     for span in &timeline.spans {
         let row = &rows[span.row];
         let span_width = (span.end - span.begin) * scale;
@@ -122,7 +123,7 @@ pub fn lay_out(timeline: &Timeline, size: Size) -> Layout {
     let bars = rows.iter().zip(&columns).flat_map(|(row, columns)| columns.bars(left, row));
     let arrows = arrows(timeline, &rows, x);
     let summary = summary(timeline, seconds, arrows.len());
-    Layout {
+    Drawing {
         width,
         height,
         bars: bars.collect(),
@@ -136,7 +137,7 @@ pub fn lay_out(timeline: &Timeline, size: Size) -> Layout {
     }
 }
 
-fn rows(timeline: &Timeline, height: f64) -> Vec<Row> {
+fn rows(timeline: &Timeline, height: f64) -> Vec<DrawnRow> {
     let room = (height - TOP - BOTTOM).max(10.0);
     let each = (room / timeline.rows.len().max(1) as f64).min(TALLEST);
     let (begin, end) = timeline.extent();
@@ -144,7 +145,7 @@ fn rows(timeline: &Timeline, height: f64) -> Vec<Row> {
     for span in timeline.spans.iter().filter(|span| span.colour != Colour::Queue) {
         busy[span.row] += span.end - span.begin;
     }
-    let row = |(place, row): (usize, &crate::timeline::Row)| Row {
+    let row = |(place, row): (usize, &crate::timeline::Row)| DrawnRow {
         name: row.name.clone(),
         detail: format!(
             "{}, {:.0} % busy",
@@ -159,15 +160,15 @@ fn rows(timeline: &Timeline, height: f64) -> Vec<Row> {
 }
 
 /// The narrow spans of a row, by columns of pixels.
-struct Columns {
+struct PixelColumns {
     /// For each column the share of each colour.
     shares: Vec<[f32; Colour::ALL.len()]>,
 }
 
-impl Columns {
-    fn new(width: f64) -> Columns {
+impl PixelColumns {
+    fn new(width: f64) -> PixelColumns {
         let count = (width / COLUMN).ceil().max(1.0) as usize;
-        Columns { shares: vec![[0.0; Colour::ALL.len()]; count] }
+        PixelColumns { shares: vec![[0.0; Colour::ALL.len()]; count] }
     }
 
     fn add(&mut self, span: &Span, (x, width): (f64, f64)) {
@@ -188,7 +189,7 @@ impl Columns {
     }
 
     /// A bar for each run of columns that look alike.
-    fn bars(&self, left: f64, row: &Row) -> Vec<Bar> {
+    fn bars(&self, left: f64, row: &DrawnRow) -> Vec<Bar> {
         let mut bars: Vec<Bar> = Vec::new();
         for (column, shares) in self.shares.iter().enumerate() {
             let busy: f32 = shares.iter().sum();
@@ -258,7 +259,7 @@ fn title(span: &Span) -> String {
     text
 }
 
-fn arrows(timeline: &Timeline, rows: &[Row], x: impl Fn(f64) -> f64) -> Vec<Arrow> {
+fn arrows(timeline: &Timeline, rows: &[DrawnRow], x: impl Fn(f64) -> f64) -> Vec<Arrow> {
     let mut moves: Vec<_> = timeline.moves.iter().collect();
     moves.sort_by_key(|moved| (std::cmp::Reverse(moved.bytes), moved.transfer));
     let mut taken = HashSet::new();

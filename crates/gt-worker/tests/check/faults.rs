@@ -18,15 +18,15 @@ use crate::check::random::Dice;
 const LENGTHS: [usize; 5] = [1, 7, 15, 17, 33];
 
 /// A plan on inputs of these shapes, whose output is its last value.
-struct Builder(Plan);
+struct TemplateBuilder(Plan);
 
-impl Builder {
-    fn new(inputs: &[(DType, &[usize])]) -> Builder {
+impl TemplateBuilder {
+    fn new(inputs: &[(DType, &[usize])]) -> TemplateBuilder {
         let tensor = |&(dtype, dims): &(DType, &[usize])| Input::Tensor {
             meta: Meta::new(dtype, Shape::new(dims).unwrap()),
             dies: false,
         };
-        Builder(Plan::new(inputs.iter().map(tensor).collect()))
+        TemplateBuilder(Plan::new(inputs.iter().map(tensor).collect()))
     }
 
     fn step(
@@ -117,7 +117,7 @@ fn f32_at(bytes: &mut [u8], index: usize, change: impl Fn(f32) -> f32) {
 
 /// exp(x) * 2 + y
 fn elementwise(length: usize) -> Plan {
-    Builder::new(&[f32s(&[length]), f32s(&[length])])
+    TemplateBuilder::new(&[f32s(&[length]), f32s(&[length])])
         .step(&unary::EXP, &[0], smallvec![])
         .times(2, 2.0)
         .step(&binary::ADD, &[3, 1], smallvec![])
@@ -125,7 +125,7 @@ fn elementwise(length: usize) -> Plan {
 }
 
 #[track_caller]
-fn plans_differ(right: Builder, wrong: Builder) {
+fn plans_differ(right: TemplateBuilder, wrong: TemplateBuilder) {
     assert!(found(&right.0, None, honest()).is_none());
     assert!(found(&right.0, Some(wrong.0), honest()).is_some());
 }
@@ -211,17 +211,17 @@ fn uniform_runs_prove_nothing() {
 
 #[test]
 fn the_wrong_axis_of_a_sum() {
-    let sum = |axis| Builder::new(&[f32s(&[7, 7])]).step(&reduce::SUM, &[0], over(axis));
+    let sum = |axis| TemplateBuilder::new(&[f32s(&[7, 7])]).step(&reduce::SUM, &[0], over(axis));
     plans_differ(sum(0), sum(1));
 }
 
 #[test]
 fn a_transposed_product() {
     let turn = || smallvec![Attribute::ints(&[1i64, 0])];
-    let right = Builder::new(&[f32s(&[15, 15]), f32s(&[15, 15])])
+    let right = TemplateBuilder::new(&[f32s(&[15, 15]), f32s(&[15, 15])])
         .step(&shape::PERMUTE, &[0], turn())
         .step(&matmul::MATMUL, &[0, 1], smallvec![]);
-    let wrong = Builder::new(&[f32s(&[15, 15]), f32s(&[15, 15])])
+    let wrong = TemplateBuilder::new(&[f32s(&[15, 15]), f32s(&[15, 15])])
         .step(&shape::PERMUTE, &[0], turn())
         .step(&matmul::MATMUL, &[2, 1], smallvec![]);
     plans_differ(right, wrong);
@@ -237,9 +237,9 @@ fn the_last_term_of_a_product() {
     for k in [7, 15, 17, 33, 257] {
         for dtype in [DType::F32, DType::BF16] {
             let inputs: [(DType, &[usize]); 2] = [(dtype, &[5, k]), (dtype, &[k, 3])];
-            let right = Builder::new(&inputs).step(&matmul::MATMUL, &[0, 1], smallvec![]);
+            let right = TemplateBuilder::new(&inputs).step(&matmul::MATMUL, &[0, 1], smallvec![]);
             let less = k as i64 - 1;
-            let wrong = Builder::new(&inputs)
+            let wrong = TemplateBuilder::new(&inputs)
                 .step(&slice::SLICE, &[0], part(&[0, 0], &[5, less]))
                 .step(&slice::SLICE, &[1], part(&[0, 0], &[less, 3]))
                 .step(&matmul::MATMUL, &[2, 3], smallvec![]);
@@ -250,14 +250,16 @@ fn the_last_term_of_a_product() {
 
 #[test]
 fn a_slice_one_further() {
-    let at = |start| Builder::new(&[f32s(&[33])]).step(&slice::SLICE, &[0], part(&[start], &[17]));
+    let at = |start| {
+        TemplateBuilder::new(&[f32s(&[33])]).step(&slice::SLICE, &[0], part(&[start], &[17]))
+    };
     plans_differ(at(3), at(4));
 }
 
 #[test]
 fn operands_the_other_way_around() {
     let of = |operands: &[u32]| {
-        Builder::new(&[f32s(&[17]), f32s(&[17])]).step(&binary::SUB, operands, smallvec![])
+        TemplateBuilder::new(&[f32s(&[17]), f32s(&[17])]).step(&binary::SUB, operands, smallvec![])
     };
     plans_differ(of(&[0, 1]), of(&[1, 0]));
 }
@@ -265,8 +267,8 @@ fn operands_the_other_way_around() {
 #[test]
 fn a_row_broadcast_as_a_column() {
     let inputs = [f32s(&[7, 7]), f32s(&[1, 7])];
-    let right = Builder::new(&inputs).step(&binary::ADD, &[0, 1], smallvec![]);
-    let wrong = Builder::new(&inputs)
+    let right = TemplateBuilder::new(&inputs).step(&binary::ADD, &[0, 1], smallvec![]);
+    let wrong = TemplateBuilder::new(&inputs)
         .step(&shape::PERMUTE, &[1], smallvec![Attribute::ints(&[1i64, 0])])
         .step(&binary::ADD, &[0, 2], smallvec![]);
     plans_differ(right, wrong);
@@ -281,7 +283,8 @@ fn tensor(dtype: DType, numbers: &[f64]) -> Given<TensorData> {
 
 #[test]
 fn integers_that_saturate() {
-    let plan = Builder::new(&[(DType::I32, &[3])]).step(&binary::MUL, &[0, 0], smallvec![]).0;
+    let plan =
+        TemplateBuilder::new(&[(DType::I32, &[3])]).step(&binary::MUL, &[0, 0], smallvec![]).0;
     let rounds = vec![vec![tensor(DType::I32, &[3.0, 70000.0, -5.0])]; 4];
     let saturated = bytes(|bytes| bytes[4..8].copy_from_slice(&i32::MAX.to_le_bytes()));
     assert!(found_on(&plan, None, saturated, &rounds).is_some());
@@ -290,11 +293,13 @@ fn integers_that_saturate() {
 
 #[test]
 fn nan_and_infinity() {
-    let largest = Builder::new(&[f32s(&[3])]).times(0, 1.1).step(&reduce::AMAX, &[1], over(0)).0;
+    let largest =
+        TemplateBuilder::new(&[f32s(&[3])]).times(0, 1.1).step(&reduce::AMAX, &[1], over(0)).0;
     let rounds = vec![vec![tensor(DType::F32, &[1.0, f64::NAN, 2.0])]; 4];
     let dropped = bytes(|bytes| f32_at(bytes, 0, |_| 2.2));
     assert!(found_on(&largest, None, dropped, &rounds).is_some());
-    let exp = Builder::new(&[f32s(&[3])]).times(0, 1.1).step(&unary::EXP, &[1], smallvec![]).0;
+    let exp =
+        TemplateBuilder::new(&[f32s(&[3])]).times(0, 1.1).step(&unary::EXP, &[1], smallvec![]).0;
     let rounds = vec![vec![tensor(DType::F32, &[1.0, 90.0, 70.0])]; 4];
     let finite = bytes(|bytes| f32_at(bytes, 1, |_| f32::MAX));
     let infinite = bytes(|bytes| f32_at(bytes, 2, |_| f32::INFINITY));
@@ -306,7 +311,7 @@ fn nan_and_infinity() {
 
 #[test]
 fn the_sign_of_a_zero_may_be_another() {
-    let plan = Builder::new(&[f32s(&[3])]).step(&unary::RELU, &[0], smallvec![]).0;
+    let plan = TemplateBuilder::new(&[f32s(&[3])]).step(&unary::RELU, &[0], smallvec![]).0;
     let rounds = vec![vec![tensor(DType::F32, &[1.0, 0.0, -2.0])]; 4];
     let negative = bytes(|bytes| f32_at(bytes, 1, |x| -x));
     assert!(found_on(&plan, None, negative, &rounds).is_none());
@@ -314,7 +319,8 @@ fn the_sign_of_a_zero_may_be_another() {
 
 #[test]
 fn one_integer_in_a_million() {
-    let plan = Builder::new(&[(DType::I32, &[1_000_003])]).step(&unary::NEG, &[0], smallvec![]).0;
+    let plan =
+        TemplateBuilder::new(&[(DType::I32, &[1_000_003])]).step(&unary::NEG, &[0], smallvec![]).0;
     let one = bytes(|bytes| bytes[4 * 777_777] ^= 1);
     let Some((_, Wrong::Output(_, difference))) = found(&plan, None, one) else { panic!() };
     assert_eq!((difference.index, difference.count), (vec![777_777], 1));
@@ -322,7 +328,7 @@ fn one_integer_in_a_million() {
 
 #[test]
 fn float32_computed_as_bfloat16() {
-    let mut plan = Builder::new(&[f32s(&[33])]);
+    let mut plan = TemplateBuilder::new(&[f32s(&[33])]);
     for step in 0..40 {
         plan = plan.times(step, 1.01);
     }
@@ -336,8 +342,10 @@ fn float32_computed_as_bfloat16() {
 #[test]
 fn an_index_that_is_off_by_one() {
     let argmax = || smallvec![Attribute::ints(&[1i64]), Attribute::Bool(false)];
-    let plan =
-        Builder::new(&[f32s(&[5, 33])]).times(0, 1.1).step(&reduce::ARGMAX, &[1], argmax()).0;
+    let plan = TemplateBuilder::new(&[f32s(&[5, 33])])
+        .times(0, 1.1)
+        .step(&reduce::ARGMAX, &[1], argmax())
+        .0;
     let beside = bytes(|bytes| bytes[0] ^= 1);
     assert!(found(&plan, None, honest()).is_none());
     assert!(found(&plan, None, beside).is_some());

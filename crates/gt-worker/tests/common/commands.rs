@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gt_ir::exchange::{Collective, Parts, Receive, Sender};
 use gt_ir::sharding::{Block, Reduction};
-use gt_ir::template::{Bindings, Builder, IterationPart, Start, Step};
+use gt_ir::template::{Bindings, IterationPart, Start, Step, TemplateBuilder};
 use gt_ir::{
     Attributes, Content, Create, DType, Definition, Exchange, Instruction, Invocation, Meta,
     Operand, Operation, RequestId, Shape, SlotId, SourceId, TensorId, TransferId, WorkerCommand,
@@ -126,7 +126,7 @@ pub enum Of {
 /// A template from its first iteration, whose names begin with `base`.
 pub fn template(number: u32, base: u64, width: u32, steps: &[Of]) -> Definition {
     let base = TensorId(base);
-    let mut builder = Builder::new([base, TensorId::PLANNED], [width, 0], TransferId(0));
+    let mut builder = TemplateBuilder::new([base, TensorId::PLANNED], [width, 0], TransferId(0));
     for step in steps {
         let step = match step {
             Of::Run(instruction) => Step::Run(builder.step_with_slots(instruction).unwrap()),

@@ -7,12 +7,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The answers of a session by request. One whose thread was interrupted is dropped on arrival: it
 /// may have been on its way when the request was cancelled.
 #[derive(Default)]
-pub struct Answers {
+pub struct SessionAnswers {
     arrived: FxHashMap<RequestId, Message>,
     abandoned: FxHashSet<RequestId>,
 }
 
-impl Answers {
+impl SessionAnswers {
     pub fn put(&mut self, request: RequestId, answer: Message) {
         if !self.abandoned.remove(&request) {
             self.arrived.insert(request, answer);
@@ -39,7 +39,7 @@ mod tests {
     fn an_answer_that_no_thread_waits_for_is_dropped() {
         let answer = |request| Message::Statistics { request, workers: Vec::new() };
         let (one, two, three) = (RequestId(1), RequestId(2), RequestId(3));
-        let mut answers = Answers::default();
+        let mut answers = SessionAnswers::default();
         answers.put(one, answer(one));
         answers.abandon(one);
         answers.abandon(two);

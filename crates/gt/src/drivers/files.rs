@@ -8,7 +8,7 @@ use gt_ir::message::{Failure, Message};
 use gt_ir::snapshot::Owner;
 use gt_ir::stored::{OnDisk, SavePart};
 use gt_ir::{Content, LaneId, Meta, RequestId, SourceId, TensorData, TensorId};
-use gt_store::place::{Places, Root};
+use gt_store::place::{DataRoot, DataRoots};
 use gt_store::spill::SpillFolder;
 use gt_store::{StoreError, values};
 use gt_worker::{FileJob, ToSave};
@@ -18,7 +18,7 @@ const NO_SPILL_FOLDER: &str = "there is no folder for it";
 
 /// Where a worker reads and writes files.
 pub struct Folders {
-    pub places: Places,
+    pub places: DataRoots,
     /// For tensors that there is no room for, if they may be written away.
     pub spill: Option<SpillFolder>,
 }
@@ -154,8 +154,8 @@ fn failure(operation: &str, worker: &str, line: SourceId, error: &StoreError) ->
 ///
 /// # Errors
 /// One of them cannot be opened.
-pub fn below(roots: &[PathBuf]) -> Result<Places, StoreError> {
-    roots.iter().map(|path| Root::open(path)).collect::<Result<_, _>>().map(Places::Below)
+pub fn below(roots: &[PathBuf]) -> Result<DataRoots, StoreError> {
+    roots.iter().map(|path| DataRoot::open(path)).collect::<Result<_, _>>().map(DataRoots::Below)
 }
 
 /// A thread that does a worker's jobs one after the other.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gt_store::place::Places;
+use gt_store::place::DataRoots;
 use gt_store::spill::SpillFolder;
 use gt_worker::Engine;
 
@@ -49,7 +49,7 @@ pub fn spill_dir() -> Option<PathBuf> {
 
 /// The folders of embedded workers, which may read and write wherever the process may.
 pub fn folders() -> Folders {
-    Folders { places: Places::Anywhere, spill: spill_folder(spill_dir().as_deref()) }
+    Folders { places: DataRoots::Anywhere, spill: spill_folder(spill_dir().as_deref()) }
 }
 
 /// The folders in a fork.
@@ -61,7 +61,7 @@ pub fn folders_of_fork(older: &Folders) -> Folders {
             None
         }
     });
-    Folders { places: Places::Anywhere, spill }
+    Folders { places: DataRoots::Anywhere, spill }
 }
 
 /// A folder for tensors that a worker has no room for; without one, the operator is told why.

@@ -54,11 +54,11 @@ pub struct RunAhead {
     weight: AtomicU64,
     work: AtomicU64,
     is_full: AtomicBool,
-    batches: Mutex<Batches>,
+    batches: Mutex<BatchesInFlight>,
 }
 
 /// Batches in flight, oldest first.
-struct Batches {
+struct BatchesInFlight {
     /// The weight and the work of each that is left.
     left: VecDeque<(u64, u64)>,
     /// Bytes of work a second.
@@ -77,7 +77,7 @@ impl RunAhead {
             weight: AtomicU64::new(0),
             work: AtomicU64::new(0),
             is_full: AtomicBool::new(false),
-            batches: Mutex::new(Batches {
+            batches: Mutex::new(BatchesInFlight {
                 left: VecDeque::new(),
                 rate: FIRST_RATE,
                 measured: None,
@@ -148,7 +148,7 @@ impl RunAhead {
     }
 
     /// Notes what is in flight, and whether that is as much as there may be.
-    fn set(&self, batches: &Batches, weight: u64, work: u64) {
+    fn set(&self, batches: &BatchesInFlight, weight: u64, work: u64) {
         self.weight.store(weight, Ordering::Relaxed);
         self.work.store(work, Ordering::Relaxed);
         let cost = cost(weight, work);
@@ -156,7 +156,7 @@ impl RunAhead {
         self.is_full.store(is_long || weight > self.window, Ordering::Relaxed);
     }
 
-    fn batches(&self) -> MutexGuard<'_, Batches> {
+    fn batches(&self) -> MutexGuard<'_, BatchesInFlight> {
         self.batches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -166,7 +166,7 @@ fn cost(weight: u64, work: u64) -> u64 {
     work.saturating_add(weight * OF_COMMAND)
 }
 
-impl Batches {
+impl BatchesInFlight {
     /// Takes commands of this weight from the oldest batches; returns their work.
     fn take(&mut self, mut weight: u64) -> u64 {
         let mut taken = 0;

@@ -1,6 +1,6 @@
 //! Operations that make tensors: constants, sequences and random numbers.
 
-use gt_ir::philox::Stream;
+use gt_ir::philox::RandomStream;
 use gt_ir::{Attributes, DType, Meta};
 
 use super::{Array, positions};
@@ -9,7 +9,7 @@ use super::{Array, positions};
 pub fn created(name: &str, x: &[Array], attributes: &Attributes, output: Meta) -> Option<Vec<f64>> {
     let n = output.shape.numel();
     let number = |index: usize| x[index].values[0];
-    let stream = || Stream::new(number(0) as u64, number(1) as u64);
+    let stream = || RandomStream::new(number(0) as u64, number(1) as u64);
     // Where each element is in the whole tensor, of which this may be a part.
     let place = |position: &[usize]| match attributes.get(2) {
         Some(gt_ir::Attribute::Ints(part)) if !part.is_empty() => {

@@ -95,13 +95,13 @@ fn attributes(is_causal: bool, scale: f64) -> Attributes {
 }
 
 /// What fits together: (..., queries, width), (..., keys, width), (..., keys, width of the result).
-struct Given {
+struct AttentionShapes {
     query: Meta,
     key: Meta,
     value: Meta,
 }
 
-impl Given {
+impl AttentionShapes {
     fn output(&self) -> Meta {
         let (query, value) = (self.query.shape, self.value.shape);
         let last = query.rank() - 1;
@@ -118,7 +118,7 @@ impl Given {
 }
 
 /// Checks query, key, value and mask, which are the operands from `first` on.
-fn operands(call: &Call, first: usize) -> Result<Given> {
+fn operands(call: &Call, first: usize) -> Result<AttentionShapes> {
     let [query, key, value] =
         [call.tensor(first)?, call.tensor(first + 1)?, call.tensor(first + 2)?];
     if !FLOATS.contains(&query.dtype) {
@@ -154,7 +154,7 @@ fn operands(call: &Call, first: usize) -> Result<Given> {
             return Err(unfit(call, mask.shape, format!("an attn_mask that expands to {scores}")));
         }
     }
-    Ok(Given { query, key, value })
+    Ok(AttentionShapes { query, key, value })
 }
 
 #[cold]

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::instruction::Attribute;
 use crate::operation::Gradient::Each;
 use crate::operation::{
-    Call, Complex, FIRST, Family, Meta, NO_GRADIENT, OUTPUT, Operation, Sample, takes,
+    Call, ComplexRule, FIRST, Family, Meta, NO_GRADIENT, OUTPUT, Operation, Sample, takes,
 };
 use crate::shape::Shape;
 use crate::sharding::{Rule, shape_of};
@@ -24,7 +24,7 @@ const FACTORIZATION: Operation = Operation {
     family: Family::Matmul,
     parameters: &[takes::tensor("input")],
     infer: square,
-    complex: Complex::OwnRule,
+    complex: ComplexRule::OwnRule,
     saves: OUTPUT,
     sharding: batches,
     samples: || squares(&[]),

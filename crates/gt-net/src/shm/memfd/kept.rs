@@ -18,7 +18,7 @@ const KEPT_BYTES: usize = 512 << 20;
 /// How long each is kept after its last use.
 const KEPT_FOR: Duration = Duration::from_secs(30);
 
-struct Kept {
+struct BlockCache {
     /// Whether this process calls [`tidy`]; if not, nothing is kept.
     tidies: bool,
     mapped: Vec<Mapped>,
@@ -33,10 +33,10 @@ struct Mapped {
     used: Instant,
 }
 
-static STORE: Mutex<Kept> =
-    Mutex::new(Kept { tidies: false, mapped: Vec::new(), memory: Vec::new() });
+static STORE: Mutex<BlockCache> =
+    Mutex::new(BlockCache { tidies: false, mapped: Vec::new(), memory: Vec::new() });
 
-fn store() -> MutexGuard<'static, Kept> {
+fn store() -> MutexGuard<'static, BlockCache> {
     STORE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -76,19 +76,19 @@ pub fn keep_words(block: &SharedBlock, words: Arc<Words>) {
 }
 
 /// Private memory, returned to the cache on drop.
-pub struct Memory {
+pub struct CachedMemory {
     /// `Some` until it is dropped.
     map: Option<MmapMut>,
     length: usize,
 }
 
-impl Memory {
+impl CachedMemory {
     /// Memory of this length.
-    pub fn new(length: usize) -> Result<Memory, NetError> {
+    pub fn new(length: usize) -> Result<CachedMemory, NetError> {
         // Small pages, as huge pages are fast only while the system has free ones.
         let fresh = || MmapMut::map_anon(length.max(1)).map_err(error);
         let map = take(length).map_or_else(fresh, Ok)?;
-        Ok(Memory { map: Some(map), length })
+        Ok(CachedMemory { map: Some(map), length })
     }
 
     pub fn bytes_mut(&mut self) -> &mut [u8] {
@@ -97,14 +97,14 @@ impl Memory {
     }
 }
 
-impl AsRef<[u8]> for Memory {
+impl AsRef<[u8]> for CachedMemory {
     fn as_ref(&self) -> &[u8] {
         let map = self.map.as_ref().expect("it is there until it is dropped");
         &map[..self.length]
     }
 }
 
-impl Drop for Memory {
+impl Drop for CachedMemory {
     fn drop(&mut self) {
         let Some(map) = self.map.take() else { return };
         let mut store = store();

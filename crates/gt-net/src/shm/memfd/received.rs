@@ -9,7 +9,7 @@ use bytes::Bytes;
 use gt_ir::data::SharedBlock;
 use memmap2::{Mmap, MmapOptions};
 
-use super::kept::{self, Memory};
+use super::kept::{self, CachedMemory};
 use super::words::Words;
 use super::{HEADER, Header, LINK, error, is_final, keeps_length, seals};
 use crate::error::NetError;
@@ -115,7 +115,7 @@ fn copy(words: &Words, block: &SharedBlock) -> Result<Bytes, NetError> {
             .ok_or_else(|| error("the block's token or length is not as described"))
     };
     check()?;
-    let mut memory = Memory::new(length)?;
+    let mut memory = CachedMemory::new(length)?;
     words.load(HEADER, memory.bytes_mut());
     // The owner does not rewrite the block before it is released. If it does all the same, it
     // changes the token before any value.

@@ -7,7 +7,7 @@ use super::argument::{self, Argument, CLUSTER, CONJUGATE_OR_NEGATIVE, HOST, Kind
 use crate::session;
 use crate::torch::arguments::SPECIAL;
 use crate::torch::caller;
-use crate::torch::places::Places;
+use crate::torch::places::DataRoots;
 use crate::torch::programs::{Inputs, Key};
 use crate::torch::storage::{self, Content};
 
@@ -26,7 +26,7 @@ pub struct Call<'a> {
     pub arguments: &'a [Argument],
     pub key: Key,
     /// The numbers of the storages of its tensors.
-    pub storages: Places,
+    pub storages: DataRoots,
     /// The elements of those storages that have some.
     pub inputs: Inputs,
     /// The numbers that may be others.
@@ -44,7 +44,7 @@ impl<'a> Call<'a> {
         Call {
             arguments,
             key: Key::new(),
-            storages: Places::default(),
+            storages: DataRoots::default(),
             inputs: Inputs::default(),
             numbers: SmallVec::new(),
             passes_numbers: passes_numbers && tensors.all(is_float),

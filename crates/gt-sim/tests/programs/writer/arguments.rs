@@ -1,14 +1,14 @@
 //! The operands and attributes of a random operation.
 
-use gt_ir::operation::{Family, Kind};
+use gt_ir::operation::{Family, ParameterKind};
 use gt_ir::{Attribute, Attributes, DType, Operation, Scalar, Shape};
 use smallvec::smallvec;
 
-use super::{Known, Writer};
+use super::{JournalWriter, Known};
 use crate::programs::chance::Chance;
 use crate::programs::steps::Action;
 
-impl Writer {
+impl JournalWriter {
     /// Operands that are likely to fit; each with the number that stands in its place, if any.
     pub(super) fn operands(
         &mut self,
@@ -27,7 +27,7 @@ impl Writer {
         };
         let mut operands = operation.parameters.iter().filter(|of| of.attribute().is_none());
         let count = match operation.parameters.first().map(|of| of.kind) {
-            Some(Kind::Tensors) => 1 + self.chance.below(3),
+            Some(ParameterKind::Tensors) => 1 + self.chance.below(3),
             _ => operands.by_ref().count(),
         };
         let mut operands = vec![(first.clone(), None)];

@@ -11,7 +11,7 @@ use crate::programs::steps::{Action, Step};
 /// The program of a seed.
 pub fn program(seed: u64) -> Vec<Step> {
     let (chance, regular) = (Chance::new(seed), is_regular(seed));
-    let mut writer = Writer { chance, regular, known: Vec::new(), steps: Vec::new() };
+    let mut writer = JournalWriter { chance, regular, known: Vec::new(), steps: Vec::new() };
     let length = 5 + writer.chance.below(35);
     writer.write(length);
     writer.steps
@@ -30,7 +30,7 @@ struct Known {
 }
 
 /// Writes a program step by step.
-struct Writer {
+struct JournalWriter {
     chance: Chance,
     regular: bool,
     known: Vec<Known>,
@@ -89,7 +89,7 @@ const ROUNDING: [&str; 12] = [
     "index_add",
 ];
 
-impl Writer {
+impl JournalWriter {
     fn write(&mut self, length: usize) {
         while self.steps.len() < length {
             match self.chance.below(14) {

@@ -25,7 +25,7 @@ pub(super) use sessions::waits;
 const LEAST: (u16, u16) = (40, 8);
 
 /// What is shown.
-pub(super) struct Shown<'a> {
+pub(super) struct View<'a> {
     pub model: &'a Model,
     pub keys: &'a Keys,
     pub title: &'a str,
@@ -34,7 +34,7 @@ pub(super) struct Shown<'a> {
 }
 
 /// Draws the screen.
-pub(super) fn draw(frame: &mut Frame, shown: &Shown) {
+pub(super) fn draw(frame: &mut Frame, shown: &View) {
     let area = frame.area();
     if area.width < LEAST.0 || area.height < LEAST.1 {
         let text = format!(
@@ -58,7 +58,7 @@ pub(super) fn draw(frame: &mut Frame, shown: &Shown) {
     }
 }
 
-fn header(shown: &Shown, width: u16) -> Vec<Line<'static>> {
+fn header(shown: &View, width: u16) -> Vec<Line<'static>> {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let mut first = vec![Span::styled("gt top  ", bold), Span::raw(shown.title.to_string())];
     if shown.keys.is_paused {
@@ -120,7 +120,7 @@ fn help() -> Vec<Line<'static>> {
     .into()
 }
 
-fn draw_body(frame: &mut Frame, area: Rect, shown: &Shown, status: &Status) {
+fn draw_body(frame: &mut Frame, area: Rect, shown: &View, status: &Status) {
     let has_name = |name: &str| name.contains(&shown.keys.filter);
     let workers: Vec<&WorkerStatus> =
         status.workers.iter().filter(|worker| has_name(&worker.name)).collect();
@@ -254,7 +254,7 @@ mod tests {
     fn screen(width: u16, height: u16, keys: &Keys, trouble: Option<&str>) -> String {
         let model = model();
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        let shown = Shown { model: &model, keys, title: "server localhost:9000", trouble };
+        let shown = View { model: &model, keys, title: "server localhost:9000", trouble };
         terminal.draw(|frame| draw(frame, &shown)).unwrap();
         let buffer = terminal.backend().buffer().clone();
         let row = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();

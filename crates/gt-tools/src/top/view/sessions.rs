@@ -6,20 +6,20 @@ use gt_ir::status::{SessionStatus, Waits};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
-use super::super::keys::Order;
+use super::super::keys::SortKey;
 use super::super::model::Model;
 use super::cut;
 use crate::words::{bytes, number};
 
-pub(super) fn sort(sessions: &mut [&SessionStatus], model: &Model, order: Order) {
+pub(super) fn sort(sessions: &mut [&SessionStatus], model: &Model, order: SortKey) {
     match order {
-        Order::Share => {
+        SortKey::Share => {
             sessions.sort_by(|a, b| model.rates(b).share.total_cmp(&model.rates(a).share))
         }
-        Order::Rate => sessions
+        SortKey::Rate => sessions
             .sort_by(|a, b| model.rates(b).instructions.total_cmp(&model.rates(a).instructions)),
-        Order::Memory => sessions.sort_by_key(|session| std::cmp::Reverse(session.bytes)),
-        Order::Name => sessions.sort_by(|a, b| a.name.cmp(&b.name)),
+        SortKey::Memory => sessions.sort_by_key(|session| std::cmp::Reverse(session.bytes)),
+        SortKey::Name => sessions.sort_by(|a, b| a.name.cmp(&b.name)),
     }
 }
 

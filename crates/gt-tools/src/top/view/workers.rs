@@ -11,7 +11,7 @@ use crate::timeline::Colour;
 use crate::words::{held, number};
 
 /// The widths of the columns; on a narrow screen some are left out.
-struct Columns {
+struct ColumnWidths {
     name: usize,
     engine: usize,
     bar: usize,
@@ -20,8 +20,8 @@ struct Columns {
     has_disk: bool,
 }
 
-impl Columns {
-    fn of(width: u16) -> Columns {
+impl ColumnWidths {
+    fn of(width: u16) -> ColumnWidths {
         let width = usize::from(width);
         let (name, engine) = match width {
             ..60 => (10, 0),
@@ -36,14 +36,20 @@ impl Columns {
             + 6
             + 9
             + 10 * [has_memory, has_disk].map(usize::from).iter().sum::<usize>();
-        Columns { name, engine, bar: width.saturating_sub(beside).max(4), has_memory, has_disk }
+        ColumnWidths {
+            name,
+            engine,
+            bar: width.saturating_sub(beside).max(4),
+            has_memory,
+            has_disk,
+        }
     }
 }
 
 /// The names of the columns.
 pub(super) fn head(width: u16) -> Line<'static> {
-    let columns = Columns::of(width);
-    let Columns { name, engine, bar, has_memory, has_disk } = columns;
+    let columns = ColumnWidths::of(width);
+    let ColumnWidths { name, engine, bar, has_memory, has_disk } = columns;
     let mut text = format!("{:<name$} ", "worker");
     if engine > 0 {
         text += &format!("{:<engine$}", "engine");
@@ -59,7 +65,7 @@ pub(super) fn head(width: u16) -> Line<'static> {
 }
 
 pub(super) fn line(worker: &WorkerStatus, shares: Shares, width: u16) -> Line<'static> {
-    let Columns { name, engine, bar, has_memory, has_disk } = Columns::of(width);
+    let ColumnWidths { name, engine, bar, has_memory, has_disk } = ColumnWidths::of(width);
     let mut spans = vec![Span::raw(format!("{:<name$} ", cut(&worker.name, name)))];
     if engine > 0 {
         spans.push(Span::raw(format!("{:<engine$}", cut(&worker.report.engine, engine - 1))));

@@ -8,7 +8,7 @@ use gt_ir::RequestId;
 use gt_ir::message::Message;
 
 use super::lock;
-use crate::drivers::answers::Answers;
+use crate::drivers::answers::SessionAnswers;
 use crate::drivers::issues::Issues;
 use crate::drivers::run_ahead::RunAhead;
 use crate::drivers::undone::UndoneSteps;
@@ -19,7 +19,7 @@ pub const WINDOW: u64 = 16 << 10;
 /// The state of the session's client.
 pub struct ClientEnd {
     session: OnceLock<Weak<dyn Outbox>>,
-    answers: Mutex<Answers>,
+    answers: Mutex<SessionAnswers>,
     /// Why the dispatcher has ended the session.
     refused: OnceLock<String>,
     /// Threads that wait for an answer, or for room in the window.

@@ -24,7 +24,7 @@ const READING: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// The socket, and the thread that listens on it.
-pub struct Endpoint {
+pub struct WatchSocket {
     path: PathBuf,
     /// The socket file's inode, as another session of this process may have replaced the file.
     inode: u64,
@@ -33,16 +33,16 @@ pub struct Endpoint {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Endpoint {
+impl WatchSocket {
     /// Listens for watchers; `None` if that fails, as observability must not affect the work.
-    pub fn open(runtime: &Arc<Runtime>) -> Option<Endpoint> {
+    pub fn open(runtime: &Arc<Runtime>) -> Option<WatchSocket> {
         let path = socket_path(std::process::id()).ok()?;
         // A stale file of an earlier process with this id, or of an earlier session of this one.
         let _ = fs::remove_file(&path);
         let listener = Arc::new(Listener::bind(&path).ok()?);
         let inode = fs::symlink_metadata(&path).ok()?.ino();
         let has_ended = Arc::new(AtomicBool::new(false));
-        let mut endpoint = Endpoint {
+        let mut endpoint = WatchSocket {
             path,
             inode,
             listener: Arc::clone(&listener),
@@ -83,7 +83,7 @@ impl Endpoint {
     }
 }
 
-impl Drop for Endpoint {
+impl Drop for WatchSocket {
     fn drop(&mut self) {
         self.has_ended.store(true, Ordering::SeqCst);
         self.listener.stop();

@@ -32,7 +32,7 @@ thread_local! {
 pub struct InFlightCall<'a> {
     /// `None` in a nested call.
     guard: Option<&'a ForkGuard>,
-    _inside: Inside,
+    _inside: CallGuard,
 }
 
 impl Drop for InFlightCall<'_> {
@@ -44,15 +44,15 @@ impl Drop for InFlightCall<'_> {
 }
 
 /// Marks this thread as in a call, or guarded by a [`Gate`].
-pub struct Inside(());
+pub struct CallGuard(());
 
 /// Exempts this thread's calls from waiting for forks, as a [`Gate`] guards it.
-pub fn stay_inside() -> Inside {
+pub fn stay_inside() -> CallGuard {
     DEPTH.with(|depth| depth.set(depth.get() + 1));
-    Inside(())
+    CallGuard(())
 }
 
-impl Drop for Inside {
+impl Drop for CallGuard {
     fn drop(&mut self) {
         DEPTH.with(|depth| depth.set(depth.get() - 1));
     }

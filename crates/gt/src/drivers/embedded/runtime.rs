@@ -20,7 +20,7 @@ use super::client::ClientEnd;
 use super::filing::Filing;
 use super::forks::{ForkGuard, Gate, InFlightCall};
 use super::handover::Mailbox;
-use super::threads::{ThreadState, Threads};
+use super::threads::{ThreadState, WorkerThreads};
 use super::watching::Watching;
 use crate::drivers::MakeWorker;
 use crate::drivers::files::FileKey;
@@ -38,7 +38,7 @@ pub struct Runtime {
     dispatcher: Mailbox<Dispatcher, (PeerId, Message)>,
     workers: Vec<WorkerEnd>,
     pub client: ClientEnd,
-    pub threads: Threads,
+    pub threads: WorkerThreads,
     forks: ForkGuard,
     watching: Watching,
     filing: Filing,
@@ -99,7 +99,7 @@ impl Runtime {
             dispatcher: Mailbox::new(dispatcher),
             workers: ends,
             client: ClientEnd::default(),
-            threads: Threads::new(workers),
+            threads: WorkerThreads::new(workers),
             forks: ForkGuard::default(),
             watching: Watching::default(),
             filing: Filing::default(),

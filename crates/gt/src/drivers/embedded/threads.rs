@@ -20,7 +20,7 @@ const SHORT_SLEEP: Duration = Duration::from_millis(1);
 const SHORT_SLEEPS: u32 = 20;
 
 /// The workers' threads.
-pub struct Threads {
+pub struct WorkerThreads {
     handles: Mutex<Vec<JoinHandle<()>>>,
     are_started: AtomicBool,
     is_closing: AtomicBool,
@@ -58,10 +58,10 @@ impl ThreadState {
     }
 }
 
-impl Threads {
-    pub fn new(workers: usize) -> Threads {
+impl WorkerThreads {
+    pub fn new(workers: usize) -> WorkerThreads {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Threads {
+        WorkerThreads {
             handles: Mutex::default(),
             are_started: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),

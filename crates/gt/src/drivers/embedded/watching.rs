@@ -7,7 +7,7 @@ use gt_dispatcher::PeerId;
 use gt_ir::message::Message;
 use rustc_hash::FxHashMap;
 
-use super::endpoint::Endpoint;
+use super::endpoint::WatchSocket;
 use super::lock;
 use super::runtime::Runtime;
 
@@ -19,7 +19,7 @@ pub struct Watching {
     /// The messages for each.
     sent: Mutex<FxHashMap<PeerId, Vec<Message>>>,
     has_endpoint: AtomicBool,
-    endpoint: Mutex<Option<Endpoint>>,
+    endpoint: Mutex<Option<WatchSocket>>,
 }
 
 impl Watching {
@@ -39,7 +39,7 @@ impl Watching {
         {
             let mut endpoint = lock(&self.endpoint);
             if !runtime.threads.is_closing() {
-                *endpoint = Endpoint::open(runtime);
+                *endpoint = WatchSocket::open(runtime);
             }
         }
     }

@@ -27,7 +27,7 @@ const LENGTHS: usize = 32;
 /// block: receivers then copy the values, but no new memory is allocated, which costs much more
 /// (page faults).
 #[derive(Default)]
-pub struct Blocks {
+pub struct SharedBlocks {
     /// Not read by their receivers yet, by token.
     owned: FxHashMap<u128, OwnedBlock>,
     /// Read, and free for reuse; oldest first.
@@ -38,7 +38,7 @@ pub struct Blocks {
     used: Option<Instant>,
 }
 
-impl Blocks {
+impl SharedBlocks {
     /// Converts content for sending: large data becomes a block, unless that fails.
     pub fn share(&mut self, content: Content) -> Content {
         let Content::Data(data) = &content else { return content };
@@ -134,7 +134,7 @@ mod tests {
         if !shm::ARE_REUSABLE {
             return;
         }
-        let mut blocks = Blocks::default();
+        let mut blocks = SharedBlocks::default();
         blocks.tidy();
         let mut first = None;
         for round in 0..6 {
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_block_is_not_used_again_before_it_was_read() {
-        let mut blocks = Blocks::default();
+        let mut blocks = SharedBlocks::default();
         let all: Vec<Content> = (0..5).map(|value| data(value, 100_000)).collect();
         let shared: Vec<Content> = all.iter().map(|sent| blocks.share(sent.clone())).collect();
         for (shared, sent) in shared.iter().zip(&all).rev() {
@@ -168,6 +168,6 @@ mod tests {
     #[test]
     fn small_data_stays_in_the_message() {
         let sent = data(1, WORTH_IT - 1);
-        assert!(Blocks::default().share(sent.clone()) == sent);
+        assert!(SharedBlocks::default().share(sent.clone()) == sent);
     }
 }

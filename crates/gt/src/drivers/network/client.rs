@@ -16,10 +16,10 @@ use gt_net::dealer::Wakeup;
 use gt_net::wake::Wake;
 use gt_net::{NetError, shm};
 
-use super::blocks::{self, Blocks};
+use super::blocks::{self, SharedBlocks};
 use super::fork;
-use super::resume::{ClientLink, Way};
-use crate::drivers::answers::Answers;
+use super::resume::{ClientLink, ServerRoute};
+use crate::drivers::answers::SessionAnswers;
 use crate::drivers::issues::Issues;
 use crate::drivers::run_ahead::{LongWait, RunAhead};
 use crate::drivers::undone::UndoneSteps;
@@ -51,7 +51,7 @@ pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result
     let failed = |error: NetError| ClientError::Connection(error.to_string());
     let address = Address::parse(address).map_err(failed)?;
     let name = format!("{:x}", std::process::id());
-    let way = Way { address, key_file: key_file.map(Path::to_path_buf), insecure, name };
+    let way = ServerRoute { address, key_file: key_file.map(Path::to_path_buf), insecure, name };
     let key = way.key().map_err(failed)?;
     let hello = way.hello(key.as_ref());
     let wake = Wake::new().map_err(|error| {
@@ -61,11 +61,11 @@ pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result
         super::greet(&way.address, key.as_ref(), insecure, hello).map_err(failed)?;
     let address = way.address.to_string();
     let machine = shm::machine_token();
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(ClientShared {
         state: Mutex::new(ClientState {
             link: ClientLink::new(way, link, &welcome),
-            answers: Answers::default(),
-            blocks: Blocks::default(),
+            answers: SessionAnswers::default(),
+            blocks: SharedBlocks::default(),
             shares_memory: !machine.is_empty() && machine == welcome.machine,
             ended: None,
             events: Vec::new(),
@@ -95,10 +95,10 @@ pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result
 }
 
 struct NetworkDriver {
-    shared: Arc<Shared>,
+    shared: Arc<ClientShared>,
 }
 
-struct Shared {
+struct ClientShared {
     state: Mutex<ClientState>,
     address: String,
     data_roots: Vec<String>,
@@ -119,8 +119,8 @@ struct Shared {
 
 struct ClientState {
     link: ClientLink,
-    answers: Answers,
-    blocks: Blocks,
+    answers: SessionAnswers,
+    blocks: SharedBlocks,
     shares_memory: bool,
     /// Why the session has ended, if it has.
     ended: Option<String>,
@@ -134,7 +134,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-impl Shared {
+impl ClientShared {
     /// Locks the state; a thread that holds it while waiting on the socket is woken to release it.
     fn state(&self) -> MutexGuard<'_, ClientState> {
         if let Ok(state) = self.state.try_lock() {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use gt_ir::message::{PROTOCOL_VERSION, schema};
 use gt_ir::wire::{self, DecodeError, Record};
-use gt_journal::{Contents, Folder, JournalError, Writer, has_journal};
+use gt_journal::{Folder, JournalContents, JournalError, JournalWriter, has_journal};
 use gt_net::{NetError, private};
 
 /// A journal begins anew when it is longer than at its beginning by this factor and bytes.
@@ -32,8 +32,8 @@ const PATIENCE: Patience =
     Patience { hang: Duration::from_secs(10), retry: Duration::from_secs(30) };
 
 /// The journal of a running process, of records of type `R`.
-pub(super) struct Journal<R> {
-    pub writer: Writer<R>,
+pub(super) struct JournalDriver<R> {
+    pub writer: JournalWriter<R>,
     /// The position of the last beginning of the journal.
     begun: u64,
     /// How far the disk had got when that was last something new, and when that was.
@@ -42,12 +42,12 @@ pub(super) struct Journal<R> {
     looked: Instant,
     visited: Instant,
     place: PathBuf,
-    failed: Option<Failed>,
+    failed: Option<JournalFailed>,
     pub patience: Patience,
 }
 
 /// The journal is not written.
-struct Failed {
+struct JournalFailed {
     /// Since when, or since when it is tried again.
     since: Instant,
     reason: String,
@@ -81,7 +81,7 @@ pub(super) fn meaning() -> u64 {
 /// The folder cannot be used, or a record not be read.
 pub(super) fn open<R: Record>(
     path: &Path,
-    open: impl FnOnce() -> Result<(Folder, Contents), JournalError>,
+    open: impl FnOnce() -> Result<(Folder, JournalContents), JournalError>,
 ) -> Result<(Folder, Vec<R>), NetError> {
     private::folder(path)?;
     let (folder, contents) = open().map_err(start_error)?;
@@ -108,7 +108,7 @@ pub(super) fn open<R: Record>(
     Ok((folder, records))
 }
 
-impl<R: Send + 'static> Journal<R> {
+impl<R: Send + 'static> JournalDriver<R> {
     /// Begins the journal with these records. `tell` is called when more is durable.
     ///
     /// # Errors
@@ -118,9 +118,9 @@ impl<R: Send + 'static> Journal<R> {
         encode: fn(&R) -> Vec<Bytes>,
         records: Vec<R>,
         tell: impl Fn() + Send + 'static,
-    ) -> Result<Journal<R>, NetError> {
+    ) -> Result<JournalDriver<R>, NetError> {
         let place = folder.path().to_path_buf();
-        let mut writer = Writer::start(folder, encode, tell).map_err(start_error)?;
+        let mut writer = JournalWriter::start(folder, encode, tell).map_err(start_error)?;
         let begun = writer.replace(records);
         let mut progress = writer.progress();
         while !writer.wait(begun, PATIENCE.hang) {
@@ -136,7 +136,16 @@ impl<R: Send + 'static> Journal<R> {
         let now = Instant::now();
         let progress = (writer.progress(), now);
         let (failed, patience) = (None, PATIENCE);
-        Ok(Journal { writer, begun, progress, looked: now, visited: now, place, failed, patience })
+        Ok(JournalDriver {
+            writer,
+            begun,
+            progress,
+            looked: now,
+            visited: now,
+            place,
+            failed,
+            patience,
+        })
     }
 
     pub fn place(&self) -> &Path {
@@ -200,7 +209,7 @@ impl<R: Send + 'static> Journal<R> {
 
     fn fail(&mut self, reason: String) -> Health {
         self.writer.abandon(&reason);
-        let failed = Failed { since: Instant::now(), reason, trial: None };
+        let failed = JournalFailed { since: Instant::now(), reason, trial: None };
         Health::Failed { is_new: self.failed.replace(failed).is_none() }
     }
 

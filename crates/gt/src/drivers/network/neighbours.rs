@@ -24,7 +24,7 @@ pub struct Neighbours {
     /// The worker at the other end of each incoming link.
     links: FxHashMap<LinkId, WorkerId>,
     /// What was sent recently, to be reported if the link fails.
-    sent: BTreeMap<WorkerId, VecDeque<Sent>>,
+    sent: BTreeMap<WorkerId, VecDeque<SentPiece>>,
     /// This process's blocks that others have yet to map.
     lent: BTreeMap<WorkerId, FxHashSet<u128>>,
     /// Blocks that this process has mapped, whose owners have yet to be notified.
@@ -36,18 +36,18 @@ const REMEMBERED: usize = 64 << 10;
 
 /// What was sent to a neighbour.
 #[derive(Clone, Copy)]
-enum Sent {
+enum SentPiece {
     Piece(TransferId, LaneId),
     /// Values of a slot's snapshot.
     Backup(Owner, u64),
 }
 
-impl Sent {
+impl SentPiece {
     /// The message for the dispatcher if it does not arrive.
     fn undelivered(self, reason: String) -> Message {
         match self {
-            Sent::Piece(transfer, to) => Message::Undelivered { transfer, to, reason },
-            Sent::Backup(Owner { session, slot }, snapshot) => {
+            SentPiece::Piece(transfer, to) => Message::Undelivered { transfer, to, reason },
+            SentPiece::Backup(Owner { session, slot }, snapshot) => {
                 let result = Err(Unkept::Unreachable(reason));
                 Message::Backed { session, slot, snapshot, result }
             }
@@ -114,7 +114,7 @@ impl Neighbours {
 
     /// Sends a piece. Returns the message for the dispatcher if that fails.
     pub fn send(&mut self, to: WorkerId, piece: Piece) -> Option<Message> {
-        let (sent, sender) = (Sent::Piece(piece.transfer, piece.to), self.own);
+        let (sent, sender) = (SentPiece::Piece(piece.transfer, piece.to), self.own);
         if let Ok(Content::Shared { block, .. }) = &piece.result {
             self.lent.entry(to).or_default().insert(block.token);
         }
@@ -123,7 +123,7 @@ impl Neighbours {
 
     /// Sends values of a snapshot. Returns the message for the dispatcher if that fails.
     pub fn send_backup(&mut self, to: WorkerId, mut backup: Box<Backup>) -> Option<Message> {
-        let sent = Sent::Backup(backup.owner, backup.snapshot);
+        let sent = SentPiece::Backup(backup.owner, backup.snapshot);
         backup.sender = Some(self.own);
         for value in &backup.values {
             if let Ok(Content::Shared { block, .. }) = &value.result {
@@ -133,7 +133,7 @@ impl Neighbours {
         self.put(to, sent, &Message::Backup(backup))
     }
 
-    fn put(&mut self, to: WorkerId, sent: Sent, message: &Message) -> Option<Message> {
+    fn put(&mut self, to: WorkerId, sent: SentPiece, message: &Message) -> Option<Message> {
         match self.peers.send(to, &codec::encode(message)) {
             Ok(()) => {
                 let all = self.sent.entry(to).or_default();

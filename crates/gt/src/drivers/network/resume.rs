@@ -9,7 +9,7 @@ use gt_ir::{ClientCommand, Content, RequestId};
 use gt_net::address::Address;
 use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::keys::Key;
-use gt_net::resume::{Incoming, Outgoing};
+use gt_net::resume::{Incoming, Unacknowledged};
 use gt_net::{NetError, codec};
 use rustc_hash::FxHashMap;
 
@@ -23,14 +23,14 @@ const TELL_AFTER: Duration = Duration::from_secs(1);
 const GONE_AFTER: Duration = Duration::from_secs(2);
 
 /// How a client reaches its server.
-pub(super) struct Way {
+pub(super) struct ServerRoute {
     pub address: Address,
     pub key_file: Option<PathBuf>,
     pub insecure: bool,
     pub name: String,
 }
 
-impl Way {
+impl ServerRoute {
     pub(super) fn key(&self) -> Result<Option<Key>, NetError> {
         super::find_key(&self.address, self.key_file.as_deref(), self.insecure)
     }
@@ -42,11 +42,11 @@ impl Way {
 
 /// A client's end of its session.
 pub(super) struct ClientLink {
-    way: Way,
+    way: ServerRoute,
     link: DealerLink,
     token: Option<u128>,
     grace: Duration,
-    outgoing: Outgoing,
+    outgoing: Unacknowledged,
     incoming: Incoming,
     /// The requests that are not answered; those for the status, which is of the moment.
     asked: FxHashMap<RequestId, bool>,
@@ -54,11 +54,11 @@ pub(super) struct ClientLink {
     is_kept: bool,
     /// The weight of what a server that was started again has not received yet, until it is taken.
     renewed: Option<u64>,
-    lost: Option<Lost>,
+    lost: Option<LostConnection>,
 }
 
 /// A connection that was lost.
-struct Lost {
+struct LostConnection {
     since: Instant,
     reason: String,
     next: Instant,
@@ -69,13 +69,13 @@ struct Lost {
 }
 
 impl ClientLink {
-    pub fn new(way: Way, link: DealerLink, welcome: &Welcome) -> ClientLink {
+    pub fn new(way: ServerRoute, link: DealerLink, welcome: &Welcome) -> ClientLink {
         ClientLink {
             way,
             link,
             token: welcome.resume.as_ref().map(|resume| resume.token),
             grace: welcome.grace,
-            outgoing: Outgoing::default(),
+            outgoing: Unacknowledged::default(),
             incoming: Incoming::default(),
             asked: FxHashMap::default(),
             is_kept: welcome.is_kept,
@@ -178,7 +178,8 @@ impl ClientLink {
         }
         let (now, pause) = (Instant::now(), PAUSE.0);
         let (reason, refused) = (error.to_string(), None);
-        self.lost = Some(Lost { since: now, reason, next: now, pause, refused, is_told: false });
+        self.lost =
+            Some(LostConnection { since: now, reason, next: now, pause, refused, is_told: false });
         Ok(())
     }
 
@@ -212,7 +213,7 @@ impl ClientLink {
             let seconds = self.grace.as_secs();
             tracing::warn!("{}; trying again for {seconds} s", lost.reason);
         }
-        let ended = |lost: &Lost, why: &str| NetError::Lost {
+        let ended = |lost: &LostConnection, why: &str| NetError::Lost {
             address: self.way.address.to_string(),
             reason: format!("{}; {why}", lost.reason),
         };
@@ -237,7 +238,7 @@ impl ClientLink {
                     return Err(ended(lost, "messages of the session are lost"));
                 }
                 self.link = link;
-                if let Some(Lost { is_told: true, since, .. }) = self.lost.take() {
+                if let Some(LostConnection { is_told: true, since, .. }) = self.lost.take() {
                     let seconds = since.elapsed().as_secs_f64();
                     tracing::warn!("connected to {address} again after {seconds:.1} s");
                 }

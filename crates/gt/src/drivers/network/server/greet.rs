@@ -7,7 +7,7 @@ use gt_net::{NetError, codec};
 
 use super::Server;
 use super::journal::Later;
-use super::peers::Refused;
+use super::peers::ResumeRefused;
 
 impl Server {
     /// A peer says hello. Returns whether the dispatcher is to hear of it.
@@ -75,7 +75,7 @@ impl Server {
     ) -> Result<(), NetError> {
         let (id, missed, is_renewed) = match self.peers.resume(link.clone(), hello, given) {
             Ok(resumed) => resumed,
-            Err(Refused { reason, ended }) => {
+            Err(ResumeRefused { reason, ended }) => {
                 let Some(reason) = reason else { return Ok(()) };
                 ended.into_iter().for_each(|peer| self.forget(peer, &reason));
                 return self.turn_away(&link, reason, "");

@@ -17,12 +17,12 @@ use gt_net::private;
 use gt_net::server::LinkId;
 use gt_net::wake::Wake;
 
-use super::peers::Peers;
-use crate::drivers::network::journal::{self, Health, Journal, meaning, start_error};
+use super::peers::PeerTable;
+use crate::drivers::network::journal::{self, Health, JournalDriver, meaning, start_error};
 
 /// The journal of a running server.
 pub(super) struct ServerJournal {
-    journal: Journal<JournalRecord>,
+    journal: JournalDriver<JournalRecord>,
     wake: Arc<Wake>,
     /// What waits for the disk, by the position up to which all is to be durable.
     later: VecDeque<(u64, Later)>,
@@ -75,7 +75,7 @@ pub(super) fn open(path: &Path) -> Result<(Folder, History), NetError> {
 }
 
 /// Takes up the sessions of a journal. Those that cannot go on are told of.
-pub(super) fn adopt(dispatcher: &mut Dispatcher, peers: &mut Peers, mut history: History) {
+pub(super) fn adopt(dispatcher: &mut Dispatcher, peers: &mut PeerTable, mut history: History) {
     dispatcher.expect_workers(Duration::ZERO, &mut history);
     let sessions = history.take_sessions();
     let count = sessions.len();
@@ -104,7 +104,7 @@ impl ServerJournal {
         let wake = Arc::new(Wake::new().map_err(start_error)?);
         let ring = Arc::clone(&wake);
         let (encode, records) = (JournalRecord::encode, dispatcher.keep_journal());
-        let journal = Journal::start(folder, encode, records, move || ring.ring())?;
+        let journal = JournalDriver::start(folder, encode, records, move || ring.ring())?;
         Ok(ServerJournal { journal, wake, later: VecDeque::new(), bases: VecDeque::new() })
     }
 

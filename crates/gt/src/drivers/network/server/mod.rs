@@ -25,16 +25,16 @@ use gt_ir::message::{Message, Role};
 use gt_ir::snapshot::{Backup, Owner, Unkept};
 use gt_net::keyring::KeyFile;
 use gt_net::keys::Key;
-use gt_net::server::{Event, LinkId, Proven, ServerLink};
+use gt_net::server::{LinkId, Proven, ServerEvent, ServerLink};
 use gt_net::{NetError, codec, keyring, shm};
 
 use self::journal::{Later, ServerJournal};
-use self::peers::Peers;
+use self::peers::PeerTable;
 use self::shelf::Shelf;
 use crate::drivers::log::{log_from_environment, log_to_file};
 use crate::drivers::sharding::shard_from_environment;
 use crate::drivers::system::{memory, uptime};
-pub use options::{Ask, End, ServerOptions};
+pub use options::{Ask, ServerOptions, ShutdownReason};
 
 /// A server that stands still for so long may lose its peers, and finds that out within so long.
 const STILL: Duration = Duration::from_secs(3);
@@ -62,7 +62,7 @@ pub struct Server {
     link: ServerLink,
     dispatcher: Dispatcher,
     started: Instant,
-    peers: Peers,
+    peers: PeerTable,
     /// How long a client may be away, and when it was looked for those that were so for longer.
     grace: Duration,
     looked: Instant,
@@ -125,7 +125,7 @@ impl Server {
         dispatcher.set_rules(Duration::ZERO, rules.unwrap_or_default());
         let started = Instant::now();
         dispatcher.set_clock(Box::new(move || started.elapsed()));
-        let mut peers = Peers::default();
+        let mut peers = PeerTable::default();
         let journal = match stored {
             Some((folder, history)) => {
                 journal::adopt(&mut dispatcher, &mut peers, history);
@@ -169,7 +169,7 @@ impl Server {
     }
 
     /// Serves until `ask` tells it to stop; it is called several times a second.
-    pub fn run(&mut self, ask: &mut dyn FnMut() -> Ask) -> Result<End, NetError> {
+    pub fn run(&mut self, ask: &mut dyn FnMut() -> Ask) -> Result<ShutdownReason, NetError> {
         loop {
             match ask() {
                 Ask::Nothing => {}
@@ -180,19 +180,19 @@ impl Server {
                 tracing::warn!(
                     "the server has stood still, and its peers have given it up: it begins again"
                 );
-                return Ok(End::StoodStill);
+                return Ok(ShutdownReason::StoodStill);
             }
         }
         if self.journal.is_some() {
             // Whoever is connected waits for it to be started again.
-            return Ok(End::Stopped);
+            return Ok(ShutdownReason::Stopped);
         }
         let links = self.peers.links();
         let goodbye = codec::encode(&Message::Goodbye { reason: "the server was stopped".into() });
         for link in links {
             self.link.send(&link, goodbye.clone(), 0)?;
         }
-        Ok(End::Stopped)
+        Ok(ShutdownReason::Stopped)
     }
 
     /// Reads the policy file again. The policy stays as it is if the file has a mistake.
@@ -223,12 +223,14 @@ impl Server {
         for _ in 0..ROUND {
             let Some(event) = self.link.try_receive()? else { break };
             match event {
-                Event::Message { link, proven, frames } => self.receive(link, proven, frames)?,
-                Event::Refused { link, reason } => {
+                ServerEvent::Message { link, proven, frames } => {
+                    self.receive(link, proven, frames)?
+                }
+                ServerEvent::Refused { link, reason } => {
                     self.turn_away(&link, reason, "it sent what cannot be taken")?;
                 }
-                Event::Disconnected(_) if self.has_stood_still() => return Ok(false),
-                Event::Disconnected(link) => {
+                ServerEvent::Disconnected(_) if self.has_stood_still() => return Ok(false),
+                ServerEvent::Disconnected(link) => {
                     self.journal.iter_mut().for_each(|journal| journal.forget(&link));
                     let id = self.peers.id(&link);
                     match self.peers.disconnect(&link) {

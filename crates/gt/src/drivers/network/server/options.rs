@@ -42,7 +42,7 @@ pub enum Ask {
 
 /// Why a server serves no longer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
+pub enum ShutdownReason {
     Stopped,
     /// It has stood still for so long that its peers have given it up, as if it had died: it is to be
     /// bound again, and goes on from its journal.

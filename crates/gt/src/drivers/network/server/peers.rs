@@ -6,7 +6,7 @@ use bytes::Bytes;
 use gt_dispatcher::PeerId;
 use gt_ir::message::{Hello, Message, Process, Resume, Role};
 use gt_net::process;
-use gt_net::resume::{self, Incoming, Outgoing};
+use gt_net::resume::{self, Incoming, Unacknowledged};
 use gt_net::server::LinkId;
 use rustc_hash::FxHashMap;
 
@@ -14,7 +14,7 @@ use super::guesses::Guesses;
 
 /// All peers of a server.
 #[derive(Default)]
-pub(super) struct Peers {
+pub(super) struct PeerTable {
     by_link: FxHashMap<LinkId, PeerId>,
     peers: FxHashMap<PeerId, Peer>,
     last: u64,
@@ -40,7 +40,7 @@ pub(super) struct Client {
     token: u128,
     user: String,
     process: Option<Process>,
-    pub outgoing: Outgoing,
+    pub outgoing: Unacknowledged,
     pub incoming: Incoming,
     /// What it is sent once its session is durable, while it is not.
     pub held: Option<Vec<Message>>,
@@ -52,7 +52,7 @@ pub(super) struct Client {
 }
 
 /// Why a client may not go on.
-pub(super) struct Refused {
+pub(super) struct ResumeRefused {
     /// Why; nothing if it is not to be answered.
     pub reason: Option<String>,
     /// The session that ends with this.
@@ -65,7 +65,7 @@ impl Client {
             token: resume::token(),
             user: user(hello),
             process: hello.process,
-            outgoing: Outgoing::default(),
+            outgoing: Unacknowledged::default(),
             incoming: Incoming::default(),
             held: None,
             away: None,
@@ -89,7 +89,7 @@ fn user(hello: &Hello) -> String {
     hello.badge.as_ref().map(|badge| badge.user.clone()).unwrap_or_default()
 }
 
-impl Peers {
+impl PeerTable {
     /// Adds the peer that says hello on a link. Its hello gets what it goes on by.
     pub fn add(&mut self, link: LinkId, role: Option<Role>, hello: &mut Hello) {
         self.last += 1;
@@ -184,13 +184,13 @@ impl Peers {
         link: LinkId,
         hello: &Hello,
         given: &Resume,
-    ) -> Result<(PeerId, Vec<Vec<Bytes>>, bool), Refused> {
+    ) -> Result<(PeerId, Vec<Vec<Bytes>>, bool), ResumeRefused> {
         let is_it = |peer: &Peer| {
             peer.client
                 .as_ref()
                 .is_some_and(|client| given.is_by(client.token) && client.user == user(hello))
         };
-        let refuse = |reason| Err(Refused { reason, ended: None });
+        let refuse = |reason| Err(ResumeRefused { reason, ended: None });
         if self.guesses.lock(&user(hello)) {
             // A client of the same user that is who it says tries again.
             return refuse(None);
@@ -225,7 +225,7 @@ impl Peers {
                     "the session cannot go on: the server's journal was damaged, and has the client's first {received} messages of {} that it had kept",
                     given.recorded
                 );
-                return Err(Refused { reason: Some(reason), ended: Some(id) });
+                return Err(ResumeRefused { reason: Some(reason), ended: Some(id) });
             }
             client.outgoing.begin_at(given.received);
             // What was acknowledged and is not in the journal is not needed any more.
@@ -233,7 +233,7 @@ impl Peers {
         }
         if !client.outgoing.acknowledge(given.received) {
             let reason = Some("the session cannot go on: messages of it are lost".into());
-            return Err(Refused { reason, ended: Some(id) });
+            return Err(ResumeRefused { reason, ended: Some(id) });
         }
         match peer.link.replace(link.clone()) {
             // That its connection was lost has not been noticed here.
@@ -284,14 +284,14 @@ mod tests {
     }
 
     /// A client that has lost its connection; gives its token.
-    fn lost(peers: &mut Peers, number: u8, user: &str) -> u128 {
+    fn lost(peers: &mut PeerTable, number: u8, user: &str) -> u128 {
         let mut said = hello(user);
         peers.add(link(number), None, &mut said);
         assert!(peers.disconnect(&link(number)).is_none(), "it may come back");
         said.resume.expect("it is told by what it goes on").token
     }
 
-    fn resume(peers: &mut Peers, user: &str, token: u128) -> Result<PeerId, Option<String>> {
+    fn resume(peers: &mut PeerTable, user: &str, token: u128) -> Result<PeerId, Option<String>> {
         let resumed = peers.resume(link(200), &hello(user), &Resume::new(token));
         resumed.map(|(id, ..)| id).map_err(|refused| {
             assert!(refused.ended.is_none());
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_session_goes_on_by_its_token_and_for_its_user_alone() {
-        let mut peers = Peers::default();
+        let mut peers = PeerTable::default();
         let (ada, nobody) = (lost(&mut peers, 1, "ada"), lost(&mut peers, 2, ""));
         assert_ne!(ada, nobody);
         for (user, token) in [("eve", ada), ("", ada), ("ada", nobody), ("eve", nobody), ("ada", 0)]
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn who_guesses_finds_no_session_even_by_the_right_token_and_others_do() {
-        let mut peers = Peers::default();
+        let mut peers = PeerTable::default();
         let (ada, eve) = (lost(&mut peers, 1, "ada"), lost(&mut peers, 2, "eve"));
         for guess in 0..Guesses::MOST {
             assert!(resume(&mut peers, "eve", u128::from(guess)).is_err_and(|why| why.is_some()));
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn guesses_without_a_key_cost_nobody_a_session() {
-        let mut peers = Peers::default();
+        let mut peers = PeerTable::default();
         let nobody = lost(&mut peers, 1, "");
         for guess in 0..Guesses::MOST {
             assert!(resume(&mut peers, "", u128::from(guess)).is_err_and(|why| why.is_some()));

@@ -19,8 +19,8 @@ use gt_net::{NetError, codec, descriptors};
 use gt_worker::{Out, Work};
 use rustc_hash::FxHashSet;
 
-use self::state::WorkerState;
-use super::blocks::{self, Blocks};
+use self::state::StateFolder;
+use super::blocks::{self, SharedBlocks};
 use super::neighbours::Neighbours;
 use crate::drivers::MakeWorker;
 use crate::drivers::files::{self, FileThread, Folders};
@@ -70,19 +70,19 @@ pub struct WorkerProcess {
     neighbours: Neighbours,
     core: Box<dyn Work>,
     files: FileThread,
-    blocks: Blocks,
+    blocks: SharedBlocks,
     /// Fetches whose clients can map this process's memory.
     sharing: FxHashSet<RequestId>,
     started: Instant,
-    way: Way,
+    way: WorkerRoute,
     /// What it is known by, and how long it waits for a server that is gone.
     token: u128,
     grace: Duration,
-    state: Option<WorkerState>,
+    state: Option<StateFolder>,
 }
 
 /// How a worker reaches its server, and says who it is.
-struct Way {
+struct WorkerRoute {
     address: Address,
     key_file: Option<PathBuf>,
     insecure: bool,
@@ -132,7 +132,7 @@ impl WorkerProcess {
         }
         let state = match stored {
             Some(stored) => {
-                Some(WorkerState::start(stored, token, welcome.is_renewed, &mut *core)?)
+                Some(StateFolder::start(stored, token, welcome.is_renewed, &mut *core)?)
             }
             None => None,
         };
@@ -141,10 +141,10 @@ impl WorkerProcess {
             files,
             neighbours: Neighbours::new(WorkerId(welcome.session), peers),
             core,
-            blocks: Blocks::default(),
+            blocks: SharedBlocks::default(),
             sharing: FxHashSet::default(),
             started: Instant::now(),
-            way: Way {
+            way: WorkerRoute {
                 address: address.clone(),
                 key_file: options.key_file.clone(),
                 insecure: options.insecure,
@@ -187,7 +187,7 @@ impl WorkerProcess {
                 asked = Instant::now();
             }
             // Messages are handled between any two turns: pieces may end a lane's wait.
-            let is_awaited = self.state.as_ref().is_some_and(WorkerState::is_awaited);
+            let is_awaited = self.state.as_ref().is_some_and(StateFolder::is_awaited);
             let wait = if self.files.is_busy() || is_awaited { FILE_SLICE } else { SLICE };
             self.take_in(match is_busy {
                 true if self.core.is_holding() => HOLD_SLICE,

@@ -7,8 +7,8 @@ use gt_ir::message::{Hello, Message, Resume};
 use gt_net::NetError;
 use gt_worker::Out;
 
-use super::state::WorkerState;
-use super::{ATTEMPT, FILES_WITHIN, PAUSE, Way, WorkerProcess};
+use super::state::StateFolder;
+use super::{ATTEMPT, FILES_WITHIN, PAUSE, WorkerProcess, WorkerRoute};
 use crate::drivers::network;
 
 impl WorkerProcess {
@@ -36,7 +36,7 @@ impl WorkerProcess {
             if since.elapsed() > self.grace {
                 return Err(lost);
             }
-            let Way { address, key_file, insecure, hello } = &self.way;
+            let WorkerRoute { address, key_file, insecure, hello } = &self.way;
             let key = network::find_key(address, key_file.as_deref(), *insecure)?;
             let resume = Some(Box::new(Resume::new(self.token)));
             let hello = Hello { resume, ..hello.clone() };
@@ -86,7 +86,7 @@ impl WorkerProcess {
         self.core.renew(true, &mut out);
         self.begin_jobs(out);
         self.sharing.clear();
-        self.state.iter_mut().for_each(WorkerState::forget);
+        self.state.iter_mut().for_each(StateFolder::forget);
         for token in self.neighbours.forget_all() {
             self.blocks.release(token);
         }

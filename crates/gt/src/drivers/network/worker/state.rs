@@ -13,7 +13,7 @@ use gt_net::NetError;
 use gt_store::mapped;
 use gt_worker::{Out, SnapshotRecord, Work};
 
-use crate::drivers::network::journal::{self, Health, Journal, meaning};
+use crate::drivers::network::journal::{self, Health, JournalDriver, meaning};
 
 /// The journal of a worker is not that of a server.
 const OF_WORKERS: u64 = 0x776f_726b_6572_0000;
@@ -28,7 +28,7 @@ enum StateRecord {
 record!(enum StateRecord { 0 => Token(token), 1 => Snapshot(record) });
 
 /// What a folder says of the worker that used it before.
-pub(super) struct Stored {
+pub(super) struct StoredState {
     folder: Folder,
     pub token: Option<u128>,
     records: Vec<SnapshotRecord>,
@@ -38,7 +38,7 @@ pub(super) struct Stored {
 ///
 /// # Errors
 /// It cannot be used, another process uses it, or what is in it is of another version.
-pub(super) fn open(path: &Path) -> Result<Stored, NetError> {
+pub(super) fn open(path: &Path) -> Result<StoredState, NetError> {
     // It is replaced before anything else is written, so what is mapped does not change.
     let open = || Folder::open_with(path, meaning() ^ OF_WORKERS, |file| mapped::map(file));
     let (folder, all) = journal::open(path, open)?;
@@ -49,29 +49,29 @@ pub(super) fn open(path: &Path) -> Result<Stored, NetError> {
             StateRecord::Snapshot(record) => records.push(record),
         }
     }
-    Ok(Stored { folder, token, records })
+    Ok(StoredState { folder, token, records })
 }
 
 /// The folder of a running worker's state.
-pub(super) struct WorkerState {
-    journal: Journal<StateRecord>,
+pub(super) struct StateFolder {
+    journal: JournalDriver<StateRecord>,
     token: u128,
     /// What is sent once the disk has got so far, in order.
     later: VecDeque<(u64, Out)>,
 }
 
-impl WorkerState {
+impl StateFolder {
     /// Goes on with what is stored, if the server expects that (`is_known`), or else without.
     ///
     /// # Errors
     /// The folder cannot be written.
     pub fn start(
-        stored: Stored,
+        stored: StoredState,
         token: u128,
         is_known: bool,
         core: &mut dyn Work,
-    ) -> Result<WorkerState, NetError> {
-        let Stored { folder, records, .. } = stored;
+    ) -> Result<StateFolder, NetError> {
+        let StoredState { folder, records, .. } = stored;
         let path = folder.path().display();
         let has_values = |it: &SnapshotRecord| matches!(it, SnapshotRecord::Values { values, .. } if !values.is_empty());
         if is_known {
@@ -83,8 +83,8 @@ impl WorkerState {
             );
         }
         let all = beginning(token, core.keep_records());
-        let journal = Journal::start(folder, wire::encode, all, || {})?;
-        Ok(WorkerState { journal, token, later: VecDeque::new() })
+        let journal = JournalDriver::start(folder, wire::encode, all, || {})?;
+        Ok(StateFolder { journal, token, later: VecDeque::new() })
     }
 
     /// Writes what has changed, and what the server knows the worker by now.
