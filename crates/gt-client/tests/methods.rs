@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use gt_ir::operation::{AttributeKind, Kind, Parameter, face};
+use gt_ir::operation::{AttributeKind, ParameterKind, Parameter, face};
 use gt_ir::{Operation, ops};
 
 #[test]
@@ -30,7 +30,7 @@ fn method(operation: &Operation) -> String {
         let name = argument(parameter);
         match parameter.attribute() {
             None if index == 0 => operands.push("Operand::Tensor(self)".to_string()),
-            None if parameter.kind == Kind::Tensor => {
+            None if parameter.kind == ParameterKind::Tensor => {
                 operands.push(format!("Operand::Tensor({name})"));
                 write!(takes, ", {name}: &Tensor").unwrap();
             }
@@ -67,11 +67,11 @@ fn attribute(
     kind: AttributeKind,
     name: &str,
 ) -> (&'static str, String) {
-    if let Kind::Choice(words) = parameter.kind {
+    if let ParameterKind::Choice(words) = parameter.kind {
         let place = format!("word({:?}, {name:?}, {name}, &{words:?})?", operation.name);
         return ("&str", format!("Attribute::Int({place})"));
     }
-    if parameter.kind == Kind::Text {
+    if parameter.kind == ParameterKind::Text {
         return ("&str", format!("Attribute::text({name})"));
     }
     match kind {

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use gt::LineageLimits;
-use gt::drivers::network::server::{Ask, End, Server, ServerOptions};
+use gt::drivers::network::server::{Ask, ShutdownReason, Server, ServerOptions};
 use gt::drivers::network::worker::{WorkerOptions, WorkerProcess};
 use gt::net::NetError;
 use gt::net::address::Address;
@@ -116,7 +116,7 @@ fn run_server(
             }
         };
         let mut server = server;
-        while server.run(&mut ask)? == End::StoodStill {
+        while server.run(&mut ask)? == ShutdownReason::StoodStill {
             // Its address and its folder are free for the next one.
             drop(server);
             server = Server::bind(&options)?;

@@ -1,7 +1,7 @@
 //! The arguments of a call, bound to the parameters that the operation declares.
 
 use gt::ir::instruction::Attribute;
-use gt::ir::operation::{Default, Kind, Parameter};
+use gt::ir::operation::{Default, ParameterKind, Parameter};
 use gt::ir::{Attributes, Operation};
 use gt::{Scalar, Session, Tensor};
 use pyo3::exceptions::PyTypeError;
@@ -44,7 +44,7 @@ impl<'py> Arguments<'py> {
         let parameters = operation.parameters;
         let mut bound: SmallVec<[Option<Bound<'py, PyAny>>; 6]> = SmallVec::new();
         bound.resize_with(parameters.len(), || None);
-        let lengths = parameters.iter().position(|of| of.kind == Kind::Size);
+        let lengths = parameters.iter().position(|of| of.kind == ParameterKind::Size);
         for (index, argument) in given.positional.iter().enumerate() {
             match lengths {
                 // Lengths one by one: all that is left belongs to them.
@@ -95,7 +95,7 @@ impl<'py> Arguments<'py> {
             }
             let given = given?;
             match of.kind {
-                Kind::Tensors => given.get_item(0).ok()?.cast_into::<PyTensor>().ok(),
+                ParameterKind::Tensors => given.get_item(0).ok()?.cast_into::<PyTensor>().ok(),
                 _ => given.cast::<PyTensor>().ok().cloned(),
             }
         })
@@ -106,7 +106,7 @@ impl<'py> Arguments<'py> {
         let mut operands = SmallVec::new();
         for (of, given) in self.with_parameters().filter(|(of, _)| of.attribute().is_none()) {
             match (of.kind, given) {
-                (Kind::Tensors, Some(list)) => {
+                (ParameterKind::Tensors, Some(list)) => {
                     for item in list.try_iter()? {
                         operands.push(self.operand(session, of, &item?)?);
                     }
@@ -128,7 +128,7 @@ impl<'py> Arguments<'py> {
         let beside = || self.first_tensor().map_or(gt::DType::F32, |first| first.get().0.dtype());
         let value = Value::parse_in(|| Ok(session.clone()), beside, given).map_err(wrong)?;
         match value {
-            Value::Scalar(scalar) if of.kind != Kind::Value => {
+            Value::Scalar(scalar) if of.kind != ParameterKind::Value => {
                 let shape = gt::Shape::SCALAR;
                 let dtype = gt::tensor::default_dtype::dtype_of(scalar);
                 let made = Tensor::full(session, shape, scalar, dtype);
@@ -162,22 +162,22 @@ pub fn attribute(
     }
     let wrong = || wrong(operation, of, given);
     Ok(match of.kind {
-        Kind::Int | Kind::Dim => Attribute::Int(whole(given).ok_or_else(wrong)?),
-        Kind::Float => Attribute::Float(given.extract().map_err(|_| wrong())?),
-        Kind::Bool if given.is_instance_of::<PyBool>() => Attribute::Bool(given.extract()?),
-        Kind::Bool => return Err(wrong()),
-        Kind::DType | Kind::OptionalDType => Attribute::DType(dtype::parse(given)?),
-        Kind::Ints | Kind::Dims | Kind::Size => {
+        ParameterKind::Int | ParameterKind::Dim => Attribute::Int(whole(given).ok_or_else(wrong)?),
+        ParameterKind::Float => Attribute::Float(given.extract().map_err(|_| wrong())?),
+        ParameterKind::Bool if given.is_instance_of::<PyBool>() => Attribute::Bool(given.extract()?),
+        ParameterKind::Bool => return Err(wrong()),
+        ParameterKind::DType | ParameterKind::OptionalDType => Attribute::DType(dtype::parse(given)?),
+        ParameterKind::Ints | ParameterKind::Dims | ParameterKind::Size => {
             let ints = convert::ints(given, "").map_err(|_| wrong())?;
             Attribute::ints(&ints)
         }
-        Kind::Text => Attribute::text(given.cast::<PyString>().map_err(|_| wrong())?.to_str()?),
-        Kind::Choice(words) => {
+        ParameterKind::Text => Attribute::text(given.cast::<PyString>().map_err(|_| wrong())?.to_str()?),
+        ParameterKind::Choice(words) => {
             let word = given.cast::<PyString>().map_err(|_| wrong())?.to_string();
             let place = words.iter().position(|known| *known == word).ok_or_else(wrong)?;
             Attribute::Int(place as i64)
         }
-        Kind::Tensor | Kind::Value | Kind::Tensors => unreachable!("these are operands"),
+        ParameterKind::Tensor | ParameterKind::Value | ParameterKind::Tensors => unreachable!("these are operands"),
     })
 }
 
@@ -192,7 +192,7 @@ fn wrong(operation: &Operation, of: &Parameter, given: &Bound<'_, PyAny>) -> PyE
     let expected = super::document::takes(of);
     let text = format!("{}: {} must be {expected}, not {kind}{shown}", operation.name, of.name);
     match of.kind {
-        Kind::Choice(_) if given.is_instance_of::<PyString>() => {
+        ParameterKind::Choice(_) if given.is_instance_of::<PyString>() => {
             pyo3::exceptions::PyValueError::new_err(text)
         }
         _ => PyTypeError::new_err(text),
@@ -226,14 +226,14 @@ fn default(of: &Parameter) -> Attribute {
         Some(Default::Float(value)) => Attribute::Float(value),
         Some(Default::Bool(value)) => Attribute::Bool(value),
         Some(Default::Word(word)) => match of.kind {
-            Kind::Choice(words) => {
+            ParameterKind::Choice(words) => {
                 let place = words.iter().position(|known| *known == word);
                 Attribute::Int(place.expect("the default is one of the words") as i64)
             }
             _ => unreachable!("only choices have words"),
         },
         Some(Default::None) | None => match of.kind {
-            Kind::OptionalDType => Attribute::None,
+            ParameterKind::OptionalDType => Attribute::None,
             _ => Attribute::ints::<i64>(&[]),
         },
     }

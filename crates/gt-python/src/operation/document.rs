@@ -1,27 +1,27 @@
 //! Signatures and docstrings of operations.
 
 use gt::ir::Operation;
-use gt::ir::operation::{Default, Kind, Parameter};
+use gt::ir::operation::{Default, ParameterKind, Parameter};
 
 use super::Form;
 
 /// What a parameter takes, in words.
 pub fn takes(of: &Parameter) -> String {
     let kind = match of.kind {
-        Kind::Tensor => "a tensor",
-        Kind::Value => "a tensor or a number",
-        Kind::Tensors => "a list of tensors",
-        Kind::Int => "an int",
-        Kind::Float => "a float",
-        Kind::Bool => "True or False",
-        Kind::DType => "a dtype",
-        Kind::OptionalDType => "a dtype or None",
-        Kind::Ints => "a list of ints",
-        Kind::Text => "a string",
-        Kind::Dim => "an axis (an int)",
-        Kind::Dims => "an axis or a tuple of axes",
-        Kind::Size => "a tuple of ints, or ints one by one",
-        Kind::Choice(words) => {
+        ParameterKind::Tensor => "a tensor",
+        ParameterKind::Value => "a tensor or a number",
+        ParameterKind::Tensors => "a list of tensors",
+        ParameterKind::Int => "an int",
+        ParameterKind::Float => "a float",
+        ParameterKind::Bool => "True or False",
+        ParameterKind::DType => "a dtype",
+        ParameterKind::OptionalDType => "a dtype or None",
+        ParameterKind::Ints => "a list of ints",
+        ParameterKind::Text => "a string",
+        ParameterKind::Dim => "an axis (an int)",
+        ParameterKind::Dims => "an axis or a tuple of axes",
+        ParameterKind::Size => "a tuple of ints, or ints one by one",
+        ParameterKind::Choice(words) => {
             let words: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
             return words.join(" or ");
         }
