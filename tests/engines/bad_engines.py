@@ -292,16 +292,16 @@ class Faulty(NumPyEngine):
 
 
 class Tampering(NumPyEngine):
-    """Compiles everything with a fault: subclasses change the outputs in `spoil`."""
+    """Compiles everything with a fault: subclasses change the outputs in `tamper`."""
 
     def compile(self, plan):
-        """Return a function that calls `spoil` on the outputs of the plan."""
+        """Return a function that calls `tamper` on the outputs of the plan."""
         last: list = []
 
         def code(values):
             given = list(values)
             outputs = [np.copy(output) for output in self.run(plan, values)]
-            self.spoil(outputs, given, last)
+            self.tamper(outputs, given, last)
             last[:] = outputs
             return outputs
 
@@ -313,7 +313,7 @@ class Tail(Tampering):
 
     name = "tail"
 
-    def spoil(self, outputs, given, last):
+    def tamper(self, outputs, given, last):
         """Change the last element."""
         for output in outputs:
             if output.dtype == np.float32:
@@ -325,7 +325,7 @@ class Stale(Tampering):
 
     name = "stale"
 
-    def spoil(self, outputs, given, last):
+    def tamper(self, outputs, given, last):
         """Replace the outputs by those of the previous run."""
         for output, before in zip(outputs, last, strict=bool(last)):
             output[...] = before
@@ -336,7 +336,7 @@ class Overwriting(Tampering):
 
     name = "overwriting"
 
-    def spoil(self, outputs, given, last):
+    def tamper(self, outputs, given, last):
         """Negate the first tensor."""
         tensor = next(value for value in given if isinstance(value, np.ndarray) and value.ndim)
         tensor.setflags(write=True)

@@ -1,4 +1,4 @@
-"""Operations of varying shapes: one lookup per signature, no plans, and prompt freeing of memory."""
+"""Operations of varying shapes: one lookup per signature, no plans, memory freed at once."""
 
 import os
 from pathlib import Path

@@ -1,6 +1,7 @@
-"""The engine on a GPU, beside GT's own, which says what is right.
+"""Fixtures for tests of the PyTorch engine on a GPU, compared with the native engine.
 
-Without a GPU a stand-in takes its place, so that all but what is marked `gpu_only` runs anywhere.
+Without a GPU a stand-in on the CPU replaces it, so that all tests not marked `gpu_only` run
+anywhere.
 """
 
 import os
@@ -24,9 +25,9 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_report_header():
-    """Say what the tests run on."""
+    """Return a line that names the device of the tests."""
     if not ON_GPU:
-        return "device: NO GPU, a stand-in on the processor"
+        return "device: NO GPU, a stand-in on the CPU"
     import torch
 
     return f"device: {torch.cuda.get_device_name(0)}, PyTorch {torch.__version__}"
@@ -34,7 +35,7 @@ def pytest_report_header():
 
 @pytest.fixture(autouse=True, scope="module")
 def reference():
-    """Compute what is right with GT's own engine."""
+    """Compute the tests' reference results with the native engine."""
     before = os.environ.get("GT_BACKEND")
     os.environ["GT_BACKEND"] = "native"
     with gt.Session(workers=1):

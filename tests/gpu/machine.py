@@ -1,16 +1,16 @@
-"""Which device these tests run on: a GPU where there is one, or else the stand-in."""
+"""The choice of the device for these tests: a GPU if there is one, or else the stand-in."""
 
 import importlib.util
 import os
 from pathlib import Path
 
-#: `cpu` takes the stand-in even if there is a GPU.
+#: If set to `cpu`, the stand-in is used even if there is a GPU.
 STANDIN = os.environ.get("GT_GPU_STANDIN")
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 
 def sees_gpu() -> bool:
-    """Say whether the tests run on a GPU."""
+    """Return whether the tests run on a GPU."""
     if STANDIN or not HAS_TORCH:
         return False
     import torch
@@ -19,21 +19,21 @@ def sees_gpu() -> bool:
 
 
 ON_GPU = sees_gpu()
-#: What workers in other processes compute with.
+#: The backend of workers in other processes.
 BACKEND = "pytorch" if ON_GPU else "standin:StandInEngine"
-#: The environment of programs and workers whose engine this is.
+#: Environment variables that select this engine for programs and workers.
 ENVIRONMENT = {
     "GT_BACKEND": BACKEND,
     "PYTHONPATH": os.pathsep.join(
         [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     ),
 }
-#: The whole environment of such a program, once these are added.
+#: The complete environment of such a program.
 HERE_FIRST = {**os.environ, **ENVIRONMENT}
 
 
 def make_engine(**options):
-    """Make an engine on the device."""
+    """Create an engine on the device."""
     if ON_GPU:
         from gt.engines.pytorch import PyTorchEngine
 

@@ -1,4 +1,4 @@
-"""Marks of tests that need the real thing."""
+"""Marks of tests that need a GPU, or the stand-in."""
 
 import pytest
 from machine import ON_GPU

@@ -1,11 +1,11 @@
-"""Run the tests and benchmarks for GPUs in one go, from a wheel alone: no compiler, no network.
+"""Run the tests and benchmarks for GPUs from a wheel, without a compiler or network.
 
     python tests/gpu/run.py --wheel dist/gt_tensor-*.whl --write docs/benchmarks.md
 
 needs a machine with an NVIDIA GPU, Python 3.10 or newer, PyTorch, NumPy, and pytest for the tests.
-Nothing is installed: the wheel is unpacked into a folder that is gone afterwards. Without `--wheel`
-the newest one in dist/ is taken, or else what is built in python/. Where there is no GPU, this says
-so and does nothing; with `--standin` everything runs on the processor instead, with tiny sizes.
+Nothing is installed: the wheel is unpacked into a temporary folder. Without `--wheel` the newest
+wheel in dist/ is used, or else the build in python/. Without a GPU the program prints a message and
+does nothing; with `--standin` everything runs on the CPU instead, with tiny sizes.
 """
 
 import argparse
@@ -23,18 +23,18 @@ NEEDED = {"torch": "PyTorch", "numpy": "NumPy"}
 
 
 def loudly(text: str) -> None:
-    """Say what nobody should miss."""
+    """Print a conspicuous message to stderr."""
     line = "!" * 100
     print(f"{line}\n!! {text}\n{line}", file=sys.stderr, flush=True)
 
 
 def missing(names: dict[str, str]) -> str:
-    """Name the packages that are not installed."""
+    """Return the names of the packages that are not installed."""
     return ", ".join(names[name] for name in names if importlib.util.find_spec(name) is None)
 
 
 def why_no_gpu() -> str:
-    """Say why the tests cannot run on a GPU here, or nothing."""
+    """Return why the tests cannot run on a GPU here, or "" if they can."""
     if lacking := missing(NEEDED):
         return f"{lacking} missing in {sys.executable}: `make gpu-tools` installs what is needed"
     import torch
@@ -46,7 +46,7 @@ def why_no_gpu() -> str:
 
 
 def package(wheel: Path | None, folder: str) -> Path:
-    """Give the folder that has GT: where a wheel was unpacked, or where it is built."""
+    """Return the folder with GT: where a wheel was unpacked, or where it is built."""
     wheels = sorted(TOP.glob("dist/*.whl"), key=lambda path: path.stat().st_mtime)
     if wheel is None and wheels:
         wheel = wheels[-1]
@@ -56,24 +56,24 @@ def package(wheel: Path | None, folder: str) -> Path:
             file.extractall(folder)
         return Path(folder)
     if not list((TOP / "python" / "gt").glob("_gt.*")):
-        sys.exit("there is no wheel in dist/, and nothing is built in python/: give --wheel")
+        sys.exit("no wheel in dist/, and no build in python/: pass --wheel")
     print(f"GT from {TOP / 'python'}", flush=True)
     return TOP / "python"
 
 
 def main() -> int:
-    """Run what is asked for; give the exit status."""
+    """Run the tests and benchmarks; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--wheel", type=Path, help="GT as a wheel (default: the newest in dist/)")
-    parser.add_argument("--write", type=Path, help="write what was measured into this page")
+    parser.add_argument("--write", type=Path, help="write the measurements into this page")
     parser.add_argument("--no-tests", action="store_true", help="only the benchmarks")
     parser.add_argument("--no-benches", action="store_true", help="only the tests")
-    parser.add_argument("--standin", action="store_true", help="on the processor, in small")
-    parser.add_argument("rest", nargs="*", help="what else pytest is told, after --")
+    parser.add_argument("--standin", action="store_true", help="run on the CPU with tiny sizes")
+    parser.add_argument("rest", nargs="*", help="further arguments for pytest, after --")
     args = parser.parse_args()
     environment = {**os.environ, "GT_BACKEND": ""}
     if args.standin:
-        loudly("NO GPU is used: a stand-in on the processor takes its place")
+        loudly("NO GPU is used: a stand-in on the CPU replaces it")
         environment["GT_GPU_STANDIN"] = "cpu"
     elif why := why_no_gpu():
         loudly(f"NO GPU: nothing was tested or measured. {why}")

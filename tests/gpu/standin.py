@@ -1,7 +1,7 @@
-"""A device that stands in for a GPU where there is none: the same code, on the processor.
+"""A stand-in for a GPU: the code of the GPU device, run on the CPU.
 
-Its streams run at once, its memory is the host's, and its graphs run what they captured anew, on
-inputs that lie where they lay. It counts what it is asked for.
+Its streams run synchronously, its memory is host memory, and its graphs rerun the captured code on
+the static inputs. It counts calls.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ import torch
 from gt.engines.pytorch import PyTorchEngine
 from gt.engines.pytorch.devices import GPU
 
-#: So much memory the stand-in says it has.
+#: The memory size that the stand-in reports, in bytes.
 TOTAL = 16 << 30
 
 
@@ -50,11 +50,11 @@ class Stream:
         assert isinstance(other, Stream)
 
     def synchronize(self):
-        raise AssertionError("nobody waits for all of a stream")
+        raise AssertionError("the engine never waits for a whole stream")
 
 
 class FakeCUDA:
-    """What of `torch.cuda` the engine uses."""
+    """The functions of `torch.cuda` that the engine uses."""
 
     def __init__(self):
         self.counts = Counter()
@@ -106,7 +106,7 @@ class FakeCUDA:
 
 
 class StandIn(GPU):
-    """A GPU's code on the processor."""
+    """The GPU device on the CPU."""
 
     def __init__(self, device: torch.device | None = None, cuda: FakeCUDA | None = None):
         self.cuda = cuda or FakeCUDA()

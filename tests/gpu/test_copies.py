@@ -1,4 +1,4 @@
-"""Copies to and from a GPU: pinned, piece by piece, in streams of their own."""
+"""Copies to and from a GPU: through pinned memory, piece by piece, in dedicated streams."""
 
 import time
 
@@ -30,7 +30,7 @@ def test_all_pieces_arrive(engine, length):
 
 
 def test_the_hosts_memory_is_free_on_return(engine):
-    """What is written over afterwards is not copied."""
+    """Later changes of the host's memory do not affect the copy."""
     for length in (8, 3 * PIECE + 5):
         values = some_bytes(length)
         kept = values.copy()
@@ -48,7 +48,7 @@ def test_what_is_computed_waits_for_the_copy(engine):
 
 
 def test_reading_does_not_change_what_is_read_later(engine):
-    """The host's memory of one value is not that of the next."""
+    """A later read does not reuse the host memory of an earlier one."""
     first, second = some_bytes(100), some_bytes(100)[::-1].copy()
     tensors = [create(engine, values.copy()) for values in (first, second)]
     read = [engine.read(tensor) for tensor in tensors]
@@ -68,10 +68,10 @@ def test_no_more_than_a_few_pieces_are_pinned_at_once():
     engine = make_engine()
     counts = engine.hardware.cuda.counts
     tensor = create(engine, some_bytes(5 * PIECE))
-    # Of five pieces two had to wait until an earlier one was over, and nothing waits for the last.
+    # Two of the five pieces wait for an earlier one; nothing waits for the last pieces.
     assert (counts["events"], counts["waits"], counts["pinned"]) == (5, 2, 5 * PIECE)
     engine.read(tensor)
-    # One event says that the value is there, one for each piece that it was copied.
+    # One event marks that the value is computed, and one that each piece is copied.
     assert (counts["events"], counts["waits"]) == (11, 7)
 
 
@@ -83,9 +83,9 @@ def test_memory_of_the_host_is_pinned_for_copies(engine):
 
 @gpu_only
 def test_a_copy_does_not_wait_for_kernels_before_it(engine):
-    """While kernels of a second or so run, values come to the GPU in between."""
+    """Values are copied to the GPU while kernels run for about a second."""
     values = some_bytes(4 * PIECE)
-    create(engine, values)  # which also makes room
+    create(engine, values)  # allocates the memory that later copies reuse
     torch.cuda.synchronize()
     start = time.perf_counter()
     create(engine, values)
@@ -97,14 +97,14 @@ def test_a_copy_does_not_wait_for_kernels_before_it(engine):
     tensor = create(engine, values)
     engine.hardware._incoming.synchronize()
     took, is_computing = time.perf_counter() - start, not computing.query()
-    assert is_computing, "the kernels were to take longer"
+    assert is_computing, "the kernels must run longer than the copy"
     assert took < 5 * alone + 0.05
     assert (engine.read(tensor) == values).all()
 
 
 @gpu_only
 def test_reading_waits_for_no_other_stream(engine):
-    """Another stream's kernels go on while a value is read."""
+    """Another stream's kernels keep running while a value is read."""
     tensor = create(engine, some_bytes(1000))
     engine.read(tensor)
     other = torch.cuda.Stream()
@@ -116,7 +116,7 @@ def test_reading_waits_for_no_other_stream(engine):
 
 
 def test_values_that_others_have_too(engine):
-    """They come as memory that may only be read, and no copy of it is made on the host."""
+    """Shared values are passed as read-only memory, and are not copied on the host."""
     values = some_bytes(3000)
     shared = memoryview(values).toreadonly()
     tensor = engine.create(shared, "float32", (750,))

@@ -1,7 +1,7 @@
-"""What tests/engines asks of every engine, asked of the one on the GPU.
+"""The tests of tests/engines, for the engine on the GPU.
 
-Every operation in every dtype against the native engine, special and wrong values, plans of
-several steps; and random numbers, which are the same bits.
+They compare every operation in every dtype with the native engine, with special and invalid values,
+plans of several steps, and the bits of random numbers.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ from test_plans import (  # noqa: F401
 
 
 def test_operations_values_and_plans(engine):
-    """Everything that the kit for engines asks; of the stand-in some cases of each operation."""
+    """The complete check of engines; for the stand-in a few cases of each operation."""
     report = check(engine, samples=None if ON_GPU else 4)
     assert report.ok, str(report)
 
@@ -36,7 +36,7 @@ def test_the_engine_does_not_rely_on_the_device_to_find_wrong_values(engine):
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_random_numbers_are_the_same_bits(engine, case):
     (name, numbers), dtype = case
-    assert engine.draws, "they are made where they are needed"
+    assert engine.draws, "random numbers are generated on the device"
     for shape, part in PARTS:
         attributes = {"size": list(shape), "dtype": dtype, "part": list(part)}
         ((_, _, wanted),) = native.compute(name, list(numbers), attributes)
@@ -46,7 +46,7 @@ def test_random_numbers_are_the_same_bits(engine, case):
 
 
 def test_many_random_numbers_are_the_same_bits(engine):
-    """So many that all of a GPU is at work, where kernels take other paths than for few."""
+    """Enough numbers to occupy a whole GPU, where kernels use other code paths than for few."""
     count = 1 << 21
     for name, dtype in (("randn", "float32"), ("randn", "float64"), ("rand", "bfloat16")):
         attributes = {"size": [count], "dtype": dtype, "part": []}

@@ -1,4 +1,4 @@
-"""CUDA graphs: the values of runs with other inputs, plans in turn, and what no graph can have."""
+"""CUDA graphs: runs with other inputs, alternating plans, and code that cannot be captured."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def f32(*shape: int) -> Meta:
 
 
 def plan_of(width: int):
-    """Plan (x @ w + b) * rate, of which the rate is a number."""
+    """Plan (x @ w + b) * rate, where the rate is a number."""
     builder = Builder(
         np.ones((3, width), "float32"), np.ones((width, 2), "float32"), np.ones(2, "float32"), 0.5
     )
@@ -31,7 +31,7 @@ def draw(width: int, seed: int) -> list[np.ndarray]:
 
 
 def run(engine, compiled, values: list[np.ndarray], rate: float):
-    """Run on tensors that nobody holds afterwards."""
+    """Run on tensors to which no reference remains afterwards."""
     (out,) = compiled([*(put(engine, value) for value in values), rate])
     return out
 
@@ -48,7 +48,7 @@ def test_replays_take_new_inputs_and_numbers(engine):
     for round in range(20):
         values, rate = draw(4, round), 0.1 + round
         outputs.append((run(engine, compiled, values, rate), want(values, rate)))
-    # An output is its own: later runs leave it as it is.
+    # Later runs do not change earlier outputs.
     for out, wanted in outputs:
         np.testing.assert_allclose(get(engine, out), wanted, rtol=1e-5, atol=1e-6)
 
@@ -75,7 +75,7 @@ def test_an_output_is_the_next_input(engine):
 
 
 def test_freed_inputs_may_be_written_over(engine):
-    """Memory of an input is given to other tensors while the graph is still to run."""
+    """The memory of an input may be reused by other tensors before the graph has run."""
     compiled = engine.compile(plan_of(4))
     values = draw(4, 1)
     outputs = []
@@ -88,7 +88,7 @@ def test_freed_inputs_may_be_written_over(engine):
 
 
 def test_what_no_graph_can_have_runs_without():
-    """Code that waits for the GPU cannot be captured; it goes on as it is, as do other graphs."""
+    """Code that waits for the GPU cannot be captured: it runs uncaptured. Other graphs work."""
     engine = make_engine()
     gpu = engine.hardware
 

@@ -1,4 +1,4 @@
-"""The one command for GPU machines, and the benchmarks in small."""
+"""The command for GPU machines, and the benchmarks with tiny sizes."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Sessions pay for the time that the GPU takes, not for how long it takes to ask it."""
+"""Sessions are charged for GPU time, not for the time that launching takes."""
 
 import time
 
@@ -9,7 +9,7 @@ from marks import gpu_only
 
 
 def busy(engine, cycles: int):
-    """Have the device do something that takes so many cycles."""
+    """Keep the device busy for a number of cycles."""
     if ON_GPU:
         torch.cuda._sleep(cycles)
     else:
@@ -56,14 +56,14 @@ def test_events_are_used_again():
     for _ in range(5):
         turns.begin()
         turns.end()
-        assert len(turns.done(1)) <= 1  # the one that is under way is not waited for
+        assert len(turns.done(1)) <= 1  # does not wait for the turn in flight
     assert turns.done(1) == [] and turns.done(0) == [1_000_000]
     assert len(made) == 4
 
 
 @gpu_only
 def test_asking_takes_no_time(engine):
-    """The host is done long before the device, and waits for it only where it is told to."""
+    """The host is done long before the device, and waits for it only in `turns_done`."""
     torch.cuda.synchronize()
     begun = time.perf_counter()
     for _ in range(3):

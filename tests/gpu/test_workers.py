@@ -1,4 +1,4 @@
-"""Workers on a GPU as processes: one that dies and is followed by another, and many sessions."""
+"""Workers on a GPU as processes: one that dies and is replaced, and many sessions."""
 
 import os
 import signal
@@ -11,12 +11,12 @@ import gt
 import numpy as np
 import pytest
 from machine import ENVIRONMENT, ON_GPU
-from processes import cluster, run_python
+from processes import cluster, run_program
 
 
 @pytest.fixture
 def served(monkeypatch):
-    """Give the address of a server with one worker on the device, and the worker."""
+    """Yield the address of a server with one worker on the device, and the worker."""
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     with cluster(1) as (address, processes):
@@ -39,7 +39,7 @@ def another_worker(address: str, name: str):
 
 
 def test_work_goes_on_after_a_worker_was_killed(served, capfd):
-    """What it held is made again on the next worker, which has the GPU to itself."""
+    """The lost tensors are recomputed on the next worker, which has the GPU to itself."""
     address, worker = served
     with gt.Session(address):
         x = gt.ones(1000)
@@ -58,7 +58,7 @@ SESSIONS, ROUNDS, LENGTH = 10, 12, 200_000
 
 
 def train(address: str, number: int, results: dict) -> None:
-    """Compute in a session of its own what only its number tells."""
+    """Compute a result that depends on the number, in a new session."""
     try:
         with gt.Session(address):
             values = np.full(LENGTH, number, "float32")
@@ -85,7 +85,7 @@ def test_ten_sessions_share_a_gpu(served):
         wanted = number * (2 - 0.5**ROUNDS)
         assert not isinstance(results[number], Exception), results[number]
         np.testing.assert_allclose(results[number], np.full(LENGTH, wanted), rtol=1e-5)
-    # Nothing is left of them.
+    # No tensors of these sessions remain.
     with gt.Session(address):
         assert gt.ones(2).tolist() == [1, 1]
         assert status_bytes() <= 1000
@@ -93,26 +93,14 @@ def test_ten_sessions_share_a_gpu(served):
 
 
 def status_bytes() -> int:
-    """Give how many bytes the workers' tensors take."""
+    """Return the size of all workers' tensors in bytes."""
     return sum(worker["bytes"] for worker in gt.status().workers)
 
 
 def resident(pid: int) -> int:
-    """Give how much of the host's memory a process has."""
+    """Return the resident memory of a process in bytes."""
     with open(f"/proc/{pid}/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-CLIENT = """
-import sys, gt
-gt.connect(sys.argv[1])
-number = int(sys.argv[2])
-gt.manual_seed(number)
-x = gt.randn(300, 300)
-for _ in range(20):
-    x = (x @ x.T).softmax(-1) + number
-print(x.mean().item() - 1 / 300)
-"""
 
 
 def test_clients_in_processes_of_their_own(served):
@@ -120,7 +108,7 @@ def test_clients_in_processes_of_their_own(served):
     found: dict[int, str] = {}
 
     def run(number: int) -> None:
-        done = run_python(CLIENT, address, str(number), timeout=300)
+        done = run_program("gpu/shares_a_gpu", address, number, timeout=300)
         found[number] = done.stdout or done.stderr
 
     threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]

@@ -1,7 +1,7 @@
-"""Entries of PyTorch's operator database that a test does not hold for, with the reason."""
+"""Entries of PyTorch's operator database that are excluded from tests, with the reason."""
 
-#: Entries that draw random numbers, of which GT's are others than the CPU's, and `mode`, whose
-#: places are any of those with the value.
+#: Entries that draw random numbers, which differ from the CPU's, and `mode`, whose index may be
+#: that of any element with the value.
 RANDOM = {
     "mode",
     "bernoulli",
@@ -39,7 +39,7 @@ RANDOM = {
     "new_empty_strided",
 }
 
-#: The reason, by the entry, or by the entry and the test.
+#: Entry, or "entry: test" -> the reason.
 EXCUSED: dict[str, str] = {
     "as_strided: layouts": "its result depends on the layout",
     "as_strided_copy: layouts": "its result depends on the layout",
@@ -48,7 +48,7 @@ EXCUSED: dict[str, str] = {
     "view_as_complex: layouts": "takes no other layout",
     "as_strided.partial_views: results": "a copy on the host has another storage",
     "chalf": "the cluster has no complex32",
-    "frexp": "its samples see the bits of integers as floats",
+    "frexp": "its samples view the bits of integers as floats",
     "grid_sampler_3d: gradients of gradients": "takes more than five minutes",
     "hash_tensor": "the cluster has no uint64",
     "sparse.mm.reduce": "the cluster has no sparse tensors",
@@ -60,7 +60,7 @@ EXCUSED: dict[str, str] = {
 
 
 def skip(test, entry, kind: str) -> None:
-    """Skip a test that does not hold for an entry."""
+    """Skip a test that excludes an entry."""
     reason = EXCUSED.get(entry.full_name) or EXCUSED.get(f"{entry.full_name}: {kind}")
     if reason:
         test.skipTest(reason)

@@ -1,8 +1,8 @@
-"""Small models of language with random weights."""
+"""Small language models with random weights."""
 
 import warnings
 
-#: A configuration's options, as several families take them.
+#: Options of configurations, common to several families of models.
 SMALL = {
     "vocab_size": 100,
     "hidden_size": 32,
@@ -18,7 +18,7 @@ SMALL = {
 
 
 def language_model(name, **more):
-    """Make a model of `transformers`, always with the same weights."""
+    """Return a model of `transformers` with reproducible random weights."""
     import torch
     import transformers
 

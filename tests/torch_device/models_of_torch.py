@@ -1,9 +1,9 @@
-"""Programs of PyTorch's as they come: how small models are trained, and what they give.
+"""Unmodified PyTorch programs that train small models and print their results.
 
 usage: models_of_torch.py [--server ADDRESS] [--pause] NAME...
 
-prints a line of numbers for each model by name. With `--pause`, each says "half" in the middle of
-its training, and waits for a line.
+prints a line of numbers for each named model. With `--pause`, each program prints "half" in the
+middle of its training, and waits for a line of input.
 """
 
 import argparse
@@ -29,7 +29,7 @@ ENCODER = {
 }
 TEXT = {"input_ids": IDS, "labels": IDS}
 
-#: The configuration's options, what the model is trained on, and what it generates from.
+#: Model -> (options of the configuration, inputs for training, prompt for generation or None).
 MODELS = {
     "Qwen3ForCausalLM": ({**SMALL, "head_dim": 8}, TEXT, {"input_ids": IDS[:, :5]}),
     "LlamaForCausalLM": (SMALL, TEXT, {"input_ids": IDS[:, :5]}),
@@ -103,14 +103,14 @@ MODELS = {
 
 
 def move(tensors, device):
-    """Give tensors by name on a device."""
+    """Return a dict of tensors on a device."""
     return {name: tensor.to(device) for name, tensor in tensors.items()}
 
 
 def train(model, inputs, device, steps=5, pause=lambda: None):
-    """Train a copy of a model; give its losses and the copy.
+    """Train a copy of a model; return its losses and the copy.
 
-    Each step calls `pause` in its midst.
+    Each step calls `pause` between the backward pass and the optimizer.
     """
     model = copy.deepcopy(model).to(device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
@@ -127,7 +127,7 @@ def train(model, inputs, device, steps=5, pause=lambda: None):
 
 
 def make(name):
-    """Make a small model with random weights."""
+    """Return a small model with random weights, its inputs and its prompt."""
     options, inputs, prompt = MODELS[name]
     model = getattr(transformers, name)
     with warnings.catch_warnings():
@@ -137,13 +137,13 @@ def make(name):
 
 
 def generated(model, prompt, device):
-    """Give what a model goes on with."""
+    """Return the tokens that a model generates from a prompt."""
     options = {"max_new_tokens": 8, "do_sample": False}
     return model.generate(**move(prompt, device), **options)
 
 
 def resnet(device, pause):
-    """Train a network of torchvision; give its losses, and what it gives afterwards."""
+    """Train a ResNet of torchvision; return its losses, and a sum of its outputs afterwards."""
     import torchvision
 
     torch.manual_seed(0)
@@ -163,12 +163,12 @@ def resnet(device, pause):
 
 
 def lstm(device, pause):
-    """Train a recurrent network of `torch.nn`; give its losses."""
+    """Train an LSTM of `torch.nn`; return its losses."""
     return recurrent("LSTM", device, pause)
 
 
 def recurrent(kind, device, pause):
-    """Train a recurrent network of a kind."""
+    """Train a recurrent network of a kind; return its losses."""
     torch.manual_seed(0)
     model = getattr(torch.nn, kind)(6, 8, num_layers=2, batch_first=True).to(device)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
@@ -185,7 +185,7 @@ def recurrent(kind, device, pause):
 
 
 def numbers(name, device, pause):
-    """Give what a program gives."""
+    """Return the results of a program."""
     if name in (resnet.__name__, lstm.__name__):
         return globals()[name](device, pause)
     model, inputs, prompt = make(name)

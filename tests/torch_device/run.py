@@ -1,9 +1,9 @@
-"""Run PyTorch's databases of operators and modules on the device "cluster"; write what passes.
+"""Run PyTorch's databases of operators and modules on the device "cluster"; report the results.
 
     python tests/torch_device/run.py --write docs/coverage.md
 
-writes the section between the marks of the page anew. An entry passes where all tests with it do,
-with all samples and nothing computed on the host.
+replaces the section between the marks of the page. An entry passes if all of its tests pass, with
+all samples and without computing on the host.
 """
 
 import argparse
@@ -29,7 +29,7 @@ KINDS = {
 
 
 def run(report: pathlib.Path) -> None:
-    """Run the tests, all entries of them."""
+    """Run the tests with all entries."""
     command = [sys.executable, "-m", "pytest", "-q", "--tb=line", "--timeout=300"]
     environment = {**os.environ, "GT_TEST_OPERATORS": "1", "GT_TEST_ALL": "1"}
     environment.pop("GT_TORCH_FALLBACK", None)
@@ -38,7 +38,7 @@ def run(report: pathlib.Path) -> None:
 
 
 def read(report: pathlib.Path) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """Give for each entry and kind of test "pass", "fail", or why it was skipped; and modules'."""
+    """Return results by entry and kind of test ("pass", "fail" or a reason), and of modules."""
     pattern = re.compile(rf"test_({'|'.join(KINDS)})_(.*)_cluster_\w+?$")
     found: dict[str, dict[str, str]] = collections.defaultdict(dict)
     modules = []
@@ -55,12 +55,12 @@ def read(report: pathlib.Path) -> tuple[dict[str, dict[str, str]], list[str]]:
 
 
 def is_lacking(reason: str) -> bool:
-    """Whether a test was skipped because the device lacks something."""
-    return any(of in reason for of in ("the cluster has no", "see the bits", "takes more than"))
+    """Return whether a test was skipped because the device lacks a feature."""
+    return any(of in reason for of in ("the cluster has no", "view the bits", "takes more than"))
 
 
 def section(found: dict[str, dict[str, str]], modules: list[str]) -> str:
-    """Write the section of the page."""
+    """Return the section of the page."""
     passing = {
         entry
         for entry, states in found.items()
@@ -92,8 +92,8 @@ def section(found: dict[str, dict[str, str]], modules: list[str]) -> str:
             "| --- | ---: | ---: |",
             *rows,
             "",
-            "Of random numbers only shapes and dtypes are compared. What fails on the CPU, too, is",
-            "not counted. `make torch-coverage` writes this section. The other entries are:",
+            "For random numbers only shapes and dtypes are compared. Tests that fail on the CPU",
+            "too are not counted. `make torch-coverage` writes this section. The others are:",
             "",
             *others,
             END,
@@ -102,10 +102,10 @@ def section(found: dict[str, dict[str, str]], modules: list[str]) -> str:
 
 
 def main() -> None:
-    """Run, and write the section."""
+    """Run the tests, and write the section."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", type=pathlib.Path, help="the page to write the section into")
-    parser.add_argument("--report", type=pathlib.Path, help="a JUnit report that is there already")
+    parser.add_argument("--report", type=pathlib.Path, help="an existing JUnit report")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         report = options.report or pathlib.Path(folder) / "report.xml"

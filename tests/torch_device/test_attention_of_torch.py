@@ -1,4 +1,4 @@
-"""Attention on the device "cluster" beside the CPU's."""
+"""Attention on the device "cluster", compared with the CPU."""
 
 from functools import partial
 
@@ -13,7 +13,7 @@ F = torch.nn.functional
 @pytest.mark.parametrize("mask", [None, "causal", "pairs", "batch", "added", "nothing seen"])
 @pytest.mark.parametrize("heads", [(4, 4), (4, 2), (4, 1)])
 def test_attention(heads, mask, dtype):
-    """Attention with masks of all kinds, and heads that share keys, with all gradients."""
+    """Attention with all kinds of masks, with heads that share keys, and with all gradients."""
     generator = torch.Generator().manual_seed(0)
     draw = partial(torch.randn, generator=generator, dtype=dtype)
     query, key, value = draw(2, heads[0], 5, 8), draw(2, heads[1], 5, 8), draw(2, heads[1], 5, 8)
@@ -52,7 +52,7 @@ def test_attention(heads, mask, dtype):
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
 def test_attention_of_functions():
-    """The result lies as the query does; gradients of functions, and of whole batches of them."""
+    """The result has the query's memory layout; gradients by `torch.func`, also with vmap."""
     x = torch.randn(2, 5, 4 * 8, generator=torch.Generator().manual_seed(0))
 
     def attended(x):
@@ -72,7 +72,7 @@ def test_attention_of_functions():
 
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_attention():
-    """Compiled, with gradients."""
+    """Attention in `torch.compile`, with gradients."""
     x = torch.randn(2, 4, 5, 8, generator=torch.Generator().manual_seed(0))
     expected = x.clone().requires_grad_()
     F.scaled_dot_product_attention(expected, expected, expected).pow(2).sum().backward()
@@ -85,7 +85,7 @@ def test_compiled_attention():
 
 
 def test_attention_refuses():
-    """What PyTorch refuses."""
+    """Errors are those of PyTorch."""
     one = torch.ones(1, 2, 3, 4, device="cluster")
     attend = F.scaled_dot_product_attention
     for mask in (torch.ones(1, 1, 1, 3, 3), torch.ones(2, 5)):

@@ -1,4 +1,4 @@
-"""GT's operations and PyTorch's in one program, with gradients through both."""
+"""GT and PyTorch operations in one program, with gradients through both."""
 
 import gc
 
@@ -20,7 +20,7 @@ X = [[1.0, -2.0, 3.0], [0.5, 1.0, -1.0]]
 
 
 def expected(layer):
-    """Give the gradients of input, weight and scale, all by PyTorch on the CPU."""
+    """Return the gradients of input, weight and scale, computed by PyTorch on the CPU."""
     x = torch.tensor(X, requires_grad=True)
     scale = torch.tensor(1.5, requires_grad=True)
     hidden = layer(x.sin())
@@ -84,7 +84,7 @@ def test_what_has_no_part_gets_no_gradient(layer):
 
 
 def test_steps_of_a_loop(layer):
-    """What the last step left alive has no part in the next one, and is not kept."""
+    """Crossings of the previous step do not take part in the next one, and are freed."""
     from gt.torch import bridge
 
     layer.to("cluster")

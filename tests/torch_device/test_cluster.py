@@ -1,4 +1,4 @@
-"""PyTorch programs on a server with workers: several at once, and while a worker dies."""
+"""PyTorch programs on a server: several at once, and with a worker that dies."""
 
 import json
 import pathlib
@@ -18,7 +18,7 @@ PROGRAMS = pathlib.Path(__file__).parent / "models_of_torch.py"
 
 
 def start(names, *options):
-    """Run programs in a process of their own."""
+    """Start programs in a new process."""
     return subprocess.Popen(
         [sys.executable, PROGRAMS, *options, *names],
         stdin=subprocess.PIPE,
@@ -29,7 +29,7 @@ def start(names, *options):
 
 
 def finish(process):
-    """Give what the programs gave, and what else was said."""
+    """Return the results of the programs, and their stderr."""
     said, errors = process.communicate(timeout=200)
     assert process.returncode == 0, errors
     return [json.loads(line) for line in said.splitlines() if line != "half"], errors
@@ -37,12 +37,12 @@ def finish(process):
 
 @pytest.fixture(scope="module")
 def expected():
-    """What each program gives in a process alone."""
+    """The results of each program alone, by name."""
     return dict(zip(NAMES, finish(start(NAMES))[0], strict=True))
 
 
 def test_several_programs_at_once(expected):
-    """Each gives, to the bit, what it gives alone."""
+    """Results are bitwise those of each program alone."""
     shares = NAMES[::3], NAMES[1::3], NAMES[2::3]
     with cluster(2) as (address, _):
         running = [start(names, "--server", address) for names in shares]
@@ -52,7 +52,7 @@ def test_several_programs_at_once(expected):
 
 @pytest.mark.parametrize("name", ["Qwen3ForCausalLM", "MixtralForCausalLM", "resnet", "lstm"])
 def test_a_worker_dies(expected, name):
-    """In the midst of a step: nothing is lost, and the program sees none of it but a line."""
+    """A worker dies in the middle of a step: the results are the same, and a warning is printed."""
     with cluster(2) as (address, processes):
         program = start([name], "--server", address, "--pause")
         assert program.stdout.readline() == "half\n"

@@ -1,4 +1,4 @@
-"""The device "cluster" as programs of PyTorch's see it: `torch.cluster`, storages, randomness."""
+"""The device "cluster" in PyTorch programs: `torch.cluster`, storages, random numbers."""
 
 import copy
 import io
@@ -248,7 +248,7 @@ def test_between_gt_and_pytorch(x):
 
 @pytest.mark.parametrize("first", ["import torch", "import gt.torch, torch", "import gt, torch"])
 def test_pytorch_finds_the_device(first):
-    """Whoever is imported first."""
+    """The device is found with every order of imports."""
     program = f"{first}\nprint(torch.ones(2, device='cluster').sum().item())"
     environment = {**os.environ}
     environment.pop("TORCH_DEVICE_BACKEND_AUTOLOAD", None)
@@ -263,7 +263,7 @@ def test_pytorch_finds_the_device(first):
 
 
 def test_an_old_pytorch_goes_without():
-    """It is imported as ever where GT is installed; `gt.torch` says what it needs."""
+    """With GT installed, an old PyTorch can be imported; `import gt.torch` raises an error."""
     program = """
 import torch
 torch.__version__ = "2.11.0"

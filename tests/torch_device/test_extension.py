@@ -1,4 +1,4 @@
-"""The part in C++: it is built, and calls that are repeated without Python do what PyTorch does."""
+"""The C++ extension: its build, and replayed calls, which match PyTorch's results."""
 
 import os
 import pathlib
@@ -7,18 +7,19 @@ import subprocess
 import sys
 
 import pytest
+from processes import run_program
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 pytest.importorskip("gt.torch")
 from gt.torch import extension  # noqa: E402
 
 has_compiler = pytest.mark.skipif(
-    shutil.which(os.environ.get("CXX") or "c++") is None, reason="there is no C++ compiler"
+    shutil.which(os.environ.get("CXX") or "c++") is None, reason="no C++ compiler is installed"
 )
 
 
 def python(code, **environment):
-    """Run a program with the device in a process of its own."""
+    """Run code in a new process."""
     return subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", **environment},
@@ -28,8 +29,14 @@ def python(code, **environment):
     )
 
 
+def run(name, **environment):
+    """Run a program of tests/programs/torch_device, which imports the device itself."""
+    environment = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", **environment}
+    return run_program(f"torch_device/{name}", timeout=300, **environment)
+
+
 def build(**environment):
-    """Run the command that builds it."""
+    """Run the command that builds the extension."""
     return subprocess.run(
         [sys.executable, "-m", "gt.torch.build"],
         env={**os.environ, **environment},
@@ -41,34 +48,21 @@ def build(**environment):
 
 @has_compiler
 def test_it_is_built(tmp_path):
-    """The command builds it, and the next process uses it; each number is the same without."""
+    """The next process uses the built extension; results are the same without it."""
     environment = {"XDG_CACHE_HOME": str(tmp_path)}
     built = build(**environment)
     assert built.returncode == 0, built.stderr
     (made,) = pathlib.Path(tmp_path, "gt").iterdir()
     assert str(made) in built.stdout
-    code = """if True:
-        import torch, gt.torch
-        from gt.torch import extension
-        torch.manual_seed(0)
-        layer = torch.nn.Linear(3, 2).to("cluster")
-        for _ in range(3):
-            print(layer(torch.ones(4, 3, device="cluster")).sum().item())
-        print(extension.is_connected())
-        try:
-            layer(torch.ones(4, 2, device="cluster"))
-        except RuntimeError as error:
-            print(error)
-    """
     without, with_it = (
-        python(code, GT_TORCH_EXTENSION=given, **environment).stdout for given in "01"
+        run("linear_layer", GT_TORCH_EXTENSION=given, **environment).stdout for given in "01"
     )
     assert without.replace("False", "True") == with_it
     assert "False" in without and "True" in with_it
 
 
 def test_one_that_cannot_be_loaded(tmp_path):
-    """PyTorch goes on without it, and says so."""
+    """The device works without the extension, with a warning."""
     code = "from gt.torch import extension; print(extension.path())"
     where = python(code, XDG_CACHE_HOME=str(tmp_path))
     found = pathlib.Path(where.stdout.strip())
@@ -84,7 +78,8 @@ def test_without_a_compiler(tmp_path):
     done = build(CXX="no-such-compiler", XDG_CACHE_HOME=str(tmp_path))
     assert done.returncode == 1
     assert (
-        done.stderr.startswith("gt.torch.build: a C++ compiler is needed") and "hint" in done.stderr
+        done.stderr.startswith("gt.torch.build: no C++ compiler was found")
+        and "hint" in done.stderr
     )
     failing = tmp_path / "c++"
     failing.write_text("#!/bin/sh\necho no headers >&2\nexit 3\n")
@@ -100,7 +95,7 @@ needs_extension = pytest.mark.skipif(
 
 
 def both(program):
-    """Run a program of a device's tensors several times on both, with other numbers each time."""
+    """Run a function of tensors several times on both devices, with other numbers each time."""
     for seed in range(4):
         torch.manual_seed(seed)
         given = [torch.randn(4, 3) for _ in range(3)]
@@ -226,7 +221,7 @@ def test_results_that_are_arguments():
 
 @needs_extension
 def test_calls_need_no_python():
-    """A call like an earlier one does not come to Python: that is what the extension is for."""
+    """A call equivalent to an earlier one does not call GT's Python code."""
     called = []
     x = torch.ones(7, 5, device="cluster")
 
@@ -247,7 +242,7 @@ def test_calls_need_no_python():
 
 @needs_extension
 def test_events_and_streams():
-    """There is one stream, and events have nothing to order: none of it is an error."""
+    """There is one stream, and events impose no order; using them is no error."""
     first, last = torch.Event(device="cluster"), torch.Event(device="cluster")
     first.record()
     last.record()
@@ -261,7 +256,7 @@ def test_events_and_streams():
 
 @needs_extension
 def test_a_number_and_an_empty_tensor_of_the_host():
-    """They are told apart, whichever came first."""
+    """They are distinguished, in either order."""
     x = torch.ones(1, device="cluster")
     for _ in range(3):
         assert (x + 0).item() == 1 and (x * 0.0).item() == 0
@@ -272,7 +267,7 @@ def test_a_number_and_an_empty_tensor_of_the_host():
 
 @needs_extension
 def test_which_argument_is_given():
-    """A result that is an argument is the one that the operator writes to."""
+    """A returned argument is the one that the operator writes to."""
     add = torch.ops.aten.add.out
     with torch.inference_mode():
         a, one = torch.zeros(2, device="cluster"), torch.ones(2, device="cluster")
@@ -283,7 +278,7 @@ def test_which_argument_is_given():
 
 
 def test_a_folder_that_cannot_be_read(tmp_path):
-    """The device is there all the same."""
+    """The device works without the cache directory."""
     code = "import torch, gt.torch; print(torch.ones(2, device='cluster').sum().item())"
     closed = tmp_path / "file"
     closed.write_text("no folder")
@@ -294,63 +289,17 @@ def test_a_folder_that_cannot_be_read(tmp_path):
 
 @needs_extension
 def test_the_end_of_the_process():
-    """What computes at the very end is refused as anything else, and nothing crashes."""
-    code = """if True:
-        import atexit
-        def late():
-            try:
-                x.sinh()
-            except Exception as error:
-                print(type(error).__name__)
-        atexit.register(late)
-        import torch, gt.torch
-        x = torch.ones(2, device="cluster")
-        for _ in range(3):
-            y = x * 2
-    """
-    done = python(code)
+    """Computing during interpreter shutdown raises an ordinary error; nothing crashes."""
+    done = run("computes_at_exit")
     assert done.returncode == 0, done.stderr
     assert "INTERNAL" not in done.stderr
 
 
 @needs_extension
 def test_forks_beside_threads():
-    """A child that is forked while threads compute does not wait for what they held.
+    """A child that is forked while threads compute does not block on locks that they held.
 
-    Nor does the parent, where Python collects tensors in the midst of what a thread does.
+    Neither does the parent when Python collects tensors in the middle of a thread's call.
     """
-    code = """if True:
-        import gc, os, sys, threading, time
-        import torch, gt.torch
-        x = torch.ones(3, device="cluster")
-        stops = False
-        def work():
-            y = x
-            while not stops:
-                y = torch.tanh(y + x)
-                circle = [y]
-                circle.append(circle)
-        gc.set_threshold(3)
-        threads = [threading.Thread(target=work) for _ in range(3)]
-        [thread.start() for thread in threads]
-        hung = 0
-        for _ in range(12):
-            child = os.fork()
-            if child == 0:
-                y = x * 2
-                y = None
-                os._exit(0)
-            for _ in range(1000):
-                if os.waitpid(child, os.WNOHANG)[0]:
-                    break
-                time.sleep(0.01)
-            else:
-                hung += 1
-                os.kill(child, 9)
-                os.waitpid(child, 0)
-        stops = True
-        [thread.join() for thread in threads]
-        print(hung)
-    """
-    done = python(code)
+    done = run("forks_beside_threads")
     assert done.stdout == "0\n", done.stderr

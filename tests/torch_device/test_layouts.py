@@ -1,4 +1,4 @@
-"""Results lie in memory as the CPU's, so that `view` works where it works there."""
+"""Results have the same strides as on the CPU, so that `view` works in the same cases."""
 
 import pytest
 
@@ -13,9 +13,9 @@ with warnings.catch_warnings():
     from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._pytree import tree_flatten, tree_map  # noqa: E402
 
-#: Operators whose results lie otherwise, and why.
+#: Operators whose results have other strides -> why.
 OTHERWISE = {
-    "fft.": "transforms give row-major results where the CPU's library turns axes",
+    "fft.": "transforms return row-major results, while the CPU's library permutes axes",
     "linalg.": "factors of row-major matrices are row-major",
     "lu": "as linalg",
     "geqrf": "as linalg",
@@ -81,7 +81,7 @@ def laid_out(tree, layout, device):
 
 
 def steps(made):
-    """The sizes of all tensors, and their steps along axes on which there are any."""
+    """Return the sizes of all tensors, and their strides along axes longer than 1."""
     return [
         (tuple(x.shape), [step for size, step in zip(x.shape, x.stride(), strict=True) if size > 1])
         for x in tree_flatten(made)[0]
@@ -90,7 +90,7 @@ def steps(made):
 
 
 def differing(op, sample, layout):
-    """What the CPU and the cluster give, where it is not the same."""
+    """Return the layouts on the CPU and the cluster if they differ, else None."""
     given = (sample.input, sample.args, sample.kwargs)
     try:
         x, args, kwargs = laid_out(given, layout, "cpu")
@@ -98,7 +98,7 @@ def differing(op, sample, layout):
         x, args, kwargs = laid_out(given, layout, "cluster")
         here = steps(op(x, *args, **kwargs))
     except (RuntimeError, NotImplementedError, TypeError, ValueError):
-        # That an operator works is what other tests are about.
+        # Other tests check that operators work.
         return None
     return (layout.__name__, there, here) if there != here else None
 

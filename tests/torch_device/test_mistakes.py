@@ -1,4 +1,4 @@
-"""What the device "cluster" says where it cannot do what a program asks."""
+"""Errors of the device "cluster" for unsupported calls."""
 
 import inspect
 import os
@@ -75,7 +75,7 @@ def test_a_failure_on_a_worker_names_the_line(x):
 
 
 def test_errors_of_workers_name_the_users_line():
-    """Also where a module of PyTorch's has issued the operation, or a backward pass."""
+    """This includes operations that a PyTorch module or a backward pass issued."""
     import gt
 
     here = __file__.rpartition("/")[2]
@@ -103,7 +103,7 @@ for _ in range(2):
 
 @pytest.mark.parametrize("fallback", ["", "cpu"])
 def test_the_host_computes_where_it_is_asked_to(fallback):
-    """With one line for each operator, however often it runs."""
+    """One line is printed for each operator, however often it runs."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", WITHOUT_KERNEL],
         env={**os.environ, "GT_TORCH_FALLBACK": fallback},

@@ -1,4 +1,4 @@
-"""Models of `transformers` and torchvision, unmodified, on the device "cluster"."""
+"""Unmodified models of `transformers` and torchvision on the device "cluster"."""
 
 import pytest
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @pytest.mark.parametrize("name", MODELS)
 def test_transformers(name):
-    """Loss curves are those on the CPU, and so is what is generated."""
+    """Losses and generated tokens are the same as on the CPU."""
     model, inputs, prompt = make(name)
     expected, on_host = train(model, inputs, "cpu")
     found, on_cluster = train(model, inputs, "cluster")
@@ -32,7 +32,7 @@ def test_resnet():
     *found, total = resnet("cluster", lambda: None)
     *expected, total_on_host = resnet("cpu", lambda: None)
     assert found == pytest.approx(expected, abs=1e-4)
-    # Scaled by what few images gave: the order of sums shows.
+    # Batch statistics of few images amplify the differences from the order of sums.
     assert total == pytest.approx(total_on_host, abs=1e-2)
 
 
@@ -52,7 +52,7 @@ OPTIMIZERS = [
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("foreach", [None, False, True])
 def test_optimizers(name, foreach):
-    """Optimizers of `torch.optim` step as on the CPU, tensor by tensor or all at once."""
+    """Steps of `torch.optim` match the CPU, with and without `foreach`."""
     if name == "LBFGS" and foreach is not None:
         pytest.skip("has no such choice")
 

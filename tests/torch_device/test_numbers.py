@@ -1,4 +1,4 @@
-"""Numbers of the device "cluster" beside the CPU's, where they are easily others."""
+"""Values on the device "cluster" compared with the CPU, in cases that are easy to get wrong."""
 
 import random
 
@@ -12,7 +12,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 def on_both(function):
-    """Give what a function of a device gives on the cluster and on the CPU."""
+    """Return a function's results on the cluster and on the CPU."""
     found = []
     for where in ("cluster", "cpu"):
         made = function(where)
@@ -222,7 +222,7 @@ def test_default_dtypes_are_one():
 
 
 def test_views_of_views():
-    """Chains of views are as on the CPU: sizes, strides, elements, and errors where none can be."""
+    """Chains of views have the CPU's sizes, strides, elements and errors."""
     host = torch.arange(24.0)
     here = host.to("cluster")
 
@@ -279,7 +279,7 @@ def test_a_scale_stays_finite():
     assert scaler.get_scale() == 2.0**127
 
 
-# PyTorch's own use of what it deprecates.
+# PyTorch itself uses functions that it deprecates.
 @pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
 @pytest.mark.parametrize("source", ["cpu", "cluster"])
 @pytest.mark.parametrize("target", ["cpu", "cluster"])

@@ -1,8 +1,8 @@
-"""PyTorch's operator database on the device "cluster", by PyTorch's own tests for devices.
+"""PyTorch's operator database on the device "cluster", with PyTorch's own tests for devices.
 
-What is checked of each entry, with all samples and nothing computed on the host: results as on the
-CPU, with contiguous operands and others; gradients and gradients of gradients, by finite
-differences; forms in place and with `out`.
+The tests check each entry with all samples and without computing on the host: results are those of
+the CPU, with contiguous and other operands; first and second derivatives match finite differences;
+in-place and `out` variants return the same results.
 """
 
 import functools
@@ -33,13 +33,13 @@ with warnings.catch_warnings():
         is_iterable_of_tensors,
     )
 
-#: The share of the entries that are tested, picked by their names: all take some 20 minutes.
+#: The share of entries to test, chosen by name: all entries take about 20 minutes.
 _share = float(os.environ.get("GT_TEST_OPERATORS", "0.02"))
 ENTRIES = [entry for entry in op_db if random.Random(entry.full_name).random() < _share]
 
 
 def _on_host(tree):
-    """Give a copy on the CPU."""
+    """Return a copy on the CPU."""
 
     def move(leaf):
         if isinstance(leaf, torch.Tensor):
@@ -54,7 +54,7 @@ def _metas(tree):
 
 
 def no_worse_than_cpu(test):
-    """Skip a test that fails with an entry on the CPU, too."""
+    """Skip a test for entries with which it also fails on the CPU."""
 
     @functools.wraps(test)
     def run(self, device, dtype, op):
@@ -73,7 +73,7 @@ def no_worse_than_cpu(test):
 
 
 class TestDeviceOperators(TestCase):
-    """Each test runs with each entry."""
+    """Tests of results, each run with each entry."""
 
     def _call(self, entry, function, sample):
         return function(sample.input, *sample.args, **sample.kwargs)
@@ -85,7 +85,7 @@ class TestDeviceOperators(TestCase):
 
     @ops(ENTRIES, dtypes=OpDTypes.any_common_cpu_cuda_one)
     def test_compare_cpu(self, device, dtype, op):
-        """Results are those of the CPU, and on the cluster."""
+        """Results have the CPU's values, and are on the cluster."""
         excused.skip(self, op, "results")
         for sample in op.sample_inputs(device, dtype):
             host = sample.transform(_on_host)
@@ -106,7 +106,7 @@ class TestDeviceOperators(TestCase):
     @ops(ENTRIES, dtypes=OpDTypes.any_common_cpu_cuda_one)
     @no_worse_than_cpu
     def test_noncontiguous_samples(self, device, dtype, op):
-        """Operands that are not contiguous give the same results."""
+        """Noncontiguous operands lead to the same results."""
         excused.skip(self, op, "layouts")
         if op.full_name in excused.RANDOM:
             self.skipTest("draws random numbers")
@@ -119,7 +119,7 @@ class TestDeviceOperators(TestCase):
     @ops(ENTRIES, dtypes=OpDTypes.any_common_cpu_cuda_one)
     @no_worse_than_cpu
     def test_variant_consistency_eager(self, device, dtype, op):
-        """In place and with `out`, results are the same."""
+        """The in-place and `out` variants return the same results."""
         excused.skip(self, op, "forms")
         if op.full_name in excused.RANDOM:
             self.skipTest("draws random numbers")
@@ -138,14 +138,14 @@ class TestDeviceOperators(TestCase):
         try:
             self._call(None, in_place, sample.transform(_on_host))
         except RuntimeError:
-            return  # Neither does the CPU take it.
+            return  # The CPU rejects it too.
         copy = clone_input_helper(sample.input)
         found = in_place(copy, *sample.args, **sample.kwargs)
         for one in (found, copy):
             self.assertEqual(_on_host(one), _on_host(expected).to(one.dtype))
 
     def _fits(self, result, given):
-        """Whether a result can be stored in what it was computed from."""
+        """Return whether a result can be stored in the operand."""
         if is_iterable_of_tensors(given) or not isinstance(given, torch.Tensor):
             return False
         return (
@@ -156,12 +156,12 @@ class TestDeviceOperators(TestCase):
 
 
 class TestDeviceGradients(TestGradients):
-    """Each test runs with each entry."""
+    """Tests of derivatives, each run with each entry."""
 
     @ops(ENTRIES, allowed_dtypes=[torch.float64])
     @no_worse_than_cpu
     def test_fn_grad(self, device, dtype, op):
-        """Gradients are those of finite differences."""
+        """Gradients match finite differences."""
         excused.skip(self, op, "gradients")
         self._skip_helper(op, device, dtype)
         self._grad_test_helper(device, dtype, op, op.get_op(), check_batched_grad=False)
@@ -169,7 +169,7 @@ class TestDeviceGradients(TestGradients):
     @ops(ENTRIES, allowed_dtypes=[torch.float64])
     @no_worse_than_cpu
     def test_fn_gradgrad(self, device, dtype, op):
-        """So are gradients of gradients."""
+        """Second derivatives match finite differences."""
         excused.skip(self, op, "gradients of gradients")
         self._skip_helper(op, device, dtype)
         if not op.supports_gradgrad:

@@ -1,4 +1,4 @@
-"""Steps of PyTorch's optimizers on the device take place as a whole or not at all."""
+"""Steps of PyTorch's optimizers on the device are atomic."""
 
 import gt
 import pytest
@@ -44,7 +44,7 @@ class Training:
         if not bad or not isinstance(self.optimizer, torch.optim.Adafactor):
             self.optimizer.step()
         else:
-            # It waits for values in its step.
+            # Adafactor waits for values in its step.
             with pytest.raises(gt.WorkerError, match="cross_entropy: target 11 is not in"):
                 self.optimizer.step()
         return loss
@@ -76,11 +76,11 @@ def test_a_bad_label_changes_nothing(name, before):
 
 
 def test_what_a_first_step_begins_with_is_what_pytorch_begins_with():
-    """A first step that is undone, and the next, are PyTorch's first step."""
+    """The step after a rolled-back first step equals PyTorch's first step."""
     for make in (OPTIMIZERS["Rprop"], OPTIMIZERS["SGD momentum"]):
         first, second = Training(make), Training(make)
         first.step(bad=True)
-        # What the batch norm has seen does not take part in training.
+        # In training mode the running statistics of the batch norm are not used.
         assert first.step().item() == second.step().item()
         assert first.values() == second.values()
 

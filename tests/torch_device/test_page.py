@@ -1,4 +1,4 @@
-"""The page about the device: its code runs, where PyTorch is installed."""
+"""The code of the page about the device runs if PyTorch is installed."""
 
 import test_docs
 

@@ -1,4 +1,4 @@
-"""PyTorch programs over several workers: by signals, and by plans of tensor parallelism."""
+"""PyTorch programs on several workers: by signals, and by tensor-parallel plans."""
 
 import copy
 
@@ -20,12 +20,12 @@ def workers():
 
 
 def placements(tensor):
-    """Say how a tensor of PyTorch's lies."""
+    """Return the placements of a PyTorch tensor."""
     return {of.placement for of in gt.debug.placement(device.from_torch(tensor.detach()))}
 
 
 class Feedforward(torch.nn.Module):
-    """Words, two layers, and what is said of each word."""
+    """An embedding, two layers, and logits for each token."""
 
     def __init__(self):
         super().__init__()
@@ -42,7 +42,7 @@ class Feedforward(torch.nn.Module):
 
 
 def train(model, device):
-    """Train a copy of a model, and give its losses and parameters."""
+    """Train a model; return its losses and parameters."""
     words = torch.arange(24).reshape(4, 6).remainder(12).to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
     losses = []
@@ -57,7 +57,7 @@ def train(model, device):
 
 
 def test_a_plan_cuts_parameters(workers):
-    """Parameters lie as the plan says, also after they are trained; the numbers are the same."""
+    """Parameters are placed as in the plan, before and after training; values are the same."""
     torch.manual_seed(0)
     model = Feedforward()
     expected, wanted = train(copy.deepcopy(model), "cpu")
@@ -85,7 +85,7 @@ def test_a_plan_cuts_parameters(workers):
 
 
 def test_a_signal_around_a_module(workers):
-    """What a module computes in a scope lies as the scope says."""
+    """Results of a module in a scope are placed according to the scope's signal."""
     gt.register_config("rows of a batch", gt.SignalConfig(gt.ShardConfig(axis=0)))
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
@@ -103,7 +103,7 @@ def test_a_signal_around_a_module(workers):
 
 
 def test_a_signal_around_a_backward_pass(workers):
-    """Gradients are computed under the signal for gradients of the scope that it is called in."""
+    """A backward pass uses the backward signal of the scope in which it is called."""
     gt.register_config(
         "first", gt.SignalConfig(gt.ShardConfig(workers=[0]), backward_signal="second")
     )
@@ -128,7 +128,7 @@ def test_a_signal_around_a_backward_pass(workers):
 
 
 def test_mistakes():
-    """Plans that cannot be say what was given and what is expected."""
+    """Errors about invalid plans name the given and the expected."""
     model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
     with pytest.raises(ValueError, match=r"(?s)weight of Linear is on cpu.*to\('cluster'\)"):
         device.parallelize_module(model, None, {"0": styles.ColwiseParallel()})
@@ -140,7 +140,7 @@ def test_mistakes():
     with pytest.raises(TypeError, match="device_mesh is 'cuda'"):
         device.parallelize_module(model, "cuda", {"0": styles.ColwiseParallel()})
     for mesh in (0, -1, [], [-1]):
-        with pytest.raises(ValueError, match="device_mesh is .*expected one worker or more"):
+        with pytest.raises(ValueError, match="device_mesh is .*expected one or more workers"):
             device.parallelize_module(model, mesh, {"0": styles.ColwiseParallel()})
-    with pytest.raises(ValueError, match="a parallelize_plan is expected"):
+    with pytest.raises(ValueError, match="the argument parallelize_plan is missing"):
         device.parallelize_module(model)

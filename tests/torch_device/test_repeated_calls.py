@@ -1,4 +1,4 @@
-"""Calls like earlier ones, which issue what those did, give their own numbers."""
+"""Calls that replay the instructions of earlier calls return correct results."""
 
 import threading
 
@@ -12,7 +12,7 @@ F = torch.nn.functional
 
 
 def test_calls_alike():
-    """A call like an earlier one gives its own numbers, whichever arguments are one tensor."""
+    """Equivalent calls with other tensors return correct results, also if arguments are equal."""
     torch.manual_seed(0)
     a, b = torch.randn(3, 3), torch.randn(3, 3)
     for first, other, options in (
@@ -44,7 +44,7 @@ def test_calls_alike():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
 @pytest.mark.parametrize("name", ["addcmul", "addcdiv"])
 def test_numbers_of_their_own(name, dtype):
-    """A factor that is another one at each call, in place and not."""
+    """A factor that varies from call to call, in place and not."""
     if dtype == torch.int64 and name == "addcdiv":
         pytest.skip("has no integers")
     a, b, c = (torch.arange(start, start + 4.0).to(dtype) for start in (1, 2, 3))
@@ -58,7 +58,7 @@ def test_numbers_of_their_own(name, dtype):
 
 
 def test_masks_that_are_used_several_times():
-    """How many values of a mask are true is another mask's own, also once it is known."""
+    """The data-dependent length of one mask is not reused for another, even once it is known."""
     torch.manual_seed(0)
     for _ in range(4):
         x = torch.randn(8, 4)
@@ -74,7 +74,7 @@ def test_masks_that_are_used_several_times():
 
 
 def test_numbers_that_are_known_already():
-    """A value that was fetched before decides anew for another tensor."""
+    """A fetched value is not reused for another tensor."""
     for number in (1.0, 2.0, 3.0):
         scale = torch.full((2,), number, device="cluster")
         for item in scale:
@@ -90,7 +90,7 @@ def test_random_numbers_are_drawn_anew(random):
 
 
 def test_default_dtype():
-    """What integers become is looked at each time."""
+    """A change of the default dtype affects repeated calls."""
     whole = torch.arange(4, device="cluster")
     try:
         for dtype in (torch.float32, torch.float64, torch.float32):
@@ -102,7 +102,7 @@ def test_default_dtype():
 
 
 def backward_passes():
-    """Give losses whose backward passes begin in different ways, and check their gradients."""
+    """Check the gradients of losses whose backward passes begin in different ways."""
     losses = {
         "select": lambda x: (x[0] * 2).sum(),
         "split": lambda x: torch.split(x, 2, 1)[0].sum(),
@@ -122,7 +122,7 @@ def backward_passes():
 
 @embedded_only
 def test_backward_passes_stay_in_their_session():
-    """However they begin, and whichever sessions there were before."""
+    """This holds for every kind of loss, and after other sessions."""
     backward_passes()
     for _ in range(2):
         with gt.Session(workers=1):
@@ -132,7 +132,7 @@ def test_backward_passes_stay_in_their_session():
 
 @embedded_only
 def test_sessions_of_threads():
-    """Threads that take turns train in sessions of their own."""
+    """Threads take turns to train, each in its own session."""
     failures = []
     turn = threading.Lock()
 
@@ -154,7 +154,7 @@ def test_sessions_of_threads():
 
 
 def test_views_of_inference_tensors():
-    """A view is a tensor of inference where its base is one, wherever it is made."""
+    """A view is an inference tensor if its base is one, inside and outside of inference mode."""
 
     def seen(device):
         found = []
@@ -175,7 +175,7 @@ def test_views_of_inference_tensors():
 
 @embedded_only
 def test_values_of_two_sessions():
-    """They are never one, even where both are the nth of their session."""
+    """Tensors of two sessions are distinguished even if both are the nth of their session."""
     with gt.Session(workers=1):
         ours = [torch.full((3,), float(i), device="cluster") for i in range(8)]
         for _ in range(3):
@@ -194,7 +194,7 @@ def test_values_of_two_sessions():
 
 
 def test_what_does_not_fit():
-    """Errors of shapes and ranges are PyTorch's, in the second call as in the first."""
+    """Errors about shapes and ranges are PyTorch's, in the first and in later calls."""
     for _ in range(2):
         with pytest.raises(RuntimeError, match=r"size of tensor a \(0\) must match"):
             torch.zeros(0, device="cluster").copy_(torch.ones(3, device="cluster"))

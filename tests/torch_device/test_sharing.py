@@ -1,57 +1,19 @@
-"""Tensors of the device in other processes, and under a default device."""
+"""Tensors of the device in other processes, and with a default device."""
 
 import io
-import subprocess
-import sys
 
 import pytest
-from processes import embedded_only
+from processes import embedded_only, run_program
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 import gt.torch  # noqa: E402, F401
 
 pytestmark = embedded_only
 
-PROGRAM = """
-import sys, torch, gt.torch
-import torch.multiprocessing as mp
-from torch.utils.data import DataLoader, Dataset
-
-class Squares(Dataset):
-    def __len__(self):
-        return 4
-    def __getitem__(self, i):
-        return torch.tensor(i, device="cluster") ** 2
-
-def send(queue):
-    queue.put(torch.ones(2, 3, dtype=torch.bfloat16, device="cluster"))
-    queue.put(torch.nn.Parameter(torch.ones(2, device="cluster")))
-    queue.put([torch.zeros(0, 3, device="cluster"), torch.tensor(5, device="cluster")])
-    queue.put(torch.ones(2, device="cluster", requires_grad=True) * 2)
-
-if __name__ == "__main__":
-    context = mp.get_context(sys.argv[1])
-    queue = context.Queue()
-    child = context.Process(target=send, args=(queue,))
-    child.start()
-    for _ in range(3):
-        print(queue.get(timeout=50))
-    try:
-        queue.get(timeout=50)
-    except RuntimeError as error:
-        print(str(error).splitlines()[0])
-    child.join()
-    print(torch.cat(list(DataLoader(Squares(), batch_size=2, num_workers=1))).tolist())
-"""
-
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
-def test_tensors_go_to_other_processes_by_value(tmp_path, method):
-    path = tmp_path / "program.py"
-    path.write_text(PROGRAM)
-    done = subprocess.run(
-        [sys.executable, path, method], capture_output=True, text=True, timeout=120
-    )
+def test_tensors_go_to_other_processes_by_value(method):
+    done = run_program("torch_device/sends_tensors", method, timeout=120)
     assert done.stdout.splitlines()[-1] == "[0, 1, 4, 9]", done
     assert "Parameter containing" in done.stdout and "torch.bfloat16" in done.stdout
     assert "a tensor with history cannot be sent to another process" in done.stdout

@@ -93,7 +93,7 @@ RESULTS = {
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_lie_anyhow(name):
-    """Results with gaps, of other orders and expanded ones, at the first call and later."""
+    """Results with gaps, permuted and expanded results, in the first and in later calls."""
     compiled = torch.compile(RESULTS[name], backend="gt")
     for seed in range(3):
         x = torch.arange(24.0).reshape(4, 6) + seed
@@ -130,7 +130,7 @@ def test_a_transformer():
 
 
 def test_exported_programs_load():
-    """A saved program of `torch.export`, moved to the device or exported there."""
+    """Saved programs of `torch.export` work if moved to the device or exported there."""
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     inputs = torch.randn(5, 4)
     expected = model(inputs)
@@ -148,7 +148,7 @@ def test_exported_programs_load():
 
 
 def saved_and_loaded(exported):
-    """Write a program and read it again."""
+    """Save a program and load it again."""
     file = io.BytesIO()
     torch.export.save(exported, file)
     file.seek(0)

@@ -1,4 +1,4 @@
-"""PyTorch's database of modules on the device "cluster": each is what it is on the CPU."""
+"""PyTorch's database of modules on the device "cluster", compared with the CPU."""
 
 import copy
 import warnings
@@ -16,12 +16,12 @@ with warnings.catch_warnings():
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 CLOSE = {"rtol": 1e-3, "atol": 1e-4, "equal_nan": True}
-#: Those that draw random numbers, some while they are trained alone: the devices draw others.
+#: Modules that draw random numbers, some only in training: each device draws other numbers.
 RANDOM = ("Dropout", "RReLU", "FractionalMaxPool")
 
 
 def moved(given):
-    """Give arguments on the device."""
+    """Return arguments on the device."""
 
     def move(one):
         if not isinstance(one, torch.Tensor):
@@ -36,13 +36,13 @@ def tensors(outputs):
 
 
 def weights(output):
-    """Give fixed numbers, so that no gradient is zero because it is a sum's."""
+    """Return fixed weights for a sum of the output, whose plain sum may have zero gradients."""
     generator = torch.Generator().manual_seed(0)
     return torch.rand(output.shape, generator=generator).to(output.device, output.dtype)
 
 
 def samples(info, training):
-    """Give modules of a kind with what they are called with."""
+    """Yield modules of a kind with their arguments."""
     make = info.module_inputs_func
     options = {"device": "cpu", "dtype": torch.float32, "requires_grad": True}
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""Programs that others train with, unmodified: Trainer, accelerate, PEFT, Lightning, diffusers."""
+"""Unmodified training libraries: Trainer, accelerate, PEFT, Lightning, diffusers."""
 
 import copy
 
@@ -16,13 +16,13 @@ WORDS = torch.randint(3, 100, (32, 12), generator=torch.Generator().manual_seed(
 
 
 def model_of_words():
-    """Make a small model of language."""
+    """Return a small language model."""
     return language_model("Qwen3ForCausalLM", head_dim=8)
 
 
 @pytest.fixture
 def on(monkeypatch):
-    """Have accelerate, and what stands on it, choose a device."""
+    """Yield a function that sets the device of accelerate and of libraries that use it."""
     state = pytest.importorskip("accelerate.state")
 
     def choose(device):
@@ -97,7 +97,7 @@ def test_accelerate(tmp_path, on, precision):
         assert all(of.cpu().equal(k) for of, k in zip(model.parameters(), kept, strict=True))
         return found
 
-    # In bfloat16 each side rounds on its own.
+    # In bfloat16 the two devices round differently.
     tolerance = 1e-4 if precision == "no" else 2e-2
     assert losses("cluster") == pytest.approx(losses("cpu"), abs=tolerance)
 
@@ -137,7 +137,7 @@ def test_peft(tmp_path):
 @pytest.mark.parametrize("package", ["lightning", "pytorch_lightning"])
 @pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
 def test_lightning(tmp_path, precision, package):
-    """Lightning: the accelerator "cluster" trains there, in the precision that is asked for."""
+    """Lightning: the accelerator "cluster" trains on the device, in the requested precision."""
     lightning = pytest.importorskip(package)
     import gt.torch.lightning  # noqa: F401
 
@@ -186,7 +186,7 @@ def test_lightning(tmp_path, precision, package):
 
 
 def test_lightning_mistakes():
-    """Lightning: several devices and another device's strategy are refused."""
+    """Lightning: several devices, and a strategy for another device, are rejected."""
     lightning = pytest.importorskip("lightning")
     import gt.torch.lightning  # noqa: F401
 
@@ -199,7 +199,7 @@ def test_lightning_mistakes():
 
 
 def test_diffusers():
-    """Diffusers: a UNet learns to take noise away, and schedulers draw with it."""
+    """Diffusers: a UNet learns to remove noise, and schedulers sample with it."""
     diffusers = pytest.importorskip("diffusers")
     generator = torch.Generator().manual_seed(0)
     images, noise = (torch.randn(2, 3, 16, 16, generator=generator) for _ in range(2))

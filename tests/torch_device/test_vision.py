@@ -10,7 +10,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def boxes(count, size, seed=0):
-    """Make boxes at random, some of them without an area."""
+    """Return random boxes, some of them with an area of 0."""
     generator = torch.Generator().manual_seed(seed)
     low = torch.rand(count, 2, generator=generator) * size
     extent = torch.rand(count, 2, generator=generator) * size / 2
@@ -21,7 +21,7 @@ def boxes(count, size, seed=0):
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.7, 1.0])
 @pytest.mark.parametrize("count", [0, 1, 60])
 def test_nms(count, threshold):
-    """The boxes that stay are those on the CPU, also among equal scores."""
+    """The kept boxes are those of the CPU, also among equal scores."""
     given = boxes(count, 10.0)
     scores = (torch.rand(count, generator=torch.Generator().manual_seed(1)) * 20).round()
     expected = torchvision.ops.nms(given, scores, threshold)
@@ -34,7 +34,7 @@ def test_nms(count, threshold):
 @pytest.mark.parametrize("ratio", [-1, 1, 2])
 @pytest.mark.parametrize("scale", [1.0, 0.3])
 def test_roi_align(aligned, ratio, scale):
-    """Regions, also those that leave the image, and the gradient of the image."""
+    """Regions, including those that exceed the image, and the gradient of the image."""
     generator = torch.Generator().manual_seed(0)
     image = torch.randn(2, 3, 9, 13, generator=generator)
     corners = boxes(12, 20.0) - 4
@@ -57,7 +57,7 @@ def test_roi_align(aligned, ratio, scale):
 
 
 def test_detector():
-    """A detector finds what it finds on the CPU, and learns."""
+    """A detector returns the CPU's results, and can be trained."""
     from torchvision.models import detection
 
     generator = torch.Generator().manual_seed(0)
@@ -81,7 +81,7 @@ def test_detector():
         here = [image.to(device) for image in images]
         with torch.no_grad():
             found = model.eval()(here)[0]
-        # Which proposals are learnt from is drawn at random, here and there.
+        # Each device samples the proposals for training at random.
         losses = model.train()(here, moved(targets, device))
         sum(losses.values()).backward()
         assert all(of.grad is not None for of in model.parameters() if of.requires_grad)
@@ -90,19 +90,19 @@ def test_detector():
     (boxes, scores, loss), (wanted, expected, other) = run("cluster"), run("cpu")
     assert torch.allclose(scores, expected, atol=1e-4)
     assert boxes.shape == wanted.shape and len(boxes)
-    # Of equal scores, either may come first.
+    # The order of equal scores is undefined.
     assert torch.allclose(boxes.sum(0), wanted.sum(0), rtol=1e-3)
     assert loss == pytest.approx(other, abs=1e-3)
 
 
 def test_mistakes():
-    """What torchvision refuses."""
+    """Errors are those of torchvision."""
     boxes, scores = torch.ones(3, 4, device="cluster"), torch.ones(3, device="cluster")
     with pytest.raises(RuntimeError, match="same number of elements"):
         torchvision.ops.nms(boxes, scores[:2], 0.5)
     with pytest.raises(RuntimeError, match="one dtype, got dets of torch.float64"):
         torchvision.ops.nms(boxes.double(), scores, 0.5)
-    with pytest.raises(RuntimeError, match=r"of shape \(boxes, 4\), and they are \(3, 3\)"):
+    with pytest.raises(RuntimeError, match=r"of shape \(boxes, 4\), not \(3, 3\)"):
         torchvision.ops.nms(boxes[:, :3], scores, 0.5)
     regions = torch.ones(1, 5, device="cluster")
     with pytest.raises(RuntimeError, match="one dtype, got input of torch.float32"):

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use crate::error::NetError;
 
-/// The port if none is given.
+/// The default port.
 pub const DEFAULT_PORT: u16 = 9000;
 
-/// The longest path of a socket file: the system's names of sockets hold no more.
+/// The longest path of a socket file that the system supports.
 // SAFETY: all zero bytes are a valid `sockaddr_un`, of which only the size is taken.
 const LONGEST_PATH: usize = size_of_val(&unsafe { zeroed::<libc::sockaddr_un>() }.sun_path) - 1;
 
@@ -32,7 +32,7 @@ impl Address {
     /// Parses `host:port`, `tcp://host:port` or `ipc:///path`; the port may be left out.
     ///
     /// # Errors
-    /// Anything else.
+    /// The text has another form.
     pub fn parse(text: &str) -> Result<Address, NetError> {
         let bad = || NetError::BadAddress { given: text.to_string() };
         if let Some(path) = text.strip_prefix("ipc://") {
@@ -77,7 +77,7 @@ impl Address {
         }
     }
 
-    /// Whether it is a number of IP version 6.
+    /// Returns whether a host is an IPv6 address.
     pub fn is_v6(&self) -> bool {
         matches!(self, Address::Tcp { host, .. } if host.contains(':'))
     }
@@ -95,7 +95,7 @@ impl Address {
         }
     }
 
-    /// Whether it is reachable from this machine only.
+    /// Returns whether it is reachable from this machine only.
     pub fn is_local(&self) -> bool {
         match self {
             Address::Tcp { host, .. } => {
@@ -131,7 +131,8 @@ impl Address {
         }
     }
 
-    /// Whether its machine is there, and nothing listens at it; asked for at most `limit`.
+    /// Returns whether the host is reachable and no process listens at the port. Takes at most
+    /// `limit`.
     pub fn is_refused(&self, limit: Duration) -> bool {
         let tried = match self {
             Address::Ipc { path } => UnixStream::connect(path).map(drop),
@@ -149,7 +150,7 @@ impl Address {
     /// Checks that the host's name resolves.
     ///
     /// # Errors
-    /// It does not.
+    /// It does not resolve.
     pub fn check_host(&self) -> Result<(), NetError> {
         let Address::Tcp { host, port } = self else { return Ok(()) };
         match (host.as_str(), *port).to_socket_addrs() {

@@ -29,7 +29,7 @@ pub fn boot_id() -> Option<String> {
     (status == 0 && !id.is_empty()).then(|| id.to_string())
 }
 
-/// As above, of other systems.
+/// Like above, on other systems.
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub fn boot_id() -> Option<String> {
     None

@@ -18,12 +18,12 @@ use crate::probe::{Speaks, probe};
 use crate::server::{send_part, to_bytes};
 use crate::{HEARTBEAT, SILENCE};
 
-/// How long a peer polls for the next message before it sleeps. Most answers come sooner, and
+/// How long a peer polls for the next message before it sleeps. Most answers arrive sooner, and
 /// waking a processor takes as long as a round trip through three processes.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// How many descriptors a link needs: a context's, the socket's, its monitor's, the connection's, and
-/// some for finding the host.
+/// The number of descriptors that a link needs: for the context, the socket, its monitor, the
+/// connection, and name resolution.
 const DESCRIPTORS: usize = 12;
 
 /// The value of a failed handshake whose ends have different mechanisms (`zmq.h`).
@@ -35,10 +35,10 @@ pub struct DealerLink {
     /// Receives the connection's events.
     monitor: Socket,
     address: Address,
-    /// A message of which parts are to come.
+    /// A message that is still arriving.
     open: Assembly,
     lost: Option<String>,
-    /// Whether the last wait got nothing: then polling is not worth it.
+    /// Whether the last wait received nothing: then polling does not pay.
     quiet: bool,
 }
 
@@ -67,7 +67,7 @@ enum Fate {
     Open,
     Refused,
     WrongKey,
-    /// The listener speaks something else; or ZeroMQ with another mechanism.
+    /// The listener speaks another protocol, or ZeroMQ with another security mechanism.
     NotGt {
         is_zeromq: bool,
     },
@@ -84,8 +84,8 @@ impl DealerLink {
     /// Connects, and waits until the handshake is complete.
     ///
     /// # Errors
-    /// Nothing listens, the key is wrong, or the listener is no GT server; or the handshake is not
-    /// complete within `limit`.
+    /// No process listens, the key is wrong, the listener is not a GT server, or the handshake
+    /// takes longer than `limit`.
     pub fn connect(
         address: &Address,
         role: Role,
@@ -106,7 +106,7 @@ impl DealerLink {
             socket.set_ipv6(address.is_v6())?;
             socket.set_sndhwm(parts::UNDER_WAY)?;
             socket.set_rcvhwm(parts::UNDER_WAY)?;
-            // A client goes on by its token, on a socket of its own: ZeroMQ must not reconnect.
+            // A client resumes by its token, on a new socket: ZeroMQ must not reconnect.
             socket.set_reconnect_ivl(-1)
         };
         setup().map_err(during("setting up the socket"))?;
@@ -138,7 +138,7 @@ impl DealerLink {
         let address = self.address.to_string();
         match (probe(&self.address), keyed) {
             (Speaks::Full, _) => NetError::Full { address },
-            // A moment ago it had another mechanism: it was full.
+            // Another mechanism a moment ago means that the server had no free descriptor.
             (Speaks::Keyed, true) | (Speaks::Open, false) if is_other_zeromq => {
                 NetError::Full { address }
             }
@@ -228,7 +228,7 @@ impl DealerLink {
         }
     }
 
-    /// The next message, waiting for at most `limit`, or until `wake` is ready.
+    /// Returns the next message, waiting at most `limit`, or until `wake` is ready.
     pub fn receive(
         &mut self,
         limit: Duration,
@@ -262,7 +262,8 @@ impl DealerLink {
                 return Ok(Some(frames));
             }
             self.check()?;
-            // A part of a long message is no reason to return, unless somebody else is waiting.
+            // A part of a long message is no reason to return, unless another thread waits for the
+            // link.
             if !self.open.is_open() || is_woken || left.is_zero() || matches!(wake, Wakeup::Fd(_)) {
                 return Ok(None);
             }
@@ -285,7 +286,7 @@ impl DealerLink {
         }
     }
 
-    /// The next message, if all of it has arrived.
+    /// Returns the next message, if all of it has arrived.
     fn take(&mut self) -> Result<Option<Vec<Bytes>>, NetError> {
         loop {
             let mut part = zmq::Message::new();
@@ -315,7 +316,7 @@ impl DealerLink {
         }
     }
 
-    /// Whether the connection is lost.
+    /// Returns whether the connection is lost.
     pub fn is_lost(&self) -> bool {
         self.lost.is_some()
     }

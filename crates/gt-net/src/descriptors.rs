@@ -1,7 +1,6 @@
-//! File descriptors: the process's limit on them, and whether there are enough for what begins.
-//!
-//! ZeroMQ needs several for a context and each socket, and what has begun with too few fails in the
-//! middle. So the need is reserved first.
+//! File descriptors: the process's limit, and checks that enough are free.
+//! ZeroMQ needs several for a context and each socket, and fails in the middle if it gets too few.
+//! So callers check first.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::error::NetError;
 
-/// The highest limit that is asked for: more would only cost programs that look at each number.
+/// The highest limit that is requested: a higher one costs programs that iterate over all
+/// descriptors.
 const MOST: u64 = 1 << 20;
 
 /// The least pause between two reports of refused connections.
@@ -41,10 +41,10 @@ pub fn raise_limit() {
     }
 }
 
-/// Checks that this process can open so many descriptors, raising its soft limit if it cannot.
+/// Checks that this process can open `count` descriptors, raising its soft limit if needed.
 ///
 /// # Errors
-/// It cannot.
+/// It cannot open that many.
 pub fn reserve(what: &'static str, needed: usize) -> Result<(), NetError> {
     if available(needed) >= needed {
         return Ok(());
@@ -57,7 +57,7 @@ pub fn reserve(what: &'static str, needed: usize) -> Result<(), NetError> {
     Err(NetError::Descriptors { what, needed, left, limit: limit() })
 }
 
-/// How many descriptors this process can open, at most `wanted`.
+/// Returns the number of descriptors that this process can open, at most `wanted`.
 fn available(wanted: usize) -> usize {
     let Ok(first) = File::open("/dev/null") else { return 0 };
     let first = OwnedFd::from(first);
@@ -70,12 +70,12 @@ fn available(wanted: usize) -> usize {
     held.len() + 1
 }
 
-/// Whether an error says that there are no descriptors left.
+/// Returns whether an error means that no descriptors are left.
 pub fn is_shortage(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
-/// Connections that this process has refused, as it had no descriptors for them.
+/// Connections that this process has refused for lack of descriptors.
 pub struct Refusals {
     told: u64,
     next: Instant,
@@ -93,7 +93,7 @@ fn refused() -> u64 {
 }
 
 impl Refusals {
-    /// What the log is to say of those since the last report; now and then.
+    /// Returns a message for the log about refusals since the last report, at intervals.
     pub fn report(&mut self) -> Option<String> {
         let refused = refused();
         if refused == self.told || Instant::now() < self.next {

@@ -86,11 +86,11 @@ pub enum NetError {
     #[error("the connection to {address} was lost: {reason}")]
     Lost { address: String, reason: String },
 
-    /// As [`NetError::Lost`], as the server has said so.
+    /// Like [`NetError::Lost`], reported by the server.
     #[error("the connection to {address} was lost: {reason}")]
     TurnedAway { address: String, reason: String },
 
-    /// A worker lacks what it needs to begin.
+    /// A worker lacks a resource that it needs to start.
     #[error("{reason}")]
     Start { reason: String },
 

@@ -14,7 +14,7 @@ use crate::keys::Key;
 /// The endpoint to which ZeroMQ sends an authentication request for each new link.
 const ENDPOINT: &str = "inproc://zeromq.zap.01";
 
-/// What links of users are tagged with.
+/// The tag of users' links.
 pub(crate) const USER: &str = "user";
 
 /// The interval at which the thread checks whether to stop.

@@ -1,7 +1,6 @@
 //! The storage of keys.
-//!
-//! A server without a given key makes one in the user's runtime folder, where that user's workers
-//! and clients on the machine find it. Elsewhere the key comes from a file or `GT_KEY`.
+//! A server without a given key generates one in the user's runtime folder, where that user's
+//! workers and clients on the machine find it. Elsewhere the key is in a file or in `GT_KEY`.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -13,7 +12,7 @@ use crate::error::NetError;
 use crate::keys::Key;
 use crate::private;
 
-/// The file of a key that its server made; deleted on drop.
+/// The file of a key that its server has generated; deleted on drop.
 pub struct KeyFile {
     path: PathBuf,
 }
@@ -24,7 +23,7 @@ impl Drop for KeyFile {
     }
 }
 
-/// The key that the user gives: in a file, or else in `GT_KEY`.
+/// Returns the user's key: from a file, or else from `GT_KEY`.
 pub fn given(key_file: Option<&Path>) -> Result<Option<Key>, NetError> {
     if let Some(path) = key_file {
         private::named_file(path)?;
@@ -65,7 +64,7 @@ pub fn forget(address: &Address) -> Result<(), NetError> {
     }
 }
 
-/// The key that a server at this address made, if it is this user's on this machine.
+/// Returns the key that a server of this user at this address, on this machine, has generated.
 pub fn find(address: &Address) -> Result<Option<Key>, NetError> {
     let path = runtime_folder()?.join(file_name(address));
     match fs::read_to_string(&path) {
@@ -82,13 +81,13 @@ fn file_name(address: &Address) -> String {
     }
 }
 
-/// Where the key of a server on this machine is looked for, as the end of a sentence.
+/// Returns where the key of a server on this machine is expected, as the end of a sentence.
 pub fn looked_for(address: &Address) -> String {
     let path = folder_path().join(file_name(address));
     if address.is_local() { format!(" in {}", path.display()) } else { String::new() }
 }
 
-/// The folder for temporary files; an empty `TMPDIR` is none.
+/// Returns the folder for temporary files; an empty `TMPDIR` is ignored.
 pub fn temporary_folder() -> PathBuf {
     let given = std::env::var_os("TMPDIR").filter(|path| !path.is_empty());
     given.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)

@@ -36,7 +36,7 @@ const PREFIX: &str = "gt1-";
 const ROLES: [Role; 3] = [Role::Client, Role::Worker, Role::Watcher];
 
 impl Key {
-    /// A new cluster key.
+    /// Generates a cluster key.
     pub fn generate() -> Key {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).expect("the system gives random bytes");
@@ -74,10 +74,10 @@ impl Key {
         }
     }
 
-    /// A client's key that says who its user is.
+    /// Returns the key of a user, for clients.
     ///
     /// # Errors
-    /// This is no cluster key; a name has characters that names do not have.
+    /// This is not a cluster key, or a name has invalid characters.
     pub fn of_user(&self, user: &str, team: &str) -> Result<Key, NetError> {
         for (what, name) in [("user", user), ("team", team)] {
             let is_empty_team = what == "team" && name.is_empty();
@@ -95,10 +95,10 @@ impl Key {
         Ok(Key::User { badge, secret: users_pair(cluster).secret, server })
     }
 
-    /// The public key of all links of users, which only a cluster key tells.
+    /// Returns the public key of all users' links, which follows from the cluster key.
     ///
     /// # Errors
-    /// This is no cluster key.
+    /// This is not a cluster key.
     pub fn users_public(&self) -> Result<[u8; 32], NetError> {
         match self {
             Key::Cluster(cluster) => Ok(users_pair(cluster).public),
@@ -114,7 +114,7 @@ impl Key {
         }
     }
 
-    /// Whether a badge was made with this cluster key.
+    /// Returns whether a badge was made with this cluster key.
     pub fn proves(&self, badge: &Badge) -> bool {
         let Key::Cluster(cluster) = self else { return false };
         let proof = prove(cluster, &badge.user, &badge.team);
@@ -129,7 +129,7 @@ impl Key {
         differs == 0
     }
 
-    /// What it is for, in errors.
+    /// Its purpose, for errors.
     fn kind(&self) -> &'static str {
         match self {
             Key::Cluster(_) => "cluster",
@@ -203,13 +203,14 @@ impl std::fmt::Debug for Key {
 /// The longest name of a user or team.
 const NAME: usize = 64;
 
-/// Whether this can be the name of a user or team.
+/// Returns whether this is a valid name of a user or team.
 fn is_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-@+".contains(c);
     !name.is_empty() && name.len() <= NAME && name.chars().all(fits)
 }
 
-/// The proof that a user is of a team. Names have no slashes, so no two pairs have one text.
+/// Returns the proof that a user belongs to a team. Names have no slashes, so each pair has a
+/// distinct text.
 fn prove(cluster: &[u8; 32], user: &str, team: &str) -> [u8; 32] {
     keyed_hash(cluster, &format!("gt badge 1: {user}/{team}"))
 }

@@ -1,19 +1,20 @@
 //! The transport: messages between processes.
 //!
 //! - [`server`], [`dealer`]: the two ends of a link, over ZeroMQ; [`peers`]: links between workers.
-//! - [`parts`]: how a message is cut for a link; [`descriptors`]: whether there are enough of them.
+//! - [`parts`]: splitting messages for a link; [`descriptors`]: file descriptors and their limit.
 //! - [`keys`]: which peers may connect, in which role; [`gatekeeper`]: authentication; [`keyring`]:
-//!   the storage of keys; [`private`]: paths that nobody else may use.
+//!   the storage of keys; [`private`]: paths that only this user may access.
 //! - [`local`]: messages over a Unix socket; [`registry`]: the dispatchers on this machine.
-//! - [`address`]: server addresses; [`lock`]: one server per address; [`probe`]: what else listens.
+//! - [`address`]: server addresses; [`lock`]: one server per address; [`probe`]: which protocol a
+//!   listener speaks.
 //! - [`wake`]: wakes a thread that waits on a socket.
-//! - [`resume`]: links that outlive their connections; [`process`]: who is still there; [`boot`]:
-//!   which boot of which machine this is.
+//! - [`resume`]: links that outlive their connections; [`process`]: which processes still run;
+//!   [`boot`]: which boot of which machine this is.
 //! - [`shm`]: tensor data in shared memory, between processes of one user on one machine.
 //!
-//! What each system does in its own way has a folder with a file for Linux and one for others:
-//! [`shm`], [`process`], [`wake`]; [`local`] has both in `connect`. The feature `portable` chooses
-//! the others' ways of [`shm`] and [`wake`] on Linux, too.
+//! What differs between systems has a folder with a file for Linux and one for others: [`shm`],
+//! [`process`], [`wake`]; [`local`] has both in `connect`. The feature `portable` selects the other
+//! implementations of [`shm`] and [`wake`] on Linux, too.
 //!
 //! This crate moves messages, and does not interpret them.
 

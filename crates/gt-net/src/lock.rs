@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::address::Address;
 use crate::error::NetError;
 
-/// The registry holds a lock for less than this while it looks for running servers.
+/// The registry holds a lock for less than this while it searches for running servers.
 const LOOKING: Duration = Duration::from_millis(20);
 
 /// The lock on an address, for cases in which ZeroMQ itself would not notice a second server. Its

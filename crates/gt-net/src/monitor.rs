@@ -1,4 +1,4 @@
-//! ZeroMQ socket monitors: their events, and their end.
+//! ZeroMQ socket monitors: reading their events, and stopping them.
 
 use zmq::{Socket, SocketEvent};
 

@@ -1,8 +1,7 @@
-//! Messages as parts: each part is one ZeroMQ message, and a receiver has them as they arrive.
-//!
-//! A message of one frame that fits a part is that part. Any other is announced by the lengths of its
-//! frames, and its frames follow, each cut into parts of [`PART`] bytes. ZeroMQ itself would hold
-//! what several parts consist of until the last one is there.
+//! Messages as parts: each part is one ZeroMQ message, delivered to the receiver as it arrives.
+//! A message of one frame that fits a part is that part. Any other is announced by the lengths of
+//! its frames, and its frames follow, each cut into parts of [`PART`] bytes. (ZeroMQ's own
+//! multipart messages are delivered only when the last part has arrived.)
 
 use std::collections::VecDeque;
 
@@ -17,19 +16,20 @@ pub const PART: usize = 512 << 10;
 /// The longest message that sockets accept: a part, encrypted.
 pub const LONGEST: i64 = PART as i64 + 4096;
 
-/// What may be under way in one direction of a link, in ZeroMQ's messages; each counts once more for
-/// each 64 KiB.
+/// The limit on messages in flight in one direction of a link; each counts once more for each 64
+/// KiB.
 pub const UNDER_WAY: i32 = 1000;
-/// What may be under way of a peer that was not greeted: one part, or a few short messages.
+/// The limit on messages in flight from a peer before its handshake: one part, or a few short
+/// messages.
 pub const BEFORE_HELLO: i32 = 8;
 
-/// How an announcement begins; a message begins otherwise.
+/// The first bytes of an announcement; no message begins with them.
 const ANNOUNCEMENT: [u8; 2] = *b"GP";
 
 /// Cuts a message into its parts, in order.
 ///
 /// # Errors
-/// Those of `put`, after which no more parts are put.
+/// Those of `put`; no more parts are put after one.
 pub fn cut<E>(frames: &[Bytes], mut put: impl FnMut(Bytes) -> Result<(), E>) -> Result<(), E> {
     if let [only] = frames
         && only.len() <= PART
@@ -68,7 +68,7 @@ fn lengths_of(part: &[u8]) -> Result<VecDeque<usize>, NetError> {
     }
 }
 
-/// Whether a part is a message of its own, if none is open.
+/// Returns whether a part is a complete message, if no message is open.
 pub fn is_whole(part: &[u8]) -> bool {
     !part.starts_with(&ANNOUNCEMENT)
 }
@@ -79,27 +79,27 @@ pub struct Assembly {
     /// The lengths of the frames that are not complete.
     lengths: VecDeque<usize>,
     frames: Vec<Bytes>,
-    /// A frame of several parts: memory that is only taken as it is filled, and how far it is.
+    /// A frame of several parts: memory that is allocated as it fills, and the bytes filled.
     filling: Option<(MmapMut, usize)>,
-    /// How much has arrived.
+    /// The bytes that have arrived.
     bytes: usize,
 }
 
 impl Assembly {
-    /// Whether more parts of a message are to come.
+    /// Returns whether more parts of a message are expected.
     pub fn is_open(&self) -> bool {
         !self.lengths.is_empty()
     }
 
-    /// How many bytes are held.
+    /// Returns the bytes held.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// A part has arrived. Returns the message that it completes.
+    /// Adds a part. Returns the message that it completes, if any.
     ///
     /// # Errors
-    /// It is not what was announced, or no memory can be had for it.
+    /// The part is not what was announced, or memory cannot be allocated for it.
     pub fn take(&mut self, part: Bytes) -> Result<Option<Vec<Bytes>>, NetError> {
         let Some(&length) = self.lengths.front() else {
             if is_whole(&part) {

@@ -24,13 +24,14 @@ use crate::parts::{self, Assembly};
 use crate::server::{LinkId, notify_of_lost_links, send_part, to_bytes};
 use crate::{HEARTBEAT, SILENCE};
 
-/// How long the handshake with another worker may take.
+/// The time limit of the handshake with another worker.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// The interval at which links are checked for failures.
 const CHECK_EVERY: Duration = Duration::from_millis(50);
 
-/// How many descriptors it needs to listen: a context's, the sockets', the address and one link.
+/// The number of descriptors that listening needs: for the context, the sockets, the address and
+/// one link.
 const DESCRIPTORS: usize = 12;
 
 /// A worker's links with all other workers. Owned by one thread.
@@ -42,7 +43,7 @@ pub struct PeerLinks {
     endpoint: String,
     pair: Option<KeyPair>,
     monitors: u64,
-    /// Messages of which parts are to come.
+    /// Messages that are still arriving.
     open: FxHashMap<LinkId, Assembly>,
     refusals: Refusals,
     /// When the links were last checked.
@@ -145,7 +146,7 @@ impl PeerLinks {
         self.addresses.insert(worker, endpoint);
     }
 
-    /// Forgets a lost worker.
+    /// Removes a lost worker.
     pub fn forget(&mut self, worker: WorkerId) {
         self.addresses.remove(&worker);
         self.outgoing.remove(&worker);
@@ -224,12 +225,12 @@ impl PeerLinks {
         failed
     }
 
-    /// What the log is to say of links that were refused, as there are no descriptors for them.
+    /// Returns a message for the log about links that were refused for lack of descriptors.
     pub fn refusals(&mut self) -> Option<String> {
         self.refusals.report()
     }
 
-    /// The next event on incoming links, if there is one.
+    /// Returns the next event on incoming links, if any.
     pub fn try_receive(&mut self) -> Result<Option<PeerEvent>, NetError> {
         loop {
             let events = self.incoming.get_events().map_err(during("receiving"))?;
@@ -253,7 +254,7 @@ impl PeerLinks {
             match assembly.take(to_bytes(part)) {
                 Ok(Some(frames)) => return Ok(Some(PeerEvent::Message { link, frames })),
                 Ok(None) => drop(self.open.insert(link, assembly)),
-                // What was not announced is dropped, as what does not decode is.
+                // Unannounced parts are dropped, like messages that do not decode.
                 Err(_) => {}
             }
         }

@@ -7,10 +7,11 @@ use std::path::Path;
 
 use crate::error::NetError;
 
-/// Makes a folder, if it is not there, and checks that it is this user's and that no other may enter.
+/// Creates a folder if it is missing, and checks that it belongs to this user and that no other
+/// user may enter.
 ///
 /// # Errors
-/// It cannot be made; it is a link, another user's, or open to others.
+/// It cannot be created; it is a link, belongs to another user, or is open to others.
 pub fn folder(path: &Path) -> Result<(), NetError> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700).create(path).map_err(failed("making", path))?;
@@ -25,11 +26,11 @@ pub fn folder(path: &Path) -> Result<(), NetError> {
     Err(unsafe_path(path, reason))
 }
 
-/// Checks a file with a key that the program found by itself: it is this user's, and nobody else may
-/// read or change it.
+/// Checks a key file that the program found by itself: it belongs to this user, and no other user
+/// may read or change it.
 ///
 /// # Errors
-/// It cannot be read; it is no file, another user's, or open to others.
+/// It cannot be read; it is not a file, belongs to another user, or is open to others.
 pub fn own_file(path: &Path) -> Result<(), NetError> {
     let meta = fs::symlink_metadata(path).map_err(failed("reading", path))?;
     if !meta.is_file() {
@@ -38,9 +39,9 @@ pub fn own_file(path: &Path) -> Result<(), NetError> {
     check(path, &meta, &[own_user()], 0o600)
 }
 
-/// Checks a file with a key that the user named, which may be a link: nobody but its owner may read or
-/// change it. Of another owner's, such as a secret that is mounted into a container, this user cannot
-/// choose who reads it: that others cannot change it is enough.
+/// Checks a key file that the user named, which may be a link: only its owner may read or change
+/// it. If another user owns it, such as a secret that is mounted into a container, this user cannot
+/// restrict who reads it: it is enough that others cannot change it.
 ///
 /// # Errors
 /// It cannot be read; it is open to others.
@@ -52,10 +53,11 @@ pub fn named_file(path: &Path) -> Result<(), NetError> {
     check(path, &meta, &[meta.uid()], 0o600)
 }
 
-/// Checks the place of a socket: what is there is a socket of this user, which a new one replaces.
+/// Checks the path of a socket: any existing file is a socket of this user, which a new one
+/// replaces.
 ///
 /// # Errors
-/// Something else is there, which is left as it is.
+/// Another file exists, which is left unchanged.
 pub fn socket(path: &Path) -> Result<(), NetError> {
     let Ok(meta) = fs::symlink_metadata(path) else { return Ok(()) };
     if !meta.file_type().is_socket() {

@@ -49,7 +49,7 @@ pub fn probe(address: &Address) -> Speaks {
 }
 
 fn greet(mut stream: impl Read + Write) -> Option<Speaks> {
-    // Fails where the listener has closed the connection, and yet it may have sent something before.
+    // Fails if the listener has closed the connection; it may have sent bytes before.
     let _ = stream.write_all(&GREETING);
     let mut answer = [0; 32];
     stream.read_exact(&mut answer).ok()?;

@@ -19,7 +19,8 @@ pub enum Found {
     Embedded { process: u32, socket: PathBuf },
 }
 
-/// All dispatchers of this user on this machine: servers first, in the order of their addresses.
+/// Returns all dispatchers of this user on this machine: servers first, in the order of their
+/// addresses.
 ///
 /// # Errors
 /// The runtime folder cannot be read.

@@ -1,19 +1,18 @@
-//! Links that go on after their connection was lost.
-//!
+//! Links that survive the loss of their connection.
 //! Each end counts the messages that it has sent and received, and keeps those that the other has
-//! not acknowledged. When they are connected again, each says how many it has received, and the
-//! other sends the rest again: nothing is skipped, and nothing comes twice. Connections keep
-//! messages in order, so that no message needs a number of its own.
+//! not acknowledged. After a reconnection, each end reports the number that it has received, and
+//! the other resends the rest: no message is lost or duplicated. Connections keep messages in
+//! order, so messages carry no numbers.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// After so many messages or bytes, their receipt is acknowledged.
+/// The number of messages, and bytes, after which their receipt is acknowledged.
 const MESSAGES: u64 = 64;
 const BYTES: usize = 1 << 20;
 
-/// A token that nobody can guess.
+/// Returns a token that cannot be guessed.
 pub fn token() -> u128 {
     let mut token = [0; 16];
     getrandom::fill(&mut token).expect("the system gives random bytes");
@@ -23,49 +22,51 @@ pub fn token() -> u128 {
 /// The messages that one end has sent.
 #[derive(Default)]
 pub struct Unacknowledged {
-    /// How many are acknowledged, and how many there were up to the last one that is recorded.
+    /// The number of acknowledged messages, and of messages up to the last acknowledged one that is
+    /// recorded.
     acknowledged: u64,
     recorded: u64,
-    /// The others, oldest first, and whether the other end records them.
+    /// The unacknowledged messages, oldest first, and whether the other end records each.
     kept: VecDeque<(Vec<Bytes>, bool)>,
     bytes: usize,
 }
 
 impl Unacknowledged {
-    /// A message is sent, which the other end makes durable before it acknowledges it if it
-    /// `is_recorded`.
+    /// Adds a sent message. If it `is_recorded`, the other end makes it durable before
+    /// acknowledging it.
     pub fn push(&mut self, frames: Vec<Bytes>, is_recorded: bool) {
         self.bytes += length(&frames);
         self.kept.push_back((frames, is_recorded));
     }
 
-    /// The other end has received so many messages of one that came before this one.
+    /// Continues the counts of a previous end, of which the other end has received `received`
+    /// messages.
     pub fn begin_at(&mut self, received: u64) {
         self.acknowledged = received;
     }
 
-    /// How many are acknowledged.
+    /// Returns the number of acknowledged messages.
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
 
-    /// How many there were up to the last acknowledged one that is recorded.
+    /// Returns the number of messages up to the last acknowledged one that is recorded.
     pub fn recorded(&self) -> u64 {
         self.recorded
     }
 
-    /// How many there were in all.
+    /// Returns the number of messages sent.
     pub fn sent(&self) -> u64 {
         self.acknowledged + self.kept.len() as u64
     }
 
-    /// The bytes of the messages that are kept.
+    /// Returns the bytes of the unacknowledged messages.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The other end has received so many messages in all. False if there were not so many, or more
-    /// are acknowledged already.
+    /// Acknowledges the first `received` messages. Returns false if fewer were sent, or more are
+    /// acknowledged already.
     pub fn acknowledge(&mut self, received: u64) -> bool {
         if received < self.acknowledged || received > self.sent() {
             return false;
@@ -82,7 +83,7 @@ impl Unacknowledged {
         true
     }
 
-    /// The messages that are not acknowledged, oldest first.
+    /// Returns the unacknowledged messages, oldest first.
     pub fn unacknowledged(&self) -> impl Iterator<Item = &Vec<Bytes>> {
         self.kept.iter().map(|(frames, _)| frames)
     }
@@ -97,17 +98,17 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// So many have come before.
+    /// Starts with `received` messages, all acknowledged.
     pub fn begin_at(received: u64) -> Incoming {
         Incoming { received, acknowledged: received, bytes: 0 }
     }
 
-    /// How many there were in all.
+    /// Returns the number of messages received.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// A message has come. Returns how many there were in all, if that is to be acknowledged now.
+    /// Counts a received message. Returns the number received so far if an acknowledgement is due.
     pub fn take(&mut self, frames: &[Bytes]) -> Option<u64> {
         self.received += 1;
         self.bytes += length(frames);
@@ -115,7 +116,7 @@ impl Incoming {
         is_due.then(|| self.acknowledge())
     }
 
-    /// How many there were in all, which the other end is told.
+    /// Returns the number of messages received, which the caller sends as an acknowledgement.
     pub fn acknowledge(&mut self) -> u64 {
         (self.acknowledged, self.bytes) = (self.received, 0);
         self.received
@@ -167,7 +168,7 @@ mod tests {
                             assert!(outgoing.acknowledge(received));
                         }
                     }
-                    // What is under way is lost, in both directions.
+                    // Messages in flight are lost, in both directions.
                     _ => {
                         (wire, back) = (VecDeque::new(), VecDeque::new());
                         assert!(outgoing.acknowledge(incoming.acknowledge()));

@@ -20,29 +20,29 @@ use crate::parts::{self, Assembly};
 use crate::private;
 use crate::{HEARTBEAT, SILENCE};
 
-/// A link, by the routing id that the socket gave it.
+/// A link, by the routing id that the socket has assigned.
 pub type LinkId = Vec<u8>;
 
 /// What a link's key proves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Proven {
     pub role: Role,
-    /// Whether it is a user's key, whose badge must say who.
+    /// Whether it is a user's key, whose badge must prove the user.
     pub is_user: bool,
 }
 
 /// An event on the server's socket.
 pub enum ServerEvent {
-    /// A message; who sent it is proven by the link's key, or `None` on a server without keys.
+    /// A message, with the role that the link's key proves, or `None` on a server without keys.
     Message { link: LinkId, proven: Option<Proven>, frames: Vec<Bytes> },
-    /// What a link sends is not taken, and nothing of it is read any more.
+    /// A link was refused; no more is read from it.
     Refused { link: LinkId, reason: String },
     /// The link is lost.
     Disconnected(LinkId),
 }
 
-/// How many descriptors a server needs: a context's, two sockets', the address, its key, what wakes it,
-/// and a few peers.
+/// The number of descriptors that a server needs: for the context, two sockets, the address, its
+/// key, its wakeup, and a few peers.
 const DESCRIPTORS: usize = 18;
 
 /// The server's socket. Owned by one thread.
@@ -50,11 +50,11 @@ pub struct ServerLink {
     socket: Socket,
     /// Messages for peers whose queues are full.
     backlogs: FxHashMap<LinkId, Backlog>,
-    /// Messages of which parts are to come, how many bytes they have, and how many they may.
+    /// Messages that are still arriving, their bytes, and the limit of these bytes.
     open: FxHashMap<LinkId, Assembly>,
     held: usize,
     budget: usize,
-    /// Links that were refused and are not lost yet.
+    /// Refused links that are still connected.
     muted: FxHashSet<LinkId>,
     /// Links that were admitted.
     admitted: FxHashSet<LinkId>,
@@ -65,7 +65,7 @@ pub struct ServerLink {
     secure: bool,
 }
 
-/// Parts that wait for a peer to read, oldest first; with whether each is the first of its message.
+/// Parts that wait for a peer to read, oldest first, and whether each is the first of its message.
 #[derive(Default)]
 struct Backlog {
     parts: VecDeque<(Bytes, bool)>,
@@ -149,12 +149,12 @@ impl ServerLink {
         }
     }
 
-    /// Bounds the bytes of all messages of which parts are to come.
+    /// Sets the limit of the bytes of all messages that are still arriving.
     pub fn set_budget(&mut self, bytes: usize) {
         self.budget = bytes;
     }
 
-    /// A peer was greeted: more of its messages may be under way, and they may be long.
+    /// Raises the limits of a peer whose handshake is complete.
     pub fn admit(&mut self, link: &LinkId) {
         let value = [&parts::UNDER_WAY.to_ne_bytes()[..], link].concat();
         // Fails only for a link that is lost.
@@ -162,18 +162,18 @@ impl ServerLink {
         self.admitted.insert(link.clone());
     }
 
-    /// Nothing of a link is read any more.
+    /// Stops reading from a link.
     pub fn mute(&mut self, link: &LinkId) {
         self.close_message(link);
         self.muted.insert(link.clone());
     }
 
-    /// What the log is to say of connections that were refused, as there are no descriptors for them.
+    /// Returns a message for the log about connections that were refused for lack of descriptors.
     pub fn refusals(&mut self) -> Option<String> {
         self.refusals.report()
     }
 
-    /// The next event, if there is one.
+    /// Returns the next event, if any.
     pub fn try_receive(&mut self) -> Result<Option<ServerEvent>, NetError> {
         loop {
             let events = self.socket.get_events().map_err(during("receiving"))?;
@@ -214,7 +214,7 @@ impl ServerLink {
         !self.muted.is_empty() && self.muted.contains(link)
     }
 
-    /// A part has arrived. Returns the message that it completes.
+    /// Adds a part. Returns the message that it completes, if any.
     fn assemble(&mut self, link: &LinkId, part: Bytes) -> Result<Option<Vec<Bytes>>, RefusedLink> {
         let refuse = |link: &LinkId, reason| RefusedLink { link: link.clone(), reason };
         if !self.open.contains_key(link) {
@@ -248,14 +248,14 @@ impl ServerLink {
         Err(refuse(largest, reason))
     }
 
-    /// A message is not completed.
+    /// Drops an incomplete message.
     fn close_message(&mut self, link: &LinkId) {
         if let Some(assembly) = self.open.remove(link) {
             self.held -= assembly.bytes();
         }
     }
 
-    /// A link is lost.
+    /// Handles the loss of a link.
     fn forget(&mut self, link: &LinkId) {
         self.close_message(link);
         self.backlogs.remove(link);
@@ -340,7 +340,7 @@ impl Backlog {
     }
 }
 
-/// A link of which nothing more is taken.
+/// A link that is refused, with the reason.
 struct RefusedLink {
     link: LinkId,
     reason: String,
@@ -392,7 +392,7 @@ pub(crate) fn notify_of_lost_links(socket: &mut Socket) -> Result<(), NetError> 
         .map_err(during("asking for notices of lost links"))
 }
 
-/// Sets an option of which the bindings do not know.
+/// Sets an option that the bindings lack.
 fn set_option(socket: &mut Socket, option: i32, value: &[u8]) -> zmq::Result<()> {
     // SAFETY: the socket is open, and the option takes a pointer to so many bytes, which live through
     // the call.

@@ -1,4 +1,5 @@
-//! What a peer with a key may make a server hold: raw ZeroMQ sockets that keep to no protocol.
+//! Bounds on what a peer with a key can make a server hold, by raw ZeroMQ sockets that follow no
+//! protocol.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -35,7 +36,8 @@ fn raw(address: &Address, key: &Key) -> Socket {
     socket
 }
 
-/// Sends copies of a part, with a flag, until the peer takes no more; gives how many it has taken.
+/// Sends copies of a part, with a flag, until the peer accepts no more; returns the number
+/// accepted.
 fn flood(socket: &Socket, part: &Bytes, flag: i32, most: usize) -> usize {
     for sent in 0..most {
         if !matches!(socket.poll(PollEvents::POLLOUT, 1_000), Ok(1..)) {
@@ -48,7 +50,7 @@ fn flood(socket: &Socket, part: &Bytes, flag: i32, most: usize) -> usize {
     most
 }
 
-/// The next event, if there is one soon.
+/// Returns the next event, if one arrives soon.
 fn next(server: &mut ServerLink) -> Option<ServerEvent> {
     let until = Instant::now() + Duration::from_millis(500);
     loop {

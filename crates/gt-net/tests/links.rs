@@ -14,7 +14,7 @@ use gt_net::server::{Proven, ServerEvent, ServerLink};
 
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// A port that nobody uses at the moment.
+/// Returns an unused port.
 fn free_address() -> Address {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     Address::Tcp { host: "127.0.0.1".into(), port }
@@ -93,7 +93,7 @@ fn strangers_are_told_apart() {
     connect(&address, Role::Client, Some(&key)).unwrap();
     serving.join().unwrap();
 
-    // Something else listens.
+    // Another program listens.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address =
         Address::Tcp { host: "127.0.0.1".into(), port: listener.local_addr().unwrap().port() };

@@ -1,7 +1,7 @@
 //! A zip archive of members that are stored as they are (PKWARE's APPNOTE.TXT, section 4.3), below
 //! 4 GiB.
 
-/// An archive in the making.
+/// An archive under construction.
 #[derive(Default)]
 pub struct Archive {
     bytes: Vec<u8>,
@@ -10,7 +10,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Adds a member that consists of these parts.
+    /// Adds a member whose contents are these parts, concatenated.
     pub fn add(&mut self, name: &str, parts: &[&[u8]]) {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let start = self.bytes.len() as u32;
@@ -35,7 +35,7 @@ impl Archive {
         self.members += 1;
     }
 
-    /// The archive's bytes.
+    /// Returns the archive's bytes.
     pub fn finish(mut self) -> Vec<u8> {
         let start = self.bytes.len() as u32;
         self.bytes.extend(&self.directory);

@@ -27,7 +27,7 @@ impl Reports {
         Reports { tells, folder: folder.map(PathBuf::from) }
     }
 
-    /// Whether reports go anywhere.
+    /// Returns whether plans are logged or saved.
     pub fn are_wanted(&self) -> bool {
         self.tells || self.folder.is_some()
     }

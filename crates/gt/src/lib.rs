@@ -45,12 +45,12 @@ pub struct ModifierGuide;
 /// A session with its dispatcher and `workers` workers in this process.
 ///
 /// # Errors
-/// No worker asked for.
+/// `workers` is 0.
 pub fn embedded(workers: usize) -> Result<Session> {
     drivers::embedded::start(workers)
 }
 
-/// As [`embedded`], with workers made by `make`.
+/// Like [`embedded`], with workers made by `make`.
 ///
 /// # Errors
 /// No worker asked for.
@@ -58,7 +58,7 @@ pub fn embedded_with(workers: usize, make: MakeWorker) -> Result<Session> {
     drivers::embedded::start_with(workers, make, Vec::new())
 }
 
-/// As [`embedded`], with stream modifiers, applied in order.
+/// Like [`embedded`], with stream modifiers, applied in order.
 ///
 /// # Errors
 /// No worker asked for.

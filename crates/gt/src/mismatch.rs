@@ -26,8 +26,8 @@ const MOST: usize = 1 << 31;
 
 static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Writes a file that replays a difference, and says where it is; `None` if there is none, which
-/// the log says.
+/// Writes a file that replays a difference, and returns its path. Without a file it logs why, and
+/// returns `None`.
 pub fn keep(mismatch: &Mismatch) -> Option<String> {
     if WRITTEN.fetch_add(1, Ordering::Relaxed) >= FILES {
         return None;

@@ -1,4 +1,4 @@
-//! Programs: what a function issued is issued again for other tensors.
+//! Recorded programs: the commands that a function issued are issued again for other tensors.
 
 use gt::program::{Program, record};
 use gt::{ClientError, Session, Tensor, ValueRef};
@@ -24,7 +24,7 @@ fn refs(tensors: &[Tensor]) -> Vec<ValueRef> {
     tensors.iter().map(Tensor::value_ref).collect()
 }
 
-/// What a program gives for other inputs.
+/// Returns the results of a program for other inputs.
 fn run(program: &Program, session: &Session, inputs: &[Tensor], of: &[f64]) -> Option<Vec<f64>> {
     let found = program.run(session, &refs(inputs), of)?;
     Some(numbers(&found[0].tensor()))
@@ -57,7 +57,7 @@ fn numbers_may_be_others() {
     let (result, recording) = record(&refs(&inputs), &[0.3], || scaled(0.3));
     let program = recording.unwrap().finish(&[result.value_ref()]).unwrap();
     assert_eq!(run(&program, &session, &inputs, &[5.0]).unwrap(), [6.0, 11.0]);
-    // A number that was not passed on decides something else.
+    // A number that is not an input is part of the key.
     let (_, recording) = record(&refs(&inputs), &[0.7], || scaled(0.3));
     assert!(recording.is_none());
 }
@@ -91,16 +91,16 @@ fn what_depends_on_more_than_the_inputs_is_no_program() {
         of[0].add(&Tensor::rand(&session, of[0].shape(), gt::DType::F32)?)
     });
     assert!(draws.is_none());
-    // A count that is known already is another's for other inputs.
+    // A count that is known already differs for other inputs.
     let counted = inputs[0].gt(1.5).unwrap();
     counted.nonzero(&mut || false).unwrap();
     let mask = [counted];
     let (_, recording) = record(&refs(&mask), &[], || mask[0].nonzero(&mut || false).unwrap());
     assert!(recording.is_none());
-    // Where both are one, nobody can tell which is meant.
+    // If both inputs are the same tensor, which one a result depends on is ambiguous.
     let same = [inputs[0].clone(), inputs[0].clone()];
     assert!(program_of(&same, combined).is_none());
-    // Nothing is left behind: the next recording is whole.
+    // No state is left behind: the next recording is complete.
     assert!(program_of(&inputs, combined).is_some());
 }
 

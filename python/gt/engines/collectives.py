@@ -69,7 +69,7 @@ class Collectives:
     """An engine's collectives with the engines of other workers.
 
     `kind` names the library and its version; only engines of the same kind form groups. `local`
-    tells whether the endpoint is reachable from this machine only; `store` is the address of the
+    is whether the endpoint is reachable from this machine only; `store` is the address of the
     rendezvous if this worker has rank 0. `device` names the device if the library allows it only
     once per group; otherwise it is empty.
     """

@@ -339,7 +339,7 @@ class Engine:
 
     @property
     def makes_views(self) -> bool:
-        """Whether slices, permutations and expansions share memory, as `buffer` then says."""
+        """Whether slices, permutations and expansions are views; `buffer` must then report them."""
         return type(self).buffer is not Engine.buffer
 
     def is_contiguous(self, tensor: Tensor) -> bool:

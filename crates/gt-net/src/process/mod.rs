@@ -17,21 +17,21 @@ use macos::start;
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub use unknown::{is_alive, own};
 
-/// This process; `None` where the system does not say.
+/// Returns this process; `None` where the system does not report start times.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub fn own() -> Option<gt_ir::message::Process> {
     let pid = std::process::id();
     Some(gt_ir::message::Process { pid, start: start(pid)? })
 }
 
-/// Whether a process of this machine is still there.
+/// Returns whether a process of this machine still runs.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub fn is_alive(process: gt_ir::message::Process) -> bool {
     start(process.pid) == Some(process.start)
 }
 
-/// Whether this machine has a process with this number, be it one that has ended and is not yet
-/// reaped.
+/// Returns whether this machine has a process with this id, including one that has ended and is not
+/// yet reaped.
 pub fn exists(pid: u32) -> bool {
     // Zero and negative numbers would name groups of processes.
     let Ok(number @ 1..) = libc::pid_t::try_from(pid) else { return false };

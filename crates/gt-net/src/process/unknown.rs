@@ -1,13 +1,14 @@
-//! Systems that do not say when a process started.
+//! Systems that do not report when a process started.
 
 use gt_ir::message::Process;
 
-/// `None`: without its start a process cannot be told from a later one with its number.
+/// Returns `None`: without its start time, a process cannot be distinguished from a later one with
+/// the same id.
 pub fn own() -> Option<Process> {
     None
 }
 
-/// Whether a process with this number exists: then it is taken for the one that is meant.
+/// Returns whether a process with this id exists, which is assumed to be the same process.
 pub fn is_alive(process: Process) -> bool {
     super::exists(process.pid)
 }

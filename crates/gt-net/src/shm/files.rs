@@ -24,16 +24,16 @@ use crate::process;
 
 static LEFTOVERS: Once = Once::new();
 
-/// A block that this process has made. Others can open it while this lives.
+/// A block that this process has created. Other processes can open it until it is dropped.
 pub struct OwnedBlock {
     path: PathBuf,
     header: Header,
-    /// The process that made it; a fork's copy removes no file.
+    /// The process that created it; a fork's copy removes no file.
     owner: u32,
 }
 
 impl OwnedBlock {
-    /// A block with a copy of these bytes.
+    /// Returns a block with a copy of these bytes.
     pub fn sealed(bytes: &[u8]) -> Result<OwnedBlock, NetError> {
         let folder = runtime_folder()?;
         LEFTOVERS.call_once(|| remove_leftovers(&folder));
@@ -49,7 +49,7 @@ impl OwnedBlock {
         Ok(block)
     }
 
-    /// As [`Self::sealed`]: a file's memory is freed at once, so that reuse gains nothing.
+    /// Like [`Self::sealed`]: a file's memory is freed at once, so reuse gains nothing.
     pub fn reusable(bytes: &[u8]) -> Result<OwnedBlock, NetError> {
         OwnedBlock::sealed(bytes)
     }
@@ -101,7 +101,7 @@ fn remove_leftovers(folder: &Path) {
     }
 }
 
-/// The values of another process's block.
+/// Returns the values of another process's block.
 ///
 /// # Errors
 /// The block is gone, or not as described: nothing in a description is trusted unchecked.
@@ -130,8 +130,9 @@ pub fn map(block: &SharedBlock) -> Result<Bytes, NetError> {
 /// Does nothing: a receiver keeps neither mappings nor memory.
 pub fn tidy() {}
 
-/// Equal for two processes exactly if each can read the other's blocks: same boot, runtime folder
-/// and user. Empty, which equals nothing, where the system does not name its boot.
+/// Returns a token that is equal for two processes exactly if each can read the other's blocks:
+/// same boot, runtime folder and user. It is empty, which matches no other, where the system does
+/// not identify its boot.
 pub fn machine_token() -> String {
     let folder = runtime_folder().ok().and_then(|folder| fs::metadata(folder).ok());
     let (Some(boot), Some(folder)) = (boot_id(), folder) else { return String::new() };

@@ -19,7 +19,7 @@ pub use memfd::{OwnedBlock, machine_token, map, tidy};
 
 use crate::error::NetError;
 
-/// Whether blocks are used again, for data whose length recurs.
+/// Whether blocks are reused, for data whose length recurs.
 pub const ARE_REUSABLE: bool = cfg!(all(target_os = "linux", not(feature = "portable")));
 
 /// Keeps the values aligned for any dtype and vector.

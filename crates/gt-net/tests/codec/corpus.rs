@@ -1,4 +1,4 @@
-//! The corpus that the fuzzer begins with, in `tests/corpus`.
+//! The fuzzer's seed corpus, in `tests/corpus`.
 
 use bytes::Bytes;
 use gt_ir::message::Message;
@@ -6,7 +6,7 @@ use gt_net::codec::{decode, encode};
 
 use crate::samples::messages;
 
-/// What the fuzzer has found worth keeping; the first byte says where the data frame begins.
+/// Inputs that the fuzzer has kept; the first byte is the offset of the data frame.
 #[test]
 fn the_corpus_gives_messages_or_errors() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
@@ -33,7 +33,7 @@ fn the_corpus_has_a_message_of_each_kind() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
     for (number, message) in messages().into_iter().enumerate() {
         let message = match message {
-            // All operations at once are too much for a seed.
+            // All operations together are too long for a seed.
             Message::Stream(commands) => {
                 Message::Stream(commands.into_iter().rev().take(12).collect())
             }

@@ -1,5 +1,5 @@
-//! Frames that nobody encoded: cut off, forged, damaged or random. Each gives a message or an error,
-//! never a panic.
+//! Frames that no encoder wrote: truncated, forged, damaged or random. Each decodes to a message or
+//! an error, never a panic.
 
 use bytes::Bytes;
 use gt_ir::message::Message;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::samples::{data, messages};
 
-/// A frame cut off anywhere is an error, and so is one with something added.
+/// A frame that is truncated anywhere is an error, and so is one with bytes appended.
 #[test]
 fn cut_frames_are_errors() {
     for message in messages() {
@@ -26,7 +26,7 @@ fn cut_frames_are_errors() {
     }
 }
 
-/// A forged count or length must not make the reader take memory for it.
+/// A forged count or length must not make the reader allocate for it.
 #[test]
 fn forged_counts_take_no_memory() {
     for field in 0..6 {
@@ -47,7 +47,7 @@ proptest! {
     #[test]
     fn any_bytes_give_a_message_or_an_error(head in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = decode(&[Bytes::from(head.clone())]);
-        // With a valid beginning it gets further.
+        // A valid prefix reaches more of the decoder.
         for kind in 1..29u8 {
             let framed = [b"GT\x02", &[kind][..], &head].concat();
             let _ = decode(&[Bytes::from(framed)]);
@@ -64,7 +64,7 @@ proptest! {
         head[at] = value;
         frames[0] = Bytes::from(head);
         if let Ok(message) = decode(&frames) {
-            // Whatever was read can be written and read again; NaN is not equal to itself.
+            // Every decoded message can be encoded and decoded again; NaN is not equal to itself.
             prop_assert!(decode(&encode(&message)).is_ok());
         }
     }

@@ -1,7 +1,7 @@
 //! Messages survive the way through frames; anything else is an error, never a panic.
 //!
 //! - [`samples`]: messages of all kinds.
-//! - What was encoded is decoded again, here; [`hostile`]: frames that nobody encoded.
+//! - What was encoded is decoded again, here; [`hostile`]: frames that no encoder wrote.
 //! - [`corpus`]: what the fuzzer begins with.
 
 mod corpus;

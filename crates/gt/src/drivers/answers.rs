@@ -4,8 +4,8 @@ use gt_ir::RequestId;
 use gt_ir::message::Message;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The answers of a session by request. One whose thread was interrupted is dropped on arrival: it
-/// may have been on its way when the request was cancelled.
+/// The answers of a session by request. The answer to an interrupted request is dropped on arrival:
+/// it may have been in flight when the request was cancelled.
 #[derive(Default)]
 pub struct SessionAnswers {
     arrived: FxHashMap<RequestId, Message>,
@@ -23,7 +23,7 @@ impl SessionAnswers {
         self.arrived.remove(&request)
     }
 
-    /// No thread waits for this answer any more.
+    /// Marks an answer that no thread waits for any more.
     pub fn abandon(&mut self, request: RequestId) {
         if self.arrived.remove(&request).is_none() {
             self.abandoned.insert(request);

@@ -1,4 +1,5 @@
-//! Work on files beside a worker's turns: what its core asks for is read and written here.
+//! File operations beside a worker's turns: a thread reads and writes what the worker's core
+//! requests.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,18 +14,18 @@ use gt_store::spill::SpillFolder;
 use gt_store::{StoreError, values};
 use gt_worker::{FileJob, ToSave};
 
-/// Why nothing is written away.
+/// Why tensors cannot be spilled.
 const NO_SPILL_FOLDER: &str = "there is no folder for it";
 
 /// Where a worker reads and writes files.
 pub struct Folders {
     pub places: DataRoots,
-    /// For tensors that there is no room for, if they may be written away.
+    /// The folder for spilled tensors, if spilling is enabled.
     pub spill: Option<SpillFolder>,
 }
 
 impl Folders {
-    /// Values that are to be saved.
+    /// Values to be saved.
     fn value(&self, value: ToSave) -> Result<TensorData, StoreError> {
         match (value, &self.spill) {
             (ToSave::Data(data), _) => Ok(data),
@@ -39,8 +40,8 @@ impl Folders {
     }
 }
 
-/// Does a job, and gives the message that ends it, if there is one: for the dispatcher what was
-/// written, for the worker's core what was read. Blocks while the disk works.
+/// Runs a job, and returns the message that completes it, if any: for the dispatcher after a write,
+/// for the worker's core after a read. Blocks while the disk works.
 pub fn run(folders: &Folders, worker: &str, job: FileJob) -> Option<Message> {
     let places = &folders.places;
     Some(match job {
@@ -104,7 +105,7 @@ pub fn run(folders: &Folders, worker: &str, job: FileJob) -> Option<Message> {
     })
 }
 
-/// The message that ends a job which nobody does any more, if there is one.
+/// Returns the message that completes an abandoned job, if any.
 pub fn given_up(worker: &str, job: &FileKey, reason: &str) -> Option<Message> {
     let failure = |operation: &str| Failure::new(operation, reason, worker, SourceId::default());
     Some(match *job {
@@ -122,7 +123,7 @@ pub fn given_up(worker: &str, job: &FileKey, reason: &str) -> Option<Message> {
     })
 }
 
-/// What a job is for.
+/// The receiver of a job's result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum FileKey {
     Write(RequestId),
@@ -158,7 +159,7 @@ pub fn below(roots: &[PathBuf]) -> Result<DataRoots, StoreError> {
     roots.iter().map(|path| DataRoot::open(path)).collect::<Result<_, _>>().map(DataRoots::Below)
 }
 
-/// A thread that does a worker's jobs one after the other.
+/// A thread that runs a worker's jobs in order.
 pub struct FileThread {
     jobs: Sender<FileJob>,
     done: Receiver<Option<Message>>,
@@ -169,14 +170,14 @@ impl FileThread {
     /// Starts the thread of a worker.
     ///
     /// # Errors
-    /// The system has no thread to give.
+    /// The system cannot start a thread.
     pub fn start(folders: Folders, worker: String) -> std::io::Result<FileThread> {
         let (jobs, given) = channel::<FileJob>();
         let (finished, done) = channel();
         thread::Builder::new().name("gt-files".into()).spawn(move || {
             // Ends when the worker drops its side.
             for job in given {
-                // Each job is answered, so that it is known how many are open.
+                // Each job is answered, so the number of open jobs is known.
                 if finished.send(run(&folders, &worker, job)).is_err() {
                     return;
                 }
@@ -192,12 +193,12 @@ impl FileThread {
         }
     }
 
-    /// Whether a job is not done yet.
+    /// Returns whether a job is not complete yet.
     pub fn is_busy(&self) -> bool {
         self.open > 0
     }
 
-    /// The messages that end jobs, of those that are done.
+    /// Returns the messages of the jobs that are complete.
     pub fn take_done(&mut self) -> Vec<Message> {
         let done: Vec<Option<Message>> = self.done.try_iter().collect();
         self.open -= done.len();

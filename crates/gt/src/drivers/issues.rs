@@ -25,12 +25,12 @@ impl Issues {
         self.is_on.load(Ordering::Relaxed)
     }
 
-    /// A batch has its first command.
+    /// Records the time of a batch's first command.
     pub fn begin(&self, now: Duration) {
         self.since.store(now.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// A batch of so many instructions is sent.
+    /// Emits the event of a sent batch of `count` instructions.
     pub fn end(&self, now: Duration, count: u64) -> Event {
         let since = match self.since.swap(0, Ordering::Relaxed) {
             0 => now,

@@ -1,4 +1,4 @@
-//! A worker's memory: how much there is, and where tensors go that it has no room for.
+//! A worker's memory limit, and the folder for spilled tensors.
 
 use std::path::{Path, PathBuf};
 
@@ -13,9 +13,9 @@ use crate::environment;
 /// The memory that a worker may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemoryOptions {
-    /// The bytes for tensors; by default nine tenths of what there is.
+    /// The bytes for tensors; by default nine tenths of the machine's memory.
     pub memory: Option<u64>,
-    /// The bytes that may be written to disk; by default as many, if there is a folder.
+    /// The bytes that may be spilled to disk; by default as many as `memory`, if there is a folder.
     pub spill: Option<u64>,
     pub has_spill_dir: bool,
 }
@@ -64,7 +64,7 @@ pub fn folders_of_fork(older: &Folders) -> Folders {
     Folders { places: DataRoots::Anywhere, spill }
 }
 
-/// A folder for tensors that a worker has no room for; without one, the operator is told why.
+/// Returns a folder for spilled tensors, or logs a warning why there is none.
 pub fn spill_folder(parent: Option<&Path>) -> Option<SpillFolder> {
     let parent = parent?;
     match SpillFolder::create(parent) {

@@ -1,8 +1,7 @@
-//! How far a session is ahead of its workers: what it has in flight, and when it has to wait.
-//!
-//! The bound is a time, as that is what a question or a stop after it costs. The dispatcher gives the
-//! weight of commands back when they are done; here it is turned into their estimated work, and the
-//! work that is done into a rate. At that rate, what is in flight may take [`LONGEST`].
+//! Run-ahead: the commands that a session has in flight, and when it has to wait.
+//! The bound is a time, because that is the latency that a later fetch or interrupt sees. The
+//! dispatcher returns the weight of completed commands; here weight is converted to estimated work,
+//! and completed work to a rate. At that rate, the commands in flight may take [`LONGEST`].
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,31 +10,32 @@ use std::time::{Duration, Instant};
 
 use gt_client::environment;
 
-/// How long what is in flight may take, where `GT_RUN_AHEAD` says nothing else.
+/// How long the commands in flight may take, unless `GT_RUN_AHEAD` is set.
 const LONGEST: Duration = Duration::from_millis(400);
-/// What a command costs besides its work, which is in bytes read and written.
+/// The overhead of a command, in the unit of work: bytes read and written.
 const OF_COMMAND: u64 = 4 << 10;
-/// The rate of which nothing is known yet, in bytes of work a second: that of a small machine.
+/// The initial rate, in bytes of work a second: that of a small machine.
 const FIRST_RATE: f64 = 8e9;
-/// Less work than this in flight is never waited for, nor measured: it takes less time than to look.
+/// With less work than this in flight, a session neither waits nor measures: it takes less time
+/// than a check.
 const SHORT: u64 = 16 << 20;
 /// The shortest time that a rate is measured over.
 const MEASURED: Duration = Duration::from_millis(20);
 
-/// How long a wait for room takes before the dispatcher is told of it, and is told again.
+/// The interval at which the dispatcher is notified of a long wait for room.
 const TOLD_EVERY: Duration = Duration::from_millis(100);
 
-/// A client's wait for room. The dispatcher is told of a long one, as it may itself wait for what the
-/// client sends next.
+/// A client's wait for room. The dispatcher is notified of a long wait, as it may itself wait for
+/// the client's next commands.
 pub struct LongWait(Instant);
 
 impl LongWait {
-    /// A wait that begins now.
+    /// Starts a wait.
     pub fn new() -> LongWait {
         LongWait(Instant::now())
     }
 
-    /// Whether it is time to tell the dispatcher.
+    /// Returns whether it is time to notify the dispatcher.
     pub fn is_to_be_told(&mut self) -> bool {
         let is_long = self.0.elapsed() >= TOLD_EVERY;
         if is_long {
@@ -49,7 +49,7 @@ impl LongWait {
 pub struct RunAhead {
     /// The most weight that the dispatcher takes.
     window: u64,
-    /// The time that what is in flight may take, in seconds.
+    /// The time that the commands in flight may take, in seconds.
     longest: f64,
     weight: AtomicU64,
     work: AtomicU64,
@@ -59,7 +59,7 @@ pub struct RunAhead {
 
 /// Batches in flight, oldest first.
 struct BatchesInFlight {
-    /// The weight and the work of each that is left.
+    /// The remaining weight and work of each batch.
     left: VecDeque<(u64, u64)>,
     /// Bytes of work a second.
     rate: f64,
@@ -98,13 +98,14 @@ impl RunAhead {
         }
     }
 
-    /// Commands of this weight are done. Returns whether there is room again that there was not.
+    /// Accounts for completed commands of this weight. Returns whether there is room now, after
+    /// there was none.
     pub fn done(&self, weight: u64) -> bool {
         let mut batches = self.batches();
         let work = batches.take(weight);
         let before = self.cost();
-        // More may be given back than is known to be in flight, as after a server was started again:
-        // that is no reason to wait for ever.
+        // More weight may be returned than is known to be in flight, as after a server's restart:
+        // this must not block the session forever.
         let left = (self.weight().saturating_sub(weight), self.work().saturating_sub(work));
         let was_full = self.is_full();
         if let Some((since, _)) = batches.measured {
@@ -115,7 +116,7 @@ impl RunAhead {
         was_full && !self.is_full()
     }
 
-    /// What is in flight is known anew: commands of this weight, of unknown work.
+    /// Resets the commands in flight to this weight, of unknown work.
     pub fn renew(&self, weight: u64) {
         let mut batches = self.batches();
         batches.left.clear();
@@ -129,12 +130,12 @@ impl RunAhead {
         self.weight() > 0
     }
 
-    /// The estimated work of what is in flight, in bytes read and written.
+    /// Returns the estimated work in flight, in bytes read and written.
     pub fn work(&self) -> u64 {
         self.work.load(Ordering::Relaxed)
     }
 
-    /// Whether the next instruction has to wait.
+    /// Returns whether the next instruction has to wait.
     pub fn is_full(&self) -> bool {
         self.is_full.load(Ordering::Relaxed)
     }
@@ -147,7 +148,7 @@ impl RunAhead {
         cost(self.weight(), self.work())
     }
 
-    /// Notes what is in flight, and whether that is as much as there may be.
+    /// Updates the amount in flight, and whether it reaches the limit.
     fn set(&self, batches: &BatchesInFlight, weight: u64, work: u64) {
         self.weight.store(weight, Ordering::Relaxed);
         self.work.store(work, Ordering::Relaxed);
@@ -161,7 +162,7 @@ impl RunAhead {
     }
 }
 
-/// What commands of this weight and work cost in all.
+/// Returns the total cost of commands of this weight and work.
 fn cost(weight: u64, work: u64) -> u64 {
     work.saturating_add(weight * OF_COMMAND)
 }
@@ -186,15 +187,15 @@ impl BatchesInFlight {
         taken
     }
 
-    /// So much was done since the last call, and so much is in flight; `time` has passed since the
-    /// measurement began, through which there was always enough to do.
+    /// Updates the rate: `done` work was completed since the last call, with `in_flight` left.
+    /// `time` has passed since the measurement began, and the workers were busy throughout.
     fn measure(&mut self, done: u64, in_flight: u64, time: Duration) {
         let Some((_, all)) = &mut self.measured else { return };
         *all += done;
         let is_over = self.left.is_empty();
         if time >= MEASURED || is_over && *all > SHORT {
             let rate = *all as f64 / time.as_secs_f64().max(1e-6);
-            // Half of what was known before, as operations take more or less than is estimated.
+            // The old rate counts half, as operations take more or less time than estimated.
             self.rate = if self.rate == FIRST_RATE { rate } else { (self.rate + rate) / 2.0 };
             self.measured = (in_flight > SHORT).then(|| (Instant::now(), 0));
         } else if is_over {
@@ -207,7 +208,7 @@ impl BatchesInFlight {
 mod tests {
     use super::*;
 
-    /// Half a second of work, as far as is known at first.
+    /// Half a second of work, by the initial rate.
     const HALF: u64 = (FIRST_RATE / 2.0) as u64;
 
     #[test]

@@ -1,22 +1,23 @@
-//! Steps that workers have undone: their user is told, though nobody asks for a value that failed.
+//! Warnings of optimizer steps that workers have undone, although no failed value was fetched.
 
 use std::sync::{Mutex, PoisonError};
 
 use gt_ir::message::Failure;
 
-/// What a session was told of.
+/// The undone steps that a session was warned of.
 #[derive(Default)]
 pub struct UndoneSteps(Mutex<Told>);
 
 #[derive(Default)]
 struct Told {
-    /// The place in the program of the last: several slots tell of one step.
+    /// The place in the program of the last one: several slots report the same step.
     last: Option<u64>,
     count: u64,
 }
 
 impl UndoneSteps {
-    /// Tells of a step, unless it was told of; of many steps the first, second, fourth and so on.
+    /// Warns of an undone step, once; of many steps it warns of the first, second, fourth, eighth
+    /// and so on.
     pub fn tell(&self, failure: &Failure) {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if failure.place.is_some() && told.last == failure.place {

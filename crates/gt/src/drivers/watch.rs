@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use super::system;
 
-/// How long a dispatcher may take to answer.
+/// The time limit for a dispatcher's answer.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// A read-only connection to a dispatcher.

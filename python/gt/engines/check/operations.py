@@ -32,7 +32,7 @@ class Missing(Exception):
 class Examiner:
     """Calls an engine's lowerings of one operation as a worker would.
 
-    Passes each finding to `found`, and the text of each case to `tell` before the call.
+    Passes each finding to `found`. Before each case, its text is passed to the other callback.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from gt.engines.check.tasks import Options, patience
 
 
 class Lost(Exception):
-    """The process died or exceeded its time limit; the text says which."""
+    """The process died or exceeded its time limit; the text is the reason."""
 
 
 class Process:

@@ -1,4 +1,4 @@
-//! Blocks that this process has made.
+//! Blocks that this process has created.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use super::words::{Words, whole};
 use super::{ALL_SEALS, HEADER, Header, LENGTH_SEALS, NAME, error};
 use crate::error::NetError;
 
-/// A block that this process has made. Others can open it while this lives.
+/// A block that this process has created. Other processes can open it until it is dropped.
 pub struct OwnedBlock {
     file: File,
     header: Header,

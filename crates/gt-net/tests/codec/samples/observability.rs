@@ -1,4 +1,4 @@
-//! What watchers are told: explanations, events, reports and the status.
+//! Messages to watchers: explanations, events, reports and the status.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ pub fn events() -> Vec<Event> {
     ];
     let tracks = [Track::Client, Track::Dispatcher, Track::Worker(WorkerId(u32::MAX))];
     let event = |(index, (kind, what)): (usize, (EventKind, What))| Event {
-        // Events come in no order.
+        // Events have no order.
         begin: Duration::from_nanos(1_000_000_000_000 - 77 * index as u64),
         end: Duration::from_nanos(1_000_000_000_000 + 123 * index as u64),
         kind,

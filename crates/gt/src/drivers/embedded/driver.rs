@@ -14,17 +14,17 @@ use super::runtime::Runtime;
 use crate::drivers::MakeWorker;
 use crate::drivers::run_ahead::LongWait;
 
-/// A waiting thread does up to this much work itself: waking another takes as long.
+/// A waiting thread runs up to this much work itself: waking another thread takes as long.
 const OWN_WORK: u64 = 256 << 10;
 
-/// So many turns are taken for a value that is read.
+/// The most turns that a read of a value runs.
 const READ_TURNS: u32 = 64;
 
 /// The interval at which a waiting thread checks for the user's interrupt.
 const SLICE: Duration = Duration::from_millis(50);
 /// How long a thread spins before it parks.
 const SPIN: Duration = Duration::from_micros(20);
-/// A thread that computes reads the clock once per so many turns.
+/// The number of turns after which a computing thread reads the clock.
 const TURNS: u32 = 8;
 
 pub struct EmbeddedDriver {
@@ -61,9 +61,9 @@ impl EmbeddedDriver {
         self.runtime.client.take_answer(request)
     }
 
-    /// Drives the cores on this thread until the answer is there (`Some`), or no work is left that
-    /// is not in the hands of another thread. Checks for the answer and the user's interrupt
-    /// between turns, so that other sessions' work does not delay it.
+    /// Drives the cores on this thread until the answer has arrived (`Some`), or all remaining work
+    /// is in the hands of other threads. Checks for the answer and the user's interrupt between
+    /// turns, so that other work does not delay it.
     fn work_for(&self, request: RequestId, interrupt: &mut Interrupt) -> Result<Option<Message>> {
         let (mut turns, mut asked) = (0, None);
         loop {
@@ -98,7 +98,7 @@ impl EmbeddedDriver {
         }
     }
 
-    /// Works, then waits, until the answer is there.
+    /// Works, then waits, until the answer has arrived.
     fn answer(&self, request: RequestId, interrupt: &mut Interrupt) -> Result<Message> {
         if self.runtime.client.ahead.work() <= OWN_WORK
             && let Some(answer) = self.work_for(request, interrupt)?

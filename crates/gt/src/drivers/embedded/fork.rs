@@ -1,10 +1,9 @@
 //! Fork safety of embedded runtimes, by `pthread_atfork` hooks.
+//! Only the forking thread exists in the child. So before a fork all threads of a runtime stop
+//! working, and hold none of its locks; afterwards the parent continues, and the child starts new
+//! threads on demand.
 //!
-//! Only the forking thread exists in the child. So before a fork all threads of a runtime are
-//! kept from work, so that none of their locks is held; afterwards the parent goes on, and the
-//! child starts new threads on demand.
-//!
-//! A fork by an engine itself, from within an operation, waits for nobody: the runtime is in the
+//! A fork by an engine itself, from within an operation, does not wait: the runtime is in the
 //! midst of its work. Its copy in the child ends once it leaves the engine ([`InEngine`]).
 
 use std::cell::Cell;

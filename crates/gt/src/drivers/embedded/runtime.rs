@@ -42,7 +42,7 @@ pub struct Runtime {
     forks: ForkGuard,
     watching: Watching,
     filing: Filing,
-    /// Whether values are ever read without a request.
+    /// Whether values may be read without a request.
     reads: bool,
 }
 
@@ -158,13 +158,13 @@ impl Runtime {
         self.dispatcher.put_all(issued.into_iter().chain([stream]));
     }
 
-    /// Says that the session's client waits until it may send more.
+    /// Reports that the session's client waits for credit.
     pub fn say_waiting(&self) {
         let _call = self.forks.enter_briefly();
         self.dispatcher.put_all([(CLIENT, Message::Waiting)]);
     }
 
-    /// Whether values can be read without a request, which nobody is to see.
+    /// Returns whether values can be read without a request: no watcher or log needs to see it.
     pub fn can_read(&self) -> bool {
         self.reads && !self.watching.is_observed() && !self.threads.is_closing()
     }

@@ -8,29 +8,29 @@ use gt_net::NetError;
 use gt_net::shm::{self, OwnedBlock};
 use rustc_hash::FxHashMap;
 
-/// The least data that is worth a block.
+/// The least bytes of data for which a block is used.
 const WORTH_IT: usize = 64 << 10;
 
 /// The most bytes of blocks kept for reuse.
 const KEPT_BYTES: usize = 1 << 30;
 /// The most blocks kept for reuse.
 const KEPT: usize = 32;
-/// How long they are kept after the last use.
+/// How long blocks are kept after their last use.
 const KEPT_FOR: Duration = Duration::from_secs(30);
 
 /// How many recent lengths are remembered.
 const LENGTHS: usize = 32;
 
-/// The blocks that this process has made.
+/// The shared-memory blocks that this process has created.
 ///
 /// Data goes in sealed blocks, which receivers use in place. A length that recurs gets a reusable
 /// block: receivers then copy the values, but no new memory is allocated, which costs much more
 /// (page faults).
 #[derive(Default)]
 pub struct SharedBlocks {
-    /// Not read by their receivers yet, by token.
+    /// Blocks that their receivers have not read yet, by token.
     owned: FxHashMap<u128, OwnedBlock>,
-    /// Read, and free for reuse; oldest first.
+    /// Blocks that are free for reuse, oldest first.
     kept: VecDeque<OwnedBlock>,
     /// The lengths of recently sealed blocks; oldest first.
     lengths: VecDeque<usize>,
@@ -51,7 +51,7 @@ impl SharedBlocks {
         Content::Shared { meta: content.meta(), block: described }
     }
 
-    /// A block with these bytes: a kept one, or a new one.
+    /// Returns a block with these bytes, reusing one if it fits.
     fn block(&mut self, bytes: &[u8]) -> Result<OwnedBlock, NetError> {
         let length = bytes.len();
         self.used = Some(Instant::now());
@@ -84,7 +84,7 @@ impl SharedBlocks {
         }
     }
 
-    /// The receiver has the values: the block is free for reuse, if it is reusable.
+    /// Frees a block that its receiver has read, for reuse if it is reusable.
     pub fn release(&mut self, token: u128) {
         let Some(block) = self.owned.remove(&token) else { return };
         if block.room().is_none() {
@@ -100,7 +100,8 @@ impl SharedBlocks {
     }
 }
 
-/// Received content with its data mapped, and the token to release if it came as a block.
+/// Returns received content with its data mapped, and the token to release if it arrived as a
+/// block.
 pub fn receive(content: Content) -> Result<(Content, Option<u128>), String> {
     let Content::Shared { meta, block } = content else { return Ok((content, None)) };
     let bytes = shm::map(&block).map_err(|error| error.to_string())?;
@@ -160,7 +161,7 @@ mod tests {
             let token = received(shared, sent);
             blocks.release(token);
         }
-        // A block of a length that had not been sent before is given away.
+        // A block with a length that was not sent before is not reused.
         let kept = if shm::ARE_REUSABLE { 4 } else { 0 };
         assert_eq!(blocks.kept.len(), kept);
     }

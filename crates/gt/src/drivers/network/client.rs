@@ -28,12 +28,12 @@ use crate::drivers::undone::UndoneSteps;
 const SLICE: Duration = Duration::from_millis(50);
 /// The interval at which the session's buffer is flushed while it is in use.
 const FLUSH_EVERY: Duration = Duration::from_millis(1);
-/// After so many idle rounds the flusher sleeps until it is nudged.
+/// The number of idle rounds after which the flusher sleeps until it is woken.
 const IDLE_ROUNDS: u32 = 20;
 
-/// Events are sent when there are so many ...
+/// Events are sent when this many are waiting ...
 const EVENTS: usize = 64;
-/// ... or the oldest has waited so long.
+/// ... or when the oldest has waited this long.
 const EVENTS_EVERY: Duration = Duration::from_millis(50);
 
 /// Connects to a server and opens a session there.
@@ -58,7 +58,7 @@ pub fn connect(address: &str, key_file: Option<&Path>, insecure: bool) -> Result
         ClientError::Connection(format!("no wakeup for the connection: {error}"))
     })?;
     let (link, welcome) =
-        super::greet(&way.address, key.as_ref(), insecure, hello).map_err(failed)?;
+        super::handshake(&way.address, key.as_ref(), insecure, hello).map_err(failed)?;
     let address = way.address.to_string();
     let machine = shm::machine_token();
     let shared = Arc::new(ClientShared {
@@ -102,7 +102,8 @@ struct ClientShared {
     state: Mutex<ClientState>,
     address: String,
     data_roots: Vec<String>,
-    /// How many threads wait for the state while another holds it and waits on the socket.
+    /// The number of threads that wait for the state while another holds it and waits on the
+    /// socket.
     contenders: AtomicUsize,
     wake: Wake,
     ahead: RunAhead,
@@ -176,12 +177,12 @@ impl ClientShared {
     }
 
     /// Handles all messages that have arrived, after waiting for at most `limit`.
-    fn take_in(&self, state: &mut ClientState, mut limit: Duration) {
+    fn receive_all(&self, state: &mut ClientState, mut limit: Duration) {
         while state.ended.is_none() {
             let wake = if limit.is_zero() { Wakeup::None } else { Wakeup::Fd(self.wake.fd()) };
             let received = state.link.receive(limit, wake);
             if let Some(weight) = state.link.take_renewed() {
-                // What is done of the rest was told to a server that is gone.
+                // The old server knew how much of the rest was complete; the new one does not.
                 self.ahead.renew(weight);
             }
             match received {
@@ -203,7 +204,7 @@ impl ClientShared {
             }
             Message::Value { request, result } => {
                 let is_large = |content: &Content| content.meta().bytes() as u64 >= LARGE_VALUE;
-                // Even of one that cannot be mapped: it is not on its way any more.
+                // Also for a value that cannot be mapped: it is no longer in flight.
                 if result.as_ref().is_ok_and(is_large) {
                     self.send(state, &Message::Received { request });
                 }
@@ -252,14 +253,14 @@ impl ClientShared {
         self.check_process()?;
         loop {
             let mut state = self.state();
-            self.take_in(&mut state, Duration::ZERO);
+            self.receive_all(&mut state, Duration::ZERO);
             if let Some(found) = ready(&mut state) {
                 return Ok(found);
             }
             if let Some(reason) = &state.ended {
                 return Err(ClientError::Connection(reason.clone()));
             }
-            self.take_in(&mut state, SLICE);
+            self.receive_all(&mut state, SLICE);
             let found = ready(&mut state);
             drop(state);
             if let Some(found) = found {
@@ -296,8 +297,8 @@ impl ClientShared {
                 drop(session);
             }
             if let Ok(mut state) = self.state.try_lock() {
-                // A notice, or the end of the session, is for those who wait for nothing, too.
-                self.take_in(&mut state, Duration::ZERO);
+                // Notices and the end of the session are handled even when no thread waits.
+                self.receive_all(&mut state, Duration::ZERO);
                 state.blocks.tidy();
                 self.send_events(&mut state, false);
             }
@@ -319,8 +320,7 @@ impl Driver for NetworkDriver {
         *lock(&self.shared.session) = Some(outbox);
     }
 
-    /// A message costs some 25 µs on its way through three processes, as much as a hundred small
-    /// commands.
+    /// A message through three processes costs about 25 µs, as much as a hundred small commands.
     fn batches(&self) -> Batches {
         Batches { commands: 512, work: 16 << 20 }
     }

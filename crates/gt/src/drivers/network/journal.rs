@@ -1,5 +1,5 @@
-//! A journal of a process that goes on from it when it is started again: it is written beside the
-//! process's work, and a disk that fails or hangs is given up and tried again.
+//! The journal from which a process resumes after a restart. A thread writes it beside the
+//! process's work; writing to a disk that fails or hangs is abandoned, and retried later.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,22 +10,23 @@ use gt_ir::wire::{self, DecodeError, Record};
 use gt_journal::{Folder, JournalContents, JournalError, JournalWriter, has_journal};
 use gt_net::{NetError, private};
 
-/// A journal begins anew when it is longer than at its beginning by this factor and bytes.
+/// A journal is rewritten when it has grown by this factor, and by this many bytes.
 const FACTOR: u64 = 2;
 const BYTES: u64 = 64 << 20;
 
-/// How long a disk is waited for.
+/// How long to wait for a disk.
 #[derive(Clone, Copy)]
 pub(super) struct Patience {
-    /// The longest time in which it does nothing.
+    /// The longest time without progress.
     pub hang: Duration,
     /// The time after a failure until writing is tried again.
     pub retry: Duration,
 }
 
-/// The process looks at its journal several times a second: after so long without, it stood still.
+/// The process checks its journal several times a second. After a gap of this length, the process
+/// itself was stopped.
 const STILL: Duration = Duration::from_secs(1);
-/// How often it looks whether the journal is still in its folder.
+/// How often to check that the journal file is still in its folder.
 const VISIT_EVERY: Duration = Duration::from_secs(1);
 
 const PATIENCE: Patience =
@@ -34,11 +35,11 @@ const PATIENCE: Patience =
 /// The journal of a running process, of records of type `R`.
 pub(super) struct JournalDriver<R> {
     pub writer: JournalWriter<R>,
-    /// The position of the last beginning of the journal.
+    /// The position of the last rewrite of the journal.
     begun: u64,
-    /// How far the disk had got when that was last something new, and when that was.
+    /// The last progress of the disk, and its time.
     progress: (u64, Instant),
-    /// When it was last looked at, and its folder.
+    /// When the journal, and its folder, were last checked.
     looked: Instant,
     visited: Instant,
     place: PathBuf,
@@ -46,23 +47,24 @@ pub(super) struct JournalDriver<R> {
     pub patience: Patience,
 }
 
-/// The journal is not written.
+/// The state of a journal that cannot be written.
 struct JournalFailed {
-    /// Since when, or since when it is tried again.
+    /// When writing failed, or when the current retry began.
     since: Instant,
     reason: String,
-    /// The beginning of the journal by which it is tried again.
+    /// The position of the rewrite that is the current retry.
     trial: Option<u64>,
 }
 
-/// What has become of a journal since it was last looked at.
+/// What changed about a journal since it was last checked.
 pub(super) enum Health {
     Unchanged,
-    /// It cannot be written: nothing waits for it any more. Whether that `is_new`.
+    /// The journal cannot be written, and no message waits for it. `is_new` at the first check that
+    /// finds this.
     Failed {
         is_new: bool,
     },
-    /// It is written again.
+    /// The journal is written again after a failure.
     Mended,
 }
 
@@ -70,7 +72,7 @@ pub(super) fn start_error(error: impl std::fmt::Display) -> NetError {
     NetError::Start { reason: error.to_string() }
 }
 
-/// What the records of this version mean: a journal of another one is refused.
+/// Returns the schema of this version's records: a journal with another schema is refused.
 pub(super) fn meaning() -> u64 {
     schema() ^ u64::from(PROTOCOL_VERSION).rotate_right(16)
 }
@@ -78,7 +80,7 @@ pub(super) fn meaning() -> u64 {
 /// Opens the journal in a private folder, and reads its records.
 ///
 /// # Errors
-/// The folder cannot be used, or a record not be read.
+/// The folder cannot be used, or a record cannot be read.
 pub(super) fn open<R: Record>(
     path: &Path,
     open: impl FnOnce() -> Result<(Folder, JournalContents), JournalError>,
@@ -109,7 +111,7 @@ pub(super) fn open<R: Record>(
 }
 
 impl<R: Send + 'static> JournalDriver<R> {
-    /// Begins the journal with these records. `tell` is called when more is durable.
+    /// Starts the journal with these records. `notify` is called when more records are durable.
     ///
     /// # Errors
     /// It cannot be written.
@@ -124,7 +126,7 @@ impl<R: Send + 'static> JournalDriver<R> {
         let begun = writer.replace(records);
         let mut progress = writer.progress();
         while !writer.wait(begun, PATIENCE.hang) {
-            // It may be long.
+            // The first write may be long.
             let before = std::mem::replace(&mut progress, writer.progress());
             if writer.error().is_none() && progress != before {
                 continue;
@@ -152,13 +154,13 @@ impl<R: Send + 'static> JournalDriver<R> {
         &self.place
     }
 
-    /// Why it is not written, if it is not.
+    /// Returns why the journal is not written, if it is not.
     pub fn failure(&self) -> Option<&str> {
         self.failed.as_ref().map(|failed| failed.reason.as_str())
     }
 
-    /// Looks what has become of it. `everything` gives the records of a journal that begins anew, and
-    /// has all changes from then on recorded.
+    /// Checks the journal. `everything` returns the records for a rewrite, and starts recording the
+    /// changes after them.
     pub fn look(&mut self, everything: impl FnOnce() -> Vec<R>) -> Health {
         match self.trouble() {
             trouble if self.failed.is_some() => self.try_again(trouble, everything),
@@ -170,10 +172,10 @@ impl<R: Send + 'static> JournalDriver<R> {
         }
     }
 
-    /// Why it cannot be written: an error, or the disk hangs.
+    /// Returns why the journal cannot be written: an error, or a disk that hangs.
     fn trouble(&mut self) -> Option<String> {
-        // While this process stood still (it was stopped, or the machine suspended), the disk had no
-        // time to answer either.
+        // While this process was stopped, or the machine suspended, the disk had no time to answer
+        // either.
         let now = Instant::now();
         let still = now.duration_since(std::mem::replace(&mut self.looked, now));
         if still > STILL {
@@ -189,7 +191,8 @@ impl<R: Send + 'static> JournalDriver<R> {
         self.writer.error().or_else(|| hangs.then(reason)).or_else(|| self.removed())
     }
 
-    /// That the journal was taken away, which writing does not notice: the open file is still there.
+    /// Returns an error if the journal file was removed. Writes do not notice, as the file stays
+    /// open.
     fn removed(&mut self) -> Option<String> {
         if self.failed.is_some() || self.visited.elapsed() < VISIT_EVERY {
             return None;
@@ -213,7 +216,7 @@ impl<R: Send + 'static> JournalDriver<R> {
         Health::Failed { is_new: self.failed.replace(failed).is_none() }
     }
 
-    /// Tries to write again, now and then.
+    /// Retries writing, at intervals.
     fn try_again(
         &mut self,
         trouble: Option<String>,

@@ -5,7 +5,7 @@
 //! - [`neighbours`]: a worker's links to the other workers.
 //! - [`resume`]: a client's link, which outlives its connection.
 //! - [`fork`]: fork safety of clients.
-//! - [`journal`]: what a process goes on from when it is started again.
+//! - [`journal`]: the journal from which a process resumes after a restart.
 //! - [`blocks`]: tensor data in shared memory, for links within one machine.
 
 mod blocks;
@@ -26,7 +26,7 @@ use gt_net::dealer::{DealerLink, Wakeup};
 use gt_net::keys::Key;
 use gt_net::{NetError, codec, keyring, process, shm};
 
-/// How long connecting may take.
+/// The time limit for connecting.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Connects to a server as `role`, with the key of [`find_key`].
@@ -38,11 +38,11 @@ pub(super) fn join(
     insecure: bool,
 ) -> Result<(DealerLink, Welcome), NetError> {
     let key = find_key(address, key_file, insecure)?;
-    greet(address, key.as_ref(), insecure, introduction(role, name, key.as_ref()))
+    handshake(address, key.as_ref(), insecure, introduction(role, name, key.as_ref()))
 }
 
-/// The key for a server: `key_file` or `GT_KEY` if given, or else the key that the server made, if
-/// it is this user's on this machine; none if `insecure`.
+/// Returns the key for a server: `key_file` or `GT_KEY` if given, or else the key that a server of
+/// this user on this machine has generated; none if `insecure`.
 fn find_key(
     address: &Address,
     key_file: Option<&Path>,
@@ -56,7 +56,7 @@ fn find_key(
     }
 }
 
-/// The hello of this process, with the user whose key it has. A worker adds how others reach it.
+/// Returns the hello of this process, with the user whose key it has. A worker adds its endpoint.
 pub(super) fn introduction(role: Role, name: &str, key: Option<&Key>) -> Hello {
     let machine = shm::machine_token();
     let badge = key.and_then(Key::badge).cloned().map(Box::new);
@@ -64,17 +64,17 @@ pub(super) fn introduction(role: Role, name: &str, key: Option<&Key>) -> Hello {
 }
 
 /// Connects with a key, and completes the handshake.
-fn greet(
+fn handshake(
     address: &Address,
     key: Option<&Key>,
     insecure: bool,
     hello: Hello,
 ) -> Result<(DealerLink, Welcome), NetError> {
-    greet_within(CONNECT_LIMIT, address, key, insecure, hello)
+    handshake_within(CONNECT_LIMIT, address, key, insecure, hello)
 }
 
-/// As [`greet`], within a time.
-fn greet_within(
+/// Like [`handshake`], with a time limit.
+fn handshake_within(
     limit: Duration,
     address: &Address,
     key: Option<&Key>,
@@ -96,7 +96,7 @@ fn greet_within(
     }
 }
 
-/// Adapts an error to `insecure`: the user chose to use no key, so it is not missing.
+/// Adapts an error to `insecure`: the user chose to use no key, so no key is missing.
 fn although_insecure(error: NetError, insecure: bool) -> NetError {
     match error {
         NetError::NoKey { address, .. } if insecure => NetError::Keyed { address },

@@ -31,10 +31,10 @@ pub struct Neighbours {
     mapped: Vec<(WorkerId, u128)>,
 }
 
-/// How many are remembered for each neighbour: more than can be in flight.
+/// The number of sent items remembered for each neighbour: more than can be in flight.
 const REMEMBERED: usize = 64 << 10;
 
-/// What was sent to a neighbour.
+/// An item that was sent to a neighbour.
 #[derive(Clone, Copy)]
 enum SentPiece {
     Piece(TransferId, LaneId),
@@ -43,7 +43,7 @@ enum SentPiece {
 }
 
 impl SentPiece {
-    /// The message for the dispatcher if it does not arrive.
+    /// Returns the message for the dispatcher if the item does not arrive.
     fn undelivered(self, reason: String) -> Message {
         match self {
             SentPiece::Piece(transfer, to) => Message::Undelivered { transfer, to, reason },
@@ -84,10 +84,10 @@ impl Neighbours {
         self.peers.know(worker, endpoint);
         self.names.insert(worker, name);
         self.machines.insert(worker, machine);
-        self.tell_mapped();
+        self.notify_mapped();
     }
 
-    /// Forgets a lost worker; returns the blocks that it has not mapped.
+    /// Removes a lost worker, and returns the blocks that it has not mapped.
     pub fn forget(&mut self, worker: WorkerId) -> FxHashSet<u128> {
         self.peers.forget(worker);
         self.machines.remove(&worker);
@@ -96,13 +96,13 @@ impl Neighbours {
         self.lent.remove(&worker).unwrap_or_default()
     }
 
-    /// Forgets all; returns the blocks that they have not mapped.
+    /// Removes all workers, and returns the blocks that they have not mapped.
     pub fn forget_all(&mut self) -> Vec<u128> {
         let known: Vec<WorkerId> = self.names.keys().copied().collect();
         known.into_iter().flat_map(|worker| self.forget(worker)).collect()
     }
 
-    /// This worker has another id.
+    /// Sets this worker's id.
     pub fn rename(&mut self, own: WorkerId) {
         self.own = own;
     }
@@ -168,7 +168,7 @@ impl Neighbours {
                     self.links.remove(&link);
                 }
                 Some(PeerEvent::Message { link, frames }) => {
-                    // Only these are accepted, and each link has one sender.
+                    // Only these messages are accepted, and each link has one sender.
                     match codec::decode(&frames) {
                         Ok(Message::Piece { sender, piece }) if self.is_from(&link, sender) => {
                             let piece = self.map(sender, piece);
@@ -195,8 +195,8 @@ impl Neighbours {
         }
     }
 
-    /// Notifies owners that their blocks are mapped; for unknown owners, retried later.
-    fn tell_mapped(&mut self) {
+    /// Notifies owners that their blocks are mapped. Unknown owners are retried later.
+    fn notify_mapped(&mut self) {
         let peers = &mut self.peers;
         self.mapped.retain(|(owner, token)| {
             let release = codec::encode(&Message::Release { token: *token });
@@ -208,7 +208,7 @@ impl Neighbours {
         worker != self.own && *self.links.entry(link.clone()).or_insert(worker) == worker
     }
 
-    /// Maps the data of a snapshot's values. Those that cannot be mapped are missing.
+    /// Maps the data of a snapshot's values. Values that cannot be mapped are left out.
     fn map_backup(&mut self, sender: WorkerId, backup: &mut Backup) {
         let mut tokens = Vec::new();
         backup.values.retain_mut(|value| {
@@ -219,7 +219,7 @@ impl Neighbours {
             true
         });
         self.mapped.extend(tokens.into_iter().map(|token| (sender, token)));
-        self.tell_mapped();
+        self.notify_mapped();
     }
 
     /// Maps a piece's data, and has its sender release the block.
@@ -228,7 +228,7 @@ impl Neighbours {
         let result = result.and_then(|content: Content| match blocks::receive(content) {
             Ok((content, token)) => {
                 self.mapped.extend(token.map(|token| (sender, token)));
-                self.tell_mapped();
+                self.notify_mapped();
                 Ok(content)
             }
             Err(reason) => {

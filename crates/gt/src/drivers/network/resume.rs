@@ -1,4 +1,4 @@
-//! A client's link, which goes on when its connection was lost.
+//! A client's link, which survives the loss of its connection.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -13,16 +13,16 @@ use gt_net::resume::{Incoming, Unacknowledged};
 use gt_net::{NetError, codec};
 use rustc_hash::FxHashMap;
 
-/// How long an attempt to connect again may take.
+/// The time limit of one attempt to reconnect.
 const ATTEMPT: Duration = Duration::from_secs(1);
-/// The pauses between attempts: at first, and at most.
+/// The first, and the longest, pause between attempts.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
-/// After so long the user is told.
-const TELL_AFTER: Duration = Duration::from_secs(1);
-/// A server at whose address nothing listens for so long is gone.
+/// The time after which the user is notified of a lost connection.
+const NOTIFY_AFTER: Duration = Duration::from_secs(1);
+/// A server is considered gone when no process listens at its address for this long.
 const GONE_AFTER: Duration = Duration::from_secs(2);
 
-/// How a client reaches its server.
+/// How a client reaches its server: address, key and name.
 pub(super) struct ServerRoute {
     pub address: Address,
     pub key_file: Option<PathBuf>,
@@ -48,11 +48,12 @@ pub(super) struct ClientLink {
     grace: Duration,
     outgoing: Unacknowledged,
     incoming: Incoming,
-    /// The requests that are not answered; those for the status, which is of the moment.
+    /// The unanswered requests, and whether each asks for the status.
     asked: FxHashMap<RequestId, bool>,
-    /// Whether the server keeps its state, so that one that is gone may come back.
+    /// Whether the server keeps its state, so that it may be restarted.
     is_kept: bool,
-    /// The weight of what a server that was started again has not received yet, until it is taken.
+    /// The weight of the commands that a restarted server has not received yet, until
+    /// [`ClientLink::take_renewed`] takes it.
     renewed: Option<u64>,
     lost: Option<LostConnection>,
 }
@@ -63,7 +64,7 @@ struct LostConnection {
     reason: String,
     next: Instant,
     pause: Duration,
-    /// Since when nothing has listened at the address.
+    /// Since when no process has listened at the address.
     refused: Option<Instant>,
     is_told: bool,
 }
@@ -84,7 +85,7 @@ impl ClientLink {
         }
     }
 
-    /// Sends a message, or keeps it until the connection is there again.
+    /// Sends a message, or queues it until the connection is restored.
     ///
     /// # Errors
     /// The session has ended.
@@ -106,7 +107,7 @@ impl ClientLink {
         sent.or_else(|error| self.lose(error))
     }
 
-    /// The next message, waiting for at most `limit`, or until `wake` is ready.
+    /// Returns the next message, waiting at most `limit`, or until `wake` is ready.
     ///
     /// # Errors
     /// The session has ended.
@@ -136,16 +137,16 @@ impl ClientLink {
             if let Some(request) = message.answers()
                 && self.asked.remove(&request).is_none()
             {
-                // A server that was started again has answered it anew.
-                self.let_go(&message)?;
+                // A restarted server answers requests again: this answer is a duplicate.
+                self.mark_answered(&message)?;
                 continue;
             }
             return Ok(Some(message));
         }
     }
 
-    /// An answer is not needed.
-    fn let_go(&mut self, message: &Message) -> Result<(), NetError> {
+    /// Marks the request of an answer as answered.
+    fn mark_answered(&mut self, message: &Message) -> Result<(), NetError> {
         let Message::Value { request, result: Ok(content) } = message else { return Ok(()) };
         if content.meta().bytes() as u64 >= LARGE_VALUE {
             self.send(&Message::Received { request: *request })?;
@@ -156,7 +157,8 @@ impl ClientLink {
         }
     }
 
-    /// The weight of what a server that was started again has yet to receive, once after it was.
+    /// Returns, once after a server's restart, the weight of the commands that it has yet to
+    /// receive.
     pub fn take_renewed(&mut self) -> Option<u64> {
         self.renewed.take()
     }
@@ -171,7 +173,7 @@ impl ClientLink {
         Ok(())
     }
 
-    /// The connection is lost: the session goes on later, if it can.
+    /// Records the loss of the connection; the session resumes later if it can.
     fn lose(&mut self, error: NetError) -> Result<(), NetError> {
         if self.token.is_none() || self.grace.is_zero() || !matches!(error, NetError::Lost { .. }) {
             return Err(error);
@@ -183,13 +185,13 @@ impl ClientLink {
         Ok(())
     }
 
-    /// The server was started again.
+    /// Prepares for a server that was restarted.
     fn renew(&mut self) {
         let weight = |frames: &Vec<Bytes>| match codec::decode(frames) {
             Ok(Message::Stream(commands)) => commands.iter().map(ClientCommand::weight).sum(),
             _ => 0,
         };
-        // It does not know who has asked for the status.
+        // The restarted server does not know of requests for its status.
         let lost: Vec<RequestId> =
             self.asked.iter().filter(|(_, is_status)| **is_status).map(|(id, _)| *id).collect();
         for request in lost {
@@ -199,8 +201,8 @@ impl ClientLink {
         self.renewed = Some(self.outgoing.unacknowledged().map(weight).sum());
     }
 
-    /// Tries to connect again, if it is time; else waits for at most `limit`. Returns whether the
-    /// connection is there.
+    /// Tries to reconnect when the next attempt is due, and otherwise waits at most `limit`.
+    /// Returns whether the connection is restored.
     fn connect_again(&mut self, limit: Duration) -> Result<bool, NetError> {
         let (Some(lost), Some(token)) = (&mut self.lost, self.token) else { return Ok(true) };
         let wait = lost.next.saturating_duration_since(Instant::now());
@@ -208,7 +210,7 @@ impl ClientLink {
             std::thread::sleep(wait.min(limit).min(PAUSE.0));
             return Ok(false);
         }
-        if !lost.is_told && lost.since.elapsed() > TELL_AFTER {
+        if !lost.is_told && lost.since.elapsed() > NOTIFY_AFTER {
             lost.is_told = true;
             let seconds = self.grace.as_secs();
             tracing::warn!("{}; trying again for {seconds} s", lost.reason);
@@ -231,7 +233,7 @@ impl ClientLink {
         };
         let hello = Hello { resume: Some(Box::new(resume)), ..self.way.hello(key.as_ref()) };
         let (address, insecure) = (&self.way.address, self.way.insecure);
-        match super::greet_within(ATTEMPT, address, key.as_ref(), insecure, hello) {
+        match super::handshake_within(ATTEMPT, address, key.as_ref(), insecure, hello) {
             Ok((link, welcome)) => {
                 let received = welcome.resume.map(|resume| resume.received);
                 if !received.is_some_and(|received| self.outgoing.acknowledge(received)) {
@@ -254,7 +256,7 @@ impl ClientLink {
                 }
                 Ok(true)
             }
-            // The server has answered: it does not go on with the session.
+            // The server has answered that it cannot resume the session.
             Err(NetError::TurnedAway { reason, .. }) => Err(ended(lost, &reason)),
             Err(_) => {
                 if self.way.address.is_refused(ATTEMPT) {

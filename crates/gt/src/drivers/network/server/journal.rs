@@ -1,5 +1,5 @@
-//! A server's journal: what the dispatcher records is written, and what waits for the disk is done
-//! once it is.
+//! A server's journal: it writes the dispatcher's records, and releases the actions that wait until
+//! these are durable.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -24,23 +24,23 @@ use crate::drivers::network::journal::{self, Health, JournalDriver, meaning, sta
 pub(super) struct ServerJournal {
     journal: JournalDriver<JournalRecord>,
     wake: Arc<Wake>,
-    /// What waits for the disk, by the position up to which all is to be durable.
+    /// Actions that wait for the disk, with the position up to which records must be durable.
     later: VecDeque<(u64, Later)>,
     /// Snapshots that become their sessions' bases once they are durable.
     bases: VecDeque<(u64, u32, u64)>,
 }
 
-/// What is done once all that was recorded before it is durable.
+/// An action that waits until all records before it are durable.
 pub(super) enum Later {
-    /// A client is told that so many of its messages were received.
+    /// Acknowledge this many messages to a client.
     Receipt(PeerId, u64),
-    /// A new client is welcomed: a session that it knows of is one that can go on.
+    /// Welcome a new client: a session that the client knows of can be resumed.
     Welcome(PeerId),
-    /// A client goes on with its session on another link: it forgets what was received.
+    /// Resume a client's session on another link: the client then drops its acknowledged messages.
     Resume(LinkId, Box<(Hello, Resume)>),
 }
 
-/// The key of a server that keeps its state: the one in its folder, which is made if there is none.
+/// Returns the key in the state folder, generating one if it is missing.
 ///
 /// # Errors
 /// It cannot be read or written.
@@ -63,10 +63,10 @@ pub(super) fn key(folder: &Path) -> Result<Key, NetError> {
     Ok(key)
 }
 
-/// Opens the journal in a folder, and reads what it says.
+/// Opens the journal in a folder, and reads its history.
 ///
 /// # Errors
-/// The folder cannot be used, or the journal not be read.
+/// The folder cannot be used, or the journal cannot be read.
 pub(super) fn open(path: &Path) -> Result<(Folder, History), NetError> {
     let (folder, records) = journal::open(path, || Folder::open(path, meaning()))?;
     let mut history = History::default();
@@ -74,7 +74,7 @@ pub(super) fn open(path: &Path) -> Result<(Folder, History), NetError> {
     Ok((folder, history))
 }
 
-/// Takes up the sessions of a journal. Those that cannot go on are told of.
+/// Adopts the sessions of a journal. A warning names those that cannot be resumed.
 pub(super) fn adopt(dispatcher: &mut Dispatcher, peers: &mut PeerTable, mut history: History) {
     dispatcher.expect_workers(Duration::ZERO, &mut history);
     let sessions = history.take_sessions();
@@ -96,7 +96,7 @@ pub(super) fn adopt(dispatcher: &mut Dispatcher, peers: &mut PeerTable, mut hist
 }
 
 impl ServerJournal {
-    /// Begins the journal with what the dispatcher has.
+    /// Starts the journal with the dispatcher's current state.
     ///
     /// # Errors
     /// It cannot be written.
@@ -108,12 +108,12 @@ impl ServerJournal {
         Ok(ServerJournal { journal, wake, later: VecDeque::new(), bases: VecDeque::new() })
     }
 
-    /// What wakes a thread that waits, once more is durable.
+    /// Returns what wakes a waiting thread when more records are durable.
     pub fn wake(&self) -> &Wake {
         &self.wake
     }
 
-    /// What clients are to know while the journal is not written.
+    /// Returns the warning for clients while the journal is not written.
     pub fn warning(&self) -> Option<String> {
         let reason = self.journal.failure()?;
         Some(format!(
@@ -121,8 +121,7 @@ impl ServerJournal {
         ))
     }
 
-    /// Writes what the dispatcher has recorded. Returns what has waited for the disk, and does no
-    /// more.
+    /// Writes the dispatcher's new records. Returns the actions that need wait no longer.
     pub fn keep(&mut self, now: Duration, dispatcher: &mut Dispatcher) -> Vec<Later> {
         for record in dispatcher.take_journal() {
             let base = match &record {
@@ -150,7 +149,8 @@ impl ServerJournal {
         self.later.drain(..ready).map(|(_, later)| later).collect()
     }
 
-    /// Nothing can be written: nothing waits for it any more. Everybody is told the first time.
+    /// Handles a journal that cannot be written: no action waits for it, and all clients are
+    /// notified the first time.
     fn fail(&mut self, now: Duration, dispatcher: &mut Dispatcher, is_new: bool) -> Vec<Later> {
         dispatcher.leave_journal(now);
         self.bases.clear();
@@ -163,8 +163,8 @@ impl ServerJournal {
         self.later.drain(..).map(|(_, later)| later).collect()
     }
 
-    /// Does something once all that was recorded is durable, unless the disk fails. Returns it if
-    /// that is so now.
+    /// Defers an action until all current records are durable or the disk fails. Returns it if that
+    /// is already so.
     pub fn defer(&mut self, later: Later) -> Option<Later> {
         let position = self.journal.writer.given();
         let is_durable = self.later.is_empty() && position <= self.journal.writer.durable();
@@ -175,7 +175,7 @@ impl ServerJournal {
         None
     }
 
-    /// A link is lost, on which a client was to go on.
+    /// Drops the deferred action of resuming a session on a link that is lost.
     pub fn forget(&mut self, lost: &LinkId) {
         let is_lost = |later: &Later| matches!(later, Later::Resume(link, _) if link == lost);
         self.later.retain(|(_, later)| !is_lost(later));
@@ -195,7 +195,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(20);
 
-    /// Keeps the journal until something is so; gives what waited for the disk.
+    /// Writes the journal until a condition holds; returns the released actions.
     fn keep_until(
         journal: &mut ServerJournal,
         dispatcher: &mut Dispatcher,
@@ -219,7 +219,7 @@ mod tests {
         let mut journal = ServerJournal::start(folder, &mut dispatcher).unwrap();
         let (hang, retry) = (Duration::from_millis(300), Duration::from_millis(300));
         journal.journal.patience = Patience { hang, retry };
-        // Whoever opens this for writing waits for a reader.
+        // Opening this for writing blocks until it has a reader.
         let fifo = path.join("journal.new");
         let name = CString::new(fifo.to_str().unwrap()).unwrap();
         // SAFETY: the name is a string that ends with a zero and lives through the call.
@@ -232,7 +232,7 @@ mod tests {
         assert!(matches!(told[..], [Later::Receipt(_, 7)]));
         assert!(journal.warning().unwrap().contains("has not answered"));
         assert!(journal.defer(Later::Welcome(peer)).is_some(), "nobody waits any more");
-        // The disk works again: what is on it is out of date.
+        // The disk works again, with out-of-date contents.
         drop(fs::File::open(&fifo).unwrap());
         keep_until(&mut journal, &mut dispatcher, |journal| journal.journal.writer.is_idle());
         fs::remove_file(&fifo).unwrap();

@@ -1,18 +1,18 @@
 //! The server: a dispatcher that listens on an address.
 //!
-//! - [`greet`]: peers are welcomed, go on, or are turned away. [`post`]: what is sent.
-//! - [`peers`]: who is connected, and the clients that come back; [`guesses`]: wrong tokens.
-//! - [`journal`]: what it goes on from when it is started again; [`shelf`]: values on its disk.
-//! - [`policy`]: the operator's policy file; [`options`]: its others.
+//! - [`handshake`]: welcomes peers, resumes clients, turns others away; [`rate_limit`]: wrong tokens.
+//! - [`peers`]: connected peers, and disconnected clients that may return; [`outgoing`]: sending.
+//! - [`journal`]: what the server resumes from after a restart; [`backup_store`]: snapshots' values.
+//! - [`policy`]: the operator's policy file; [`options`]: the server's other options.
 
-mod greet;
-mod guesses;
+mod handshake;
+mod rate_limit;
 mod journal;
 mod options;
 mod peers;
 mod policy;
-mod post;
-mod shelf;
+mod outgoing;
+mod backup_store;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -30,28 +30,28 @@ use gt_net::{NetError, codec, keyring, shm};
 
 use self::journal::{Later, ServerJournal};
 use self::peers::PeerTable;
-use self::shelf::Shelf;
+use self::backup_store::BackupStore;
 use crate::drivers::log::{log_from_environment, log_to_file};
 use crate::drivers::sharding::shard_from_environment;
 use crate::drivers::system::{memory, uptime};
 pub use options::{Ask, ServerOptions, ShutdownReason};
 
-/// A server that stands still for so long may lose its peers, and finds that out within so long.
+/// A server that is stopped for this long may lose its peers, and finds out within the same time.
 const STILL: Duration = Duration::from_secs(3);
 const BLAMED: Duration = Duration::from_secs(8);
 
-/// The longest wait, after which it is asked what to do.
+/// The longest wait between two calls of the caller's `ask`.
 const SLICE: Duration = Duration::from_millis(100);
-/// The bytes of large values that a client may have asked for and not received.
+/// The most bytes of large values in flight to a client.
 const UNREAD: u64 = 256 << 20;
-/// How many tensors a session may have at a time: more than the backward pass of a million operations
-/// needs. The server keeps about 200 bytes of each.
+/// The most live tensors of a session: more than the backward pass of a million operations needs.
+/// The server keeps about 200 bytes for each.
 const TENSORS: usize = 16 << 20;
-/// The most bytes queued for a peer that does not read, before it is given up: of a client or watcher,
-/// and of a worker.
+/// The most bytes queued for a peer that does not read, before it is disconnected: for a client or
+/// watcher, and for a worker.
 const BACKLOG: [usize; 2] = [512 << 20, 1 << 30];
-/// The part of the machine's memory that messages may have while they are arriving, and the memory of one that does
-/// not say.
+/// Messages that are arriving may take a quarter of the machine's memory, or of this many bytes if
+/// that is unknown.
 const ARRIVING: u64 = 4;
 const MEMORY: u64 = 4 << 30;
 /// The most messages handled before the dispatcher's tick.
@@ -63,25 +63,26 @@ pub struct Server {
     dispatcher: Dispatcher,
     started: Instant,
     peers: PeerTable,
-    /// How long a client may be away, and when it was looked for those that were so for longer.
+    /// How long a client may be disconnected, and when this was last checked.
     grace: Duration,
     looked: Instant,
-    /// When its last turn ended, and until when links that are lost are so because it stood still.
+    /// When the last turn ended, and until when a lost link is attributed to the server having been
+    /// stopped.
     moved: Duration,
     blamed: Duration,
     machine: String,
     /// The cluster key; none on a server without keys.
     key: Option<Key>,
     policy: Option<PathBuf>,
-    /// What it goes on from when it is started again.
+    /// The journal from which the server resumes after a restart.
     journal: Option<ServerJournal>,
-    /// What it keeps of snapshots.
-    shelf: Shelf,
+    /// The values of snapshots that no worker can keep.
+    backups: BackupStore,
     /// The key file that this server made, deleted with it.
     _key_file: Option<KeyFile>,
 }
 
-/// Paths as they are told to clients.
+/// Returns the paths as clients see them.
 fn absolute(roots: &[PathBuf]) -> Vec<String> {
     let whole = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     roots.iter().map(|path| whole(path).display().to_string()).collect()
@@ -91,7 +92,8 @@ impl Server {
     /// Binds the address.
     ///
     /// # Errors
-    /// The address is in use or needs a key; the log cannot be written; the policy is none.
+    /// The address is in use or needs a key; the log cannot be written; the policy file is not
+    /// valid.
     pub fn bind(options: &ServerOptions) -> Result<Server, NetError> {
         let address = &options.address;
         let rules = options.policy.as_deref().map(policy::read).transpose();
@@ -109,7 +111,7 @@ impl Server {
         let (key, make_file) = match (given, state) {
             _ if options.insecure => (None, false),
             (Some(key), _) => (Some(key), false),
-            // Those that come back use the one that they had.
+            // Peers that reconnect use the key that they have.
             (None, Some(folder)) => (Some(journal::key(folder)?), true),
             (None, None) => (Some(Key::generate()), true),
         };
@@ -133,8 +135,8 @@ impl Server {
             }
             None => None,
         };
-        // Whoever says hello is answered at once. The key file is written after binding: a second
-        // server must not replace the first one's.
+        // A hello is answered at once. The key file is written after binding: a second server must
+        // not replace the first one's.
         let mut link = ServerLink::bind(address, key.as_ref())?;
         let memory = memory().unwrap_or(MEMORY) / ARRIVING;
         link.set_budget(usize::try_from(memory).unwrap_or(usize::MAX));
@@ -158,7 +160,7 @@ impl Server {
             key,
             policy: options.policy.clone(),
             journal,
-            shelf: Shelf::new(options.state.clone().unwrap_or_else(keyring::temporary_folder)),
+            backups: BackupStore::new(options.state.clone().unwrap_or_else(keyring::temporary_folder)),
             _key_file: key_file,
         })
     }
@@ -168,7 +170,7 @@ impl Server {
         self.dispatcher.pipeline()
     }
 
-    /// Serves until `ask` tells it to stop; it is called several times a second.
+    /// Serves until `ask`, which is called several times a second, asks it to stop.
     pub fn run(&mut self, ask: &mut dyn FnMut() -> Ask) -> Result<ShutdownReason, NetError> {
         loop {
             match ask() {
@@ -184,7 +186,7 @@ impl Server {
             }
         }
         if self.journal.is_some() {
-            // Whoever is connected waits for it to be started again.
+            // Connected peers wait for the restart.
             return Ok(ShutdownReason::Stopped);
         }
         let links = self.peers.links();
@@ -195,7 +197,7 @@ impl Server {
         Ok(ShutdownReason::Stopped)
     }
 
-    /// Reads the policy file again. The policy stays as it is if the file has a mistake.
+    /// Reloads the policy file. The policy stays as it is if the file has an error.
     fn reload(&mut self) {
         let Some(path) = &self.policy else {
             return tracing::warn!("there is no policy to read again: start with --policy FILE");
@@ -210,7 +212,7 @@ impl Server {
         }
     }
 
-    /// Waits for messages and handles those that have arrived. Returns whether it is to go on.
+    /// Waits for messages and handles those that have arrived. Returns whether to continue.
     fn turn(&mut self) -> Result<bool, NetError> {
         let due = self.dispatcher.next_deadline();
         let now = self.started.elapsed();
@@ -256,8 +258,8 @@ impl Server {
         Ok(true)
     }
 
-    /// It goes on; if it has stood still for long (it was stopped, or the machine suspended), links
-    /// will be lost for that reason.
+    /// Records that the server runs. After a long stop (of the process, or the machine), links will
+    /// be lost for that reason.
     fn has_moved(&mut self) {
         let now = uptime();
         if now.saturating_sub(self.moved) > STILL {
@@ -266,22 +268,22 @@ impl Server {
         self.moved = now;
     }
 
-    /// Whether a link that is lost now is so because the server has stood still, and it can begin
-    /// again from its journal.
+    /// Returns whether a link that is lost now was lost because the server was stopped, and the
+    /// server can restart from its journal.
     fn has_stood_still(&mut self) -> bool {
         self.has_moved();
         let is_written = |journal: &ServerJournal| journal.warning().is_none();
         self.moved < self.blamed && self.journal.as_ref().is_some_and(is_written)
     }
 
-    /// Writes what is to be kept, and does what has waited for it.
+    /// Writes the journal, and runs the actions that waited for it.
     fn keep(&mut self) -> Result<(), NetError> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         let ready = journal.keep(self.started.elapsed(), &mut self.dispatcher);
         ready.into_iter().try_for_each(|later| self.act(later))
     }
 
-    /// Does something once all that was received is durable.
+    /// Runs an action once all received messages are durable.
     fn once_durable(&mut self, later: Later) -> Result<(), NetError> {
         let now = match &mut self.journal {
             Some(journal) => journal.defer(later),
@@ -320,7 +322,7 @@ impl Server {
             }
         };
         if let Message::Hello(hello) = &mut message
-            && !self.greet(&link, proven, hello)?
+            && !self.handshake(&link, proven, hello)?
         {
             return Ok(());
         }
@@ -353,7 +355,7 @@ impl Server {
                 self.dispatcher.handle_stream(now, id, batch, frames, received);
             }
             (Role::Worker, Message::Backup(backup)) => {
-                let message = self.shelve(backup);
+                let message = self.store_backup(backup);
                 self.dispatcher.handle(now, id, role, message);
             }
             (role, message) => self.dispatcher.handle(now, id, role, message),
@@ -368,9 +370,9 @@ impl Server {
         }
     }
 
-    /// Values that a worker gives the server to keep, on disk; or that this cannot be.
-    fn shelve(&self, mut backup: Box<Backup>) -> Message {
-        match self.shelf.keep(&mut backup) {
+    /// Stores values of a snapshot on disk. Returns the result for the dispatcher.
+    fn store_backup(&self, mut backup: Box<Backup>) -> Message {
+        match self.backups.keep(&mut backup) {
             Ok(()) => Message::Backup(backup),
             Err(reason) => {
                 let (Owner { session, slot }, snapshot) = (backup.owner, backup.snapshot);

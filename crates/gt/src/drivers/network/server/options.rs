@@ -1,4 +1,4 @@
-//! What a server is told: its options, and what it is asked to do while it serves.
+//! A server's options, and requests to it while it serves.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub struct ServerOptions {
     pub log_file: Option<PathBuf>,
     /// How long a client waits for a worker.
     pub worker_wait: Duration,
-    /// How many workers are to come: the first sessions wait for them.
+    /// The expected number of workers: the first sessions wait for them.
     pub workers: usize,
     /// The folders in which workers may read and write files.
     pub data_roots: Vec<PathBuf>,
@@ -23,28 +23,28 @@ pub struct ServerOptions {
     pub policy: Option<PathBuf>,
     /// How long a session waits for its client when their connection is lost.
     pub grace: Duration,
-    /// What is kept of each session to make its tensors again when a worker is lost.
-    /// Nothing without.
+    /// The limits of each session's lineage, from which its tensors are restored when a worker is
+    /// lost. None disables recovery.
     pub lineage: Option<LineageLimits>,
-    /// The folder of the journal from which the server goes on when it is started again.
+    /// The folder of the journal from which the server resumes after a restart.
     pub state: Option<PathBuf>,
 }
 
-/// What a server is asked to do while it serves.
+/// A request to a serving server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ask {
-    /// Nothing: it goes on.
+    /// Continue serving.
     Nothing,
-    /// Read the policy file again.
+    /// Reload the policy file.
     Reload,
     Stop,
 }
 
-/// Why a server serves no longer.
+/// Why a server has stopped serving.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ShutdownReason {
     Stopped,
-    /// It has stood still for so long that its peers have given it up, as if it had died: it is to be
-    /// bound again, and goes on from its journal.
+    /// The process was stopped for so long that its peers consider it dead: it must be bound again,
+    /// and resumes from its journal.
     StoodStill,
 }

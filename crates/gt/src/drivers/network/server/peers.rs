@@ -1,4 +1,4 @@
-//! The peers of a server: their links, and the clients that are connected no more and may come back.
+//! The peers of a server: their links, and the disconnected clients that may return.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use gt_net::resume::{self, Incoming, Unacknowledged};
 use gt_net::server::LinkId;
 use rustc_hash::FxHashMap;
 
-use super::guesses::Guesses;
+use super::rate_limit::RateLimit;
 
 /// All peers of a server.
 #[derive(Default)]
@@ -18,11 +18,11 @@ pub(super) struct PeerTable {
     by_link: FxHashMap<LinkId, PeerId>,
     peers: FxHashMap<PeerId, Peer>,
     last: u64,
-    /// How many clients are connected no more.
+    /// The number of disconnected clients.
     away: usize,
-    /// The tokens of sessions that could not go on when the server was started again, and why.
+    /// The tokens of sessions that could not be resumed when the server restarted, and why.
     ended: Vec<(u128, String)>,
-    guesses: Guesses,
+    rate_limit: RateLimit,
 }
 
 /// A peer.
@@ -31,31 +31,31 @@ pub(super) struct Peer {
     /// Proven by its key, or claimed by its hello if no keys are used.
     pub role: Role,
     pub machine: String,
-    /// What a client goes on with its session by.
+    /// The state by which a client can resume its session.
     pub client: Option<Box<Client>>,
 }
 
-/// A client, which may lose its connection and come back.
+/// A client, which may lose its connection and return.
 pub(super) struct Client {
     token: u128,
     user: String,
     process: Option<Process>,
     pub outgoing: Unacknowledged,
     pub incoming: Incoming,
-    /// What it is sent once its session is durable, while it is not.
+    /// The messages that wait until the session is durable.
     pub held: Option<Vec<Message>>,
-    /// Since when it is connected no more.
+    /// Since when the client is disconnected.
     away: Option<Instant>,
-    /// Whether it has not come back since the server was started again; or may not know that it was.
+    /// Whether the client has not returned since the server restarted.
     is_restored: bool,
-    is_untold: bool,
+    is_unaware: bool,
 }
 
-/// Why a client may not go on.
+/// A refused attempt to resume a session.
 pub(super) struct ResumeRefused {
-    /// Why; nothing if it is not to be answered.
+    /// The reason; none if the attempt is not answered.
     pub reason: Option<String>,
-    /// The session that ends with this.
+    /// The session that ends as a consequence.
     pub ended: Option<PeerId>,
 }
 
@@ -70,16 +70,16 @@ impl Client {
             held: None,
             away: None,
             is_restored: false,
-            is_untold: false,
+            is_unaware: false,
         }
     }
 
-    /// It knows, if it had to, that the server was started again.
+    /// Records that the client has returned, and knows of the restart.
     pub fn has_returned(&mut self) {
-        self.is_untold = false;
+        self.is_unaware = false;
     }
 
-    /// What the client is told to go on by.
+    /// Returns what the client needs to resume.
     pub fn resume(&mut self) -> Resume {
         Resume { received: self.incoming.acknowledge(), ..Resume::new(self.token) }
     }
@@ -90,7 +90,7 @@ fn user(hello: &Hello) -> String {
 }
 
 impl PeerTable {
-    /// Adds the peer that says hello on a link. Its hello gets what it goes on by.
+    /// Adds the peer that sent a hello on a link, and fills in how it can resume.
     pub fn add(&mut self, link: LinkId, role: Option<Role>, hello: &mut Hello) {
         self.last += 1;
         let id = PeerId(self.last);
@@ -108,8 +108,7 @@ impl PeerTable {
         self.peers.insert(id, Peer { link: on, role, machine, client });
     }
 
-    /// Adds the client of a session that goes on after the server was started again. It has to come
-    /// back.
+    /// Adds the client of a session that was adopted after a restart. The client has yet to return.
     pub fn restore(&mut self, hello: &Hello, received: u64) -> PeerId {
         self.last += 1;
         let id = PeerId(self.last);
@@ -118,7 +117,7 @@ impl PeerTable {
             incoming: Incoming::begin_at(received),
             away: Some(Instant::now()),
             is_restored: true,
-            is_untold: true,
+            is_unaware: true,
             ..Client::new(hello)
         };
         let (link, role, machine) = (None, Role::Client, hello.machine.clone());
@@ -127,7 +126,8 @@ impl PeerTable {
         id
     }
 
-    /// A session of a journal cannot go on: its client is told when it comes back.
+    /// Records that a session of the journal cannot be resumed; its client is notified when it
+    /// returns.
     pub fn give_up(&mut self, id: PeerId, reason: String) {
         let token = self.remove(id).and_then(|peer| Some(peer.client?.token));
         self.ended.extend(token.map(|token| (token, reason)));
@@ -145,7 +145,7 @@ impl PeerTable {
         self.peers.get_mut(&id)
     }
 
-    /// The links of all peers that are connected.
+    /// Returns the links of all connected peers.
     pub fn links(&self) -> Vec<LinkId> {
         self.by_link.keys().cloned().collect()
     }
@@ -159,12 +159,12 @@ impl PeerTable {
         Some(peer)
     }
 
-    /// A link is lost. Returns the peer if it is gone for good: a client may come back.
+    /// Handles the loss of a link. Returns the peer, unless it is a client, which may return.
     pub fn disconnect(&mut self, link: &LinkId) -> Option<PeerId> {
         let id = self.by_link.remove(link)?;
         let peer = self.peers.get_mut(&id)?;
         let Some(client) = peer.client.as_mut().filter(|client| client.held.is_none()) else {
-            // Also a client that was not welcomed yet: it knows of no session.
+            // Also for a client that was not welcomed yet, and so knows of no session.
             peer.link = Some(link.clone());
             return Some(id);
         };
@@ -174,11 +174,11 @@ impl PeerTable {
         None
     }
 
-    /// A client is connected again, on another link. Returns it, the messages that it has not
-    /// received, and whether the server was started again since.
+    /// Moves a client to another link. Returns the client, the messages that it has not received,
+    /// and whether the server has restarted since.
     ///
     /// # Errors
-    /// Why it may not go on.
+    /// The session cannot be resumed, or the token is wrong.
     pub fn resume(
         &mut self,
         link: LinkId,
@@ -191,8 +191,8 @@ impl PeerTable {
                 .is_some_and(|client| given.is_by(client.token) && client.user == user(hello))
         };
         let refuse = |reason| Err(ResumeRefused { reason, ended: None });
-        if self.guesses.lock(&user(hello)) {
-            // A client of the same user that is who it says tries again.
+        if self.rate_limit.lock(&user(hello)) {
+            // The right client of the same user will retry.
             return refuse(None);
         }
         let mut found = None;
@@ -212,12 +212,12 @@ impl PeerTable {
                 return refuse(Some(format!("the session could not go on: {reason}")));
             }
             let reason = "the session has ended, or the server was started anew";
-            return refuse(self.guesses.add(user(hello)).then(|| reason.into()));
+            return refuse(self.rate_limit.add(user(hello)).then(|| reason.into()));
         };
         let peer = self.peers.get_mut(&id).expect("it was found");
         let client = peer.client.as_mut().expect("it was found by it");
-        // It is told so until it has heard of it.
-        let is_renewed = client.is_untold;
+        // The notice is repeated until the client has received it.
+        let is_renewed = client.is_unaware;
         if std::mem::take(&mut client.is_restored) {
             let received = client.incoming.received();
             if given.recorded > received {
@@ -228,7 +228,7 @@ impl PeerTable {
                 return Err(ResumeRefused { reason: Some(reason), ended: Some(id) });
             }
             client.outgoing.begin_at(given.received);
-            // What was acknowledged and is not in the journal is not needed any more.
+            // Acknowledged messages that are not in the journal are no longer needed.
             client.incoming = Incoming::begin_at(received.max(given.acknowledged));
         }
         if !client.outgoing.acknowledge(given.received) {
@@ -236,7 +236,7 @@ impl PeerTable {
             return Err(ResumeRefused { reason, ended: Some(id) });
         }
         match peer.link.replace(link.clone()) {
-            // That its connection was lost has not been noticed here.
+            // The server has not noticed yet that the old connection was lost.
             Some(before) => drop(self.by_link.remove(&before)),
             None => self.away -= 1,
         }
@@ -245,8 +245,8 @@ impl PeerTable {
         Ok((id, client.outgoing.unacknowledged().cloned().collect(), is_renewed))
     }
 
-    /// The clients that do not come back: their processes on this machine have ended, or they were
-    /// away for too long. With the reason.
+    /// Returns the clients that will not return, with the reason: their processes on this machine
+    /// have ended, or they were disconnected for too long.
     pub fn gone(&self, machine: &str, grace: Duration) -> Vec<(PeerId, &'static str)> {
         if self.away == 0 {
             return Vec::new();
@@ -283,7 +283,7 @@ mod tests {
         LinkId::from(vec![number])
     }
 
-    /// A client that has lost its connection; gives its token.
+    /// Adds a client that has lost its connection; returns its token.
     fn lost(peers: &mut PeerTable, number: u8, user: &str) -> u128 {
         let mut said = hello(user);
         peers.add(link(number), None, &mut said);
@@ -309,7 +309,7 @@ mod tests {
             let refused = resume(&mut peers, user, token).unwrap_err();
             assert!(refused.is_some_and(|reason| reason.contains("the session has ended")));
         }
-        // One bit is another.
+        // A token that differs in one bit is another token.
         for bit in 0..64 {
             assert!(resume(&mut peers, "ada", ada ^ 1 << (2 * bit)).is_err());
         }
@@ -320,13 +320,13 @@ mod tests {
     fn who_guesses_finds_no_session_even_by_the_right_token_and_others_do() {
         let mut peers = PeerTable::default();
         let (ada, eve) = (lost(&mut peers, 1, "ada"), lost(&mut peers, 2, "eve"));
-        for guess in 0..Guesses::MOST {
+        for guess in 0..RateLimit::MOST {
             assert!(resume(&mut peers, "eve", u128::from(guess)).is_err_and(|why| why.is_some()));
         }
         assert_eq!(resume(&mut peers, "eve", 7), Err(None), "there is no answer");
         assert_eq!(resume(&mut peers, "eve", eve), Err(None), "not even to the right one");
         assert!(resume(&mut peers, "ada", ada).is_ok());
-        peers.guesses.forget();
+        peers.rate_limit.forget();
         assert!(resume(&mut peers, "eve", eve).is_ok(), "it was only told to wait");
     }
 
@@ -334,7 +334,7 @@ mod tests {
     fn guesses_without_a_key_cost_nobody_a_session() {
         let mut peers = PeerTable::default();
         let nobody = lost(&mut peers, 1, "");
-        for guess in 0..Guesses::MOST {
+        for guess in 0..RateLimit::MOST {
             assert!(resume(&mut peers, "", u128::from(guess)).is_err_and(|why| why.is_some()));
         }
         assert_eq!(resume(&mut peers, "", 7), Err(None), "there is no answer");

@@ -1,4 +1,4 @@
-//! The operator's policy file: what users, teams and keys may have.
+//! The operator's policy file: shares and limits of users, teams and keys.
 //!
 //! ```yaml
 //! policy: fair                    # or fifo, priority
@@ -36,7 +36,7 @@ const TIME: &str = "a time, as 12h, 30min, 90s or a number of seconds, or null";
 /// Reads a policy file.
 ///
 /// # Errors
-/// It cannot be read, or is no policy: the error has file, line, column and key.
+/// It cannot be read, or is not a valid policy: the error has file, line, column and key.
 pub fn read(path: &Path) -> Result<Rules, String> {
     let file = path.display().to_string();
     let text = std::fs::read_to_string(path)
@@ -53,7 +53,7 @@ pub fn parse(text: &str, file: &str) -> Result<Rules, ConfigError> {
     let reader = Reader { file };
     let entries = reader.map(&root, "the file", "policy, default, teams, users and keys")?;
     let mut rules = Rules::default();
-    // What is not said of a user is as by default, wherever that stands in the file.
+    // Missing values of a user are the defaults, wherever these are in the file.
     for (key, value) in entries {
         if key.text == "default" {
             rules.default = rule(&reader, value, "default", &PolicyRule::default())?;
@@ -79,7 +79,7 @@ fn policy_kind(reader: &Reader, value: &Value) -> Result<PolicyKind, ConfigError
     found.ok_or_else(|| reader.wrong(value, "policy", "fair, fifo or priority"))
 }
 
-/// The rules of all that a section names; what is not said is as in `base`.
+/// Returns the rules of a section's entries; missing values are those of `base`.
 fn named(
     reader: &Reader,
     section: &Entry,
@@ -144,7 +144,7 @@ fn whole(
     read_as(reader, value, path, number, expected)
 }
 
-/// What `read` makes of a value; `None` for null.
+/// Reads a value with `read`; `None` for null.
 fn read_as<T>(
     reader: &Reader,
     value: &Value,

@@ -1,7 +1,6 @@
 //! A worker process.
-//!
-//! - [`rejoin`]: how it waits for a server that is gone, and joins it again.
-//! - [`state`]: what it goes on from when it is started again.
+//! - [`rejoin`]: waiting for a lost server, and reconnecting. [`state`]: the folder from which a
+//! restarted worker resumes.
 
 mod rejoin;
 mod state;
@@ -36,29 +35,30 @@ pub struct WorkerOptions {
     pub threads: usize,
     /// The host at which other workers reach this one; by default its address towards the server.
     pub peer_host: Option<String>,
-    /// How its engine reaches others, if it can.
+    /// How its engine reaches other engines, if it can.
     pub fabric: Option<Fabric>,
     /// The estimated work per second: see [`gt_worker::Engine::rate`].
     pub rate: u64,
-    /// Whether its engine gives the same bits each time.
+    /// Whether its engine computes the same bits each time.
     pub is_exact: bool,
     /// What its results depend on: see [`Hello::arithmetic`].
     pub arithmetic: String,
     /// The folders in which it may read and write files.
     pub data_roots: Vec<PathBuf>,
-    /// The folder in which it makes one for tensors that it has no room for.
+    /// The folder in which it creates a folder for spilled tensors.
     pub spill_dir: Option<PathBuf>,
-    /// The folder for its state, from which it goes on when it is started again.
+    /// The folder of its state, from which it resumes after a restart.
     pub state: Option<PathBuf>,
 }
 
-/// How many descriptors a worker needs: its links' to the server and from other workers, and for files.
+/// The number of file descriptors that a worker needs, for links to the server and from workers,
+/// and for files.
 const DESCRIPTORS: usize = 28;
 
-/// The longest wait, after which `stop` is asked.
+/// The longest wait between two calls of `stop`.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// The longest wait while the device is kept for a session that waits for another worker.
+/// The longest wait while the device is reserved for a session that waits for another worker.
 const HOLD_SLICE: Duration = Duration::from_millis(1);
 
 /// The longest wait while files are read or written.
@@ -75,13 +75,13 @@ pub struct WorkerProcess {
     sharing: FxHashSet<RequestId>,
     started: Instant,
     way: WorkerRoute,
-    /// What it is known by, and how long it waits for a server that is gone.
+    /// The token by which the server knows the worker, and how long it waits for a lost server.
     token: u128,
     grace: Duration,
     state: Option<StateFolder>,
 }
 
-/// How a worker reaches its server, and says who it is.
+/// How a worker reaches its server and identifies itself.
 struct WorkerRoute {
     address: Address,
     key_file: Option<PathBuf>,
@@ -89,11 +89,11 @@ struct WorkerRoute {
     hello: Hello,
 }
 
-/// The pauses between attempts to reach a server that is gone: at first, and at most.
+/// The first, and the longest, pause between attempts to reconnect.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
-/// How long an attempt may take.
+/// The time limit of an attempt.
 const ATTEMPT: Duration = Duration::from_secs(1);
-/// How long files may take that are read or written for a server that is gone.
+/// The time limit for file operations that a lost server has requested.
 const FILES_WITHIN: Duration = Duration::from_secs(60);
 
 impl WorkerProcess {
@@ -119,7 +119,7 @@ impl WorkerProcess {
         let known = stored.as_ref().and_then(|stored| stored.token);
         let resume = known.map(|token| Box::new(Resume::new(token)));
         let greeting = Hello { resume, ..hello.clone() };
-        let (link, welcome) = super::greet(address, key.as_ref(), options.insecure, greeting)?;
+        let (link, welcome) = super::handshake(address, key.as_ref(), options.insecure, greeting)?;
         let folders = Folders { places, spill: memory::spill_folder(options.spill_dir.as_deref()) };
         let files = FileThread::start(folders, welcome.name.clone())
             .map_err(|error| NetError::Start { reason: error.to_string() })?;
@@ -156,15 +156,15 @@ impl WorkerProcess {
         })
     }
 
-    /// Serves until `stop` returns true; it is asked several times a second. A server that keeps its
-    /// state is waited for when it is gone.
+    /// Serves until `stop`, which is called several times a second, returns true. Waits for a lost
+    /// server that keeps its state.
     ///
     /// # Errors
     /// The server is gone, or has disconnected the worker.
     pub fn run(&mut self, stop: &mut dyn FnMut() -> bool) -> Result<(), NetError> {
         loop {
             match self.serve(stop) {
-                // Whoever says goodbye has a reason.
+                // A server that says goodbye has a reason: do not reconnect.
                 Err(error) if self.grace.is_zero() || !self.link.is_lost() => return Err(error),
                 Err(error) => {
                     if !self.rejoin(error, stop)? {
@@ -189,7 +189,7 @@ impl WorkerProcess {
             // Messages are handled between any two turns: pieces may end a lane's wait.
             let is_awaited = self.state.as_ref().is_some_and(StateFolder::is_awaited);
             let wait = if self.files.is_busy() || is_awaited { FILE_SLICE } else { SLICE };
-            self.take_in(match is_busy {
+            self.receive_all(match is_busy {
                 true if self.core.is_holding() => HOLD_SLICE,
                 true => Duration::ZERO,
                 false => wait,
@@ -205,12 +205,12 @@ impl WorkerProcess {
                 self.send(&undelivered)?;
             }
         }
-        // A server that is gone needs no goodbye.
+        // A lost server needs no goodbye.
         let _ = self.send(&Message::Goodbye { reason: "the worker was stopped".into() });
         Ok(())
     }
 
-    /// Sends what has waited for the disk that the state is on.
+    /// Writes the worker's state, and sends the messages that waited for it.
     fn keep_state(&mut self) -> Result<(), NetError> {
         let Some(state) = &mut self.state else { return Ok(()) };
         state.write(self.token, &mut *self.core);
@@ -218,7 +218,7 @@ impl WorkerProcess {
         ready.into_iter().try_for_each(|out| self.send_out(out))
     }
 
-    /// Passes on what was read from files, and what was written.
+    /// Passes the results of file operations to the core.
     fn end_jobs(&mut self) -> Result<(), NetError> {
         for message in self.files.take_done() {
             match message {
@@ -232,9 +232,9 @@ impl WorkerProcess {
     }
 
     /// Handles messages from the server and other workers, after waiting for at most `limit`.
-    fn take_in(&mut self, mut limit: Duration) -> Result<(), NetError> {
+    fn receive_all(&mut self, mut limit: Duration) -> Result<(), NetError> {
         while let Some(message) = self.neighbours.try_receive()? {
-            // Values of snapshots may come without a pause: others have their turns in between.
+            // Values of snapshots may arrive without a pause: lanes have turns in between.
             let may_wait = matches!(message, Message::Backup(_));
             self.handle(message)?;
             limit = Duration::ZERO;
@@ -282,7 +282,7 @@ impl WorkerProcess {
         self.send_all(&mut out)
     }
 
-    /// Runs a turn, and the joint exchanges that are due. Returns whether there was anything.
+    /// Runs a turn, and the collectives that are due. Returns whether there was work.
     fn work(&mut self) -> Result<bool, NetError> {
         let mut out = Vec::new();
         let mut worked = self.core.step(&mut out);
@@ -340,7 +340,7 @@ impl WorkerProcess {
         }
     }
 
-    /// Sends another worker a piece, inline or as a block that it maps.
+    /// Sends a piece to another worker, inline or as a block to map.
     fn send_piece(&mut self, to: WorkerId, piece: Piece) -> Result<(), NetError> {
         let shares = self.neighbours.shares_memory(to);
         let share = |content| if shares { self.blocks.share(content) } else { content };
@@ -351,7 +351,7 @@ impl WorkerProcess {
         }
     }
 
-    /// Sends another worker values of a snapshot, inline or as blocks that it maps.
+    /// Sends values of a snapshot to another worker, inline or as blocks to map.
     fn send_backup(&mut self, to: WorkerId, mut backup: Box<Backup>) -> Result<(), NetError> {
         if self.neighbours.shares_memory(to) {
             for value in &mut backup.values {
@@ -366,7 +366,7 @@ impl WorkerProcess {
         }
     }
 
-    /// Maps data in shared memory, and records which fetches may be answered by it.
+    /// Maps data in shared memory, and records which fetches may be answered through it.
     fn prepare(&mut self, commands: &mut [WorkerCommand]) -> Result<(), NetError> {
         for command in commands {
             match command {

@@ -1,4 +1,4 @@
-//! How a worker waits for a server that is gone, and joins it again with its snapshots.
+//! Waiting for a lost server, and reconnecting with the worker's snapshots.
 
 use std::time::Instant;
 
@@ -12,10 +12,10 @@ use super::{ATTEMPT, FILES_WITHIN, PAUSE, WorkerProcess, WorkerRoute};
 use crate::drivers::network;
 
 impl WorkerProcess {
-    /// Waits for a server that is gone, and joins it again. Returns false if it is to stop instead.
+    /// Waits for a lost server and reconnects. Returns false if the worker must stop instead.
     ///
     /// # Errors
-    /// The server does not come back in time, or turns the worker away.
+    /// The server does not return in time, or turns the worker away.
     pub(super) fn rejoin(
         &mut self,
         lost: NetError,
@@ -25,10 +25,10 @@ impl WorkerProcess {
         tracing::warn!("{lost}; waiting {} s for it", self.grace.as_secs());
         self.forget_server();
         while self.files.is_busy() && since.elapsed() < FILES_WITHIN {
-            self.take_shelved();
+            self.take_written_snapshots();
             std::thread::sleep(PAUSE.0);
         }
-        self.take_shelved();
+        self.take_written_snapshots();
         loop {
             if stop() {
                 return Ok(false);
@@ -40,7 +40,7 @@ impl WorkerProcess {
             let key = network::find_key(address, key_file.as_deref(), *insecure)?;
             let resume = Some(Box::new(Resume::new(self.token)));
             let hello = Hello { resume, ..hello.clone() };
-            match network::greet_within(ATTEMPT, address, key.as_ref(), *insecure, hello) {
+            match network::handshake_within(ATTEMPT, address, key.as_ref(), *insecure, hello) {
                 Ok((link, welcome)) => {
                     self.link = link;
                     let mut out = Vec::new();
@@ -62,7 +62,7 @@ impl WorkerProcess {
         }
     }
 
-    /// Begins what is to be done with files; there is nobody else to send anything to.
+    /// Starts the file operations among the core's messages; the others have no receiver.
     fn begin_jobs(&mut self, out: Vec<Out>) {
         for job in out {
             if let Out::Files(job) = job {
@@ -71,8 +71,9 @@ impl WorkerProcess {
         }
     }
 
-    /// Takes what was written of snapshots, which stay; nobody waits for other files any more.
-    fn take_shelved(&mut self) {
+    /// Collects the snapshot values that were written, which stay. Other file operations have no
+    /// receiver.
+    fn take_written_snapshots(&mut self) {
         let done = self.files.take_done();
         let shelved = done.into_iter().filter(|it| matches!(it, Message::Shelved { .. }));
         let mut out = Vec::new();
@@ -80,7 +81,7 @@ impl WorkerProcess {
         self.begin_jobs(out);
     }
 
-    /// Drops everything that a server that is gone had asked for.
+    /// Drops all requests of the lost server.
     fn forget_server(&mut self) {
         let mut out = Vec::new();
         self.core.renew(true, &mut out);

@@ -1,8 +1,7 @@
-//! What a worker has in the folder of its state: the snapshots that it keeps, and what the server knows
-//! it by. So all that is kept of sessions outlives a power cut.
-//!
-//! A snapshot is one to others once it is durable here: until then, what says that it is complete
-//! waits, and the one before stays.
+//! The folder of a worker's state: its snapshots, and the token by which the server knows it.
+//! Snapshots so outlive a power cut.
+//! A snapshot counts as complete once it is durable here. Until then, the message that reports it
+//! waits, and the previous snapshot stays.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -15,19 +14,19 @@ use gt_worker::{Out, SnapshotRecord, Work};
 
 use crate::drivers::network::journal::{self, Health, JournalDriver, meaning};
 
-/// The journal of a worker is not that of a server.
+/// Distinguishes the journal of a worker from that of a server.
 const OF_WORKERS: u64 = 0x776f_726b_6572_0000;
 
-/// What is written.
+/// A record of a worker's journal.
 enum StateRecord {
-    /// What the server knows the worker by.
+    /// The token by which the server knows the worker.
     Token(u128),
     Snapshot(SnapshotRecord),
 }
 
 record!(enum StateRecord { 0 => Token(token), 1 => Snapshot(record) });
 
-/// What a folder says of the worker that used it before.
+/// The stored state of the worker that used the folder before.
 pub(super) struct StoredState {
     folder: Folder,
     pub token: Option<u128>,
@@ -37,9 +36,9 @@ pub(super) struct StoredState {
 /// Opens the folder of a worker's state.
 ///
 /// # Errors
-/// It cannot be used, another process uses it, or what is in it is of another version.
+/// It cannot be used, another process uses it, or its contents are of another version.
 pub(super) fn open(path: &Path) -> Result<StoredState, NetError> {
-    // It is replaced before anything else is written, so what is mapped does not change.
+    // The file is replaced before anything else is written, so mapped values do not change.
     let open = || Folder::open_with(path, meaning() ^ OF_WORKERS, |file| mapped::map(file));
     let (folder, all) = journal::open(path, open)?;
     let (mut token, mut records) = (None, Vec::new());
@@ -56,12 +55,13 @@ pub(super) fn open(path: &Path) -> Result<StoredState, NetError> {
 pub(super) struct StateFolder {
     journal: JournalDriver<StateRecord>,
     token: u128,
-    /// What is sent once the disk has got so far, in order.
+    /// Messages that wait until records up to a position are durable, in order.
     later: VecDeque<(u64, Out)>,
 }
 
 impl StateFolder {
-    /// Goes on with what is stored, if the server expects that (`is_known`), or else without.
+    /// Starts from the stored state if the server knows the worker (`is_known`), and otherwise
+    /// without it.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -87,7 +87,7 @@ impl StateFolder {
         Ok(StateFolder { journal, token, later: VecDeque::new() })
     }
 
-    /// Writes what has changed, and what the server knows the worker by now.
+    /// Writes the changes, and the worker's current token.
     pub fn write(&mut self, token: u128, core: &mut dyn Work) {
         if std::mem::replace(&mut self.token, token) != token {
             self.journal.writer.append(StateRecord::Token(token));
@@ -97,13 +97,13 @@ impl StateFolder {
         }
     }
 
-    /// Whether something waits for the disk.
+    /// Returns whether a message waits for the disk.
     pub fn is_awaited(&self) -> bool {
         !self.later.is_empty()
     }
 
-    /// Lets a message wait until all that was written before it is durable, if it tells others of a
-    /// snapshot. Returns it if it may be sent now.
+    /// Defers a message that reports a snapshot until all records before it are durable. Returns
+    /// the message if it may be sent now.
     pub fn defer(&mut self, out: Out) -> Option<Out> {
         if !out.is_of_snapshot() || self.journal.failure().is_some() {
             return Some(out);
@@ -118,7 +118,7 @@ impl StateFolder {
         None
     }
 
-    /// Looks after the disk; returns what may be sent by now.
+    /// Writes to the disk, and returns the messages that may be sent now.
     pub fn keep(&mut self, core: &mut dyn Work) -> Vec<Out> {
         let token = self.token;
         match self.journal.look(|| beginning(token, core.keep_records())) {
@@ -143,13 +143,13 @@ impl StateFolder {
         self.later.drain(..ready).map(|(_, out)| out).collect()
     }
 
-    /// The server is gone: nothing waits for it any more.
+    /// Drops the deferred messages, as the server is lost.
     pub fn forget(&mut self) {
         self.later.clear();
     }
 }
 
-/// The records that a journal begins with.
+/// Returns the first records of a journal.
 fn beginning(token: u128, records: Vec<SnapshotRecord>) -> Vec<StateRecord> {
     let records = records.into_iter().map(StateRecord::Snapshot);
     std::iter::once(StateRecord::Token(token)).chain(records).collect()

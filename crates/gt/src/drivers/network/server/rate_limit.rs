@@ -1,27 +1,28 @@
-//! Tokens of sessions that are asked for and do not exist: who has asked for many has to wait.
+//! Rate limit of unknown session tokens: a user who presents many must wait.
 
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 
-/// After so many wrong tokens of a user within [`WINDOW`], no wrong one is answered until it is over,
-/// and no right one of a user with a key of their own. Enough for many clients of a server that was
-/// started without its state, and 2^128 are far more.
+/// The number of wrong tokens of a user within [`WINDOW`] after which no wrong token is answered
+/// until the window is over, and, for a user with a key of their own, no right one either. It is
+/// enough for many clients of a server that was restarted without its state, and far less than
+/// 2^128.
 const MOST: u32 = 100;
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// The wrong tokens of users: those of one cost no other user anything, and those of all who have no
-/// key of their own cost nobody a session.
+/// The wrong tokens, by user. The limit of one user does not affect others, and the limit of the
+/// users without a key of their own ends no session.
 #[derive(Default)]
-pub(super) struct Guesses(FxHashMap<String, (u32, Instant)>);
+pub(super) struct RateLimit(FxHashMap<String, (u32, Instant)>);
 
-impl Guesses {
-    /// Whether even the right token of a user is not looked at.
+impl RateLimit {
+    /// Returns whether even a right token of this user is ignored.
     pub fn lock(&self, user: &str) -> bool {
         !user.is_empty() && self.are_many(user)
     }
 
-    /// A user has asked for a session that is not there. Returns whether that is answered.
+    /// Records a request of a user for an unknown session. Returns whether to answer it.
     pub fn add(&mut self, user: String) -> bool {
         self.0.retain(|_, (_, since)| since.elapsed() < WINDOW);
         if self.are_many(&user) {
@@ -42,7 +43,7 @@ impl Guesses {
         self.0.values_mut().for_each(|(_, since)| *since -= WINDOW);
     }
 
-    /// How many a user may ask for.
+    /// Returns the number of wrong tokens that a user has left.
     #[cfg(test)]
     pub const MOST: u32 = MOST;
 }

@@ -1,4 +1,5 @@
-//! Values of snapshots that the server keeps, as no worker can: on disk, mapped into memory.
+//! The server's backup store: values of snapshots that no worker can keep, on disk and mapped into
+//! memory.
 
 use std::path::PathBuf;
 
@@ -6,20 +7,20 @@ use gt_ir::snapshot::Backup;
 use gt_ir::{Content, TensorData};
 use gt_store::mapped;
 
-/// The least bytes of a message's values that are worth a file.
+/// The least bytes of a message's values for which a file is used.
 const WORTH_IT: usize = 1 << 20;
 
-/// A folder for files that have no name: they go with their last use.
-pub(super) struct Shelf {
+/// A folder for files without a name, which are deleted with their last use.
+pub(super) struct BackupStore {
     folder: PathBuf,
 }
 
-impl Shelf {
-    pub fn new(folder: PathBuf) -> Shelf {
-        Shelf { folder }
+impl BackupStore {
+    pub fn new(folder: PathBuf) -> BackupStore {
+        BackupStore { folder }
     }
 
-    /// Moves a message's values to disk, if they are many.
+    /// Moves a message's values to disk, if they are large.
     ///
     /// # Errors
     /// They cannot be written.
@@ -71,18 +72,18 @@ mod tests {
 
     #[test]
     fn what_is_on_disk_is_the_same() {
-        let shelf = Shelf::new(std::env::temp_dir());
+        let backups = BackupStore::new(std::env::temp_dir());
         for lengths in [&[5, 0, 7][..], &[1 << 20, 3, 0, 1 << 19]] {
             let mut moved = backup(lengths);
-            shelf.keep(&mut moved).unwrap();
+            backups.keep(&mut moved).unwrap();
             assert!(moved == backup(lengths));
         }
     }
 
     #[test]
     fn a_folder_that_is_not_there_is_an_error() {
-        let shelf = Shelf::new("/nowhere".into());
-        assert!(shelf.keep(&mut backup(&[10])).is_ok());
-        assert!(shelf.keep(&mut backup(&[1 << 20])).is_err_and(|error| error.contains("/nowhere")));
+        let backups = BackupStore::new("/nowhere".into());
+        assert!(backups.keep(&mut backup(&[10])).is_ok());
+        assert!(backups.keep(&mut backup(&[1 << 20])).is_err_and(|error| error.contains("/nowhere")));
     }
 }

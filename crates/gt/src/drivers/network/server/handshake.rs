@@ -1,5 +1,5 @@
-//! How a server greets: new peers are welcomed, clients that come back go on with their sessions,
-//! and others are turned away.
+//! The server's handshake: it welcomes new peers, resumes the sessions of clients that reconnect,
+//! and turns others away.
 
 use gt_ir::message::{Hello, Message, Resume, Role, Welcome};
 use gt_net::server::{LinkId, Proven};
@@ -10,8 +10,8 @@ use super::journal::Later;
 use super::peers::ResumeRefused;
 
 impl Server {
-    /// A peer says hello. Returns whether the dispatcher is to hear of it.
-    pub(super) fn greet(
+    /// Handles a peer's hello. Returns whether to pass it to the dispatcher.
+    pub(super) fn handshake(
         &mut self,
         link: &LinkId,
         proven: Option<Proven>,
@@ -51,7 +51,7 @@ impl Server {
         }
     }
 
-    /// Refuses a link, of which nothing more is read, and forgets its peer if it is one.
+    /// Refuses a link, reads no more from it, and removes its peer if it has one.
     pub(super) fn turn_away(
         &mut self,
         link: &LinkId,
@@ -66,7 +66,7 @@ impl Server {
         Ok(())
     }
 
-    /// A client goes on with its session on another link.
+    /// Resumes a client's session on another link.
     pub(super) fn resume(
         &mut self,
         link: LinkId,

@@ -1,4 +1,4 @@
-//! What a server sends.
+//! Outgoing messages of a server.
 
 use gt_dispatcher::{PeerId, REJOIN_WITHIN};
 use gt_ir::message::{Message, Role};
@@ -48,16 +48,16 @@ impl Server {
         self.transmit(id, message)
     }
 
-    /// A new client's session is one that can go on: it gets its welcome, and what came after that.
+    /// Sends a new client its welcome, and the messages after it: its session is durable.
     pub(super) fn welcome(&mut self, id: PeerId) -> Result<(), NetError> {
         let held = self.peers.get_mut(id).and_then(|peer| peer.client.as_mut()?.held.take());
         held.into_iter().flatten().try_for_each(|message| self.transmit(id, message))
     }
 
-    /// Sends a message to a peer, or keeps it for one that may come back.
+    /// Sends a message to a peer, or keeps it for a disconnected client that may return.
     fn transmit(&mut self, id: PeerId, message: Message) -> Result<(), NetError> {
         let Some(peer) = self.peers.get(id) else { return Ok(()) };
-        // Where machines have no tokens, none is known to be this one.
+        // Where machines have no tokens, no peer is known to be on this machine.
         let is_local = !self.machine.is_empty() && peer.machine == self.machine;
         let mut message = if is_local { message } else { self.localize(message) };
         let grace = self.grace;
@@ -85,7 +85,7 @@ impl Server {
             Some(link) => self.link.send(link, frames, most)?,
             None => true,
         };
-        // A client whose connection is lost is told once it is back.
+        // A disconnected client is notified when it returns.
         let may_return = peer.client.is_some() && !is_behind;
         if goodbye || is_behind || !taken && !may_return {
             self.forget(id, "it does not take its messages");
