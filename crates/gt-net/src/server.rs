@@ -394,7 +394,7 @@ pub(crate) fn notify_of_lost_links(socket: &mut Socket) -> Result<(), NetError> 
 
 /// Sets an option that the bindings lack.
 fn set_option(socket: &mut Socket, option: i32, value: &[u8]) -> zmq::Result<()> {
-    // SAFETY: the socket is open, and the option takes a pointer to so many bytes, which live through
+    // SAFETY: the socket is open, and the option takes a pointer to `length` bytes, which live through
     // the call.
     let status = unsafe {
         zmq_sys::zmq_setsockopt(socket.as_mut_ptr(), option, value.as_ptr().cast(), value.len())

@@ -32,7 +32,8 @@ impl Traffic {
 }
 
 impl World {
-    /// The weight that a client has sent and not got back; 0 once its session has ended.
+    /// Returns the weight that a client has sent and that was not returned yet; 0 once its session
+    /// has ended.
     pub fn credit(&self, client: PeerId) -> u64 {
         self.credit.get(&client).copied().unwrap_or_default()
     }

@@ -1,6 +1,6 @@
-//! Deaths in turn: a training loop on random numbers, cut over all slots, while workers and the
-//! dispatcher die, in any order, and others join. What it gives must equal, bit for bit, what it
-//! gives undisturbed; where all that was kept of something has died, it says so.
+//! Repeated deaths: a training loop on random numbers, sharded over all slots, while workers and
+//! the dispatcher die, in any order, and new workers join. Its results must equal, bit for bit,
+//! those of an undisturbed run; if all copies of a tensor are lost, the error must report it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, Once};
@@ -17,23 +17,23 @@ use crate::chance::Chance;
 use crate::faults::{Fault, NoticeDelay};
 use crate::{Delays, World, driver};
 
-/// The scope of the loop.
+/// The signal scope of the loop.
 const SCOPE: &str = "deaths";
 
-/// What disturbs a loop.
+/// The faults that disturb a loop, and the options of its cluster.
 #[derive(Debug)]
 struct DeathSchedule {
     workers: usize,
     delays: Delays,
-    /// The bytes of the session's stream that are kept.
+    /// The limit of the session's log, in bytes.
     lineage: u64,
     journal: bool,
     /// Whether workers have folders for their state.
     states: bool,
-    /// Whether values move to the disk.
+    /// Whether values spill to disk.
     spills: bool,
     steps: usize,
-    /// Each after so many messages.
+    /// The faults, each after a number of messages.
     faults: Vec<(u64, Fault)>,
 }
 
@@ -54,7 +54,7 @@ impl DeathSchedule {
         };
         let mut at = 0;
         for _ in 0..1 + chance.below(3) {
-            // Some at once, some during what the one before caused, some long after.
+            // Some at once, some during recovery from the previous one, some long after.
             at += [0, chance.below(30), chance.below(400)][chance.below(3) as usize];
             let worker = chance.below(workers as u64 + 2) as usize;
             let notice = if chance.below(2) == 0 { NoticeDelay::Soon } else { NoticeDelay::Late };
@@ -79,7 +79,8 @@ impl DeathSchedule {
         schedule
     }
 
-    /// Whether all workers come back with what they have on disk, and logs are never too long to be kept.
+    /// Whether all workers return with their state on disk, and no log exceeds its limit: nothing
+    /// may be lost.
     fn loses_nothing(&self) -> bool {
         let is_back = |fault: &Fault| match fault {
             Fault::Crash { restart, .. } => restart.is_some(),
@@ -92,13 +93,13 @@ impl DeathSchedule {
     }
 }
 
-/// What became of schedules.
+/// Counters of schedules by outcome.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct DeathCounters {
     pub schedules: u64,
     /// The loops that ended with the bits of the undisturbed one.
     pub equal: u64,
-    /// Those that were told that all copies of something are gone.
+    /// The loops that ended with an error that all copies of a tensor are lost.
     pub lost: u64,
 }
 
@@ -113,7 +114,7 @@ impl DeathCounters {
 /// Runs the loop of a seed, undisturbed and disturbed.
 ///
 /// # Errors
-/// The bits differ, or something is lost without need.
+/// The bits differ, or a tensor is lost without need.
 pub fn run(seed: u64) -> std::result::Result<DeathCounters, String> {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -149,8 +150,7 @@ pub fn run(seed: u64) -> std::result::Result<DeathCounters, String> {
     Ok(outcome)
 }
 
-/// Trains on a cluster that these faults happen to. Returns the bits of every loss and of the final
-/// weights.
+/// Trains on a cluster with these faults. Returns the bits of every loss and of the final weights.
 fn train(
     seed: u64,
     schedule: &DeathSchedule,
@@ -179,7 +179,7 @@ fn train(
     faults.iter().for_each(|(at, fault)| world.plan_fault(begun + at, *fault));
     let world = Arc::new(Mutex::new(world));
     let (session, client) = driver::connect(&world);
-    // Until something is cut, who joins adds a slot.
+    // Until a tensor is sharded, each worker that joins adds a slot.
     let told = session.rescale(Some(schedule.workers as u32), None);
     told.map_err(|error| LoopError { error, is_told: false })?;
     session.set_hot_paths(Settings { enabled: true, threshold: 3, compile: false });
@@ -191,7 +191,7 @@ fn train(
 /// Why a loop ended early.
 struct LoopError {
     error: ClientError,
-    /// Whether its user was told that nothing is kept of it.
+    /// Whether its user was notified that its lineage is not kept.
     is_told: bool,
 }
 

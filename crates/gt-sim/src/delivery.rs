@@ -1,4 +1,4 @@
-//! Delivers messages to dispatcher, workers and clients, and puts their output onto links.
+//! Delivers messages to dispatcher, workers and clients, and puts their output on links.
 
 use std::time::Instant;
 
@@ -68,7 +68,7 @@ impl World {
         }
     }
 
-    /// Pretends to write a checkpoint; there are none to read. Keeps what workers have no room for.
+    /// Simulates file operations: pretends to write checkpoints, and stores spilled tensors.
     fn file(&mut self, worker: PeerId, job: FileJob) {
         match job {
             FileJob::Write { part, .. } => {
@@ -158,8 +158,8 @@ impl World {
         }
     }
 
-    /// Whether a link between workers is open; if not, the dispatcher is told that something was
-    /// not delivered, and if it fails later.
+    /// Returns whether a link between workers is open. If it is not, or fails later, the dispatcher
+    /// is notified of what was not delivered.
     fn may_send(&mut self, from: PeerId, to: PeerId, undelivered: Message) -> bool {
         if self.failed.contains(&(from, to)) {
             self.send(from, DISPATCHER, undelivered);

@@ -31,7 +31,7 @@ pub fn connect(world: &Arc<Mutex<World>>) -> (Session, PeerId) {
     connected(world, client)
 }
 
-/// As [`connect`], with a key of this user.
+/// Like [`connect`], with a key of this user.
 pub fn connect_as(world: &Arc<Mutex<World>>, user: &str) -> (Session, PeerId) {
     let client = lock(world).add_client_of(Some(user));
     connected(world, client)
@@ -61,7 +61,7 @@ impl SimDriver {
                     let before = self.in_flight.load(Ordering::Relaxed);
                     self.in_flight.store(before.saturating_sub(weight), Ordering::Relaxed);
                 }
-                // The dispatcher was started again.
+                // The dispatcher has restarted.
                 Message::Welcome(welcome) if welcome.is_renewed => {
                     self.in_flight.store(welcome.window, Ordering::Relaxed);
                 }

@@ -26,11 +26,11 @@ pub struct Hub {
 #[derive(Default)]
 struct Meetings {
     open: BTreeMap<CallKey, Meeting>,
-    /// How many calls all their members have completed.
+    /// The number of calls that all their members have completed.
     completed: u64,
     /// The member whose next call fails.
     unlucky: Option<WorkerId>,
-    /// Whether a missing member will not come.
+    /// Whether a missing member will never make the call.
     is_hopeless: bool,
 }
 
@@ -39,9 +39,9 @@ type CallKey = (Vec<WorkerId>, u64, u64);
 
 struct Meeting {
     call: CollectiveCall,
-    /// Each member's input, once it has come.
+    /// Each member's input, once it has made the call.
     gives: Vec<Option<Vec<(usize, Tensor)>>>,
-    /// How many members have taken their results.
+    /// The number of members that have taken their results.
     left: usize,
     is_broken: bool,
 }
@@ -67,12 +67,12 @@ impl Hub {
         lock(&self.meetings).unlucky = Some(worker);
     }
 
-    /// Sets whether waiting members give up, as another will not come.
+    /// Sets whether waiting members give up, because another will never make the call.
     pub(crate) fn set_hopeless(&self, is_hopeless: bool) {
         lock(&self.meetings).is_hopeless = is_hopeless;
     }
 
-    /// Enters a call, and returns all members' inputs once they have come.
+    /// Enters a call, and returns all members' inputs once every member has entered it.
     fn meet(&self, call: CallKey, part: &Joining<Tensor>) -> Result<Vec<Gives>, EngineError> {
         let failed = |reason: &str| EngineError::Other(reason.to_string());
         let mut meetings = lock(&self.meetings);

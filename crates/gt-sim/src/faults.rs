@@ -1,11 +1,10 @@
 //! Fault injection: the failures of links and processes that real drivers may see.
-//!
-//! The semantics are those of `gt::drivers::network`, but that a client does not come back. A link with
-//! the dispatcher is never renewed:
-//! once it is broken, the dispatcher disconnects the peer, a client's session ends, and a worker's
-//! process ends. A link between workers is one-way: when its sender notices that it is broken, it
-//! reports all pieces ever sent on it as undelivered, and later ones at once. A silent peer is
-//! given up after [`SILENCE`]; a link that is slow for less than that only delays messages.
+//! The semantics are those of `gt::drivers::network`, except that a client does not reconnect. A
+//! link with the dispatcher is never renewed: once it is broken, the dispatcher disconnects the
+//! peer, a client's session ends, and a worker's process ends. A link between workers is one-way:
+//! when its sender notices that it is broken, it reports all pieces ever sent on it as undelivered,
+//! and later ones at once. A silent peer is disconnected after [`SILENCE`]; a link that is slow for
+//! less than that only delays messages.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use gt_ir::message::Message;
 use crate::links::{DISPATCHER, Flight, Load};
 use crate::world::World;
 
-/// The time after which a silent link is given up, as in `gt_net`.
+/// The time after which a silent link is considered lost, as in `gt_net`.
 pub const SILENCE: Duration = Duration::from_secs(6);
 
 /// How soon the ends of a broken link notice.
@@ -30,7 +29,8 @@ pub enum NoticeDelay {
 /// A fault. Workers are numbered in the order in which they started.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
-    /// A worker's process dies; with `restart`, another one of its name starts after that time.
+    /// A worker's process dies; with `restart`, a process with the same name starts after that
+    /// time.
     Crash {
         worker: usize,
         notice: NoticeDelay,
@@ -55,7 +55,7 @@ pub enum Fault {
         to: usize,
         notice: NoticeDelay,
     },
-    /// Some workers are unreachable for a while; from [`SILENCE`] on they are given up.
+    /// Some workers are unreachable for a while; after [`SILENCE`] they are considered lost.
     Partition {
         workers: [bool; 4],
         length: Duration,
@@ -72,14 +72,14 @@ pub enum Fault {
     },
     /// Another worker starts.
     Start,
-    /// The dispatcher is killed, and started again.
+    /// The dispatcher is killed and restarted.
     Restart,
-    /// The dispatcher and all workers are killed at once, and started again.
+    /// The dispatcher and all workers are killed at once, and restarted.
     PowerCut,
 }
 
 impl World {
-    /// Schedules a fault for when so many messages have arrived.
+    /// Schedules a fault for when `after` messages have arrived.
     pub fn plan_fault(&mut self, delivered: u64, fault: Fault) {
         self.planned.push((delivered, fault));
         self.planned.sort_by_key(|(at, _)| std::cmp::Reverse(*at));

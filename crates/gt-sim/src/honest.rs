@@ -26,7 +26,7 @@ pub fn honest() -> Vec<ClientCommand> {
     let request = RequestId(50);
     stream.commands.push(ClientCommand::Explain { request, begin: true });
     let region = [[1, 0], [2, 4], [1, 1]].map(|numbers| Attribute::ints(&numbers));
-    // An iteration that slices, moves and reduces, and frees its intermediate results.
+    // An iteration that slices, redistributes and reduces, and frees its intermediate results.
     let base = TensorId(stream.metas.len() as u64);
     let before = stream.commands.len();
     let slice = stream.run(&ops::slice::SLICE, &[x], &region, 1);

@@ -1,9 +1,8 @@
 //! Fuzzing: a hostile client beside a healthy one.
-//!
 //! Bytes, from a seed or a fuzzer, decide what it sends. They are decoded as commands if possible;
 //! these, or else a valid stream, are then mutated: fields are changed, commands dropped, repeated
-//! and swapped. The dispatcher, which may be started again in between, must not fail, the healthy
-//! client must get correct numbers, and no memory may be leaked.
+//! and swapped. The dispatcher, which may be restarted in between, must not fail, the healthy
+//! client must get correct numbers, and no memory may leak.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,7 +23,7 @@ use crate::{Delays, World, driver};
 
 type Shared = Arc<Mutex<World>>;
 
-/// How many batches the hostile client's stream is split into.
+/// The number of batches that the hostile client's stream is split into.
 const ROUNDS: usize = 6;
 
 /// Has a hostile client send the stream that these bytes decide.

@@ -1,9 +1,8 @@
-//! Fuzzing: journals that are damaged, or say what no dispatcher has written.
-//!
-//! Bytes, from a file or a fuzzer, are records: of each its length (two bytes), how much of its end
-//! is data (one byte), and its contents. They are written as a segment, which must be read as it
-//! was written; with a byte changed or its end cut off, up to the damage. A dispatcher then takes up
-//! the sessions that the records make, and must take them or say why not.
+//! Fuzzing: journals that are damaged, or have records that no dispatcher has written.
+//! Bytes, from a file or a fuzzer, encode records: for each its length (two bytes), the length of
+//! the data at its end (one byte), and its contents. They are written as a segment, which must be
+//! read back as written, and with a byte changed or its end truncated, up to the damage. A
+//! dispatcher then adopts the sessions that the records describe, or must return an error.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,15 +14,15 @@ use gt_journal::segment::{read, write_header, write_record};
 
 use crate::chance::Chance;
 
-/// What the records of these segments are said to mean.
+/// The schema in the header of these segments.
 const SCHEMA: u64 = 0x6774;
-/// The peers of workers begin here.
+/// The first peer id of workers.
 const WORKERS: u64 = 1000;
 
-/// Has a journal read that these bytes make. Returns how many of its sessions go on.
+/// Reads the journal that these bytes encode. Returns the number of adopted sessions.
 ///
 /// # Panics
-/// It is not read as it should be.
+/// The segment is not read as specified.
 pub fn replay(bytes: &[u8]) -> usize {
     let records = records(bytes);
     let mut segment = Vec::new();
@@ -39,7 +38,7 @@ pub fn replay(bytes: &[u8]) -> usize {
     adopt(&whole.records)
 }
 
-/// The bytes that [`replay`] takes for these records.
+/// Returns the bytes from which [`replay`] makes these records.
 pub fn bytes_of(records: &[JournalRecord]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for record in records {
@@ -76,7 +75,7 @@ fn sum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)))
 }
 
-/// A segment that is damaged somewhere has all records up to there.
+/// A damaged segment yields all records up to the damage.
 fn check_damage(segment: &[u8], records: &[Vec<Bytes>], ends: &[usize], chance: &mut Chance) {
     let place = chance.below(segment.len() as u64) as usize;
     let before = ends.iter().filter(|end| **end <= place).count();
@@ -93,16 +92,16 @@ fn check_damage(segment: &[u8], records: &[Vec<Bytes>], ends: &[usize], chance: 
         assert!(before > 0, "the header is damaged");
         let kept = before - 1;
         assert_eq!(found.records, records[..kept], "all before the damage, and nothing else");
-        // A cut between two records is none.
+        // Truncation between two records is not damage.
         assert_eq!(found.damage.is_some(), !is_cut || ends[kept] != place);
     }
 }
 
-/// A dispatcher takes up what records say, and goes on with it; returns how many sessions go on.
+/// A dispatcher adopts the sessions of records; returns their number.
 fn adopt(records: &[Vec<Bytes>]) -> usize {
     let (mut history, mut workers) = (History::default(), BTreeMap::new());
     for frames in records {
-        // What is no record ends a journal.
+        // Bytes that do not decode to a record end a journal.
         let Ok(record) = JournalRecord::decode(frames) else { break };
         let again = JournalRecord::decode(&record.encode());
         history.add(again.expect("it was a record"));

@@ -1,6 +1,7 @@
-//! Sessions whose operations kill workers, among others that share those workers. Only what kills is
-//! given up: its user is told which operation it was, the killer's other tensors are there, and what the
-//! others compute is what they compute undisturbed, bit for bit.
+//! Sessions whose operations kill workers, beside sessions that share those workers. Only the
+//! operations that kill are abandoned: their user gets an error that names the operation, the
+//! killer's other tensors are intact, and the other sessions compute what they compute undisturbed,
+//! bit for bit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,17 +22,17 @@ use gt_worker::{Engine, EngineError};
 use crate::chance::Chance;
 use crate::{Delays, World, driver};
 
-/// What workers die of.
+/// The operation that kills workers.
 const DEADLY: &str = "tanh";
 
-/// The native engine in a process that dies of an operation.
+/// The native engine, in a process that an operation kills.
 pub(crate) struct MortalEngine {
     native: NativeEngine,
     died: Arc<AtomicBool>,
 }
 
 impl MortalEngine {
-    /// One that says in `died` when its process has died.
+    /// Returns an engine that sets `died` when its process has died.
     pub fn new(died: Arc<AtomicBool>) -> MortalEngine {
         MortalEngine { native: NativeEngine::new(1), died }
     }
@@ -95,10 +96,10 @@ impl Engine for MortalEngine {
     }
 }
 
-/// The scope of what is cut over all workers.
+/// The signal scope whose tensors are sharded over all workers.
 const SCOPE: &str = "killers";
 
-/// Who shares the workers, and when who kills.
+/// The sessions that share the workers, and the steps at which they kill.
 #[derive(Debug)]
 struct KillSchedule {
     workers: usize,
@@ -128,7 +129,7 @@ impl KillSchedule {
             steps.sort_unstable();
             steps.dedup();
         });
-        // Two that kill at once may take both workers with them that have others' values.
+        // Two that kill at once may kill both workers that hold another session's values.
         let most = if others > 1 { 1 } else { 3 };
         KillSchedule {
             workers: 1 + chance.below(most) as usize,
@@ -140,10 +141,10 @@ impl KillSchedule {
     }
 }
 
-/// Runs the schedule of a seed. Returns how many operations were given up.
+/// Runs the schedule of a seed. Returns the number of abandoned operations.
 ///
 /// # Errors
-/// Somebody was harmed who killed nobody, or a killer was told something else.
+/// A session that kills no worker was harmed, or a killer got another error.
 pub fn run(seed: u64) -> std::result::Result<u64, String> {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -161,7 +162,7 @@ pub fn run(seed: u64) -> std::result::Result<u64, String> {
     })
 }
 
-/// What a session got: the bits of values, and errors.
+/// The results of a session: the bits of values, and errors.
 type Got = Vec<std::result::Result<Vec<u64>, String>>;
 
 fn compare(
@@ -194,7 +195,7 @@ fn compare(
     Ok(count)
 }
 
-/// Lets all sessions compute, in any order; workers die of what is deadly, or do not.
+/// Runs all sessions, in any order; deadly operations kill workers, or are harmless.
 fn compute(
     seed: u64,
     schedule: &KillSchedule,
@@ -214,7 +215,7 @@ fn compute(
     for kills in &schedule.kills {
         let (session, _) = driver::connect(&world);
         session.set_hot_paths(Settings { enabled: schedule.hot, threshold: 3, compile: false });
-        // One that is cut over several workers would kill all of them at once.
+        // A sharded operation would kill several workers at once.
         let is_cut = kills.is_empty() && chance.below(2) == 0;
         let begun = SessionLoop::new(session, Chance::new(chance.below(1 << 40)), kills, is_cut);
         programs.push(begun.map_err(|error| error.to_string())?);
@@ -242,7 +243,7 @@ struct SessionLoop<'a> {
     chance: Chance,
     x: Tensor,
     weights: Tensor,
-    /// What is deadly, and not asked for yet.
+    /// The results of deadly operations that were not fetched yet.
     doomed: Vec<Tensor>,
     at: usize,
     got: Got,

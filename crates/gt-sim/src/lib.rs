@@ -10,10 +10,10 @@
 //! - [`driver`]: runs a real client session in a world.
 //! - [`fabric`]: engines with collectives.
 //! - [`chaos`]: random worlds, and the invariants that hold in all of them.
-//! - [`deaths`]: deaths in turn, after which every bit is as it would have been.
-//! - `power`: all processes die at once, and go on from their disks.
-//! - [`killers`]: sessions that workers die of, among others.
-//! - [`hostile`]: fuzzing with an [`honest`] stream, [`mutate`]d; [`journal`]: of what a server goes on from.
+//! - [`deaths`]: repeated deaths, after which every bit is that of an undisturbed run.
+//! - `power`: all processes die at once, and resume from their disks.
+//! - [`killers`]: sessions whose operations kill workers, beside others.
+//! - [`hostile`]: fuzzing with an [`honest`] stream, [`mutate`]d; [`journal`]: fuzzing of journals.
 
 mod accounts;
 mod chance;

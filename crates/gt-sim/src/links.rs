@@ -37,7 +37,7 @@ pub(crate) enum Load {
     Turn,
     /// The receiver notices that its link with the sender is broken.
     NoticeDelay,
-    /// A worker starts, by this name.
+    /// A worker with this name starts.
     Start(String),
 }
 
@@ -82,23 +82,23 @@ impl LinkEvents {
         self.put(now + delay, Flight { from: worker, to: worker, load: Load::Turn });
     }
 
-    /// Schedules something for a time.
+    /// Schedules an arrival.
     pub fn put(&mut self, at: Duration, flight: Flight) {
         self.departures += 1;
         self.flights.insert((at, self.departures), flight);
     }
 
-    /// Puts back something that arrived and could not be handled.
+    /// Puts back an arrival that could not be handled.
     pub fn put_back(&mut self, now: Duration, departure: u64, flight: Flight) {
         self.flights.insert((now, departure), flight);
     }
 
-    /// Takes what arrives next.
+    /// Removes and returns the next arrival.
     pub fn pop(&mut self) -> Option<(Arrival, Flight)> {
         self.flights.pop_first()
     }
 
-    /// When what arrives next does.
+    /// Returns the time of the next arrival.
     pub fn next(&self) -> Option<Duration> {
         self.flights.first_key_value().map(|((at, _), _)| *at)
     }
@@ -111,12 +111,12 @@ impl LinkEvents {
         self.broken.contains(&(from, to))
     }
 
-    /// Drops everything in flight to and from a peer that is gone.
+    /// Drops everything in flight to and from a lost peer.
     pub fn drop_flights(&mut self, peer: PeerId) {
         self.flights.retain(|_, flight| flight.from != peer && flight.to != peer);
     }
 
-    /// Drops what is in flight, but for what is kept.
+    /// Drops everything in flight, except what `keeps` accepts.
     pub fn retain(&mut self, keeps: impl Fn(&Flight) -> bool) {
         self.flights.retain(|_, flight| keeps(flight));
     }

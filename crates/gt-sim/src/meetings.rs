@@ -11,7 +11,7 @@ use crate::world::World;
 
 impl World {
     /// Makes the calls of each group whose members are all due, or one of which is dead.
-    /// `given_up`: no other member will come.
+    /// `given_up`: no other member will make its call.
     pub(crate) fn let_meet(&mut self, given_up: bool) {
         while let Some((members, is_complete)) = self.next_meeting(given_up) {
             if let Some(hub) = &self.hub {
@@ -45,8 +45,8 @@ impl World {
         }
     }
 
-    /// The members of a group that make their call now, and whether these are all. Workers that
-    /// wait for others take no messages from then on.
+    /// Returns the members of a group that make their call now, and whether these are all. Workers
+    /// that wait for others handle no messages until the call ends.
     fn next_meeting(&mut self, given_up: bool) -> Option<(Vec<PeerId>, bool)> {
         let due: Vec<(PeerId, &EngineCollective)> =
             self.workers.iter().filter_map(|(peer, worker)| Some((*peer, worker.due()?))).collect();

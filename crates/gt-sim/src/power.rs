@@ -1,7 +1,6 @@
-//! Power cuts: the dispatcher and all workers die at once, and start again from what was durable.
-//!
-//! The semantics are those of `gt::drivers::network::worker::state`: what tells others that a snapshot is
-//! complete waits until all that was written before it is durable.
+//! Power cuts: the dispatcher and all workers die at once, and restart from what was durable.
+//! The semantics are those of `gt::drivers::network::worker::state`: a message that reports a
+//! complete snapshot waits until all records before it are durable.
 
 use std::collections::VecDeque;
 use std::mem::take;
@@ -17,21 +16,21 @@ use crate::world::World;
 #[derive(Default)]
 pub(crate) struct StateFolder {
     records: Vec<SnapshotRecord>,
-    /// How many of them are durable.
+    /// The number of durable records.
     durable: usize,
-    /// What waits for the disk, by the number of records that are to be durable.
+    /// Messages that wait for the disk, with the number of records that must be durable.
     later: VecDeque<(usize, Out)>,
 }
 
 impl StateFolder {
-    /// What is found in a folder by the next process that uses it: what was durable.
+    /// Returns what the next process finds in a folder: the durable records.
     fn found(self) -> StateFolder {
         let StateFolder { mut records, durable, .. } = self;
         records.truncate(durable);
         StateFolder { records, durable, later: VecDeque::new() }
     }
 
-    /// A worker goes on with what is in its folder.
+    /// A worker resumes from its folder.
     fn adopt(&mut self, core: &mut dyn Work) {
         let written = take(&mut self.records).into_iter().take(self.durable);
         let read = written.map(|record| wire::decode(&wire::encode(&record)));
@@ -39,25 +38,25 @@ impl StateFolder {
         self.begin(core);
     }
 
-    /// A worker writes its folder anew.
+    /// A worker rewrites its folder.
     fn begin(&mut self, core: &mut dyn Work) {
         self.records = core.keep_records();
         self.durable = self.records.len();
     }
 
-    /// Nothing waits for the disk any more.
+    /// Drops the messages that wait for the disk.
     pub fn forget(&mut self) {
         self.later.clear();
     }
 }
 
 impl World {
-    /// Lets workers that start from now on write their snapshots to a disk.
+    /// Has workers that start from now on write their snapshots to disk.
     pub fn keep_states(&mut self) {
         self.has_states = true;
     }
 
-    /// Starts a worker again, with the folder that it had.
+    /// Restarts a worker with its folder.
     pub(crate) fn start_again(&mut self, before: PeerId, name: String) {
         let folder = self.states.remove(&before).map(StateFolder::found);
         let owner = self.owners.get(&before).copied().unwrap_or(before);
@@ -70,7 +69,7 @@ impl World {
         self.begin_worker(peer, name);
     }
 
-    /// A worker that was started again is told whether what is in its folder is wanted.
+    /// Reports to a restarted worker whether the dispatcher needs the contents of its folder.
     pub(crate) fn read_state(&mut self, peer: PeerId, is_renewed: bool) {
         if !self.unread.remove(&peer) {
             return;
@@ -85,7 +84,7 @@ impl World {
         }
     }
 
-    /// Writes what has changed at a worker. Returns what it may send by now.
+    /// Writes a worker's changes. Returns the messages that it may send now.
     pub(crate) fn write_state(&mut self, peer: PeerId, out: Vec<Out>) -> Vec<Out> {
         let (Some(folder), Some(worker)) =
             (self.states.get_mut(&peer), self.workers.get_mut(&peer))
@@ -109,7 +108,7 @@ impl World {
         ready
     }
 
-    /// Makes durable what workers have written. Returns whether something waited for that.
+    /// Makes workers' records durable. Returns whether a message waited for that.
     pub(crate) fn flush_states(&mut self) -> bool {
         let mut ready = Vec::new();
         for (peer, folder) in &mut self.states {
@@ -122,7 +121,7 @@ impl World {
         has_waited
     }
 
-    /// Kills everything but the clients, and starts it again.
+    /// Kills and restarts everything except the clients.
     pub(crate) fn cut_power(&mut self) {
         if self.kept.is_none() {
             return;

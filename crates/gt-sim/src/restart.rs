@@ -1,7 +1,7 @@
-//! A dispatcher that is killed, and started again from what its journal had made durable.
-//!
-//! The semantics are those of `gt::drivers::network`. Clients keep what was not acknowledged, which
-//! happens when it is durable, and send it again; workers keep their snapshots and join again.
+//! A dispatcher that is killed, and restarted from the durable records of its journal.
+//! The semantics are those of `gt::drivers::network`. Clients keep their messages until these are
+//! acknowledged, which is when they are durable, and resend them after a restart; workers keep
+//! their snapshots and reconnect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub(crate) struct DurableWorld {
     records: Vec<JournalRecord>,
     durable: usize,
     clients: BTreeMap<PeerId, SimulatedClient>,
-    /// The workers that read nothing from others, as they have not joined again yet.
+    /// The workers that have not reconnected yet, and read no messages from others.
     joining: BTreeSet<PeerId>,
 }
 
@@ -27,14 +27,14 @@ pub(crate) struct DurableWorld {
 struct SimulatedClient {
     hello: Message,
     sent: Vec<Message>,
-    /// How many have arrived, and how many of them are durable.
+    /// The number of messages that have arrived, and of those that are durable.
     arrived: u64,
     acknowledged: u64,
-    /// The requests that are not answered.
+    /// The unanswered requests.
     waits: BTreeSet<RequestId>,
 }
 
-/// What a peer is known by.
+/// The token of a peer.
 fn token(peer: PeerId) -> u128 {
     u128::from(peer.0) + 1
 }
@@ -69,14 +69,14 @@ impl DurableWorld {
         end.sent.push(message.clone());
     }
 
-    /// A client's message has arrived; returns how many have.
+    /// Counts a client's message; returns the number that have arrived.
     pub fn arrive(&mut self, client: PeerId, message: &Message) -> u64 {
         let Some(end) = self.clients.get_mut(&client) else { return 0 };
         end.arrived += u64::from(!matches!(message, Message::Hello(_)));
         end.arrived
     }
 
-    /// Whether a client still waits for what a message answers.
+    /// Returns whether a client still waits for the answer that a message is.
     pub fn is_awaited(&mut self, client: PeerId, message: &Message) -> bool {
         match (message.answers(), self.clients.get_mut(&client)) {
             (Some(request), Some(end)) => end.waits.remove(&request),
@@ -86,19 +86,19 @@ impl DurableWorld {
 }
 
 impl World {
-    /// Lets the dispatcher keep a journal. A peer's hello says what it is known by.
+    /// Has the dispatcher keep a journal. Each peer's hello has its token.
     pub fn keep_journal(&mut self, limits: Limits) {
         let records: Vec<_> = self.dispatcher.keep_journal().iter().map(read_back).collect();
         let (durable, clients, joining) = (records.len(), BTreeMap::new(), BTreeSet::new());
         self.kept = Some(Box::new(DurableWorld { limits, records, durable, clients, joining }));
     }
 
-    /// What its journal says.
+    /// Returns the history that the journal has.
     pub fn journal(&self) -> &[JournalRecord] {
         self.kept.as_ref().map_or(&[], |kept| &kept.records)
     }
 
-    /// The hello of a peer, by which it is known again.
+    /// Returns the hello of a peer, with its token.
     pub(crate) fn known(&self, peer: PeerId, mut hello: Message) -> Message {
         if let (Message::Hello(hello), Some(_)) = (&mut hello, &self.kept) {
             let owner = self.owners.get(&peer).copied().unwrap_or(peer);
@@ -107,7 +107,7 @@ impl World {
         hello
     }
 
-    /// Makes durable what is in the journal. Returns whether there was anything.
+    /// Makes the journal's records durable. Returns whether there were any.
     pub(crate) fn flush_journal(&mut self) -> bool {
         if self.kept.as_ref().is_none_or(|kept| kept.durable == kept.records.len()) {
             return false;
@@ -122,7 +122,7 @@ impl World {
         let Some(kept) = &mut self.kept else { return };
         kept.records.extend(self.dispatcher.take_journal().iter().map(read_back));
         let fresh = kept.records[kept.durable..].iter();
-        // A session that its client knows of is one that can go on.
+        // A session that its client knows of can be resumed.
         let begins = fresh.clone().any(|record| matches!(record, JournalRecord::Session { .. }));
         if fresh.len() == 0 || !begins && self.links.chance.below(3) > 0 {
             return;
@@ -140,7 +140,7 @@ impl World {
             })
             .collect();
         if self.links.chance.below(20) == 0 {
-            // It begins anew with all that it says.
+            // The journal is rewritten.
             kept.records = self.dispatcher.everything().iter().map(read_back).collect();
         }
         kept.durable = kept.records.len();
@@ -150,7 +150,7 @@ impl World {
         }
     }
 
-    /// Kills the dispatcher, and starts it again.
+    /// Kills and restarts the dispatcher.
     pub(crate) fn restart(&mut self) {
         let Some(mut kept) = self.kept.take() else { return };
         self.links.retain(|flight| match flight.load {
@@ -171,7 +171,7 @@ impl World {
             match self.dispatcher.adopt(self.now, client, session) {
                 Ok(()) => drop(taken.insert(client, received)),
                 Err(reason) => {
-                    // Nothing was kept of it.
+                    // Its lineage was not kept.
                     self.credit.remove(&client);
                     kept.clients.remove(&client);
                     let reason = format!("the session has ended: {reason}");
@@ -215,10 +215,10 @@ impl World {
         self.mailboxes.contains_key(&client) && !self.links.is_broken(client, DISPATCHER)
     }
 
-    /// The workers that are there join again.
+    /// The running workers reconnect.
     fn rejoin(&mut self) {
         self.sent.clear();
-        // What waited for a worker's disk was for the dispatcher that is gone.
+        // Messages that waited for a worker's disk were for the old dispatcher.
         self.states.values_mut().for_each(StateFolder::forget);
         let there: Vec<PeerId> = self.workers.keys().copied().collect();
         for peer in there {
@@ -238,7 +238,7 @@ impl World {
         }
     }
 
-    /// A worker is told whether its snapshots are wanted.
+    /// Reports to a worker whether the dispatcher needs its snapshots.
     pub(crate) fn welcome_worker(&mut self, peer: PeerId, welcome: &Welcome) {
         let mut out = Vec::new();
         self.read_state(peer, welcome.is_renewed);
@@ -249,7 +249,7 @@ impl World {
         self.send_out(peer, out);
     }
 
-    /// Whether a worker reads a message later, as it has not joined again yet.
+    /// Returns whether a worker defers a message because it has not reconnected yet.
     pub(crate) fn is_early(&self, from: PeerId, to: PeerId) -> bool {
         from != DISPATCHER
             && !self.links.is_broken(DISPATCHER, to)
@@ -257,7 +257,7 @@ impl World {
     }
 }
 
-/// Tells a client's driver that the dispatcher was started again, and what it has in flight.
+/// Notifies a client's driver of the dispatcher's restart, and of the weight in flight.
 fn renewed(open: u64) -> Message {
     let welcome = Welcome { window: open, is_kept: true, is_renewed: true, ..Welcome::default() };
     Message::Welcome(welcome)

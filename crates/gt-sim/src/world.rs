@@ -32,13 +32,13 @@ pub struct World {
     pub(crate) links: LinkEvents,
     pub(crate) dispatcher: Dispatcher,
     pub(crate) workers: BTreeMap<PeerId, Box<dyn Work>>,
-    /// The links of workers, by the ids that the dispatcher gave them.
+    /// The links of workers, by the ids that the dispatcher has assigned.
     pub(crate) worker_peers: BTreeMap<WorkerId, PeerId>,
     /// All workers that ever started, in order.
     pub(crate) came: Vec<PeerId>,
     /// The clients that faults can name.
     pub(crate) clients: BTreeMap<usize, PeerId>,
-    /// What the dispatcher is told if what workers have sent each other does not arrive, by link.
+    /// The reports to the dispatcher in case that messages between workers do not arrive, by link.
     pub(crate) sent: BTreeMap<(PeerId, PeerId), Vec<Message>>,
     /// The links that their senders have noticed to be broken.
     pub(crate) failed: BTreeSet<(PeerId, PeerId)>,
@@ -48,9 +48,9 @@ pub struct World {
     pub(crate) waiting: BTreeMap<PeerId, Vec<(u64, Flight)>>,
     /// Collective calls that were given up as deadlocked.
     pub deadlocks: Vec<String>,
-    /// What the dispatcher goes on from when it is started again, if anything.
+    /// What a restarted dispatcher resumes from, if anything.
     pub(crate) kept: Option<Box<DurableWorld>>,
-    /// The names that workers asked for.
+    /// The names that workers requested.
     pub(crate) names: BTreeMap<PeerId, String>,
     /// The faults to come, by number of messages delivered; the next is last.
     pub(crate) planned: Vec<(u64, Fault)>,
@@ -62,29 +62,29 @@ pub struct World {
     pub to_workers: Traffic,
     /// The real time spent in the dispatcher, for benchmarks.
     pub dispatching: Duration,
-    /// Messages that clients have received and not taken.
+    /// Messages that clients have received and not handled.
     pub(crate) mailboxes: BTreeMap<PeerId, Vec<Message>>,
-    /// The clients that were told that tensors are lost, or may be.
+    /// The clients that were notified that tensors are, or may be, lost.
     pub(crate) unkept: BTreeSet<PeerId>,
-    /// The weight that clients have sent and not got back.
+    /// The weight that clients have sent and that was not returned yet.
     pub(crate) credit: BTreeMap<PeerId, u64>,
     /// The options of workers that start.
     pub options: Options,
     /// Whether nothing can be written to disk.
     pub is_disk_full: bool,
-    /// Set while the process that computes dies of what it computes, if any can.
+    /// Set when an operation has killed the process that computes it.
     pub(crate) died: Option<Arc<AtomicBool>>,
-    /// What workers have written to disk, as they had no room for it.
+    /// Spilled tensors.
     pub files: BTreeMap<(PeerId, u64), TensorData>,
-    /// Whether workers have folders for their state, and what is in them.
+    /// The folders of workers' state, if they have any.
     pub(crate) has_states: bool,
     pub(crate) states: BTreeMap<PeerId, StateFolder>,
-    /// Those that have not been told yet whether that is wanted.
+    /// Workers that do not know yet whether the dispatcher needs their state.
     pub(crate) unread: BTreeSet<PeerId>,
-    /// Who had the folder of a worker first.
+    /// The first worker that used the folder of each worker.
     pub(crate) owners: BTreeMap<PeerId, PeerId>,
     next_peer: u64,
-    /// How many messages have been delivered.
+    /// The number of delivered messages.
     pub delivered: u64,
 }
 
@@ -94,7 +94,7 @@ impl World {
         World::with_hub(seed, workers, delays, limits, None)
     }
 
-    /// As [`World::new`], with engines that have a fabric if a hub is given.
+    /// Like [`World::new`], with engines that have a fabric if a hub is given.
     pub fn with_hub(
         seed: u64,
         workers: usize,
@@ -190,7 +190,7 @@ impl World {
         let mut hello = hello(Role::Worker, name, fabric);
         if let Message::Hello(hello) = &mut hello {
             hello.is_durable = self.has_states;
-            // Others are told of those that come back.
+            // Other workers are notified of those that return.
             hello.endpoint =
                 if self.has_states { format!("worker {}", peer.0) } else { String::new() };
         }
@@ -202,7 +202,7 @@ impl World {
         self.dispatcher.set_rules(self.now, rules);
     }
 
-    /// Connects a client of nobody known.
+    /// Connects a client without a user.
     pub fn add_client(&mut self) -> PeerId {
         self.add_client_of(None)
     }
@@ -297,7 +297,7 @@ impl World {
         true
     }
 
-    /// Lets the dispatcher act on a deadline that comes before what is in flight arrives.
+    /// Has the dispatcher act on a deadline that precedes the next arrival.
     fn is_deadline_next(&mut self) -> bool {
         let Some(deadline) = self.dispatcher.next_deadline() else { return false };
         let is_first = self.links.next().is_some_and(|arrival| deadline < arrival);
@@ -326,7 +326,8 @@ impl World {
         if self.flush_states() || self.flush_journal() {
             return true;
         }
-        // A deadline of a session without requests sends nothing and recurs: others come later.
+        // A deadline of a session without requests sends nothing and recurs: later deadlines may
+        // act.
         for _ in 0..TRIES * (1 + self.dispatcher.population().0) {
             let Some(deadline) = self.dispatcher.next_deadline() else { return false };
             self.now = self.now.max(deadline);
@@ -345,7 +346,7 @@ impl World {
         let mut out = Vec::new();
         let goes_on = worker.step(&mut out);
         if self.died.as_ref().is_some_and(|died| died.swap(false, Ordering::Relaxed)) {
-            // What it was about to send dies with it; another one takes its place.
+            // Its unsent messages are lost; a new worker replaces it.
             self.crash(peer, NoticeDelay::Soon);
             let after = Duration::from_micros(self.links.chance.below(300_000));
             let load = Load::Start(self.names[&peer].clone());
@@ -364,7 +365,7 @@ impl World {
         while self.step() {}
     }
 
-    /// Takes the messages that a client has received.
+    /// Removes and returns the messages that a client has received.
     pub fn receive(&mut self, client: PeerId) -> Vec<Message> {
         self.mailboxes.get_mut(&client).map(std::mem::take).unwrap_or_default()
     }
@@ -375,6 +376,6 @@ impl World {
 }
 
 fn hello(role: Role, name: String, fabric: Option<Fabric>) -> Message {
-    // A small quantum, so that iterations are cut.
+    // A small quantum, so that iterations are split.
     Message::Hello(Hello { rate: 1 << 16, fabric: fabric.map(Box::new), ..Hello::new(role, name) })
 }

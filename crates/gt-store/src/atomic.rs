@@ -1,4 +1,4 @@
-//! Files that are there whole, or not at all.
+//! Files that are complete or absent (write to a temporary name, sync, rename).
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use cap_std::fs::{Dir, File, OpenOptions};
 use crate::place::{DataRoots, FileIn};
 use crate::{Result, StoreError};
 
-/// A file in the making: under another name until it is complete and on the disk. Dropped before
-/// [`AtomicFile::commit`], it leaves what was there before.
+/// A file that is being written, under a temporary name until it is complete and synced. If it is
+/// dropped before [`AtomicFile::commit`], the previous file stays.
 pub struct AtomicFile {
     path: PathBuf,
     place: FileIn,
@@ -19,7 +19,7 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Begins a file at `path`; in a folder that is made if `make`.
+    /// Starts a file at `path`, creating its folder if `make`.
     ///
     /// # Errors
     /// The folder is missing, or may not be written.
@@ -37,7 +37,7 @@ impl AtomicFile {
                     let (path, file) = (path.to_path_buf(), Some(file));
                     return Ok(AtomicFile { path, place, temporary, file });
                 }
-                // Left by a process of the same number that was killed.
+                // Left by a killed process with the same id.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(StoreError::io(path, error)),
             }
@@ -53,10 +53,10 @@ impl AtomicFile {
         file.write_all(bytes).map_err(|error| StoreError::io(&self.path, error))
     }
 
-    /// Puts the file on the disk and under its name.
+    /// Syncs the file and renames it to its final name.
     ///
     /// # Errors
-    /// The disk is full, or another error of the system; what was there before is there still.
+    /// The disk is full, or another error of the system; the previous file stays.
     pub fn commit(mut self) -> Result<()> {
         let FileIn { folder, name } = &self.place;
         let file = self.file.as_ref().expect("the file is open until it is committed");
@@ -73,13 +73,13 @@ impl AtomicFile {
 impl Drop for AtomicFile {
     fn drop(&mut self) {
         if self.file.is_some() {
-            // Nothing can be done about a file that cannot be removed; its name says what it is.
+            // A file that cannot be removed is left; its name identifies it as temporary.
             let _ = self.place.folder.remove_file(&self.temporary);
         }
     }
 }
 
-/// Has the entries of a folder written to the disk.
+/// Syncs the entries of a folder.
 fn sync_folder(folder: &Dir) -> io::Result<()> {
     folder.open(".")?.sync_all()
 }

@@ -1,13 +1,13 @@
-//! Values in files.
+//! Tensor values in files.
 //!
-//! - [`place`]: the folders in which files may be.
+//! - [`place`]: the folders in which files may be read and written.
 //! - [`values`]: blocks of tensors, as workers write and read them.
-//! - [`atomic`]: files that are there whole, or not at all.
+//! - [`atomic`]: files that are complete or absent.
 //! - [`mapped`]: values in files that are mapped into memory.
-//! - [`spill`]: tensors that there is no room for in a worker's memory.
-//! - [`safetensors`]: tensors by name in one file, which others read and write, too.
+//! - [`spill`]: spilled tensors of a worker.
+//! - [`safetensors`]: named tensors in one file, a format shared with other programs.
 //!
-//! It knows dtypes, shapes and values of `gt-ir`; sessions and workers are unknown to it.
+//! This crate knows dtypes, shapes and values of `gt-ir`, but neither sessions nor workers.
 
 pub mod atomic;
 pub mod mapped;
@@ -18,17 +18,17 @@ pub mod values;
 
 use std::path::{Path, PathBuf};
 
-/// What can go wrong with a file of values.
+/// An error with a file of values.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("{}: {error}", path.display())]
     Io { path: PathBuf, error: std::io::Error },
 
-    /// The file is in no folder where files may be.
+    /// The file is outside the allowed folders.
     #[error("{}: {reason}", path.display())]
     Forbidden { path: PathBuf, reason: String },
 
-    /// The file is not what its format asks for.
+    /// The file violates its format.
     #[error("{}: {reason}", path.display())]
     Format { path: PathBuf, reason: String },
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use bytes::Bytes;
 use memmap2::Mmap;
 
-/// Maps a file that nobody changes: one of this process's own, which it does not write again.
+/// Maps a file of this process, which it does not write again.
 ///
 /// # Errors
 /// The system cannot map it.
@@ -18,8 +18,8 @@ pub fn map(file: &File) -> io::Result<Bytes> {
     Ok(Bytes::from_owner(map))
 }
 
-/// Writes values one after the other into a file without a name, which goes with what is returned:
-/// all of them, mapped.
+/// Writes values into a file without a name and returns them, mapped; the file is deleted when they
+/// are dropped.
 ///
 /// # Errors
 /// The folder cannot be written, or the disk is full.

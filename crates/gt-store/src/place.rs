@@ -1,4 +1,4 @@
-//! The folders in which files may be.
+//! The folders in which files may be read and written.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -8,11 +8,11 @@ use cap_std::fs::Dir;
 
 use crate::{Result, StoreError};
 
-/// Where files may be read and written.
+/// The allowed folders.
 pub enum DataRoots {
-    /// Wherever this process may.
+    /// Every folder that this process may access.
     Anywhere,
-    /// Below these folders: neither `..` nor links lead out of them.
+    /// These folders and their subfolders: neither `..` nor links lead outside.
     Below(Vec<DataRoot>),
 }
 
@@ -33,7 +33,7 @@ impl DataRoot {
     /// Opens a folder.
     ///
     /// # Errors
-    /// There is none, or it may not be read.
+    /// It does not exist, or may not be read.
     pub fn open(path: &Path) -> Result<DataRoot> {
         let whole = std::path::absolute(path).map_err(|error| StoreError::io(path, error))?;
         let folder = Dir::open_ambient_dir(&whole, ambient_authority())
@@ -48,10 +48,10 @@ impl DataRoot {
 }
 
 impl DataRoots {
-    /// The place of a file, in a folder that is there, or is made if `make`.
+    /// Resolves a file's path, creating its folder if `make`.
     ///
     /// # Errors
-    /// The path is in no folder where files may be; the folder is missing or cannot be made.
+    /// The path is outside the allowed folders, or its folder is missing or cannot be created.
     pub fn find(&self, path: &Path, make: bool) -> Result<FileIn> {
         let name = path.file_name().map(PathBuf::from).ok_or_else(|| {
             StoreError::io(path, io::Error::new(io::ErrorKind::InvalidInput, "no file's name"))
@@ -77,7 +77,7 @@ fn anywhere(parent: &Path, make: bool) -> io::Result<Dir> {
     Dir::open_ambient_dir(parent, ambient_authority())
 }
 
-/// The root that a folder is below, and the way from there.
+/// Returns the root that contains a folder, and the relative path from there.
 fn below<'a>(
     roots: &'a [DataRoot],
     path: &Path,

@@ -17,17 +17,17 @@ use serde_json::{Map, Value, json};
 use crate::atomic::AtomicFile;
 use crate::{Result, StoreError};
 
-/// The longest header that is read, as in other readers.
+/// The longest header that is accepted, as in other readers.
 const LONGEST_HEADER: u64 = 100_000_000;
 
-/// A file whose values are read as they are used.
+/// A file whose values are read when they are used.
 pub struct SafetensorsReader {
     path: PathBuf,
-    /// How many bytes stand before the values.
+    /// The number of bytes before the values.
     header: usize,
     values: Bytes,
     entries: Vec<StoredTensor>,
-    /// The place of each name among the entries.
+    /// The index of each name among the entries.
     places: HashMap<String, usize>,
     metadata: BTreeMap<String, String>,
 }
@@ -37,7 +37,7 @@ pub struct SafetensorsReader {
 pub struct StoredTensor {
     pub name: String,
     pub dims: Vec<usize>,
-    /// As the format names it; GT has not all of them.
+    /// The format's name of the dtype; GT lacks some of them.
     pub dtype: String,
     /// Where its values are, from the first byte after the header.
     pub range: (usize, usize),
@@ -74,7 +74,7 @@ impl SafetensorsReader {
     /// # Errors
     /// There is no such file, or it is not of this format.
     pub fn open(path: &Path) -> Result<SafetensorsReader> {
-        // To open a pipe would wait for who writes into it.
+        // Opening a pipe would block until it has a writer.
         if !fs::metadata(path).map_err(|error| StoreError::io(path, error))?.is_file() {
             return Err(StoreError::format(path, "is no plain file"));
         }
@@ -91,7 +91,7 @@ impl SafetensorsReader {
         SafetensorsReader::over(path, Bytes::from_owner(map))
     }
 
-    /// Reads what is in memory; `path` is what errors name.
+    /// Reads a file's contents from memory; errors name `path`.
     ///
     /// # Errors
     /// The bytes are not of this format.
@@ -120,7 +120,7 @@ impl SafetensorsReader {
         })
     }
 
-    /// What is in the file, in the order of the values.
+    /// Returns the file's tensors, in the order of their values.
     pub fn entries(&self) -> &[StoredTensor] {
         &self.entries
     }
@@ -129,10 +129,10 @@ impl SafetensorsReader {
         &self.metadata
     }
 
-    /// A tensor's values, which lie in the file's memory until they are used.
+    /// Returns a tensor's values, which stay in the mapped file.
     ///
     /// # Errors
-    /// There is none of this name, or GT does not have its dtype or number of axes.
+    /// No tensor has this name, or GT lacks its dtype or number of axes.
     pub fn tensor(&self, name: &str) -> Result<TensorData> {
         let entry = self.entry(name)?;
         let (dtype, shape) = self.kind(entry)?;
@@ -141,7 +141,7 @@ impl SafetensorsReader {
             .ok_or_else(|| StoreError::format(&self.path, format!("'{name}' has a wrong length")))
     }
 
-    /// Where the values of a tensor begin in the file.
+    /// Returns the offset of a tensor's values in the file.
     ///
     /// # Errors
     /// There is none of this name, or GT does not have its dtype or number of axes.
@@ -151,10 +151,10 @@ impl SafetensorsReader {
         Ok((self.header + entry.range.0) as u64)
     }
 
-    /// Rows `start` to `end` along the first axis of a tensor.
+    /// Returns the rows `start` to `end` along the first axis of a tensor.
     ///
     /// # Errors
-    /// As for [`SafetensorsReader::tensor`]; there are fewer rows.
+    /// As for [`SafetensorsReader::tensor`], or the tensor has fewer rows.
     pub fn rows(&self, name: &str, start: usize, end: usize) -> Result<TensorData> {
         let whole = self.tensor(name)?;
         let rows = whole.shape.first().copied().unwrap_or(0);
@@ -199,7 +199,7 @@ fn dtype_name(dtype: Dtype) -> String {
         .unwrap_or_else(|| format!("{dtype:?}"))
 }
 
-/// What is wrong with a file.
+/// Returns the error of an invalid file.
 fn problem(bytes: &Bytes, error: SafeTensorError) -> String {
     let length = bytes.len() as u64;
     let header = bytes
@@ -231,14 +231,14 @@ fn problem(bytes: &Bytes, error: SafeTensorError) -> String {
     format!("no valid safetensors file: {reason}")
 }
 
-/// A file in the making, to which values come one tensor after the other.
+/// A file that is being written, tensor by tensor.
 pub struct SafetensorsWriter {
     file: AtomicFile,
     path: PathBuf,
     left: std::vec::IntoIter<(String, usize)>,
 }
 
-/// A tensor that is to be written: its name, dtype and shape.
+/// A tensor to be written: its name, dtype and shape.
 pub type Planned = (String, DType, Shape);
 
 impl SafetensorsWriter {
@@ -250,10 +250,10 @@ impl SafetensorsWriter {
         order
     }
 
-    /// Begins a file of these tensors, in this order.
+    /// Starts a file of these tensors, in this order.
     ///
     /// # Errors
-    /// A name that is there twice, a dtype that the format lacks, or an error of the system.
+    /// A duplicate name, a dtype that the format lacks, or an error of the system.
     pub fn create(
         mut file: AtomicFile,
         path: &Path,
@@ -269,7 +269,7 @@ impl SafetensorsWriter {
     /// Writes the values of the next tensor.
     ///
     /// # Errors
-    /// Not as many bytes as planned, or an error of the system.
+    /// The number of bytes differs from the plan, or an error of the system.
     pub fn write(&mut self, values: &[u8]) -> Result<()> {
         match self.left.next() {
             Some((_, length)) if length == values.len() => self.file.write(values),
@@ -283,7 +283,7 @@ impl SafetensorsWriter {
         }
     }
 
-    /// Puts the file in its place.
+    /// Renames the complete file to its final name.
     ///
     /// # Errors
     /// Tensors are missing, or an error of the system.

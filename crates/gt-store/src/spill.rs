@@ -1,6 +1,5 @@
-//! Tensors that a worker has no room for, in files of a folder that goes with it.
-//!
-//! A file is one as [`values`] writes it, of one tensor; its checksum is compared when it is read.
+//! Spilled tensors, in files of a folder that is removed with its worker.
+//! Each file has one tensor, in the format of [`values`]; its checksum is verified when it is read.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,23 +13,24 @@ use gt_ir::{Meta, RequestId, SourceId, TensorData, TensorId};
 use crate::place::{DataRoot, DataRoots};
 use crate::{Result, StoreError, mapped, values};
 
-/// The name that the folders of all processes begin with, before the number of their process.
+/// The prefix of the folders' names, before the process id.
 const PREFIX: &str = "gt-spill-";
 const LOCK: &str = "lock";
 
-/// A folder for a worker's files, removed when it is dropped by the process that made it.
+/// A folder for a worker's files, removed when the process that created it drops it.
 pub struct SpillFolder {
     path: PathBuf,
     places: DataRoots,
     process: u32,
-    /// The folders of the processes that this one is a fork of: it reads them, and leaves them there.
+    /// The folders of the processes that this one was forked from: it reads them, and does not
+    /// remove them.
     older: Vec<PathBuf>,
-    /// Locked while the process lives, so that others know a folder that was left behind.
+    /// Locked while the process runs, so that other processes recognize an abandoned folder.
     _lock: File,
 }
 
 impl SpillFolder {
-    /// Makes a folder of this process in `parent`, and removes those that were left behind there.
+    /// Creates a folder of this process in `parent`, and removes abandoned ones there.
     ///
     /// # Errors
     /// `parent` cannot be written.
@@ -42,7 +42,7 @@ impl SpillFolder {
         let process = std::process::id();
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        // Other machines may have processes of the same number, and the same folder.
+        // Other machines may share the folder, and have processes with the same id.
         let path = parent.join(format!("{PREFIX}{process}-{time:x}-{number}"));
         std::fs::create_dir(&path).map_err(failed)?;
         let path = std::path::absolute(&path).map_err(failed)?;
@@ -52,7 +52,7 @@ impl SpillFolder {
         Ok(SpillFolder { path, places, process, older: Vec::new(), _lock: lock })
     }
 
-    /// The folder of a fork: a new one, which reads what is in the parent's, too.
+    /// Returns the folder of a fork: a new one, which also reads the parent's.
     ///
     /// # Errors
     /// The folder around it cannot be written.
@@ -64,7 +64,7 @@ impl SpillFolder {
         Ok(own)
     }
 
-    /// Writes a tensor into the file of a number; returns its checksum.
+    /// Writes a tensor into a numbered file; returns its checksum.
     ///
     /// # Errors
     /// The disk is full, or another error of the system.
@@ -81,16 +81,16 @@ impl SpillFolder {
         Ok(written.first().map_or(0, |Written { checksum, .. }| *checksum))
     }
 
-    /// Reads a tensor back from the file of a number.
+    /// Reads a tensor from a numbered file.
     ///
     /// # Errors
-    /// The file is missing, cut off, or has other bytes than were written.
+    /// The file is missing, truncated, or does not match its checksum.
     pub fn read(&self, number: u64, meta: Meta, checksum: u32) -> Result<TensorData> {
         let own = self.path.join(name(number));
         let older = self.older.iter().map(|folder| folder.join(name(number)));
         let path = older.rev().find(|_| !own.exists()).unwrap_or(own);
         let length = std::fs::metadata(&path).map_err(|error| StoreError::io(&path, error))?.len();
-        // The values are what follows the header.
+        // The values follow the header.
         let offset = length.checked_sub(meta.bytes() as u64);
         let wrong = |reason: &str| StoreError::Format { path: path.clone(), reason: reason.into() };
         let offset = offset.ok_or_else(|| wrong("it is cut off"))?;
@@ -103,8 +103,7 @@ impl SpillFolder {
         }
     }
 
-    /// Maps the values in the file of a number, which stay as long as this does, also when the file
-    /// is removed.
+    /// Maps the values of a numbered file, which stay valid when the file is removed.
     ///
     /// # Errors
     /// The file is missing, or cannot be mapped.
@@ -118,7 +117,8 @@ impl SpillFolder {
         TensorData::new(meta.dtype, meta.shape, all.slice(begin..)).ok_or_else(wrong)
     }
 
-    /// Writes a value into a file without a name, which goes with what is returned: the value, mapped.
+    /// Writes a value into a file without a name and returns it, mapped; the file is deleted when
+    /// it is dropped.
     ///
     /// # Errors
     /// The disk is full, or another error of the system.
@@ -128,7 +128,7 @@ impl SpillFolder {
         Ok(TensorData { bytes, ..*data })
     }
 
-    /// Removes the file of a number; one that cannot be removed goes with the folder.
+    /// Removes a numbered file; if that fails, it is removed with the folder.
     pub fn remove(&self, number: u64) {
         let _ = std::fs::remove_file(self.path.join(name(number)));
     }
@@ -141,7 +141,7 @@ impl SpillFolder {
 impl Drop for SpillFolder {
     fn drop(&mut self) {
         if self.process == std::process::id() {
-            // Whoever makes the next one in the same place tries again.
+            // The next process that creates a folder there retries.
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }
@@ -151,7 +151,7 @@ fn name(number: u64) -> String {
     format!("{number}.safetensors")
 }
 
-/// Removes the folders whose processes are gone: their locks can be taken.
+/// Removes the folders of processes that have ended: their locks are free.
 fn remove_left_behind(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {

@@ -1,7 +1,6 @@
 //! Blocks of tensors in files, as workers write and read them.
-//!
 //! A file that a worker writes is a safetensors file: each of its tensors is a block, named by the
-//! number of the whole one and where the block begins in it, as `3@0,512`.
+//! tensor's number and the block's start in it, as `3@0,512`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,13 +18,13 @@ use crate::place::DataRoots;
 use crate::safetensors::{Planned, SafetensorsWriter, header};
 use crate::{Result, StoreError};
 
-/// Runs of a block that are shorter than this are read together with what lies between them.
+/// Runs of a block that are shorter than this are read together with the gaps between them.
 const SHORT_RUN: usize = 4096;
 
-/// Writes blocks into a file, which is there once it is complete.
+/// Writes blocks into a file, which appears once it is complete.
 ///
 /// # Errors
-/// The folder may not be used, the disk is full, or another error of the system.
+/// The folder is not allowed, the disk is full, or another error of the system.
 pub fn write(places: &DataRoots, part: &SavePart, values: &[TensorData]) -> Result<Vec<Written>> {
     let path = PathBuf::from(&part.folder).join(&part.file);
     let planned: Vec<Planned> = part.blocks.iter().zip(values).map(planned).collect();
@@ -68,10 +67,10 @@ fn planned((block, value): (&gt_ir::stored::SavedBlock, &TensorData)) -> Planned
     }
 }
 
-/// Reads the block that is needed of a tensor.
+/// Reads a block of a tensor.
 ///
 /// # Errors
-/// A file is missing, may not be used or ends too early; or not all of the block is in the files.
+/// A file is missing, not allowed or too short; or the files do not cover the block.
 pub fn read(places: &DataRoots, stored: &StoredValues) -> Result<TensorData> {
     let StoredValues { meta, need, parts } = stored;
     let item = meta.dtype.size();
@@ -98,10 +97,10 @@ pub fn read(places: &DataRoots, stored: &StoredValues) -> Result<TensorData> {
     Ok(data.expect("as many bytes as the shape asks for"))
 }
 
-/// The CRC-32 of a range of a file.
+/// Returns the CRC-32 of a range of a file.
 ///
 /// # Errors
-/// The file is missing, or ends too early.
+/// The file is missing or too short.
 pub fn checksum(path: &Path, offset: u64, length: u64) -> Result<u32> {
     let file = open(&DataRoots::Anywhere, path)?;
     let (mut hash, mut at, end) = (crc32fast::Hasher::new(), offset, offset.saturating_add(length));
@@ -116,7 +115,7 @@ pub fn checksum(path: &Path, offset: u64, length: u64) -> Result<u32> {
     Ok(hash.finalize())
 }
 
-/// Opens a file for reading, if it is a plain one: opening others may have effects.
+/// Opens a regular file for reading: opening others may have side effects.
 fn open(places: &DataRoots, path: &Path) -> Result<File> {
     let place = places.find(path, false)?;
     let failed = |error| StoreError::io(path, error);
@@ -126,7 +125,7 @@ fn open(places: &DataRoots, path: &Path) -> Result<File> {
     place.folder.open(&place.name).map(cap_std::fs::File::into_std).map_err(failed)
 }
 
-/// Copies what a part and a needed block share, from a file into the needed values.
+/// Copies the intersection of a part and the needed block, from a file into the needed values.
 struct PartCopy<'a> {
     part: &'a StoredPart,
     need: &'a Block,
@@ -137,7 +136,7 @@ struct PartCopy<'a> {
 impl PartCopy<'_> {
     fn run(&self, file: &File, values: &mut [u8]) -> Result<()> {
         let rank = self.shared.shape.rank();
-        // The axes from `first` on are whole in both: what they hold lies in one run.
+        // The axes from `first` on are complete in both: their elements are contiguous.
         let mut first = rank;
         while first > 0 && self.is_whole(first - 1) {
             first -= 1;
@@ -162,13 +161,13 @@ impl PartCopy<'_> {
         Ok(())
     }
 
-    /// Whether all along an axis is shared.
+    /// Returns whether the intersection spans an axis completely.
     fn is_whole(&self, axis: usize) -> bool {
         let length = self.shared.shape[axis];
         length == self.part.block.shape[axis] && length == self.need.shape[axis]
     }
 
-    /// Where each run begins in the file, and in the needed values, in bytes.
+    /// Returns the offset of each run in the file, and in the needed values, in bytes.
     fn runs(&self, outer: usize) -> Vec<(u64, usize)> {
         let mut places = vec![(self.part.offset, 0)];
         let strides = |block: &Block, axis: usize| -> usize {

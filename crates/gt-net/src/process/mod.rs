@@ -1,7 +1,7 @@
-//! Processes of this machine, told apart by number and start.
+//! Processes of this machine, identified by id and start time.
 //!
 //! - [`linux`] and [`macos`]: when a process started, from the system.
-//! - [`unknown`]: other systems do not say, so that a lost process is noticed by its link alone.
+//! - [`unknown`]: other systems do not report it, so a lost process is noticed by its link alone.
 
 #[cfg(target_os = "linux")]
 mod linux;

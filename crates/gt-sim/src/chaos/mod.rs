@@ -1,11 +1,10 @@
 //! Chaos tests: random worlds derived from a seed, and the invariants that hold in all of them.
 //!
 //! - `schedule`: a world's size, links, sessions and faults. `program`: a session's random program.
-//!
 //! The invariants: each wait ends in time, with a value or an error that names its cause; each
-//! value equals that of a faultless run; a session not affected by a fault gets no error, nor one
-//! whose tensors can be made again; engines
-//! never deadlock; all credit is returned; and no state outlives its session.
+//! value equals that of a faultless run; a session that no fault affects, or whose tensors can be
+//! restored, gets no error; engines never deadlock; all credit is returned; and no state outlives
+//! its session.
 
 mod program;
 mod schedule;
@@ -27,7 +26,8 @@ use gt_worker::Options;
 use program::{Answer, RandomProgram};
 use schedule::Schedule;
 
-/// The longest wait: a silent peer is given up, then a worker is waited for, several times over.
+/// The longest wait: several times the sum of the time until a silent peer is considered lost, and
+/// the wait for a worker.
 const LIMIT: Duration = Duration::from_secs(4 * (15 + 30));
 /// How long each command may wait for memory that others hold.
 const MEMORY_LIMIT: Duration = Duration::from_secs(5);
@@ -81,7 +81,7 @@ struct ScheduleRun<'a> {
     chance: Chance,
     world: Arc<Mutex<World>>,
     hub: Option<Arc<Hub>>,
-    /// The programs of the sessions that have begun.
+    /// The programs of the sessions that have started.
     programs: Vec<Option<(RandomProgram, PeerId)>>,
     outcome: ChaosCounters,
 }
@@ -134,7 +134,7 @@ impl ScheduleRun<'_> {
             }
             let index = self.chance.below(self.programs.len() as u64) as usize;
             if self.chance.below(40) == 0 {
-                // The session ends with commands in flight; another takes its place.
+                // The session ends with commands in flight; another one replaces it.
                 self.programs[index] = None;
             }
             let since = self.world().now();
@@ -171,7 +171,8 @@ impl ScheduleRun<'_> {
                 LIMIT + MEMORY_LIMIT * self.schedule.steps as u32
             }
             false => LIMIT,
-            // Engines blocked on a silent member serve no session until it is given up.
+            // Engines that are blocked on a silent member serve no session until it is considered
+            // lost.
             true if self.schedule.joins => CALM_LIMIT + SILENCE,
             true => CALM_LIMIT,
         };
@@ -203,15 +204,16 @@ impl ScheduleRun<'_> {
         let names = match error {
             ClientError::Failed { .. } => {
                 let Schedule { lineage, memory, joins, .. } = self.schedule;
-                // What is kept is made again, but where there is no memory for it, a group of engines
-                // falls apart, or the copies are lost as well.
+                // Tensors with a lineage are restored, unless there is no memory for them, a group
+                // of engines breaks up, or their copies are lost as well.
                 let client = self.programs[index].as_ref().map(|(_, client)| *client);
                 let is_told = client.is_some_and(|client| self.world().unkept.contains(&client));
                 let is_kept = lineage.is_some() && memory.is_none() && !joins && !is_told;
                 let is_lost = !is_kept || text.contains("could not be made again");
                 let named = (0..8).any(|index| text.contains(&format!("'w{index}")));
                 let worker = named && is_lost;
-                // What waits for a worker that was lost may hold memory for longer than others wait.
+                // Commands that wait for a lost worker may hold memory for longer than other
+                // sessions wait.
                 let is_full = self.schedule.memory.is_some() && text.contains("it needs");
                 worker || is_full || text.contains("no worker") || text.contains("names worker")
             }
@@ -236,7 +238,7 @@ impl ScheduleRun<'_> {
             let mut world = self.world();
             world.planned.clear();
             world.start_worker("w7".into());
-            // Nobody frees memory for a lane whose client does nothing, so all wait for credit.
+            // No session frees memory while its client is idle, so all wait for credit.
             for (_, client) in self.programs.iter().flatten() {
                 world.send_from_client(*client, Message::Waiting);
             }
@@ -258,7 +260,7 @@ impl ScheduleRun<'_> {
         self.programs.clear();
         let mut world = self.world();
         world.settle();
-        // Let peers that were cut off late be given up.
+        // Peers that were disconnected late are considered lost by then.
         let until = world.now() + SILENCE;
         while world.now() < until && world.step() {}
         let left = world.leftovers();

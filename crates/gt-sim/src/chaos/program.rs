@@ -15,7 +15,7 @@ use crate::chance::Chance;
 /// Below this, sums and products of integers are exact.
 const EXACT: f64 = 1e15;
 
-/// The most tensors that a program keeps.
+/// The most tensors that a program holds.
 const KEPT: usize = 6;
 
 /// The most workers that scopes name.

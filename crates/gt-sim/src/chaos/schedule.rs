@@ -17,9 +17,9 @@ pub struct Schedule {
     pub late: bool,
     /// The weight that may be in flight to a lane.
     pub lane_window: u64,
-    /// The bytes of memory of each worker; what is beyond goes to disk.
+    /// The bytes of memory of each worker; tensors beyond spill to disk.
     pub memory: Option<u64>,
-    /// The bytes of a session's stream that are kept to make its tensors again.
+    /// The limit of a session's log, in bytes.
     pub lineage: Option<u64>,
     /// Whether the dispatcher keeps a journal.
     pub journal: bool,
@@ -27,7 +27,7 @@ pub struct Schedule {
     pub sessions: Vec<Vec<u32>>,
     /// The number of steps of all programs together.
     pub steps: u64,
-    /// Faults, each after so many messages.
+    /// Faults, each after a number of messages.
     pub faults: Vec<(u64, Fault)>,
     /// Whether each session is unaffected by all faults.
     pub calm: Vec<bool>,
