@@ -1,5 +1,5 @@
-//! Runs the schedules of so many seeds, on so many threads: `chaos FIRST COUNT [THREADS]`. Says what
-//! did not hold, and how to see it again.
+//! Runs the schedules of COUNT seeds on THREADS threads: `chaos FIRST COUNT [THREADS]`. Prints each
+//! violated invariant, and how to reproduce it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -8,7 +8,7 @@ use std::{env, process, thread};
 use gt_sim::chaos::{self, ChaosCounters};
 use gt_sim::{deaths, killers};
 
-/// After so many failures it stops.
+/// The number of failures after which it stops.
 const ENOUGH: usize = 10;
 
 fn main() {

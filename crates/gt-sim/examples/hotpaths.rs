@@ -1,4 +1,4 @@
-//! What a hot iteration takes: messages and bytes on the wire, and the dispatcher's time.
+//! Measures a hot iteration: messages and bytes on the wire, and the dispatcher's time.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,7 +18,8 @@ struct Iteration {
     dispatching: Duration,
 }
 
-/// The median iteration of a loop of so many operations on tensors that are cut over all workers.
+/// Returns the median cost of an iteration of a loop of `operations` operations on tensors that are
+/// sharded over all workers.
 fn iteration(workers: usize, operations: usize, hot: bool) -> Iteration {
     let mut world = World::new(1, workers, Delays { least: 1, most: 1 }, Limits::default());
     world.settle();

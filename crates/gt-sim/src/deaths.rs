@@ -140,7 +140,7 @@ pub fn run(seed: u64) -> std::result::Result<DeathCounters, String> {
         Err(LoopError { error, is_told }) => {
             let text = error.to_string();
             let is_told =
-                is_told || text.contains("could not be made again") || text.contains("no worker");
+                is_told || text.contains("could not be restored") || text.contains("no worker");
             if !is_told || schedule.loses_nothing() {
                 return Err(tell(format!("it was lost: {text}")));
             }

@@ -1,4 +1,4 @@
-//! Schedules made of seeds, and named ones that once went wrong. `make chaos` runs many more.
+//! Schedules derived from seeds, and named regressions. `make chaos` runs many more.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,13 +22,13 @@ fn run(seeds: impl IntoIterator<Item = u64>) -> ChaosCounters {
 #[test]
 fn what_must_hold_holds_in_every_schedule() {
     let total = run(0..1_000);
-    // Faults do happen, and most values arrive all the same.
+    // Faults occur, and most values arrive nevertheless.
     assert!(total.errors > 500 && total.values > 5 * total.errors / 2, "{total:?}");
     assert!(total.joined > 500, "{total:?}");
 }
 
-/// Whatever dies in whatever order: the bits are those of an undisturbed run, or the user is told what
-/// is gone.
+/// For every order of deaths, the bits are those of an undisturbed run, or an error reports the
+/// loss.
 #[test]
 fn deaths_in_turn_change_no_bit() {
     let mut total = deaths::DeathCounters::default();
@@ -41,7 +41,8 @@ fn deaths_in_turn_change_no_bit() {
     assert!(total.equal > 9 * total.schedules / 10, "{total:?}");
 }
 
-/// Only what workers die of is given up, and its user is told; nobody else is harmed.
+/// Only an operation that kills workers is abandoned, and its user gets an error; no other session
+/// is harmed.
 #[test]
 fn who_kills_workers_is_found() {
     let given_up: u64 =
@@ -59,32 +60,33 @@ fn a_schedule_is_made_of_its_seed_alone() {
     }
 }
 
-/// A joint exchange waited for ever for a member that was lost before anybody had spoken of it.
+/// A collective waited forever for a member that was lost before it was announced.
 #[test]
 fn joint_exchanges_whose_member_is_lost_early() {
     run([483]);
 }
 
-/// A slot that moved to a new worker left behind what was under way to the old one.
+/// A slot that moved to a new worker lost the commands in flight to the old one.
 #[test]
 fn slots_that_move_with_work_under_way() {
     run([80, 99, 122, 136, 151, 216, 327, 545, 555]);
 }
 
-/// A lane that waited for memory again kept what it had been granted, and another one gave up.
+/// A lane that waited for memory again kept its grant, and another lane failed.
 #[test]
 fn who_waits_for_memory_keeps_none_from_others() {
     run([36140]);
 }
 
-/// A lane gave up though others' tensors could be moved away: as many bytes were held as when it had
-/// tried that last, but others.
+/// A lane failed although other sessions' tensors could be spilled: the same number of bytes was
+/// held as at its last attempt, by other tensors.
 #[test]
 fn who_waits_for_memory_tries_again_when_others_are_held() {
     run([23132]);
 }
 
-/// Workers that were stopped, or died by chance while one command was tried, were held against it.
+/// Deaths of stopped workers, and unrelated deaths during the trial of a command, were attributed
+/// to it.
 #[test]
 fn deaths_from_outside_are_not_held_against_a_session() {
     for seed in [53483, 54840, 54971, 73903, 94974, 98192] {
@@ -92,7 +94,7 @@ fn deaths_from_outside_are_not_held_against_a_session() {
     }
 }
 
-/// The last trial of a killer cost others their values, of which there were no copies yet.
+/// The last trial of a killer destroyed other sessions' values that had no copies yet.
 #[test]
 fn trials_wait_for_copies_of_others_values() {
     for seed in [1957, 2404, 2503, 3319, 4330, 5002, 5926] {
@@ -100,19 +102,19 @@ fn trials_wait_for_copies_of_others_values() {
     }
 }
 
-/// The clock stopped at deadlines that recur, before one that was due later.
+/// The virtual clock stopped at recurring deadlines, before a later one.
 #[test]
 fn waits_for_memory_end_beside_those_of_idle_clients() {
     run([22784, 42976]);
 }
 
-/// A session that lost a worker just after the server was started again had no slots.
+/// A session that lost a worker just after a server restart had no slots.
 #[test]
 fn losses_before_the_first_snapshot_after_a_restart() {
     run([17899, 49198]);
 }
 
-/// A number of slots that was not durable when the power was cut was taken for the one before it.
+/// A number of slots that was not durable at a power cut was mistaken for the previous one.
 #[test]
 fn power_cuts_change_no_bits() {
     for seed in [1584, 4884] {
@@ -120,26 +122,26 @@ fn power_cuts_change_no_bits() {
     }
 }
 
-/// A lane gave up though others held memory that could be moved away.
+/// A lane failed although other sessions held memory that could be spilled.
 #[test]
 fn memory_is_looked_for_again_when_others_rest() {
     run([3224]);
 }
 
-/// Lanes of clients that did nothing more waited for memory for ever: the check of the credit is a wait.
+/// Lanes of idle clients waited for memory forever: checking the credit is a wait.
 #[test]
 fn credit_comes_back_to_clients_that_wait_for_it() {
     run([24988, 30664, 34616]);
 }
 
-/// Sessions that waited for memory while their clients did nothing held up those that were tried.
+/// Sessions that waited for memory while their clients were idle blocked sessions in trials.
 #[test]
 fn trials_go_on_beside_what_is_stuck() {
     run([14824, 46600]);
 }
 
-/// The same with nothing left to chance: a worker comes while the last results of a lent slot, which
-/// nobody has kept, are still to be computed.
+/// The same without randomness: a worker joins while the last results of a lent slot, which have no
+/// copies, are still to be computed.
 #[test]
 fn a_newcomer_takes_over_no_slot_with_work_under_way() {
     let delays = Delays { least: 1, most: 1 };

@@ -111,12 +111,12 @@ fn without_a_worker_a_fetch_fails_after_the_limit() {
     let error = Tensor::ones(&session, &[2]).unwrap().fetch().unwrap_err().to_string();
     assert!(error.contains("no worker") && error.contains("python -m gt.worker"), "{error}");
     assert!(world.lock().unwrap().now() >= Limits::default().worker_wait);
-    // A worker that comes later serves what waits.
+    // A worker that joins later serves the waiting commands.
     world.lock().unwrap().add_worker();
     assert_eq!(Tensor::ones(&session, &[2]).unwrap().to_vec().unwrap(), [1.0, 1.0]);
 }
 
-/// What no honest client sends harms nobody else.
+/// Commands that no valid client sends harm no other session.
 #[test]
 fn forged_streams_hurt_only_their_sender() {
     let world = world(9, 1, FAST);
@@ -124,7 +124,7 @@ fn forged_streams_hurt_only_their_sender() {
     let tensor = Tensor::full(&honest, Shape::SCALAR, 7.0, DType::F32).unwrap();
     tensor.fetch().unwrap();
     let forger = world.lock().unwrap().add_client();
-    // A name that only the planner gives.
+    // A tensor id of the planner's range.
     let secret = TensorId::PLANNED.after(1);
     let line = SourceId(0);
     let forged = [
@@ -174,8 +174,8 @@ fn a_flood_does_not_starve_another_client() {
     assert_eq!(tensor.to_vec().unwrap()[0], 12_001.0);
 }
 
-/// With one worker nothing is planned; when a second one comes, the session's tensors become
-/// known, failed ones too, and go on to be used by both.
+/// A session starts on one worker; when a second one joins, both use its tensors, failed ones
+/// included.
 #[test]
 fn a_second_worker_joins_a_session_under_way() {
     for seed in 0..30 {
@@ -201,7 +201,7 @@ fn a_second_worker_joins_a_session_under_way() {
     }
 }
 
-/// Whatever a dead worker had not done counts as done: the session's window does not shrink.
+/// Commands that a dead worker had not run count as complete: the session's window does not shrink.
 #[test]
 fn many_deaths_leave_the_session_its_window() {
     let world = world(5, 1, FAST);

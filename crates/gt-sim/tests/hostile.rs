@@ -1,4 +1,4 @@
-//! What a hostile client may send, by seeds: see [`gt_sim::hostile`], which `fuzz/` calls, too.
+//! Streams of hostile clients, by seeds: see [`gt_sim::hostile`], which `fuzz/` calls, too.
 
 use gt_ir::philox::RandomStream;
 use gt_sim::hostile::attack;

@@ -1,4 +1,5 @@
-//! Loops on many workers: the same numbers with templates and without, and a message for each iteration.
+//! Loops on many workers: the same numbers with and without templates, and one message for each
+//! iteration.
 
 use gt_client::config::{SignalConfig, registry};
 use gt_client::hotpath::Settings;
@@ -24,17 +25,18 @@ fn within<T>(scope: Option<&str>, body: impl FnOnce() -> T) -> T {
     }
 }
 
-/// How a model is trained: where its data and its parameters lie, and when its loss is looked at.
+/// A way to train a model: the placements of its data and parameters, and how often its loss is
+/// fetched.
 #[derive(Clone, Copy)]
 struct Schedule {
     data: Option<&'static str>,
     parameters: Option<&'static str>,
     fetches_every: usize,
-    /// Every so many steps something else is computed in between.
+    /// The number of steps after which another computation interrupts the loop.
     evaluates_every: usize,
 }
 
-/// Trains a small network and gives all losses that were looked at, and the parameters.
+/// Trains a small network; returns all fetched losses, and the parameters.
 fn train(world: &Shared, settings: Settings, plan: Schedule, steps: usize) -> Vec<f64> {
     let (session, _) = driver::connect(world);
     session.set_hot_paths(settings);
@@ -113,7 +115,7 @@ fn loops_give_the_same_numbers() {
     }
 }
 
-/// What an iteration of a loop of so many operations takes, once it is hot.
+/// Returns the cost of an iteration of a hot loop of `operations` operations.
 fn traffic_of_an_iteration(
     workers: usize,
     operations: usize,
@@ -126,7 +128,7 @@ fn traffic_of_an_iteration(
     let mut x = within(Some("hot rows"), || randn(&session, &[144, 2]));
     let iterate = |x: &mut Tensor| {
         for index in 0..operations {
-            // As if each stood on a line of its own.
+            // As if each were on its own line.
             source::set(source::intern(&format!("line {index}")));
             let number = if index % 2 == 0 { 0.5 } else { 2.0 };
             *x = x.mul(number).unwrap();

@@ -1,5 +1,5 @@
-//! Exchanges that engines carry out together: the same numbers as in pieces, errors for all
-//! members alike, and nobody who waits forever.
+//! Collectives of engines: the same numbers as by pieces, the same error for all members, and no
+//! endless waits.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ use gt_sim::{Delays, World, driver};
 
 use crate::common::{FAST, Shared, WILD, randn, within, world};
 
-/// A world whose engines join each other, and where they do.
+/// Creates a world whose engines have collectives, and the hub where they meet.
 fn joining(seed: u64, workers: usize, delays: Delays) -> (Shared, Arc<Hub>) {
     let hub = Arc::new(Hub::default());
     let limits = Limits::default();
@@ -61,7 +61,7 @@ fn assert_close(got: &[f64], want: &[f64]) {
     assert!(got.iter().zip(want).all(fine), "{got:?}, in pieces it is {want:?}");
 }
 
-/// Loops are hot, too: each iteration invokes a template whose exchanges are joint.
+/// Hot paths: each iteration invokes a template whose exchanges are collectives.
 #[test]
 fn training_gives_the_numbers_that_pieces_give() {
     for workers in [2, 3, 4] {
@@ -75,7 +75,7 @@ fn training_gives_the_numbers_that_pieces_give() {
     }
 }
 
-/// What engines move does not go through the workers: only announcements do.
+/// Tensors that engines exchange do not pass through the workers: only announcements do.
 #[test]
 fn data_goes_by_the_engines_alone() {
     register("rows", None, Some(0));
@@ -88,7 +88,7 @@ fn data_goes_by_the_engines_alone() {
     assert!(world.lock().unwrap().pieces_bytes < 1000);
 }
 
-/// Each way of moving, of every kind of number, in even and uneven parts.
+/// Each collective call, for every kind of dtype, in even and uneven parts.
 #[test]
 fn every_movement_of_every_dtype_is_exact() {
     let columns = |session: &Session, rows: usize, dtype: DType| -> Vec<Vec<f64>> {
@@ -131,8 +131,8 @@ fn every_movement_of_every_dtype_is_exact() {
     }
 }
 
-/// One part of the input fails: everyone's output has its error, no engine is called, and the
-/// workers go on.
+/// One part of the input fails: every member's output has its error, no engine is called, and the
+/// workers continue.
 #[test]
 fn the_failure_of_one_input_is_everybodys() {
     register("rows", None, Some(0));
@@ -156,7 +156,7 @@ fn the_failure_of_one_input_is_everybodys() {
     }
 }
 
-/// Sessions whose groups of workers overlap in every way, under any delays.
+/// Sessions whose groups of workers overlap, under random delays.
 #[test]
 fn overlapping_groups_do_not_lock() {
     for seed in 0..60u64 {
@@ -186,8 +186,8 @@ fn overlapping_groups_do_not_lock() {
     }
 }
 
-/// A member dies at any moment, also while others wait for it in a call: an error that names it, if
-/// it held anything, and the others go on.
+/// A member dies at any moment, also while others wait for it in a call: an error names it, if it
+/// held tensors, and the others continue.
 #[test]
 fn the_death_of_a_member_is_an_error_that_names_it() {
     let mut failed = 0;
@@ -206,7 +206,7 @@ fn the_death_of_a_member_is_an_error_that_names_it() {
             }
             world.kill_worker(PeerId(3));
         }
-        // Before anything of it was lost, its slot moves, and the numbers are there.
+        // If no tensor was lost, its slot moves, and the values arrive.
         match y.sum(&[], false).unwrap().fetch() {
             Ok(value) => assert!(value.element(0).as_f64().is_finite(), "seed {seed}"),
             Err(error) => {
@@ -225,7 +225,7 @@ fn the_death_of_a_member_is_an_error_that_names_it() {
     assert!((20..80).contains(&failed), "{failed} of 80 deaths were errors");
 }
 
-/// A client that vanishes leaves no call half made: others' exchanges go on.
+/// A client that disappears leaves no call incomplete: other sessions' exchanges continue.
 #[test]
 fn a_vanished_client_leaves_no_member_waiting() {
     for seed in 0..60u64 {
@@ -256,7 +256,7 @@ fn a_vanished_client_leaves_no_member_waiting() {
     }
 }
 
-/// A call that fails fails for all in it; their group is made anew for the next.
+/// A call that fails does so for all members; the next call creates their group again.
 #[test]
 fn a_group_that_failed_is_made_anew() {
     register("rows", None, Some(0));

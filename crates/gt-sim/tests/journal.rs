@@ -1,5 +1,5 @@
-//! Journals that are damaged, or say what no dispatcher has written: see [`gt_sim::journal`], which
-//! `fuzz/` calls, too.
+//! Journals that are damaged, or have records that no dispatcher has written: see
+//! [`gt_sim::journal`], which `fuzz/` calls, too.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use gt_ir::philox::RandomStream;
 use gt_sim::journal::{bytes_of, replay};
 use gt_sim::{World, driver};
 
-/// The journal of a few sessions, with snapshots if they are kept within so many bytes.
+/// Returns the journal of a few sessions, with snapshots if `limit` bytes of log are kept.
 fn written(seed: u64, workers: usize, sessions: u64, bytes: u64) -> Vec<u8> {
     let time = Duration::from_secs(5);
     let lineage = Some(LineageLimits { bytes, total: sessions * bytes, time, kept: bytes });
@@ -56,7 +56,7 @@ fn the_corpus_has_journals_whose_sessions_go_on() {
     }
 }
 
-/// Each byte of a journal is another one, or the last.
+/// Each byte of a journal is changed, or is the last one.
 #[test]
 fn no_byte_of_a_journal_can_harm() {
     for (number, seed) in seeds().into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Simulated clusters: one program, which is linked once.
+//! Tests of simulated clusters, in one program that is linked once.
 
 mod chaos;
 mod cluster;

@@ -1,4 +1,4 @@
-//! Quotas of memory over a long time, and waits for memory that nobody will free.
+//! Memory quotas over a long time, and waits for memory that no session will free.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn vector(session: &Session, length: usize) -> Tensor {
     Tensor::full(session, Shape::new(&[length]).unwrap(), 1.0, DType::F32).unwrap()
 }
 
-/// The virtual time that a question takes.
+/// Returns the virtual time that a request takes.
 fn ask(world: &Arc<Mutex<World>>, session: &Session) -> Duration {
     let begin = world.lock().unwrap().now();
     let sum = vector(session, 10).add(&vector(session, 10)).unwrap().sum(&[], false).unwrap();
@@ -46,7 +46,7 @@ fn a_client_over_its_quota_leaves_others_unchanged() {
     kept.fetch().unwrap();
     let (mut beside, mut questions, mut failed) = (Duration::ZERO, 0u32, 0u32);
     while failed < 600 {
-        // Far more than there is room for, in a flood; the failure of one is asked for.
+        // A flood of far more tensors than fit; the failure of one is fetched.
         let more: Vec<Tensor> = (0..20).map(|_| vector(&ada, 100)).collect();
         for _ in 0..20 {
             beside += ask(&world, &eve);
@@ -61,7 +61,7 @@ fn a_client_over_its_quota_leaves_others_unchanged() {
     assert!((beside / alone - 1.0).abs() < 0.01, "{beside} beside, {alone} alone");
 }
 
-/// Sessions that wait for each other's memory do not wait for ever.
+/// Sessions that wait for each other's memory do not wait forever.
 #[test]
 fn sessions_that_wait_for_each_other_end_their_waits() {
     for seed in 0..50 {
@@ -97,8 +97,8 @@ fn sessions_that_wait_for_each_other_end_their_waits() {
     }
 }
 
-/// The server keeps something of each tensor, also of those that no quota allows: a session has a limit,
-/// which ends it alone.
+/// The server keeps a record of each tensor, failed ones included: a session has a limit of
+/// tensors, which ends only this session.
 #[test]
 fn a_session_of_too_many_tensors_is_told_and_ends_alone() {
     let mut world = World::new(1, 1, FAST, Limits { tensors: 1_000, ..Limits::default() });
@@ -108,7 +108,7 @@ fn a_session_of_too_many_tensors_is_told_and_ends_alone() {
     let kept = vector(&eve, 10);
     let all: Vec<Tensor> = (0..900).map(|_| vector(&ada, 10)).collect();
     all[899].fetch().unwrap();
-    // Not how many there were counts, but how many there are.
+    // The limit counts live tensors, not all tensors ever made.
     drop(all);
     let all: Vec<Tensor> = (0..1_100).map(|_| vector(&ada, 10)).collect();
     let error = all[1_099].fetch().unwrap_err().to_string();

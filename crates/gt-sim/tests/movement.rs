@@ -1,5 +1,5 @@
-//! What goes between workers: as many bytes as the best known way needs, in an order that cannot
-//! lock, and errors instead of waiting when a worker dies.
+//! Data movement between workers: no more bytes than the best known algorithm needs, in an order
+//! that cannot deadlock, and errors instead of waits when a worker dies.
 
 use gt_client::config::{SignalConfig, registry};
 use gt_client::{Session, Tensor, no_grad};
@@ -19,7 +19,8 @@ fn parameter(session: &Session, dims: &[usize]) -> Tensor {
     parameter
 }
 
-/// The bytes that workers send each other while `body` runs and all it issued is done.
+/// Returns the bytes that workers send each other until all commands that `body` issues are
+/// complete.
 fn bytes_of(world: &Shared, session: &Session, body: impl FnOnce()) -> u64 {
     let settle = || {
         session.flush();
@@ -52,8 +53,8 @@ fn assert_bytes(got: u64, want: u64) {
     assert!(got >= want && got < want + 512, "{got} bytes went between workers, expected {want}");
 }
 
-/// n workers with a part of the batch each: the gradients of W floats are summed once, and once
-/// the sums go to everyone. Each takes (n - 1) W floats in all: 8 (n - 1) W bytes.
+/// Data parallelism on n workers: the gradients of W floats are reduce-scattered, then
+/// all-gathered. Each takes (n - 1) W floats in all: 8 (n - 1) W bytes.
 #[test]
 fn data_parallel_steps_move_two_weights() {
     for workers in [2usize, 4] {
@@ -72,8 +73,8 @@ fn data_parallel_steps_move_two_weights() {
     }
 }
 
-/// The weights are cut, too: gathered for the step, their gradients summed into parts:
-/// (n - 1) W floats each time.
+/// Sharded weights: gathered for the step, their gradients reduce-scattered: (n - 1) W floats each
+/// time.
 #[test]
 fn fully_sharded_steps_move_two_weights() {
     register("sharded", Shard::row(None, Some(0)));
@@ -88,8 +89,8 @@ fn fully_sharded_steps_move_two_weights() {
     assert_bytes(got, 8 * 3 * 16 * 8);
 }
 
-/// Column-parallel, then row-parallel, as in Megatron: the result, of B x K floats, is summed and
-/// goes to everyone: 8 (n - 1) B K bytes forward, and nothing backward without a gradient of x.
+/// Column-parallel, then row-parallel, as in Megatron: the result, of B x K floats, is all-reduced:
+/// 8 (n - 1) B K bytes forward, and none backward without a gradient of x.
 #[test]
 fn tensor_parallel_steps_move_one_result() {
     register("copied", Shard::row(None, None));
@@ -113,7 +114,7 @@ fn tensor_parallel_steps_move_one_result() {
     assert_bytes(got, 8 * 3 * 64 * 64);
 }
 
-/// The ways to multiply matrices, m k by k n, of which parts are on 4 workers.
+/// Products of sharded matrices, m k by k n, on 4 workers.
 #[test]
 fn products_move_what_they_must() {
     register("cut rows", Shard::row(None, Some(0)));
@@ -127,10 +128,10 @@ fn products_move_what_they_must() {
         let got = bytes_of(&world, &session, || drop(a.matmul(&b).unwrap()));
         assert_eq!(got, want as u64, "{left} @ {right}");
     };
-    // Row by whole, whole by column: nothing moves.
+    // Row by replicated, replicated by column: no bytes move.
     check("cut rows", "all of it", [128, 64, 32], 0);
     check("all of it", "cut columns", [128, 64, 32], 0);
-    // Column by row: nothing, and the sum is left for whoever needs it.
+    // Column by row: no bytes move, and the result is partial until it is used.
     check("cut columns", "cut rows", [32, 512, 32], 0);
     // Row by row, column by column: the smaller is gathered.
     check("cut rows", "cut rows", [128, 64, 32], 4 * 3 * 64 * 32);
@@ -200,7 +201,7 @@ fn planning_grows_with_the_group_not_the_cluster() {
     assert_eq!(messages(4), messages(72));
 }
 
-/// Sessions whose groups of workers overlap in every way, under any delays: nobody waits forever.
+/// Sessions whose groups of workers overlap, under random delays: none waits forever.
 #[test]
 fn overlapping_groups_do_not_lock() {
     for seed in 0..60u64 {
@@ -231,8 +232,8 @@ fn overlapping_groups_do_not_lock() {
     }
 }
 
-/// A worker dies with pieces of an exchange: whoever needs them is told which worker it was, the
-/// others go on.
+/// A worker dies with pieces of an exchange: results that need them have an error that names the
+/// worker; other sessions continue.
 #[test]
 fn a_death_in_the_middle_of_an_exchange_is_an_error_that_names_it() {
     let mut failed = 0;
@@ -252,7 +253,7 @@ fn a_death_in_the_middle_of_an_exchange_is_an_error_that_names_it() {
             }
             world.kill_worker(PeerId(3));
         }
-        // Before anything was lost, its slot moves, or the session has never known it.
+        // If no tensor was lost, its slot moves, or the session did not use the worker.
         if let Err(error) = y.sum(&[], false).unwrap().fetch() {
             let error = error.to_string();
             let named = error.contains("names worker")

@@ -1,5 +1,5 @@
-//! Every operation gives the same on any placement: each sample of each operation, with operands
-//! cut, copied and left where they are, on two and three workers, against one.
+//! Every operation gives the same result on any placement: each sample of each operation, with
+//! sharded, replicated and unplaced operands, on two and three workers, against one.
 
 use bytes::Bytes;
 use gt_dispatcher::{Limits, PeerId};
@@ -110,7 +110,7 @@ impl Client {
     }
 }
 
-/// Signal 1 copies; 2 to 5 cut axis 0 to 3.
+/// Signal 1 replicates; 2 to 5 shard axis 0 to 3.
 const SIGNALS: u32 = 5;
 
 fn explain_signals(client: &mut Client) {
@@ -171,7 +171,7 @@ fn every_operation_gives_the_same_on_any_placement() {
     for workers in [2, 3] {
         let mut client = Client::new(workers);
         explain_signals(&mut client);
-        // What custom operations compute is known to engines in Python alone.
+        // Only engines in Python can compute custom operations.
         for operation in ops::ALL.iter().filter(|operation| ***operation != CUSTOM) {
             for (number, sample) in (operation.samples)().iter().enumerate() {
                 let stream = RandomStream::new(u64::from(operation.id), number as u64);

@@ -1,8 +1,7 @@
-//! A walk through the code: one training step on its way through all crates.
-//!
-//! `y = x w` is fitted to a line. The data is cut by rows over two workers, the weight is on one. The
-//! loop is run until it is a *hot path*, and at each station this test looks at what is there. It is
-//! made to be read from top to bottom.
+//! A walk through the code: one training step, followed through all crates.
+//! `y = x w` is fitted to a line. The data is sharded by rows over two workers; the weight is on
+//! one. The loop runs until it is a *hot path*, and this test checks what each crate holds. Read it
+//! from top to bottom.
 
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use gt_worker::Work;
 
 use crate::common::parts::{Line, start};
 
-/// A line of the log: who it is about and what happens, without when and how many bytes.
+/// Returns a line of the log without times and sizes.
 fn plain(line: &str) -> String {
     let parts: Vec<&str> = line.split('|').map(str::trim).collect();
     format!("{} {} {}", parts[3].replace("WORKER ", ""), parts[4], parts[6])
@@ -35,13 +34,14 @@ fn a_training_step_goes_through_all_crates() {
     };
     let (x, y) = (data([1.0, 2.0, 3.0, 4.0]), data([3.0, 6.0, 9.0, 12.0]));
     let mut w = Tensor::from_slice(&session, &[0.0f32], &[1]).unwrap();
-    // gt-client: each call is an instruction on the session's stream, and a name for what it makes.
+    // gt-client: each call puts an instruction on the session's stream, and returns a handle of its
+    // result.
     let step = |w: &Tensor| {
         let error = x.mul(w).unwrap().sub(&y).unwrap();
         let gradient = error.mul(&x).unwrap().sum(&[], false).unwrap();
         w.sub(&gradient.mul(0.002).unwrap()).unwrap()
     };
-    // What it computes, as NumPy would: w -= 0.002 * ((x * w - y) * x).sum().
+    // The expected value, as NumPy computes it: w -= 0.002 * ((x * w - y) * x).sum().
     let mut want = 0.0f32;
     for _ in 0..36 {
         w = step(&w);
@@ -51,16 +51,16 @@ fn a_training_step_goes_through_all_crates() {
     assert!((got - f64::from(want)).abs() < 1e-5, "{got} instead of {want}");
 
     let sent = std::mem::take(&mut parts.lock().unwrap().sent);
-    // gt-ir: the first step, as instructions. 0 and 1 are the data, 2 is the weight.
+    // gt-ir: the first step, as instructions. Tensors 0 and 1 are the data, 2 is the weight.
     let runs = sent.iter().filter_map(|command| match command {
         ClientCommand::Run(instruction) => Some(instruction.to_string()),
         _ => None,
     });
     assert_eq!(runs.take(6).collect::<Vec<_>>().join("\n"), INSTRUCTIONS);
 
-    // gt-client: the detector has seen that they repeat, and has told a template. It is of three
-    // rounds, as a shorter one would not be worth its while. From there on an iteration is one
-    // command, in which nothing but the names of what it makes is new.
+    // gt-client: the detector has found that they repeat, and has defined a template, of three
+    // rounds, as a shorter one costs more than it saves. From then on an iteration is one command,
+    // in which only the ids of its results are new.
     let template = sent.iter().find_map(|command| match command {
         ClientCommand::Define(definition) => Some(definition),
         _ => None,
@@ -76,23 +76,22 @@ fn a_training_step_goes_through_all_crates() {
     let last = sent.iter().rfind(|command| matches!(command, ClientCommand::Invoke(_))).unwrap();
     assert!(last.length() <= 16, "{last:?} takes {} bytes", last.length());
 
-    // gt-dispatcher: the planner has cut each instruction for the two slots, and has put exchanges
-    // between. What comes of the sum is partial: each slot has that of its own rows. It is scaled
-    // as it is, and added up where the weight, of which each has a copy, needs it. That was planned
-    // once, and is a template for each of the workers.
+    // gt-dispatcher: the planner has sharded each instruction over the two slots, and has inserted
+    // exchanges. The sum is partial: each slot has the sum of its own rows. It is scaled as it is,
+    // and all-reduced where the replicated weight needs it. This was planned once, and is a
+    // template for each worker.
     let log = log.lock().unwrap();
     let begin = log.iter().rposition(|line| line.contains("w1 ") && line.contains("HotPathStart"));
     let iteration = log[begin.expect("workers invoke it") + 1..].iter().take(14);
     assert_eq!(iteration.map(|line| plain(line)).collect::<Vec<_>>().join("\n"), PLANNED);
 
-    // gt-worker: between two exchanges it hands all operations to its engine as one plan. The update
-    // of one round and the gradient of the next are together, and the memory of the old weight is
-    // given away.
+    // gt-worker: all operations between two exchanges are one engine plan. It has the update of one
+    // round and the gradient of the next, and reuses the memory of the old weight.
     let plans = plans.lock().unwrap();
     let of_both = |worker: &str| plans.iter().any(|plan| *plan == format!("{worker}\n{PLAN}"));
     assert!(of_both("w0") && of_both("w1"), "{}", plans.join("\n"));
 
-    // gt-engine-native has computed it: more than half of all operations in such plans.
+    // gt-engine-native has run more than half of all operations in such plans.
     for worker in &parts.lock().unwrap().workers {
         let stats = worker.stats();
         assert!(stats.hot_instructions * 2 > stats.operations_total, "{stats:?}");
@@ -133,7 +132,7 @@ w1 WorkerFreeTensor tensor=193
 w1 WorkerFreeTensor tensor=17592186044449
 w1 WorkerFreeTensor tensor=188";
 
-/// What comes between two sums: `w - gradient`, and the gradient of the next round.
+/// The plan between two sums: `w - gradient`, and the gradient of the next round.
 const PLAN: &str = "\
 %0: float32 (1,), given away
 %1: float32 (), given away

@@ -85,8 +85,8 @@ impl SafetensorsReader {
             return Err(StoreError::format(path, reason));
         }
         // SAFETY: the mapping is private and read-only, and the file stays open for reading. That
-        // nobody changes it in place meanwhile is this function's documented condition, as it is of
-        // every program that maps files: the system gives no way to enforce it.
+        // no process changes it in place meanwhile is this function's documented condition, as for
+        // every program that maps files: the system has no way to enforce it.
         let map = unsafe { Mmap::map(&file) }.map_err(|error| StoreError::io(path, error))?;
         SafetensorsReader::over(path, Bytes::from_owner(map))
     }

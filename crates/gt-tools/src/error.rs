@@ -1,4 +1,4 @@
-//! What can go wrong in a tool, in words for its user.
+//! Errors of the tools, with messages for the user.
 
 use gt_net::NetError;
 
@@ -34,7 +34,7 @@ pub enum ToolError {
 }
 
 impl ToolError {
-    /// Puts what was attempted beside the system's words.
+    /// Adds the attempted action to the system's error.
     pub fn file(action: &'static str, path: &std::path::Path) -> impl Fn(std::io::Error) -> Self {
         move |error| ToolError::File { action, path: path.display().to_string(), error }
     }

@@ -1,4 +1,4 @@
-//! What a session waits for, and because of whom, in words.
+//! `gt explain-wait`: what a session waits for, and which sessions cause it.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use crate::error::ToolError;
 use crate::find::WatchTarget;
 use crate::words::{bytes, duration, grouped};
 
-/// Explains what a session of a dispatcher waits for. The name is that of `gt top`: `ada#1`; one
-/// without a number stands for all sessions of the user.
+/// Explains what a session of a dispatcher waits for. The name is that of `gt top`: `ada#1`; a name
+/// without a number means all sessions of the user.
 ///
 /// # Errors
-/// There is nobody to ask, or no such session.
+/// No dispatcher is found, or it has no such session.
 pub fn run(target: &WatchTarget, name: &str) -> Result<String, ToolError> {
     explain(&target.watch()?.status()?, name)
 }

@@ -1,4 +1,4 @@
-//! The dispatcher that a user means.
+//! Finding the dispatcher to watch.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::error::ToolError;
 /// Which dispatcher to watch.
 #[derive(Clone, Debug, Default)]
 pub struct WatchTarget {
-    /// A server's address; else one on this machine is looked for.
+    /// A server's address; without it, a dispatcher on this machine is found.
     pub address: Option<String>,
     /// The process of an embedded session.
     pub process: Option<u32>,
@@ -19,10 +19,10 @@ pub struct WatchTarget {
 }
 
 impl WatchTarget {
-    /// Watches the dispatcher that is meant: the one that is named, or the only one there is.
+    /// Watches the named dispatcher, or the only one on this machine.
     ///
     /// # Errors
-    /// There is none, or there are several; or it cannot be reached.
+    /// No dispatcher or several are found, or it cannot be reached.
     pub fn watch(&self) -> Result<Watcher, ToolError> {
         if let Some(address) = &self.address {
             return Ok(Watcher::connect(address, self.key_file.as_deref(), self.insecure)?);

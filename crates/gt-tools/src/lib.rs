@@ -1,13 +1,11 @@
-//! Programs that show what GT does.
+//! Tools that show what a cluster does: `gt top`, `gt trace`, `gt visualize`, `gt explain-wait`.
 //!
-//! - [`find`]: the dispatcher that a user means.
-//! - [`trace`]: writes what happens into a log.
-//! - [`timeline`]: reads logs, as spans on lanes.
-//! - [`visualize`]: draws timelines.
-//! - [`top`]: what a cluster is at, in a terminal and live; [`explain_wait`]: what a session waits
-//!   for, in words.
+//! - [`find`]: finds the dispatcher to watch.
+//! - [`trace`]: records a dispatcher's events into a log.
+//! - [`timeline`]: reads a log as spans on rows; [`visualize`]: draws timelines.
+//! - [`top`]: the live view of a cluster; [`explain_wait`]: what a session waits for.
 //!
-//! They look from outside: a program here changes nothing in a cluster, and may be slow.
+//! Tools only watch: they change nothing in a cluster, and may be slow.
 
 mod error;
 pub mod explain_wait;

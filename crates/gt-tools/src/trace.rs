@@ -1,4 +1,4 @@
-//! Writes what happens at a dispatcher into a log, as `GT_INSTRUCTION_LOG` does from the beginning.
+//! `gt trace`: writes a dispatcher's events into a log, in the format of `GT_INSTRUCTION_LOG`.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -13,28 +13,29 @@ use gt_ir::event::Event;
 use crate::error::ToolError;
 use crate::find::WatchTarget;
 
-/// How often the dispatcher is asked, and for how much.
+/// How often the dispatcher is polled, and for how many events.
 const EVERY: Duration = Duration::from_millis(50);
 const AT_ONCE: u32 = 1 << 16;
-/// The most events that are kept.
+/// The most events that are recorded.
 const MOST: usize = 4 << 20;
 
-/// What was recorded.
+/// A summary of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
     pub events: usize,
-    /// Events that were lost on the way.
+    /// The number of lost events.
     pub dropped: u64,
-    /// What was watched.
+    /// The dispatcher that was watched.
     pub title: String,
-    /// Why the dispatcher could be watched no longer, if it could not.
+    /// Why watching ended early, if it did.
     pub ended: Option<String>,
 }
 
-/// Records for `duration`, or until there are `limit` events, or `stop` says so; writes all to `path`.
+/// Records for `duration`, or until `limit` events are recorded or `stop` returns true, and writes
+/// them to `path`.
 ///
 /// # Errors
-/// There is nobody to watch, or the log cannot be written.
+/// No dispatcher is found, or the log cannot be written.
 pub fn record(
     target: &WatchTarget,
     duration: Duration,
@@ -48,7 +49,7 @@ pub fn record(
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         fs::create_dir_all(folder).map_err(ToolError::file("making", folder))?;
     }
-    // Opened first: who cannot write it need not wait for it.
+    // Opened first, so that a path that cannot be written fails at once.
     let file = File::create(path).map_err(ToolError::file("writing", path))?;
     let limit = limit.unwrap_or(MOST).min(MOST);
     let (mut events, mut dropped): (Vec<Event>, u64) = (Vec::new(), 0);
@@ -56,7 +57,7 @@ pub fn record(
     loop {
         let (new, lost) = match watcher.events(AT_ONCE) {
             Ok(got) => got,
-            // What it has told before it ended is worth keeping.
+            // Events from before it ended are kept.
             Err(error) if events.is_empty() => return Err(error.into()),
             Err(error) => {
                 ended = Some(error.to_string());

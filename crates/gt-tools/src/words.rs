@@ -1,4 +1,4 @@
-//! Numbers, and what is waited for, as people read them.
+//! Numbers and waits as readable text.
 
 use gt_ir::status::{Status, Waits};
 
@@ -6,14 +6,14 @@ use gt_ir::status::{Status, Waits};
 pub fn bytes(count: u64) -> String {
     let units = ["B", "KB", "MB", "GB", "TB", "PB"];
     let (mut value, mut unit) = (count as f64, 0);
-    // What would be written as 1000.0 is 1.0 of the next.
+    // A value that would print as 1000.0 uses the next unit.
     while value >= 999.95 && unit + 1 < units.len() {
         (value, unit) = (value / 1000.0, unit + 1);
     }
     if unit == 0 { format!("{count} B") } else { format!("{value:.1} {}", units[unit]) }
 }
 
-/// What stands for what is not known.
+/// The text for an unknown value.
 pub const UNKNOWN: &str = "-";
 
 /// `1.5 MB`, if it is known.
@@ -53,7 +53,7 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// What the session that has asked for a status waits for.
+/// Describes what a session waits for.
 pub fn asker_waits(status: &Status) -> String {
     let mine = status.sessions.iter().find(|session| Some(session.number) == status.asker);
     let Some(mine) = mine else { return "the session is not known any more".into() };

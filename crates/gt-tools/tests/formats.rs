@@ -1,4 +1,4 @@
-//! What is made of a log, byte by byte: `GT_WRITE_FORMATS=1` writes it anew, to be looked at.
+//! The outputs made from a log, byte by byte: `GT_WRITE_FORMATS=1` rewrites them, for review.
 
 use std::path::{Path, PathBuf};
 

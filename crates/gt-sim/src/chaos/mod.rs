@@ -209,7 +209,7 @@ impl ScheduleRun<'_> {
                 let client = self.programs[index].as_ref().map(|(_, client)| *client);
                 let is_told = client.is_some_and(|client| self.world().unkept.contains(&client));
                 let is_kept = lineage.is_some() && memory.is_none() && !joins && !is_told;
-                let is_lost = !is_kept || text.contains("could not be made again");
+                let is_lost = !is_kept || text.contains("could not be restored");
                 let named = (0..8).any(|index| text.contains(&format!("'w{index}")));
                 let worker = named && is_lost;
                 // Commands that wait for a lost worker may hold memory for longer than other
@@ -219,7 +219,7 @@ impl ScheduleRun<'_> {
             }
             ClientError::Connection(reason) => {
                 reason.contains("the connection was lost")
-                    || reason.contains("could not be made again")
+                    || reason.contains("could not be restored")
                     || reason.contains("the session has ended")
             }
             _ => false,

@@ -1,4 +1,4 @@
-//! What the tests of simulated worlds share.
+//! Fixtures of the tests of simulated worlds.
 
 pub mod parts;
 
@@ -21,7 +21,7 @@ pub fn world(seed: u64, workers: usize, delays: Delays) -> Shared {
     Arc::new(Mutex::new(world))
 }
 
-/// Does something within a scope.
+/// Runs a function within a signal scope.
 pub fn within<T>(scope: &str, body: impl FnOnce() -> T) -> T {
     signal::enter(scope, None).unwrap();
     let result = body();

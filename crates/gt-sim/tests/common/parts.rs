@@ -1,4 +1,4 @@
-//! All parts of GT in one place, for the walk through them.
+//! All cores in one struct, for the walk through them.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,12 +12,12 @@ use gt_worker::{Out, Work, Worker};
 
 pub type Texts = Arc<Mutex<Vec<String>>>;
 
-/// All parts in one place: what one sends, the other is handed at once. In earnest gt does that by
-/// function calls in one process, or by gt-net between several.
+/// The cores, connected directly: a message is delivered when it is sent. The drivers of gt do this
+/// with queues in one process, or over gt-net between processes.
 pub struct Parts {
     dispatcher: Dispatcher,
     pub workers: Vec<Worker<NativeEngine>>,
-    /// What the client has sent, and got.
+    /// The messages that the client has sent and received.
     pub sent: Vec<ClientCommand>,
     got: Vec<Message>,
 }
@@ -40,7 +40,7 @@ impl Parts {
         }
     }
 
-    /// A worker computes for as long as it has something to do.
+    /// A worker runs turns until it has no work.
     fn run(&mut self, at: usize, mut out: Vec<Out>) {
         while self.workers[at].step(&mut out) {}
         for out in out {
@@ -58,7 +58,7 @@ impl Parts {
     }
 }
 
-/// gt-client speaks to whatever carries its commands through this trait.
+/// The trait by which gt-client sends its commands.
 pub struct Line(pub Arc<Mutex<Parts>>);
 
 impl Driver for Line {
@@ -95,7 +95,8 @@ fn hello(role: Role, name: String) -> Message {
     Message::Hello(Hello { rate: u64::MAX, ..Hello::new(role, name) })
 }
 
-/// The parts, with the dispatcher's log and what the workers' engines were given to make ready.
+/// Returns the cores, with the dispatcher's log and the plans that the workers' engines were asked
+/// to prepare.
 pub fn start() -> (Arc<Mutex<Parts>>, Texts, Texts) {
     let (log, plans): (Texts, Texts) = Default::default();
     let lines = Arc::clone(&log);

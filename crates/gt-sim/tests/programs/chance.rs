@@ -1,8 +1,8 @@
-//! Random numbers that a seed decides.
+//! Seeded random numbers.
 
 use gt_ir::philox::RandomStream;
 
-/// A stream of random numbers, and how many were drawn.
+/// A sequence of random numbers, and the number drawn so far.
 pub struct Chance(RandomStream, u64);
 
 impl Chance {

@@ -43,7 +43,7 @@ fn random_programs_give_the_same_on_any_placement() {
     }
 }
 
-/// What is wrong with a program, if anything is.
+/// Returns what is wrong with a program's results, if anything.
 fn check(seed: u64, workers: usize, steps: &[Step]) -> Result<(), String> {
     let outcome = std::panic::catch_unwind(|| {
         let want = run(&new_session(seed, 1, None), seed, steps, false);
@@ -58,11 +58,11 @@ fn check(seed: u64, workers: usize, steps: &[Step]) -> Result<(), String> {
         return Err("not as many values".into());
     }
     for ((name, what, want), (_, _, got)) in want.iter().zip(&got) {
-        // What fails on one worker may succeed in part on several.
+        // An operation that fails on one worker may succeed in part on several.
         let Ok(want) = want else { continue };
         let got = match got {
             Ok(got) => got,
-            // One instruction alone may need more than there is.
+            // A single instruction may need more memory than a worker has.
             Err(error) if memory(seed).is_some() && error.contains("it needs") => continue,
             Err(error) => return Err(format!("{what} of {name}: {error}")),
         };
@@ -74,7 +74,7 @@ fn check(seed: u64, workers: usize, steps: &[Step]) -> Result<(), String> {
         };
         let (want, got) = (numbers(want), numbers(got));
         let scale = want.iter().filter(|x| x.is_finite()).fold(1.0f64, |max, x| max.max(x.abs()));
-        // Functions of whole numbers are float32. What has lost all its digits says nothing.
+        // Functions of integers are float32. A value that has lost all its digits is not compared.
         if scale > 1e9 {
             continue;
         }

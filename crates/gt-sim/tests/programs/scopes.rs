@@ -8,13 +8,13 @@ use crate::programs::chance::Chance;
 /// The number of scopes, with that of none.
 pub const SCOPES: usize = 9;
 
-/// In every third program all scopes share one mesh of two axes, and lengths are few: what is cut
-/// over one axis and partial over the other meets more often there.
+/// In every third program all scopes share one mesh of two axes, and there are few lengths, so that
+/// tensors that are sharded over one axis and partial over the other meet more often.
 pub fn is_regular(seed: u64) -> bool {
     seed.is_multiple_of(3)
 }
 
-/// What the scopes of a program mean on `workers` workers.
+/// Returns the placements of a program's scopes on `workers` workers.
 pub fn register_scopes(seed: u64, workers: usize) {
     let mut chance = Chance::new(seed ^ 0x5c09e);
     let shared = workers >= 4 && is_regular(seed);

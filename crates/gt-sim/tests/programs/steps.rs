@@ -1,4 +1,4 @@
-//! What a program is, and how it is run.
+//! Programs, and how they are run.
 
 use gt_client::{Session, Tensor, no_grad, signal};
 use gt_ir::{Attributes, DType, Operand, Operation, Shape, TensorData};
@@ -14,7 +14,7 @@ pub struct Step {
     pub scope: usize,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Debug)]
 pub enum Action {
     Randn {
@@ -49,10 +49,10 @@ pub enum Action {
     },
 }
 
-/// The step that made a tensor, what of it this is, and its value if it has one.
+/// The step that made a tensor, whether this is its value or gradient, and the value, if any.
 pub type Value = (usize, &'static str, Result<TensorData, String>);
 
-/// Runs a program; gives all its tensors' values, and the gradients of its leaves.
+/// Runs a program; returns all its tensors' values, and the gradients of its leaves.
 pub fn run(session: &Session, seed: u64, steps: &[Step], scoped: bool) -> Vec<Value> {
     session.manual_seed(seed);
     let mut tensors: Vec<Option<Tensor>> = Vec::new();
@@ -79,7 +79,7 @@ pub fn run(session: &Session, seed: u64, steps: &[Step], scoped: bool) -> Vec<Va
     values
 }
 
-/// Runs a step; gives the tensor that it makes, if it makes one.
+/// Runs a step; returns the tensor that it makes, if any.
 fn perform(
     session: &Session,
     tensors: &[Option<Tensor>],
@@ -108,7 +108,7 @@ fn perform(
             Some(Tensor::apply(session, operation, &operands, attributes.clone()).unwrap())
         }
         Action::Place { input } => match scope {
-            // An axis that the tensor does not have is an error of the client alone.
+            // An axis out of range is an error of the client alone.
             Some(scope) => {
                 let placed = tensor(*input).with_signal(scope, None);
                 Some(placed.unwrap_or_else(|_| tensor(*input).copy().unwrap()))
@@ -121,8 +121,7 @@ fn perform(
             None
         }
         Action::Backward { output } => {
-            // Without anything to differentiate, or after the graph was given up, it is an error
-            // of the client alone.
+            // Without a graph, or after the graph was freed, it is an error of the client alone.
             let _ = tensor(*output).sum(&[], false).unwrap().backward();
             None
         }

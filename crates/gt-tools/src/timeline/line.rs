@@ -2,10 +2,10 @@
 //!
 //! `1.608s | #0011 | RECV         | CLIENT 006b8b4568           | BinaryOp        |       117B | result=2 op=add left=0 right=1`
 
-/// A line, taken apart. It borrows from the text.
+/// A parsed line, which borrows from the text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line<'a> {
-    /// Seconds since the dispatcher began.
+    /// Seconds since the dispatcher started.
     pub elapsed: f64,
     pub sequence: u64,
     pub event: &'a str,
@@ -18,10 +18,10 @@ pub struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Takes a line apart.
+    /// Parses a line.
     ///
     /// # Errors
-    /// What about it is not as it should be.
+    /// The part of the line that is invalid.
     pub fn parse(text: &'a str) -> Result<Line<'a>, String> {
         let mut fields = text.splitn(7, '|').map(str::trim);
         let mut field = |name: &str| {
@@ -65,12 +65,12 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// What the details say about a key.
+    /// Returns the value of a key in the details.
     pub fn detail(&self, key: &str) -> Option<&'a str> {
         self.details.split(' ').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='))
     }
 
-    /// The same as a number.
+    /// Returns the value of a key as a number.
     pub fn number<T: std::str::FromStr>(&self, key: &str) -> Option<T> {
         self.detail(key)?.parse().ok()
     }

@@ -1,6 +1,6 @@
-//! What a log says, as spans on rows.
+//! A log as a timeline: spans on rows.
 //!
-//! - [`mod@line`]: one line of a log; [`read`]: all of them, put together.
+//! - [`mod@line`]: one line of a log; [`read`]: all lines of a log.
 
 pub mod line;
 mod read;
@@ -9,13 +9,13 @@ use gt_ir::event::Activity;
 
 pub use read::read;
 
-/// What happened, and where.
+/// A timeline: rows, spans and moves of blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
     pub rows: Vec<Row>,
     pub spans: Vec<Span>,
     pub moves: Vec<Move>,
-    /// The last line of a log whose writer was cut off, if it could not be read.
+    /// The incomplete last line of a log, if any.
     pub cut_off: bool,
 }
 
@@ -43,26 +43,26 @@ impl Party {
     }
 }
 
-/// Something that lasted, or a moment. Times are seconds.
+/// A span of time, or a moment. Times are in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// The row's place.
+    /// The row's index.
     pub row: usize,
     pub begin: f64,
     pub end: f64,
     pub colour: Colour,
-    /// The operation, or whatever else it was.
+    /// The operation, or another kind of event.
     pub name: String,
     /// The instruction: its result, as its client names it.
     pub id: Option<u64>,
-    /// How many instructions it stands for.
+    /// The number of instructions that it stands for.
     pub count: u64,
     pub bytes: u64,
     pub session: Option<u64>,
     pub failed: bool,
 }
 
-/// A block's way from one worker to another.
+/// The transfer of a block from one worker to another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Move {
     pub from: usize,
@@ -144,8 +144,8 @@ impl Colour {
         }
     }
 
-    /// As red, green and blue: hues that colour-blind readers can tell apart where they are next to
-    /// each other, after Okabe and Ito's palette.
+    /// Returns red, green and blue: neighbouring hues that colour-blind readers can distinguish,
+    /// after Okabe and Ito's palette.
     pub const fn rgb(self) -> [u8; 3] {
         match self {
             Colour::Create => [0x94, 0x94, 0x94],
@@ -167,14 +167,14 @@ impl Colour {
 }
 
 impl Timeline {
-    /// From the first event to the end of the last, in seconds.
+    /// Returns the time from the first event to the end of the last, in seconds.
     pub fn extent(&self) -> (f64, f64) {
         let begin = self.spans.iter().map(|span| span.begin).fold(f64::INFINITY, f64::min);
         let end = self.spans.iter().map(|span| span.end).fold(0.0, f64::max);
         if begin.is_finite() { (begin, end) } else { (0.0, 0.0) }
     }
 
-    /// The instructions that its spans on workers stand for.
+    /// Returns the number of instructions that spans on workers stand for.
     pub fn instructions(&self) -> u64 {
         let on_workers = |span: &&Span| self.rows[span.row].part == Party::Worker;
         let counts = self.spans.iter().filter(on_workers).map(|span| span.count);

@@ -1,7 +1,6 @@
 //! Reads a log as a timeline.
-//!
-//! Lines that say when they began and ended are spans. In logs without such lines, what a worker was
-//! sent lasts from then until it has answered.
+//! Lines with a beginning and an end are spans. In logs without such lines, a command lasts from
+//! when it was sent to a worker until the worker has answered.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -16,14 +15,14 @@ use super::line::Line;
 use super::{Colour, Move, Party, Row, Span, Timeline};
 use crate::error::ToolError;
 
-/// The longest line, in bytes: whatever has longer ones is no log.
+/// The longest line, in bytes: a file with longer ones is not a log.
 const LONGEST: u64 = 1 << 20;
 
 /// Reads a log file.
 ///
 /// # Errors
-/// It cannot be read, a line of it is not of GT's log (only the last one may be cut off), or
-/// nothing in it can be drawn.
+/// It cannot be read, a line is invalid (only the last one may be incomplete), or it has nothing to
+/// draw.
 pub fn read(path: &Path) -> Result<Timeline, ToolError> {
     let file = File::open(path).map_err(ToolError::file("reading", path))?;
     let mut reader = BufReader::new(file);
@@ -39,7 +38,7 @@ pub fn read(path: &Path) -> Result<Timeline, ToolError> {
             break;
         }
         number += 1;
-        // Its writer was cut off, or is still at it: what such a line says need not be all.
+        // Its writer was killed, or is still writing: the line may be incomplete.
         if buffer.last() != Some(&b'\n') && number > 1 && (length as u64) < LONGEST {
             building.timeline.cut_off = true;
             break;
@@ -62,20 +61,20 @@ pub fn read(path: &Path) -> Result<Timeline, ToolError> {
     Ok(timeline)
 }
 
-/// A timeline that is being put together.
+/// A timeline under construction.
 #[derive(Default)]
 struct Building {
     timeline: Timeline,
     rows: BTreeMap<Row, usize>,
-    /// What each worker was sent and has not answered, where nothing says how long it took.
+    /// The commands that each worker has not answered yet, in logs without durations.
     open: FxHashMap<usize, VecDeque<Span>>,
-    /// Until when each of these had answered: a worker runs what it is sent in order.
+    /// When each worker answered last: it runs commands in order.
     answered: FxHashMap<usize, f64>,
-    /// Blocks on their way, by transfer, session and workers: from which row, when, and how large.
+    /// Sent blocks, by transfer, session and workers: row, time and size.
     sent: FxHashMap<(u64, String), (usize, f64, u64)>,
-    /// Those that have come: to which row, when, and how large. Either may be told first.
+    /// Received blocks: row, time and size. Either end may be logged first.
     received: Vec<((u64, String), (usize, f64, u64))>,
-    /// What these were, where no line says how long anything took.
+    /// The spans of answered commands, in logs without durations.
     paired: Vec<Span>,
     has_times: bool,
 }
@@ -87,13 +86,13 @@ impl Building {
         *self.rows.entry(row).or_insert(next)
     }
 
-    /// Takes a line.
+    /// Adds a line.
     ///
     /// # Errors
-    /// It says that it ended before it began, or the like.
+    /// Its values are inconsistent, such as an end before its beginning.
     fn add(&mut self, line: &Line) -> Result<(), String> {
         let row = match line.event {
-            // The log names whose batch it was.
+            // The log names the client of the batch.
             "PLAN" | "QUEUE" => self.row(Party::Dispatcher, "dispatcher"),
             _ if line.is_worker => self.row(Party::Worker, line.party),
             _ => self.row(Party::Client, line.party),
@@ -132,14 +131,14 @@ impl Building {
                     self.paired.push(Span { begin, end, failed, ..sent });
                 }
             }
-            // What passes takes no time: it is a moment on its client's row.
+            // A message without a duration is a moment on its client's row.
             "RECV" | "SEND" | "ERROR" => self.timeline.spans.push(span),
             _ => {}
         }
         Ok(())
     }
 
-    /// Keeps an end of a move.
+    /// Records one end of a transfer.
     fn note_move(&mut self, line: &Line, span: &Span) {
         let Some(transfer) = line.number::<u64>("transfer") else { return };
         let session = line.number::<u32>("session").unwrap_or_default();
@@ -152,7 +151,7 @@ impl Building {
         }
     }
 
-    /// Joins the ends of moves.
+    /// Pairs the ends of transfers.
     fn join_moves(&mut self) {
         for (way, (to, received, size)) in std::mem::take(&mut self.received) {
             if let Some((from, sent, bytes)) = self.sent.remove(&way) {
@@ -162,7 +161,7 @@ impl Building {
         }
     }
 
-    /// Puts rows into their order.
+    /// Sorts rows.
     fn finish(mut self) -> Timeline {
         self.join_moves();
         let mut places = vec![0; self.rows.len()];
@@ -184,7 +183,7 @@ impl Building {
     }
 }
 
-/// What a line is about, in a word.
+/// Returns the title of a line's span.
 fn name(line: &Line) -> String {
     let command = line.command.strip_prefix("Worker").unwrap_or(line.command);
     match (line.event, line.detail("op")) {

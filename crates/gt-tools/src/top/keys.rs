@@ -1,18 +1,18 @@
-//! What the user has chosen by keys.
+//! Keys, and the view that the user has chosen with them.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What a key leads to.
+/// The effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     None,
     Draw,
-    /// Another dispatcher.
+    /// Switch to another dispatcher.
     Next,
     Leave,
 }
 
-/// By what sessions are sorted; workers stand in the order they came.
+/// The sort key of sessions; workers are in the order in which they connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SortKey {
     #[default]
@@ -48,17 +48,17 @@ pub struct Keys {
     pub order: SortKey,
     /// Only workers and sessions with this in their names are shown.
     pub filter: String,
-    /// The filter is being typed.
+    /// Whether the filter is being typed.
     pub is_typing: bool,
-    /// How many workers are scrolled over.
+    /// The number of workers that are scrolled over.
     pub scrolled: usize,
     pub has_help: bool,
-    /// Users are shown, not their sessions.
+    /// Whether users are shown instead of sessions.
     pub shows_users: bool,
 }
 
 impl Keys {
-    /// Takes a key.
+    /// Handles a key.
     pub fn press(&mut self, key: KeyEvent) -> Action {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && matches!(key.code, KeyCode::Char('c' | 'd')) {

@@ -1,7 +1,7 @@
-//! What a cluster is at, in a terminal and live.
+//! `gt top`: the live view of a cluster in a terminal.
 //!
-//! - [`model`]: rates and shares, smoothed, from one status to the next.
-//! - [`view`]: the screen; [`keys`]: what the user has chosen by keys.
+//! - [`model`]: smoothed rates and shares, from successive statuses.
+//! - [`view`]: the screen; [`keys`]: the view that the user has chosen by keys.
 //! - [`text`]: the same as text and as JSON, for scripts.
 
 mod keys;
@@ -21,31 +21,31 @@ use crate::find::WatchTarget;
 use keys::{Action, Keys};
 use model::Model;
 
-/// How often the dispatcher is asked.
+/// How often the dispatcher is polled.
 const EVERY: Duration = Duration::from_millis(500);
-/// How often keys are looked at.
+/// How often keys are polled.
 const LOOK: Duration = Duration::from_millis(50);
-/// A connection that fails is tried again after so long.
+/// The pause before a failed connection is retried.
 const AGAIN: Duration = Duration::from_secs(2);
-/// What went wrong at a key's command stands for so long.
+/// How long the error of a key's command is shown.
 const TROUBLE: Duration = Duration::from_secs(4);
 
-/// What to show, and how.
+/// Options of `gt top`.
 #[derive(Clone, Debug)]
 pub struct TopOptions {
     pub target: WatchTarget,
-    /// How much of the newest measurement counts: 1 for nothing else.
+    /// The weight of the newest measurement in averages; 1 disables smoothing.
     pub alpha: f64,
-    /// Shows one moment as text and ends.
+    /// Print one status as text and exit.
     pub once: bool,
     /// As JSON.
     pub json: bool,
 }
 
-/// Runs until the user leaves, or `stop` says so; gives what is to be printed afterwards.
+/// Runs until the user quits or `stop` returns true; returns the text to print afterwards.
 ///
 /// # Errors
-/// There is nobody to watch, or no terminal to draw on.
+/// No dispatcher is found, or there is no terminal to draw on.
 pub fn run(options: &TopOptions, stop: &mut dyn FnMut() -> bool) -> Result<String, ToolError> {
     if !(options.alpha > 0.0 && options.alpha <= 1.0) {
         let text =
@@ -66,7 +66,7 @@ pub fn run(options: &TopOptions, stop: &mut dyn FnMut() -> bool) -> Result<Strin
     result.map(|()| String::new())
 }
 
-/// Of several dispatchers on this machine the first is shown first: Tab goes on to the others.
+/// Of several dispatchers on this machine the first is shown; Tab switches to the next.
 fn watch_first(target: &WatchTarget) -> Result<Watcher, ToolError> {
     match target.watch() {
         Err(ToolError::Several { .. }) => {
@@ -105,15 +105,15 @@ fn once(
     })
 }
 
-/// What the screen shows.
+/// The state of the screen.
 struct Screen {
     watcher: Option<Watcher>,
     model: Model,
     keys: Keys,
     title: String,
-    /// Why there is nothing new.
+    /// Why the status is out of date, if it is.
     trouble: Option<String>,
-    /// How long that stands at least.
+    /// Until when this is shown at least.
     trouble_until: Instant,
 }
 
@@ -169,7 +169,7 @@ impl Screen {
         action
     }
 
-    /// Asks for the newest status; says when to do so again.
+    /// Requests the newest status; returns when to do so again.
     fn refresh(&mut self, options: &TopOptions) -> Duration {
         let Some(watcher) = &mut self.watcher else {
             match watch_first(&options.target) {
@@ -180,7 +180,8 @@ impl Screen {
         };
         match watcher.status() {
             Ok(status) => {
-                // A pause stops the screen; a watcher that is silent for long is given up.
+                // A pause stops the screen only: the dispatcher disconnects a watcher that is
+                // silent for long.
                 if !self.keys.is_paused {
                     self.model.take(status);
                 }
@@ -204,7 +205,7 @@ impl Screen {
         self.trouble = None;
     }
 
-    /// Goes on to the next dispatcher on this machine.
+    /// Switches to the next dispatcher on this machine.
     fn next(&mut self, options: &TopOptions) {
         let found: Vec<Found> = running().unwrap_or_default();
         if found.is_empty() {
@@ -233,7 +234,7 @@ impl Screen {
     }
 }
 
-/// Whether a title is that of a dispatcher.
+/// Returns whether a title is that of a dispatcher.
 fn is_titled(found: &Found, title: &str) -> bool {
     match found {
         Found::Server { address, .. } => title == format!("server {address}"),

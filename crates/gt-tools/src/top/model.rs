@@ -9,7 +9,7 @@ use gt_ir::status::{SessionStatus, Status, WorkerStatus};
 
 const KINDS: usize = Activity::ALL.len();
 
-/// What is shown of a dispatcher.
+/// The displayed state of a dispatcher.
 pub struct Model {
     alpha: f64,
     pub status: Option<Status>,
@@ -17,11 +17,11 @@ pub struct Model {
     sessions: BTreeMap<u32, Rates>,
 }
 
-/// How a worker divides its time: parts of 1, the rest is idle.
+/// A worker's time by activity: fractions of 1; the rest is idle.
 #[derive(Clone, Copy, Default)]
 pub struct Shares {
     pub of: [f64; KINDS],
-    /// It was at work, but has not told yet at what.
+    /// Busy with an activity that is not reported yet.
     pub untold: f64,
 }
 
@@ -31,22 +31,22 @@ impl Shares {
     }
 }
 
-/// How fast a session goes on.
+/// A session's rates.
 #[derive(Clone, Copy, Default)]
 pub struct Rates {
     /// Instructions a second.
     pub instructions: f64,
-    /// Its part of the time of all workers.
+    /// Its fraction of the time of all workers.
     pub share: f64,
 }
 
 impl Model {
-    /// `alpha` is how much of the newest measurement counts.
+    /// Creates a model; `alpha` is the weight of the newest measurement.
     pub fn new(alpha: f64) -> Model {
         Model { alpha, status: None, workers: BTreeMap::new(), sessions: BTreeMap::new() }
     }
 
-    /// Takes the newest status.
+    /// Updates the model by the newest status.
     pub fn take(&mut self, status: Status) {
         if let Some(before) = &self.status {
             let seconds = status.now.saturating_sub(before.now).as_secs_f64();
@@ -56,7 +56,7 @@ impl Model {
             let alpha = self.alpha;
             let smooth = |old: f64, new: f64| old + alpha * (new - old);
             let old_workers = std::mem::take(&mut self.workers);
-            // Of the time of all workers: at work, and at work without having told for whom.
+            // Of the time of all workers: busy, and busy for sessions that are not reported yet.
             let (mut busy, mut missing) = (0.0, 0.0);
             for worker in &status.workers {
                 let earlier = before.workers.iter().find(|earlier| earlier.id == worker.id);
@@ -107,15 +107,15 @@ impl Model {
         self.sessions.get(&session.number).copied().unwrap_or_default()
     }
 
-    /// Instructions a second of all sessions.
+    /// Returns the instructions per second of all sessions.
     pub fn rate(&self) -> f64 {
         // An empty sum would be -0.
         self.sessions.values().fold(0.0, |sum, rates| sum + rates.instructions)
     }
 }
 
-/// For how long workers were at work for each session. What they have not told of is divided among
-/// those that have something to run, as their shares were before.
+/// Returns how long workers were busy for each session. Unreported time is divided among the
+/// sessions with work, by their previous shares.
 fn times<'a>(
     sessions: &[SessionStatus],
     earlier: impl Fn(&SessionStatus) -> Option<&'a SessionStatus>,
@@ -135,10 +135,9 @@ fn times<'a>(
     sessions.iter().map(time).collect()
 }
 
-/// How a worker has divided its time between two statuses, and for how many seconds it was at work
-/// without having told of it. What it has not told of yet, since it is at
-/// a long operation or was told late to emit events, counts as more of what it did last; as much of
-/// it as the worker had something to do.
+/// Returns a worker's time by activity between two statuses, and the seconds of unreported work.
+/// Time that is not reported yet, during a long operation or before the worker emits events, counts
+/// as its last activity, as far as the worker had work.
 fn shares(
     earlier: &WorkerStatus,
     later: &WorkerStatus,
@@ -149,11 +148,11 @@ fn shares(
     let seconds = window.as_secs_f64();
     let grown = |kind: usize| {
         let (old, new) = (earlier.report.busy[kind], later.report.busy[kind]);
-        // Who began to emit anew begins at nothing.
+        // A worker that has restarted emitting starts at zero.
         if new < old { new } else { new - old }.as_secs_f64()
     };
     let mut times: [f64; KINDS] = std::array::from_fn(grown);
-    // Reports come in steps, so that more than passed may have come at once.
+    // Reports arrive in steps, so one may cover more time than has passed.
     let all: f64 = times.iter().sum();
     let told = later.report.at.min(until).saturating_sub(later.report.since.max(from));
     let missing = window.saturating_sub(told).as_secs_f64();
@@ -182,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    /// Reported at a time, having multiplied for so long, and having had work for so long.
+    /// A report at a time, with this long in products, and this long with work.
     fn worker(at: u64, matmul: u64, busy: u64) -> WorkerStatus {
         let mut report = Report { at: Duration::from_millis(at), ..Report::default() };
         report.busy[Activity::Matmul as usize] = Duration::from_millis(matmul);
@@ -274,7 +273,7 @@ mod tests {
             behind: Vec::new(),
         };
         let mut model = Model::new(1.0);
-        // It tells of an operation of two seconds only at its end.
+        // It reports an operation of two seconds only at its end.
         for (now, told) in [(1000, 0), (1500, 0), (2000, 0), (2500, 2000), (3000, 2000)] {
             let mut status = status(now, worker(if told > 0 { 2400 } else { 0 }, told, now));
             status.sessions.push(session(told));

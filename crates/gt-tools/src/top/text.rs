@@ -11,7 +11,7 @@ use super::model::Model;
 use super::view::{users, waits};
 use crate::words::{UNKNOWN, bytes, duration, held, number};
 
-/// One moment, for people.
+/// Returns a status as text.
 pub fn plain(model: &Model, title: &str) -> String {
     let mut out = String::new();
     let Some(status) = &model.status else { return out };
@@ -80,7 +80,7 @@ pub fn plain(model: &Model, title: &str) -> String {
     out
 }
 
-/// `, 1.5 GB written away, snapshots 20.0 MB and 1.0 GB on disk`: what there is of these.
+/// Returns `, 1.5 GB written away, snapshots 20.0 MB and 1.0 GB on disk`, without zero parts.
 fn elsewhere(report: &Report) -> String {
     let mut text = String::new();
     if report.spilled_bytes > 0 {
@@ -97,7 +97,7 @@ fn elsewhere(report: &Report) -> String {
     text
 }
 
-/// `gpu0 x 2, gpu1`: the workers that carry slots, with how many.
+/// Returns `gpu0 x 2, gpu1`: the workers that host slots, with the number of slots.
 fn carriers(slots: &[(u32, String)]) -> String {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for (_, worker) in slots {
@@ -122,7 +122,7 @@ fn quotas(entitlement: &Entitlement) -> Vec<Value> {
     quotas.map(|quota| json!({"of": quota.holder, "bytes": quota.bytes})).collect()
 }
 
-/// One moment, for programs.
+/// Returns a status as JSON.
 pub fn json(model: &Model, title: &str) -> String {
     let Some(status) = &model.status else { return "null\n".into() };
     let workers = status.workers.iter().map(|worker| {

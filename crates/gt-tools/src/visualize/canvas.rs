@@ -1,4 +1,4 @@
-//! What a drawing consists of, whatever kind of picture it becomes.
+//! The primitives of a drawing, for every picture format.
 
 /// A colour: red, green, blue.
 pub type Rgb = [u8; 3];
@@ -26,12 +26,12 @@ impl Style {
         Style { size: 10.0, ink, is_centred: false }
     }
 
-    /// The same in another size.
+    /// Returns the same text in another size.
     pub const fn size(self, size: f64) -> Style {
         Style { size, ..self }
     }
 
-    /// The same, centred.
+    /// Returns the same text, centred.
     pub const fn centred(self) -> Style {
         Style { is_centred: true, ..self }
     }

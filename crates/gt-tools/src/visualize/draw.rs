@@ -1,4 +1,4 @@
-//! Draws a layout on a canvas.
+//! Draws a drawing on a canvas.
 
 use super::canvas::{Area, Canvas, Rgb, Style};
 use super::layout::{Box, Drawing, DrawnRow};
@@ -11,7 +11,7 @@ const DETAIL: Rgb = [0x70; 3];
 const LEGEND: Rgb = [0x40; 3];
 const FAILED: Rgb = [0xc0, 0, 0];
 
-/// Draws all of a layout, below its title.
+/// Draws a drawing below its title.
 pub fn draw(canvas: &mut impl Canvas, layout: &Drawing, title: &str) {
     let whole = Area { x: 0.0, y: 0.0, width: layout.width, height: layout.height };
     canvas.rectangle(whole, [0xff; 3], None);
@@ -42,7 +42,7 @@ fn draw_row(canvas: &mut impl Canvas, row: &DrawnRow, (left, right): (f64, f64))
     };
     let DrawnRow { y, height, .. } = *row;
     canvas.rectangle(Area { x: left, y, width: right - left, height }, shade, None);
-    // Rows that are too low for two lines have the name alone, and the lowest none.
+    // Rows that are too low for two lines show the name alone, and the lowest show none.
     let name: String = row.name.chars().take(24).collect();
     let middle = y + height / 2.0;
     if height >= 22.0 {
@@ -56,7 +56,7 @@ fn draw_row(canvas: &mut impl Canvas, row: &DrawnRow, (left, right): (f64, f64))
 
 fn draw_box(canvas: &mut impl Canvas, item: &Box) {
     let Box { x, y, width, height, .. } = *item;
-    // A little space, so that two that touch are two.
+    // A small gap separates adjacent boxes.
     let area = Area { x, y, width: (width - 0.4).max(0.4), height };
     canvas.rectangle(area, item.colour.rgb(), Some(&item.title));
     if item.failed {

@@ -1,7 +1,6 @@
-//! What is drawn where.
-//!
-//! A span that is wide enough is a box of its own. Narrower ones would melt together: for each column
-//! of pixels they are one bar, as high as the row was busy there, in the colour of most of it.
+//! The layout of a drawing.
+//! A span that is wide enough is a box. Narrower ones are merged: for each column of pixels they
+//! are one bar, whose height is the busy fraction of the row there, in the colour of most of it.
 
 use std::collections::HashSet;
 
@@ -9,12 +8,12 @@ use crate::timeline::{Colour, Party, Span, Timeline};
 use crate::visualize::Size;
 use crate::words::{bytes, duration, grouped};
 
-/// Narrower spans are drawn together, in points.
+/// Narrower spans are merged; in points.
 const NARROW: f64 = 2.0;
-/// The width of the columns in which they are.
+/// The width of the columns of merged spans.
 const COLUMN: f64 = 1.0;
-/// The most arrows, and how far apart those from one row to another begin at least, in points: where
-/// there are more, the largest moves have them.
+/// The most arrows, and the least distance between the starts of arrows from one row to another, in
+/// points. The largest transfers have priority.
 const ARROWS: usize = 400;
 const APART: f64 = 8.0;
 /// Space for the names of rows, and around everything.
@@ -22,7 +21,7 @@ const NAMES: f64 = 150.0;
 const MARGIN: f64 = 16.0;
 const TOP: f64 = 46.0;
 const BOTTOM: f64 = 64.0;
-/// The most room for one row.
+/// The greatest height of a row.
 const TALLEST: f64 = 150.0;
 
 /// Points an inch: SVG's own.
@@ -39,7 +38,7 @@ pub struct Drawing {
     pub arrows: Vec<Arrow>,
     /// Places and texts of the axis.
     pub ticks: Vec<(f64, String)>,
-    /// What was found, with the seconds and the number of instructions of each.
+    /// The legend: each colour with its seconds and number of instructions.
     pub legend: Vec<(Colour, f64, u64)>,
     pub summary: String,
     pub plot: (f64, f64),
@@ -55,7 +54,7 @@ pub struct DrawnRow {
     pub height: f64,
 }
 
-/// A span of its own.
+/// A box for one span.
 #[derive(Debug, PartialEq)]
 pub struct Box {
     pub x: f64,
@@ -64,12 +63,12 @@ pub struct Box {
     pub height: f64,
     pub colour: Colour,
     pub failed: bool,
-    /// What stands in it, if there is room, and what is told of it.
+    /// The text in it, if there is room, and the title that a pointer shows.
     pub label: Option<String>,
     pub title: String,
 }
 
-/// Narrow spans drawn together.
+/// A bar of merged spans.
 #[derive(Debug, PartialEq)]
 pub struct Bar {
     pub x: f64,
@@ -79,7 +78,7 @@ pub struct Bar {
     pub colour: Colour,
 }
 
-/// A move.
+/// The transfer of a block.
 #[derive(Debug, PartialEq)]
 pub struct Arrow {
     pub from: (f64, f64),
@@ -87,7 +86,7 @@ pub struct Arrow {
     pub title: String,
 }
 
-/// Says what is drawn where, in a picture of a size.
+/// Lays out a timeline in a picture of this size.
 pub fn lay_out(timeline: &Timeline, size: Size) -> Drawing {
     let (width, height) = (size.width * POINTS, size.height * POINTS);
     let (left, right) = (NAMES + MARGIN, (width - MARGIN).max(NAMES + MARGIN + 10.0));
@@ -106,7 +105,7 @@ pub fn lay_out(timeline: &Timeline, size: Size) -> Drawing {
             columns[span.row].add(span, (x(span.begin) - left, span_width));
             continue;
         }
-        // Waiting is no work: it is drawn thinner, so that what happens meanwhile is seen.
+        // Waiting is drawn thinner, so that concurrent work is visible.
         let is_thin = span.colour == Colour::Queue;
         let high = if is_thin { row.height * 0.3 } else { row.height };
         boxes.push(Box {
@@ -173,7 +172,7 @@ impl PixelColumns {
 
     fn add(&mut self, span: &Span, (x, width): (f64, f64)) {
         let last = self.shares.len() - 1;
-        // What takes no time is seen all the same.
+        // A moment has a least width.
         let width = width.max(0.05);
         let mut at = x.max(0.0);
         let end = x + width;
@@ -188,7 +187,7 @@ impl PixelColumns {
         }
     }
 
-    /// A bar for each run of columns that look alike.
+    /// Returns a bar for each run of equal columns.
     fn bars(&self, left: f64, row: &DrawnRow) -> Vec<Bar> {
         let mut bars: Vec<Bar> = Vec::new();
         for (column, shares) in self.shares.iter().enumerate() {
@@ -200,7 +199,7 @@ impl PixelColumns {
                 .into_iter()
                 .max_by(|a, b| shares[*a as usize].total_cmp(&shares[*b as usize]));
             let colour = most.unwrap_or(Colour::Link);
-            // In eight steps, and never too low to be seen.
+            // The height has eight steps, and a least value.
             let share = (f64::from(busy.min(1.0)) * 8.0).ceil() / 8.0;
             let high = row.height * share.max(0.25);
             let x = left + column as f64 * COLUMN;
@@ -283,13 +282,13 @@ fn arrows(timeline: &Timeline, rows: &[DrawnRow], x: impl Fn(f64) -> f64) -> Vec
     moves.into_iter().map(arrow).collect()
 }
 
-/// Some ten ticks at round times.
+/// Returns about ten ticks at round times.
 fn ticks(begin: f64, end: f64, x: impl Fn(f64) -> f64) -> Vec<(f64, String)> {
     let rough = ((end - begin) / 10.0).max(1e-9);
     let power = 10f64.powf(rough.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
     let step = step.into_iter().find(|step| *step >= rough).unwrap_or(rough);
-    // As many digits as tell two ticks apart.
+    // As many digits as distinguish two ticks.
     let digits = (-step.log10().floor()).clamp(0.0, 9.0) as usize;
     let first = (begin / step).ceil() as i64;
     let times = (first..).map(|number| number as f64 * step).take_while(|time| *time <= end);

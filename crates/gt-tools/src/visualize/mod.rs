@@ -1,6 +1,6 @@
 //! Draws timelines.
 //!
-//! - [`layout`]: what is drawn where; what is too narrow to be seen is drawn together.
+//! - [`layout`]: positions of boxes and texts; spans that are too narrow are merged.
 //! - [`draw`]: the drawing, on a [`canvas`]: [`svg`] is text, [`png`] pixels.
 //! - [`perfetto`]: the events for https://ui.perfetto.dev and chrome://tracing.
 
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use crate::error::ToolError;
 use crate::timeline::{Timeline, read};
 
-/// What kind of file is made.
+/// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Png,
@@ -29,10 +29,10 @@ pub enum Format {
 }
 
 impl Format {
-    /// A format by its name; else by the ending of the output's name.
+    /// Returns the format with this name, or by the ending of the output's name.
     ///
     /// # Errors
-    /// There is no such format, or the ending tells none.
+    /// The name or the ending is not that of a format.
     pub fn find(name: Option<&str>, output: &Path) -> Result<Format, ToolError> {
         let ending = output.extension().map(|ending| ending.to_string_lossy().to_lowercase());
         match (name, ending.as_deref()) {
@@ -50,7 +50,7 @@ impl Format {
     }
 }
 
-/// How large a picture is.
+/// The size of a picture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Size {
     /// Inches.
@@ -84,21 +84,21 @@ impl Size {
     }
 }
 
-/// What was drawn.
+/// A summary of a drawing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawn {
     pub rows: usize,
     pub events: usize,
     pub moves: usize,
     pub seconds: f64,
-    /// The log's last line was cut off.
+    /// Whether the log's last line was incomplete.
     pub cut_off: bool,
 }
 
 /// Draws a log into a file.
 ///
 /// # Errors
-/// The log is none, the size is impossible, or the file cannot be written.
+/// The log is invalid, the size is impossible, or the file cannot be written.
 pub fn visualize(
     log: &Path,
     output: &Path,
@@ -112,7 +112,7 @@ pub fn visualize(
         let text = format!("{} is the log itself: name another output", output.display());
         return Err(ToolError::BadOption(text));
     }
-    // What was there stays until the new one is whole. Links are followed.
+    // The previous file stays until the new one is complete. Links are followed.
     let output = &fs::canonicalize(output).unwrap_or_else(|_| output.to_path_buf());
     let is_plain = fs::metadata(output).map_or(true, |there| there.is_file());
     let made = if is_plain { beside(output) } else { output.clone() };
@@ -146,7 +146,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     file(one).is_some_and(|one| file(other) == Some(one))
 }
 
-/// A name for what is made, until it takes its place.
+/// Returns a temporary name.
 fn beside(output: &Path) -> PathBuf {
     let mut name = output.as_os_str().to_os_string();
     name.push(format!(".{}.part", std::process::id()));

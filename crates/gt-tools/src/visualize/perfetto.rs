@@ -1,7 +1,6 @@
 //! A timeline as Chrome's trace events, which https://ui.perfetto.dev and chrome://tracing show.
-//!
-//! Each part is a process and each row a thread of it. What a row does is nested by its times;
-//! batches that wait overlap each other, so they are asynchronous; moves are flows.
+//! Each part is a process and each row a thread of it. A row's spans are nested by their times;
+//! waiting batches overlap each other, so they are asynchronous; transfers are flows.
 
 use std::io::{Result, Write};
 
@@ -33,7 +32,7 @@ pub fn write(timeline: &Timeline, out: &mut impl Write) -> Result<()> {
         )?;
     }
     let mut nesting = vec![Nesting::default(); timeline.rows.len()];
-    // Where the slices of moves stand, by their rows and beginnings.
+    // The slices of transfers, by row and beginning.
     let mut placed: FxHashMap<(usize, u64), u64> = FxHashMap::default();
     for (number, span) in timeline.spans.iter().enumerate() {
         let process = process(timeline.rows[span.row].part);
@@ -52,7 +51,7 @@ pub fn write(timeline: &Timeline, out: &mut impl Write) -> Result<()> {
     for (number, moved) in timeline.moves.iter().enumerate() {
         let place = |row, time| placed.get(&(row, nanos(time))).copied().unwrap_or(nanos(time));
         let sent = place(moved.from, moved.sent);
-        // A clock that was set meanwhile has no block arrive before it was sent.
+        // If a clock was set meanwhile, a block still arrives after it was sent.
         let times = (sent, place(moved.to, moved.received).max(sent));
         flow_events(moved, times, number).iter().try_for_each(|event| writer.event(event))?;
     }
@@ -87,7 +86,7 @@ fn micros(nanos: u64) -> f64 {
     nanos as f64 / 1e3
 }
 
-/// Whether a span is drawn as a slice of its row.
+/// Returns whether a span is drawn as a slice of its row.
 fn is_slice(span: &Span) -> bool {
     match span.colour {
         Colour::Queue => false,
@@ -105,9 +104,9 @@ struct Nesting {
 }
 
 impl Nesting {
-    /// Where a slice stands that begins after all before it. Of two that overlap in part, as when a
-    /// clock was set between them, the second begins where the first ends. None is empty: it could
-    /// hold no end of a flow.
+    /// Places a slice that begins after all before it. Of two that overlap in part, as when a clock
+    /// was set between them, the second begins where the first ends. No slice is empty, as an empty
+    /// one cannot hold the end of a flow.
     fn place(&mut self, span: &Span) -> (u64, u64) {
         let mut begin = nanos(span.begin).max(self.last);
         let mut end = nanos(span.end).max(begin + 1);
@@ -154,7 +153,7 @@ fn span_events(span: &Span, (begin, end): (u64, u64), process: u32, number: usiz
     }
 }
 
-/// A move's flow, from the slice in which it was sent to the one in which it was taken.
+/// Writes the flow of a transfer, from the slice that sent it to the slice that received it.
 fn flow_events(moved: &Move, (sent, received): (u64, u64), number: usize) -> [Value; 2] {
     let worker = process(Party::Worker);
     let (sent, received) = (micros(sent), micros(received));
@@ -185,7 +184,7 @@ mod tests {
         }
     }
 
-    /// The slices of a row, in nanoseconds.
+    /// Returns the slices of a row, in nanoseconds.
     fn slices(spans: Vec<Span>) -> Vec<(i64, i64)> {
         let rows = vec![Row { part: Party::Worker, name: "w".into() }];
         let timeline = Timeline { rows, spans, ..Timeline::default() };

@@ -9,7 +9,7 @@ use super::Size;
 use super::canvas::{Area, Canvas, Rgb, Style};
 use super::layout::POINTS;
 
-/// The letters come with the program: a server may have none.
+/// The font is part of the program: a server may have none.
 const FONT: &[u8] = include_bytes!("../../fonts/DejaVuSans.ttf");
 
 /// A picture in memory.
@@ -24,7 +24,7 @@ impl Png {
     /// Returns an empty picture.
     ///
     /// # Errors
-    /// There is no memory for a picture of this size.
+    /// Memory for a picture of this size cannot be allocated.
     pub fn new(size: Size) -> Result<Png> {
         let (width, height) = ((size.width * size.dpi) as u32, (size.height * size.dpi) as u32);
         let pixels = Pixmap::new(width.max(1), height.max(1))
@@ -56,13 +56,13 @@ impl Png {
         }
     }
 
-    /// How far the glyphs of a text reach, in the font's own units.
+    /// Returns the width of a text, in the font's units.
     fn length(&self, text: &str) -> f32 {
         text.chars().map(|letter| self.advance(letter)).sum()
     }
 
     fn advance(&self, letter: char) -> f32 {
-        // The first glyph stands for letters that the font lacks.
+        // The first glyph is used for letters that the font lacks.
         let glyph = self.face.glyph_index(letter).unwrap_or_default();
         f32::from(self.face.glyph_hor_advance(glyph).unwrap_or(0))
     }
@@ -117,7 +117,7 @@ impl Canvas for Png {
 /// The outlines of glyphs, placed in the picture.
 struct Outline {
     builder: PathBuilder,
-    /// Where the glyph's own origin is, in points.
+    /// The position of the glyph's origin, in points.
     origin: (f32, f32),
     scale: f32,
 }
@@ -164,7 +164,7 @@ fn paint([red, green, blue]: Rgb, opacity: f32) -> Paint<'static> {
     paint
 }
 
-/// A rectangle, unless it is empty or not finite.
+/// Returns a rectangle, unless it is empty or not finite.
 fn rectangle(area: Area) -> Option<Rect> {
     let [x, y, width, height] = [area.x, area.y, area.width, area.height].map(|value| value as f32);
     Rect::from_xywh(x, y, width, height)

@@ -13,7 +13,7 @@ pub struct Svg {
 }
 
 impl Svg {
-    /// An empty picture, so many points wide and high, with a title.
+    /// Returns an empty picture of this width and height in points, with a title.
     pub fn new(width: f64, height: f64, title: &str) -> Svg {
         let mut svg = Svg { text: String::new() };
         svg.add(format_args!(
@@ -100,7 +100,7 @@ fn escape(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // No other control character may stand in XML.
+            // XML allows no other control characters.
             letter if letter.is_control() => out.push(' '),
             letter => out.push(letter),
         }

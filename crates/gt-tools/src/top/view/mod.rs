@@ -21,10 +21,10 @@ use super::model::Model;
 use crate::words::number;
 pub(super) use sessions::waits;
 
-/// The least width and height in which anything can be shown.
+/// The smallest screen on which the tables fit.
 const LEAST: (u16, u16) = (40, 8);
 
-/// What is shown.
+/// The contents of the screen.
 pub(super) struct View<'a> {
     pub model: &'a Model,
     pub keys: &'a Keys,
@@ -250,7 +250,7 @@ mod tests {
         model
     }
 
-    /// What a screen of a size shows.
+    /// Returns what a screen of a size shows.
     fn screen(width: u16, height: u16, keys: &Keys, trouble: Option<&str>) -> String {
         let model = model();
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();

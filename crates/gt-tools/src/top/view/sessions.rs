@@ -42,7 +42,7 @@ pub(super) fn line(
     width: u16,
 ) -> Line<'static> {
     let (name, rates) = (name_width(width), model.rates(session));
-    // What it is entitled to beside those that are there, and what it has used so far.
+    // Its fair share beside the other sessions, and what it has used so far.
     let (may, used) = (100.0 * session.share, session.busy.as_secs_f64());
     let further =
         if is_wide(width) { format!("{may:>5.0}% {used:>6.1} s ") } else { String::new() };
@@ -57,7 +57,7 @@ pub(super) fn line(
     Line::raw(cut(&text, usize::from(width)))
 }
 
-/// Whether there is room for all columns.
+/// Returns whether all columns fit.
 const fn is_wide(width: u16) -> bool {
     width >= 100
 }
@@ -66,8 +66,8 @@ const fn name_width(width: u16) -> usize {
     if width < 60 { 8 } else { 16 }
 }
 
-/// What a session holds in memory and, if it has any, elsewhere; and what it may hold with the others
-/// of its quota, the least if there are several.
+/// Returns what a session holds in memory and, if any, elsewhere; and the smallest quota that
+/// applies to it.
 fn memory(session: &SessionStatus) -> String {
     let held = match session.spilled {
         0 => bytes(session.bytes),
@@ -79,7 +79,7 @@ fn memory(session: &SessionStatus) -> String {
     }
 }
 
-/// What a session waits for, and because of whom, in words.
+/// Returns what a session waits for, and which sessions cause it.
 pub(in crate::top) fn waits(session: &SessionStatus, now: Duration) -> String {
     let what = what(session, now);
     match session.behind.as_slice() {

@@ -1,4 +1,4 @@
-//! The table of users: a line for each, with what its sessions may have, have and have used.
+//! The table of users: a line for each, with the limits, holdings and usage of its sessions.
 
 use gt_ir::status::UserStatus;
 use ratatui::style::{Modifier, Style};
@@ -31,7 +31,7 @@ pub(super) fn line(user: &UserStatus, width: u16) -> Line<'static> {
     Line::raw(cut(&text, usize::from(width)))
 }
 
-/// A user's name; a dash stands for all who have no key of their own.
+/// Returns a user's name; a dash for all users without a key of their own.
 pub(in crate::top) fn name(user: &UserStatus) -> &str {
     or_dash(&user.entitlement.user)
 }
@@ -40,7 +40,7 @@ fn or_dash(text: &str) -> &str {
     if text.is_empty() { "-" } else { text }
 }
 
-/// What the sessions hold in memory and, if they have any, elsewhere.
+/// Returns what the sessions hold in memory and, if any, elsewhere.
 pub(in crate::top) fn memory(user: &UserStatus) -> String {
     match user.spilled {
         0 => bytes(user.bytes),

@@ -10,13 +10,13 @@ use super::cut;
 use crate::timeline::Colour;
 use crate::words::{held, number};
 
-/// The widths of the columns; on a narrow screen some are left out.
+/// The widths of the columns; a narrow screen omits some.
 struct ColumnWidths {
     name: usize,
     engine: usize,
     bar: usize,
     has_memory: bool,
-    /// Whether there is room for what is on disk, or on its way there.
+    /// Whether the column of bytes on disk fits.
     has_disk: bool,
 }
 
