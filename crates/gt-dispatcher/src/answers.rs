@@ -9,11 +9,11 @@ use gt_ir::stored::Written;
 use gt_ir::{LaneId, RequestId, TensorId};
 use rustc_hash::FxHashMap;
 
-use crate::dispatcher::{Outbox, PeerId};
+use crate::dispatcher::{PeerId, PeerOutbox};
 use crate::lineage::Digest;
 
-/// A request in flight to a worker, keyed by the id that the dispatcher gave it.
-pub(crate) struct Request {
+/// A fetch in flight to a worker, keyed by the request id that the dispatcher assigned.
+pub(crate) struct PendingFetch {
     /// The client, and its own id for the request.
     pub client: PeerId,
     pub original: RequestId,
@@ -22,12 +22,13 @@ pub(crate) struct Request {
     /// The tensor fetched, and when the request was planned.
     pub tensor: TensorId,
     pub since: Duration,
-    /// The digest of the value that the client has got, if it is asked again to be compared.
+    /// The digest of the value that the client already received. Set when a batch is replayed: the
+    /// new value is compared with it, and not forwarded.
     pub known: Option<Digest>,
 }
 
 /// A statistics request to all workers, some of which have not answered yet.
-struct Survey {
+struct PendingSurvey {
     client: PeerId,
     original: RequestId,
     /// The workers that have not answered.
@@ -36,7 +37,7 @@ struct Survey {
 }
 
 /// A request to write tensors into files, by several slots.
-struct Saving {
+struct PendingSave {
     client: PeerId,
     original: RequestId,
     /// The workers that have not answered; one for each slot that writes.
@@ -46,17 +47,17 @@ struct Saving {
 
 /// All requests in flight, and the shared-memory blocks that carry data between peers.
 #[derive(Default)]
-pub(crate) struct Answers {
-    requests: FxHashMap<RequestId, Request>,
-    surveys: FxHashMap<RequestId, Survey>,
-    saves: FxHashMap<RequestId, Saving>,
+pub(crate) struct PendingAnswers {
+    requests: FxHashMap<RequestId, PendingFetch>,
+    surveys: FxHashMap<RequestId, PendingSurvey>,
+    saves: FxHashMap<RequestId, PendingSave>,
     /// Shared blocks that are not mapped yet, by token: the owner and the receiver.
     blocks: FxHashMap<u128, (PeerId, PeerId)>,
     next: u64,
 }
 
-impl Answers {
-    /// How many requests and blocks are in flight.
+impl PendingAnswers {
+    /// Returns the number of requests and shared blocks in flight.
     pub fn len(&self) -> usize {
         self.requests.len() + self.surveys.len() + self.saves.len() + self.blocks.len()
     }
@@ -67,46 +68,52 @@ impl Answers {
     }
 
     /// Registers a fetch and returns its id.
-    pub fn open(&mut self, request: Request) -> RequestId {
+    pub fn open(&mut self, request: PendingFetch) -> RequestId {
         let number = self.number();
         self.requests.insert(number, request);
         number
     }
 
-    /// Takes the request that a worker answers. `None` unless that worker was asked.
-    pub fn close(&mut self, number: RequestId, worker: PeerId) -> Option<Request> {
+    /// Removes and returns the fetch that a worker answers; `None` unless it was sent to that
+    /// worker.
+    pub fn close(&mut self, number: RequestId, worker: PeerId) -> Option<PendingFetch> {
         self.requests.get(&number).filter(|open| open.worker == worker)?;
         self.requests.remove(&number)
     }
 
     /// Cancels a client's request. Returns it if it was sent to a worker.
-    pub fn cancel(&mut self, client: PeerId, original: RequestId) -> Option<(RequestId, Request)> {
-        let is_it = |request: &Request| {
+    pub fn cancel(
+        &mut self,
+        client: PeerId,
+        original: RequestId,
+    ) -> Option<(RequestId, PendingFetch)> {
+        let is_it = |request: &PendingFetch| {
             (request.client, request.original) == (client, original) && request.known.is_none()
         };
         let number = self.requests.iter().find(|(_, request)| is_it(request)).map(|(id, _)| *id)?;
         self.requests.remove(&number).map(|request| (number, request))
     }
 
-    /// The oldest request of a client; of equally old ones, the first by id.
-    pub fn oldest(&self, client: PeerId) -> Option<&Request> {
-        let is_asked = |request: &&Request| request.client == client && request.known.is_none();
+    /// Returns a client's oldest fetch, the first by id among equals.
+    pub fn oldest(&self, client: PeerId) -> Option<&PendingFetch> {
+        let is_asked =
+            |request: &&PendingFetch| request.client == client && request.known.is_none();
         let asked = self.requests.values().filter(is_asked);
         asked.min_by_key(|request| (request.since, request.original))
     }
 
-    /// Whether a client waits for any answer.
-    pub fn has_asked(&self, client: PeerId) -> bool {
+    /// Returns whether a client waits for any answer.
+    pub fn has_pending(&self, client: PeerId) -> bool {
         self.requests.values().any(|it| it.client == client && it.known.is_none())
             || self.saves.values().any(|it| it.client == client)
             || self.surveys.values().any(|it| it.client == client)
     }
 
-    /// Opens a statistics request to the workers in `open` and returns its id. Without workers it
-    /// is answered at once.
+    /// Opens a statistics request to the workers in `open` and returns its id. Without workers,
+    /// answers the client at once and returns `None`.
     pub fn open_survey(
         &mut self,
-        outbox: &mut Outbox,
+        outbox: &mut PeerOutbox,
         client: PeerId,
         original: RequestId,
         open: BTreeSet<PeerId>,
@@ -117,14 +124,14 @@ impl Answers {
             return None;
         }
         let number = self.number();
-        self.surveys.insert(number, Survey { client, original, open, workers: Vec::new() });
+        self.surveys.insert(number, PendingSurvey { client, original, open, workers: Vec::new() });
         Some(number)
     }
 
     /// Adds one worker's statistics (`None` if it was lost), and answers the client after the last.
     pub fn survey(
         &mut self,
-        outbox: &mut Outbox,
+        outbox: &mut PeerOutbox,
         number: RequestId,
         worker: PeerId,
         stats: Option<WorkerStats>,
@@ -143,10 +150,11 @@ impl Answers {
         }
     }
 
-    /// Opens a request to write files, to the workers in `open`. Without any it is answered at once.
+    /// Opens a request to write files, to the workers in `open`, and returns its id. Without
+    /// workers, answers the client at once.
     pub fn open_save(
         &mut self,
-        outbox: &mut Outbox,
+        outbox: &mut PeerOutbox,
         client: PeerId,
         original: RequestId,
         open: Vec<PeerId>,
@@ -155,17 +163,17 @@ impl Answers {
         if open.is_empty() {
             outbox.push(client, Message::Saved { request: original, result: Ok(Vec::new()) });
         } else {
-            let saving = Saving { client, original, open, written: Ok(Vec::new()) };
+            let saving = PendingSave { client, original, open, written: Ok(Vec::new()) };
             self.saves.insert(number, saving);
         }
         number
     }
 
     /// Adds what a worker has written, and answers the client after the last. The first failure is
-    /// the answer, once all have ended.
+    /// the answer, sent once all workers have reported.
     pub fn saved(
         &mut self,
-        outbox: &mut Outbox,
+        outbox: &mut PeerOutbox,
         number: RequestId,
         worker: PeerId,
         result: Result<Vec<Written>, Failure>,
@@ -179,7 +187,7 @@ impl Answers {
             (Err(_), _) => {}
         }
         if saving.open.is_empty()
-            && let Some(Saving { client, original, written, .. }) = self.saves.remove(&number)
+            && let Some(PendingSave { client, original, written, .. }) = self.saves.remove(&number)
         {
             let result = written.map(|mut all| {
                 all.sort_by_key(|written| (written.index, written.block.starts));
@@ -189,12 +197,13 @@ impl Answers {
         }
     }
 
-    /// A worker is gone: it writes no more.
-    pub fn fail_saves(&mut self, outbox: &mut Outbox, worker: PeerId, failure: &Failure) {
+    /// Fails the saves that wait for a lost worker.
+    pub fn fail_saves(&mut self, outbox: &mut PeerOutbox, worker: PeerId, failure: &Failure) {
         let mut open: Vec<RequestId> = self.saves.keys().copied().collect();
         open.sort_unstable();
         for number in open {
-            let of = |saving: &Saving| saving.open.iter().filter(|open| **open == worker).count();
+            let of =
+                |saving: &PendingSave| saving.open.iter().filter(|open| **open == worker).count();
             for _ in 0..self.saves.get(&number).map_or(0, of) {
                 self.saved(outbox, number, worker, Err(failure.clone()));
             }
@@ -206,28 +215,29 @@ impl Answers {
         self.blocks.insert(token, (owner, receiver));
     }
 
-    /// The receiver has mapped a block: returns its owner, who may unlink it.
+    /// Removes a block that its receiver has mapped, and returns its owner, who may unlink it.
     pub fn mapped(&mut self, token: u128) -> Option<PeerId> {
         self.blocks.remove(&token).map(|(owner, _)| owner)
     }
 
-    /// Whether a client waits for a worker's answer.
-    pub fn asks(&self, client: PeerId, worker: PeerId) -> bool {
-        let is_it = |request: &Request| request.client == client && request.worker == worker;
+    /// Returns whether a client waits for this worker's answer.
+    pub fn awaits_worker(&self, client: PeerId, worker: PeerId) -> bool {
+        let is_it = |request: &PendingFetch| request.client == client && request.worker == worker;
         self.requests.values().any(is_it)
             || self.saves.values().any(|it| it.client == client && it.open.contains(&worker))
             || self.surveys.values().any(|it| it.client == client && it.open.contains(&worker))
     }
 
-    /// Drops the requests of a client that is gone.
+    /// Drops the requests of a client that disconnected.
     pub fn forget_client(&mut self, client: PeerId) {
         self.requests.retain(|_, request| request.client != client);
         self.surveys.retain(|_, survey| survey.client != client);
         self.saves.retain(|_, saving| saving.client != client);
     }
 
-    /// A worker is gone: removes and returns the requests that it will not answer.
-    pub fn forget_worker(&mut self, outbox: &mut Outbox, worker: PeerId) -> Vec<Request> {
+    /// Removes and returns the fetches that a lost worker will not answer. Surveys continue without
+    /// it.
+    pub fn forget_worker(&mut self, outbox: &mut PeerOutbox, worker: PeerId) -> Vec<PendingFetch> {
         let mut open: Vec<RequestId> = self
             .requests
             .iter()
@@ -243,7 +253,7 @@ impl Answers {
         open.iter().filter_map(|id| self.requests.remove(id)).collect()
     }
 
-    /// A peer is gone: the blocks that it was to map, and their owners.
+    /// Removes the blocks of a lost peer. Returns those that it had not mapped, with their owners.
     pub fn unmapped(&mut self, peer: PeerId) -> Vec<(u128, PeerId)> {
         let mut open: Vec<(u128, PeerId)> = self
             .blocks

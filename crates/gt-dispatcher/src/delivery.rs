@@ -1,55 +1,55 @@
-//! Sends a session's planned commands to its workers, and accounts for their credit.
+//! Sends a session's planned commands to its workers, and accounts for the credit in flight.
 
 use std::time::Duration;
 
 use gt_ir::message::Message;
 use gt_ir::{LaneId, SlotId, WorkerCommand};
 
-use crate::dispatcher::Outbox;
+use crate::dispatcher::PeerOutbox;
 use crate::observability::Observability;
-use crate::sessions::Session;
+use crate::sessions::ClientSession;
 use crate::workers::Workers;
 
 /// The dispatcher state that sending a session's commands touches.
 pub(crate) struct Delivery<'a> {
     pub now: Duration,
-    pub session: &'a mut Session,
+    pub session: &'a mut ClientSession,
     pub workers: &'a mut Workers,
     pub observability: &'a mut Observability,
-    pub outbox: &'a mut Outbox,
+    pub outbox: &'a mut PeerOutbox,
 }
 
 impl Delivery<'_> {
-    /// Sends each lane its commands, `of` a client's batch. The client gets `weight` back when all
-    /// lanes have completed theirs.
+    /// Sends each lane its commands, `of` a client's batch. The client's credit grows by `weight`
+    /// when all lanes have completed theirs.
     pub fn send(self, mut lists: Vec<(SlotId, Vec<WorkerCommand>)>, weight: u64, of: Option<u64>) {
         let Delivery { now, session, workers, observability, outbox } = self;
-        let (number, run, is_on) = (session.number, session.run, observability.is_on());
+        let (number, epoch, is_on) = (session.number, session.epoch, observability.is_on());
         let slots = &session.catalogue.slots;
-        // Also those that plans do not use: tensors may be there.
-        if slots.every().count() > 1 {
+        // Slots beyond those that plans use count as well: they may hold tensors.
+        if slots.all().count() > 1 {
             for (slot, commands) in &mut lists {
-                if session.flow.tell_slots(*slot, slots.moves()) {
+                if session.flow.needs_slot_hosts(*slot, slots.hosts_version()) {
                     commands.insert(0, WorkerCommand::Slots(slots.hosts()));
                 }
             }
         }
         let weigh = |commands: &[WorkerCommand]| commands.iter().map(WorkerCommand::weight).sum();
         let weights = lists.iter().map(|(slot, commands)| (*slot, weigh(commands)));
-        let mut given = session.flow.send(weight, of, weights);
+        let mut returned = session.flow.send(weight, of, weights);
         for (slot, commands) in lists {
-            let host = slots.host(slot).and_then(|worker| workers.get_by_id(worker));
+            let host = slots.host(slot).and_then(|worker| workers.by_id_mut(worker));
             let Some(worker) = host else {
-                given += session.flow.lose(slot);
+                returned += session.flow.lose(slot);
                 continue;
             };
-            worker.owe(now, weigh(&commands));
+            worker.add_in_flight(now, weigh(&commands));
             if is_on {
                 observability.dispatched(now, (worker.id, worker.name.as_str()), number, &commands);
             }
-            let lane = LaneId { session: run, slot };
+            let lane = LaneId { session: epoch, slot };
             outbox.push(worker.peer, Message::Work { lane, commands });
         }
-        session.give_back(outbox, given);
+        session.return_credit(outbox, returned);
     }
 }

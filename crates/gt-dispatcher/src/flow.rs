@@ -1,8 +1,8 @@
-//! Credit: the weight that a session has in flight to each of its lanes, and which batches it
+//! Credit: the weight that a session has in flight to each of its lanes, and the batches that it
 //! belongs to.
 //!
 //! A batch is planned into parts for several lanes; the client gets its weight back when all of
-//! them are done. Each lane has its own window, so a stalled lane holds up its own session only.
+//! them are done. Each lane has its own window, so a stalled lane holds up only its own session.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -25,20 +25,21 @@ pub(crate) struct Flow {
 
 #[derive(Default)]
 struct LaneCredit {
-    /// The weight of the commands that it has not reported done.
+    /// The weight of the commands that the lane has not reported done.
     in_flight: u64,
-    /// The batches that these belong to, oldest first, each with its weight left.
+    /// The batches that these commands belong to, oldest first, each with its remaining weight.
     owners: VecDeque<(u64, u64)>,
-    /// [`Slots::moves`](crate::planner::Slots::moves) when the lane last received the slots' hosts.
-    told: Option<u64>,
+    /// [`Slots::hosts_version`](crate::planner::Slots::hosts_version) when the lane last received
+    /// the slots' hosts.
+    hosts_sent: Option<u64>,
 }
 
 struct BatchCredit {
-    /// Returned to the client when all parts are done.
+    /// The weight returned to the client when all parts are done.
     weight: u64,
-    /// The client's batch that it is of, by its number in the session's lineage.
+    /// The number of the client's batch in the session's lineage.
     of: Option<u64>,
-    /// How many lanes have not completed their part.
+    /// The number of lanes that have not completed their part.
     open: usize,
 }
 
@@ -51,7 +52,7 @@ impl Flow {
         &mut self.lanes[index]
     }
 
-    /// Whether the lanes of the last batch, and `home`, have room for another batch.
+    /// Returns whether the lanes of the last batch, and `home`, have room for another batch.
     pub fn has_room(&self, home: SlotId, window: u64) -> bool {
         if self.ignores_window {
             return true;
@@ -69,12 +70,12 @@ impl Flow {
     }
 
     /// Enforces the window again, once the queue is empty.
-    pub fn heed_window(&mut self) {
+    pub fn enforce_window(&mut self) {
         self.ignores_window = false;
     }
 
-    /// Registers a batch with parts of these weights, `of` a client's batch. Returns the weight that
-    /// the client gets back at once: all of it if there are no parts.
+    /// Registers a batch with parts of these weights, `of` a client's batch. Returns the weight
+    /// that the client gets back at once: all of it if there are no parts.
     pub fn send(
         &mut self,
         weight: u64,
@@ -97,7 +98,7 @@ impl Flow {
         0
     }
 
-    /// A lane has completed this weight. Returns the weight that the client gets back.
+    /// Registers weight that a lane has completed. Returns the weight that the client gets back.
     pub fn done(&mut self, slot: SlotId, mut weight: u64) -> u64 {
         let lane = self.lane(slot);
         lane.in_flight = lane.in_flight.saturating_sub(weight);
@@ -116,7 +117,7 @@ impl Flow {
         finished
     }
 
-    /// Everything in flight to a lane is lost. Returns the weight that the client gets back.
+    /// Drops everything in flight to a lost lane. Returns the weight that the client gets back.
     pub fn lose(&mut self, slot: SlotId) -> u64 {
         let lane = std::mem::take(self.lane(slot));
         lane.owners.into_iter().map(|(batch, _)| self.finish(batch)).sum()
@@ -131,25 +132,24 @@ impl Flow {
         self.batches.remove(&number).map_or(0, |batch| batch.weight)
     }
 
-    /// Whether a lane must receive the slots' hosts, which have moved `moves` times; marks it as
-    /// sent.
-    pub fn tell_slots(&mut self, slot: SlotId, moves: u64) -> bool {
-        self.lane(slot).told.replace(moves) != Some(moves)
+    /// Returns whether a lane must receive the slots' hosts of this version; marks them as sent.
+    pub fn needs_slot_hosts(&mut self, slot: SlotId, hosts_version: u64) -> bool {
+        self.lane(slot).hosts_sent.replace(hosts_version) != Some(hosts_version)
     }
 
-    /// Whether any lane of the last batch has commands in flight.
-    pub fn is_at_work(&self) -> bool {
+    /// Returns whether any lane of the last batch has commands in flight.
+    pub fn is_busy(&self) -> bool {
         let at_work =
             |slot: &SlotId| self.lanes.get(slot.0 as usize).is_some_and(|lane| lane.in_flight > 0);
         self.busy.iter().any(at_work)
     }
 
-    /// Whether no lane has commands in flight.
+    /// Returns whether no lane has commands in flight.
     pub fn is_idle(&self) -> bool {
         self.lanes.iter().all(|lane| lane.in_flight == 0)
     }
 
-    /// The client's batches that have commands in flight to some lanes, with those between.
+    /// Returns the range of the client's batches that have commands in flight to these lanes.
     pub fn batches(&self, slots: &[SlotId]) -> Option<Range<u64>> {
         let lanes = slots.iter().filter_map(|slot| self.lanes.get(slot.0 as usize));
         let owners = lanes.flat_map(|lane| &lane.owners).filter(|(_, weight)| *weight > 0);
@@ -160,8 +160,8 @@ impl Flow {
         })
     }
 
-    /// The weight in flight to a lane, and the number of batches that it belongs to.
-    pub fn under_way(&self, slot: SlotId) -> (u64, u64) {
+    /// Returns the weight in flight to a lane, and the number of batches that it belongs to.
+    pub fn in_flight(&self, slot: SlotId) -> (u64, u64) {
         let lane = self.lanes.get(slot.0 as usize);
         lane.map_or((0, 0), |lane| (lane.in_flight, lane.owners.len() as u64))
     }
@@ -172,22 +172,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_is_done_when_all_its_lanes_are() {
+    fn a_batch_is_done_when_all_its_lanes_are_done() {
         let mut flow = Flow::default();
         let (one, two) = (SlotId(0), SlotId(1));
         assert_eq!(flow.send(10, None, [(one, 4), (two, 6)].into_iter()), 0);
         assert_eq!(flow.send(3, None, [(one, 3)].into_iter()), 0);
         assert_eq!(flow.done(one, 5), 0);
         assert_eq!(flow.done(two, 6), 10);
-        assert_eq!(flow.under_way(one), (2, 1));
+        assert_eq!(flow.in_flight(one), (2, 1));
         assert_eq!(flow.done(one, 2), 3);
-        assert!(!flow.is_at_work());
-        // A batch without parts is given back at once.
+        assert!(!flow.is_busy());
+        // A batch without parts returns its weight at once.
         assert_eq!(flow.send(7, None, [].into_iter()), 7);
     }
 
     #[test]
-    fn a_full_lane_waits_and_a_lost_one_gives_back() {
+    fn a_full_lane_has_no_room_and_a_lost_lane_returns_credit() {
         let mut flow = Flow::default();
         let (one, two) = (SlotId(0), SlotId(1));
         flow.send(8, None, [(two, 8)].into_iter());
@@ -198,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn lanes_are_told_of_slots_once() {
+    fn slot_hosts_are_sent_to_a_lane_once() {
         let mut flow = Flow::default();
-        assert!(flow.tell_slots(SlotId(3), 1));
-        assert!(!flow.tell_slots(SlotId(3), 1));
-        assert!(flow.tell_slots(SlotId(3), 2));
+        assert!(flow.needs_slot_hosts(SlotId(3), 1));
+        assert!(!flow.needs_slot_hosts(SlotId(3), 1));
+        assert!(flow.needs_slot_hosts(SlotId(3), 2));
     }
     #[test]
-    fn the_batches_in_flight_to_lanes_are_known_by_their_numbers() {
+    fn batches_in_flight_are_reported_as_a_range() {
         let mut flow = Flow::default();
         let (one, two) = (SlotId(0), SlotId(1));
         flow.send(4, Some(7), [(one, 2), (two, 2)].into_iter());

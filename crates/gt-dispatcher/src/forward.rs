@@ -14,34 +14,36 @@ use gt_ir::{
     SlotId, SourceId, TensorId, TransferId, WorkerCommand,
 };
 
-use crate::answers::{Answers, Request};
-use crate::dispatcher::{Outbox, PeerId};
+use crate::answers::{PendingAnswers, PendingFetch};
+use crate::dispatcher::{PeerId, PeerOutbox};
 use crate::observability::Observability;
-use crate::planner::{Catalogue, Iteration, Planner, Scope, Streams, Unfold};
-use crate::queue::Queued;
-use crate::sessions::Session;
+use crate::planner::{
+    Catalogue, InvocationObserver, Planner, SignalScope, Streams, TemplateIteration,
+};
+use crate::queue::UnplannedBatch;
+use crate::sessions::ClientSession;
 use crate::workers::Workers;
 
 /// The dispatcher state that a session's commands touch.
 pub(crate) struct Forward<'a> {
     pub now: Duration,
-    pub session: &'a mut Session,
+    pub session: &'a mut ClientSession,
     pub workers: &'a Workers,
     pub planner: &'a mut Planner,
     pub streams: &'a mut Streams,
-    pub answers: &'a mut Answers,
+    pub answers: &'a mut PendingAnswers,
     pub observability: &'a mut Observability,
-    pub outbox: &'a mut Outbox,
+    pub outbox: &'a mut PeerOutbox,
 }
 
 impl Forward<'_> {
-    /// Plans a batch. If its last command is given up, this is its failure.
+    /// Plans a batch. If its last command is given up, `given_up` is the failure.
     ///
     /// # Errors
     /// A command is not valid, or the planner panicked on one: that ends this session, not the
     /// server.
-    pub fn plan(mut self, batch: Queued, given_up: Option<&Failure>) -> Result<(), String> {
-        let Queued { mut commands, skipped, .. } = batch;
+    pub fn plan(mut self, batch: UnplannedBatch, given_up: Option<&Failure>) -> Result<(), String> {
+        let UnplannedBatch { mut commands, skipped, .. } = batch;
         let given_up = given_up.and_then(|failure| Some((commands.pop()?, failure)));
         let failed = "the planner failed on an instruction of the session";
         let planned = catch_unwind(AssertUnwindSafe(|| self.commands(commands, &skipped)))
@@ -53,9 +55,9 @@ impl Forward<'_> {
         })
     }
 
-    /// A command is not run, as workers died of it.
+    /// Answers a command that is not run, because workers died of it, with its failure.
     fn give_up(&mut self, command: ClientCommand, failure: &Failure) {
-        let Session { catalogue, peer, unread, .. } = &mut *self.session;
+        let ClientSession { catalogue, peer, unread, .. } = &mut *self.session;
         match command {
             ClientCommand::Run(instruction) => {
                 self.planner.give_up(catalogue, &instruction, &Arc::new(failure.clone()));
@@ -121,7 +123,7 @@ impl Forward<'_> {
             ClientCommand::Fetch { request, tensor, line } => self.fetch(request, tensor, line),
             ClientCommand::Save(save) => self.save(&save),
             ClientCommand::Signal { number, name, shard } => {
-                catalogue.set_signal(number, Scope::new(name, shard));
+                catalogue.set_signal(number, SignalScope::new(name, shard));
             }
             ClientCommand::Statistics { request } => self.statistics(request),
             ClientCommand::Strict { limit } => catalogue.strict = limit,
@@ -131,7 +133,7 @@ impl Forward<'_> {
                     self.planner.begin_explaining(catalogue);
                     Explanation::default()
                 } else {
-                    let slots = self.workers.carried(&catalogue.slots);
+                    let slots = self.workers.workers_by_slot(&catalogue.slots);
                     Explanation { slots, ..self.planner.end_explaining(catalogue) }
                 };
                 self.outbox.push(client, Message::Explained { request, explanation });
@@ -174,7 +176,7 @@ impl Forward<'_> {
         Ok(())
     }
 
-    /// A client's shared memory that no worker will map.
+    /// Releases a client's shared memory that no worker will map.
     fn release(&mut self, token: u128) {
         let lineage = self.session.lineage.as_mut();
         if !lineage.is_some_and(|lineage| lineage.hold(self.now, token)) {
@@ -183,10 +185,11 @@ impl Forward<'_> {
     }
 
     fn fetch(&mut self, request: RequestId, tensor: TensorId, line: SourceId) {
-        let Session { catalogue, hello, run, peer, unread, lineage, .. } = &mut *self.session;
+        let ClientSession { catalogue, hello, epoch, peer, unread, lineage, .. } =
+            &mut *self.session;
         let machine = &hello.machine;
-        let (client, session, since) = (*peer, *run, self.now);
-        // One that was answered is compared.
+        let (client, session, since) = (*peer, *epoch, self.now);
+        // The value of a request that was answered before is compared, not forwarded.
         let known = lineage.as_ref().and_then(|lineage| lineage.log.digest(request));
         match catalogue.get(tensor) {
             Ok(found) if known.is_none() => unread.add(request, found.meta.bytes() as u64),
@@ -207,15 +210,15 @@ impl Forward<'_> {
             let (original, lane) = (request, LaneId { session, slot });
             let worker = worker.map_or(PeerId::NOBODY, |worker| worker.peer);
             let mine =
-                answers.open(Request { client, original, worker, lane, tensor, since, known });
+                answers.open(PendingFetch { client, original, worker, lane, tensor, since, known });
             WorkerCommand::Fetch { request: mine, tensor: name, shared, line }
         };
-        self.planner.with_whole(catalogue, self.streams, tensor, line, fetch);
+        self.planner.with_replica(catalogue, self.streams, tensor, line, fetch);
     }
 
     /// Has workers write tensors into files.
     fn save(&mut self, save: &Save) {
-        let Session { catalogue, peer, .. } = &mut *self.session;
+        let ClientSession { catalogue, peer, .. } = &mut *self.session;
         let (client, workers) = (*peer, self.workers);
         let (answers, outbox) = (&mut *self.answers, &mut *self.outbox);
         let open = |catalogue: &Catalogue, slots: &[SlotId]| {
@@ -235,7 +238,7 @@ impl Forward<'_> {
         let slots = &self.session.catalogue.slots;
         let mut asked: Vec<SlotId> = Vec::new();
         let mut open: BTreeSet<PeerId> = BTreeSet::new();
-        for slot in slots.all() {
+        for slot in slots.usable() {
             let worker = slots.host(slot).and_then(|worker| self.workers.by_id(worker));
             if worker.is_some_and(|worker| open.insert(worker.peer)) {
                 asked.push(slot);
@@ -249,31 +252,31 @@ impl Forward<'_> {
         }
     }
 
-    /// Plans an iteration of a template: by a plan kept from before, if one fits, or else
-    /// instruction by instruction.
+    /// Plans an iteration of a template: by a cached plan, if one fits, or else instruction by
+    /// instruction.
     fn iteration(&mut self, invocation: &Invocation) -> Result<(), String> {
-        let Session { catalogue, plans, templates, .. } = &mut *self.session;
+        let ClientSession { catalogue, plans, templates, .. } = &mut *self.session;
         let (instance, freed) = templates.take(invocation).map_err(|error| error.to_string())?;
         let (first, names) = (invocation.bases[0], u64::from(instance.template.widths[0]));
         catalogue.check_new(first)?;
         catalogue.check_new(first.after(names.saturating_sub(1)))?;
-        let iteration = Iteration::new(instance, invocation, freed);
+        let iteration = TemplateIteration::new(instance, invocation, freed);
         let hosts = catalogue.slots.hosts_by_slot();
-        let unfolded = &mut self.observability.unfolded;
+        let expansions = &mut self.observability.expansions;
         let has_log = self.observability.log.is_some();
-        let mut unfolding =
+        let mut observe =
             |slot: SlotId, of: &Definition, bindings: &Bindings, first: TransferId| {
                 let step = |step: &Step| step.command(bindings, first, slot);
                 let commands = of.template.steps.iter().filter_map(step).collect();
                 if let Some(Some(worker)) = hosts.get(slot.0 as usize) {
-                    unfolded.push_back((*worker, commands));
+                    expansions.push_back((*worker, commands));
                 }
             };
-        let unfold: Option<Unfold> = if has_log { Some(&mut unfolding) } else { None };
+        let observer: Option<InvocationObserver> = if has_log { Some(&mut observe) } else { None };
         let (planner, streams) = (&mut *self.planner, &mut *self.streams);
-        let repeated = planner.repeat(plans, catalogue, streams, &iteration, unfold);
+        let repeated = planner.repeat(plans, catalogue, streams, &iteration, observer);
         if let Err(beginning) = repeated {
-            // The commands of this iteration are collected apart, to be written as a plan.
+            // The commands of this iteration are collected separately, to be written as a plan.
             let others = std::mem::take(streams);
             let mut planned = Ok(());
             for command in expand(instance, invocation, freed) {
@@ -292,9 +295,10 @@ impl Forward<'_> {
             planned?;
             match beginning {
                 Some(beginning) => {
-                    let unfold: Option<Unfold> = if has_log { Some(&mut unfolding) } else { None };
+                    let observer: Option<InvocationObserver> =
+                        if has_log { Some(&mut observe) } else { None };
                     let begun = (&iteration, beginning);
-                    planner.keep_plan(plans, catalogue, begun, lists, streams, unfold);
+                    planner.keep_plan(plans, catalogue, begun, lists, streams, observer);
                 }
                 None => {
                     for (slot, commands) in lists {
@@ -311,7 +315,7 @@ impl Forward<'_> {
 
     /// Skips an unwanted iteration: advances its bindings and does its frees.
     fn skip(&mut self, invocation: &Invocation) -> Result<(), String> {
-        let Session { catalogue, templates, .. } = &mut *self.session;
+        let ClientSession { catalogue, templates, .. } = &mut *self.session;
         let (instance, freed) = templates.take(invocation).map_err(|error| error.to_string())?;
         let frees = freed..invocation.part.frees;
         let usual = frees.map(|index| instance.template.freed(index as usize, &instance.bindings));
@@ -322,10 +326,10 @@ impl Forward<'_> {
     }
 }
 
-/// Sets how many slots a session has.
+/// Sets the number of a session's slots.
 ///
 /// # Errors
-/// No valid client asks for so many.
+/// The number is not one that a valid client requests.
 fn rescaled(catalogue: &mut Catalogue, rescale: Rescale) -> Result<(), String> {
     let Rescale { slots, elastic } = rescale;
     if let Some(count) = slots {

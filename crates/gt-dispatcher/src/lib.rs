@@ -1,26 +1,31 @@
 //! The dispatcher: plans the command streams of many clients for workers.
 //!
-//! - [`dispatcher`]: the state machine. Messages and the time go in, messages come out; it routes
-//!   them to the parts below.
+//! Its inputs are messages and the time; its outputs are messages. Drivers (`gt`, and `gt-sim` for
+//! tests) own the links; the types of all messages are in `gt-ir`, which clients and workers share.
+//!
+//! - [`dispatcher`]: the state machine; routes messages to the parts below.
 //! - [`sessions`]: per-client state; [`queue`]: batches not planned yet; [`flow`]: credit for what
-//!   is in flight; [`templates`]: repeated sequences; [`waiting`]: sessions without a worker.
+//!   is in flight; [`unread`]: values that a client has not read; [`templates`]: repeated
+//!   sequences; [`waiting`]: sessions without a worker.
 //! - [`workers`]: per-worker state; [`scheduler`]: which session's batch is planned next.
-//! - [`forward`]: plans a batch; [`delivery`]: sends what was planned; [`pipeline`]: the stream
-//!   modifiers before that; [`planner`]: where instructions run, and which data moves.
-//! - [`lineage`]: what a session is made again from when a worker is lost.
-//! - [`journal`]: what a server that is started again goes on from.
-//! - [`rules`]: the operator's policy: what users, teams and keys may have.
-//! - [`answers`]: requests in flight; [`joints`]: the order of joint exchanges.
+//! - [`forward`]: plans a batch; [`delivery`]: sends its commands; [`pipeline`]: the stream
+//!   modifiers, which run before planning; [`planner`]: where instructions run, and which data is
+//!   redistributed.
+//! - [`lineage`]: the snapshot and batches from which a session is restored when a worker is lost;
+//!   [`pages`]: the map of tensors, of which snapshots are cheap copies.
+//! - [`journal`]: the records from which a restarted server resumes its sessions.
+//! - [`rules`]: the operator's policy: limits on users, teams and keys.
+//! - [`answers`]: requests in flight; [`collectives`]: the order of collectives.
 //! - [`observability`]: the log, events, the status.
 //!
 //! The dispatcher has no sockets, threads or clocks, and knows no engine; it never blocks.
 
 mod answers;
+mod collectives;
 mod delivery;
 pub mod dispatcher;
 mod flow;
 mod forward;
-mod joints;
 mod journal;
 mod lineage;
 mod observability;

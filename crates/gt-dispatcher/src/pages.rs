@@ -1,8 +1,8 @@
-//! A map from numbers, of which copies share all that has not changed since: values stand on pages of
-//! consecutive numbers, pages in groups, and both are copied when they are written to.
+//! A map from numbers to values with cheap copies: values lie on pages of consecutive numbers,
+//! pages in groups, and copies share both until they are written to.
 //!
-//! So a copy of a large map takes a moment, and the difference between two copies is found by looking
-//! at what they do not share.
+//! So a copy of a large map takes microseconds, and the difference between two copies is found by
+//! visiting only what they do not share.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,32 +10,32 @@ use std::sync::Arc;
 use gt_ir::wire::{Decoded, Record, Sink, Source};
 use rustc_hash::FxHashMap;
 
-/// The bits of a number that are its place on a page, or a page's place in a group.
-const BITS: u32 = u32::BITS.trailing_zeros();
-/// How many numbers have one page, and how many pages one group.
-const PLACES: u64 = 1 << BITS;
+/// The bits of a number that are its index on a page, or a page's index in a group.
+const RADIX_BITS: u32 = u32::BITS.trailing_zeros();
+/// How many numbers share a page, and how many pages a group.
+const RADIX: u64 = 1 << RADIX_BITS;
 
-/// How many items a page has room for at first.
+/// How many items a page first allocates.
 const FEW: usize = 4;
 
-/// A page: the values of [`PLACES`] consecutive numbers, of which only those that exist take up memory.
+/// A page: the values of [`RADIX`] consecutive numbers. Absent ones occupy no memory.
 pub type Page<T> = Packed<T>;
-type Group<T> = Packed<Arc<Page<T>>>;
+type PageGroup<T> = Packed<Arc<Page<T>>>;
 
-/// Some of [`PLACES`] items.
+/// Up to [`RADIX`] items by index.
 #[derive(Clone, Debug)]
 pub struct Packed<T> {
-    /// Where the item of each place is, counted from 1; 0 for none.
-    at: [u8; PLACES as usize],
-    /// The items in the order in which they came, with their places.
+    /// For each index, the position of its item counted from 1; 0 if there is none.
+    at: [u8; RADIX as usize],
+    /// The items in the order of their insertion, and their indices.
     items: Vec<T>,
-    places: [u8; PLACES as usize],
+    indices: [u8; RADIX as usize],
 }
 
 impl<T> Default for Packed<T> {
     fn default() -> Packed<T> {
-        let none = [0; PLACES as usize];
-        Packed { at: none, items: Vec::new(), places: none }
+        let none = [0; RADIX as usize];
+        Packed { at: none, items: Vec::new(), indices: none }
     }
 }
 
@@ -56,10 +56,11 @@ impl<T> Packed<T> {
             return Some(std::mem::replace(known, item));
         }
         if self.items.len() == self.items.capacity() {
-            // Twice as many, from a few on: most pages of a program that keeps little have few items.
+            // Doubles the capacity, from `FEW`: most pages of a program with few live tensors have
+            // few items.
             self.items.reserve_exact(self.items.len().max(FEW));
         }
-        self.places[self.items.len()] = place as u8;
+        self.indices[self.items.len()] = place as u8;
         self.items.push(item);
         self.at[place] = self.items.len() as u8;
         None
@@ -71,8 +72,8 @@ impl<T> Packed<T> {
         let removed = self.items.swap_remove(index);
         let last = self.items.len();
         if index < last {
-            let moved = self.places[last];
-            self.places[index] = moved;
+            let moved = self.indices[last];
+            self.indices[index] = moved;
             self.at[usize::from(moved)] = index as u8 + 1;
         }
         if self.items.capacity() > 8 && last <= self.items.capacity() / 4 {
@@ -86,18 +87,18 @@ impl<T> Packed<T> {
         self.items.is_empty()
     }
 
-    /// The items with their places, in the order of these.
+    /// Returns the items with their indices, in order.
     fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
-        (0..PLACES).filter_map(|place| Some((place, self.get(place as usize)?)))
+        (0..RADIX).filter_map(|place| Some((place, self.get(place as usize)?)))
     }
 
-    /// The items, in no order.
+    /// Returns the items, in no order.
     pub fn items(&self) -> &[T] {
         &self.items
     }
 }
 
-/// A bit for each place that has an item, and the items in the order of their places.
+/// Encoded as a bit for each index that has an item, and the items in the order of their indices.
 impl<T: Record> Record for Packed<T> {
     fn write<S: Sink>(&self, to: &mut S) {
         let present: u64 = self.iter().map(|(place, _)| 1 << place).sum();
@@ -108,23 +109,23 @@ impl<T: Record> Record for Packed<T> {
     fn read(from: &mut Source) -> Decoded<Packed<T>> {
         let present = u32::read(from)?;
         let mut packed = Packed::default();
-        for place in (0..PLACES).filter(|place| present >> place & 1 == 1) {
+        for place in (0..RADIX).filter(|place| present >> place & 1 == 1) {
             packed.insert(place as usize, T::read(from)?);
         }
         Ok(packed)
     }
 }
 
-/// A page as it is after a change, by its number; `None` if it has no values any more.
-pub type Change<T> = (u64, Option<Arc<Page<T>>>);
+/// A page after a change, by its number; `None` if it has no values any more.
+pub type PageChange<T> = (u64, Option<Arc<Page<T>>>);
 
-/// The map.
+/// A map from numbers to values, with cheap copies.
 pub struct Pages<T> {
     /// All groups but the newest, by their numbers.
-    groups: FxHashMap<u64, Arc<Group<T>>>,
-    /// The group in which a number was new last, and its number. Its pages may be empty: where tensors
-    /// come and go, so would they.
-    newest: (u64, Arc<Group<T>>),
+    groups: FxHashMap<u64, Arc<PageGroup<T>>>,
+    /// The group into which a new number was inserted last, and its number. Its pages may be empty:
+    /// they are kept, as tensors are created and freed there all the time.
+    newest: (u64, Arc<PageGroup<T>>),
     count: usize,
 }
 
@@ -141,16 +142,16 @@ impl<T> Clone for Pages<T> {
     }
 }
 
-/// A number's group, its page's place there, and its own place on the page.
+/// Splits a number into its group, its page's index in the group, and its own index on the page.
 #[inline]
-fn places(number: u64) -> (u64, usize, usize) {
-    let place = |number: u64| (number & (PLACES - 1)) as usize;
-    (number >> (2 * BITS), place(number >> BITS), place(number))
+fn split_number(number: u64) -> (u64, usize, usize) {
+    let place = |number: u64| (number & (RADIX - 1)) as usize;
+    (number >> (2 * RADIX_BITS), place(number >> RADIX_BITS), place(number))
 }
 
 impl<T: Clone> Pages<T> {
     #[inline]
-    fn group(&self, number: u64) -> Option<&Arc<Group<T>>> {
+    fn group(&self, number: u64) -> Option<&Arc<PageGroup<T>>> {
         match number == self.newest.0 {
             true => Some(&self.newest.1),
             false => self.groups.get(&number),
@@ -158,7 +159,7 @@ impl<T: Clone> Pages<T> {
     }
 
     #[inline]
-    fn group_mut(&mut self, number: u64) -> Option<&mut Group<T>> {
+    fn group_mut(&mut self, number: u64) -> Option<&mut PageGroup<T>> {
         let group = match number == self.newest.0 {
             true => &mut self.newest.1,
             false => self.groups.get_mut(&number)?,
@@ -168,11 +169,11 @@ impl<T: Clone> Pages<T> {
 
     /// Makes a group the newest one.
     #[cold]
-    fn turn_to(&mut self, number: u64) {
+    fn make_newest(&mut self, number: u64) {
         let group = self.groups.remove(&number).unwrap_or_default();
         let (before, mut group) = std::mem::replace(&mut self.newest, (number, group));
         let pages = Arc::make_mut(&mut group);
-        for page in 0..PLACES as usize {
+        for page in 0..RADIX as usize {
             if pages.get(page).is_some_and(|page| page.is_empty()) {
                 pages.remove(page);
             }
@@ -182,33 +183,34 @@ impl<T: Clone> Pages<T> {
         }
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn count(&self) -> usize {
         self.count
     }
 
+    /// Returns the value of a number.
     #[inline]
     pub fn get(&self, number: u64) -> Option<&T> {
-        let (group, page, place) = places(number);
+        let (group, page, place) = split_number(number);
         self.group(group)?.get(page)?.get(place)
     }
 
-    /// A value that is changed: its page is copied if it is shared.
+    /// Returns a value to be changed: its page is copied if it is shared.
     #[inline]
     pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
-        let (group, page, place) = places(number);
+        let (group, page, place) = split_number(number);
         let page = self.group_mut(group)?.get_mut(page)?;
         Arc::make_mut(page).get_mut(place)
     }
 
-    /// Sets a value; returns the one before.
+    /// Sets a value; returns the previous one.
     #[inline]
     pub fn insert(&mut self, number: u64, value: T) -> Option<T> {
-        let (group, page, place) = places(number);
+        let (group, page, place) = split_number(number);
         if group != self.newest.0 && !self.groups.contains_key(&group) {
-            self.turn_to(group);
+            self.make_newest(group);
         }
-        let pages = self.group_mut(group).expect("there is one now");
+        let pages = self.group_mut(group).expect("made above");
         if let Some(page) = pages.get_mut(page) {
             let before = Arc::make_mut(page).insert(place, value);
             self.count += usize::from(before.is_none());
@@ -221,10 +223,10 @@ impl<T: Clone> Pages<T> {
         None
     }
 
-    /// Takes a value out.
+    /// Removes and returns a value.
     #[inline]
     pub fn remove(&mut self, number: u64) -> Option<T> {
-        let (number, page, place) = places(number);
+        let (number, page, place) = split_number(number);
         let group = self.group_mut(number)?;
         let values = Arc::make_mut(group.get_mut(page)?);
         let removed = values.remove(place)?;
@@ -245,19 +247,19 @@ impl<T: Clone> Pages<T> {
         }
     }
 
-    /// The values by number, in order.
+    /// Returns the values by number, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
         let groups = self.group_numbers().into_iter();
         let groups = groups.filter_map(|number| Some((number, self.group(number)?)));
         groups.flat_map(|(group, pages)| {
             pages.iter().flat_map(move |(page, values)| {
-                let first = (group << BITS | page) << BITS;
+                let first = (group << RADIX_BITS | page) << RADIX_BITS;
                 values.iter().map(move |(place, value)| (first | place, value))
             })
         })
     }
 
-    /// The numbers of all values, in order.
+    /// Returns the numbers of all values, in order.
     pub fn numbers(&self) -> Vec<u64> {
         self.iter().map(|(number, _)| number).collect()
     }
@@ -270,7 +272,7 @@ impl<T: Clone> Pages<T> {
         self.group(group)?.get(page as usize)
     }
 
-    /// The pages that are not the same as before, in order, each as it was and as it is.
+    /// Returns the pages that differ from those before, in order, each as it was and as it is.
     pub fn differences<'a>(
         &'a self,
         before: &'a Pages<T>,
@@ -282,29 +284,29 @@ impl<T: Clone> Pages<T> {
         let mut groups = self.group_numbers();
         groups.extend(before.group_numbers());
         groups.retain(|group| !is_shared(group));
-        groups.into_iter().flat_map(|group| (0..PLACES).map(move |page| (group, page))).filter_map(
+        groups.into_iter().flat_map(|group| (0..RADIX).map(move |page| (group, page))).filter_map(
             |(group, page)| {
                 let (was, is) = (before.page(group, page), self.page(group, page));
                 let is_same = match (was, is) {
                     (Some(was), Some(is)) => Arc::ptr_eq(was, is),
                     (was, is) => was.is_none() && is.is_none(),
                 };
-                (!is_same).then_some((group << BITS | page, was, is))
+                (!is_same).then_some((group << RADIX_BITS | page, was, is))
             },
         )
     }
 
-    /// What has changed since `before`.
-    pub fn changes(&self, before: &Pages<T>) -> Vec<Change<T>> {
+    /// Returns the changes since `before`.
+    pub fn changes(&self, before: &Pages<T>) -> Vec<PageChange<T>> {
         self.differences(before).map(|(number, _, is)| (number, is.cloned())).collect()
     }
 
-    /// Makes changes that another map had.
-    pub fn apply(&mut self, changes: Vec<Change<T>>) {
+    /// Applies changes that another map had.
+    pub fn apply(&mut self, changes: Vec<PageChange<T>>) {
         for (number, page) in changes {
-            let (group, place) = (number >> BITS, (number & (PLACES - 1)) as usize);
+            let (group, place) = (number >> RADIX_BITS, (number & (RADIX - 1)) as usize);
             if group != self.newest.0 {
-                self.turn_to(group);
+                self.make_newest(group);
             }
             let pages = Arc::make_mut(&mut self.newest.1);
             self.count += page.as_ref().map_or(0, |page| page.items.len());
@@ -323,7 +325,7 @@ mod tests {
 
     use super::*;
 
-    /// Numbers that look like chance, always the same.
+    /// Returns pseudorandom numbers, the same in each run.
     fn numbers() -> impl Iterator<Item = u64> {
         let mut state = 7u64;
         std::iter::repeat_with(move || {
@@ -337,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_a_map_and_copies_stay_as_they_were() {
+    fn pages_behave_like_a_map_and_clones_keep_their_values() {
         let (mut pages, mut plain) = (Pages::default(), BTreeMap::new());
         let mut before: (Pages<u64>, BTreeMap<u64, u64>) = Default::default();
         let mut chance = numbers();
@@ -359,12 +361,12 @@ mod tests {
         for number in pages.numbers() {
             pages.remove(number);
         }
-        pages.turn_to(u64::MAX);
+        pages.make_newest(u64::MAX);
         assert!(pages.groups.is_empty());
     }
 
     #[test]
-    fn changes_are_what_is_not_shared_and_lead_from_one_copy_to_the_other() {
+    fn changes_turn_one_clone_into_another() {
         let mut pages = Pages::default();
         for number in 0..100_000 {
             pages.insert(number, number);
@@ -386,7 +388,7 @@ mod tests {
                 frames.head
             };
             let mut source = Source::new(&frames, &[]);
-            let read: Option<Packed<u64>> = Record::read(&mut source).expect("it was just written");
+            let read: Option<Packed<u64>> = Record::read(&mut source).expect("encoded above");
             other.apply(vec![(number, read.map(Arc::new))]);
         }
         assert_eq!(all(&other), all(&pages));

@@ -3,7 +3,7 @@
 use gt_ir::ClientCommand;
 use gt_ir::modifier::Modifier;
 
-/// The list of modifiers. Empty, it costs nothing.
+/// The list of modifiers. An empty list costs nothing.
 #[derive(Default)]
 pub struct Pipeline {
     modifiers: Vec<Box<dyn Modifier>>,
@@ -25,7 +25,7 @@ impl Pipeline {
         batch
     }
 
-    /// The counters of each modifier.
+    /// Returns the counters of each modifier.
     pub fn get_stats(&self) -> Vec<(&'static str, Vec<(&'static str, u64)>)> {
         self.modifiers.iter().map(|modifier| (modifier.name(), modifier.get_stats())).collect()
     }

@@ -7,47 +7,48 @@ use gt_ir::liveness::{Effects, Liveness, Verdict};
 use gt_ir::{ClientCommand, Content, RequestId, TensorId, record};
 use rustc_hash::FxHashSet;
 
-use crate::templates::Templates;
+use crate::templates::ClientTemplates;
 
-/// How many slots plans of a batch had.
+/// The number of slots that the plans of a batch used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SlotCount {
     Known(usize),
-    /// As many as there were after the batch before it: a journal says nothing else.
+    /// The number that the batch before it left: the journal records no other.
     Unchanged,
 }
 
 /// A batch that waits to be planned.
-pub(crate) struct Queued {
+pub(crate) struct UnplannedBatch {
     pub commands: Vec<ClientCommand>,
     /// The weight that the client gets back when the batch is complete.
     pub weight: u64,
     pub since: Duration,
-    /// The number of the client's batch that it is of, in the session's lineage.
+    /// The number of the client's batch that it is part of, in the session's lineage.
     pub batch: u64,
-    /// How many slots plans had, if it is planned anew.
+    /// The number of slots that plans used at first, if it is replayed.
     pub slots: Option<SlotCount>,
     /// Unwanted iterations, by their first name and step: they advance the bindings and do their
     /// frees, but are not run.
     pub skipped: Vec<(TensorId, u32)>,
 }
 
-impl Queued {
-    pub fn new(now: Duration, commands: Vec<ClientCommand>, weight: u64) -> Queued {
+impl UnplannedBatch {
+    /// Creates a batch received at `now` that is not in a log.
+    pub fn new(now: Duration, commands: Vec<ClientCommand>, weight: u64) -> UnplannedBatch {
         let skipped = Vec::new();
-        Queued { commands, weight, since: now, batch: 0, slots: None, skipped }
+        UnplannedBatch { commands, weight, since: now, batch: 0, slots: None, skipped }
     }
 
-    /// Commands of this weight were removed. Returns the weight that the client gets back now: all
-    /// that is left once the batch is empty, as the weights of expanded templates may differ.
+    /// Subtracts the weight of removed commands. Returns the weight that the client gets back now:
+    /// all that is left once the batch is empty, as the weights of expanded templates may differ.
     pub fn give_up(&mut self, weight: u64) -> u64 {
-        let given = if self.commands.is_empty() { self.weight } else { weight.min(self.weight) };
-        self.weight -= given;
-        given
+        let returned = if self.commands.is_empty() { self.weight } else { weight.min(self.weight) };
+        self.weight -= returned;
+        returned
     }
 }
 
-/// What of a batch is not planned, as nobody wants it.
+/// The commands of a batch that are not planned, because their results are unwanted.
 #[derive(Clone, Default, PartialEq, Debug)]
 pub struct Pruned {
     /// The first results of instructions, and data.
@@ -56,7 +57,7 @@ pub struct Pruned {
     pub skipped: Vec<(TensorId, u32)>,
 }
 
-/// What a command that may be unwanted makes first.
+/// Returns the first tensor that a removable command makes.
 fn first_made(command: &ClientCommand) -> Option<TensorId> {
     match command {
         ClientCommand::Run(instruction) => Some(instruction.output),
@@ -68,7 +69,7 @@ fn first_made(command: &ClientCommand) -> Option<TensorId> {
 record!(struct Pruned { removed, skipped });
 
 impl Pruned {
-    /// More of it is not planned.
+    /// Adds further commands that are not planned.
     pub fn add(&mut self, more: Pruned) {
         self.removed.extend(more.removed);
         self.skipped.extend(more.skipped);
@@ -84,33 +85,36 @@ impl Pruned {
     }
 }
 
-/// What became of a queue that was pruned.
+/// The result of pruning a queue.
 #[derive(Default)]
-pub(crate) struct Pruning {
+pub(crate) struct PruneResult {
     /// The weight that the client gets back.
-    pub given: u64,
-    /// The shared blocks that nothing will read.
+    pub returned: u64,
+    /// The shared blocks that no worker will map.
     pub blocks: Vec<u128>,
-    /// What was removed, by batch.
+    /// The removed commands, by batch.
     pub removed: Vec<(u64, Pruned)>,
 }
 
-/// Removes a request from a queue. Returns the weight that its client gets back; `None` if it is
-/// not there.
-pub(crate) fn cancel(queue: &mut VecDeque<Queued>, request: RequestId) -> Option<u64> {
+/// Removes a request from a queue. Returns the weight that its client gets back; `None` if the
+/// request is not in the queue.
+pub(crate) fn cancel(queue: &mut VecDeque<UnplannedBatch>, request: RequestId) -> Option<u64> {
     let asks = |command: &ClientCommand| command.request() == Some(request);
     let (batch, index) = queue
         .iter_mut()
         .find_map(|batch| batch.commands.iter().position(asks).map(|index| (batch, index)))?;
     batch.commands.remove(index);
-    let given = batch.give_up(1);
+    let returned = batch.give_up(1);
     queue.retain(|batch| !batch.commands.is_empty());
-    Some(given)
+    Some(returned)
 }
 
-/// Removes unwanted work: instructions all of whose results are freed before a needed command
-/// reads them. Batches that are planned anew stay as they were planned.
-pub(crate) fn prune(queue: &mut VecDeque<Queued>, templates: &Templates) -> Pruning {
+/// Removes unwanted work: instructions all of whose results are freed before a needed command reads
+/// them. Batches that are replayed keep the commands that they were planned with.
+pub(crate) fn prune(
+    queue: &mut VecDeque<UnplannedBatch>,
+    templates: &ClientTemplates,
+) -> PruneResult {
     // The effects of an iteration depend on its bindings, which are replayed from the front.
     let mut templates = templates.followed();
     let mut effects: Vec<Vec<Effects>> = Vec::with_capacity(queue.len());
@@ -122,7 +126,7 @@ pub(crate) fn prune(queue: &mut VecDeque<Queued>, templates: &Templates) -> Prun
         effects.push(of_batch.collect());
     }
     let mut liveness = Liveness::default();
-    let mut pruning = Pruning::default();
+    let mut pruning = PruneResult::default();
     for (batch, effects) in queue.iter_mut().zip(&effects).rev() {
         let mut wanted: Vec<bool> = effects
             .iter()
@@ -152,7 +156,7 @@ pub(crate) fn prune(queue: &mut VecDeque<Queued>, templates: &Templates) -> Prun
             is_wanted
         });
         batch.skipped.extend(&pruned.skipped);
-        pruning.given += batch.give_up(weight);
+        pruning.returned += batch.give_up(weight);
         pruning.removed.push((batch.batch, pruned));
     }
     queue.retain(|batch| !batch.commands.is_empty());
@@ -189,42 +193,42 @@ mod tests {
         ClientCommand::Fetch { request, tensor: TensorId(id), line }
     }
 
-    fn queue(batches: Vec<Vec<ClientCommand>>) -> VecDeque<Queued> {
+    fn queue(batches: Vec<Vec<ClientCommand>>) -> VecDeque<UnplannedBatch> {
         let queued = |commands: Vec<ClientCommand>| {
             let weight = commands.len() as u64;
-            Queued::new(Duration::ZERO, commands, weight)
+            UnplannedBatch::new(Duration::ZERO, commands, weight)
         };
         batches.into_iter().map(queued).collect()
     }
 
-    fn left(queue: &VecDeque<Queued>) -> Vec<ClientCommand> {
+    fn left(queue: &VecDeque<UnplannedBatch>) -> Vec<ClientCommand> {
         queue.iter().flat_map(|batch| batch.commands.clone()).collect()
     }
 
     #[test]
-    fn a_chain_that_is_let_go_of_is_not_planned() {
+    fn a_chain_whose_results_are_freed_is_pruned() {
         let chain = vec![add(1, 0), add(2, 1), free(1), add(3, 2), free(2)];
         let mut waiting = queue(vec![chain, vec![free(3), fetch(0)]]);
-        let pruning = prune(&mut waiting, &Templates::default());
-        assert_eq!(pruning.given, 3);
+        let pruning = prune(&mut waiting, &ClientTemplates::default());
+        assert_eq!(pruning.returned, 3);
         assert_eq!(pruning.removed[0].1.removed, [1, 2, 3].map(TensorId));
         assert_eq!(left(&waiting), [free(1), free(2), free(3), fetch(0)]);
     }
 
     #[test]
-    fn what_somebody_wants_stays() {
+    fn instructions_whose_results_are_used_stay() {
         let commands = vec![add(1, 0), add(2, 1), free(1), fetch(2), free(2), add(3, 0)];
         let mut waiting = queue(vec![commands.clone()]);
-        assert_eq!(prune(&mut waiting, &Templates::default()).given, 0);
+        assert_eq!(prune(&mut waiting, &ClientTemplates::default()).returned, 0);
         assert_eq!(left(&waiting), commands);
     }
 
     #[test]
-    fn a_question_that_nobody_waits_for_is_taken_out() {
+    fn a_cancelled_request_is_removed_and_its_operands_pruned() {
         let mut waiting = queue(vec![vec![add(1, 0), fetch(1), free(1)]]);
         assert_eq!(cancel(&mut waiting, RequestId(7)), None);
         assert_eq!(cancel(&mut waiting, RequestId(1)), Some(1));
-        assert_eq!(prune(&mut waiting, &Templates::default()).given, 1);
+        assert_eq!(prune(&mut waiting, &ClientTemplates::default()).returned, 1);
         assert_eq!(left(&waiting), [free(1)]);
     }
 }

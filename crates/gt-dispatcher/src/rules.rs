@@ -1,4 +1,4 @@
-//! What users, teams and keys may have: the operator's policy.
+//! The operator's policy: limits on users, teams and keys.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use gt_ir::entitlement::{Entitlement, MemoryQuota, PolicyKind};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rules {
     pub policy_kind: PolicyKind,
-    /// For each user who is not named, and for all without a user's key together.
+    /// For each user who is not named, and for all sessions without a user's key together.
     pub default: PolicyRule,
     pub teams: BTreeMap<String, PolicyRule>,
     pub users: BTreeMap<String, PolicyRule>,
@@ -18,10 +18,10 @@ pub struct Rules {
     pub keys: BTreeMap<String, PolicyRule>,
 }
 
-/// What a user, a team or a key may have; `None` is no limit.
+/// The limits of a user, a team or a key; `None` is no limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyRule {
-    /// The weight among others, 1 if not given.
+    /// The weight among others, 1 if absent.
     pub share: Option<u32>,
     /// With [`PolicyKind::Priority`], the highest is served first.
     pub priority: Option<u32>,
@@ -35,11 +35,11 @@ pub struct PolicyRule {
     pub memory: Option<u64>,
     /// How long a session may last.
     pub wall: Option<Duration>,
-    /// How long a session may have nothing to do.
+    /// How long a session may be idle.
     pub idle: Option<Duration>,
 }
 
-/// Whom an rule is for.
+/// The team, user or key that a rule applies to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Holder {
     Team(String),
@@ -48,7 +48,7 @@ pub(crate) enum Holder {
 }
 
 impl Holder {
-    /// Whether a session's user is, or belongs to, the holder.
+    /// Returns whether a session's user is, or belongs to, the holder.
     pub fn has(&self, entitlement: &Entitlement) -> bool {
         match self {
             Holder::Team(team) => entitlement.team == *team,
@@ -70,51 +70,52 @@ impl fmt::Display for Holder {
 }
 
 impl Rules {
-    /// All that is said of a user in a team: of the team, the user and the key.
+    /// Returns all rules that apply to a user in a team: the team's, the user's and the key's.
     pub(crate) fn of(&self, user: &str, team: &str) -> Vec<(Holder, &PolicyRule)> {
         let mut all = Vec::new();
-        if let Some(said) = self.teams.get(team) {
-            all.push((Holder::Team(team.into()), said));
+        if let Some(rule) = self.teams.get(team) {
+            all.push((Holder::Team(team.into()), rule));
         }
-        let said = self.users.get(user).filter(|_| !user.is_empty());
-        all.push((Holder::User(user.into()), said.unwrap_or(&self.default)));
-        if let Some(said) = self.keys.get(&format!("{user}@{team}")) {
-            all.push((Holder::Key { user: user.into(), team: team.into() }, said));
+        let rule = self.users.get(user).filter(|_| !user.is_empty());
+        all.push((Holder::User(user.into()), rule.unwrap_or(&self.default)));
+        if let Some(rule) = self.keys.get(&format!("{user}@{team}")) {
+            all.push((Holder::Key { user: user.into(), team: team.into() }, rule));
         }
         all
     }
 
-    /// The slots that a session of a user in a team begins with, if that is said.
+    /// Returns the number of slots that a session of a user in a team begins with, if a rule sets
+    /// it.
     pub(crate) fn slots(&self, user: &str, team: &str) -> Option<u32> {
-        self.of(user, team).iter().rev().find_map(|(_, said)| said.slots)
+        self.of(user, team).iter().rev().find_map(|(_, rule)| rule.slots)
     }
 
-    /// Whether anybody's time is limited.
-    pub(crate) fn end_sessions(&self) -> bool {
+    /// Returns whether any session's wall or idle time is limited.
+    pub(crate) fn has_time_limits(&self) -> bool {
         let named = [&self.teams, &self.users, &self.keys].into_iter().flat_map(BTreeMap::values);
         let mut all = named.chain([&self.default]);
-        all.any(|said| said.wall.is_some() || said.idle.is_some())
+        all.any(|rule| rule.wall.is_some() || rule.idle.is_some())
     }
 
-    /// What a user in a team is entitled to on a worker.
+    /// Returns what a user in a team is entitled to on a worker.
     pub fn entitlement(&self, user: &str, team: &str) -> Entitlement {
         let all = self.of(user, team);
-        // What is said of a key comes before what is said of its user, and that before its team's.
+        // A key's rule overrides its user's, and that overrides its team's.
         let latest =
-            |of: fn(&PolicyRule) -> Option<u32>| all.iter().rev().find_map(|(_, said)| of(said));
+            |of: fn(&PolicyRule) -> Option<u32>| all.iter().rev().find_map(|(_, rule)| of(rule));
         let of_user = all.iter().filter(|(holder, _)| !matches!(holder, Holder::Team(_)));
-        let share = of_user.rev().find_map(|(_, said)| said.share);
-        let quota = |(holder, said): &(Holder, &PolicyRule)| {
-            Some(MemoryQuota { holder: holder.to_string(), bytes: said.memory? })
+        let share = of_user.rev().find_map(|(_, rule)| rule.share);
+        let quota = |(holder, rule): &(Holder, &PolicyRule)| {
+            Some(MemoryQuota { holder: holder.to_string(), bytes: rule.memory? })
         };
         let memory = all.iter().filter_map(quota).collect();
         Entitlement {
             team: team.into(),
-            team_weight: self.teams.get(team).and_then(|said| said.share).unwrap_or(1),
+            team_weight: self.teams.get(team).and_then(|rule| rule.share).unwrap_or(1),
             user: user.into(),
             user_weight: share.unwrap_or(1),
             weight: 1,
-            priority: latest(|said| said.priority).unwrap_or(0),
+            priority: latest(|rule| rule.priority).unwrap_or(0),
             memory,
             is_away: false,
         }
@@ -126,13 +127,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_nearer_to_the_session_counts() {
-        let said = |share, priority| PolicyRule { share, priority, ..PolicyRule::default() };
+    fn the_most_specific_rule_applies() {
+        let rule = |share, priority| PolicyRule { share, priority, ..PolicyRule::default() };
         let rules = Rules {
-            default: said(Some(2), None),
-            teams: [("vision".into(), said(Some(5), Some(7)))].into(),
-            users: [("ada".into(), said(Some(3), None))].into(),
-            keys: [("ada@vision".into(), said(Some(4), None))].into(),
+            default: rule(Some(2), None),
+            teams: [("vision".into(), rule(Some(5), Some(7)))].into(),
+            users: [("ada".into(), rule(Some(3), None))].into(),
+            keys: [("ada@vision".into(), rule(Some(4), None))].into(),
             ..Rules::default()
         };
         let ada = rules.entitlement("ada", "vision");

@@ -1,5 +1,5 @@
-//! Chooses the session whose batch is planned next: by turns of teams, of users in a team, and of the
-//! sessions of a user.
+//! Chooses the session whose batch is planned next: by turns of teams, of users in a team, and of a
+//! user's sessions.
 
 use std::cmp::Reverse;
 
@@ -7,69 +7,70 @@ use gt_ir::entitlement::{Entitlement, PolicyKind};
 use rustc_hash::FxHashMap;
 
 use crate::dispatcher::PeerId;
-use crate::sessions::{Session, Sessions};
+use crate::sessions::{ClientSession, Sessions};
 
-/// How many instructions a team or user that had nothing to do may catch up on.
+/// How many instructions a team or user that had no work may catch up on.
 const QUANTUM: u64 = 4096;
 /// The scale of [`Account::used`], so that dividing by a weight loses little.
 const SCALE: u64 = 1 << 8;
 
-/// What was planned so far: for teams, for users in each, and which session of a user was served last.
+/// The work planned so far: for teams, for users in each, and which session of a user was served
+/// last.
 #[derive(Default)]
 pub(crate) struct Scheduler {
-    teams: Level<Level<Option<PeerId>>>,
+    teams: AccountLevel<AccountLevel<Option<PeerId>>>,
 }
 
-/// Teams, or the users in one.
+/// The accounts of all teams, or of the users in one.
 #[derive(Default)]
-struct Level<T> {
-    members: FxHashMap<String, Member<T>>,
-    /// How far the member that was served last had come.
+struct AccountLevel<T> {
+    accounts: FxHashMap<String, Account<T>>,
+    /// [`Account::used`] of the account that was served last.
     reached: u64,
 }
 
 #[derive(Default)]
-struct Member<T> {
+struct Account<T> {
     /// The instructions that were planned, divided by the weight.
     used: u64,
-    below: T,
+    children: T,
 }
 
-impl<T: Default> Level<T> {
-    /// What a member has used. Whoever had nothing to do has no claim to what it let pass, but for a
-    /// quantum.
+impl<T: Default> AccountLevel<T> {
+    /// Returns an account's use. An account without work does not save up the turns that it misses,
+    /// except for one quantum.
     fn used(&self, name: &str) -> u64 {
         let least = self.reached.saturating_sub(QUANTUM * SCALE);
-        self.members.get(name).map_or(least, |member| member.used.max(least))
+        self.accounts.get(name).map_or(least, |account| account.used.max(least))
     }
 
     fn charge(&mut self, name: &str, cost: u64, weight: u32) -> &mut T {
         self.reached = self.used(name);
         let used = self.reached.saturating_add(cost * SCALE / u64::from(weight.max(1)));
-        if !self.members.contains_key(name) {
-            self.members.insert(name.into(), Member::default());
+        if !self.accounts.contains_key(name) {
+            self.accounts.insert(name.into(), Account::default());
         }
-        let member = self.members.get_mut(name).expect("it is there");
-        member.used = used;
-        &mut member.below
+        let account = self.accounts.get_mut(name).expect("inserted above");
+        account.used = used;
+        &mut account.children
     }
 }
 
 impl Scheduler {
-    /// The next session with a batch and room that `may` go on.
+    /// Returns the next session that has a batch, room for it, and the consent of `may`.
     pub fn next(
         &self,
         sessions: &Sessions,
         window: u64,
         policy_kind: PolicyKind,
-        may: impl Fn(&Session) -> bool,
+        may: impl Fn(&ClientSession) -> bool,
     ) -> Option<PeerId> {
         let ready = sessions.iter().filter(|session| session.is_ready(window) && may(session));
         self.choose(ready.map(|session| (session.peer, &session.entitlement)), policy_kind)
     }
 
-    /// The one of these that is served next. With [`PolicyKind::Fair`], the sessions of a user are
-    /// served in turn.
+    /// Returns the session that is served next. With [`PolicyKind::Fair`], the sessions of a user
+    /// are served in turn.
     fn choose<'a>(
         &self,
         ready: impl Iterator<Item = (PeerId, &'a Entitlement)>,
@@ -81,20 +82,20 @@ impl Scheduler {
                 PolicyKind::Priority => entitlement.priority,
                 PolicyKind::Fair => 0,
             };
-            let users = self.teams.members.get(&entitlement.team).map(|team| &team.below);
+            let users = self.teams.accounts.get(&entitlement.team).map(|team| &team.children);
             let user = users.map_or(0, |users| users.used(&entitlement.user));
-            let last = users.and_then(|users| users.members.get(&entitlement.user)?.below);
+            let last = users.and_then(|users| users.accounts.get(&entitlement.user)?.children);
             let turn = (last.is_some_and(|last| *peer <= last), *peer);
             (Reverse(priority), self.teams.used(&entitlement.team), user, turn)
         };
         let mut ready = ready;
         let first = ready.next()?;
-        // Most often there is one, which has nobody to be compared with.
+        // Usually one session is ready, and there is nothing to compare.
         let Some(second) = ready.next() else { return Some(first.0) };
         [first, second].into_iter().chain(ready).min_by_key(rank).map(|(peer, _)| peer)
     }
 
-    /// A session's batch of this weight is planned.
+    /// Charges a planned batch of this weight to the session's user and team.
     pub fn charge(&mut self, peer: PeerId, entitlement: &Entitlement, weight: u64) {
         let Entitlement { team, user, team_weight, user_weight, .. } = entitlement;
         let users = self.teams.charge(team, weight.max(1), *team_weight);
@@ -104,12 +105,12 @@ impl Scheduler {
     /// Forgets teams and users without sessions.
     pub fn forget(&mut self, sessions: &Sessions) {
         let entitlements = || sessions.iter().map(|session| &session.entitlement);
-        for (name, team) in &mut self.teams.members {
-            let is_there =
+        for (name, team) in &mut self.teams.accounts {
+            let has_sessions =
                 |user: &str| entitlements().any(|of| of.team == *name && of.user == user);
-            team.below.members.retain(|user, _| is_there(user));
+            team.children.accounts.retain(|user, _| has_sessions(user));
         }
-        self.teams.members.retain(|_, team| !team.below.members.is_empty());
+        self.teams.accounts.retain(|_, team| !team.children.accounts.is_empty());
     }
 }
 
@@ -121,7 +122,8 @@ mod tests {
         Entitlement { team: team.into(), user: user.into(), user_weight, ..Entitlement::default() }
     }
 
-    /// How often each of some sessions, which always have batches, is served in 1,200 turns.
+    /// Returns how often each of these sessions, which always have batches, is served in 1,200
+    /// turns.
     fn served(all: &[Entitlement], policy_kind: PolicyKind) -> Vec<usize> {
         let mut scheduler = Scheduler::default();
         let mut counts = vec![0; all.len()];
@@ -135,16 +137,16 @@ mod tests {
     }
 
     #[test]
-    fn users_have_equal_turns_whatever_number_of_sessions_they_have() {
+    fn users_get_equal_turns_regardless_of_their_number_of_sessions() {
         let mut all = vec![entitlement("", "ada", 1); 5];
         all.push(entitlement("", "eve", 1));
         assert_eq!(served(&all, PolicyKind::Fair), [120, 120, 120, 120, 120, 600]);
-        // Those without a user are one.
+        // Sessions without a user count as one user's.
         assert_eq!(served(&vec![Entitlement::default(); 3], PolicyKind::Fair), [400; 3]);
     }
 
     #[test]
-    fn teams_come_before_users_and_weights_count() {
+    fn teams_share_before_users_and_by_weight() {
         let all = [entitlement("a", "x", 1), entitlement("a", "y", 3), entitlement("b", "z", 1)];
         let counts = served(&all, PolicyKind::Fair);
         assert_eq!(counts[2], 600);
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_priority_and_the_first_are_served_alone() {
+    fn priority_and_fifo_serve_one_rank_alone() {
         let first = Entitlement { priority: 1, ..Entitlement::default() };
         let second = Entitlement { priority: 2, ..Entitlement::default() };
         let all = [first, second.clone(), second];
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_had_nothing_to_do_has_no_claim_to_what_it_let_pass() {
+    fn idle_users_do_not_save_up_turns() {
         let (ada, eve) = (entitlement("", "ada", 1), entitlement("", "eve", 1));
         let mut scheduler = Scheduler::default();
         (0..1_000).for_each(|_| scheduler.charge(PeerId(1), &ada, 1_000));

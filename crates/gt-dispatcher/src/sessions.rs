@@ -8,70 +8,70 @@ use gt_ir::entitlement::{Entitlement, Usage};
 use gt_ir::message::{Hello, Message};
 use gt_ir::{ClientCommand, SlotId, codec};
 
-use crate::dispatcher::{Awaited, Outbox, PeerId, Shortage, Warned};
+use crate::dispatcher::{AwaitedPeers, DeadlineWarning, PeerId, PeerOutbox, SlotShortage};
 use crate::flow::Flow;
 use crate::journal::JournalRecord;
 use crate::lineage::{Lineage, log};
-use crate::planner::{Catalogue, Plans, Slots};
-use crate::queue::{Queued, SlotCount};
-use crate::templates::Templates;
-use crate::unread::Unread;
+use crate::planner::{Catalogue, PlanCache, Slots};
+use crate::queue::{SlotCount, UnplannedBatch};
+use crate::templates::ClientTemplates;
+use crate::unread::UnreadValues;
 
 /// The session of one client.
-pub(crate) struct Session {
+pub(crate) struct ClientSession {
     pub peer: PeerId,
     /// Unique; never reused.
     pub number: u32,
-    /// The number of its lanes on workers: another one each time that they are made again.
-    pub run: u32,
+    /// The number of its lanes on workers: a new one each time that the session is restored.
+    pub epoch: u32,
     /// Its name in the log: the user's, or else the client's.
     pub label: String,
-    /// The hello that it began with.
+    /// The hello with which it began.
     pub hello: Box<Hello>,
-    /// How many of the client's messages were received with the last batch.
+    /// How many of the client's messages were received, up to and including the last batch.
     pub received: u64,
     /// When it began.
     pub since: Duration,
     /// How many instructions it has received.
     pub instructions: u64,
-    /// What it is entitled to on each worker.
+    /// The session's weights, priority and quotas on each worker.
     pub entitlement: Entitlement,
     pub catalogue: Catalogue,
-    pub templates: Templates,
-    pub plans: Plans,
+    pub templates: ClientTemplates,
+    pub plans: PlanCache,
     /// Batches not planned yet.
-    pub queue: VecDeque<Queued>,
+    pub queue: VecDeque<UnplannedBatch>,
     pub flow: Flow,
-    pub unread: Unread,
+    pub unread: UnreadValues,
     /// The weight that the client has sent and not got back.
     pub open: u64,
-    /// Whether the client waits for credit, and so has sent all that it has issued.
-    pub waits: bool,
+    /// Whether the client waits for credit, and so has sent every command that it has issued.
+    pub awaits_credit: bool,
     /// Since when it has had queued batches but no worker.
     pub waiting_since: Option<Duration>,
-    /// When it last sent something, or had something done.
+    /// When it last sent a command, or had one completed.
     pub active: Duration,
-    /// The limits that it was warned of.
-    pub warned: Vec<Warned>,
-    /// Whether its user was told that there are workers beyond its slots.
-    pub knows_spare: bool,
+    /// The time limits that its client was warned of.
+    pub warned: Vec<DeadlineWarning>,
+    /// Whether its user was notified that there are workers beyond its slots.
+    pub spare_reported: bool,
     /// The device time that it has used, in nanoseconds.
     pub device: u64,
-    /// The bytes that it holds in memory, and elsewhere, in each slot, by number.
+    /// The bytes that it holds in each slot, by number: in memory, and spilled.
     bytes: Vec<(u64, u64)>,
-    /// What its slots wait for memory for.
-    pub shortages: BTreeMap<SlotId, Shortage>,
-    /// What it is made again from, if it is.
+    /// The slots that wait for memory.
+    pub shortages: BTreeMap<SlotId, SlotShortage>,
+    /// The lineage from which it is restored, if the server keeps lineages.
     pub lineage: Option<Box<Lineage>>,
-    /// What it waits for, if the server was started again.
-    pub awaited: Option<Box<Awaited>>,
-    /// Whether templates were expanded in its queue: they are ahead of what is planned.
+    /// The peers that it waits for before it begins or resumes.
+    pub awaited: Option<Box<AwaitedPeers>>,
+    /// Whether templates were expanded in its queue, which puts them ahead of what is planned.
     pub is_expanded: bool,
 }
 
-impl Session {
+impl ClientSession {
     /// Returns the credit for completed weight to the client.
-    pub fn give_back(&mut self, outbox: &mut Outbox, weight: u64) {
+    pub fn return_credit(&mut self, outbox: &mut PeerOutbox, weight: u64) {
         if weight > 0 {
             debug_assert!(weight <= self.open, "gives back {weight} of {}", self.open);
             self.open = self.open.saturating_sub(weight);
@@ -79,14 +79,14 @@ impl Session {
         }
     }
 
-    /// It sends something, or has something done.
-    pub fn is_active(&mut self, now: Duration) {
+    /// Notes that it sends a command, or had one completed.
+    pub fn note_activity(&mut self, now: Duration) {
         self.active = now;
         self.warned.retain(|warned| !warned.is_of_idleness());
     }
 
-    /// A slot's worker says what was used.
-    pub fn use_up(&mut self, slot: SlotId, usage: Usage) {
+    /// Records a worker's report of what the session uses in a slot.
+    pub fn record_usage(&mut self, slot: SlotId, usage: Usage) {
         self.device = self.device.saturating_add(usage.device);
         let slot = slot.0 as usize;
         if slot >= self.bytes.len() {
@@ -95,19 +95,20 @@ impl Session {
         self.bytes[slot] = (usage.bytes, usage.spilled);
     }
 
-    /// The bytes that it holds on all workers: in memory, and elsewhere.
+    /// Returns the bytes that it holds on all workers: in memory, and spilled.
     pub fn bytes(&self) -> (u64, u64) {
         let add = |all: (u64, u64), own: &(u64, u64)| (all.0 + own.0, all.1 + own.1);
         self.bytes.iter().fold((0, 0), add)
     }
 
-    /// The bytes that it holds in a slot, wherever they are.
+    /// Returns the bytes that it holds in a slot, in memory or spilled.
     pub fn bytes_in(&self, slot: SlotId) -> u64 {
         self.bytes.get(slot.0 as usize).map_or(0, |(memory, elsewhere)| memory + elsewhere)
     }
 
-    /// Notes a batch of the client in its lineage; returns its number there. What asks about
-    /// the moment only is not noted, and what is answered already is taken out of it.
+    /// Logs a client's batch in the lineage; returns its number there. Batches of momentary
+    /// commands only are not logged, and requests that are answered already are removed from the
+    /// batch.
     pub fn log(
         &mut self,
         batch: &mut Vec<ClientCommand>,
@@ -128,17 +129,17 @@ impl Session {
             frames
         });
         let number = lineage.log.add(frames, shared, weight, requests);
-        lineage.log.take_answered(self.received, batch);
+        lineage.log.remove_answered(self.received, batch);
         Some(number)
     }
 
-    /// Its slots, also before its workers are back.
+    /// Returns its slots, also before its workers are back.
     pub fn slots(&self) -> &Slots {
         let awaited = self.awaited.as_ref().filter(|awaited| !awaited.is_new);
         awaited.map_or(&self.catalogue.slots, |awaited| &awaited.slots)
     }
 
-    /// The records that a journal of it begins with.
+    /// Returns the records of the session with which a journal begins.
     pub fn records(&self) -> Vec<JournalRecord> {
         let (session, hello) = (self.number, self.hello.clone());
         let mut all = vec![JournalRecord::Session { session, hello }];
@@ -148,26 +149,26 @@ impl Session {
         all
     }
 
-    /// Whether its tensors are made again if they are lost.
-    pub fn is_kept(&self) -> bool {
+    /// Returns whether its tensors are restored if they are lost.
+    pub fn is_recoverable(&self) -> bool {
         self.lineage.as_ref().is_some_and(|lineage| lineage.base.is_ok())
     }
 
-    /// Why its tensors would be lost with a worker; empty if they would not.
-    pub fn unkept(&self) -> String {
+    /// Returns why its tensors would be lost with a worker; empty if they would not.
+    pub fn unprotected_reason(&self) -> String {
         match &self.lineage {
-            None => "nothing is kept of sessions here".into(),
+            None => "the server keeps no lineage of sessions".into(),
             Some(lineage) => lineage.base.as_ref().err().cloned().unwrap_or_default(),
         }
     }
 
-    /// Since when it waits for a worker, whichever. One that waits for its own says so itself, unless
-    /// there `is_none` at all.
-    pub fn waits_for_any(&self, is_none: bool) -> Option<Duration> {
+    /// Returns since when it waits for any worker. A session that awaits particular peers waits for
+    /// them instead, unless no worker is connected (`is_none`).
+    pub fn workerless_since(&self, is_none: bool) -> Option<Duration> {
         self.waiting_since.filter(|_| self.awaited.is_none() || is_none)
     }
 
-    /// Whether it has a batch, and room for it: in its lanes' windows, and for values.
+    /// Returns whether it has a batch, and room for it: in its lanes' windows, and for values.
     pub fn is_ready(&self, window: u64) -> bool {
         let home = self.catalogue.slots.home();
         !self.queue.is_empty()
@@ -177,42 +178,43 @@ impl Session {
             && home.is_some_and(|home| self.flow.has_room(home, window))
     }
 
-    /// Whether its next batch is to be tried alone.
+    /// Returns whether its next batch is to be tried alone.
     pub fn is_tried_next(&self) -> bool {
         let lineage = self.lineage.as_ref();
         let next = self.queue.front();
         lineage.zip(next).is_some_and(|(lineage, next)| lineage.suspicion.covers(next.batch))
     }
 
-    /// Whether batches wait to be planned.
+    /// Returns whether batches wait to be planned.
     pub fn has_queued(&self) -> bool {
         let lineage = self.lineage.as_ref();
-        !self.queue.is_empty() || lineage.is_some_and(|lineage| lineage.log.is_replayed())
+        !self.queue.is_empty() || lineage.is_some_and(|lineage| lineage.log.is_replaying())
     }
 
-    /// Lets plans use so many slots while batches are planned anew, and all afterwards.
-    pub fn show_slots(&mut self, count: Option<SlotCount>) {
+    /// Limits plans to this number of slots while batches are replayed, and lifts the limit
+    /// afterwards.
+    pub fn limit_slots(&mut self, count: Option<SlotCount>) {
         let slots = &mut self.catalogue.slots;
         match count {
-            Some(SlotCount::Known(count)) => slots.show(Some(count)),
+            Some(SlotCount::Known(count)) => slots.limit_plans(Some(count)),
             Some(SlotCount::Unchanged) => {}
-            None if slots.is_limited() => slots.show(None),
+            None if slots.is_limited() => slots.limit_plans(None),
             None => {}
         }
     }
 
-    /// It holds nothing: its lanes are made again.
+    /// Forgets what it holds: its lanes start anew.
     pub fn forget_bytes(&mut self) {
         self.bytes.clear();
     }
 
-    /// What workers are told of its entitlement: nothing, if that is everybody's.
+    /// Returns the message that admits it on a worker; `None` if its entitlement is the default.
     pub fn admission(&self) -> Option<Message> {
-        let (session, entitlement) = (self.run, self.entitlement.clone());
+        let (session, entitlement) = (self.epoch, self.entitlement.clone());
         (entitlement != Entitlement::default()).then_some(Message::Admit { session, entitlement })
     }
 
-    /// Whether what is planned is recorded, or will be by a queued command.
+    /// Returns whether what is planned is recorded, or will be by a queued command.
     pub fn is_explained(&self) -> bool {
         let begins =
             |command: &ClientCommand| matches!(command, ClientCommand::Explain { begin: true, .. });
@@ -220,7 +222,7 @@ impl Session {
         self.catalogue.recorder.is_some() || queued.any(begins)
     }
 
-    /// Whether its home slot is on a worker.
+    /// Returns whether its home slot is on a worker.
     pub fn has_worker(&self) -> bool {
         self.catalogue.slots.home_worker().is_some()
     }
@@ -229,28 +231,28 @@ impl Session {
 /// All sessions, in the order of their arrival.
 #[derive(Default)]
 pub(crate) struct Sessions {
-    by_peer: BTreeMap<PeerId, Session>,
+    by_peer: BTreeMap<PeerId, ClientSession>,
     last: u32,
-    /// The device time that sessions which have ended have used, in nanoseconds, by team and user.
+    /// The device time that ended sessions have used, in nanoseconds, by team and user.
     past: BTreeMap<(String, String), u64>,
 }
 
 impl Sessions {
-    /// Opens a session for a client, with numbers for itself and for its lanes.
+    /// Opens a session for a client, with its number and the epoch of its lanes.
     pub fn add(
         &mut self,
         now: Duration,
         peer: PeerId,
-        [number, run]: [u32; 2],
+        [number, epoch]: [u32; 2],
         hello: Hello,
         entitlement: Entitlement,
-    ) -> &mut Session {
+    ) -> &mut ClientSession {
         let name = if entitlement.user.is_empty() { &hello.name } else { &entitlement.user };
         let label = format!("{name}#{number}");
-        self.by_peer.entry(peer).or_insert_with(|| Session {
+        self.by_peer.entry(peer).or_insert_with(|| ClientSession {
             peer,
             number,
-            run,
+            epoch,
             label,
             hello: Box::new(hello),
             received: 0,
@@ -258,17 +260,17 @@ impl Sessions {
             instructions: 0,
             entitlement,
             catalogue: Catalogue::default(),
-            templates: Templates::default(),
-            plans: Plans::default(),
+            templates: ClientTemplates::default(),
+            plans: PlanCache::default(),
             queue: VecDeque::new(),
             flow: Flow::default(),
-            unread: Unread::new(u64::MAX),
+            unread: UnreadValues::new(u64::MAX),
             open: 0,
-            waits: false,
+            awaits_credit: false,
             waiting_since: None,
             active: now,
             warned: Vec::new(),
-            knows_spare: false,
+            spare_reported: false,
             device: 0,
             bytes: Vec::new(),
             shortages: BTreeMap::new(),
@@ -278,75 +280,76 @@ impl Sessions {
         })
     }
 
-    pub fn remove(&mut self, peer: PeerId) -> Option<Session> {
+    /// Removes an ended session, whose device time stays counted.
+    pub fn remove(&mut self, peer: PeerId) -> Option<ClientSession> {
         let session = self.by_peer.remove(&peer)?;
         let Entitlement { team, user, .. } = &session.entitlement;
         *self.past.entry((team.clone(), user.clone())).or_default() += session.device;
         Some(session)
     }
 
-    /// The device time that a user's sessions which have ended have used, by team and user.
+    /// Returns the device time that ended sessions have used, in nanoseconds, by team and user.
     pub fn past(&self) -> &BTreeMap<(String, String), u64> {
         &self.past
     }
 
-    pub fn get(&self, peer: PeerId) -> Option<&Session> {
+    pub fn get(&self, peer: PeerId) -> Option<&ClientSession> {
         self.by_peer.get(&peer)
     }
 
-    pub fn get_mut(&mut self, peer: PeerId) -> Option<&mut Session> {
+    pub fn get_mut(&mut self, peer: PeerId) -> Option<&mut ClientSession> {
         self.by_peer.get_mut(&peer)
     }
 
-    /// The session of a number.
-    pub fn numbered(&self, number: u32) -> Option<&Session> {
+    /// Returns the session with a number.
+    pub fn by_number(&self, number: u32) -> Option<&ClientSession> {
         self.by_peer.values().find(|session| session.number == number)
     }
 
-    pub fn numbered_mut(&mut self, number: u32) -> Option<&mut Session> {
+    pub fn by_number_mut(&mut self, number: u32) -> Option<&mut ClientSession> {
         self.by_peer.values_mut().find(|session| session.number == number)
     }
 
-    /// The session whose lanes have a number.
-    pub fn running(&self, run: u32) -> Option<&Session> {
-        self.by_peer.values().find(|session| session.run == run)
+    /// Returns the session whose lanes have an epoch.
+    pub fn by_epoch(&self, epoch: u32) -> Option<&ClientSession> {
+        self.by_peer.values().find(|session| session.epoch == epoch)
     }
 
-    pub fn running_mut(&mut self, run: u32) -> Option<&mut Session> {
-        self.by_peer.values_mut().find(|session| session.run == run)
+    pub fn by_epoch_mut(&mut self, epoch: u32) -> Option<&mut ClientSession> {
+        self.by_peer.values_mut().find(|session| session.epoch == epoch)
     }
 
-    /// The session of a number, or whose lanes have it.
-    pub fn either(&self, number: u32) -> Option<&Session> {
-        self.numbered(number).or_else(|| self.running(number))
+    /// Returns the session with a number, or whose lanes have it as their epoch.
+    pub fn by_number_or_epoch(&self, number: u32) -> Option<&ClientSession> {
+        self.by_number(number).or_else(|| self.by_epoch(number))
     }
 
-    /// A number for a session, or for lanes that are made again.
+    /// Returns a new number, for a session or for an epoch of its lanes.
     pub fn next_number(&mut self) -> u32 {
         self.last += 1;
         self.last
     }
 
-    /// The last number given.
+    /// Returns the last number assigned.
     pub fn last(&self) -> u32 {
         self.last
     }
 
-    /// Numbers up to this one were given before the server was started again.
-    pub fn skip_to(&mut self, last: u32) {
+    /// Skips numbers up to this one, which were assigned before the server was restarted.
+    pub fn skip_numbers_to(&mut self, last: u32) {
         self.last = self.last.max(last);
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Session> {
+    pub fn iter(&self) -> impl Iterator<Item = &ClientSession> {
         self.by_peer.values()
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Session> {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut ClientSession> {
         self.by_peer.values_mut()
     }
 
-    /// A session's part of a worker's time if all have work, by the weights.
-    pub fn share(&self, of: &Session) -> f64 {
+    /// Returns a session's part of a worker's time if all sessions have work, by the weights.
+    pub fn share(&self, of: &ClientSession) -> f64 {
         of.entitlement.share(self.by_peer.values().map(|session| &session.entitlement))
     }
 

@@ -6,16 +6,16 @@ use gt_ir::wire::{Decoded, Record, Sink, Source};
 use gt_ir::{ClientCommand, Definition, Instance, Invocation, TemplateError};
 use rustc_hash::FxHashMap;
 
-use crate::planner::Plans;
+use crate::planner::PlanCache;
 
 /// The templates of a session, by number.
 #[derive(Clone, Default)]
-pub(crate) struct Templates {
+pub(crate) struct ClientTemplates {
     known: FxHashMap<u32, Instance>,
     steps: usize,
 }
 
-impl Record for Templates {
+impl Record for ClientTemplates {
     fn write<S: Sink>(&self, to: &mut S) {
         to.varint(self.known.len() as u64);
         for (number, instance) in &self.known {
@@ -24,14 +24,14 @@ impl Record for Templates {
         }
     }
 
-    fn read(from: &mut Source) -> Decoded<Templates> {
+    fn read(from: &mut Source) -> Decoded<ClientTemplates> {
         let known: FxHashMap<u32, Instance> = Vec::read(from)?.into_iter().collect();
         let steps = known.values().map(|instance| instance.template.len()).sum();
-        Ok(Templates { known, steps })
+        Ok(ClientTemplates { known, steps })
     }
 }
 
-impl Templates {
+impl ClientTemplates {
     /// Adds or replaces a template.
     ///
     /// # Errors
@@ -72,15 +72,15 @@ impl Templates {
         Ok((instance, freed))
     }
 
-    /// Applies the definitions in a list, and replaces invocations by what they stand for. Plans of
-    /// templates that are replaced or forgotten are dropped.
+    /// Applies the definitions in a list, and replaces invocations by the commands that they stand
+    /// for. Plans of templates that are replaced or forgotten are dropped.
     ///
     /// # Errors
     /// A definition or invocation is not valid.
     pub fn expand_all(
         &mut self,
         commands: &mut Vec<ClientCommand>,
-        plans: &mut Plans,
+        plans: &mut PlanCache,
     ) -> Result<(), TemplateError> {
         use ClientCommand::{Define, Forget, Invoke};
         // A `Forget` left in the queue would later forget a template defined after it.
@@ -112,20 +112,20 @@ impl Templates {
         Ok(())
     }
 
-    /// A copy of the templates, to replay queued commands on.
-    pub fn followed(&self) -> Followed {
-        Followed { known: self.known.clone(), freed: 0 }
+    /// Returns a copy of the templates, to replay queued commands on.
+    pub fn followed(&self) -> ReplayedTemplates {
+        ReplayedTemplates { known: self.known.clone(), freed: 0 }
     }
 }
 
 /// The templates as they will be after some queued commands.
-pub(crate) struct Followed {
+pub(crate) struct ReplayedTemplates {
     known: FxHashMap<u32, Instance>,
-    /// How many frees of the last iteration followed were done before.
+    /// How many frees of the last replayed iteration were done before.
     freed: u32,
 }
 
-impl Followed {
+impl ReplayedTemplates {
     /// Replays a command. Errors are ignored here, and reported when the command is planned.
     pub fn follow(&mut self, command: &ClientCommand) {
         match command {
@@ -149,7 +149,8 @@ impl Followed {
         }
     }
 
-    /// The effects of the invocation that was followed last; other commands count as needed.
+    /// Returns the effects of the invocation that was replayed last; other commands count as
+    /// needed.
     pub fn effects(&self, command: &ClientCommand) -> Effects {
         let needed = Effects { is_needed: true, ..Effects::default() };
         let ClientCommand::Invoke(invocation) = command else { return needed };
@@ -170,7 +171,7 @@ impl Followed {
         }
         let usual = (self.freed..frees).map(|index| template.freed(index as usize, bindings));
         effects.frees.extend(usual.chain(invocation.others.iter().copied()));
-        // Tensors that it makes, and those it also frees, have no effect outside.
+        // Tensors that it makes itself, or makes and frees, have no effect outside.
         let own: rustc_hash::FxHashSet<_> = effects.makes.iter().copied().collect();
         effects.reads.retain(|id| !own.contains(id));
         effects.changes.retain(|id| !own.contains(id));
@@ -185,9 +186,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_template_is_forgotten_before_a_later_batch_defines_its_number_anew() {
+    fn a_template_is_forgotten_before_a_later_batch_redefines_its_number() {
         let mut commands = vec![ClientCommand::Forget { template: 3 }];
-        Templates::default().expand_all(&mut commands, &mut Plans::default()).unwrap();
+        ClientTemplates::default().expand_all(&mut commands, &mut PlanCache::default()).unwrap();
         assert_eq!(commands, []);
     }
 }

@@ -1,26 +1,26 @@
 //! Large values on their way to a client that may not read them.
 //!
-//! Beyond a limit no more of the session's batches are planned until it has received some: so a
-//! client that reads nothing holds bounded memory.
+//! Beyond a limit, no more of the session's batches are planned until the client has received some
+//! values, so a client that reads nothing holds bounded memory.
 
 use gt_ir::RequestId;
 use gt_ir::message::LARGE_VALUE;
 use rustc_hash::FxHashMap;
 
-/// The large values that a client has asked for and not received.
-pub(crate) struct Unread {
+/// The large values that a client has requested and not received.
+pub(crate) struct UnreadValues {
     bytes: FxHashMap<RequestId, u64>,
     total: u64,
     limit: u64,
 }
 
-impl Unread {
-    /// Up to `limit` bytes may be on their way; with [`u64::MAX`] nothing is counted.
-    pub fn new(limit: u64) -> Unread {
-        Unread { bytes: FxHashMap::default(), total: 0, limit }
+impl UnreadValues {
+    /// Allows `limit` bytes on their way; with [`u64::MAX`] nothing is counted.
+    pub fn new(limit: u64) -> UnreadValues {
+        UnreadValues { bytes: FxHashMap::default(), total: 0, limit }
     }
 
-    /// A value of so many bytes is on its way.
+    /// Counts a value that is sent, if it is large.
     pub fn add(&mut self, request: RequestId, bytes: u64) {
         if bytes >= LARGE_VALUE && self.limit < u64::MAX {
             self.total += bytes;
@@ -28,12 +28,12 @@ impl Unread {
         }
     }
 
-    /// A value was received, or will not come.
+    /// Removes a value that was received, or will not be sent.
     pub fn remove(&mut self, request: RequestId) {
         self.total -= self.bytes.remove(&request).unwrap_or(0);
     }
 
-    /// Whether more values may follow.
+    /// Returns whether more values may be sent.
     pub fn has_room(&self) -> bool {
         self.total < self.limit
     }
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn large_values_count_until_they_are_received() {
-        let mut unread = Unread::new(4 * LARGE_VALUE);
+        let mut unread = UnreadValues::new(4 * LARGE_VALUE);
         unread.add(RequestId(1), LARGE_VALUE - 1);
         (2..6).for_each(|request| unread.add(RequestId(request), LARGE_VALUE));
         assert!(!unread.has_room());

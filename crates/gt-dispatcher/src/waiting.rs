@@ -1,4 +1,4 @@
-//! Sessions without a worker: the requests that can be answered all the same, with a failure.
+//! Sessions without a worker: fails the requests that can be answered without one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +8,18 @@ use gt_ir::ops::commit::is_commit;
 use gt_ir::{ClientCommand, SourceId};
 use rustc_hash::FxHashSet;
 
-use crate::dispatcher::Outbox;
-use crate::sessions::Session;
+use crate::dispatcher::PeerOutbox;
+use crate::sessions::ClientSession;
 
 /// Answers queued fetches of lost tensors, and fails the instructions that read them. Returns the
 /// weight that this completes.
 ///
 /// # Errors
 /// A command is not valid.
-pub(crate) fn fail_lost(session: &mut Session, outbox: &mut Outbox) -> Result<u64, String> {
+pub(crate) fn fail_lost(
+    session: &mut ClientSession,
+    outbox: &mut PeerOutbox,
+) -> Result<u64, String> {
     let (catalogue, peer) = (&mut session.catalogue, session.peer);
     let mut done = 0;
     for batch in &mut session.queue {
@@ -26,7 +29,7 @@ pub(crate) fn fail_lost(session: &mut Session, outbox: &mut Outbox) -> Result<u6
         let mut lost_here = 0;
         batch.commands.retain(|command| {
             let lost = match command {
-                // It may have values to go back to.
+                // A commit may have old values to go back to.
                 ClientCommand::Run(instruction) if is_commit(instruction.operation) => None,
                 ClientCommand::Run(instruction) => {
                     let lost = instruction.reads().find_map(|id| catalogue.failure(id));
@@ -58,10 +61,14 @@ pub(crate) fn fail_lost(session: &mut Session, outbox: &mut Outbox) -> Result<u6
 
 /// Fails the requests of a session that has waited too long for a worker. Returns the weight that
 /// this completes.
-pub(crate) fn fail_all(session: &mut Session, outbox: &mut Outbox, limit: Duration) -> u64 {
+pub(crate) fn fail_all(
+    session: &mut ClientSession,
+    outbox: &mut PeerOutbox,
+    limit: Duration,
+) -> u64 {
     let seconds = limit.as_secs_f64();
     let reason = format!(
-        "no worker is connected to the server, and none came within {seconds} s\n  hint: start one with `python -m gt.worker --host HOST --port PORT`"
+        "no worker is connected to the server, and none connected within {seconds} s\n  hint: start one with `python -m gt.worker --host HOST --port PORT`"
     );
     let failure = Failure::new("fetch", reason, "", SourceId::default());
     let mut done = 0;
@@ -79,9 +86,9 @@ pub(crate) fn fail_all(session: &mut Session, outbox: &mut Outbox, limit: Durati
         done += batch.give_up(given_up);
     }
     session.queue.retain(|batch| !batch.commands.is_empty());
-    // Those that wait to be planned anew are not asked then.
+    // Requests in the log that are to be replayed fail now, and are not requested by the replay.
     if let Some(lineage) = &mut session.lineage
-        && lineage.log.is_replayed()
+        && lineage.log.is_replaying()
     {
         for request in lineage.log.unanswered() {
             if asked.insert(request) {

@@ -12,10 +12,11 @@ use crate::dispatcher::PeerId;
 use crate::journal::{JournalRecord, StoredWorker};
 use crate::planner::{Fabrics, Host, Slots};
 
-pub(crate) struct WorkerState {
+/// A worker that has completed the handshake.
+pub(crate) struct RegisteredWorker {
     pub peer: PeerId,
     pub id: WorkerId,
-    /// What it was told, to be known by when the server was started again.
+    /// The token by which it is recognised after a restart of the server.
     token: u128,
     /// The number that configurations name it by.
     pub number: u32,
@@ -27,9 +28,9 @@ pub(crate) struct WorkerState {
     fabric: Option<Fabric>,
     /// The work ([`gt_ir::Operation::work`]) that its engine does in a second.
     rate: u64,
-    /// Whether its engine gives the same bits each time.
+    /// Whether its engine computes the same bits each time.
     pub is_exact: bool,
-    /// What its results depend on beside their commands: see [`Workers::arithmetic`].
+    /// A hash of what its results depend on beside their commands: see [`Workers::arithmetic`].
     arithmetic: u64,
     /// The weight of the commands that it has not reported done.
     pub in_flight: u64,
@@ -37,28 +38,28 @@ pub(crate) struct WorkerState {
     pub busy_since: Option<Duration>,
     /// The total time that it had commands in flight before that.
     pub busy: Duration,
-    /// The sessions whose home slot it was assigned.
+    /// The number of sessions whose home slot it hosts.
     pub sessions: u32,
-    /// Whether it was stopped, and said so: it has not died of anything.
+    /// Whether it announced that it stops: its end is not a death.
     pub is_stopped: bool,
-    /// Whether what it keeps of sessions outlives its process.
+    /// Whether its snapshots of sessions outlive its process.
     pub is_durable: bool,
 }
 
-impl WorkerState {
-    /// Its record in the journal.
+impl RegisteredWorker {
+    /// Returns its record for the journal.
     pub fn record(&self) -> JournalRecord {
-        let WorkerState { id, number, name, token, .. } = self;
+        let RegisteredWorker { id, number, name, token, .. } = self;
         JournalRecord::Worker { id: *id, number: *number, name: name.clone(), token: *token }
     }
 
-    /// Commands of this weight are sent to it.
-    pub fn owe(&mut self, now: Duration, weight: u64) {
+    /// Counts commands of this weight that are sent to it.
+    pub fn add_in_flight(&mut self, now: Duration, weight: u64) {
         self.in_flight += weight;
         self.busy_since.get_or_insert(now);
     }
 
-    /// It has completed commands of this weight.
+    /// Counts commands of this weight that it has completed.
     pub fn done(&mut self, now: Duration, weight: u64) {
         self.in_flight = self.in_flight.saturating_sub(weight);
         if self.in_flight == 0
@@ -68,13 +69,14 @@ impl WorkerState {
         }
     }
 
-    /// Its id and number.
+    /// Returns its id and number.
     pub fn host(&self) -> Host {
         Host { worker: self.id, number: self.number, arithmetic: self.arithmetic }
     }
 }
 
-/// The one of these with the token that a peer says. All are compared, wherever it is among them.
+/// Returns the one whose token a peer proves to know. All are compared, so that the time does not
+/// depend on which one it is.
 fn of_token<K>(resume: &Resume, all: impl Iterator<Item = (K, u128)>) -> Option<K> {
     let is_it = |token: u128| token != 0 && resume.is_by(token);
     all.fold(None, |found, (of, token)| if is_it(token) { Some(of) } else { found })
@@ -83,20 +85,20 @@ fn of_token<K>(resume: &Resume, all: impl Iterator<Item = (K, u128)>) -> Option<
 /// All workers, in the order of their ids.
 #[derive(Default)]
 pub(crate) struct Workers {
-    workers: Vec<WorkerState>,
+    workers: Vec<RegisteredWorker>,
     ids: FxHashMap<PeerId, WorkerId>,
     next: u32,
-    /// Those that are lost and may come back with what they keep: they have it on disk, or were there
-    /// before the server was started again.
+    /// Lost workers that may reconnect with their snapshots: they have these on disk, or were
+    /// connected before the server was restarted.
     expected: BTreeMap<WorkerId, StoredWorker>,
-    /// What workers have said that their results depend on, by its number.
+    /// What workers reported that their results depend on, by its hash.
     arithmetics: BTreeMap<u64, String>,
 }
 
 impl Workers {
     /// Adds a worker, under another name if its own is taken. Its number is its name, if that is a
     /// free number, or else the first free one.
-    pub fn add(&mut self, peer: PeerId, hello: Hello) -> &WorkerState {
+    pub fn add(&mut self, peer: PeerId, hello: Hello) -> &RegisteredWorker {
         let Hello {
             mut name,
             machine,
@@ -104,7 +106,7 @@ impl Workers {
             fabric,
             rate,
             is_exact,
-            arithmetic: said,
+            arithmetic: reported,
             is_durable,
             resume,
             ..
@@ -128,14 +130,14 @@ impl Workers {
         let own = own.filter(free).or_else(|| (0..).find(free));
         let number = own.expect("there are fewer than 2^32 workers");
         let mut hasher = FxHasher::default();
-        said.hash(&mut hasher);
+        reported.hash(&mut hasher);
         let arithmetic = hasher.finish();
-        self.arithmetics.insert(arithmetic, said);
+        self.arithmetics.insert(arithmetic, reported);
         self.ids.insert(peer, id);
         let place = self.workers.partition_point(|worker| worker.id < id);
         self.workers.insert(
             place,
-            WorkerState {
+            RegisteredWorker {
                 peer,
                 id,
                 token,
@@ -158,116 +160,117 @@ impl Workers {
         &self.workers[place]
     }
 
-    /// What the results of workers of this arithmetic depend on.
+    /// Describes what the results of workers of this arithmetic depend on.
     pub fn arithmetic(&self, number: u64) -> &str {
-        self.arithmetics.get(&number).map_or("what the one before did", String::as_str)
+        self.arithmetics.get(&number).map_or("another arithmetic", String::as_str)
     }
 
     fn expected_id(&self, resume: &Resume) -> Option<WorkerId> {
         of_token(resume, self.expected.iter().map(|(id, worker)| (*id, worker.token)))
     }
 
-    /// Whether the worker of a hello was there before, and is expected to come back.
+    /// Returns whether the worker of a hello was connected before, and is expected to reconnect.
     pub fn expects(&self, hello: &Hello) -> bool {
         hello.resume.as_ref().is_some_and(|resume| self.expected_id(resume).is_some())
     }
 
-    /// The worker that the one of a hello was, if its loss has not been noticed yet.
+    /// Returns the connection that the worker of a hello had before, if its loss has not been
+    /// noticed yet.
     pub fn earlier(&self, hello: &Hello) -> Option<PeerId> {
         let all = self.workers.iter().map(|worker| (worker.peer, worker.token));
         of_token(hello.resume.as_ref()?, all)
     }
 
-    /// A worker that is lost may come back with what it keeps.
-    pub fn expect_back(&mut self, lost: &WorkerState) {
-        let WorkerState { id, number, name, token, .. } = lost;
+    /// Expects a lost worker to reconnect with its snapshots.
+    pub fn expect_back(&mut self, lost: &RegisteredWorker) {
+        let RegisteredWorker { id, number, name, token, .. } = lost;
         let stored = StoredWorker { number: *number, name: name.clone(), token: *token };
         self.expected.insert(*id, stored);
     }
 
-    /// Whether a worker is there, or may come back.
-    pub fn may_come(&self, id: WorkerId) -> bool {
+    /// Returns whether a worker is connected, or may reconnect.
+    pub fn may_rejoin(&self, id: WorkerId) -> bool {
         self.by_id(id).is_some() || self.expected.contains_key(&id)
     }
 
-    /// These may come back, and get their ids; others get ids from `next` on.
+    /// Expects these workers to reconnect, and get their ids; others get ids from `next` on.
     pub fn expect(&mut self, workers: BTreeMap<WorkerId, StoredWorker>, next: u32) {
         self.next = self.next.max(next);
         self.expected = workers;
     }
 
-    /// Those that have not come back do not any more. Returns them.
+    /// Stops to expect workers. Returns those that have not reconnected.
     pub fn forget_expected(&mut self) -> Vec<WorkerId> {
         std::mem::take(&mut self.expected).into_keys().collect()
     }
 
-    /// Those that may come back.
+    /// Returns the workers that may reconnect.
     pub fn expected(&self) -> impl Iterator<Item = WorkerId> {
         self.expected.keys().copied()
     }
 
-    /// The next id of a new worker.
+    /// Returns the next id of a new worker.
     pub fn next(&self) -> u32 {
         self.next
     }
 
-    /// The name of a worker that is there or may come back.
+    /// Returns the name of a worker that is connected or may reconnect.
     pub fn name_of(&self, id: WorkerId) -> String {
         let expected = self.expected.get(&id).map(|worker| &worker.name);
         let name = self.by_id(id).map(|worker| &worker.name).or(expected);
         name.map_or_else(|| id.0.to_string(), |name| format!("'{name}'"))
     }
 
-    /// The slots of a session by number, each with the name of its worker; empty for none.
-    pub fn carried(&self, slots: &Slots) -> Vec<(u32, String)> {
+    /// Returns the slots of a session by number, each with the name of its worker; empty for none.
+    pub fn workers_by_slot(&self, slots: &Slots) -> Vec<(u32, String)> {
         let name = |slot| slots.host(slot).and_then(|host| Some(self.by_id(host)?.name.clone()));
         let numbers = slots.numbers().into_iter();
         numbers.map(|(number, slot)| (number, name(slot).unwrap_or_default())).collect()
     }
 
-    /// The records of all that are there or may come back.
+    /// Returns the records of all workers that are connected or may reconnect.
     pub fn records(&self) -> impl Iterator<Item = JournalRecord> {
         let expected = self.expected.iter().map(|(id, worker)| {
             let StoredWorker { number, name, token } = worker.clone();
             JournalRecord::Worker { id: *id, number, name, token }
         });
-        self.workers.iter().map(WorkerState::record).chain(expected)
+        self.workers.iter().map(RegisteredWorker::record).chain(expected)
     }
 
-    pub fn remove(&mut self, peer: PeerId) -> Option<WorkerState> {
+    pub fn remove(&mut self, peer: PeerId) -> Option<RegisteredWorker> {
         let id = self.ids.remove(&peer)?;
         let index = self.index(id)?;
         Some(self.workers.remove(index))
     }
 
-    pub fn get(&self, peer: PeerId) -> Option<&WorkerState> {
+    pub fn get(&self, peer: PeerId) -> Option<&RegisteredWorker> {
         Some(&self.workers[self.index(*self.ids.get(&peer)?)?])
     }
 
-    pub fn get_mut(&mut self, peer: PeerId) -> Option<&mut WorkerState> {
-        self.get_by_id(*self.ids.get(&peer)?)
+    pub fn get_mut(&mut self, peer: PeerId) -> Option<&mut RegisteredWorker> {
+        self.by_id_mut(*self.ids.get(&peer)?)
     }
 
-    /// The worker with this id.
-    pub fn by_id(&self, id: WorkerId) -> Option<&WorkerState> {
+    /// Returns the worker with this id.
+    pub fn by_id(&self, id: WorkerId) -> Option<&RegisteredWorker> {
         Some(&self.workers[self.index(id)?])
     }
 
-    pub fn get_by_id(&mut self, id: WorkerId) -> Option<&mut WorkerState> {
+    pub fn by_id_mut(&mut self, id: WorkerId) -> Option<&mut RegisteredWorker> {
         let index = self.index(id)?;
         Some(&mut self.workers[index])
     }
 
-    /// Workers are in the order of their ids, as these only grow.
+    /// Returns the index of a worker; workers are in the order of their ids.
     fn index(&self, id: WorkerId) -> Option<usize> {
         self.workers.binary_search_by_key(&id, |worker| worker.id).ok()
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut WorkerState> {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut RegisteredWorker> {
         self.workers.iter_mut()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &WorkerState> {
+    pub fn iter(&self) -> impl Iterator<Item = &RegisteredWorker> {
         self.workers.iter()
     }
 
@@ -275,12 +278,12 @@ impl Workers {
         self.workers.len()
     }
 
-    /// The work that the slowest engine does in a second.
+    /// Returns the work that the slowest engine does in a second.
     pub fn rate(&self) -> u64 {
         self.workers.iter().map(|worker| worker.rate).min().unwrap_or(u64::MAX)
     }
 
-    /// The workers whose engines have a fabric.
+    /// Returns the workers whose engines have a fabric.
     pub fn fabrics(&self) -> Fabrics {
         let mut fabrics = Fabrics::default();
         for worker in &self.workers {
@@ -291,7 +294,8 @@ impl Workers {
         fabrics
     }
 
-    /// Assigns a session's home to that of some workers with the fewest, the first of equals.
+    /// Assigns a session's home to one of these workers: the one with the fewest homes, then the
+    /// lowest number.
     pub fn assign(&mut self, among: &[Host]) -> Option<WorkerId> {
         let workers = self.workers.iter_mut().filter(|worker| among.contains(&worker.host()));
         let worker = workers.min_by_key(|worker| (worker.sessions, worker.number))?;
@@ -299,15 +303,16 @@ impl Workers {
         Some(worker.id)
     }
 
-    /// Counts a session's home on a worker that was chosen otherwise.
-    pub fn settle(&mut self, id: WorkerId) {
-        if let Some(worker) = self.get_by_id(id) {
+    /// Counts a session's home on a worker that hosts its home slot for another reason.
+    pub fn count_home(&mut self, id: WorkerId) {
+        if let Some(worker) = self.by_id_mut(id) {
             worker.sessions += 1;
         }
     }
 
+    /// Removes a session's home from a worker's count.
     pub fn release(&mut self, id: WorkerId) {
-        if let Some(worker) = self.get_by_id(id) {
+        if let Some(worker) = self.by_id_mut(id) {
             worker.sessions = worker.sessions.saturating_sub(1);
         }
     }

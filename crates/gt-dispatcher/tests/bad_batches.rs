@@ -18,7 +18,7 @@ impl Chance {
         self.0.integer(self.1, 0, limit as i64) as usize
     }
 
-    /// An instruction of a random operation on tensors that may not exist or fit.
+    /// Returns an instruction of a random operation on tensors that may not exist or fit.
     fn instruction(&mut self, output: u64) -> Instruction {
         let operation = ops::ALL[self.below(ops::ALL.len())];
         let samples = (operation.samples)();
@@ -65,7 +65,7 @@ impl Chance {
             4..7 if repeated.is_some() => {
                 *next += 3;
                 let invocation = repeated.as_mut().map(|repeated| repeated.next(*next - 3, &[]));
-                let mut invocation = invocation.expect("it is there");
+                let mut invocation = invocation.expect("defined above");
                 // One in 16 digests is wrong.
                 invocation.digest ^= u32::from(self.below(16) == 0);
                 ClientCommand::Invoke(Box::new(invocation))
@@ -79,8 +79,8 @@ impl Chance {
 }
 
 #[test]
-fn no_batch_makes_the_dispatcher_fail() {
-    let (mut went_on, mut ended) = (0, 0);
+fn random_batches_do_not_crash_the_planner() {
+    let (mut continued, mut ended) = (0, 0);
     for seed in 0..300 {
         let mut chance = Chance(RandomStream::new(seed, 1), 0);
         let (mut next, mut repeated, mut pair) = (0, None, Pair::new());
@@ -94,10 +94,10 @@ fn no_batch_makes_the_dispatcher_fail() {
                 assert!(!reason.contains("the planner failed"), "seed {seed}: {reason}");
                 ended += 1;
             }
-            None => went_on += 1,
+            None => continued += 1,
         }
         pair.check(&format!("seed {seed}"));
     }
     // Both outcomes are common.
-    assert!(went_on > 20 && ended > 20, "{went_on} {ended}");
+    assert!(continued > 20 && ended > 20, "{continued} {ended}");
 }

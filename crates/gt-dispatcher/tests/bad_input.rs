@@ -1,5 +1,5 @@
-//! Commands that no GT client sends: the session gets an error, and is ended where its stream
-//! cannot be trusted any more. Other sessions are not affected.
+//! Commands that no GT client sends: the session gets an error, and is ended if its stream cannot
+//! be trusted any more. Other sessions are not affected.
 
 use crate::common::pair::Pair;
 use crate::common::*;
@@ -12,10 +12,10 @@ use gt_ir::{
 
 const PLANNED: u64 = TensorId::PLANNED.0;
 
-/// A valid program: x is tensor 0, and a template of two steps is defined.
+/// Returns a valid program: x is tensor 0, and a template of two steps is defined.
 fn known() -> (Program, Repeated) {
     let mut program = Program::default();
-    program.within_rows();
+    program.shard_rows();
     let x = program.ones(&[4, 2]);
     let repeated = program.define(0, &[], |program| {
         let sum = program.step(&ops::binary::ADD, &[x, Operand::Scalar(Scalar::Int(1))], &[]);
@@ -26,11 +26,11 @@ fn known() -> (Program, Repeated) {
 }
 
 #[test]
-fn tensors_of_others_are_not_there() {
+fn tensors_of_other_sessions_do_not_exist() {
     let mut pair = Pair::new();
     // The healthy session has tensors 0 to 3, the other has none.
     let mut program = Program::default();
-    program.within_rows();
+    program.shard_rows();
     let x = program.ones(&[6, 4]);
     let y = program.run(&ops::unary::EXP, &[x], &[]);
     program.commands.remove(1);
@@ -54,13 +54,13 @@ fn tensors_of_others_are_not_there() {
         assert!(text.contains(&said), "{text}");
     }
     assert_eq!(errors.len(), 3);
-    // An error of values, not of the stream: the session goes on.
+    // An error of values, not of the stream: the session continues.
     assert_eq!(pair.cluster.goodbye(pair.bad), None);
     pair.check("tensors of others");
 }
 
 #[test]
-fn names_of_the_planners_own_are_not_given() {
+fn tensor_names_in_the_planners_range_are_refused() {
     let run = |id: u64| {
         let mut program = Program::default();
         program.ones(&[2]);
@@ -68,7 +68,7 @@ fn names_of_the_planners_own_are_not_given() {
         run.output = TensorId(id);
         program.commands
     };
-    // Of several results, one of the later ones.
+    // An instruction with two results, of which the second is out of range.
     let two = |id: u64| {
         let mut commands = run(id);
         let ClientCommand::Run(run) = &mut commands[0] else { unreachable!() };
@@ -114,11 +114,11 @@ fn names_of_the_planners_own_are_not_given() {
 
 /// Clients can neither read nor free the planner's copies.
 #[test]
-fn copies_are_not_the_clients() {
+fn clients_cannot_use_the_planners_copies() {
     let mut pair = Pair::new();
     let mut program = Program::default();
     let x = program.ones(&[3, 2]);
-    program.within_rows();
+    program.shard_rows();
     let left = program.ones(&[5, 3]);
     program.run(&ops::matmul::MATMUL, &[left, x], &[]);
     program.commands.extend((PLANNED..PLANNED + 9).map(|id| ClientCommand::Free(TensorId(id))));
@@ -134,7 +134,7 @@ fn copies_are_not_the_clients() {
 }
 
 #[test]
-fn invocations_that_do_not_fit_end_the_session() {
+fn invalid_invocations_end_the_session() {
     let change = |f: &dyn Fn(&mut Invocation)| {
         let (mut program, mut repeated) = known();
         let mut invocation = repeated.next(program.base().0, &[]);
@@ -165,7 +165,7 @@ fn invocations_that_do_not_fit_end_the_session() {
 }
 
 #[test]
-fn definitions_that_are_none_end_the_session() {
+fn invalid_definitions_end_the_session() {
     let (_, repeated) = known();
     let define = |f: &dyn Fn(&mut gt_ir::Definition)| {
         let mut definition = repeated.definition.clone();
@@ -189,7 +189,7 @@ fn definitions_that_are_none_end_the_session() {
 }
 
 #[test]
-fn a_declared_result_that_lies_is_an_error() {
+fn a_wrongly_declared_result_is_an_error() {
     let f32 = |dims: &[usize]| Meta::new(DType::F32, Shape::new(dims).unwrap());
     for (lie, said) in [
         (vec![f32(&[4, 3])], "declared as float32 (4, 3), and is float32 (4, 2)"),
@@ -198,7 +198,7 @@ fn a_declared_result_that_lies_is_an_error() {
     ] {
         let mut pair = Pair::new();
         let mut program = Program::default();
-        program.within_rows();
+        program.shard_rows();
         let x = program.ones(&[4, 2]);
         let sum = program.run(&ops::binary::ADD, &[x, x], &[]);
         let of = program.run(&ops::unary::EXP, &[sum], &[]);
@@ -230,7 +230,7 @@ fn a_mesh_has_one_axis_or_two() {
     for count in [0, 3, 8] {
         let axis = MeshAxis { name: "long".into(), length: u32::MAX, axis: Some(0) };
         let mut program = Program::default();
-        program.mean(1, "odd", Shard { workers: None, mesh: vec![axis; count] });
+        program.define_signal(1, "odd", Shard { workers: None, mesh: vec![axis; count] });
         program.signal = 1;
         let x = program.ones(&[4, 2]);
         let y = program.run(&ops::binary::ADD, &[x, x], &[]);

@@ -1,4 +1,4 @@
-//! What workers are told of the users whose sessions they serve.
+//! What workers learn about the users whose sessions they serve.
 
 use crate::common::{Program, hello};
 use gt_dispatcher::{Dispatcher, Limits, PeerId};
@@ -8,8 +8,8 @@ use gt_ir::status::{Status, Waits};
 use gt_ir::{ClientCommand, LaneId, RequestId, SlotId};
 use std::time::Duration;
 
-/// Says hello; gives all messages that follow.
-fn join(
+/// Connects a peer; returns all messages that follow.
+fn connect(
     dispatcher: &mut Dispatcher,
     peer: u64,
     role: Role,
@@ -24,72 +24,72 @@ fn join(
 }
 
 fn admitted(out: &[(PeerId, Message)]) -> Vec<(u64, u32, &Entitlement)> {
-    let told = out.iter().filter_map(|(peer, message)| match message {
+    let admissions = out.iter().filter_map(|(peer, message)| match message {
         Message::Admit { session, entitlement } => Some((peer.0, *session, entitlement)),
         _ => None,
     });
-    told.collect()
+    admissions.collect()
 }
 
 #[test]
-fn workers_are_told_of_users_whoever_comes_first() {
+fn workers_learn_entitlements_in_either_order_of_joining() {
     let mut dispatcher = Dispatcher::new(String::new(), Limits::default(), None);
-    join(&mut dispatcher, 1, Role::Worker, None);
+    connect(&mut dispatcher, 1, Role::Worker, None);
     let badge = Badge { user: "ada".into(), team: "vision".into(), proof: [0; 32] };
     let ada = Entitlement { user: "ada".into(), team: "vision".into(), ..Entitlement::default() };
-    let out = join(&mut dispatcher, 2, Role::Client, Some(badge));
+    let out = connect(&mut dispatcher, 2, Role::Client, Some(badge));
     assert_eq!(admitted(&out), [(1, 1, &ada)]);
-    // Whoever shows no badge is as everybody: there is nothing to tell.
-    let out = join(&mut dispatcher, 3, Role::Client, None);
+    // A client without a badge has the default entitlement, which is not sent.
+    let out = connect(&mut dispatcher, 3, Role::Client, None);
     assert_eq!(admitted(&out), []);
-    let out = join(&mut dispatcher, 4, Role::Worker, None);
+    let out = connect(&mut dispatcher, 4, Role::Worker, None);
     assert_eq!(admitted(&out), [(4, 1, &ada)]);
     let place = |wanted: fn(&Message) -> bool| out.iter().position(|(_, message)| wanted(message));
     let welcome = place(|message| matches!(message, Message::Welcome(_)));
     assert!(welcome < place(|message| matches!(message, Message::Admit { .. })));
 }
 
-/// Users are told of with all of their sessions, also with those that have ended.
+/// A user's status sums up all of the user's sessions, including ended ones.
 #[test]
-fn users_have_what_their_sessions_have() {
+fn status_of_a_user_sums_up_its_sessions() {
     let mut dispatcher = Dispatcher::new(String::new(), Limits::default(), None);
-    join(&mut dispatcher, 1, Role::Worker, None);
+    connect(&mut dispatcher, 1, Role::Worker, None);
     let badge = || Badge { user: "ada".into(), team: "vision".into(), proof: [0; 32] };
     for peer in [4, 5] {
-        join(&mut dispatcher, peer, Role::Client, Some(badge()));
+        connect(&mut dispatcher, peer, Role::Client, Some(badge()));
     }
-    join(&mut dispatcher, 3, Role::Client, None);
+    connect(&mut dispatcher, 3, Role::Client, None);
     for (session, device) in [(1, 3_000), (2, 500), (3, 20)] {
         let lane = LaneId { session, slot: SlotId(0) };
         let usage = Usage { device, bytes: 100 * u64::from(session), spilled: 7 };
         let done = Message::LaneDone { lane, weight: 0, usage };
         dispatcher.handle(Duration::ZERO, PeerId(1), Role::Worker, done);
     }
-    let told = |dispatcher: &mut Dispatcher| {
+    let user_status = |dispatcher: &mut Dispatcher| {
         let users = status(dispatcher).users.into_iter();
-        let told = users.map(|user| {
+        let users = users.map(|user| {
             let name = format!("{}/{}", user.entitlement.team, user.entitlement.user);
             (name, user.sessions, user.share, user.busy.as_nanos(), user.bytes, user.spilled)
         });
-        told.collect::<Vec<_>>()
+        users.collect::<Vec<_>>()
     };
-    let nobody = ("/".to_string(), 1, 0.5, 20, 300, 7);
+    let without_user = ("/".to_string(), 1, 0.5, 20, 300, 7);
     let ada = |sessions, share, bytes, spilled| {
         ("vision/ada".to_string(), sessions, share, 3_500, bytes, spilled)
     };
-    assert_eq!(told(&mut dispatcher), [nobody.clone(), ada(2, 0.5, 300, 14)]);
+    assert_eq!(user_status(&mut dispatcher), [without_user.clone(), ada(2, 0.5, 300, 14)]);
     dispatcher.disconnect(Duration::ZERO, PeerId(4), "it left");
-    assert_eq!(told(&mut dispatcher), [nobody, ada(1, 0.5, 200, 7)]);
+    assert_eq!(user_status(&mut dispatcher), [without_user, ada(1, 0.5, 200, 7)]);
     dispatcher.disconnect(Duration::ZERO, PeerId(5), "it left");
-    assert_eq!(told(&mut dispatcher)[1], ada(0, 0.0, 0, 0));
+    assert_eq!(user_status(&mut dispatcher)[1], ada(0, 0.0, 0, 0));
 }
 
-/// What the first session waits for, as another client is told.
+/// Returns what the first session waits for, as reported to another client.
 fn waits(dispatcher: &mut Dispatcher) -> Waits {
     status(dispatcher).sessions.swap_remove(0).waits
 }
 
-/// The status, as the client of peer 3 is told.
+/// Returns the status, as reported to the client of peer 3.
 fn status(dispatcher: &mut Dispatcher) -> Status {
     let ask = Message::Stream(vec![ClientCommand::Status { request: RequestId(99) }]);
     let asker = PeerId(3);
@@ -100,16 +100,16 @@ fn status(dispatcher: &mut Dispatcher) -> Status {
         Message::Status { status, .. } => Some(*status),
         _ => None,
     });
-    status.expect("it is told at once")
+    status.expect("answered at once")
 }
 
 #[test]
-fn a_client_that_does_not_read_is_what_its_session_waits_for() {
+fn a_session_waits_for_a_client_that_does_not_read() {
     let limits = Limits { unread: LARGE_VALUE, ..Limits::default() };
     let mut dispatcher = Dispatcher::new(String::new(), limits, None);
-    join(&mut dispatcher, 1, Role::Worker, None);
-    join(&mut dispatcher, 2, Role::Client, None);
-    join(&mut dispatcher, 3, Role::Client, None);
+    connect(&mut dispatcher, 1, Role::Worker, None);
+    connect(&mut dispatcher, 2, Role::Client, None);
+    connect(&mut dispatcher, 3, Role::Client, None);
     assert_eq!(waits(&mut dispatcher), Waits::Nothing);
     let mut program = Program::default();
     let large = program.ones(&[LARGE_VALUE as usize / 4]);

@@ -1,4 +1,4 @@
-//! The dispatcher seen from outside: one program, which is linked once.
+//! Tests of the dispatcher's public API, in one program that is linked once.
 
 mod bad_batches;
 mod bad_input;

@@ -29,7 +29,7 @@ impl World {
         let dispatcher = Dispatcher::new(String::new(), Limits::default(), None);
         let mut world = World { dispatcher, now: Duration::ZERO };
         assert_eq!(world.dispatcher.set_rules(Duration::ZERO, rules), Vec::<String>::new());
-        (1..=workers).for_each(|peer| drop(world.join(peer, Role::Worker, "", "")));
+        (1..=workers).for_each(|peer| drop(world.connect(peer, Role::Worker, "", "")));
         world
     }
 
@@ -39,14 +39,14 @@ impl World {
         out.into_iter().map(|(peer, message)| (peer.0, message)).collect()
     }
 
-    fn join(&mut self, peer: u64, role: Role, user: &str, team: &str) -> Out {
+    fn connect(&mut self, peer: u64, role: Role, user: &str, team: &str) -> Out {
         let Message::Hello(given) = hello(role, format!("p{peer}"), None) else { unreachable!() };
         let badge = Badge { user: user.into(), team: team.into(), proof: [0; 32] };
         let badge = (!user.is_empty()).then(|| Box::new(badge));
-        self.tell(peer, role, Message::Hello(Hello { badge, ..given }))
+        self.send(peer, role, Message::Hello(Hello { badge, ..given }))
     }
 
-    fn tell(&mut self, peer: u64, role: Role, message: Message) -> Out {
+    fn send(&mut self, peer: u64, role: Role, message: Message) -> Out {
         self.dispatcher.handle(self.now, PeerId(peer), role, message);
         self.out()
     }
@@ -59,12 +59,12 @@ impl World {
 
     fn status(&mut self, peer: u64) -> Status {
         let ask = Message::Stream(vec![ClientCommand::Status { request: RequestId(9) }]);
-        let out = self.tell(peer, Role::Client, ask);
+        let out = self.send(peer, Role::Client, ask);
         let status = out.into_iter().find_map(|(_, message)| match message {
             Message::Status { status, .. } => Some(*status),
             _ => None,
         });
-        status.expect("it is told at once")
+        status.expect("answered at once")
     }
 }
 
@@ -87,47 +87,47 @@ fn ada(rule: PolicyRule) -> Rules {
 }
 
 #[test]
-fn users_and_teams_have_so_many_sessions_at_a_time() {
+fn users_and_teams_have_limited_sessions() {
     let most = |sessions| PolicyRule { sessions: Some(sessions), ..PolicyRule::default() };
     let teams = [("vision".into(), most(3))].into();
     let mut world = World::new(1, Rules { teams, ..ada(most(2)) });
-    assert_eq!(refusal(&world.join(11, Role::Client, "ada", "vision")), None);
-    assert_eq!(refusal(&world.join(12, Role::Client, "ada", "")), None);
-    let out = world.join(13, Role::Client, "ada", "vision");
+    assert_eq!(refusal(&world.connect(11, Role::Client, "ada", "vision")), None);
+    assert_eq!(refusal(&world.connect(12, Role::Client, "ada", "")), None);
+    let out = world.connect(13, Role::Client, "ada", "vision");
     let reason = refusal(&out).unwrap();
     assert!(
         reason.starts_with("user ada may have 2 sessions at a time, and has them: ada#1, ada#2")
     );
     for peer in [14, 15] {
-        assert_eq!(refusal(&world.join(peer, Role::Client, "eve", "vision")), None);
+        assert_eq!(refusal(&world.connect(peer, Role::Client, "eve", "vision")), None);
     }
-    let out = world.join(16, Role::Client, "zoe", "vision");
+    let out = world.connect(16, Role::Client, "zoe", "vision");
     assert!(refusal(&out).unwrap().starts_with("team vision may have 3 sessions"));
-    // Whoever goes makes room.
+    // A session that ends makes room.
     world.dispatcher.disconnect(world.now, PeerId(11), "gone");
-    assert_eq!(refusal(&world.join(17, Role::Client, "ada", "vision")), None);
+    assert_eq!(refusal(&world.connect(17, Role::Client, "ada", "vision")), None);
 }
 
 #[test]
-fn users_are_on_so_many_workers() {
+fn users_have_limited_workers() {
     let two = PolicyRule { workers: Some(2), ..PolicyRule::default() };
     let mut world = World::new(3, ada(two));
     let hosts = |out: &Out| {
         let welcome = out.iter().any(|(_, message)| matches!(message, Message::Welcome(_)));
         assert!(welcome, "{out:?}");
     };
-    hosts(&world.join(11, Role::Client, "ada", ""));
-    hosts(&world.join(12, Role::Client, "ada", ""));
+    hosts(&world.connect(11, Role::Client, "ada", ""));
+    hosts(&world.connect(12, Role::Client, "ada", ""));
     let homes: Vec<u32> = world.status(11).workers.iter().map(|worker| worker.homes).collect();
     assert_eq!(homes, [1, 1, 0], "both are on the same two");
-    // A further worker is not ada's, but eve's.
-    world.join(4, Role::Worker, "", "");
-    hosts(&world.join(13, Role::Client, "eve", ""));
-    hosts(&world.join(14, Role::Client, "eve", ""));
-    hosts(&world.join(15, Role::Client, "ada", ""));
+    // A fourth worker is not one of ada's two, but one of eve's.
+    world.connect(4, Role::Worker, "", "");
+    hosts(&world.connect(13, Role::Client, "eve", ""));
+    hosts(&world.connect(14, Role::Client, "eve", ""));
+    hosts(&world.connect(15, Role::Client, "ada", ""));
     let homes: Vec<u32> = world.status(11).workers.iter().map(|worker| worker.homes).collect();
     assert_eq!(homes, [2, 1, 1, 1]);
-    // Another takes the place of a lost one.
+    // Another worker replaces a lost one.
     world.dispatcher.disconnect(world.now, PeerId(1), "gone");
     let homes: Vec<u32> = world.status(11).workers.iter().map(|worker| worker.homes).collect();
     assert_eq!(homes.iter().sum::<u32>(), 5, "{homes:?}");
@@ -137,15 +137,15 @@ fn users_are_on_so_many_workers() {
 fn sessions_end_after_their_wall_time_and_are_warned() {
     let wall = PolicyRule { wall: Some(seconds(1000)), ..PolicyRule::default() };
     let mut world = World::new(1, ada(wall));
-    world.join(11, Role::Client, "ada", "");
-    world.join(12, Role::Client, "eve", "");
+    world.connect(11, Role::Client, "ada", "");
+    world.connect(12, Role::Client, "eve", "");
     assert_eq!(world.dispatcher.next_deadline(), Some(seconds(900)));
     assert_eq!(world.tick(seconds(899)).len(), 0);
     let out = world.tick(seconds(900));
     let wants =
         "the session ada#1 ends in 100 s: user ada may keep one for 17 min; save what is needed";
     assert_eq!((notice(&out), out.len()), (Some(wants), 1));
-    assert_eq!(world.tick(seconds(950)).len(), 0, "it is warned once");
+    assert_eq!(world.tick(seconds(950)).len(), 0, "warned once");
     assert_eq!(world.dispatcher.next_deadline(), Some(seconds(1000)));
     let out = world.tick(seconds(1000));
     let reason = "it has lasted 17 min, as long as user ada may keep a session";
@@ -156,22 +156,22 @@ fn sessions_end_after_their_wall_time_and_are_warned() {
 }
 
 #[test]
-fn idle_sessions_end_and_whoever_does_something_stays() {
+fn idle_sessions_end_and_active_sessions_stay() {
     let idle = PolicyRule { idle: Some(seconds(100)), ..PolicyRule::default() };
     let mut world = World::new(1, Rules { default: idle, ..Rules::default() });
-    world.join(11, Role::Client, "", "");
+    world.connect(11, Role::Client, "", "");
     assert!(
         notice(&world.tick(seconds(90))).unwrap().contains("has nothing to do and ends in 10 s")
     );
     world.status(11);
-    assert_eq!(notice(&world.tick(seconds(100))), None, "it has asked something");
-    assert!(notice(&world.tick(seconds(180))).is_some(), "it is warned anew");
+    assert_eq!(notice(&world.tick(seconds(100))), None, "a request counts as activity");
+    assert!(notice(&world.tick(seconds(180))).is_some(), "warned again");
     let out = world.tick(seconds(190));
     assert!(
         refusal(&out).unwrap().contains("nothing to do for 100 s, as long as all without a user")
     );
-    // A clock that jumps, as over a pause of the server, ends nobody without a warning.
-    world.join(12, Role::Client, "", "");
+    // A clock that jumps, as when the server was suspended, ends no session without a warning.
+    world.connect(12, Role::Client, "", "");
     let out = world.tick(seconds(1_000_000));
     assert!(refusal(&out).is_none() && notice(&out).unwrap().contains("ends in 10 s"));
     assert_eq!(world.dispatcher.next_deadline(), Some(seconds(1_000_010)));
@@ -181,26 +181,26 @@ fn idle_sessions_end_and_whoever_does_something_stays() {
 }
 
 #[test]
-fn who_is_on_too_many_workers_is_told() {
+fn set_rules_reports_users_on_too_many_workers() {
     let mut world = World::new(2, Rules::default());
-    world.join(11, Role::Client, "ada", "");
-    world.join(12, Role::Client, "ada", "");
+    world.connect(11, Role::Client, "ada", "");
+    world.connect(12, Role::Client, "ada", "");
     let one = PolicyRule { workers: Some(1), ..PolicyRule::default() };
     let exceeded = world.dispatcher.set_rules(world.now, ada(one));
     assert_eq!(exceeded, ["user ada is on 2 workers, and may be on 1"]);
 }
 
 #[test]
-fn a_new_policy_ends_nobody_without_a_warning() {
+fn a_new_policy_ends_no_session_without_a_warning() {
     let wall = |most| ada(PolicyRule { wall: Some(seconds(most)), ..PolicyRule::default() });
     let mut world = World::new(1, wall(1000));
-    world.join(11, Role::Client, "ada", "");
+    world.connect(11, Role::Client, "ada", "");
     assert!(notice(&world.tick(seconds(900))).unwrap().contains("ends in 100 s"));
-    // A longer time: it is warned again before that is over.
+    // With a longer limit, the session is warned again before that is over.
     world.dispatcher.set_rules(world.now, wall(2000));
     assert_eq!(world.tick(seconds(1100)).len(), 0);
     assert!(notice(&world.tick(seconds(1800))).unwrap().contains("ends in 3 min"));
-    // A shorter one than it has lasted: it is warned for as long as anybody is.
+    // With a limit that has passed already, the session gets a full warning time.
     world.dispatcher.set_rules(world.now, wall(500));
     let out = world.tick(seconds(1801));
     assert!(notice(&out).unwrap().contains("ends in 50 s") && refusal(&out).is_none());
@@ -209,47 +209,47 @@ fn a_new_policy_ends_nobody_without_a_warning() {
 }
 
 #[test]
-fn what_is_away_keeps_its_place_and_is_named() {
+fn sessions_of_absent_clients_count_and_are_named() {
     let one = PolicyRule { sessions: Some(1), ..PolicyRule::default() };
     let mut world = World::new(1, ada(one));
-    world.join(11, Role::Client, "ada", "");
+    world.connect(11, Role::Client, "ada", "");
     world.dispatcher.set_away(PeerId(11), true);
     world.out();
-    let out = world.join(12, Role::Client, "ada", "");
+    let out = world.connect(12, Role::Client, "ada", "");
     let reason = refusal(&out).unwrap();
     assert!(reason.contains("ada#1 (whose client is away)") && reason.contains("--grace"));
 }
 
 #[test]
-fn a_new_policy_holds_for_sessions_that_are_there() {
+fn a_new_policy_applies_to_connected_sessions() {
     let mut world = World::new(2, Rules::default());
-    world.join(11, Role::Client, "ada", "");
+    world.connect(11, Role::Client, "ada", "");
     let usage = Usage { device: 5_000_000, bytes: 1000, spilled: 0 };
     let lane = LaneId { session: 1, slot: SlotId(0) };
-    world.tell(1, Role::Worker, Message::LaneDone { lane, weight: 0, usage });
+    world.send(1, Role::Worker, Message::LaneDone { lane, weight: 0, usage });
     let rule = PolicyRule { share: Some(9), sessions: Some(0), ..PolicyRule::default() };
     let rules = Rules { policy_kind: PolicyKind::Priority, ..ada(rule) };
     let exceeded = world.dispatcher.set_rules(world.now, rules);
     let wants = ["user ada has 1 sessions, and may have 0"];
     assert_eq!(exceeded, wants);
     let out = world.out();
-    let told = |to: u64, wanted: fn(&Message) -> bool| {
+    let was_sent = |to: u64, wanted: fn(&Message) -> bool| {
         out.iter().any(|(peer, message)| *peer == to && wanted(message))
     };
     for worker in [1, 2] {
-        assert!(told(worker, |message| *message == Message::Divide(PolicyKind::Priority)));
-        assert!(told(worker, |message| matches!(message,
+        assert!(was_sent(worker, |message| *message == Message::Divide(PolicyKind::Priority)));
+        assert!(was_sent(worker, |message| matches!(message,
             Message::Admit { session: 1, entitlement } if entitlement.user_weight == 9)));
     }
-    let out = world.join(3, Role::Worker, "", "");
+    let out = world.connect(3, Role::Worker, "", "");
     assert!(out.iter().any(|(to, message)| *to == 3 && matches!(message, Message::Divide(_))));
     let status = world.status(11);
     let session = &status.sessions[0];
     assert_eq!((session.busy, session.bytes), (Duration::from_millis(5), 1000));
-    assert!((session.share - 1.0).abs() < 1e-9, "nobody else is there");
+    assert!((session.share - 1.0).abs() < 1e-9, "the only session");
 }
 
-/// Whether a lane was told that all is there that its session has sent.
+/// Returns whether a lane was notified that it has received all commands of its session.
 fn has_all(out: &Out) -> bool {
     let is_it =
         |message: &Message| matches!(message, Message::MemoryTimeout { has_waited: false, .. });
@@ -261,13 +261,14 @@ fn short(lane: LaneId, number: u64) -> Message {
     Message::MemoryWait { lane, wait: Some(wait) }
 }
 
-/// What a program has not sent yet may free memory: only when it waits itself has it sent all.
+/// Commands that a client has not sent yet may free memory: only once it waits itself has it sent
+/// all.
 #[test]
-fn a_command_is_refused_only_when_its_session_has_sent_all() {
+fn memory_waits_end_only_when_the_session_has_sent_all() {
     let mut world = World::new(1, Rules::default());
-    world.join(11, Role::Client, "ada", "");
+    world.connect(11, Role::Client, "ada", "");
     let lane = LaneId { session: 1, slot: SlotId(0) };
-    assert!(!has_all(&world.tell(1, Role::Worker, short(lane, 1))));
+    assert!(!has_all(&world.send(1, Role::Worker, short(lane, 1))));
     for second in 1..100 {
         assert!(!has_all(&world.tick(seconds(second))), "its client is silent");
     }
@@ -280,24 +281,24 @@ fn a_command_is_refused_only_when_its_session_has_sent_all() {
         let create = Create { output, content, signal: 0, source: SourceId(0) };
         Message::Stream(vec![ClientCommand::Create(create), fetch])
     };
-    assert!(has_all(&world.tell(11, Role::Client, ask(0))), "it waits for a value");
-    assert!(!has_all(&world.tick(seconds(100))), "it is told once");
+    assert!(has_all(&world.send(11, Role::Client, ask(0))), "it waits for a value");
+    assert!(!has_all(&world.tick(seconds(100))), "notified once");
     let late = |out: &Out| {
         let mut all = out.iter();
         all.any(|(_, message)| matches!(message, Message::MemoryTimeout { has_waited: true, .. }))
     };
-    assert!(late(&world.tick(seconds(106))), "others are waited for, but not for ever");
-    // One that begins to wait later finds the stream drained.
+    assert!(late(&world.tick(seconds(106))), "the wait for other sessions is bounded");
+    // A lane that begins to wait later finds the stream drained.
     let none = Message::MemoryWait { lane, wait: None };
-    world.tell(1, Role::Worker, none);
-    assert!(has_all(&world.tell(1, Role::Worker, short(lane, 2))));
+    world.send(1, Role::Worker, none);
+    assert!(has_all(&world.send(1, Role::Worker, short(lane, 2))));
 }
 
 /// A client without credit has sent all that it can.
 #[test]
-fn a_client_that_waits_for_credit_has_sent_all() {
+fn memory_waits_end_when_the_client_waits_for_credit() {
     let mut world = World::new(1, Rules::default());
-    world.join(11, Role::Client, "ada", "");
+    world.connect(11, Role::Client, "ada", "");
     let lane = LaneId { session: 1, slot: SlotId(0) };
     let fill = |first: u64, count: u64| {
         let full = |output: u64| {
@@ -315,12 +316,13 @@ fn a_client_that_waits_for_credit_has_sent_all() {
         };
         Message::Stream((first..first + count).map(full).collect())
     };
-    world.tell(11, Role::Client, fill(0, 1000));
-    assert!(!has_all(&world.tell(1, Role::Worker, short(lane, 1))));
-    // It says so where it waits for another reason than its window, but what it sends next is not there.
-    assert!(has_all(&world.tell(11, Role::Client, Message::Waiting)));
-    world.tell(11, Role::Client, fill(1000, 1000));
-    assert!(!has_all(&world.tell(1, Role::Worker, short(lane, 2))));
+    world.send(11, Role::Client, fill(0, 1000));
+    assert!(!has_all(&world.send(1, Role::Worker, short(lane, 1))));
+    // The client reports that it waits for another reason than its window, but its next commands
+    // have not arrived.
+    assert!(has_all(&world.send(11, Role::Client, Message::Waiting)));
+    world.send(11, Role::Client, fill(1000, 1000));
+    assert!(!has_all(&world.send(1, Role::Worker, short(lane, 2))));
     let window = Limits::default().client_window;
-    assert!(has_all(&world.tell(11, Role::Client, fill(2000, window))));
+    assert!(has_all(&world.send(11, Role::Client, fill(2000, window))));
 }

@@ -8,7 +8,7 @@ use gt_ir::modifier::Modifier;
 use gt_ir::signal::Shard;
 use gt_ir::{Attribute, ClientCommand, DType, Operand, Scalar, TensorId, ops};
 
-/// Turns `x * 2` into `x + x`.
+/// Rewrites `x * 2` as `x + x`.
 struct Doubling;
 
 impl Modifier for Doubling {
@@ -37,11 +37,11 @@ fn free(tensor: Operand) -> ClientCommand {
 }
 
 #[test]
-fn what_was_freed_in_the_queue_is_not_planned() {
+fn instructions_freed_in_the_queue_are_not_planned() {
     let mut program = Program::default();
     let x = program.ones(&[2]);
     let mut batches = vec![std::mem::take(&mut program.commands)];
-    // The lane is full: this one waits.
+    // The lane is full: this batch waits.
     program.run(&ops::unary::NEG, &[x], &[]);
     batches.push(std::mem::take(&mut program.commands));
     let unwanted = program.run(&ops::unary::EXP, &[x], &[]);
@@ -51,7 +51,7 @@ fn what_was_freed_in_the_queue_is_not_planned() {
     program.fetch(x);
     batches.push(program.commands);
     let limits = Limits { lane_window: 1, ..Limits::default() };
-    Golden::with(limits, vec![None]).check("unwanted.txt", batches);
+    Golden::with(limits, vec![None]).check("pruned.txt", batches);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_modifier_changes_what_is_planned() {
 }
 
 #[test]
-fn a_large_tensor_is_cut_over_all_workers() {
+fn a_large_tensor_is_sharded_over_all_workers() {
     let mut program = Program::default();
     let small = program.ones(&[2, 2]);
     let large = program.ones(&[2, 8]);
@@ -77,30 +77,30 @@ fn a_large_tensor_is_cut_over_all_workers() {
 }
 
 #[test]
-fn one_slot_begins_a_sum_with_the_value_and_the_others_with_zeros() {
+fn a_replicated_summand_becomes_partial_with_zeros() {
     let mut program = Program::default();
-    program.mean(2, "copies", Shard::row(None, None));
+    program.define_signal(2, "copies", Shard::row(None, None));
     program.signal = 2;
     let table = program.ones(&[300, 200]);
-    program.within_rows();
+    program.shard_rows();
     let values = program.ones(&[4000, 200]);
     let attributes = [Attribute::dims(&[4000]), Attribute::DType(DType::I64)];
     let index = program.run(&ops::create::FULL, &[Operand::Scalar(Scalar::Int(1))], &attributes);
     program.signal = 0;
     program.run(&ops::index::INDEX_ADD, &[table, index, values], &[Attribute::Int(0)]);
-    Golden::new(2).check("zeros.txt", [program.commands]);
+    Golden::new(2).check("partial_from_replicated.txt", [program.commands]);
 }
 
 #[test]
 fn the_oldest_copies_are_freed_when_there_are_too_many() {
     let mut program = Program::default();
-    program.within_rows();
-    // A gigabyte each: shapes alone, nothing is computed.
+    program.shard_rows();
+    // A gigabyte each: only shapes matter, nothing is computed.
     let parts: Vec<Operand> = (0..3).map(|_| program.ones(&[1 << 14, 1 << 14])).collect();
-    program.mean(2, "first", Shard::row(Some(vec![0]), None));
+    program.define_signal(2, "first", Shard::row(Some(vec![0]), None));
     program.signal = 2;
     for part in &parts {
         program.run(&ops::unary::NEG, &[*part], &[]);
     }
-    Golden::new(2).check("copies.txt", [program.commands]);
+    Golden::new(2).check("extra_copies.txt", [program.commands]);
 }

@@ -1,5 +1,5 @@
-//! Golden tests: the instruction log of a client's program, compared with the files in
-//! `streams/`. `GT_WRITE_STREAMS=1` rewrites them.
+//! Golden tests: the placement of a client's program and the workers' programs that are planned
+//! from it, compared with the files in `streams/`. `GT_WRITE_STREAMS=1` rewrites them.
 
 use crate::common::golden::Golden;
 use crate::common::{Program, all_of};
@@ -7,15 +7,15 @@ use gt_dispatcher::Limits;
 use gt_ir::signal::{MeshAxis, Shard};
 use gt_ir::{Attribute, DType, Fabric, Operand, Scalar, Shape, TensorData, TensorId, ops};
 
-/// Compares the log of a program on `workers` workers with the golden file of this name.
+/// Compares a program and what `workers` workers get with the golden file of this name.
 fn check(name: &str, workers: usize, program: Program) {
     Golden::new(workers).check(name, [program.commands]);
 }
 
 #[test]
-fn one_worker_gets_the_stream_as_it_comes() {
+fn one_worker_gets_the_stream_unchanged() {
     let mut program = Program::default();
-    program.mean(1, "rows", Shard::row(None, Some(0)));
+    program.define_signal(1, "rows", Shard::row(None, Some(0)));
     program.signal = 1;
     let x = program.ones(&[4, 2]);
     let y = program.run(&ops::binary::ADD, &[x, x], &[]);
@@ -24,21 +24,21 @@ fn one_worker_gets_the_stream_as_it_comes() {
 }
 
 #[test]
-fn rows_by_whole_moves_the_whole_alone() {
+fn a_matmul_of_sharded_rows_replicates_the_other_operand() {
     let mut program = Program::default();
-    program.mean(1, "rows", Shard::row(None, Some(0)));
+    program.define_signal(1, "rows", Shard::row(None, Some(0)));
     let right = program.ones(&[3, 2]);
     program.signal = 1;
     let left = program.ones(&[5, 3]);
     let product = program.run(&ops::matmul::MATMUL, &[left, right], &[]);
     program.run(&ops::unary::RELU, &[product], &[]);
-    check("rows_by_whole.txt", 2, program);
+    check("sharded_by_replicated.txt", 2, program);
 }
 
 #[test]
-fn a_mean_is_weighed_and_summed_where_it_is_needed() {
+fn a_mean_is_weighted_and_summed_where_it_is_needed() {
     let mut program = Program::default();
-    program.mean(1, "rows", Shard::row(None, Some(0)));
+    program.define_signal(1, "rows", Shard::row(None, Some(0)));
     program.signal = 1;
     let x = program.ones(&[5, 3]);
     let mean = program.run(&ops::reduce::MEAN, &[x], &all_of(&[]));
@@ -47,10 +47,10 @@ fn a_mean_is_weighed_and_summed_where_it_is_needed() {
 }
 
 #[test]
-fn another_scope_moves_its_input_there() {
+fn another_scope_receives_its_input() {
     let mut program = Program::default();
-    program.mean(1, "first stage", Shard::row(Some(vec![0]), Some(0)));
-    program.mean(2, "second stage", Shard::row(Some(vec![1, 2]), Some(0)));
+    program.define_signal(1, "first stage", Shard::row(Some(vec![0]), Some(0)));
+    program.define_signal(2, "second stage", Shard::row(Some(vec![1, 2]), Some(0)));
     program.signal = 1;
     let x = program.ones(&[4, 2]);
     program.signal = 2;
@@ -59,16 +59,16 @@ fn another_scope_moves_its_input_there() {
     check("pipeline.txt", 3, program);
 }
 
-/// An exchange with the third worker goes in pieces: its engine has no fabric.
+/// Workers 0 and 1 have a fabric; the third has none, so an exchange with it is sent in pieces.
 #[test]
-fn engines_move_what_they_can_themselves() {
+fn engines_with_a_common_fabric_run_collectives() {
     let fabric = |worker| {
         let (kind, store) = ("gloo/2.15".into(), format!("127.0.0.1:{worker}"));
         Some(Fabric { kind, local: true, store, device: String::new() })
     };
     let mut program = Program::default();
-    program.mean(1, "two", Shard::row(Some(vec![0, 1]), Some(0)));
-    program.mean(2, "three", Shard::row(Some(vec![0, 1, 2]), Some(0)));
+    program.define_signal(1, "two", Shard::row(Some(vec![0, 1]), Some(0)));
+    program.define_signal(2, "three", Shard::row(Some(vec![0, 1, 2]), Some(0)));
     for signal in [1, 2] {
         program.signal = signal;
         let x = program.ones(&[6, 3]);
@@ -77,18 +77,18 @@ fn engines_move_what_they_can_themselves() {
         program.run(&ops::unary::EXP, &[sum], &[]);
     }
     let fabrics = vec![fabric(0), fabric(1), None];
-    Golden::with(Limits::default(), fabrics).check("joint.txt", [program.commands]);
+    Golden::with(Limits::default(), fabrics).check("collectives.txt", [program.commands]);
 }
 
-/// Where a slice begins, how many rows it takes, and every which.
+/// Returns the attributes of a slice of rows: its start, its length and its step.
 fn rows(start: i64, count: i64, step: i64) -> [Attribute; 3] {
     [[start, 0], [count, 2], [step, 1]].map(|numbers| Attribute::ints(&numbers))
 }
 
 #[test]
-fn partial_sums_stay_apart_until_their_sum_is_needed() {
+fn partial_sums_are_combined_where_their_sum_is_needed() {
     let mut program = Program::default();
-    program.within_rows();
+    program.shard_rows();
     let x = program.ones(&[4, 3]);
     let sum = program.run(&ops::reduce::SUM, &[x], &all_of(&[0]));
     let twice = program.run(&ops::binary::ADD, &[sum, sum], &[]);
@@ -97,21 +97,21 @@ fn partial_sums_stay_apart_until_their_sum_is_needed() {
 }
 
 #[test]
-fn whoever_has_no_part_gives_what_changes_nothing() {
+fn a_slot_with_an_empty_shard_contributes_the_neutral_element() {
     let mut program = Program::default();
-    program.within_rows();
+    program.shard_rows();
     let x = program.ones(&[2]);
     let most = program.run(&ops::reduce::AMAX, &[x], &all_of(&[0]));
     program.fetch(most);
-    check("no_part.txt", 3, program);
+    check("empty_shard.txt", 3, program);
 }
 
 #[test]
-fn rows_become_columns() {
+fn rows_are_redistributed_to_columns() {
     let mut program = Program::default();
-    program.within_rows();
+    program.shard_rows();
     let x = program.ones(&[4, 6]);
-    program.mean(2, "columns", Shard::row(None, Some(1)));
+    program.define_signal(2, "columns", Shard::row(None, Some(1)));
     program.signal = 2;
     let y = program.ones(&[4, 6]);
     program.run(&ops::binary::ADD, &[y, x], &[]);
@@ -121,17 +121,17 @@ fn rows_become_columns() {
 /// On a 2x2 mesh: a product of operands sharded along both axes is computed in place, and summed
 /// along one.
 #[test]
-fn a_mesh_of_two_axes_cuts_both() {
+fn a_mesh_of_two_axes_shards_both_tensor_axes() {
     let axis = |name: &str, axis| MeshAxis { name: name.into(), length: 2, axis: Some(axis) };
     let mesh = |first, second| Shard {
         workers: None,
         mesh: vec![axis("down", first), axis("across", second)],
     };
     let mut program = Program::default();
-    program.mean(1, "both", mesh(0, 1));
+    program.define_signal(1, "both", mesh(0, 1));
     program.signal = 1;
     let left = program.ones(&[4, 6]);
-    program.mean(2, "across", mesh(-1, 0));
+    program.define_signal(2, "across", mesh(-1, 0));
     program.signal = 2;
     let right = program.ones(&[6, 2]);
     program.signal = 0;
@@ -140,18 +140,18 @@ fn a_mesh_of_two_axes_cuts_both() {
 }
 
 #[test]
-fn a_slice_with_gaps_stays_where_it_is() {
+fn a_strided_slice_is_computed_in_place() {
     let mut program = Program::default();
-    program.within_rows();
+    program.shard_rows();
     let x = program.ones(&[12, 2]);
     program.run(&ops::slice::SLICE, &[x], &rows(1, 5, 2));
     check("slice.txt", 2, program);
 }
 
 #[test]
-fn a_batch_is_shared_out_evenly() {
+fn a_batch_is_sharded_evenly() {
     let mut program = Program::default();
-    program.within_rows();
+    program.shard_rows();
     let x = program.ones(&[12, 2]);
     let batch = program.run(&ops::slice::SLICE, &[x], &rows(1, 4, 1));
     program.run(&ops::unary::EXP, &[batch], &[]);
@@ -159,31 +159,31 @@ fn a_batch_is_shared_out_evenly() {
 }
 
 #[test]
-fn a_slice_that_one_worker_has_all_of_is_balanced() {
+fn a_slice_on_one_slot_is_rebalanced() {
     let mut program = Program::default();
-    program.within_rows();
+    program.shard_rows();
     let x = program.ones(&[36, 2]);
     program.run(&ops::slice::SLICE, &[x], &rows(0, 6, 2));
     check("balance.txt", 3, program);
 }
 
 #[test]
-fn a_composite_along_a_cut_axis_is_what_it_consists_of() {
+fn a_composite_along_a_sharded_axis_is_expanded() {
     let mut program = Program::default();
-    program.within_rows();
+    program.shard_rows();
     let x = program.ones(&[4, 3]);
     let along = |axis| [Attribute::Int(axis)];
-    // Along the other axis each slot has all that it needs.
+    // Along the other axis each slot holds all that it needs.
     program.run(&ops::nn::SOFTMAX, &[x], &along(1));
     program.run(&ops::nn::SOFTMAX, &[x], &along(0));
     check("softmax.txt", 2, program);
 }
 
 #[test]
-fn an_update_stays_where_its_parameter_is() {
+fn an_update_keeps_the_layout_of_its_parameter() {
     let mut program = Program::default();
     let gradient = program.ones(&[4, 2]);
-    program.within_rows();
+    program.shard_rows();
     let parameter = program.ones(&[4, 2]);
     program.signal = 0;
     program.run(&ops::binary::SUB, &[parameter, gradient], &[]);
@@ -191,7 +191,7 @@ fn an_update_stays_where_its_parameter_is() {
 }
 
 #[test]
-fn data_is_split_as_it_comes() {
+fn data_is_split_by_the_dispatcher_if_contiguous() {
     let numbers = |program: &mut Program, length: usize| {
         let data = TensorData::new(
             DType::U8,
@@ -201,21 +201,21 @@ fn data_is_split_as_it_comes() {
         program.data(data.unwrap())
     };
     let mut program = Program::default();
-    program.within_rows();
+    program.shard_rows();
     numbers(&mut program, 5);
-    program.mean(2, "columns", Shard::row(None, Some(1)));
+    program.define_signal(2, "columns", Shard::row(None, Some(1)));
     program.signal = 2;
-    // Data whose parts are not contiguous goes whole to one worker, which forwards them.
+    // Data whose parts are not contiguous is sent unsplit to one worker, which forwards them.
     numbers(&mut program, 4);
     check("data.txt", 2, program);
 }
 
-/// `x[i:i + 4]` with another `i` in each iteration: the workers' template has the slice once, and
-/// each invocation only its start.
+/// `x[i:i + 4]` with another `i` in each iteration: the workers' template contains the slice once,
+/// and each invocation only its start.
 #[test]
-fn a_moving_slice_is_planned_once() {
+fn a_varying_slice_is_planned_once() {
     let mut program = Program::default();
-    program.within_rows();
+    program.shard_rows();
     let x = program.ones(&[12, 2]);
     let mut repeated = program.define(0, &[], |program| {
         let slice = program.step(&ops::slice::SLICE, &[x], &rows(0, 4, 1));
@@ -226,15 +226,15 @@ fn a_moving_slice_is_planned_once() {
         // The first number of each of the three attributes: start, size and step.
         program.invoke(&mut repeated, &[(0, Scalar::Int(start))]);
     }
-    check("moving_slice.txt", 2, program);
+    check("varying_slice.txt", 2, program);
 }
 
-/// An iteration that moves data is planned once, then invoked.
+/// An iteration that redistributes data is planned once, then invoked.
 #[test]
 fn an_iteration_is_planned_once() {
     let mut program = Program::default();
     let weights = program.ones(&[3, 2]);
-    program.within_rows();
+    program.shard_rows();
     let x = program.ones(&[4, 3]);
     let mut repeated = program.define(0, &[], |program| {
         let product = program.step(&ops::matmul::MATMUL, &[x, weights], &[]);
@@ -249,14 +249,14 @@ fn an_iteration_is_planned_once() {
     check("repeated.txt", 2, program);
 }
 
-/// A step of Adam is planned by what it consists of, so that the parameter stays whole; its numbers
-/// are bound in these steps.
+/// A step of Adam is planned by its steps, so that the parameter stays replicated; its numbers are
+/// bound in these steps.
 #[test]
 fn numbers_of_a_composite_are_bound_in_its_steps() {
     let mut program = Program::default();
-    program.within_rows();
+    program.shard_rows();
     let [mean, square] = [2, 2].map(|length| program.ones(&[length]));
-    program.mean(2, "whole", Shard::row(None, None));
+    program.define_signal(2, "whole", Shard::row(None, None));
     program.signal = 2;
     let x = program.ones(&[2]);
     program.signal = 0;
@@ -273,7 +273,7 @@ fn numbers_of_a_composite_are_bound_in_its_steps() {
 
 /// A plan also depends on which of its tensors are the same.
 #[test]
-fn an_iteration_is_of_the_tensors_that_it_names() {
+fn a_plan_depends_on_which_tensors_are_the_same() {
     let mut program = Program::default();
     let [a, b, c] = [4, 4, 4].map(|length| program.ones(&[length]));
     let mut repeated = program.define(0, &[], |program| {
@@ -283,17 +283,17 @@ fn an_iteration_is_of_the_tensors_that_it_names() {
     });
     // First the second tensor is bound to two of the names, then the first.
     for on in [[0, 1, 1], [0, 1, 1], [0, 0, 1], [0, 1, 0], [1, 0, 0]] {
-        repeated.on = on.map(TensorId).to_vec();
+        repeated.inputs = on.map(TensorId).to_vec();
         program.invoke(&mut repeated, &[]);
     }
-    check("same_tensors.txt", 1, program);
+    check("aliased_tensors.txt", 1, program);
 }
 
 /// Another plan combines the partial sums that this one has read so far, and frees them.
 #[test]
-fn a_plan_notices_what_another_has_moved() {
+fn a_plan_notices_copies_that_another_plan_made() {
     let mut program = Program::default();
-    program.within_rows();
+    program.shard_rows();
     let x = program.ones(&[4, 3]);
     let sum = program.run(&ops::reduce::SUM, &[x], &all_of(&[0]));
     let mut twice =
@@ -303,19 +303,19 @@ fn a_plan_notices_what_another_has_moved() {
     (0..3).for_each(|_| program.invoke(&mut twice, &[]));
     program.invoke(&mut exp, &[]);
     let other = program.run(&ops::reduce::SUM, &[x], &all_of(&[0]));
-    let Operand::Tensor(other) = other else { unreachable!("it makes a tensor") };
-    (twice.on, exp.on) = (vec![other], vec![other]);
+    let Operand::Tensor(other) = other else { unreachable!("a sum is a tensor") };
+    (twice.inputs, exp.inputs) = (vec![other], vec![other]);
     (0..3).for_each(|_| program.invoke(&mut twice, &[]));
     program.invoke(&mut exp, &[]);
     program.invoke(&mut twice, &[]);
     check("two_plans.txt", 2, program);
 }
 
-/// A step that changes two tensors, which lie as two signals say.
+/// Returns a step that changes two tensors, which two signals place.
 fn step(rows: Shard, other: Shard) -> Program {
     let mut program = Program::default();
-    program.mean(1, "rows", rows);
-    program.mean(2, "other", other);
+    program.define_signal(1, "rows", rows);
+    program.define_signal(2, "other", other);
     let olds = [1, 2].map(|signal| {
         program.signal = signal;
         program.ones(&[4])
@@ -329,18 +329,18 @@ fn step(rows: Shard, other: Shard) -> Program {
 }
 
 #[test]
-fn a_step_on_one_slot_ends_there() {
+fn a_step_on_one_slot_commits_there() {
     let home = || Shard::row(Some(vec![0]), None);
     check("step.txt", 2, step(home(), home()));
 }
 
 #[test]
-fn slots_with_all_of_a_step_end_it_each_by_itself() {
+fn slots_with_a_replicated_step_commit_independently() {
     let all = || Shard::row(None, None);
     check("step_replicated.txt", 2, step(all(), all()));
 }
 
 #[test]
-fn slots_with_parts_of_a_step_exchange_a_number_before_they_end_it() {
-    check("step_cut.txt", 2, step(Shard::row(None, Some(0)), Shard::row(None, None)));
+fn slots_with_a_sharded_step_exchange_a_flag_before_they_commit() {
+    check("step_sharded.txt", 2, step(Shard::row(None, Some(0)), Shard::row(None, None)));
 }

@@ -74,7 +74,7 @@ use gt_ir::instruction::Operands;
 use gt_ir::ops::custom::{self, CUSTOM};
 use gt_ir::{Attributes, DType, Meta, Operation, Shape, TensorData};
 use gt_worker::check::Mismatch;
-use gt_worker::plan::Given;
+use gt_worker::plan::InputValue;
 use gt_worker::{Engine, EngineError, SharedBuffer};
 
 use crate::budget::Budget;
@@ -217,7 +217,7 @@ impl Engine for NativeEngine {
     fn launch(
         &mut self,
         program: &mut Program,
-        inputs: &mut [Given<Tensor>],
+        inputs: &mut [InputValue<Tensor>],
     ) -> Result<Vec<Tensor>, EngineError> {
         program.launch(self, inputs)
     }

@@ -11,7 +11,7 @@ use gt_ir::ops::{
 use gt_ir::ops::{compare as c, unary as u};
 use gt_ir::{Attribute, DType, Meta, Operand, Operation, Scalar, Shape, TensorData};
 use gt_worker::Engine;
-use gt_worker::plan::{Given, Input, Plan};
+use gt_worker::plan::{InputValue, Input, Plan};
 use smallvec::smallvec;
 
 fn meta(dtype: DType, dims: &[usize]) -> Meta {
@@ -133,11 +133,11 @@ fn programs_are_not_run_on_other_tensors_than_they_were_made_for() {
     let mut program = engine.prepare(&plan).unwrap();
     assert!(program.to_string().contains("tile by tile"));
     for other in [floats(&[300, 499]), meta(DType::U8, &[300, 500]), floats(&[2, 300, 500])] {
-        let mut given = [wanted, other].map(|meta| Given::Tensor(tensor(&mut engine, meta)));
+        let mut given = [wanted, other].map(|meta| InputValue::Tensor(tensor(&mut engine, meta)));
         let launch = || engine.launch(&mut program, &mut given).is_err();
         assert!(catch_unwind(AssertUnwindSafe(launch)).unwrap_or(true));
     }
-    let mut given = [wanted; 2].map(|meta| Given::Tensor(tensor(&mut engine, meta)));
+    let mut given = [wanted; 2].map(|meta| InputValue::Tensor(tensor(&mut engine, meta)));
     let outputs = engine.launch(&mut program, &mut given).unwrap();
     assert!((engine.read(&outputs[0]).unwrap().element(9).as_f64() - 2f64.exp()).abs() < 1e-5);
 }

@@ -1,4 +1,5 @@
 //! File descriptors: the process's limit, and checks that enough are free.
+//!
 //! ZeroMQ needs several for a context and each socket, and fails in the middle if it gets too few.
 //! So callers check first.
 

@@ -1,4 +1,5 @@
 //! The storage of keys.
+//!
 //! A server without a given key generates one in the user's runtime folder, where that user's
 //! workers and clients on the machine find it. Elsewhere the key is in a file or in `GT_KEY`.
 

@@ -1,4 +1,5 @@
 //! Messages as parts: each part is one ZeroMQ message, delivered to the receiver as it arrives.
+//!
 //! A message of one frame that fits a part is that part. Any other is announced by the lengths of
 //! its frames, and its frames follow, each cut into parts of [`PART`] bytes. (ZeroMQ's own
 //! multipart messages are delivered only when the last part has arrived.)

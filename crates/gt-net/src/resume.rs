@@ -1,4 +1,5 @@
 //! Links that survive the loss of their connection.
+//!
 //! Each end counts the messages that it has sent and received, and keeps those that the other has
 //! not acknowledged. After a reconnection, each end reports the number that it has received, and
 //! the other resends the rest: no message is lost or duplicated. Connections keep messages in

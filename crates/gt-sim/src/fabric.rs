@@ -10,7 +10,7 @@ use gt_ir::fabric::{CollectiveCall, Fabric};
 use gt_ir::instruction::Operands;
 use gt_ir::ops::binary::ADD;
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, TensorData, WorkerId};
-use gt_worker::plan::{Given, Plan};
+use gt_worker::plan::{InputValue, Plan};
 use gt_worker::{Engine, EngineError, Joining};
 
 /// The real-time limit of a call, not reached in a passing test.
@@ -187,7 +187,7 @@ impl Engine for JoiningEngine {
     fn launch(
         &mut self,
         program: &mut Program,
-        inputs: &mut [Given<Tensor>],
+        inputs: &mut [InputValue<Tensor>],
     ) -> Result<Vec<Tensor>, EngineError> {
         self.native.launch(program, inputs)
     }

@@ -1,4 +1,5 @@
 //! Fault injection: the failures of links and processes that real drivers may see.
+//!
 //! The semantics are those of `gt::drivers::network`, except that a client does not reconnect. A
 //! link with the dispatcher is never renewed: once it is broken, the dispatcher disconnects the
 //! peer, a client's session ends, and a worker's process ends. A link between workers is one-way:

@@ -1,4 +1,5 @@
 //! Fuzzing: a hostile client beside a healthy one.
+//!
 //! Bytes, from a seed or a fuzzer, decide what it sends. They are decoded as commands if possible;
 //! these, or else a valid stream, are then mutated: fields are changed, commands dropped, repeated
 //! and swapped. The dispatcher, which may be restarted in between, must not fail, the healthy

@@ -1,4 +1,5 @@
 //! Fuzzing: journals that are damaged, or have records that no dispatcher has written.
+//!
 //! Bytes, from a file or a fuzzer, encode records: for each its length (two bytes), the length of
 //! the data at its end (one byte), and its contents. They are written as a segment, which must be
 //! read back as written, and with a byte changed or its end truncated, up to the damage. A

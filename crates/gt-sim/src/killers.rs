@@ -16,7 +16,7 @@ use gt_engine_native::{NativeEngine, Program, Tensor as Value};
 use gt_ir::instruction::Operands;
 use gt_ir::signal::Shard;
 use gt_ir::{Attributes, Meta, Operation, TensorData};
-use gt_worker::plan::{Given, Plan};
+use gt_worker::plan::{InputValue, Plan};
 use gt_worker::{Engine, EngineError};
 
 use crate::chance::Chance;
@@ -78,7 +78,7 @@ impl Engine for MortalEngine {
     fn launch(
         &mut self,
         program: &mut Program,
-        inputs: &mut [Given<Value>],
+        inputs: &mut [InputValue<Value>],
     ) -> std::result::Result<Vec<Value>, EngineError> {
         self.native.launch(program, inputs)
     }

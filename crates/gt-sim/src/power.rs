@@ -1,4 +1,5 @@
 //! Power cuts: the dispatcher and all workers die at once, and restart from what was durable.
+//!
 //! The semantics are those of `gt::drivers::network::worker::state`: a message that reports a
 //! complete snapshot waits until all records before it are durable.
 

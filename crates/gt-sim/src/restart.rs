@@ -1,4 +1,5 @@
 //! A dispatcher that is killed, and restarted from the durable records of its journal.
+//!
 //! The semantics are those of `gt::drivers::network`. Clients keep their messages until these are
 //! acknowledged, which is when they are durable, and resend them after a restart; workers keep
 //! their snapshots and reconnect.

@@ -1,4 +1,5 @@
 //! A walk through the code: one training step, followed through all crates.
+//!
 //! `y = x w` is fitted to a line. The data is sharded by rows over two workers; the weight is on
 //! one. The loop runs until it is a *hot path*, and this test checks what each crate holds. Read it
 //! from top to bottom.

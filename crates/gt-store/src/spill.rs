@@ -1,4 +1,5 @@
 //! Spilled tensors, in files of a folder that is removed with its worker.
+//!
 //! Each file has one tensor, in the format of [`values`]; its checksum is verified when it is read.
 
 use std::fs::File;

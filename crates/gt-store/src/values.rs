@@ -1,4 +1,5 @@
 //! Blocks of tensors in files, as workers write and read them.
+//!
 //! A file that a worker writes is a safetensors file: each of its tensors is a block, named by the
 //! tensor's number and the block's start in it, as `3@0,512`.
 

@@ -1,6 +1,6 @@
-//! The end of a step, run by itself: what the step has changed takes place, or is undone.
+//! Commits: the end of a step, at which its changes take effect or are undone.
 //!
-//! Inside a plan nothing is to be done: a plan that succeeds has no failure in it.
+//! Inside a plan a commit does nothing: a plan that succeeds has no failure in it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::engine::Engine;
 use crate::lane::Lane;
 use crate::store::Stored;
 
-/// The steps that a lane has undone, and whose tensors have other values than their names meant.
+/// The undone steps of a lane, and the tensors that were assigned other values.
 #[derive(Default)]
 pub(crate) struct Undone {
-    /// Tensors that were given another value, until a snapshot knows of it.
+    /// Tensors that were assigned another value since the last snapshot.
     pub changed: FxHashSet<TensorId>,
-    /// Why, of the last steps.
+    /// The failures of the last undone steps.
     why: VecDeque<Arc<Failure>>,
-    /// Why, of a step that the dispatcher was not told of.
+    /// The failure of an undone step that was not reported to the dispatcher yet.
     pub untold: Option<Arc<Failure>>,
 }
 
@@ -39,13 +39,13 @@ impl Undone {
     }
 }
 
-/// How many steps that were undone are remembered.
+/// The most undone steps that are remembered.
 const REMEMBERED: usize = 64;
 /// The most failures that are listed.
 const LISTED: usize = 64;
 
 impl<T> Lane<T> {
-    /// What is in error and why steps were undone, the first in the program first.
+    /// Returns the failures of tensors and of undone steps, in program order.
     pub fn failures(&self) -> Vec<FailureSummary> {
         let mut all: Vec<FailureSummary> = Vec::new();
         let tensors = self.store.failures().into_iter().map(|failure| (failure, 1, 0));
@@ -64,8 +64,8 @@ impl<T> Lane<T> {
 }
 
 impl<E: Engine> Device<E> {
-    /// Ends a step. If one of its new values or guards has failed, each new value is the old one from
-    /// now on, and its own result is that failure.
+    /// Ends a step. If one of its new values or guards has failed, each new tensor gets the old
+    /// value, and the commit's own result is that failure.
     pub fn commit(
         &mut self,
         lane: &mut Lane<E::Tensor>,
@@ -93,8 +93,9 @@ impl<E: Engine> Device<E> {
             };
             return self.make(lane, instruction.output, Content::Data(zero), instruction.source);
         };
-        // Slots that run the same on equal values fail together over values. What one of them alone
-        // has met, such as a limit of memory, the others know nothing of: its tensors stay failed.
+        // Slots that run the same on equal values fail together for reasons of values. A failure of
+        // one slot alone, such as a memory limit, is unknown to the others: its tensors stay
+        // failed.
         let is_replicated = instruction.attributes.get(1) == Some(&Attribute::Bool(true));
         if !is_replicated || failure.is_of_values() {
             for &(new, old) in &parts.pairs {
@@ -109,7 +110,7 @@ impl<E: Engine> Device<E> {
         self.fail_outputs(lane, instruction, &failure);
     }
 
-    /// Gives a tensor the value of another.
+    /// Assigns a tensor the value of another.
     fn undo(&mut self, lane: &mut Lane<E::Tensor>, new: TensorId, old: TensorId) {
         if new == old {
             return;
@@ -121,7 +122,7 @@ impl<E: Engine> Device<E> {
                 return self.keep(lane, value, std::iter::once(old));
             }
             Some(Stored::Failed(failure)) => Arc::clone(failure),
-            // There was no room to bring it back.
+            // There was no memory to unspill it.
             Some(Stored::Away(away)) => {
                 let (bytes, line) = (away.elsewhere(), away.line);
                 self.no_room_for(lane, "commit".into(), bytes, line)

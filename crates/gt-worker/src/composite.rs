@@ -21,7 +21,7 @@ pub fn run<E: Engine>(
     if engine.lowers(operation) {
         return engine.run(operation, operands, attributes, output);
     }
-    let mut steps = Steps { engine, values: Vec::new(), error: None };
+    let mut steps = CompositeGraph { engine, values: Vec::new(), error: None };
     let mut inputs = Vec::with_capacity(operands.len());
     for (operand, meta) in operands.into_iter().zip(metas) {
         inputs.push(match (operand, meta) {
@@ -61,21 +61,21 @@ pub fn run_several<E: Engine>(
 }
 
 /// The values so far. After an error only shapes are inferred.
-struct Steps<'a, E: Engine> {
+struct CompositeGraph<'a, E: Engine> {
     engine: &'a mut E,
     values: Vec<(Option<E::Tensor>, Meta)>,
     error: Option<EngineError>,
 }
 
-impl<E: Engine> Steps<'_, E> {
+impl<E: Engine> CompositeGraph<'_, E> {
     fn push(&mut self, tensor: Option<E::Tensor>, meta: Meta) -> Var {
         self.values.push((tensor, meta));
         Var(self.values.len() as u32 - 1)
     }
 }
 
-impl<E: Engine> Steps<'_, E> {
-    /// Adds the results of one operation; gives the first.
+impl<E: Engine> CompositeGraph<'_, E> {
+    /// Adds the results of one operation; returns the first.
     fn push_all(&mut self, made: Vec<Option<E::Tensor>>, metas: &[Meta]) -> Var {
         let first = Var(self.values.len() as u32);
         for (tensor, meta) in made.into_iter().zip(metas) {
@@ -85,7 +85,7 @@ impl<E: Engine> Steps<'_, E> {
     }
 }
 
-impl<E: Engine> Graph for Steps<'_, E> {
+impl<E: Engine> Graph for CompositeGraph<'_, E> {
     fn emit(
         &mut self,
         operation: &'static Operation,

@@ -16,16 +16,16 @@ use crate::engine::{Engine, EngineError};
 use crate::events::Emitter;
 use crate::lane::Lane;
 use crate::memory::need_of;
-use crate::programs::Programs;
-use crate::store::{Held, Place, Stored};
+use crate::programs::ProgramCache;
+use crate::store::{HeldTensor, SpillPlace, Stored};
 use crate::work::{FileJob, Options, Out, ToSave};
 
 pub(crate) struct Device<E: Engine> {
     pub engine: E,
     pub options: Options,
     pub stats: WorkerStats,
-    pub held: Held,
-    pub programs: Programs<E::Program, E::Tensor>,
+    pub held: HeldTensor,
+    pub programs: ProgramCache<E::Program, E::Tensor>,
     pub events: Emitter,
 }
 
@@ -40,14 +40,14 @@ impl<E: Engine> Device<E> {
             engine,
             options: Options::default(),
             stats,
-            held: Held::default(),
-            programs: Programs::default(),
+            held: HeldTensor::default(),
+            programs: ProgramCache::default(),
             events: Emitter::new(),
         }
     }
 
-    /// Fails an instruction that there is no room for: neither for its results nor for what is to come
-    /// back from elsewhere.
+    /// Fails an instruction for which there is no memory: for its results, or for operands to be
+    /// unspilled.
     #[cold]
     fn fail_without_room(
         &mut self,
@@ -114,7 +114,7 @@ impl<E: Engine> Device<E> {
                     self.fail_outputs(lane, instruction, &failure);
                     return 1;
                 }
-                // There was no room to bring it back.
+                // There was no memory to unspill it.
                 Some(Stored::Away(_)) => {
                     self.fail_without_room(lane, instruction, 0);
                     return 1;
@@ -209,7 +209,7 @@ impl<E: Engine> Device<E> {
         ))
     }
 
-    /// Makes a tensor from data; of values in files once the driver has read them.
+    /// Creates a tensor from data; from values in files once the driver has read them.
     pub fn create(&mut self, lane: &mut Lane<E::Tensor>, create: &Create, out: &mut Vec<Out>) {
         let tensor = create.output;
         let bytes = create.content.meta().bytes() as u64;
@@ -245,7 +245,7 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// Makes a tensor from data that is here.
+    /// Creates a tensor from data in memory.
     pub fn make(
         &mut self,
         lane: &mut Lane<E::Tensor>,
@@ -270,7 +270,7 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// The values of blocks that are to be written.
+    /// Returns the values of blocks to be written.
     ///
     /// # Errors
     /// The failure of one of them.
@@ -281,7 +281,7 @@ impl<E: Engine> Device<E> {
     ) -> Result<Vec<ToSave>, Failure> {
         let value = |block: &SavedBlock| {
             if let Some(away) = lane.store.away(block.tensor)
-                && let Place::Disk { number, file } = &away.place
+                && let SpillPlace::Disk { number, file } = &away.place
             {
                 let (number, checksum) = (*number, file.checksum);
                 return Ok(ToSave::Spilled { number, meta: away.meta, checksum });
@@ -294,7 +294,7 @@ impl<E: Engine> Device<E> {
         part.blocks.iter().map(value).collect()
     }
 
-    /// A tensor's values, if they are in the device's memory and can be read.
+    /// Returns a tensor's values, if they are in the device's memory and can be read.
     pub fn read(&mut self, lane: &Lane<E::Tensor>, id: TensorId) -> Option<gt_ir::TensorData> {
         match lane.store.get(id) {
             Some(Stored::Ready { tensor, .. }) => self.guarded(|engine| engine.read(tensor)).ok(),
@@ -312,7 +312,7 @@ impl<E: Engine> Device<E> {
             }
             Some(Stored::Failed(failure)) => Err((**failure).clone()),
             Some(Stored::Away(away)) => {
-                if let Place::Host(data) | Place::Writing { data, .. } = &away.place {
+                if let SpillPlace::Host(data) | SpillPlace::Writing { data, .. } = &away.place {
                     return Ok(Content::Data(data.clone()));
                 }
                 let failure = self.no_room_for(lane, "fetch".into(), away.elsewhere(), away.line);

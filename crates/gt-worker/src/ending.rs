@@ -1,15 +1,15 @@
-//! The end of sessions: their lanes are dropped, and what comes for them later is late.
+//! The end of sessions: their lanes are dropped, and messages that arrive later are ignored.
 
 use gt_ir::LaneId;
 
 use crate::engine::Engine;
 use crate::worker::Worker;
 
-/// How many ended sessions are remembered, as late pieces for them may arrive.
+/// The number of ended sessions that are remembered, as late pieces for them may arrive.
 const ENDED: usize = 1 << 10;
 
 impl<E: Engine> Worker<E> {
-    /// Whether what comes for a session is late.
+    /// Returns whether a message for a session is late.
     pub(crate) fn has_ended(&self, session: u32) -> bool {
         session < self.oldest || self.ended.contains(&session)
     }
@@ -27,7 +27,7 @@ impl<E: Engine> Worker<E> {
         self.ready.retire(session);
         self.limits.retire(session);
         self.shortages.retire(session);
-        self.joints.end_session(session);
+        self.collectives.end_session(session);
         self.device.engine.release_memory();
         self.ended.push_back(session);
         if self.ended.len() > ENDED {

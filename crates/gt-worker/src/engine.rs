@@ -9,9 +9,9 @@ use gt_ir::template::varying_attribute;
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Shape, TensorData, WorkerId};
 
 use crate::check::Mismatch;
-use crate::plan::{Given, Input, Plan, Step};
+use crate::plan::{Input, InputValue, Plan, PlanStep};
 
-/// An engine's error, in words for the user.
+/// An engine's error, with a message for the user.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EngineError {
     #[error("index {index} is out of range for an axis of length {length}")]
@@ -22,10 +22,10 @@ pub enum EngineError {
     Other(String),
 }
 
-/// An engine holds tensors of its own kind and computes operations on them.
+/// An engine (backend) holds tensors of its own type and computes operations on them.
 ///
-/// The worker has checked every call against the instruction set: operand count, attributes,
-/// shapes and dtypes are valid, and `output` is what inference gives.
+/// The worker has checked every call against the instruction set: operand count, attributes, shapes
+/// and dtypes are valid, and `output` is the inferred meta.
 pub trait Engine: Send {
     /// The engine's tensor handle. Cloning must be cheap (a reference).
     type Tensor: Clone + Send;
@@ -35,17 +35,17 @@ pub trait Engine: Send {
 
     fn name(&self) -> &str;
 
-    /// Whether [`Engine::run`] takes the operation; composites it does not take are expanded.
+    /// Returns whether [`Engine::run`] supports the operation; unsupported composites are expanded.
     fn lowers(&self, operation: &'static Operation) -> bool;
 
-    /// Makes a tensor with these values.
+    /// Creates a tensor with these values.
     fn create(&mut self, data: TensorData) -> Result<Self::Tensor, EngineError>;
 
     /// Reads a tensor's values; blocks until they are computed.
     fn read(&mut self, tensor: &Self::Tensor) -> Result<TensorData, EngineError>;
 
-    /// Makes calls of engines of this kind, holding what they all need, such as an interpreter's
-    /// lock, so that each does not take it anew.
+    /// Makes several calls while holding what they all need, such as an interpreter's lock, so that
+    /// each does not acquire it again.
     fn hold(calls: &mut dyn FnMut())
     where
         Self: Sized,
@@ -79,25 +79,24 @@ pub trait Engine: Send {
     /// Prepares (compiles) a plan; all of its steps are needed for its outputs.
     fn prepare(&mut self, plan: &Plan) -> Result<Self::Program, EngineError>;
 
-    /// How often a lane runs a plan by [`Engine::launch_cold`] before it uses [`Engine::launch`],
-    /// unless the user asked for compiled code.
-    /// It is a number of runs, so that the stream decides which run is which, and not the time that a
-    /// compiler takes.
+    /// Returns how often a lane runs a plan by [`Engine::launch_cold`] before it uses
+    /// [`Engine::launch`], unless the user asked for compiled code. It is a number of runs, so that
+    /// the stream decides which code runs, and not the time that a compiler takes.
     fn warmup(&self) -> u32 {
         0
     }
 
     /// Waits until a program can be launched; returns whether it can. An engine that compiles in
-    /// the background is asked again and again.
+    /// the background is polled.
     fn settle(&mut self, _program: &mut Self::Program, _at_most: Duration) -> bool {
         true
     }
 
-    /// Runs a plan that is not warm, operation by operation; otherwise as [`Engine::launch`].
+    /// Runs a plan that is not warm, operation by operation; otherwise like [`Engine::launch`].
     fn launch_cold(
         &mut self,
         program: &mut Self::Program,
-        inputs: &mut [Given<Self::Tensor>],
+        inputs: &mut [InputValue<Self::Tensor>],
     ) -> Result<Vec<Self::Tensor>, EngineError> {
         self.launch(program, inputs)
     }
@@ -107,11 +106,10 @@ pub trait Engine: Send {
     fn launch(
         &mut self,
         program: &mut Self::Program,
-        inputs: &mut [Given<Self::Tensor>],
+        inputs: &mut [InputValue<Self::Tensor>],
     ) -> Result<Vec<Self::Tensor>, EngineError>;
 
-    /// Whether a run now would use code that has not been compared with the operations run one by
-    /// one.
+    /// Returns whether a run now would use code that was not compared with single operations yet.
     fn is_unchecked(&mut self, program: &mut Self::Program) -> bool;
 
     /// Whether a program is compiled, rather than run operation by operation.
@@ -130,11 +128,11 @@ pub trait Engine: Send {
         Vec::new()
     }
 
-    /// Receives the result of that comparison. If something is wrong, the program must be run
+    /// Receives the result of that comparison. After a difference, the program must be run
     /// operation by operation from now on.
     fn judge(&mut self, program: &mut Self::Program, wrong: Option<&str>);
 
-    /// Whether compiled plans give the very bits that their operations give one by one.
+    /// Returns whether compiled plans compute the same bits as their operations run one by one.
     fn is_exact(&self) -> bool {
         false
     }
@@ -145,15 +143,15 @@ pub trait Engine: Send {
         None
     }
 
-    /// Keeps what is needed to replay a difference, before [`Engine::judge`] is told of it, and says
-    /// where it is.
+    /// Saves what is needed to replay a difference, before [`Engine::judge`] receives it, and
+    /// returns where it is.
     fn report(&mut self, mismatch: &Mismatch) -> Option<String> {
         let _ = mismatch;
         None
     }
 
-    /// The estimated work per second: the bytes that elementwise operations read and write. Long
-    /// sequences are cut into parts of a hundredth of it.
+    /// Returns the estimated work per second: the bytes that elementwise operations read and write.
+    /// Long iterations are split into parts of a hundredth of it.
     fn rate(&self) -> u64 {
         10_000_000_000
     }
@@ -161,8 +159,8 @@ pub trait Engine: Send {
     /// A clock, for statistics only.
     fn now(&self) -> Duration;
 
-    /// The memory that a tensor shares with others, or that is longer than the tensor; `None` if it
-    /// has memory of its own, as most do.
+    /// Returns the memory that a tensor shares with others, or that is longer than the tensor;
+    /// `None` if it has memory of its own, as most do.
     fn shared_buffer(&self, _tensor: &Self::Tensor) -> Option<SharedBuffer> {
         None
     }
@@ -182,16 +180,17 @@ pub trait Engine: Send {
         false
     }
 
-    /// The bytes that the result of an elementwise operation takes. Where all operands repeat elements,
-    /// the result may do so too, and takes fewer bytes than its elements have.
+    /// Returns the bytes that the result of an elementwise operation takes. If all operands repeat
+    /// elements (expanded tensors), the result may do so too, and take fewer bytes than its
+    /// elements have.
     fn bytes_of_distinct(&self, _operands: &[&Self::Tensor], output: Meta) -> u64 {
         output.bytes() as u64
     }
 
-    /// A copy of a tensor, in memory of its own that is no longer than it needs.
+    /// Returns a copy of a tensor, in memory of its own and no longer than needed.
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// Memory for it cannot be allocated.
     fn compact(&mut self, tensor: &Self::Tensor) -> Result<Self::Tensor, EngineError> {
         let data = self.read(tensor)?;
         self.create(data)
@@ -207,30 +206,31 @@ pub trait Engine: Send {
         None
     }
 
-    /// Whether operations return before the device has done them. Then only the device can tell how
-    /// long they take: [`Engine::begin_turn`] and [`Engine::end_turn`] are called around each turn.
+    /// Returns whether operations return before the device has completed them. Then only the device
+    /// can measure them: [`Engine::begin_turn`] and [`Engine::end_turn`] are called around each
+    /// turn.
     fn runs_ahead(&self) -> bool {
         false
     }
 
-    /// A turn begins.
+    /// Starts a turn.
     fn begin_turn(&mut self) {}
 
-    /// It is over: all of its operations have been asked for. Returns whether the device will say how
-    /// long it took.
+    /// Ends a turn: all of its operations are issued. Returns whether the device will report its
+    /// time.
     fn end_turn(&mut self) -> bool {
         false
     }
 
-    /// The nanoseconds that the device took for each such turn that it has done since the last call,
-    /// in their order; waits until at most `under_way` turns are not done.
+    /// Returns the nanoseconds of each turn that the device has completed since the last call, in
+    /// order; waits until at most `under_way` turns are in flight.
     fn turns_done(&mut self, _under_way: usize) -> Vec<u64> {
         Vec::new()
     }
 
-    /// What it may allocate from now on, for results and for what it needs while it computes: beyond
-    /// that an operation is out of memory. `None` for all that there is. Engines that cannot count
-    /// what they allocate ignore it.
+    /// Sets the bytes that it may allocate from now on, for results and temporaries: beyond them an
+    /// operation is out of memory. `None` for no limit. Engines that cannot count their allocations
+    /// ignore it.
     fn set_budget(&mut self, _bytes: Option<u64>) {}
 
     /// Releases memory cached for reuse; called when a session ends.
@@ -254,7 +254,7 @@ pub trait Engine: Send {
         false
     }
 
-    /// A worker is lost: its groups will not be used again.
+    /// Drops the groups of a lost worker.
     fn leave(&mut self, _worker: WorkerId) {}
 }
 
@@ -266,14 +266,14 @@ pub struct SharedBuffer {
     pub bytes: u64,
 }
 
-/// An engine's part of a joint exchange.
+/// An engine's part of a collective.
 pub struct Joining<'a, T> {
     pub joint: &'a EngineCollective,
     /// As in `joint`, or the equivalent that moves parts without combining them.
     pub call: CollectiveCall,
     /// This worker's rank among the members.
     pub rank: usize,
-    /// How often the group has failed: a new epoch needs a new group.
+    /// The epoch of the group: the number of its failures. A new epoch needs a new group.
     pub epoch: u64,
     /// Blocks to send, with the receiver's rank. A block for all members appears once, with this
     /// worker's rank. A reduce-scatter includes this worker's own block.
@@ -284,7 +284,7 @@ pub struct Joining<'a, T> {
 }
 
 /// A step's attributes in a run with these inputs.
-pub fn attributes<T>(step: &Step, inputs: &[Given<T>]) -> Attributes {
+pub fn attributes<T>(step: &PlanStep, inputs: &[InputValue<T>]) -> Attributes {
     let mut attributes = step.attributes.clone();
     if let Some(index) = varying_attribute(step.operation)
         && let Some(Attribute::Ints(values)) = attributes.get_mut(index)
@@ -304,7 +304,7 @@ pub fn launch_plainly<E: Engine>(
     engine: &mut E,
     plan: &Plan,
     last_uses: &[Option<u32>],
-    inputs: &[Given<E::Tensor>],
+    inputs: &[InputValue<E::Tensor>],
 ) -> Result<Vec<E::Tensor>, EngineError> {
     let count = plan.inputs.len();
     let mut values: Vec<Option<E::Tensor>> = vec![None; plan.steps.len()];
@@ -319,8 +319,8 @@ pub fn launch_plainly<E: Engine>(
                 Operand::Scalar(scalar) => Operand::Scalar(*scalar),
                 Operand::Tensor(value) if (*value as usize) < count => {
                     match (&inputs[*value as usize], &plan.inputs[*value as usize]) {
-                        (Given::Number(scalar), Input::Number(_)) => Operand::Scalar(*scalar),
-                        (Given::Tensor(tensor), _) => Operand::Tensor(tensor.clone()),
+                        (InputValue::Number(scalar), Input::Number(_)) => Operand::Scalar(*scalar),
+                        (InputValue::Tensor(tensor), _) => Operand::Tensor(tensor.clone()),
                         _ => unreachable!("nothing is taken in a plain run"),
                     }
                 }
@@ -352,7 +352,7 @@ pub fn launch_plainly<E: Engine>(
     let output = |&value: &u32| match (value as usize).checked_sub(count) {
         Some(made) => values[made].clone().expect("outputs are kept"),
         None => match &inputs[value as usize] {
-            Given::Tensor(tensor) => tensor.clone(),
+            InputValue::Tensor(tensor) => tensor.clone(),
             _ => unreachable!("outputs are tensors"),
         },
     };

@@ -1,8 +1,8 @@
 //! Exchanges: tensors assembled from pieces of other slots.
 //!
-//! A slot sends its own pieces at once and goes on; its output is pending until all pieces have
-//! come. All slots of a session begin its exchanges in the same order, so no cycle of waits can
-//! form. A waiting lane does not hold up other lanes.
+//! A slot sends its own pieces at once and continues; its output is pending until all pieces have
+//! arrived. All slots of a session start its exchanges in the same order, so no cycle of waits can
+//! form. A waiting lane does not block other lanes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use smallvec::smallvec;
 use crate::device::Device;
 use crate::engine::{Engine, EngineError};
 use crate::lane::Lane;
-use crate::lost::Lost;
+use crate::lost_workers::LostWorkers;
 use crate::store::Stored;
 use crate::work::Out;
 
@@ -30,12 +30,12 @@ pub(crate) type PieceResult<T> = Result<T, Arc<Failure>>;
 /// The exchanges of a lane that wait for pieces.
 pub(crate) struct Exchanges<T> {
     open: FxHashMap<TransferId, PendingExchange<T>>,
-    /// Pieces that have come before their exchange began here.
+    /// Pieces that arrived before their exchange started here.
     early: FxHashMap<TransferId, Vec<Piece>>,
-    /// The last exchange that has begun; they begin in the order of their transfers.
+    /// The last exchange that has started; they start in the order of their transfers.
     begun: Option<TransferId>,
-    /// How long the device was kept for the pieces that are awaited.
-    pub kept: Duration,
+    /// How long the device was reserved for the awaited pieces.
+    pub reserved: Duration,
 }
 
 struct PendingExchange<T> {
@@ -47,17 +47,17 @@ struct PendingExchange<T> {
 impl<T> Default for Exchanges<T> {
     fn default() -> Self {
         let (open, early) = (FxHashMap::default(), FxHashMap::default());
-        Exchanges { open, early, begun: None, kept: Duration::ZERO }
+        Exchanges { open, early, begun: None, reserved: Duration::ZERO }
     }
 }
 
 impl<T> Exchanges<T> {
-    /// Registers that an exchange has begun.
+    /// Registers the start of an exchange.
     pub fn begin(&mut self, transfer: TransferId) {
         self.begun = self.begun.max(Some(transfer));
     }
 
-    /// Whether an exchange has not begun here, although another slot has sent its piece.
+    /// Returns whether an exchange has not started here, although another slot has sent its piece.
     pub fn is_ahead_of(&self, transfer: TransferId) -> bool {
         self.begun.is_none_or(|last| transfer > last)
     }
@@ -67,18 +67,18 @@ impl<T> Exchanges<T> {
         !self.open.is_empty()
     }
 
-    /// Whether an exchange has begun and completed: a piece for it comes too late.
+    /// Returns whether an exchange has completed: a piece for it is too late.
     fn is_over(&self, transfer: TransferId) -> bool {
         !self.open.contains_key(&transfer) && self.begun.is_some_and(|last| transfer <= last)
     }
 }
 
 impl<E: Engine> Device<E> {
-    /// Sends a slot's pieces, and makes the output if all parts are there.
+    /// Sends a slot's pieces, and makes the output if all parts have arrived.
     pub fn begin_exchange(
         &mut self,
         lane: &mut Lane<E::Tensor>,
-        lost: &Lost,
+        lost: &LostWorkers,
         exchange: &Exchange,
         out: &mut Vec<Out>,
     ) {
@@ -135,7 +135,7 @@ impl<E: Engine> Device<E> {
         self.finish_if_complete(lane, transfer);
     }
 
-    /// Takes a piece; returns whether it completes a tensor.
+    /// Receives a piece; returns whether it completes a tensor.
     pub fn take_piece(&mut self, lane: &mut Lane<E::Tensor>, piece: Piece) -> bool {
         let transfer = piece.transfer;
         if lane.exchanges.is_over(transfer) {
@@ -150,7 +150,7 @@ impl<E: Engine> Device<E> {
     }
 
     /// Fails the parts that a lost worker has not sent.
-    pub fn lose_peer(&mut self, lane: &mut Lane<E::Tensor>, lost: &Lost, worker: WorkerId) {
+    pub fn lose_peer(&mut self, lane: &mut Lane<E::Tensor>, lost: &LostWorkers, worker: WorkerId) {
         let Some(name) = lost.name(worker) else { return };
         let mut touched: Vec<TransferId> = lane.exchanges.open.keys().copied().collect();
         touched.sort_unstable();
@@ -187,7 +187,7 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// The failure of an exchange whose output there is no room for.
+    /// Returns the failure of an exchange whose output does not fit in memory.
     pub fn exchange_without_room(
         &self,
         lane: &Lane<E::Tensor>,
@@ -203,7 +203,7 @@ impl<E: Engine> Device<E> {
     pub fn lost_part(
         &self,
         lane: &Lane<E::Tensor>,
-        lost: &Lost,
+        lost: &LostWorkers,
         slot: SlotId,
         exchange: &Exchange,
     ) -> Option<Arc<Failure>> {
@@ -225,7 +225,7 @@ impl<E: Engine> Device<E> {
         ))
     }
 
-    /// Reads a block's values, to be sent.
+    /// Reads a block's values for sending.
     fn read_block(
         &mut self,
         tensor: &E::Tensor,
@@ -280,7 +280,8 @@ impl<E: Engine> Device<E> {
             .filter(|(received, (part, _))| part.is_none() && is_from(received))
             .map(|(received, (part, _))| (received.at.shape, part))
             .next();
-        // An unexpected piece is dropped: its part has failed already, as its worker was given up.
+        // An unexpected piece is dropped: its part has failed already, as its worker was considered
+        // lost.
         let Some((shape, part)) = waiting else { return };
         let dtype = open.exchange.output.map(|(_, meta)| meta.dtype);
         let made = match piece.result {
@@ -301,7 +302,7 @@ impl<E: Engine> Device<E> {
         *part = Some(made.map_err(|reason| self.exchange_failure(&open.exchange, reason)));
     }
 
-    /// Makes the output if all parts are there; returns whether they are.
+    /// Makes the output if all parts have arrived; returns whether they have.
     fn finish_if_complete(&mut self, lane: &mut Lane<E::Tensor>, transfer: TransferId) -> bool {
         let is_complete =
             |open: &PendingExchange<E::Tensor>| open.parts.iter().all(|(part, _)| part.is_some());
@@ -313,7 +314,7 @@ impl<E: Engine> Device<E> {
             return false;
         };
         let parts: Vec<_> = parts.into_iter().filter_map(|(part, _)| part).collect();
-        // Of several failures the first in the program is told.
+        // Of several failures the first in program order is reported.
         let failures = parts.iter().filter_map(|part| part.as_ref().err());
         let failed = failures.min_by_key(|failure| failure.order()).cloned();
         let parts = failed.map_or_else(|| parts.into_iter().collect(), Err);

@@ -16,12 +16,12 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::device::Device;
 use crate::engine::Engine;
-use crate::iteration::{Bound, Ready, TemplatePart, parts};
+use crate::iteration::{Bound, PreparedPart, TemplatePart, parts};
 use crate::lane::Lane;
 use crate::plan::{Input, Plan};
 use crate::programs::{GivenTensor, Launch};
 
-/// What running a part as a plan has come to.
+/// The outcome of running a part as a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PartRun {
     Done,
@@ -37,7 +37,7 @@ pub(crate) struct AtHand<'a> {
     pub bound: &'a Bound,
     /// Its template's number; `None` for a batch.
     pub number: Option<u32>,
-    /// Whether the user asked for it to be compiled.
+    /// Whether the user requested compilation.
     pub compile: bool,
     /// How long to wait for a compiler.
     pub patience: Duration,
@@ -102,7 +102,7 @@ impl<E: Engine> Device<E> {
         let structure = part.structure.get_or_insert_with(|| structure(steps, bound));
         structure.retain(|(slot, value)| bound.number(*slot).same_bits(*value));
         let count = structure.len();
-        let fits = |ready: &Ready| {
+        let fits = |ready: &PreparedPart| {
             ready.structure == count
                 && ready.metas == metas
                 && ready.numbers.iter().zip(&ready.kinds).all(|((slot, _), kind)| {
@@ -136,7 +136,7 @@ impl<E: Engine> Device<E> {
         bound: &Bound,
         part: &TemplatePart,
         metas: Vec<Meta>,
-    ) -> Option<(Ready, Plan)> {
+    ) -> Option<(PreparedPart, Plan)> {
         let structure = part.structure.as_deref().unwrap_or_default();
         let fixed: FxHashMap<u32, Scalar> = structure.iter().copied().collect();
         let wanted = wanted(steps, part);
@@ -193,7 +193,7 @@ impl<E: Engine> Device<E> {
                 matches!(step.operation.body, Body::Composite(_)) && !lowers(step.operation);
             let takes_numbers = is_expanded && !step.operation.open_numbers;
             if takes_numbers && numbers.iter().any(Option::is_some) {
-                // The body takes a number for what it is, and cannot leave it open.
+                // The body of the composite needs the number's value, so it cannot be an input.
                 return None;
             }
             let mut operands = SmallVec::new();
@@ -228,7 +228,7 @@ impl<E: Engine> Device<E> {
             plan.outputs.push(*values.get(name)?);
         }
         let structure = structure.len();
-        Some((Ready { program: 0, plan: 0, metas, numbers, kinds, structure }, plan))
+        Some((PreparedPart { program: 0, plan: 0, metas, numbers, kinds, structure }, plan))
     }
 
     /// Runs instructions and frees one by one.
@@ -248,7 +248,7 @@ impl<E: Engine> Device<E> {
     }
 
     /// Runs the leading instructions and frees of a list as one plan, up to the batch size; returns
-    /// how many commands these are. None are run while their compiler is waited for.
+    /// the number of commands. None run while they wait for their compiler.
     pub fn run_batch(
         &mut self,
         lane: &mut Lane<E::Tensor>,
@@ -341,7 +341,7 @@ fn wanted(steps: &[Step], part: &TemplatePart) -> Vec<usize> {
     for (index, step) in steps.iter().enumerate().rev() {
         let Step::Run(run) = step else { continue };
         if made_by(run).any(|(name, _)| needed.contains(&name)) {
-            // The end of a step needs no values: a plan that succeeds has no failure in it.
+            // A commit needs no values: a plan that succeeds has no failure in it.
             if !is_commit(run.operation) {
                 needed.extend(step.reads());
             }
@@ -352,7 +352,8 @@ fn wanted(steps: &[Step], part: &TemplatePart) -> Vec<usize> {
     wanted
 }
 
-/// The numbers that engines profit from as constants: the positions of slices, and fill values.
+/// Returns the numbers that are better constants for engines: the positions of slices, and fill
+/// values.
 fn structure(steps: &[Step], bound: &Bound) -> Vec<(u32, Scalar)> {
     let mut slots = Vec::new();
     for step in steps {

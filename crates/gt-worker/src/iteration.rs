@@ -1,6 +1,6 @@
-//! Iterations of templates in a lane: their bindings, and the parts in which they are run.
+//! Iterations of templates in a lane: their bindings, and the parts in which they run.
 //!
-//! A template is cut at its exchanges and at the planner's cuts; each part between is run as one
+//! A template is split at its exchanges and at the planner's cuts; each part in between runs as one
 //! plan. Between parts a lane may yield, or wait for an exchange.
 
 use std::collections::VecDeque;
@@ -94,19 +94,19 @@ impl Iteration {
 }
 
 /// The iteration that a lane is running.
-pub(crate) struct Running {
+pub(crate) struct RunningIteration {
     pub bound: Bound,
     pub template: Arc<Template>,
     pub generation: u64,
-    /// The index of the next part, and how many there are.
+    /// The index of the next part, and the number of parts.
     pub part: usize,
     pub parts: usize,
     /// The steps of this part, if they are run one by one.
-    pub steps: Option<Steps>,
+    pub steps: Option<PartSteps>,
 }
 
 /// Steps of a part as commands.
-pub(crate) struct Steps {
+pub(crate) struct PartSteps {
     pub commands: Vec<WorkerCommand>,
     /// The index of the next.
     pub next: usize,
@@ -135,15 +135,15 @@ pub(crate) struct TemplatePart {
     /// Numbers that are constants of the plan for as long as they do not change: the positions of
     /// slices, and fill values.
     pub structure: Option<Vec<(u32, Scalar)>>,
-    pub ready: Option<Ready>,
-    /// The bytes that it needs at most beside what there is, once that was worked out.
+    pub ready: Option<PreparedPart>,
+    /// The most additional bytes that it needs, once computed.
     pub peak: Option<Peak>,
     /// Whether it is never run as a plan.
     pub is_plain: bool,
 }
 
 /// A prepared part.
-pub(crate) struct Ready {
+pub(crate) struct PreparedPart {
     pub program: u64,
     /// A hash of its plan.
     pub plan: u64,
@@ -152,7 +152,7 @@ pub(crate) struct Ready {
     /// The number inputs, after the tensors: a slot, and the offset added to its value.
     pub numbers: Vec<(u32, i64)>,
     pub kinds: Vec<Scalar>,
-    /// How many numbers are constants of the plan.
+    /// The number of numbers that are constants of the plan.
     pub structure: usize,
 }
 
@@ -205,7 +205,7 @@ impl Templates {
         self.known.retain(|generation, known| known.number != number || !is_old(*generation));
     }
 
-    /// How many parts a template has.
+    /// Returns the number of a template's parts.
     pub fn count(&self, generation: u64) -> usize {
         self.known.get(&generation).map_or(0, |known| known.parts.len())
     }
@@ -225,8 +225,8 @@ impl Templates {
     }
 }
 
-/// Cuts a template into parts at its exchanges and cuts, and determines the tensors that each part
-/// needs, keeps and frees.
+/// Splits a template into parts at its exchanges and cuts, and determines the tensors that each
+/// part needs, keeps and frees.
 pub(crate) fn parts(template: &Template) -> Vec<TemplatePart> {
     let cuts: FxHashSet<u32> = template.cuts.iter().copied().collect();
     let mut ranges: Vec<(Range<usize>, bool)> = Vec::new();
@@ -294,7 +294,7 @@ pub(crate) fn parts(template: &Template) -> Vec<TemplatePart> {
     ranges.into_iter().enumerate().map(make).collect()
 }
 
-/// What the rest of a running iteration does with tensors.
+/// The effects of the rest of a running iteration on tensors.
 #[derive(Default)]
 pub(crate) struct Rest {
     /// The tensors that its steps read or make.
@@ -312,7 +312,7 @@ impl Rest {
         }
     }
 
-    /// The tensors that may be freed at once, where these are those that nothing in the queue behind it
+    /// Returns the tensors that may be freed at once, given those that no queued command behind it
     /// uses before their free.
     pub fn free_at_once(self, mut unread: FxHashSet<TensorId>) -> FxHashSet<TensorId> {
         unread.extend(self.frees);
@@ -321,11 +321,11 @@ impl Rest {
     }
 }
 
-impl Running {
-    /// What is left of the iteration does this, where its next part has these steps.
+impl RunningIteration {
+    /// Returns the effects of the rest of the iteration, whose next part has these steps.
     pub fn rest(&self, part: &Range<usize>) -> Rest {
         let mut rest = Rest::default();
-        // Those of a part that is run step by step may be done in part.
+        // Some steps of a part that runs step by step may be complete.
         let from = match &self.steps {
             Some(steps) => {
                 for command in &steps.commands[steps.next..] {
@@ -341,7 +341,12 @@ impl Running {
         rest
     }
 
-    pub fn new(bound: Bound, template: Arc<Template>, generation: u64, parts: usize) -> Running {
-        Running { bound, template, generation, part: 0, parts, steps: None }
+    pub fn new(
+        bound: Bound,
+        template: Arc<Template>,
+        generation: u64,
+        parts: usize,
+    ) -> RunningIteration {
+        RunningIteration { bound, template, generation, part: 0, parts, steps: None }
     }
 }

@@ -7,11 +7,11 @@ use rustc_hash::FxHashMap;
 
 use crate::commit::Undone;
 use crate::exchange::Exchanges;
-use crate::iteration::{Iteration, Running, Templates};
+use crate::iteration::{Iteration, RunningIteration, Templates};
 use crate::memory::{LaneMemory, records};
 use crate::queue::Queue;
+use crate::snapshot_store::Keeping;
 use crate::store::Store;
-use crate::vault::Keeping;
 
 pub(crate) struct Lane<T> {
     pub id: LaneId,
@@ -20,27 +20,28 @@ pub(crate) struct Lane<T> {
     pub templates: Templates,
     pub exchanges: Exchanges<T>,
     /// The iteration that it is running.
-    pub running: Option<Running>,
+    pub running: Option<RunningIteration>,
     /// The workers that the session's slots are on.
     pub slots: Vec<WorkerId>,
     pub warmth: Warmth,
-    /// The device time that the dispatcher has not been told of, in nanoseconds.
+    /// The device time that was not reported to the dispatcher yet, in nanoseconds.
     pub untold: u64,
-    /// The bytes that it holds in memory and elsewhere, as the dispatcher was told last.
-    pub told: (u64, u64),
+    /// The bytes that it holds in memory and elsewhere, as last reported to the dispatcher.
+    pub reported: (u64, u64),
     pub memory: LaneMemory,
     pub undone: Undone,
-    /// The snapshot that is being taken of it.
+    /// The snapshot of it that is in progress.
     pub keeping: Option<Keeping>,
-    /// Whether it has begun, after taking back the values of a snapshot if it is made again.
+    /// Whether it has started, which a restored lane does after it has taken the values of its
+    /// snapshot.
     pub is_restored: bool,
 }
 
-/// How often a lane has run its plans, by their hashes.
+/// The number of runs of a lane's plans, by their hashes.
 #[derive(Default)]
 pub(crate) struct Warmth(FxHashMap<u64, u32>);
 
-/// The most plans that are counted: their runs count from 0 again when there are more.
+/// The most plans that are counted: beyond it, counts restart from 0.
 const COUNTED: usize = 4096;
 
 impl Warmth {
@@ -48,7 +49,7 @@ impl Warmth {
         self.0.get(&plan).copied().unwrap_or(0)
     }
 
-    /// The counts of plans, up to `most`, beyond which they make no difference.
+    /// Returns the counts of plans, up to `most`, beyond which they make no difference.
     pub fn counts(&self, most: u32) -> Vec<(u64, u32)> {
         let counts = self.0.iter().map(|(plan, runs)| (*plan, (*runs).min(most)));
         let mut all: Vec<(u64, u32)> = counts.filter(|(_, runs)| *runs > 0).collect();
@@ -56,7 +57,7 @@ impl Warmth {
         all
     }
 
-    /// Goes on from counts.
+    /// Resumes from counts.
     pub fn set(&mut self, counts: &[(u64, u32)]) {
         self.0 = counts.iter().copied().collect();
     }
@@ -70,10 +71,10 @@ impl Warmth {
     }
 }
 
-/// The commands that come next in a lane: the steps of a part, or those of its queue.
+/// The next commands of a lane: the steps of a part, or those of its queue.
 pub(crate) fn next_commands<'a>(
     queue: &'a mut Queue,
-    running: &'a mut Option<Running>,
+    running: &'a mut Option<RunningIteration>,
 ) -> Option<(&'a mut Vec<WorkerCommand>, &'a mut usize)> {
     if let Some(running) = running {
         return running.steps.as_mut().map(|steps| (&mut steps.commands, &mut steps.next));
@@ -93,7 +94,7 @@ impl<T> Lane<T> {
             slots: Vec::new(),
             warmth: Warmth::default(),
             untold: 0,
-            told: (0, 0),
+            reported: (0, 0),
             memory: LaneMemory::default(),
             undone: Undone::default(),
             keeping: None,
@@ -117,12 +118,12 @@ impl<T> Lane<T> {
         self.queue.push(commands, iterations);
     }
 
-    /// The commands that come next, and the index of the first of them that is not done.
+    /// Returns the next commands, and the index of the first that is not complete.
     pub fn next_commands(&mut self) -> Option<(&mut Vec<WorkerCommand>, &mut usize)> {
         next_commands(&mut self.queue, &mut self.running)
     }
 
-    /// The session whose snapshot it is to take back.
+    /// Returns the session whose snapshot it must restore.
     pub fn restores(&mut self) -> Option<u32> {
         let (commands, place) = self.next_commands()?;
         commands[*place..].iter().find_map(|command| match command {
@@ -131,39 +132,39 @@ impl<T> Lane<T> {
         })
     }
 
-    /// The bytes that it may hold beside those that it holds, in so many more tensors; `None` if even
-    /// the records of these are too many for a quota.
+    /// Returns the additional bytes that it may hold, in `tensors` more tensors; `None` if even the
+    /// records of these exceed a quota.
     #[inline]
     pub fn room(&self, tensors: usize) -> Option<u64> {
         self.memory.room(&self.store, tensors)
     }
 
-    /// The bytes that the records of its tensors count for its quotas.
+    /// Returns the bytes that the records of its tensors count for its quotas.
     pub fn records(&self) -> u64 {
         records(self.store.count())
     }
 
-    /// The same of so many more.
+    /// Returns the same for `more` additional tensors.
     pub fn records_of(&self, tensors: usize) -> u64 {
         records(self.store.count() + tensors) - self.records()
     }
 
-    /// The bytes that it counts for its quotas: what it holds in memory and elsewhere, and records.
+    /// Returns the bytes that count for its quotas: in memory, spilled, and records.
     pub fn counted(&self) -> u64 {
         self.store.bytes() + self.store.spilled() + self.records()
     }
 
-    /// The bytes that may come back to it from elsewhere.
+    /// Returns the bytes that may be unspilled.
     pub fn room_back(&self) -> u64 {
         self.memory.room_back(&self.store)
     }
 
-    /// Whether there is room for so many bytes in so many tensors.
+    /// Returns whether `bytes` in `tensors` tensors fit.
     pub fn has_room(&self, bytes: u64, tensors: usize) -> bool {
         self.room(tensors).is_some_and(|room| bytes <= room)
     }
 
-    /// The worker that a slot of the session is on.
+    /// Returns the worker that hosts a slot of the session.
     pub fn host(&self, slot: SlotId) -> Option<WorkerId> {
         self.slots.get(slot.0 as usize).copied()
     }

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use gt_ir::{Meta, Operand, Scalar};
 
-use crate::plan::{Input, Plan, Source, Step};
+use crate::plan::{Input, Plan, PlanStep, Source};
 
 /// The most operations that a summary names.
 const NAMED: usize = 6;
@@ -18,9 +18,9 @@ impl Plan {
         format!("{} operations ({}{more})", self.steps.len(), names.join(" "))
     }
 
-    /// A step, as `%7 = add(%3, 0.5) float32 (2, 3)`.
+    /// Returns a step as `%7 = add(%3, 0.5) float32 (2, 3)`.
     pub fn line(&self, index: usize) -> String {
-        let Step { operation, operands, attributes, varying, output } = &self.steps[index];
+        let PlanStep { operation, operands, attributes, varying, output } = &self.steps[index];
         let mut given: Vec<String> = operands.iter().map(source).collect();
         for (of, attribute) in operation.named(attributes) {
             if of.varies && !varying.is_empty() {

@@ -11,10 +11,10 @@ use smallvec::{SmallVec, smallvec};
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub inputs: Vec<Input>,
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// The values to return; all others die at their last use.
     pub outputs: Vec<u32>,
-    /// Whether the user asked for it to be compiled; otherwise the engine decides.
+    /// Whether the user requested compilation; otherwise the engine decides.
     pub compile: bool,
 }
 
@@ -32,7 +32,7 @@ pub type Source = Operand<u32>;
 
 /// An operation of a plan.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct PlanStep {
     pub operation: &'static Operation,
     pub operands: SmallVec<[Source; 3]>,
     /// An attribute that varies has its values of the plan's first run here.
@@ -42,8 +42,8 @@ pub struct Step {
     pub output: Meta,
 }
 
-impl Step {
-    /// Whether it stands for a further result of the step before.
+impl PlanStep {
+    /// Whether it represents a further result of the previous step.
     pub fn is_further(&self) -> bool {
         self.operation.id == FURTHER.id
     }
@@ -56,18 +56,18 @@ impl Step {
 
 /// An input in one run.
 #[derive(Clone, Debug)]
-pub enum Given<T> {
+pub enum InputValue<T> {
     Tensor(T),
     Number(Scalar),
     /// A dying tensor that the engine has taken.
     Taken,
 }
 
-impl<T> Given<T> {
-    /// The number; panics on a tensor.
+impl<T> InputValue<T> {
+    /// Returns the number; panics on a tensor.
     pub fn number(&self) -> Scalar {
         match self {
-            Given::Number(scalar) => *scalar,
+            InputValue::Number(scalar) => *scalar,
             _ => unreachable!("the plan says where there are numbers"),
         }
     }
@@ -122,7 +122,7 @@ impl Plan {
     ///
     /// # Errors
     /// An operation's inference rejects them.
-    pub fn check_varying<T>(&self, inputs: &[Given<T>]) -> gt_ir::Result<()> {
+    pub fn check_varying<T>(&self, inputs: &[InputValue<T>]) -> gt_ir::Result<()> {
         for step in self.steps.iter().filter(|step| !step.varying.is_empty()) {
             let metas = self.metas(&step.operands);
             step.operation.check(&metas, &crate::engine::attributes(step, inputs))?;
@@ -162,10 +162,10 @@ impl Plan {
             return Ok(body(&mut expansion, &inputs, &attributes).0);
         }
         let output = results[0];
-        self.steps.push(Step { operation, operands, attributes, varying, output });
+        self.steps.push(PlanStep { operation, operands, attributes, varying, output });
         let first = self.values() as u32 - 1;
         for (index, &output) in results.iter().enumerate().skip(1) {
-            self.steps.push(Step {
+            self.steps.push(PlanStep {
                 operation: &FURTHER,
                 operands: smallvec![Operand::Tensor(first)],
                 attributes: smallvec![Attribute::Int(index as i64)],
@@ -176,9 +176,9 @@ impl Plan {
         Ok(first)
     }
 
-    /// The steps that follow a step and are further results of it, with their places among its
+    /// Returns the steps that represent further results of a step, with their indices among its
     /// results.
-    fn further(&self, step: usize) -> impl Iterator<Item = (usize, &Step)> {
+    fn further(&self, step: usize) -> impl Iterator<Item = (usize, &PlanStep)> {
         let first = Operand::Tensor((self.inputs.len() + step) as u32);
         self.steps[step + 1..]
             .iter()
@@ -193,8 +193,8 @@ impl Plan {
         results.expect("it was checked when the plan was built")
     }
 
-    /// For each result of a step the index of the step that stands for it; `None` for one that is
-    /// not needed.
+    /// Returns for each result of a step the index of the step that represents it; `None` for an
+    /// unused result.
     pub fn places(&self, step: usize) -> Vec<Option<usize>> {
         let mut places = vec![None; self.results(step).len()];
         places[0] = Some(step);

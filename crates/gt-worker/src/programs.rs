@@ -1,6 +1,6 @@
 //! The cache of prepared plans (programs), shared by all lanes.
 //!
-//! A compiled program's first runs are compared with its operations run one by one ([`checked`]); if
+//! A compiled program's first runs are compared with its operations run one by one ([`verify`]); if
 //! they differ, the engine no longer uses the compiled code.
 
 use std::hash::BuildHasher;
@@ -13,27 +13,27 @@ use gt_ir::statistics::{CompilationStats, Sequence};
 use gt_ir::{Meta, Scalar, SourceId, TensorId};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::checked::{self, Checks, Verdict, guarded};
 use crate::device::Device;
 use crate::engine::{Engine, EngineError, launch_plainly};
 use crate::lane::Lane;
-use crate::plan::{Given, Plan};
+use crate::plan::{InputValue, Plan};
 use crate::simplify::simplify;
+use crate::verify::{self, CheckOutcome, Checks, guarded};
 
 /// The capacity of the cache; the least recently used program is evicted.
 const MOST: usize = 256;
-/// How many programs statistics list.
+/// The number of programs that statistics list.
 const SHOWN: usize = 5;
 
 /// The programs of a worker.
-pub(crate) struct Programs<P, T> {
+pub(crate) struct ProgramCache<P, T> {
     /// Program numbers by the plan's key.
     numbers: FxHashMap<Vec<u8>, u64>,
     entries: FxHashMap<u64, CachedProgram<P, T>>,
     next: u64,
     clock: u64,
     stats: CompilationStats,
-    /// The inputs of the last launch that compiled code had written to, and that were made anew.
+    /// The inputs of the last launch that compiled code had overwritten, and that were restored.
     restored: Vec<usize>,
 }
 
@@ -54,9 +54,9 @@ struct CachedProgram<P, T> {
     taken: Duration,
 }
 
-impl<P, T> Default for Programs<P, T> {
+impl<P, T> Default for ProgramCache<P, T> {
     fn default() -> Self {
-        Programs {
+        ProgramCache {
             numbers: FxHashMap::default(),
             entries: FxHashMap::default(),
             next: 0,
@@ -67,9 +67,9 @@ impl<P, T> Default for Programs<P, T> {
     }
 }
 
-impl<P: Send, T: Clone + Send> Programs<P, T> {
-    /// The number of a plan's program, prepared if it is not cached, and a hash of the plan. `None`
-    /// if the engine fails to prepare it.
+impl<P: Send, T: Clone + Send> ProgramCache<P, T> {
+    /// Returns the number of a plan's program, preparing it if it is not cached, and a hash of the
+    /// plan. `None` if the engine fails to prepare it.
     pub fn prepare<E: Engine<Program = P, Tensor = T>>(
         &mut self,
         engine: &mut E,
@@ -147,7 +147,7 @@ impl<P: Send, T: Clone + Send> Programs<P, T> {
         engine: &mut E,
         number: u64,
         is_warm: bool,
-        inputs: &mut [Given<T>],
+        inputs: &mut [InputValue<T>],
     ) -> Result<Vec<T>, EngineError> {
         self.clock += 1;
         let entry = self.entries.get_mut(&number).expect("the caller has asked whether it is");
@@ -179,27 +179,27 @@ impl<P: Send, T: Clone + Send> Programs<P, T> {
         &mut self,
         engine: &mut E,
         number: u64,
-        inputs: &mut [Given<T>],
+        inputs: &mut [InputValue<T>],
     ) -> Result<Vec<T>, EngineError> {
         let entry = self.entries.get_mut(&number).expect("it was there");
         let CachedProgram { plan, last_uses, program, checks, .. } = entry;
-        let checked = checked::launch(engine, plan, last_uses, program, checks, inputs)?;
+        let checked = verify::launch(engine, plan, last_uses, program, checks, inputs)?;
         entry.taken += checked.taken;
         self.restored = checked.restored;
         match checked.verdict {
-            Verdict::Open => {}
-            Verdict::Right => {
+            CheckOutcome::Open => {}
+            CheckOutcome::Right => {
                 engine.judge(&mut entry.program, None);
                 entry.saved = checked.plainly.saturating_sub(checked.taken);
                 self.stats.checked += 1;
             }
-            Verdict::Wrong(mismatch) => {
+            CheckOutcome::Wrong(mismatch) => {
                 let place = engine.report(&mismatch);
                 let place = place.map_or(String::new(), |place| format!("; {place} replays it"));
                 engine.judge(&mut entry.program, Some(&format!("{mismatch}{place}")));
                 self.stats.failures += 1;
             }
-            Verdict::Unknown(why) => {
+            CheckOutcome::Unknown(why) => {
                 engine.judge(&mut entry.program, Some(&why));
                 self.stats.failures += 1;
             }
@@ -259,12 +259,12 @@ impl<P: Send, T: Clone + Send> Programs<P, T> {
     }
 }
 
-/// Which program is to be run.
+/// The program to run.
 pub(crate) struct Launch {
     pub program: u64,
     /// Whether the lane has run it often enough for compiled code.
     pub is_warm: bool,
-    /// How many operations it has.
+    /// The number of its operations.
     pub operations: u64,
 }
 
@@ -277,7 +277,7 @@ pub(crate) struct GivenTensor {
 }
 
 impl<E: Engine> Device<E> {
-    /// The program of a plan: see [`Programs::prepare`].
+    /// The program of a plan: see [`ProgramCache::prepare`].
     pub fn prepare(&mut self, plan: Plan) -> Option<(u64, u64)> {
         if !self.events.is_on {
             return self.programs.prepare(&mut self.engine, plan);
@@ -291,8 +291,8 @@ impl<E: Engine> Device<E> {
         program
     }
 
-    /// Runs a program, and stores its outputs under their names. Returns false if it failed: then
-    /// the inputs are restored.
+    /// Runs a program, and stores its outputs under their ids. Returns false if it failed: then the
+    /// inputs are restored.
     pub fn launch(
         &mut self,
         lane: &mut Lane<E::Tensor>,
@@ -301,7 +301,7 @@ impl<E: Engine> Device<E> {
         numbers: impl Iterator<Item = Scalar>,
         kept: impl Iterator<Item = (TensorId, Meta, SourceId)>,
     ) -> bool {
-        let mut inputs: Vec<Given<E::Tensor>> = Vec::with_capacity(given.len());
+        let mut inputs: Vec<InputValue<E::Tensor>> = Vec::with_capacity(given.len());
         for given in given {
             // A dying input is moved, so that the program holds the only reference.
             let tensor = if given.dies {
@@ -309,9 +309,9 @@ impl<E: Engine> Device<E> {
             } else {
                 lane.store.ready(given.id).cloned()
             };
-            inputs.push(tensor.map_or(Given::Taken, Given::Tensor));
+            inputs.push(tensor.map_or(InputValue::Taken, InputValue::Tensor));
         }
-        inputs.extend(numbers.map(Given::Number));
+        inputs.extend(numbers.map(InputValue::Number));
         let launched = self.programs.launch(&mut self.engine, program, is_warm, &mut inputs);
         let outputs = match launched {
             Ok(outputs) => outputs,
@@ -321,7 +321,7 @@ impl<E: Engine> Device<E> {
             }
         };
         for index in std::mem::take(&mut self.programs.restored) {
-            if let (Some(of), Given::Tensor(tensor)) = (given.get(index), &inputs[index])
+            if let (Some(of), InputValue::Tensor(tensor)) = (given.get(index), &inputs[index])
                 && !of.dies
             {
                 lane.store.put_back(of.id, tensor.clone(), of.meta);
@@ -353,12 +353,12 @@ impl<E: Engine> Device<E> {
         program: u64,
         error: &EngineError,
         given: &[GivenTensor],
-        inputs: Vec<Given<E::Tensor>>,
+        inputs: Vec<InputValue<E::Tensor>>,
     ) {
         let mut lost: Option<Arc<Failure>> = None;
         for (given, input) in given.iter().zip(inputs).filter(|(given, _)| given.dies) {
             match input {
-                Given::Tensor(tensor) => lane.store.put_back(given.id, tensor, given.meta),
+                InputValue::Tensor(tensor) => lane.store.put_back(given.id, tensor, given.meta),
                 _ => {
                     self.release(lane, given.id, &given.meta);
                     let failure = lost.get_or_insert_with(|| {

@@ -12,13 +12,13 @@ use crate::iteration::Iteration;
 const MANY: u64 = 256;
 
 /// Commands of one message, and the iterations that they invoke.
-pub(crate) struct Batch {
+pub(crate) struct QueuedBatch {
     pub commands: Vec<WorkerCommand>,
     /// The index of the next command.
     pub next: usize,
     /// The iterations of the invocations that are not run yet, in order.
     pub iterations: VecDeque<Iteration>,
-    /// Whether it was there when a command before it gave up its wait for memory.
+    /// Whether it was queued when an earlier command failed after waiting for memory.
     pub has_waited: bool,
     /// The indices of commands that are not to be run.
     skipped: FxHashSet<usize>,
@@ -28,11 +28,11 @@ pub(crate) struct Batch {
 /// A lane's queued commands.
 #[derive(Default)]
 pub(crate) struct Queue {
-    batches: VecDeque<Batch>,
+    batches: VecDeque<QueuedBatch>,
     weight: u64,
     /// The weight queued when it was searched last.
     looked_through: u64,
-    /// How many instructions were marked to be skipped since this was reset.
+    /// The number of instructions that were marked to be skipped since the last reset.
     pub skipped: u64,
 }
 
@@ -42,7 +42,14 @@ impl Queue {
         self.weight += weight;
         let skipped = FxHashSet::default();
         let (next, has_waited) = (0, false);
-        self.batches.push_back(Batch { commands, next, iterations, has_waited, skipped, weight });
+        self.batches.push_back(QueuedBatch {
+            commands,
+            next,
+            iterations,
+            has_waited,
+            skipped,
+            weight,
+        });
     }
 
     pub fn is_empty(&self) -> bool {
@@ -50,16 +57,16 @@ impl Queue {
     }
 
     /// The oldest batch.
-    pub fn front(&mut self) -> Option<&mut Batch> {
+    pub fn front(&mut self) -> Option<&mut QueuedBatch> {
         self.batches.front_mut()
     }
 
-    /// All that is queued has waited for memory, with the command that gives up now.
+    /// Marks all queued commands as having waited for memory, with the command that fails now.
     pub fn note_wait(&mut self) {
         self.batches.iter_mut().for_each(|batch| batch.has_waited = true);
     }
 
-    /// Removes the oldest batch, which is done, and returns its weight.
+    /// Removes the oldest batch, which is complete, and returns its weight.
     pub fn pop(&mut self) -> u64 {
         let weight = self.batches.pop_front().map_or(0, |batch| batch.weight);
         self.weight -= weight;
@@ -117,8 +124,8 @@ impl Queue {
     }
 }
 
-impl Batch {
-    /// Whether the command at `place` is skipped.
+impl QueuedBatch {
+    /// Returns whether the command at `place` is skipped.
     #[inline]
     pub fn is_skipped(&self, place: usize) -> bool {
         !self.skipped.is_empty() && self.skipped.contains(&place)

@@ -8,7 +8,7 @@ use gt_ir::statistics::WorkerStats;
 use gt_ir::stored::{SavePart, StoredValues};
 use gt_ir::{EngineCollective, LaneId, Meta, Piece, TensorData, TensorId, WorkerId};
 
-use crate::vault::SnapshotRecord;
+use crate::snapshot_store::SnapshotRecord;
 
 /// A message that a worker sends.
 #[derive(Clone, PartialEq, Debug)]
@@ -17,12 +17,12 @@ pub enum Out {
     Worker(WorkerId, Piece),
     /// Values of a snapshot for another worker.
     Backup(WorkerId, Box<Backup>),
-    /// What the driver is to do with files.
+    /// File operations for the driver.
     Files(FileJob),
 }
 
 impl Out {
-    /// Whether it tells others of a snapshot.
+    /// Returns whether it reports a snapshot to others.
     pub fn is_of_snapshot(&self) -> bool {
         match self {
             Out::Backup(..) => true,
@@ -33,7 +33,7 @@ impl Out {
         }
     }
 
-    /// Whether it tells others that a snapshot is complete.
+    /// Returns whether it reports a complete snapshot to others.
     pub fn completes_snapshot(&self) -> bool {
         match self {
             Out::Backup(_, backup) | Out::Dispatcher(Message::Backup(backup)) => {
@@ -54,22 +54,22 @@ impl Out {
     }
 }
 
-/// Work on files, which a driver does beside the worker's turns.
+/// A file operation, which a driver runs beside the worker's turns.
 #[derive(Clone, PartialEq, Debug)]
 pub enum FileJob {
-    /// Write values into a file, and tell the dispatcher ([`Message::Saved`]).
+    /// Write values into a file, and report to the dispatcher ([`Message::Saved`]).
     Write { part: Box<SavePart>, values: Vec<ToSave> },
-    /// Read values, and hand them to the worker ([`Message::Loaded`]).
+    /// Read values, and pass them to the worker ([`Message::Loaded`]).
     Read { lane: LaneId, tensor: TensorId, values: Box<StoredValues> },
-    /// Write a tensor that there is no room for into the file of this number, and tell the worker
+    /// Write a spilled tensor into the file of this number, and report to the worker
     /// ([`Message::Spilled`]).
     Spill { lane: LaneId, tensor: TensorId, number: u64, data: TensorData },
-    /// Read it, and hand it to the worker ([`Message::Loaded`]).
+    /// Read a spilled tensor, and pass it to the worker ([`Message::Loaded`]).
     Restore { lane: LaneId, tensor: TensorId, number: u64, meta: Meta, checksum: u32 },
     /// Remove the file of this number.
     Discard { number: u64 },
-    /// Write a value of a snapshot that there is no room for into a file without a name, map it, and
-    /// hand it to the worker ([`Message::Shelved`]).
+    /// Write a value of a snapshot into a file without a name, map it, and pass it to the worker
+    /// ([`Message::Shelved`]).
     Shelve { owner: Owner, tensor: TensorId, data: TensorData },
 }
 
@@ -77,7 +77,7 @@ pub enum FileJob {
 #[derive(Clone, PartialEq, Debug)]
 pub enum ToSave {
     Data(TensorData),
-    /// They are in the file of this number, as there was no room for them ([`FileJob::Spill`]).
+    /// Spilled values, in the file of this number ([`FileJob::Spill`]).
     Spilled {
         number: u64,
         meta: Meta,
@@ -88,20 +88,20 @@ pub enum ToSave {
 /// A worker's options.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How many consecutive instructions are given to the engine as one plan; 1 for none.
+    /// The most consecutive instructions that form one engine plan; 1 disables plans.
     pub batch_size: usize,
     /// Whether an operation fails if it makes a NaN from operands without any.
     pub check_nan: bool,
-    /// Whether turns are measured by the engine's clock; otherwise their cost is an estimate, which
-    /// is the same each time.
+    /// Whether turns are measured by the engine's clock; otherwise their cost is a deterministic
+    /// estimate.
     pub is_timed: bool,
-    /// The bytes that tensors may take up in the device's memory; `None` for no limit.
+    /// The bytes that tensors may take in the device's memory; `None` for no limit.
     pub memory: Option<u64>,
-    /// The bytes that may be written away to disk where there is no room; 0 for none.
+    /// The bytes that may spill to disk; 0 disables it.
     pub spill: u64,
-    /// The bytes of the smallest tensors that are moved elsewhere.
+    /// The bytes of the smallest tensors that are spilled.
     pub spill_from: u64,
-    /// The bytes of the host's memory that tensors of a device may be moved to.
+    /// The bytes of host memory to which tensors of a device may spill.
     pub host_memory: u64,
 }
 
@@ -122,29 +122,30 @@ impl Default for Options {
 /// A worker, independent of its engine's type.
 ///
 /// A driver passes messages to [`Work::handle`], which is cheap, and calls [`Work::step`] while
-/// there is something to do, handling new messages between steps.
+/// there is work, handling new messages between steps.
 pub trait Work: Send {
-    /// Takes a message from the dispatcher or another worker. Commands are only queued.
+    /// Handles a message from the dispatcher or another worker. Commands are only queued.
     fn handle(&mut self, message: Message, out: &mut Vec<Out>);
 
     /// Runs a turn of one lane; returns false if no lane was ready.
     fn step(&mut self, out: &mut Vec<Out>) -> bool;
 
-    /// Whether the device is kept for a session whose next message from another worker is awaited:
-    /// a step does nothing for now.
+    /// Returns whether the device is reserved for a session that awaits a message from another
+    /// worker: a step does nothing until then.
     fn is_holding(&self) -> bool;
 
-    /// The next joint exchange, all members of which are ready. The driver must first send
+    /// Returns the next collective whose members are all ready. The driver must first send
     /// everything in `out`, as other members may wait for it, and then call [`Work::join`].
     fn due(&self) -> Option<&EngineCollective>;
 
-    /// Carries out the joint exchange that is due; blocks until all members take part.
+    /// Runs the due collective; blocks until all members take part.
     fn join(&mut self, out: &mut Vec<Out>);
 
-    /// Whether values can be read between turns: not from an engine that runs ahead, as a device does.
+    /// Returns whether values can be read between turns: not from an engine that runs ahead, as a
+    /// GPU does.
     fn can_read(&self) -> bool;
 
-    /// A tensor's value, if it is computed and in memory, and nothing is waited for to read it.
+    /// Returns a tensor's value, if it is computed, in memory, and can be read without waiting.
     fn read(&mut self, lane: LaneId, tensor: TensorId) -> Option<TensorData>;
 
     fn stats(&self) -> WorkerStats;
@@ -162,20 +163,20 @@ pub trait Work: Send {
     /// Flushes unsent events to `out`, for drivers that are idle.
     fn report(&mut self, out: &mut Vec<Out>);
 
-    /// The dispatcher was started again: drops all lanes, and the snapshots unless they are wanted.
+    /// Handles a restarted dispatcher: drops all lanes, and the snapshots unless the dispatcher
+    /// needs them.
     fn renew(&mut self, keeps_snapshots: bool, out: &mut Vec<Out>);
 
-    /// Takes up the snapshots of records that another process has written. Returns how many there are.
+    /// Adopts the snapshots of records that another process has written. Returns their number.
     fn adopt(&mut self, records: Vec<SnapshotRecord>) -> usize;
 
-    /// Records all changes of the snapshots that are kept here from now on. Returns the records that
-    /// lead to what there is.
+    /// Records all changes of the snapshots from now on. Returns the records of the current state.
     fn keep_records(&mut self) -> Vec<SnapshotRecord>;
 
-    /// Changes of the snapshots are not recorded any more.
+    /// Stops recording changes of the snapshots.
     fn leave_records(&mut self);
 
-    /// The changes of the snapshots since they were taken last.
+    /// Returns the changes of the snapshots since the last call.
     fn take_records(&mut self) -> Vec<SnapshotRecord>;
 
     /// Called in the child after a fork.

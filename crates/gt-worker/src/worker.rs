@@ -11,39 +11,39 @@ use gt_ir::{
     WorkerId,
 };
 
-use crate::ahead::{Ahead, Measure};
+use crate::collective::Collectives;
+use crate::coscheduling::Reservation;
 use crate::device::Device;
 use crate::engine::Engine;
-use crate::gang::Hold;
-use crate::joint::Joints;
+use crate::in_flight::{Ahead, Measure};
 use crate::lane::Lane;
-use crate::lost::Lost;
-use crate::memory::{Limits, Need, Shortages};
-use crate::ready::Ready;
+use crate::lost_workers::LostWorkers;
+use crate::memory::{LaneLimits, Need, Shortages};
+use crate::run_queue::RunQueue;
+use crate::snapshot_store::{SnapshotRecord, SnapshotStore};
 use crate::turn::Turn;
-use crate::vault::{SnapshotRecord, Vault};
 use crate::work::{FileJob, Options, Out, Work};
 
 /// The most commands in a turn.
 const TURN: usize = 128;
 /// Runs the commands of many lanes on an engine. An operation that fails, or panics, fails its
-/// output and all that depend on it; the worker goes on.
+/// output and everything computed from it; the worker continues.
 pub struct Worker<E: Engine> {
     pub(crate) device: Device<E>,
     pub(crate) lanes: BTreeMap<LaneId, Lane<E::Tensor>>,
-    pub(crate) joints: Joints<E::Tensor>,
-    lost: Lost,
-    pub(crate) vault: Vault,
-    /// The lanes that may have something to do.
-    pub(crate) ready: Ready,
-    pub(crate) limits: Limits,
+    pub(crate) collectives: Collectives<E::Tensor>,
+    lost: LostWorkers,
+    pub(crate) snapshots: SnapshotStore,
+    /// The lanes that may have work.
+    pub(crate) ready: RunQueue,
+    pub(crate) limits: LaneLimits,
     pub(crate) shortages: Shortages,
     pub(crate) ahead: Ahead,
-    pub(crate) hold: Option<Hold>,
-    /// How many turns there were.
+    pub(crate) reservation: Option<Reservation>,
+    /// The number of turns so far.
     turns: u64,
     pub(crate) ended: VecDeque<u32>,
-    /// Lanes of sessions before this one were those of a dispatcher that is gone.
+    /// Lanes of sessions before this one belong to a previous dispatcher.
     pub(crate) oldest: u32,
 }
 
@@ -52,15 +52,15 @@ const PATIENCE: Duration = Duration::from_millis(1);
 
 /// Why a lane's turn ends.
 enum TurnEnd {
-    /// The queue is empty, or the lane waits for something.
+    /// The queue is empty, or the lane waits.
     Idle,
     /// The lane waits for an exchange.
     Exchanging,
-    /// The lane waits for a compiler: it has another turn when others have had theirs.
+    /// The lane waits for a compiler: it has another turn after the other lanes'.
     Compiling,
     /// The turn's limits are reached: it has another turn.
     Over,
-    /// There is no room for what its next command needs beside these tensors.
+    /// There is no memory for what its next command needs, except these tensors.
     Short(Need, Vec<TensorId>),
 }
 
@@ -70,14 +70,14 @@ impl<E: Engine> Worker<E> {
         Worker {
             device: Device::new(name, engine),
             lanes: BTreeMap::new(),
-            joints: Joints::default(),
-            lost: Lost::default(),
-            vault: Vault::default(),
-            ready: Ready::default(),
-            limits: Limits::default(),
+            collectives: Collectives::default(),
+            lost: LostWorkers::default(),
+            snapshots: SnapshotStore::default(),
+            ready: RunQueue::default(),
+            limits: LaneLimits::default(),
             shortages: Shortages::default(),
             ahead: Ahead::default(),
-            hold: None,
+            reservation: None,
             turns: 0,
             ended: VecDeque::new(),
             oldest: 0,
@@ -91,17 +91,17 @@ impl<E: Engine> Worker<E> {
         self
     }
 
-    /// A lane, made on first use.
+    /// Returns a lane, creating it on first use.
     fn lane(&mut self, id: LaneId) -> &mut Lane<E::Tensor> {
         self.lanes.entry(id).or_insert_with(|| Lane::new(id))
     }
 
     /// Makes a lane ready.
     pub(crate) fn wake(&mut self, id: LaneId) {
-        if self.hold.as_ref().is_some_and(|hold| hold.is_for(id.session)) {
-            self.end_hold();
+        if self.reservation.as_ref().is_some_and(|reservation| reservation.is_for(id.session)) {
+            self.end_reservation();
         }
-        // One that waits for memory is woken when there is some.
+        // A lane that waits for memory is woken when memory is freed.
         if self.lanes.get(&id).is_some_and(|lane| !lane.memory.waits) {
             self.ready.wake(id);
         }
@@ -159,7 +159,7 @@ impl<E: Engine> Worker<E> {
         }
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         if self.device.take_piece(lane, piece) {
-            lane.exchanges.kept = Duration::ZERO;
+            lane.exchanges.reserved = Duration::ZERO;
             self.wake(id);
         }
     }
@@ -175,7 +175,7 @@ impl<E: Engine> Worker<E> {
 
     fn lose(&mut self, worker: WorkerId, name: &str) {
         self.lost.add(worker, name);
-        self.joints.lose(worker);
+        self.collectives.lose(worker);
         let ids: Vec<LaneId> = self.lanes.keys().copied().collect();
         for id in ids {
             if let Some(lane) = self.lanes.get_mut(&id) {
@@ -194,7 +194,7 @@ impl<E: Engine> Worker<E> {
     fn turn(&mut self, id: LaneId, out: &mut Vec<Out>) -> TurnEnd {
         let (quota, capacity) = self.limits.of_lane(&self.lanes, &self.device.held, id);
         self.turns += 1;
-        let Worker { device, lanes, joints, lost, vault, ready, turns, .. } = self;
+        let Worker { device, lanes, collectives, lost, snapshots, ready, turns, .. } = self;
         let Some(lane) = lanes.get_mut(&id) else { return TurnEnd::Idle };
         (lane.memory.quota, lane.memory.capacity) = (quota, capacity);
         lane.store.turn = *turns;
@@ -202,14 +202,14 @@ impl<E: Engine> Worker<E> {
         let (others_wait, is_shared) = (ready.has_next(), ready.is_shared());
         let patience = if others_wait { Duration::ZERO } else { PATIENCE };
         let work = device.turn_work();
-        // What has been asked of a device cannot be taken back if somebody comes.
+        // Work that is issued to a device cannot be preempted when another lane becomes ready.
         let is_short = others_wait || is_shared && device.engine.runs_ahead();
         let mut turn = Turn {
             device,
             lane,
-            joints,
+            collectives,
             lost,
-            vault,
+            snapshots,
             out,
             spent: 0,
             measure: Measure::Estimate,
@@ -238,7 +238,7 @@ impl<E: Engine> Worker<E> {
         if let Some(need) = turn.short {
             end = TurnEnd::Short(need, turn.needs_next());
         }
-        if turn.is_pending && (turn.lane.exchanges.are_open() || turn.joints.has(id)) {
+        if turn.is_pending && (turn.lane.exchanges.are_open() || turn.collectives.has(id)) {
             end = TurnEnd::Exchanging;
         }
         let cost = turn.end();
@@ -293,8 +293,8 @@ impl<E: Engine> Work for Worker<E> {
             Message::Backup(backup) => self.receive_backup(*backup, out),
             Message::Retain { session, snapshot, next } => self.retain(session, snapshot, next),
             Message::RetainSessions { sessions, oldest } => {
-                self.vault.retain_sessions(&sessions, oldest);
-                self.device.note_snapshots(self.vault.amounts());
+                self.snapshots.retain_sessions(&sessions, oldest);
+                self.device.note_snapshots(self.snapshots.amounts());
                 self.end_sessions_before(oldest);
                 self.oldest = oldest;
             }
@@ -310,7 +310,7 @@ impl<E: Engine> Work for Worker<E> {
 
     fn step(&mut self, out: &mut Vec<Out>) -> bool {
         self.catch_up(out);
-        if self.is_held() {
+        if self.is_reserved() {
             return true;
         }
         let Some(id) = self.ready.next() else { return false };
@@ -324,7 +324,7 @@ impl<E: Engine> Work for Worker<E> {
             TurnEnd::Idle => self.ready.take_back(),
             TurnEnd::Exchanging => {
                 self.ready.take_back();
-                self.hold(id);
+                self.reserve(id);
             }
             TurnEnd::Short(need, pinned) => {
                 self.ready.take_back();
@@ -339,11 +339,11 @@ impl<E: Engine> Work for Worker<E> {
     }
 
     fn is_holding(&self) -> bool {
-        self.hold.is_some()
+        self.reservation.is_some()
     }
 
     fn due(&self) -> Option<&EngineCollective> {
-        self.joints.due()
+        self.collectives.due()
     }
 
     fn join(&mut self, out: &mut Vec<Out>) {
@@ -369,12 +369,12 @@ impl<E: Engine> Work for Worker<E> {
 
     fn leftovers(&self) -> Option<String> {
         let (tensors, lanes) = (self.device.stats().tensors, self.lanes.len());
-        let (joints, ready) = (self.joints.len(), self.ready.len());
+        let (collectives, ready) = (self.collectives.len(), self.ready.len());
         debug_assert!(lanes > 0 || self.device.held.granted == 0, "grants go with their lanes");
-        let kept = !self.vault.is_empty();
-        (tensors > 0 || lanes + joints + ready > 0 || kept).then(|| {
+        let kept = !self.snapshots.is_empty();
+        (tensors > 0 || lanes + collectives + ready > 0 || kept).then(|| {
             format!(
-                "{tensors} tensors, {lanes} lanes, {joints} joint exchanges, {ready} turns, snapshots: {kept}"
+                "{tensors} tensors, {lanes} lanes, {collectives} joint exchanges, {ready} turns, snapshots: {kept}"
             )
         })
     }
@@ -397,15 +397,15 @@ impl<E: Engine> Work for Worker<E> {
         self.end_sessions_before(u32::MAX);
         self.ready.forget();
         self.ahead.forget();
-        self.hold = None;
-        self.vault.renew();
-        // Ids may be given again.
-        self.lost = Lost::default();
+        self.reservation = None;
+        self.snapshots.renew();
+        // Ids may be assigned again.
+        self.lost = LostWorkers::default();
         if !keeps_snapshots {
-            // It is one that knows nothing of those before.
-            self.vault.clear();
+            // The new dispatcher does not know the previous lanes.
+            self.snapshots.clear();
             self.oldest = 0;
-            self.device.note_snapshots(self.vault.amounts());
+            self.device.note_snapshots(self.snapshots.amounts());
             self.ended.clear();
         }
         self.device.events.observe(false, self.device.engine.now(), Duration::ZERO);
@@ -414,21 +414,21 @@ impl<E: Engine> Work for Worker<E> {
     }
 
     fn adopt(&mut self, records: Vec<SnapshotRecord>) -> usize {
-        let count = self.vault.adopt(records);
-        self.device.note_snapshots(self.vault.amounts());
+        let count = self.snapshots.adopt(records);
+        self.device.note_snapshots(self.snapshots.amounts());
         count
     }
 
     fn keep_records(&mut self) -> Vec<SnapshotRecord> {
-        self.vault.keep_records()
+        self.snapshots.keep_records()
     }
 
     fn leave_records(&mut self) {
-        self.vault.leave_records();
+        self.snapshots.leave_records();
     }
 
     fn take_records(&mut self) -> Vec<SnapshotRecord> {
-        self.vault.take_records()
+        self.snapshots.take_records()
     }
 
     fn after_fork(&mut self) {

@@ -1,12 +1,12 @@
 //! The worker seen from outside: one program, which is linked once.
 
 mod check;
+mod collectives;
 mod common;
+mod coscheduling;
 mod exchanges;
 mod executor;
-mod gangs;
 mod iterations;
-mod joints;
 mod memory;
 mod sharing;
 mod unwanted;

@@ -1,4 +1,4 @@
-//! What a lane may hold, and what happens where there is no room.
+//! Limits of a lane's memory, and what happens when they are reached.
 
 use crate::common::*;
 use gt_ir::entitlement::{Entitlement, MemoryQuota, MemoryWait};
@@ -31,7 +31,7 @@ fn negative(output: u64, input: u64) -> WorkerCommand {
     run(instruction(&ops::unary::NEG, output, 100, &[tensor(input)]))
 }
 
-/// The waits for memory that the worker has told of.
+/// Returns the waits for memory that the worker has reported.
 fn waits(bench: &mut Bench) -> Vec<(LaneId, Option<MemoryWait>)> {
     let mut waits = Vec::new();
     bench.out.retain(|out| match out {
@@ -44,7 +44,7 @@ fn waits(bench: &mut Bench) -> Vec<(LaneId, Option<MemoryWait>)> {
     waits
 }
 
-/// The dispatcher says that all has come, and perhaps that the wait is over.
+/// The dispatcher reports that all commands were sent, and perhaps that the wait is over.
 fn time_out(bench: &mut Bench, lane: LaneId, number: u64, has_waited: bool) {
     bench.hand(Message::MemoryTimeout { lane, number, has_waited });
     bench.run();
@@ -122,7 +122,7 @@ fn a_users_sessions_wait_for_each_other_and_others_do_not() {
     bench.work(first, vec![free(1)]);
     assert_eq!(waits(&mut bench), [(second, None)]);
     assert_eq!(bench.value(second, 1).unwrap()[0], 0.0);
-    // Of a wait that is over nobody needs to be told.
+    // The end of a wait need not be reported.
     time_out(&mut bench, second, wait.number, true);
     assert_eq!(bench.value(second, 1).unwrap()[0], 0.0);
 }

@@ -8,7 +8,7 @@ use gt_ir::snapshot::Snapshot;
 use gt_ir::{TensorId, WorkerCommand};
 use gt_worker::{Out, Work};
 
-/// Queues so many operations on a vector of this length in a session.
+/// Queues `count` operations on a vector of this length in a session.
 fn queue(
     bench: &mut Bench,
     session: u32,
@@ -22,7 +22,7 @@ fn queue(
     bench.queue(lane(session, 0), commands);
 }
 
-/// How many operations of each name have been computed.
+/// Returns the number of computed operations by name.
 fn counts(computed: &[&str]) -> [usize; 2] {
     ["neg", "sqrt"].map(|name| computed.iter().filter(|other| **other == name).count())
 }
@@ -69,7 +69,7 @@ fn time_goes_by_weights() {
     assert!(light.abs_diff(4_000) <= 256, "{light}");
 }
 
-/// Whoever asks now and then has the next turn, whatever others have queued.
+/// A session with occasional requests has the next turn, whatever other sessions have queued.
 #[test]
 fn a_session_that_was_idle_is_next() {
     let mut bench = Bench::default();
@@ -89,7 +89,7 @@ fn a_session_that_was_idle_is_next() {
     }
 }
 
-/// A turn ends now and then although nobody waits, as somebody may have come.
+/// A turn ends after a time although no lane waits, as a message may have arrived.
 #[test]
 fn a_long_turn_ends_by_itself() {
     let mut bench = Bench::default();
@@ -124,8 +124,8 @@ fn a_session_that_other_workers_wait_for_is_next() {
     assert!(own > 0 && others == 0, "{own} and {others}");
 }
 
-/// A device that computes after it was asked: sessions pay for what it took, not for the asking, and
-/// little is asked of it ahead.
+/// An asynchronous device: sessions are charged for the device's time, not for the time to issue,
+/// and few turns are in flight.
 #[test]
 fn turns_of_a_device_cost_what_it_says() {
     let mut bench = Bench::default();
@@ -135,7 +135,7 @@ fn turns_of_a_device_cost_what_it_says() {
     assert_eq!(bench.device.lock().unwrap().as_ref().unwrap().most, 1);
 }
 
-/// An idle worker tells of the device time of turns that have ended since it told last.
+/// An idle worker reports the device time of turns that have completed since its last report.
 #[test]
 fn device_time_that_is_known_late_is_told() {
     let mut bench = Bench::default();

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gt_ir::{Attribute, DType, Meta, Operand, Scalar, TensorData};
 use gt_worker::check::Mismatch;
-use gt_worker::plan::{Given, Plan};
+use gt_worker::plan::{InputValue, Plan};
 use tracing::warn;
 
 use crate::archive::Archive;
@@ -61,7 +61,7 @@ pub fn keep(mismatch: &Mismatch) -> Option<String> {
 /// All tensors with their names.
 fn tensors(mismatch: &Mismatch) -> impl Iterator<Item = (String, &TensorData)> {
     let inputs = mismatch.inputs.iter().enumerate().filter_map(|(index, input)| match input {
-        Given::Tensor(data) => Some((format!("input_{index}"), data)),
+        InputValue::Tensor(data) => Some((format!("input_{index}"), data)),
         _ => None,
     });
     let expected = mismatch.expected.iter().enumerate();
@@ -115,7 +115,7 @@ fn header(data: &TensorData) -> Vec<u8> {
 fn json(mismatch: &Mismatch) -> String {
     let plan = &mismatch.plan;
     let inputs = mismatch.inputs.iter().enumerate().map(|(index, given)| match given {
-        Given::Number(scalar) => format!("{{\"number\":{}}}", number(*scalar)),
+        InputValue::Number(scalar) => format!("{{\"number\":{}}}", number(*scalar)),
         _ => match plan.meta(index as u32) {
             Operand::Tensor(of) => format!("{{\"tensor\":{}}}", meta(&of)),
             Operand::Scalar(scalar) => format!("{{\"number\":{}}}", number(scalar)),

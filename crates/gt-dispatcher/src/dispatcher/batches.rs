@@ -8,17 +8,17 @@ use gt_ir::entitlement::Usage;
 use gt_ir::message::Message;
 use gt_ir::{ClientCommand, LaneId, RequestId};
 
-use super::trials::single_out;
+use super::trials::isolate_first;
 use super::{Dispatcher, OVERDRAFT, PeerId, peers};
 use crate::delivery::Delivery;
 use crate::forward::Forward;
 use crate::journal::JournalRecord;
-use crate::observability::Peers;
-use crate::queue::{self, Queued};
-use crate::sessions::Session;
+use crate::observability::PeerDirectory;
+use crate::queue::{self, UnplannedBatch};
+use crate::sessions::ClientSession;
 use crate::waiting;
 
-/// How much further a client may go with what it frees and asks.
+/// How many times the usual limit a batch of frees, cancels and requests may exceed.
 const LIGHT: u64 = 64;
 
 impl Dispatcher {
@@ -36,13 +36,13 @@ impl Dispatcher {
         let weight: u64 = batch.iter().map(ClientCommand::weight).sum();
         let number = session.log(&mut batch, frames, weight);
         session.instructions += weight;
-        session.waits = false;
-        session.is_active(now);
+        session.awaits_credit = false;
+        session.note_activity(now);
         if self.observability.is_on() {
             let (label, number) = (&session.label, session.number);
             self.observability.received(now, label, number, &batch);
         }
-        // The status is answered on receipt, not in the session's turn: it is needed most when the
+        // The status is answered on receipt, not in the session's turn: users need it most when the
         // session is stuck. A request is always the last command of its batch.
         while let Some(ClientCommand::Status { request }) = batch.last() {
             let request = *request;
@@ -50,8 +50,8 @@ impl Dispatcher {
             batch.pop();
         }
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        // A client that respects the window exceeds it by at most one batch per thread, and by what it
-        // frees: a destructor never waits, nor does a question or its end.
+        // A client that respects the window exceeds it by at most one batch per thread, and by
+        // frees, requests and cancels, which are sent without waiting for credit.
         let limit = OVERDRAFT * self.limits.client_window;
         let is_light = |command: &ClientCommand| {
             command.request().is_some()
@@ -73,13 +73,13 @@ impl Dispatcher {
             }
             _ => true,
         });
-        let replays = session.lineage.as_ref().is_some_and(|lineage| lineage.log.is_replayed());
+        let replays = session.lineage.as_ref().is_some_and(|lineage| lineage.log.is_replaying());
         if number.is_some() && replays {
-            // It comes after those that are planned anew.
+            // The batch waits in the log, behind the batches that are being replayed.
             for request in cancelled {
-                let given = self.cancel(peer, request);
+                let returned = self.cancel(peer, request);
                 if let Some(session) = self.sessions.get_mut(peer) {
-                    session.give_back(&mut self.outbox, given);
+                    session.return_credit(&mut self.outbox, returned);
                 }
             }
             self.journal_batch(peer, number);
@@ -93,30 +93,38 @@ impl Dispatcher {
         let logged = number;
         let number = number.unwrap_or_default();
         let asks = batch.last().is_some_and(|command| command.request().is_some());
-        let mut given = if batch.is_empty() { weight } else { cancelled.len() as u64 };
+        let mut returned = if batch.is_empty() { weight } else { cancelled.len() as u64 };
         if !batch.is_empty() {
-            // Each request ends a batch: what comes after it waits if values are not read.
+            // Each request ends a batch of its own, so that later commands wait while the client
+            // does not read its values.
             let is_request = |command: &ClientCommand| command.request().is_some();
-            let mut left = weight - given;
+            let mut left = weight - returned;
             while let Some(place) = batch[..batch.len() - 1].iter().position(is_request) {
                 let rest = batch.split_off(place + 1);
                 let own = batch.iter().map(ClientCommand::weight).sum::<u64>().min(left);
                 left -= own;
-                session.queue.push_back(Queued { batch: number, ..Queued::new(now, batch, own) });
+                session.queue.push_back(UnplannedBatch {
+                    batch: number,
+                    ..UnplannedBatch::new(now, batch, own)
+                });
                 batch = rest;
             }
-            session.queue.push_back(Queued { batch: number, ..Queued::new(now, batch, left) });
+            session.queue.push_back(UnplannedBatch {
+                batch: number,
+                ..UnplannedBatch::new(now, batch, left)
+            });
         }
-        // A request does not wait for instructions whose results have been freed.
+        // Removes the instructions whose results have been freed: a request does not wait for them.
         if session.queue.len() > 1 && asks || !cancelled.is_empty() {
             for request in cancelled {
-                given += self.cancel(peer, request);
+                returned += self.cancel(peer, request);
             }
             let Some(session) = self.sessions.get_mut(peer) else { return };
-            // What is to be explained is planned, wanted or not.
+            // While plans are recorded for an explanation, unwanted instructions are planned as
+            // well.
             if !session.is_explained() {
                 let pruning = queue::prune(&mut session.queue, &session.templates);
-                given += pruning.given;
+                returned += pruning.returned;
                 for token in pruning.blocks {
                     self.outbox.push(peer, Message::Release { token });
                 }
@@ -128,21 +136,22 @@ impl Dispatcher {
                             number,
                             pruned: of_record,
                         });
-                        lineage.log.pruned(number, pruned);
+                        lineage.log.mark_pruned(number, pruned);
                     }
                 }
             }
             session.flow.ignore_window();
         }
-        // After what its arrival has made of others, so that they come together.
+        // Journaled after the prunings that its arrival caused, so that they are read in this
+        // order.
         self.journal_batch(peer, logged);
         let Some(session) = self.sessions.get_mut(peer) else { return };
         if !session.has_worker() {
-            // Nothing is lost of a session that is made again.
-            if !session.is_kept() {
+            // A recoverable session loses no tensors: its requests wait for a worker.
+            if !session.is_recoverable() {
                 session.is_expanded = true;
                 match waiting::fail_lost(session, &mut self.outbox) {
-                    Ok(failed) => given += failed,
+                    Ok(failed) => returned += failed,
                     Err(reason) => return self.refuse(now, peer, reason),
                 }
             }
@@ -150,7 +159,7 @@ impl Dispatcher {
                 session.waiting_since.get_or_insert(now);
             }
         }
-        session.give_back(&mut self.outbox, given);
+        session.return_credit(&mut self.outbox, returned);
         let is_short = !session.shortages.is_empty();
         self.pump(now);
         if is_short {
@@ -158,7 +167,7 @@ impl Dispatcher {
         }
     }
 
-    /// Makes a record of a batch in the session's log.
+    /// Adds a batch of the session's log to the journal.
     fn journal_batch(&mut self, peer: PeerId, number: Option<u64>) {
         if let Some(session) = self.sessions.get(peer)
             && let Some(lineage) = &session.lineage
@@ -179,10 +188,10 @@ impl Dispatcher {
     fn cancel(&mut self, peer: PeerId, request: RequestId) -> u64 {
         let Some(session) = self.sessions.get_mut(peer) else { return 0 };
         if let Some(lineage) = &mut session.lineage {
-            lineage.log.answered(request, None);
+            lineage.log.mark_answered(request, None);
         }
-        if let Some(given) = queue::cancel(&mut session.queue, request) {
-            return given;
+        if let Some(returned) = queue::cancel(&mut session.queue, request) {
+            return returned;
         }
         session.unread.remove(request);
         if let Some((request, open)) = self.answers.cancel(peer, request) {
@@ -192,15 +201,15 @@ impl Dispatcher {
         0
     }
 
-    /// Plans queued batches in the scheduler's order, as long as lanes have room.
+    /// Plans queued batches in the scheduler's order while lanes have room.
     pub(super) fn pump(&mut self, now: Duration) {
         loop {
             if self.limits.lineage.is_some() {
                 self.replay(now);
-                self.choose_tried(now);
+                self.choose_trial(now);
             }
             let (window, policy_kind) = (self.limits.lane_window, self.rules.policy_kind);
-            let may_plan = |session: &Session| self.may_plan(session);
+            let may_plan = |session: &ClientSession| self.may_plan(session);
             let next = self.scheduler.next(&self.sessions, window, policy_kind, may_plan);
             let Some(peer) = next else { return };
             self.forward(now, peer);
@@ -212,22 +221,24 @@ impl Dispatcher {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let Some(mut batch) = session.queue.pop_front() else { return };
         if session.queue.is_empty() {
-            session.flow.heed_window();
+            session.flow.enforce_window();
         }
         let number = batch.batch;
         let suspicion = session.lineage.as_ref().map(|lineage| &lineage.suspicion);
-        let given_up = match suspicion.is_some_and(|suspicion| suspicion.is_single(number)) {
+        let given_up = match suspicion.is_some_and(|suspicion| suspicion.is_planned_singly(number))
+        {
             false => None,
-            true => match single_out(session, &mut batch) {
+            true => match isolate_first(session, &mut batch) {
                 Ok(given_up) => given_up,
                 Err(reason) => return self.refuse(now, peer, reason),
             },
         };
         let (weight, since) = (batch.weight, batch.since);
         self.scheduler.charge(peer, &session.entitlement, weight);
-        session.show_slots(batch.slots);
+        session.limit_slots(batch.slots);
         session.is_expanded &= !session.queue.is_empty();
-        let (terms, before) = (session.catalogue.slots.terms(), session.catalogue.slots.count());
+        let (parameters, before) =
+            (session.catalogue.slots.parameters(), session.catalogue.slots.count());
         let begin = self.observability.is_on().then(|| self.observability.time(now));
         batch.commands = self.pipeline.process(batch.commands);
         let forward = Forward {
@@ -247,10 +258,11 @@ impl Dispatcher {
                     let times = (since, begin);
                     self.observability.emit_batch(now, session, weight, times, peers!(self));
                 }
-                let has_lineage = self.has_planned(peer, number, before);
-                let after = self.sessions.get(peer).map(|session| session.catalogue.slots.terms());
-                if after.is_some_and(|after| after != terms) {
-                    self.terms_changed(peer);
+                let has_lineage = self.note_planned(peer, number, before);
+                let after =
+                    self.sessions.get(peer).map(|session| session.catalogue.slots.parameters());
+                if after.is_some_and(|after| after != parameters) {
+                    self.parameters_changed(peer);
                 }
                 self.deliver(now, peer, weight, Some(number));
                 if has_lineage {
@@ -260,13 +272,13 @@ impl Dispatcher {
             Err(reason) => {
                 // The batch is dropped, and the session ends.
                 self.streams.take();
-                self.observability.unfolded.clear();
+                self.observability.expansions.clear();
                 self.refuse(now, peer, reason);
             }
         }
     }
 
-    /// Checks that a session has no more tensors than it may have.
+    /// Checks that a session has at most the allowed number of tensors.
     ///
     /// # Errors
     /// It has more.
@@ -279,7 +291,7 @@ impl Dispatcher {
         {
             false => Ok(()),
             true => Err(format!(
-                "it has more than {most} tensors at a time, the most that the server keeps of a session\n  hint: keep many numbers in one tensor, and delete those that are not needed"
+                "it has more than {most} tensors at a time, the most that the server allows\n  hint: keep many numbers in one tensor, and delete those that are not needed"
             )),
         }
     }
@@ -295,7 +307,7 @@ impl Dispatcher {
         );
     }
 
-    /// A lane has completed commands of this weight.
+    /// Handles a lane's report that it has completed commands of this weight.
     pub(super) fn lane_done(
         &mut self,
         now: Duration,
@@ -310,11 +322,11 @@ impl Dispatcher {
         if let Some(worker) = self.workers.get_mut(peer) {
             worker.done(now, weight);
         }
-        if let Some(session) = self.sessions.running_mut(lane.session) {
-            session.is_active(now);
-            session.use_up(lane.slot, usage);
-            let given = session.flow.done(lane.slot, weight);
-            session.give_back(&mut self.outbox, given);
+        if let Some(session) = self.sessions.by_epoch_mut(lane.session) {
+            session.note_activity(now);
+            session.record_usage(lane.slot, usage);
+            let returned = session.flow.done(lane.slot, weight);
+            session.return_credit(&mut self.outbox, returned);
             if session.lineage.is_some() {
                 let client = session.peer;
                 self.take_snapshot_if_due(now, client);

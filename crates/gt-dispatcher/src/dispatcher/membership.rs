@@ -11,19 +11,19 @@ use super::recovery::Survival;
 use super::{Dispatcher, PeerId, peers};
 use crate::journal::JournalRecord;
 use crate::lineage::Lineage;
-use crate::observability::Peers;
+use crate::observability::PeerDirectory;
 use crate::observability::log::{LineKind, word};
-use crate::unread::Unread;
-use crate::workers::WorkerState;
+use crate::unread::UnreadValues;
+use crate::workers::RegisteredWorker;
 
-/// ` user=ada team=vision`, of whoever has a key of their own.
+/// Formats ` user=ada team=vision` for a session that joined with a user's key; empty otherwise.
 fn of_user(entitlement: &Entitlement) -> String {
     let Entitlement { user, team, .. } = entitlement;
     if user.is_empty() { String::new() } else { format!(" user={user} team={team}") }
 }
 
 impl Dispatcher {
-    /// Removes a peer whose link is gone.
+    /// Removes a peer whose link is closed.
     pub fn disconnect(&mut self, now: Duration, peer: PeerId, reason: &str) {
         if let Some(session) = self.sessions.remove(peer) {
             self.scheduler.forget(&self.sessions);
@@ -44,25 +44,25 @@ impl Dispatcher {
             let session_is_kept = session.lineage.is_some();
             for worker in self.workers.iter_mut() {
                 let lanes = slots.on(worker.id);
-                let open: u64 = lanes.into_iter().map(|slot| session.flow.under_way(slot).0).sum();
+                let open: u64 = lanes.into_iter().map(|slot| session.flow.in_flight(slot).0).sum();
                 worker.done(now, open);
-                let (number, session) = (session.number, session.run);
+                let (number, session) = (session.number, session.epoch);
                 self.outbox.push(worker.peer, Message::EndSession { session });
                 if session_is_kept {
                     let dropped = Message::Retain { session: number, snapshot: None, next: 0 };
                     self.outbox.push(worker.peer, dropped);
                 }
             }
-            self.joints.end_session(session.run);
+            self.collectives.end_session(session.epoch);
             self.answers.forget_client(peer);
-            self.divide_lineage();
+            self.divide_lineage_limit();
         }
         let peers = peers!(self);
         self.observability.remove_peer(now, &mut self.outbox, peer, peers);
         if let Some(worker) = self.workers.remove(peer) {
             if worker.is_durable && self.limits.lineage.is_some() {
                 self.workers.expect_back(&worker);
-                self.taken_up = Some(now);
+                self.expecting_since = Some(now);
             } else {
                 self.journal.add(|| JournalRecord::WorkerLost { id: worker.id });
             }
@@ -75,7 +75,8 @@ impl Dispatcher {
         self.pump(now);
     }
 
-    pub(super) fn welcome(&mut self, now: Duration, peer: PeerId, role: Role, mut hello: Hello) {
+    /// Admits a client, worker or watcher by its hello, or refuses it.
+    pub(super) fn handshake(&mut self, now: Duration, peer: PeerId, role: Role, mut hello: Hello) {
         hello.name = word(&hello.name);
         if hello.version != PROTOCOL_VERSION || hello.schema != schema() {
             let reason = format!(
@@ -118,7 +119,7 @@ impl Dispatcher {
             }
         }
         let (worker, is_renewed) = (WorkerId(welcome.session), welcome.is_renewed);
-        // It is the first that a peer reads.
+        // Pushed first: a peer reads the welcome before any other message.
         self.outbox.push(peer, Message::Welcome(welcome));
         if role == Role::Worker {
             self.add_slots(now, worker);
@@ -131,15 +132,16 @@ impl Dispatcher {
             for session in self.sessions.iter() {
                 self.outbox.0.extend(session.admission().map(|message| (peer, message)));
             }
-            if is_renewed || self.oldest > 0 {
-                // Others ended while it was away.
+            if is_renewed || self.first_epoch > 0 {
+                // Sessions may have ended while the worker was disconnected: it drops their
+                // snapshots.
                 let sessions = self.sessions.iter().map(|session| session.number).collect();
-                let oldest = self.oldest;
+                let oldest = self.first_epoch;
                 self.outbox.push(peer, Message::RetainSessions { sessions, oldest });
             }
-            self.introduce(peer);
+            self.exchange_addresses(peer);
             self.restore_waiting(now);
-            self.revive(now);
+            self.resume_ready(now);
         }
         self.pump(now);
     }
@@ -153,7 +155,7 @@ impl Dispatcher {
         let hosts = self.allowed_hosts(&entitlement);
         let number = self.sessions.next_number();
         let session = self.sessions.add(now, peer, [number; 2], hello, entitlement);
-        session.unread = Unread::new(self.limits.unread);
+        session.unread = UnreadValues::new(self.limits.unread);
         let lineage = self.limits.lineage.map(|limits| Box::new(Lineage::new(limits)));
         session.lineage = lineage;
         let fabrics = Arc::new(self.workers.fabrics());
@@ -166,7 +168,7 @@ impl Dispatcher {
         if let Some(count) = self.rules.slots(&session.entitlement.user, &session.entitlement.team)
         {
             slots.rescale(count as usize);
-            slots.house(&hosts);
+            slots.assign_hosts(&hosts);
         }
         let (label, number) = (&session.label, session.number);
         let (of, entitlement) = (of_user(&session.entitlement), &session.entitlement);
@@ -183,7 +185,7 @@ impl Dispatcher {
         for worker in self.workers.iter() {
             self.outbox.0.extend(session.admission().map(|message| (worker.peer, message)));
         }
-        self.divide_lineage();
+        self.divide_lineage_limit();
         self.await_workers(now, peer);
         if let Some(session) = self.sessions.get(peer) {
             self.journal.add_session(session);
@@ -191,6 +193,7 @@ impl Dispatcher {
         Ok(number)
     }
 
+    /// Sends a peer a goodbye with the reason, and disconnects it.
     pub(super) fn refuse(&mut self, now: Duration, peer: PeerId, reason: String) {
         let session = self.sessions.get(peer);
         let label = session.map_or_else(|| format!("peer{}", peer.0), |s| s.label.clone());
@@ -202,9 +205,9 @@ impl Dispatcher {
         }
     }
 
-    /// Sends a new worker the addresses of the others, and them its own.
-    fn introduce(&mut self, newcomer: PeerId) {
-        let neighbour = |worker: &WorkerState| Message::Neighbour {
+    /// Sends a new worker the addresses of the others, and the others its own.
+    fn exchange_addresses(&mut self, newcomer: PeerId) {
+        let neighbour = |worker: &RegisteredWorker| Message::Neighbour {
             worker: worker.id,
             name: worker.name.clone(),
             endpoint: worker.endpoint.clone(),
@@ -220,7 +223,8 @@ impl Dispatcher {
         }
     }
 
-    /// A worker could not send a piece: the receiving lane gets a failure in its place.
+    /// Handles a worker's report that it could not send a piece: the session leaves that worker if
+    /// it can; otherwise the receiving lane gets a failure instead of the piece.
     pub(super) fn undelivered(
         &mut self,
         now: Duration,
@@ -230,10 +234,10 @@ impl Dispatcher {
         reason: String,
     ) {
         let Some(sender) = self.workers.get(from).map(|worker| worker.id) else { return };
-        let Some(client) = self.sessions.running(to.session).map(|session| session.peer) else {
+        let Some(client) = self.sessions.by_epoch(to.session).map(|session| session.peer) else {
             return;
         };
-        if self.evade(now, client, sender) {
+        if self.leave_worker(now, client, sender) {
             return;
         }
         let Some(sender) = self.workers.by_id(sender) else { return };
@@ -254,20 +258,20 @@ impl Dispatcher {
         }
     }
 
-    /// Counts a session's home on the worker that it is on now.
-    pub(super) fn settle_home(&mut self, now: Duration, peer: PeerId, was_home: Option<SlotId>) {
+    /// Counts a session's home slot on the worker that now hosts it.
+    pub(super) fn count_home(&mut self, now: Duration, peer: PeerId, was_home: Option<SlotId>) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let slots = &session.catalogue.slots;
         if let Some(worker) = was_home.and_then(|home| slots.host(home)) {
-            self.workers.settle(worker);
+            self.workers.count_home(worker);
         } else if was_home.is_some() && session.has_queued() {
             session.waiting_since = Some(now);
         }
     }
 
-    /// Moves a lost worker's slots to other workers. Sessions are made again from what is kept of
-    /// them; without, tensors that the worker alone had fail.
-    fn lose_worker(&mut self, now: Duration, lost: &WorkerState, reason: &str) {
+    /// Moves a lost worker's slots to other workers. Recoverable sessions are restored from their
+    /// snapshots; in others, tensors that only this worker held fail.
+    fn lose_worker(&mut self, now: Duration, lost: &RegisteredWorker, reason: &str) {
         let details = format_args!("disconnected reason={reason}");
         let kind = LineKind::WorkerRecv;
         self.observability.write(now, kind, &lost.name, "WorkerLost", 0, details);
@@ -304,39 +308,39 @@ impl Dispatcher {
             if !moved.is_empty() {
                 self.journal.add_slots(session);
             }
-            let survival = self.survives(now, peer, lost, &moved, &what, tried == Some(peer));
-            self.repair(peer);
-            self.tell_arithmetic(peer, &arithmetics);
+            let survival = self.survive_loss(now, peer, lost, &moved, &what, tried == Some(peer));
+            self.restore_second_copies(peer);
+            self.notify_arithmetic_change(peer, &arithmetics);
             let failure = match survival {
-                Survival::Whole => {
-                    self.settle_home(now, peer, was_home);
+                Survival::Unharmed => {
+                    self.count_home(now, peer, was_home);
                     continue;
                 }
-                Survival::Unkept => Arc::clone(&failure),
+                Survival::Unprotected => Arc::clone(&failure),
                 Survival::Lost(reason) => Arc::new(Failure {
-                    reason: format!("{}; it could not be made again: {reason}", failure.reason),
+                    reason: format!("{}; it could not be restored: {reason}", failure.reason),
                     ..(*failure).clone()
                 }),
             };
             let Some(session) = self.sessions.get_mut(peer) else { continue };
             let catalogue = &mut session.catalogue;
-            let mut given = 0;
-            let mut told = Vec::new();
+            let mut returned = 0;
+            let mut messages = Vec::new();
             for slot in &moved {
                 self.planner.lose_slot(catalogue, &mut self.streams, *slot, &failure);
-                given += session.flow.lose(*slot);
-                let lane = LaneId { session: session.run, slot: *slot };
-                told.extend(self.joints.lose(lane, catalogue.next().1, &failure));
+                returned += session.flow.lose(*slot);
+                let lane = LaneId { session: session.epoch, slot: *slot };
+                messages.extend(self.collectives.lose(lane, catalogue.next().1, &failure));
             }
             moved.iter().for_each(|slot| {
-                session.use_up(*slot, Usage::default());
+                session.record_usage(*slot, Usage::default());
                 session.shortages.remove(slot);
             });
-            session.plans.slots_moved();
-            let number = session.run;
-            session.give_back(&mut self.outbox, given);
-            self.settle_home(now, peer, was_home);
-            self.tell_lanes(number, told);
+            session.plans.hosts_changed();
+            let number = session.epoch;
+            session.return_credit(&mut self.outbox, returned);
+            self.count_home(now, peer, was_home);
+            self.send_to_lanes(number, messages);
             self.deliver(now, peer, 0, None);
         }
         self.answers.fail_saves(&mut self.outbox, lost.peer, &failure);

@@ -1,8 +1,8 @@
-//! Lanes that wait for memory: how long they do, and what is told of them.
+//! Lanes that wait for memory: how long they wait, and when the dispatcher lets them fail.
 //!
-//! A lane's command is refused only once its session's stream is drained: the client waits for an
-//! answer or for credit, so that it has sent all that it has issued, and all of that is at the lanes.
-//! Until then, what is under way may free memory.
+//! A lane's command fails for lack of memory only once its session's stream is drained: the client
+//! waits for an answer or for credit, so it has sent every command that it has issued, and all of
+//! them have reached the lanes. Until then, commands in flight may free memory.
 
 use std::time::Duration;
 
@@ -13,30 +13,30 @@ use gt_ir::message::Message;
 use super::{Dispatcher, PeerId};
 use crate::observability::log::LineKind;
 
-/// How often it is looked whether a stream is drained, if nothing comes of its session.
+/// The interval at which a stream is checked for being drained when its session sends nothing.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How long a lane waits for others to free memory.
+/// How long a lane waits for other sessions to free memory.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// A slot's wait for memory.
-pub(crate) struct Shortage {
+pub(crate) struct SlotShortage {
     pub wait: MemoryWait,
     pub since: Duration,
-    /// When it began, and whether that was long ago.
+    /// When the wait began, and whether it has lasted long (see [`super::trials`]).
     pub begun: Duration,
     pub is_long: bool,
-    /// Whether the lane was told that all is there that its session has sent.
+    /// Whether the lane was notified that it has received all commands of its session.
     has_all: bool,
 }
 
-impl Shortage {
+impl SlotShortage {
     fn due(&self) -> Duration {
         self.since + if self.has_all { LONGEST } else { LOOK_EVERY }
     }
 }
 
 impl Dispatcher {
-    /// A lane waits for memory, or no longer does.
+    /// Handles a lane's report that it waits for memory (`wait`), or no longer does (`None`).
     pub(super) fn memory_wait(
         &mut self,
         now: Duration,
@@ -47,7 +47,7 @@ impl Dispatcher {
         if !self.is_on(lane, peer) {
             return;
         }
-        let Some(session) = self.sessions.running_mut(lane.session) else { return };
+        let Some(session) = self.sessions.by_epoch_mut(lane.session) else { return };
         let Some(wait) = wait else {
             session.shortages.remove(&lane.slot);
             return;
@@ -64,33 +64,35 @@ impl Dispatcher {
             details,
         );
         let (since, begun) = (now, now);
-        let shortage = Shortage { wait, since, begun, is_long: false, has_all: false };
+        let shortage = SlotShortage { wait, since, begun, is_long: false, has_all: false };
         session.shortages.insert(lane.slot, shortage);
-        // What is queued may free memory: the lane gets it all.
+        // Queued commands may free memory: the lane gets all of them.
         session.flow.ignore_window();
         self.pump(now);
         self.end_shortages(now);
     }
 
-    /// The client of a session waits for credit.
+    /// Handles a client's report that it waits for credit.
     pub(super) fn client_waits(&mut self, now: Duration, peer: PeerId) {
         if let Some(session) = self.sessions.get_mut(peer) {
-            session.waits = true;
+            session.awaits_credit = true;
             self.end_shortages(now);
         }
     }
 
-    /// Tells lanes that have waited that they have all that was sent, or wait no longer.
+    /// Notifies lanes that wait for memory that they have received every command, or that their
+    /// wait is over.
     pub(super) fn end_shortages(&mut self, now: Duration) {
         let window = self.limits.client_window;
         for session in self.sessions.iter_mut().filter(|session| !session.shortages.is_empty()) {
-            // What may be planned has been: the queue of a session whose client waits has all there is.
+            // What may be planned has been planned: if the client waits, the queue holds everything
+            // that it has issued.
             let mut queued = session.queue.iter().flat_map(|batch| &batch.commands);
             let is_drained = session.open > window
-                || session.waits
-                || self.answers.has_asked(session.peer)
+                || session.awaits_credit
+                || self.answers.has_pending(session.peer)
                 || queued.any(|command| command.request().is_some());
-            let number = session.run;
+            let number = session.epoch;
             let slots = &session.catalogue.slots;
             for (slot, shortage) in &mut session.shortages {
                 let is_due = now >= shortage.due();
@@ -109,15 +111,15 @@ impl Dispatcher {
                     let message = Message::MemoryTimeout { lane, number, has_waited };
                     self.outbox.push(worker.peer, message);
                 }
-                // It is told once more if that is lost on the way.
+                // Repeated after `LONGEST`, in case the message is lost.
                 shortage.since = now;
             }
         }
     }
 
-    /// When [`Dispatcher::end_shortages`] is due next.
+    /// Returns when [`Dispatcher::end_shortages`] is due next.
     pub(super) fn next_shortage(&self) -> Option<Duration> {
         let all = self.sessions.iter().flat_map(|session| session.shortages.values());
-        all.map(Shortage::due).min()
+        all.map(SlotShortage::due).min()
     }
 }

@@ -1,12 +1,13 @@
 //! The dispatcher's state machine: routes each peer's messages to the parts of the dispatcher.
 //!
 //! - [`batches`]: a session's batches, from receipt to the workers.
-//! - [`membership`]: peers that connect and disconnect; [`quotas`]: what they may have.
-//! - [`slots`]: which workers carry the slots of sessions.
+//! - [`membership`]: peers that connect and disconnect; [`quotas`]: the policy's limits on users.
+//! - [`slots`]: which workers host the slots of sessions.
 //! - [`memory`]: lanes that wait for memory.
-//! - [`snapshots`]: what sessions are made again from; [`recovery`]: that they are, when a worker is
-//!   lost; [`replay`]: what they plan anew; [`revival`]: sessions of a server that was started again.
-//! - [`trials`]: which session killed a worker.
+//! - [`snapshots`]: takes snapshots of sessions; [`recovery`]: restores sessions from them when a
+//!   worker is lost; [`replay`]: replays the batches since; [`restart`]: resumes the sessions of a
+//!   server that was restarted.
+//! - [`trials`]: finds the session, and the command, that kills workers.
 
 mod batches;
 mod membership;
@@ -14,15 +15,15 @@ mod memory;
 mod quotas;
 mod recovery;
 mod replay;
-mod revival;
+mod restart;
 mod slots;
 mod snapshots;
 mod trials;
 
-pub(crate) use memory::Shortage;
-pub(crate) use quotas::Warned;
-pub(crate) use revival::Awaited;
-pub use revival::REJOIN_WITHIN;
+pub(crate) use memory::SlotShortage;
+pub(crate) use quotas::DeadlineWarning;
+pub(crate) use restart::AwaitedPeers;
+pub use restart::REJOIN_WITHIN;
 
 use std::time::Duration;
 
@@ -30,12 +31,12 @@ use bytes::Bytes;
 use gt_ir::message::{Failure, Message, Role};
 use gt_ir::{ClientCommand, Content, LaneId, RequestId, SlotId, TensorId};
 
-use crate::answers::Answers;
-use crate::joints::Joints;
-use crate::journal::Journal;
+use crate::answers::PendingAnswers;
+use crate::collectives::PendingCollectives;
+use crate::journal::JournalBuffer;
 use crate::lineage::LineageLimits;
 use crate::observability::log::Log;
-use crate::observability::{Clock, Cluster, Observability, Peers};
+use crate::observability::{Clock, Cluster, Observability, PeerDirectory};
 use crate::pipeline::Pipeline;
 use crate::planner::{Planner, Streams};
 use crate::rules::Rules;
@@ -61,13 +62,14 @@ pub struct Limits {
     pub client_window: u64,
     /// The weight that a session may have in flight to each of its lanes.
     pub lane_window: u64,
-    /// The bytes of large values that a client may have asked for and not received.
+    /// The bytes of large values that a client may have requested and not received.
     pub unread: u64,
-    /// How many tensors a session may have at a time.
+    /// The most tensors that a session may have at a time.
     pub tensors: usize,
     /// How long a session waits for a worker before its requests fail.
     pub worker_wait: Duration,
-    /// What is kept to make tensors again when a worker is lost; nothing without.
+    /// Limits of the lineage from which sessions are restored when a worker is lost. `None` keeps
+    /// no lineage.
     pub lineage: Option<LineageLimits>,
 }
 
@@ -85,9 +87,9 @@ const OVERDRAFT: u64 = 16;
 
 /// Messages to be sent, in order.
 #[derive(Default)]
-pub(crate) struct Outbox(Vec<(PeerId, Message)>);
+pub(crate) struct PeerOutbox(Vec<(PeerId, Message)>);
 
-impl Outbox {
+impl PeerOutbox {
     pub fn push(&mut self, peer: PeerId, message: Message) {
         self.0.push((peer, message));
     }
@@ -97,10 +99,10 @@ impl Outbox {
 pub struct Dispatcher {
     limits: Limits,
     rules: Rules,
-    /// Whether the rules limit anybody's time.
-    ends_sessions: bool,
+    /// Whether the rules limit the wall or idle time of any session.
+    has_time_limits: bool,
     machine: String,
-    /// The folders in which workers may read and write files; clients are told.
+    /// The folders in which workers may read and write files; sent to clients in the handshake.
     data_roots: Vec<String>,
     sessions: Sessions,
     workers: Workers,
@@ -108,35 +110,37 @@ pub struct Dispatcher {
     pipeline: Pipeline,
     planner: Planner,
     streams: Streams,
-    answers: Answers,
-    joints: Joints,
+    answers: PendingAnswers,
+    collectives: PendingCollectives,
     trials: Trials,
     observability: Observability,
-    journal: Journal,
-    /// Lanes with numbers before this one were those of a dispatcher that is gone.
-    oldest: u32,
-    /// When workers were last expected back: those of a journal, or one that is lost and has a folder.
-    taken_up: Option<Duration>,
-    /// How many workers are announced, until that many are there.
+    journal: JournalBuffer,
+    /// The first epoch of lanes of this dispatcher: lower ones belong to a predecessor whose
+    /// journal was read.
+    first_epoch: u32,
+    /// When the dispatcher last began to expect workers back: those of a journal, or a lost one
+    /// that keeps snapshots on disk.
+    expecting_since: Option<Duration>,
+    /// The number of workers announced by the operator, until that many are connected; then 0.
     announced: usize,
-    outbox: Outbox,
+    outbox: PeerOutbox,
 }
 
 /// Borrows sessions and workers, so that another field can be borrowed mutably.
 macro_rules! peers {
     ($dispatcher:expr) => {
-        Peers { sessions: &$dispatcher.sessions, workers: &$dispatcher.workers }
+        PeerDirectory { sessions: &$dispatcher.sessions, workers: &$dispatcher.workers }
     };
 }
 use peers;
 
 impl Dispatcher {
-    /// A dispatcher on `machine` (see [`gt_ir::message::Hello::machine`]).
+    /// Creates a dispatcher on `machine` (see [`gt_ir::message::Hello::machine`]).
     pub fn new(machine: String, limits: Limits, log: Option<Log>) -> Dispatcher {
         Dispatcher {
             limits,
             rules: Rules::default(),
-            ends_sessions: false,
+            has_time_limits: false,
             machine,
             data_roots: Vec::new(),
             sessions: Sessions::default(),
@@ -145,44 +149,45 @@ impl Dispatcher {
             pipeline: Pipeline::default(),
             planner: Planner::default(),
             streams: Streams::default(),
-            answers: Answers::default(),
-            joints: Joints::default(),
+            answers: PendingAnswers::default(),
+            collectives: PendingCollectives::default(),
             trials: Trials::default(),
             observability: Observability::new(log),
-            journal: Journal::default(),
-            oldest: 0,
-            taken_up: None,
+            journal: JournalBuffer::default(),
+            first_epoch: 0,
+            expecting_since: None,
             announced: 0,
-            outbox: Outbox::default(),
+            outbox: PeerOutbox::default(),
         }
     }
 
-    /// The stream modifiers.
+    /// Returns the stream modifiers.
     pub fn pipeline(&mut self) -> &mut Pipeline {
         &mut self.pipeline
     }
 
-    /// Sets the folders in which workers may read and write files, for clients to know.
+    /// Sets the folders in which workers may read and write files, which clients receive.
     pub fn set_data_roots(&mut self, roots: Vec<String>) {
         self.data_roots = roots;
     }
 
-    /// So many workers are to come: sessions that begin before wait for them, for 2 s at most.
+    /// Sets the number of workers that are starting: sessions that begin earlier wait for them, for
+    /// 2 s at most.
     pub fn announce(&mut self, workers: usize) {
         self.announced = workers;
     }
 
-    /// The planner, for configuration.
+    /// Returns the planner, for configuration.
     pub fn planner(&mut self) -> &mut Planner {
         &mut self.planner
     }
 
-    /// Sets a clock that events read while a message is being handled.
+    /// Sets the clock from which events take their times while a message is being handled.
     pub fn set_clock(&mut self, clock: Clock) {
         self.observability.clock = Some(clock);
     }
 
-    /// The number of clients and of workers.
+    /// Returns the number of clients and of workers.
     pub fn population(&self) -> (usize, usize) {
         (self.sessions.len(), self.workers.len())
     }
@@ -190,22 +195,22 @@ impl Dispatcher {
     /// Describes state that has outlived its session, for tests; `None` if there is none.
     pub fn leftovers(&self) -> Option<String> {
         let (sessions, questions) = (self.sessions.len(), self.answers.len());
-        let joints = self.joints.len();
-        (sessions + questions + joints > 0).then(|| {
-            format!("{sessions} sessions, {questions} questions, {joints} joint exchanges")
+        let collectives = self.collectives.len();
+        (sessions + questions + collectives > 0).then(|| {
+            format!("{sessions} sessions, {questions} questions, {collectives} collectives")
         })
     }
 
     /// Appends the messages to be sent to `into`, in order.
     pub fn take_outbox(&mut self, into: &mut Vec<(PeerId, Message)>) {
         if self.limits.lineage.is_some() {
-            self.note_answers();
+            self.log_answers();
         }
         into.append(&mut self.outbox.0);
     }
 
-    /// Handles a client's stream, of which these are the frames; with it, so many of the client's
-    /// messages were received.
+    /// Handles a client's stream, of which these are the frames. `received` counts the client's
+    /// messages up to and including this one.
     pub fn handle_stream(
         &mut self,
         now: Duration,
@@ -224,11 +229,11 @@ impl Dispatcher {
     pub fn handle(&mut self, now: Duration, peer: PeerId, role: Role, message: Message) {
         let outbox = &mut self.outbox;
         match (role, message) {
-            (_, Message::Hello(hello)) => self.welcome(now, peer, role, hello),
+            (_, Message::Hello(hello)) => self.handshake(now, peer, role, hello),
             (Role::Client, Message::Stream(batch)) => self.receive(now, peer, batch, None),
             (Role::Client, Message::Waiting) => self.client_waits(now, peer),
             (Role::Client, Message::Confirmed { snapshot }) => {
-                self.confirm(peer, snapshot);
+                self.snapshot_confirmed(peer, snapshot);
                 self.pump(now);
             }
             (Role::Client, Message::Received { request }) => {
@@ -239,7 +244,7 @@ impl Dispatcher {
             }
             (Role::Worker, Message::Backup(backup)) => self.keep_backup(now, peer, *backup),
             (Role::Worker, Message::Backed { session, slot, snapshot, result }) => {
-                self.backed(now, peer, (session, slot), snapshot, result);
+                self.backup_reported(now, peer, (session, slot), snapshot, result);
                 self.pump(now);
             }
             (Role::Worker, Message::LaneDone { lane, weight, usage }) => {
@@ -247,7 +252,7 @@ impl Dispatcher {
             }
             (Role::Worker, Message::StepUndone { lane, failure }) => {
                 if self.is_on(lane, peer)
-                    && let Some(session) = self.sessions.running(lane.session)
+                    && let Some(session) = self.sessions.by_epoch(lane.session)
                 {
                     let client = session.peer;
                     self.outbox.push(client, Message::StepUndone { lane, failure });
@@ -255,7 +260,7 @@ impl Dispatcher {
             }
             (Role::Worker, Message::LaneBroken { lane, reason }) => {
                 if self.is_on(lane, peer)
-                    && let Some(session) = self.sessions.running(lane.session)
+                    && let Some(session) = self.sessions.by_epoch(lane.session)
                 {
                     let client = session.peer;
                     self.refuse(now, client, reason);
@@ -272,8 +277,8 @@ impl Dispatcher {
             }
             (Role::Worker, Message::Ready { lane, transfer, members, result }) => {
                 if self.is_on(lane, peer) {
-                    let told = self.joints.ready(lane, transfer, members, result);
-                    self.tell_lanes(lane.session, told);
+                    let messages = self.collectives.ready(lane, transfer, members, result);
+                    self.send_to_lanes(lane.session, messages);
                 }
             }
             (Role::Worker, Message::Undelivered { transfer, to, reason }) => {
@@ -295,7 +300,7 @@ impl Dispatcher {
                 self.observability.measure(now, outbox, peer, sent, here);
             }
             (Role::Watcher, Message::Watch { limit }) => {
-                self.observability.give_events(outbox, peer, limit, peers!(self));
+                self.observability.send_events(outbox, peer, limit, peers!(self));
             }
             (Role::Watcher, Message::Stream(questions)) => match questions[..] {
                 [ClientCommand::Status { request }] => self.answer_status(now, peer, request),
@@ -303,8 +308,8 @@ impl Dispatcher {
             },
             (role, Message::Release { token }) => match self.answers.mapped(token) {
                 Some(owner) => self.release(now, owner, token),
-                // One of the workers lent it before the server was started again.
-                None if role == Role::Client && self.oldest > 0 => {
+                // A worker lent the block before the server was restarted.
+                None if role == Role::Client && self.first_epoch > 0 => {
                     let workers = self.workers.iter();
                     workers.for_each(|it| outbox.push(it.peer, Message::Release { token }));
                 }
@@ -330,32 +335,32 @@ impl Dispatcher {
         let limit = self.limits.worker_wait;
         let is_empty = self.workers.len() == 0;
         for session in self.sessions.iter_mut() {
-            if session.waits_for_any(is_empty).is_some_and(|since| now >= since + limit) {
-                let given = waiting::fail_all(session, &mut self.outbox, limit);
+            if session.workerless_since(is_empty).is_some_and(|since| now >= since + limit) {
+                let returned = waiting::fail_all(session, &mut self.outbox, limit);
                 session.waiting_since = session.has_queued().then_some(now);
-                session.give_back(&mut self.outbox, given);
+                session.return_credit(&mut self.outbox, returned);
             }
         }
         if self.limits.lineage.is_some() {
             self.take_snapshots(now);
         }
-        self.revive(now);
+        self.resume_ready(now);
         self.begin_trials(now);
         self.end_overdue(now);
         self.end_shortages(now);
         self.observability.tick(now, &mut self.outbox);
     }
 
-    /// When [`Dispatcher::tick`] is due next, if any session waits for a worker or for memory, or has
-    /// a limit.
+    /// Returns when [`Dispatcher::tick`] is due next, if any session waits for a worker or for
+    /// memory, or has a time limit.
     pub fn next_deadline(&self) -> Option<Duration> {
         let is_empty = self.workers.len() == 0;
-        let since = self.sessions.iter().filter_map(|it| it.waits_for_any(is_empty)).min();
+        let since = self.sessions.iter().filter_map(|it| it.workerless_since(is_empty)).min();
         let waiting = since.map(|since| since + self.limits.worker_wait);
-        let there = self.sessions.iter().filter(|session| session.has_worker());
-        let lineages = there.filter_map(|session| session.lineage.as_ref());
-        // While a session is tried, no others take snapshots.
-        let lineages = lineages.filter(|_| !self.trials.is_under_way());
+        let with_workers = self.sessions.iter().filter(|session| session.has_worker());
+        let lineages = with_workers.filter_map(|session| session.lineage.as_ref());
+        // While a session is on trial, no snapshots are taken.
+        let lineages = lineages.filter(|_| !self.trials.is_running());
         let snapshot = lineages.filter_map(|lineage| lineage.deadline()).min();
         let awaited = self.sessions.iter().filter_map(|session| session.awaited.as_ref());
         let wait = self.limits.worker_wait;
@@ -365,29 +370,31 @@ impl Dispatcher {
         own.chain(self.next_end()).chain(self.next_shortage()).chain(self.next_trial()).min()
     }
 
-    /// Where a client's tensor is or will be computed as a whole: the worker, the lane, and its name
-    /// there. `None` where what is read is part of a lineage, or the tensor failed.
+    /// Returns where a client's tensor is, or will be, computed unsharded: the worker, the lane,
+    /// and the tensor's name there. `None` if the session has a lineage, which must see every read,
+    /// or if the tensor failed.
     pub fn place_of(&self, client: PeerId, tensor: TensorId) -> Option<(PeerId, LaneId, TensorId)> {
         let session = self.sessions.get(client)?;
         if session.lineage.is_some() {
             return None;
         }
-        let (slot, name) = session.catalogue.whole(tensor)?;
+        let (slot, name) = session.catalogue.replica(tensor)?;
         let host = session.catalogue.slots.host(slot)?;
         let worker = self.workers.by_id(host)?.peer;
-        Some((worker, LaneId { session: session.run, slot }, name))
+        Some((worker, LaneId { session: session.epoch, slot }, name))
     }
 
-    /// Whether a lane is on the worker of a link: messages about it from others are ignored.
+    /// Returns whether a lane is on the worker of a link: messages about it from other workers are
+    /// ignored.
     fn is_on(&self, lane: LaneId, peer: PeerId) -> bool {
-        let Some(session) = self.sessions.running(lane.session) else { return false };
+        let Some(session) = self.sessions.by_epoch(lane.session) else { return false };
         let host = session.catalogue.slots.host(lane.slot);
         host.is_some() && host == self.workers.get(peer).map(|worker| worker.id)
     }
 
     /// Sends messages to the workers of a session's slots.
-    fn tell_lanes(&mut self, session: u32, messages: Vec<(SlotId, Message)>) {
-        let Some(session) = self.sessions.running(session) else { return };
+    fn send_to_lanes(&mut self, session: u32, messages: Vec<(SlotId, Message)>) {
+        let Some(session) = self.sessions.by_epoch(session) else { return };
         for (slot, message) in messages {
             let host = session.catalogue.slots.host(slot);
             if let Some(worker) = host.and_then(|worker| self.workers.by_id(worker)) {
@@ -405,12 +412,12 @@ impl Dispatcher {
         mut result: Result<Content, Failure>,
     ) {
         for other in result.as_mut().err().into_iter().flat_map(|failure| &mut failure.others) {
-            // Workers know sessions by the numbers of their runs.
-            let session = self.sessions.iter().find(|session| session.run == other.session);
+            // Workers identify sessions by their epochs.
+            let session = self.sessions.iter().find(|session| session.epoch == other.session);
             other.label = session.map(|session| session.label.clone()).unwrap_or_default();
         }
         let Some(request) = self.answers.close(request, peer) else {
-            // The request was cancelled, or its client is gone: release the shared memory.
+            // The request was cancelled, or its client has disconnected: release the shared memory.
             if let Ok(Content::Shared { block, .. }) = &result {
                 self.outbox.push(peer, Message::Release { token: block.token });
             }
@@ -426,7 +433,7 @@ impl Dispatcher {
             let message = Message::Value { request: request.original, result };
             return self.compare(request.client, known, &message);
         }
-        // Of a value that does not come there is no receipt.
+        // The client confirms values only: a failure counts as read at once.
         if result.is_err()
             && let Some(session) = self.sessions.get_mut(request.client)
         {

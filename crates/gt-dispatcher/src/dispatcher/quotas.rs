@@ -1,4 +1,4 @@
-//! The operator's policy: how many sessions and workers users have, and for how long.
+//! The operator's policy: how many sessions and workers users may have, and for how long.
 
 use std::time::Duration;
 
@@ -9,61 +9,62 @@ use super::{Dispatcher, PeerId};
 use crate::observability::log::LineKind;
 use crate::planner::Host;
 use crate::rules::Rules;
-use crate::sessions::Session;
+use crate::sessions::ClientSession;
 
-/// The longest time before a session's end at which it is warned, and the part of the limit.
+/// How long before its end a session is warned: at most this time, and at most this fraction of the
+/// limit.
 const WARNING: (Duration, u32) = (Duration::from_secs(300), 10);
 
 /// A limit on a session's time.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Limit {
-    /// How long it lasts.
+pub(crate) enum TimeLimit {
+    /// The time since it began.
     Wall,
-    /// How long it has had nothing to do.
+    /// The time since it was last active.
     Idle,
 }
 
-/// A session was warned that it ends.
+/// A warning that a session will end, and when it was sent.
 #[derive(Clone, Copy)]
-pub(crate) struct Warned {
-    limit: Limit,
+pub(crate) struct DeadlineWarning {
+    limit: TimeLimit,
     at: Duration,
 }
 
-impl Warned {
-    /// Whether the warning holds only until the session does something.
+impl DeadlineWarning {
+    /// Returns whether the warning is void once the session is active again.
     pub fn is_of_idleness(&self) -> bool {
-        self.limit == Limit::Idle
+        self.limit == TimeLimit::Idle
     }
 }
 
 /// When a session is warned and ended, and why.
-struct End {
-    limit: Limit,
+struct SessionDeadline {
+    limit: TimeLimit,
     allowed: Duration,
     warn: Duration,
-    /// Not before it was warned for as long as others are.
+    /// When the session ends: not before the warning has stood for its full lead time.
     at: Duration,
     is_warned: bool,
-    /// Whom the limit is for.
+    /// The team, user or key that the limit applies to.
     holder: String,
 }
 
-impl End {
-    /// How long before its end a session is warned at least.
+impl SessionDeadline {
+    /// Returns how long before its end a session is warned at least.
     fn lead(allowed: Duration) -> Duration {
         WARNING.0.min(allowed / WARNING.1)
     }
 
     fn warning(&self, label: &str, now: Duration) -> String {
-        let end = self.at.max(now.saturating_add(End::lead(self.allowed)));
+        let end = self.at.max(now.saturating_add(SessionDeadline::lead(self.allowed)));
         let left = in_words(end.saturating_sub(now));
         let (holder, allowed) = (&self.holder, in_words(self.allowed));
         match self.limit {
-            Limit::Wall => format!(
+            TimeLimit::Wall => format!(
                 "the session {label} ends in {left}: {holder} may keep one for {allowed}; save what is needed"
             ),
-            Limit::Idle => format!(
+            TimeLimit::Idle => format!(
                 "the session {label} has nothing to do and ends in {left}: {holder} may keep one idle for {allowed}"
             ),
         }
@@ -72,17 +73,17 @@ impl End {
     fn reason(&self) -> String {
         let (holder, allowed) = (&self.holder, in_words(self.allowed));
         match self.limit {
-            Limit::Wall => {
+            TimeLimit::Wall => {
                 format!("it has lasted {allowed}, as long as {holder} may keep a session")
             }
-            Limit::Idle => format!(
+            TimeLimit::Idle => format!(
                 "it has had nothing to do for {allowed}, as long as {holder} may keep a session idle"
             ),
         }
     }
 }
 
-/// A time as people say it.
+/// Formats a duration for users.
 fn in_words(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 7200.. if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
@@ -93,30 +94,30 @@ fn in_words(time: Duration) -> String {
 }
 
 impl Dispatcher {
-    /// A client has lost its connection, or has come back.
+    /// Marks a session's client as disconnected, or as back, on all workers.
     pub fn set_away(&mut self, peer: PeerId, is_away: bool) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         session.entitlement.is_away = is_away;
-        let (session, entitlement) = (session.run, session.entitlement.clone());
+        let (session, entitlement) = (session.epoch, session.entitlement.clone());
         for worker in self.workers.iter() {
             let admission = Message::Admit { session, entitlement: entitlement.clone() };
             self.outbox.push(worker.peer, admission);
         }
     }
 
-    /// Divides what lineages may take up among all sessions.
-    pub(super) fn divide_lineage(&mut self) {
+    /// Divides the total limit on lineages among all sessions.
+    pub(super) fn divide_lineage_limit(&mut self) {
         let Some(limits) = self.limits.lineage else { return };
         let most = limits.bytes.min(limits.total / (self.sessions.len() as u64).max(1));
         let lineages = self.sessions.iter_mut().filter_map(|session| session.lineage.as_mut());
-        lineages.for_each(|lineage| lineage.limit_to(most));
+        lineages.for_each(|lineage| lineage.set_byte_limit(most));
     }
 
-    /// Sets the policy, for the sessions that are there too. Returns what it finds exceeded: nothing
-    /// is taken from anybody, but those who have too much get no more.
+    /// Sets the policy, for connected sessions too. Returns descriptions of what already exceeds
+    /// it: nothing is taken from sessions that have too much, but they get no more.
     pub fn set_rules(&mut self, now: Duration, rules: Rules) -> Vec<String> {
         let divided = (self.rules.policy_kind != rules.policy_kind).then_some(rules.policy_kind);
-        self.ends_sessions = rules.end_sessions();
+        self.has_time_limits = rules.has_time_limits();
         self.rules = rules;
         for worker in self.workers.iter() {
             self.outbox
@@ -124,14 +125,14 @@ impl Dispatcher {
                 .extend(divided.map(|policy_kind| (worker.peer, Message::Divide(policy_kind))));
         }
         for session in self.sessions.iter_mut() {
-            // What it was told of its end holds no more.
+            // Warnings under the previous policy are void.
             session.warned.clear();
             let Entitlement { user, team, .. } = &session.entitlement;
             let is_away = session.entitlement.is_away;
             let entitlement = Entitlement { is_away, ..self.rules.entitlement(user, team) };
             if session.entitlement != entitlement {
                 session.entitlement = entitlement.clone();
-                let admission = Message::Admit { session: session.run, entitlement };
+                let admission = Message::Admit { session: session.epoch, entitlement };
                 for worker in self.workers.iter() {
                     self.outbox.push(worker.peer, admission.clone());
                 }
@@ -151,31 +152,31 @@ impl Dispatcher {
         exceeded
     }
 
-    /// What the sessions have beyond the policy.
+    /// Describes what the sessions have beyond the policy.
     fn exceeded(&self) -> Vec<String> {
         let mut all = Vec::new();
-        let mut told = Vec::new();
+        let mut checked = Vec::new();
         for session in self.sessions.iter() {
             let Entitlement { user, team, .. } = &session.entitlement;
-            for (holder, said) in self.rules.of(user, team) {
-                if told.contains(&holder) {
+            for (holder, rule) in self.rules.of(user, team) {
+                if checked.contains(&holder) {
                     continue;
                 }
-                let own: Vec<&Session> =
+                let own: Vec<&ClientSession> =
                     self.sessions.iter().filter(|other| holder.has(&other.entitlement)).collect();
-                if let Some(most) = said.sessions.filter(|most| own.len() > *most as usize) {
+                if let Some(most) = rule.sessions.filter(|most| own.len() > *most as usize) {
                     all.push(format!("{holder} has {} sessions, and may have {most}", own.len()));
                 }
-                if let Some(most) = said.workers {
+                if let Some(most) = rule.workers {
                     let is_used = |host| own.iter().any(|of| !of.slots().on(host).is_empty());
                     let used = self.workers.iter().filter(|worker| is_used(worker.id)).count();
                     if used > most as usize {
                         all.push(format!("{holder} is on {used} workers, and may be on {most}"));
                     }
                 }
-                if let Some(most) = said.memory {
+                if let Some(most) = rule.memory {
                     for worker in self.workers.iter() {
-                        let on = |session: &&Session| {
+                        let on = |session: &&ClientSession| {
                             let slots = session.catalogue.slots.on(worker.id);
                             slots.into_iter().map(|slot| session.bytes_in(slot)).sum::<u64>()
                         };
@@ -188,25 +189,25 @@ impl Dispatcher {
                         }
                     }
                 }
-                told.push(holder);
+                checked.push(holder);
             }
         }
         all
     }
 
-    /// What a new session is entitled to.
+    /// Returns what a new session is entitled to.
     ///
     /// # Errors
     /// The user, the team or the key has as many sessions as it may have.
     pub(super) fn entitle(&self, hello: &Hello) -> Result<Entitlement, String> {
         let user = hello.badge.as_ref().map(|badge| (&*badge.user, &*badge.team));
         let (user, team) = user.unwrap_or_default();
-        for (holder, said) in self.rules.of(user, team) {
-            let Some(most) = said.sessions else { continue };
+        for (holder, rule) in self.rules.of(user, team) {
+            let Some(most) = rule.sessions else { continue };
             let own = self.sessions.iter().filter(|other| holder.has(&other.entitlement));
-            let own: Vec<&Session> = own.collect();
+            let own: Vec<&ClientSession> = own.collect();
             if own.len() >= most as usize {
-                let label = |session: &&Session| match session.entitlement.is_away {
+                let label = |session: &&ClientSession| match session.entitlement.is_away {
                     true => format!("{} (whose client is away)", session.label),
                     false => session.label.clone(),
                 };
@@ -223,12 +224,12 @@ impl Dispatcher {
         Ok(self.rules.entitlement(user, team))
     }
 
-    /// The workers that sessions of a user may be on: those that its sessions are on, and as many of
-    /// the others as it may have besides, those with the fewest sessions first.
+    /// Returns the workers that sessions of a user may be on: those that the user's sessions are on
+    /// already, then the others with the fewest sessions, up to the policy's number.
     pub(super) fn allowed_hosts(&self, entitlement: &Entitlement) -> Vec<Host> {
         let mut allowed: Vec<_> = self.workers.iter().collect();
-        for (holder, said) in self.rules.of(&entitlement.user, &entitlement.team) {
-            let Some(most) = said.workers else { continue };
+        for (holder, rule) in self.rules.of(&entitlement.user, &entitlement.team) {
+            let Some(most) = rule.workers else { continue };
             let is_used = |host| {
                 let mut own = self.sessions.iter().filter(|other| holder.has(&other.entitlement));
                 own.any(|session| !session.slots().on(host).is_empty())
@@ -236,14 +237,15 @@ impl Dispatcher {
             allowed.sort_by_key(|worker| (!is_used(worker.id), worker.sessions, worker.id));
             allowed.truncate(most as usize);
         }
-        // A session that begins after a worker was replaced is cut as one that began before.
+        // In the order of their numbers: a session that begins after a worker was replaced is
+        // sharded like one that began before.
         allowed.sort_by_key(|worker| worker.number);
         allowed.into_iter().map(|worker| worker.host()).collect()
     }
 
     /// Warns and ends the sessions whose time is over.
     pub(super) fn end_overdue(&mut self, now: Duration) {
-        if !self.ends_sessions {
+        if !self.has_time_limits {
             return;
         }
         let mut over: Vec<(PeerId, String)> = Vec::new();
@@ -254,7 +256,7 @@ impl Dispatcher {
                     break;
                 }
                 if now >= end.warn && !end.is_warned {
-                    session.warned.push(Warned { limit: end.limit, at: now });
+                    session.warned.push(DeadlineWarning { limit: end.limit, at: now });
                     let text = end.warning(&session.label, now);
                     let (kind, details) = (LineKind::Send, format_args!("{text}"));
                     self.observability.write(now, kind, &session.label, "Notice", 0, details);
@@ -267,45 +269,52 @@ impl Dispatcher {
         }
     }
 
-    /// When [`Dispatcher::end_overdue`] is due next.
+    /// Returns when [`Dispatcher::end_overdue`] is due next.
     pub(super) fn next_end(&self) -> Option<Duration> {
-        if !self.ends_sessions {
+        if !self.has_time_limits {
             return None;
         }
-        let next = |session: &Session| {
+        let next = |session: &ClientSession| {
             let ends = ends(&self.rules, session);
-            let at = |end: End| if end.is_warned { end.at } else { end.warn };
+            let at = |end: SessionDeadline| if end.is_warned { end.at } else { end.warn };
             ends.into_iter().map(at).min()
         };
         self.sessions.iter().filter_map(next).min()
     }
 
-    /// How time is divided, for a new worker: nothing, if as by default.
+    /// Returns the message that sets a new worker's sharing policy; `None` for the default.
     pub(super) fn policy_kind(&self) -> Option<Message> {
         let policy_kind = self.rules.policy_kind;
         (policy_kind != PolicyKind::default()).then_some(Message::Divide(policy_kind))
     }
 }
 
-/// When a session ends, by each limit.
-fn ends(rules: &Rules, session: &Session) -> Vec<End> {
+/// Returns when a session ends, by each limit that applies to it.
+fn ends(rules: &Rules, session: &ClientSession) -> Vec<SessionDeadline> {
     let Entitlement { user, team, .. } = &session.entitlement;
     let mut ends = Vec::new();
-    for (holder, said) in rules.of(user, team) {
+    for (holder, rule) in rules.of(user, team) {
         let mut add = |limit, since: Duration, allowed: Duration| {
-            let (over, lead) = (since.saturating_add(allowed), End::lead(allowed));
+            let (over, lead) = (since.saturating_add(allowed), SessionDeadline::lead(allowed));
             let warned = session.warned.iter().find(|warned| warned.limit == limit);
             let at = warned.map_or(over, |warned| over.max(warned.at.saturating_add(lead)));
             let (warn, is_warned) = (over.saturating_sub(lead), warned.is_some());
-            ends.push(End { limit, allowed, warn, at, is_warned, holder: holder.to_string() });
+            ends.push(SessionDeadline {
+                limit,
+                allowed,
+                warn,
+                at,
+                is_warned,
+                holder: holder.to_string(),
+            });
         };
-        if let Some(wall) = said.wall {
-            add(Limit::Wall, session.since, wall);
+        if let Some(wall) = rule.wall {
+            add(TimeLimit::Wall, session.since, wall);
         }
-        if let Some(idle) = said.idle
+        if let Some(idle) = rule.idle
             && session.open == 0
         {
-            add(Limit::Idle, session.active, idle);
+            add(TimeLimit::Idle, session.active, idle);
         }
     }
     ends

@@ -1,4 +1,4 @@
-//! Batches of a session's log that are planned anew, and the answers that they give again.
+//! Replays the batches of a session's log, and compares repeated answers with the first ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,23 +8,23 @@ use gt_ir::message::{Failure, Message};
 
 use super::{Dispatcher, PeerId};
 use crate::lineage::Digest;
-use crate::queue::Queued;
-use crate::sessions::Session;
+use crate::queue::UnplannedBatch;
+use crate::sessions::ClientSession;
 
-/// How many batches are taken from the log at a time when they are planned anew.
+/// How many replayed batches are queued at a time.
 const AHEAD: usize = 4;
 
 impl Dispatcher {
-    /// Queues batches that are to be planned anew.
+    /// Queues the next batches of all sessions that are being replayed.
     pub(super) fn replay(&mut self, now: Duration) {
-        let is_replayed = |session: &&Session| {
+        let is_replaying = |session: &&ClientSession| {
             let lineage = session.lineage.as_ref();
             session.queue.len() < AHEAD
                 && session.has_worker()
-                && lineage.is_some_and(|lineage| lineage.log.is_replayed())
+                && lineage.is_some_and(|lineage| lineage.log.is_replaying())
         };
         let peers: Vec<PeerId> =
-            self.sessions.iter().filter(is_replayed).map(|session| session.peer).collect();
+            self.sessions.iter().filter(is_replaying).map(|session| session.peer).collect();
         for peer in peers {
             let Some(session) = self.sessions.get_mut(peer) else { continue };
             while session.queue.len() < AHEAD {
@@ -32,16 +32,16 @@ impl Dispatcher {
                 match lineage.log.replay() {
                     None => break,
                     Some(Ok(batch)) if batch.commands.is_empty() => {
-                        session.give_back(&mut self.outbox, batch.weight);
+                        session.return_credit(&mut self.outbox, batch.weight);
                     }
                     Some(Ok(batch)) => {
-                        let mut queued = Queued::new(now, batch.commands, batch.weight);
+                        let mut queued = UnplannedBatch::new(now, batch.commands, batch.weight);
                         (queued.batch, queued.slots) = (batch.number, batch.slots);
                         queued.skipped = batch.skipped;
                         session.queue.push_back(queued);
                     }
                     Some(Err(reason)) => {
-                        let reason = format!("the session cannot be made again: {reason}");
+                        let reason = format!("the session cannot be restored: {reason}");
                         self.refuse(now, peer, reason);
                         break;
                     }
@@ -50,24 +50,24 @@ impl Dispatcher {
         }
     }
 
-    /// Compares a value that was computed again with what the client has got.
+    /// Compares a recomputed value with the one that the client already received.
     pub(super) fn compare(&mut self, peer: PeerId, known: Digest, message: &Message) {
         if Digest::of(message) == Some(known) {
             return;
         }
         let reason = match message {
             Message::Value { result: Err(failure), .. } => failure.reason.clone(),
-            // An engine that promises less than equal bits may sum in another order.
+            // An engine that does not promise equal bits may sum in another order.
             _ if self.workers.iter().any(|worker| !worker.is_exact) => {
-                let text = "a value that was computed again differs from the one before, as the \
+                let text = "a recomputed value differs from the original, as the \
                             engine does not promise equal bits";
                 return self.outbox.push(peer, Message::Notice { text: text.into() });
             }
-            _ => "a value differs from the one that the program has got".to_string(),
+            _ => "a value differs from the one that the program received".to_string(),
         };
         let failure = Failure::new(
             "fetch",
-            format!("the tensors could not be made again after the loss of a worker: {reason}"),
+            format!("the tensors could not be restored after the loss of a worker: {reason}"),
             "",
             SourceId::default(),
         );
@@ -76,17 +76,17 @@ impl Dispatcher {
         }
     }
 
-    /// Notes which requests the messages to be sent answer. Snapshots wait for the answers to what
-    /// was asked before them.
-    pub(super) fn note_answers(&mut self) {
+    /// Marks the requests that the messages to be sent answer. A snapshot is complete only once all
+    /// requests before it are answered.
+    pub(super) fn log_answers(&mut self) {
         let mut waiting = Vec::new();
         for (peer, message) in &self.outbox.0 {
             if let Some(request) = message.answers()
                 && let Some(session) = self.sessions.get_mut(*peer)
                 && let Some(lineage) = &mut session.lineage
             {
-                lineage.log.answered(request, Digest::of(message));
-                waiting.extend(lineage.is_taken().then_some(*peer));
+                lineage.log.mark_answered(request, Digest::of(message));
+                waiting.extend(lineage.is_pending_stored().then_some(*peer));
             }
         }
         waiting.into_iter().for_each(|peer| self.end_snapshot(peer));

@@ -1,5 +1,6 @@
-//! Which workers carry the slots of sessions: joiners get some, and take over from those that carry
-//! several; how many slots a session has changes only where it asks for it.
+//! Which workers host the slots of sessions: a joining worker gets new slots, or takes over from
+//! workers that host several. The number of a session's slots changes only where the session asks
+//! for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,60 +8,61 @@ use std::time::Duration;
 use gt_ir::message::Message;
 use gt_ir::{LaneId, SlotId, WorkerId};
 
-use super::recovery::Cause;
+use super::recovery::RecoveryCause;
 use super::snapshots::keeper;
 use super::{Dispatcher, PeerId};
 use crate::planner::Host;
-use crate::sessions::Session;
-use crate::workers::WorkerState;
+use crate::sessions::ClientSession;
+use crate::workers::RegisteredWorker;
 
 impl Dispatcher {
-    /// Gives a new worker slots of every session that may be on it.
+    /// Assigns a new worker slots of every session that may be on it.
     pub(super) fn add_slots(&mut self, now: Duration, worker: WorkerId) {
         self.planner.set_rate(self.workers.rate());
         if self.workers.len() >= self.announced {
             self.announced = 0;
         }
-        let Some(host) = self.workers.by_id(worker).map(WorkerState::host) else { return };
+        let Some(host) = self.workers.by_id(worker).map(RegisteredWorker::host) else { return };
         for peer in self.sessions.peers() {
             let Some(session) = self.sessions.get(peer) else { continue };
-            // One that waits for its own workers waits for these first.
+            // A session that awaits its own workers is placed when these are back.
             if self.allowed_hosts(&session.entitlement).contains(&host) && session.awaited.is_none()
             {
                 self.add_slot(now, peer, host);
             }
-            self.repair(peer);
+            self.restore_second_copies(peer);
         }
     }
 
-    /// Gives a new worker a slot of a session: one that is on no worker, or stands on another one for
-    /// the time being; or a new one, as long as their number is not fixed. Otherwise it takes over
-    /// from workers that carry several, at the next snapshot.
+    /// Assigns a new worker a slot of a session: one without a worker or on a substitute, or else a
+    /// new slot, unless the number of slots is fixed. Otherwise the worker takes over from workers
+    /// that host several slots, at the next snapshot.
     fn add_slot(&mut self, now: Duration, peer: PeerId, host: Host) {
         let fabrics = Arc::new(self.workers.fabrics());
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let had_worker = session.has_worker();
         let catalogue = &mut session.catalogue;
-        let (moves, terms) = (catalogue.slots.moves(), catalogue.slots.terms());
+        let (hosts_version, parameters) =
+            (catalogue.slots.hosts_version(), catalogue.slots.parameters());
         let before = catalogue.slots.arithmetics();
         let empty = catalogue.empty_slots();
-        // A slot with commands or joint exchanges in flight stays where it is.
-        let (flow, joints, number) = (&session.flow, &self.joints, session.run);
+        // A slot with commands or collectives in flight stays where it is.
+        let (flow, collectives, number) = (&session.flow, &self.collectives, session.epoch);
         let is_idle = |slot| {
             let lane = LaneId { session: number, slot };
-            flow.under_way(slot) == (0, 0) && !joints.involve(lane)
+            flow.in_flight(slot) == (0, 0) && !collectives.involves_lane(lane)
         };
         catalogue.slots.add(host, |slot| empty.contains(&slot) && is_idle(slot));
         catalogue.slots.set_fabrics(&fabrics);
-        if catalogue.slots.moves() != moves {
-            session.plans.slots_moved();
+        if catalogue.slots.hosts_version() != hosts_version {
+            session.plans.hosts_changed();
         }
         if !had_worker && catalogue.slots.home().is_none() {
             catalogue.slots.set_home(Some(SlotId(0)));
         }
-        if catalogue.slots.terms().count != terms.count {
+        if catalogue.slots.parameters().count != parameters.count {
             let count = catalogue.slots.count();
-            let text = format!("a worker has joined: the session is cut over {count} slots now");
+            let text = format!("a worker has joined: the session has {count} slots now");
             self.outbox.push(peer, Message::Notice { text });
         }
         self.journal.add_slots(session);
@@ -70,44 +72,45 @@ impl Dispatcher {
             }
             let slots = &session.catalogue.slots;
             if let Some(worker) = slots.home_worker() {
-                self.workers.settle(worker);
+                self.workers.count_home(worker);
             }
         }
-        self.tell_arithmetic(peer, &before);
-        self.find_use(now, peer, host.worker);
+        self.notify_arithmetic_change(peer, &before);
+        self.use_joined_worker(now, peer, host.worker);
     }
 
-    /// A worker has joined of which a session may have no use yet: it takes over from workers that
-    /// carry several slots, or else the user is told, once, that it is spare.
-    fn find_use(&mut self, now: Duration, peer: PeerId, worker: WorkerId) {
+    /// Finds work for a new worker on which a session has no slot yet: it takes over from workers
+    /// that host several slots, or else the user is notified, once, that it is spare.
+    fn use_joined_worker(&mut self, now: Duration, peer: PeerId, worker: WorkerId) {
         let Some(session) = self.sessions.get(peer) else { return };
         let hosts = self.hosts_of(session);
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Session { catalogue, lineage, knows_spare, .. } = session;
+        let ClientSession { catalogue, lineage, spare_reported, .. } = session;
         let slots = &catalogue.slots;
         if !slots.on(worker).is_empty() {
             return;
         }
-        if !slots.evened(&hosts).is_empty() {
+        if !slots.rebalanced(&hosts).is_empty() {
             if let Some(lineage) = lineage {
-                lineage.crowd();
+                lineage.request_rebalance();
                 self.take_snapshot_if_due(now, peer);
             }
-        } else if slots.is_fixed() && !std::mem::replace(knows_spare, true) {
+        } else if slots.is_fixed() && !std::mem::replace(spare_reported, true) {
             let (count, all) = (slots.count(), hosts.len());
             let text = format!(
-                "the session is cut over {count} slots, and {all} workers are there: gt.rescale({all}) uses all"
+                "the session has {count} slots, and {all} workers are connected: gt.rescale({all}) uses all of them"
             );
             self.outbox.push(peer, Message::Notice { text });
         }
     }
 
-    /// Tells a session's user if slots are on workers that compute otherwise than those `before`.
-    pub(super) fn tell_arithmetic(&mut self, peer: PeerId, before: &[u64]) {
+    /// Notifies a session's user of slots on workers whose arithmetic differs from that of the
+    /// workers `before`.
+    pub(super) fn notify_arithmetic_change(&mut self, peer: PeerId, before: &[u64]) {
         let Some(session) = self.sessions.get(peer) else { return };
         let slots = session.slots();
         let is_other = |(slot, old): &(SlotId, &u64)| slots.arithmetic(*slot) != **old;
-        let others: Vec<_> = slots.every().zip(before).filter(is_other).collect();
+        let others: Vec<_> = slots.all().zip(before).filter(is_other).collect();
         for (slot, old) in others {
             let Some(host) = slots.host(slot).and_then(|host| self.workers.by_id(host)) else {
                 continue;
@@ -123,37 +126,37 @@ impl Dispatcher {
         }
     }
 
-    /// The workers that a session may be on, without those that it has left.
-    pub(super) fn hosts_of(&self, session: &Session) -> Vec<Host> {
+    /// Returns the workers that a session may be on, without those that it has abandoned.
+    pub(super) fn hosts_of(&self, session: &ClientSession) -> Vec<Host> {
         let mut hosts = self.allowed_hosts(&session.entitlement);
         if let Some(lineage) = &session.lineage {
-            hosts.retain(|host| !lineage.left.contains(&host.worker));
+            hosts.retain(|host| !lineage.abandoned_workers.contains(&host.worker));
         }
         hosts
     }
 
-    /// Moves slots from workers that carry several to those that carry fewer: the session goes on
-    /// there from the snapshot that was just taken.
-    pub(super) fn even_out(&mut self, now: Duration, peer: PeerId) {
+    /// Moves slots from workers that host several to workers with fewer: the session resumes there
+    /// from the snapshot that was just taken.
+    pub(super) fn rebalance_slots(&mut self, now: Duration, peer: PeerId) {
         let Some(session) = self.sessions.get(peer) else { return };
         let hosts = self.hosts_of(session);
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let Some(lineage) = &mut session.lineage else { return };
-        lineage.evened();
-        let there = |worker| self.workers.by_id(worker).is_some();
+        lineage.rebalance_done();
+        let is_connected = |worker| self.workers.by_id(worker).is_some();
         let slots = &mut session.catalogue.slots;
-        let moves = slots.evened(&hosts);
-        if moves.is_empty() || lineage.base_on(there).is_err() {
+        let moves = slots.rebalanced(&hosts);
+        if moves.is_empty() || lineage.base_on(is_connected).is_err() {
             return;
         }
         let (before, arithmetics) = (slots.home_worker(), slots.arithmetics());
         for (slot, host) in &moves {
-            slots.settle(*slot, *host);
+            slots.move_to(*slot, *host);
         }
         let after = slots.home_worker();
         if before != after {
             before.into_iter().for_each(|worker| self.workers.release(worker));
-            after.into_iter().for_each(|worker| self.workers.settle(worker));
+            after.into_iter().for_each(|worker| self.workers.count_home(worker));
         }
         self.journal.add_slots(session);
         let number = |slot: SlotId| session.catalogue.slots.number(slot).unwrap_or(slot.0);
@@ -161,32 +164,33 @@ impl Dispatcher {
         let moved =
             moves.iter().map(|(slot, to)| format!("{} to {}", number(*slot), name(to.worker)));
         let text = format!("slots move: {}", moved.collect::<Vec<_>>().join(", "));
-        // What could be lost was looked for above.
-        let _ = self.recover(now, peer, Cause::Moved(&text));
-        self.tell_arithmetic(peer, &arithmetics);
+        // Whether the base can be restored was checked above.
+        let _ = self.recover(now, peer, RecoveryCause::Rebalanced(&text));
+        self.notify_arithmetic_change(peer, &arithmetics);
         self.pump(now);
     }
 
-    /// What decides on a session's results has changed as its stream was planned: new slots get
-    /// workers, and the journal knows.
-    pub(super) fn terms_changed(&mut self, peer: PeerId) {
+    /// Handles a change of the planning parameters as a stream is planned: new slots get workers,
+    /// and the journal gets the slots.
+    pub(super) fn parameters_changed(&mut self, peer: PeerId) {
         let Some(session) = self.sessions.get(peer) else { return };
         let hosts = self.allowed_hosts(&session.entitlement);
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        session.catalogue.slots.house(&hosts);
-        session.plans.slots_moved();
+        session.catalogue.slots.assign_hosts(&hosts);
+        session.plans.hosts_changed();
         self.journal.add_slots(session);
     }
 
-    /// Has values of a session's base copied to another worker where only one has them, so that it
+    /// Has values of a session's base that only one worker holds copied to another one, so that it
     /// may be lost as well.
-    pub(super) fn repair(&mut self, peer: PeerId) {
-        let Some(Session { number, lineage: Some(lineage), .. }) = self.sessions.get_mut(peer)
+    pub(super) fn restore_second_copies(&mut self, peer: PeerId) {
+        let Some(ClientSession { number, lineage: Some(lineage), .. }) =
+            self.sessions.get_mut(peer)
         else {
             return;
         };
-        let there = |worker: WorkerId| self.workers.by_id(worker).is_some();
-        for (slot, holder) in lineage.single_copies(there) {
+        let is_connected = |worker: WorkerId| self.workers.by_id(worker).is_some();
+        for (slot, holder) in lineage.single_copies(is_connected) {
             let Some(to) = keeper(&self.workers, holder, &lineage.unreachable) else { continue };
             let Some(snapshot) = lineage.copy_to(slot, to) else { continue };
             let Some(holder) = self.workers.by_id(holder) else { continue };

@@ -1,4 +1,5 @@
-//! Snapshots of sessions, taken as their streams go on: what they are made again from.
+//! Takes snapshots of sessions while their streams continue, and tracks which workers hold their
+//! values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,11 +11,12 @@ use gt_ir::{SlotId, WorkerCommand, WorkerId};
 
 use super::{Dispatcher, PeerId};
 use crate::journal::JournalRecord;
-use crate::lineage::{Copy, HandOver, Snapshot, Stage, State};
-use crate::sessions::Session;
-use crate::workers::{WorkerState, Workers};
+use crate::lineage::{HandOver, SessionSnapshot, SlotCopy, SnapshotStage, SnapshotState};
+use crate::sessions::ClientSession;
+use crate::workers::{RegisteredWorker, Workers};
 
-/// A worker for the copy of another's values: the next one, on another machine if there is one.
+/// Chooses the worker that holds the second copy of another's values: the next one by id, on
+/// another machine if there is one.
 pub(super) fn keeper(
     workers: &Workers,
     host: WorkerId,
@@ -23,15 +25,16 @@ pub(super) fn keeper(
     let own = workers.by_id(host)?;
     let others =
         workers.iter().filter(|other| other.id != host && !unreachable.contains(&(host, other.id)));
-    let is_near = |other: &WorkerState| !other.machine.is_empty() && other.machine == own.machine;
+    let is_near =
+        |other: &RegisteredWorker| !other.machine.is_empty() && other.machine == own.machine;
     others.min_by_key(|other| (is_near(other), other.id < host, other.id)).map(|other| other.id)
 }
 
 impl Dispatcher {
-    /// Takes snapshots of the sessions of which they are due.
+    /// Takes snapshots of the sessions for which they are due.
     pub(super) fn take_snapshots(&mut self, now: Duration) {
-        let there = self.sessions.iter().filter(|session| session.has_worker());
-        let peers: Vec<PeerId> = there.map(|session| session.peer).collect();
+        let with_workers = self.sessions.iter().filter(|session| session.has_worker());
+        let peers: Vec<PeerId> = with_workers.map(|session| session.peer).collect();
         for peer in peers {
             self.take_snapshot_if_due(now, peer);
             self.end_snapshot(peer);
@@ -40,23 +43,23 @@ impl Dispatcher {
 
     /// Takes a snapshot of a session if it is due.
     pub(super) fn take_snapshot_if_due(&mut self, now: Duration, peer: PeerId) {
-        if self.trials.is_under_way() {
+        if self.trials.is_running() {
             return;
         }
         let lineage = self.sessions.get(peer).and_then(|session| session.lineage.as_ref());
-        if lineage.is_some_and(|lineage| lineage.may_move()) {
-            return self.even_out(now, peer);
+        if lineage.is_some_and(|lineage| lineage.may_rebalance()) {
+            return self.rebalance_slots(now, peer);
         }
-        if let Some(Session { lineage: Some(lineage), device, .. }) = self.sessions.get(peer)
+        if let Some(ClientSession { lineage: Some(lineage), device, .. }) = self.sessions.get(peer)
             && lineage.is_due(now, *device)
         {
             self.take_snapshot(now, peer);
         }
     }
 
-    /// A batch of a session is planned, perhaps in part, with so many slots at its beginning. Returns
-    /// whether the session has a lineage.
-    pub(super) fn has_planned(&mut self, peer: PeerId, batch: u64, slots: usize) -> bool {
+    /// Notes that a batch of a session is planned, perhaps in part, with this number of slots at
+    /// its beginning. Returns whether the session has a lineage.
+    pub(super) fn note_planned(&mut self, peer: PeerId, batch: u64, slots: usize) -> bool {
         let Some(session) = self.sessions.get_mut(peer) else { return false };
         let Some(lineage) = &mut session.lineage else { return false };
         let queued = session.queue.front().map(|next| next.batch);
@@ -64,30 +67,30 @@ impl Dispatcher {
         true
     }
 
-    /// Takes a snapshot of a session at this point of its stream, if it is at the end of a batch.
+    /// Takes a snapshot of a session at this point of its stream, if it is between two batches.
     fn take_snapshot(&mut self, now: Duration, peer: PeerId) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Session { catalogue, templates, queue, lineage, number, device, .. } = session;
+        let ClientSession { catalogue, templates, queue, lineage, number, device, .. } = session;
         let Some(lineage) = lineage else { return };
-        // If it cannot be taken here, it is tried again after a pause.
+        // If it cannot be taken here, the next attempt follows after a pause.
         lineage.try_at(now);
         if session.is_expanded || queue.front().is_some_and(|next| lineage.is_begun(next.batch)) {
             return;
         }
-        catalogue.count();
+        catalogue.count_copies();
         let empty: BTreeSet<SlotId> = catalogue.empty_slots().into_iter().collect();
         let mut copies = BTreeMap::new();
-        for slot in catalogue.slots.every().filter(|slot| !empty.contains(slot)) {
+        for slot in catalogue.slots.all().filter(|slot| !empty.contains(slot)) {
             let Some(host) = catalogue.slots.host(slot) else { return };
             let keeper = keeper(&self.workers, host, &lineage.unreachable);
-            copies.insert(slot, Copy { host, keeper, bytes: 0, kept: None });
+            copies.insert(slot, SlotCopy { host, keeper, bytes: 0, kept: None });
         }
-        let state = State { catalogue: catalogue.clone(), templates: templates.clone() };
+        let state = SnapshotState { catalogue: catalogue.clone(), templates: templates.clone() };
         let snapshot = lineage.begin(*device, Arc::new(state));
         let session = *number;
         for (slot, copy) in &copies {
             let keeper = copy.keeper;
-            let most = if keeper.is_some() { u64::MAX } else { lineage.most_kept() };
+            let most = if keeper.is_some() { u64::MAX } else { lineage.max_kept_bytes() };
             let command = snapshot::Snapshot { session, number: snapshot, keeper, most };
             self.streams.push(*slot, WorkerCommand::Snapshot(Box::new(command)));
         }
@@ -99,20 +102,20 @@ impl Dispatcher {
         self.end_snapshot(peer);
     }
 
-    /// The dispatcher keeps values of a snapshot, as no worker can.
+    /// Stores values of a snapshot that no worker can hold, or forwards those of a handover.
     pub(super) fn keep_backup(&mut self, now: Duration, from: PeerId, backup: Backup) {
         let (owner, number) = (backup.owner, backup.snapshot);
         let Some(worker) = self.workers.get(from).map(|worker| worker.id) else { return };
-        let Some(session) = self.sessions.numbered_mut(owner.session) else { return };
+        let Some(session) = self.sessions.by_number_mut(owner.session) else { return };
         let Some(lineage) = &mut session.lineage else { return };
-        if lineage.handing.contains_key(&owner.slot) {
+        if lineage.handovers.contains_key(&owner.slot) {
             let host = session.catalogue.slots.host(owner.slot);
             if let Some(host) = host.and_then(|worker| self.workers.by_id(worker)) {
                 self.outbox.push(host.peer, Message::Backup(Box::new(backup)));
             }
             return;
         }
-        let limit = lineage.most_kept();
+        let limit = lineage.max_kept_bytes();
         let before = lineage.base.as_ref().ok().and_then(|base| base.copies.get(&owner.slot));
         let known = before.filter(|copy| copy.keeper.is_none()).and_then(|copy| copy.kept.as_ref());
         let Some(pending) = lineage.pending.as_mut().filter(|it| it.number == number) else {
@@ -126,12 +129,13 @@ impl Dispatcher {
         kept.add(backup.values);
         if let Some(inventory) = backup.inventory {
             let result = kept.complete(inventory, limit);
-            self.backed(now, from, (owner.session, owner.slot), number, result);
+            self.backup_reported(now, from, (owner.session, owner.slot), number, result);
         }
     }
 
-    /// A worker that others' copies are on, or whose lane has taken a snapshot, says how it went.
-    pub(super) fn backed(
+    /// Handles a worker's report on a snapshot or handover: the worker holds a copy, or its lane
+    /// has taken the snapshot, or either failed.
+    pub(super) fn backup_reported(
         &mut self,
         now: Duration,
         from: PeerId,
@@ -139,21 +143,24 @@ impl Dispatcher {
         snapshot: u64,
         result: Result<u64, Unkept>,
     ) {
-        let Some(Session { peer, received, lineage: Some(lineage), .. }) =
-            self.sessions.numbered_mut(session)
+        let Some(ClientSession { peer, received, lineage: Some(lineage), .. }) =
+            self.sessions.by_number_mut(session)
         else {
             return;
         };
         let peer = *peer;
         let from = self.workers.get(from).map(|worker| worker.id);
         if lineage.base.as_ref().is_ok_and(|base| base.number == snapshot) {
-            match (result, lineage.handing.get_mut(&slot)) {
+            match (result, lineage.handovers.get_mut(&slot)) {
                 (Ok(_), _) => {
-                    lineage.handing.remove(&slot);
+                    lineage.handovers.remove(&slot);
                     lineage.copying.remove(&slot);
-                    let there = |worker| self.workers.by_id(worker).is_some();
+                    let is_connected = |worker| self.workers.by_id(worker).is_some();
                     if let Some(from) = from
-                        && lineage.base.as_mut().is_ok_and(|base| base.has_copy(slot, from, there))
+                        && lineage
+                            .base
+                            .as_mut()
+                            .is_ok_and(|base| base.has_copy(slot, from, is_connected))
                         && let Some(record) = lineage.base_record(session, *received)
                     {
                         self.journal.add(|| record);
@@ -168,15 +175,15 @@ impl Dispatcher {
                         self.outbox.push(holder.peer, message);
                     }
                 }
-                // They come once more, or have come.
+                // The values are sent once more, or have already arrived.
                 (Err(Unkept::Unreachable(_) | Unkept::Incomplete), _) => {}
                 (Err(reason), Some(_)) => {
-                    let reason = format!("its tensors could not be made again: {reason}");
+                    let reason = format!("its tensors could not be restored: {reason}");
                     self.refuse(now, peer, reason);
                 }
                 (Err(reason), None) => {
-                    let there = |worker| self.workers.by_id(worker).is_some();
-                    if from.is_some_and(|from| lineage.lose_copy(now, slot, from, there)) {
+                    let is_connected = |worker| self.workers.by_id(worker).is_some();
+                    if from.is_some_and(|from| lineage.lose_copy(now, slot, from, is_connected)) {
                         self.lose_base(now, peer, &reason.to_string());
                     }
                 }
@@ -191,7 +198,7 @@ impl Dispatcher {
             && from == Some(copy.host)
             && let Some(keeper) = copy.keeper
         {
-            // Another is tried next.
+            // The next snapshot uses another worker.
             lineage.unreachable.insert((copy.host, keeper));
         }
         match result {
@@ -206,19 +213,19 @@ impl Dispatcher {
         }
     }
 
-    /// Completes the snapshot that is being taken of a session, once all of it is kept and all that
-    /// was asked before it is answered.
+    /// Completes a session's pending snapshot, once all of its values are stored and all requests
+    /// before it are answered.
     pub(super) fn end_snapshot(&mut self, peer: PeerId) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let Some(lineage) = &mut session.lineage else { return };
-        if !lineage.is_taken() {
+        if !lineage.is_pending_stored() {
             return;
         }
         if let Some(pending) = lineage.pending.as_mut().filter(|_| self.journal.is_on) {
-            // What was answered before it is not answered again once it is the base: the client
-            // must have it.
-            if pending.stage == Stage::Taken {
-                pending.stage = Stage::Asked;
+            // Answers before the snapshot are not repeated once it is the base, so the client must
+            // have received them.
+            if pending.stage == SnapshotStage::Collecting {
+                pending.stage = SnapshotStage::Confirming;
                 self.outbox.push(peer, Message::Confirm { snapshot: pending.number });
             }
             return;
@@ -226,115 +233,120 @@ impl Dispatcher {
         self.adopt_snapshot(peer);
     }
 
-    /// A client has got all that was sent before a snapshot.
-    pub(super) fn confirm(&mut self, peer: PeerId, snapshot: u64) {
+    /// Handles a client's confirmation that it has received all messages sent before a snapshot.
+    pub(super) fn snapshot_confirmed(&mut self, peer: PeerId, snapshot: u64) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Session { lineage: Some(lineage), number, received, .. } = session else { return };
-        let is_it =
-            |pending: &&mut Snapshot| pending.number == snapshot && pending.stage == Stage::Asked;
+        let ClientSession { lineage: Some(lineage), number, received, .. } = session else {
+            return;
+        };
+        let is_it = |pending: &&mut SessionSnapshot| {
+            pending.number == snapshot && pending.stage == SnapshotStage::Confirming
+        };
         let Some(pending) = lineage.pending.as_mut().filter(is_it) else { return };
-        pending.stage = Stage::Written;
+        pending.stage = SnapshotStage::Writing;
         match lineage.pending_record(*number, *received) {
             Some(record) if self.journal.is_on => self.journal.add(|| record),
             _ => self.adopt_snapshot(peer),
         }
     }
 
-    /// The snapshot that is being taken of a session becomes its base.
+    /// Makes a session's pending snapshot its base.
     pub(super) fn adopt_snapshot(&mut self, peer: PeerId) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Session { lineage: Some(lineage), number, .. } = session else { return };
+        let ClientSession { lineage: Some(lineage), number, .. } = session else { return };
         let (blocks, before) = lineage.complete();
         let Ok(base) = &lineage.base else { return };
         let retain = lineage.retain(*number);
         let mut holders = base.workers();
-        holders.extend(before.iter().flat_map(Snapshot::workers));
-        self.tell_holders(holders, &retain);
-        self.give_blocks_back(peer, blocks);
+        holders.extend(before.iter().flat_map(SessionSnapshot::workers));
+        self.notify_holders(holders, &retain);
+        self.release_blocks(peer, blocks);
     }
 
-    /// Tells workers what to keep.
-    fn tell_holders(&mut self, holders: BTreeSet<WorkerId>, retain: &Message) {
+    /// Notifies workers which snapshots to retain.
+    fn notify_holders(&mut self, holders: BTreeSet<WorkerId>, retain: &Message) {
         for worker in holders.into_iter().filter_map(|id| self.workers.by_id(id)) {
             self.outbox.push(worker.peer, retain.clone());
         }
     }
 
-    /// A client's shared memory is needed no longer.
-    pub(super) fn give_blocks_back(&mut self, client: PeerId, blocks: Vec<u128>) {
+    /// Releases a client's shared memory.
+    pub(super) fn release_blocks(&mut self, client: PeerId, blocks: Vec<u128>) {
         for token in blocks {
             self.outbox.push(client, Message::Release { token });
         }
     }
 
-    /// The snapshot that is being taken of a session fails.
+    /// Abandons a session's pending snapshot.
     fn abandon_snapshot(&mut self, peer: PeerId, reason: &str) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Session { lineage, number, .. } = session;
+        let ClientSession { lineage, number, .. } = session;
         let Some(lineage) = lineage else { return };
         let Some(pending) = &lineage.pending else { return };
         let mut holders = pending.workers();
         holders.extend(lineage.base.as_ref().iter().flat_map(|base| base.workers()));
-        let is_written = pending.stage == Stage::Written;
+        let is_written = pending.stage == SnapshotStage::Writing;
         let is_unkept = lineage.abandon(reason);
         if is_unkept {
             let (session, from, reason) = (*number, lineage.log.first(), reason.to_string());
             self.journal.add(|| JournalRecord::Unkept { session, from, reason });
         } else if is_written {
-            // The journal has it as the base.
+            // The journal has the abandoned snapshot as the base.
             self.journal.add_session(session);
         }
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Session { lineage: Some(lineage), number, .. } = session else { return };
+        let ClientSession { lineage: Some(lineage), number, .. } = session else { return };
         let retain = lineage.retain(*number);
-        self.tell_holders(holders, &retain);
+        self.notify_holders(holders, &retain);
         if is_unkept {
-            let text = format!("the session's tensors are lost if a worker is: {reason}");
+            let text = format!("the session's tensors will be lost if a worker is lost: {reason}");
             self.outbox.push(peer, Message::Notice { text });
         }
     }
 
-    /// A worker keeps the values of a session's base no longer.
+    /// Handles the loss of a session's base: a worker has dropped its values.
     fn lose_base(&mut self, now: Duration, peer: PeerId, reason: &str) {
         let lineage = self.sessions.get(peer).and_then(|session| session.lineage.as_ref());
-        if lineage.is_some_and(|lineage| lineage.is_restored()) {
-            let reason = format!("its tensors could not be made again: {reason}");
+        if lineage.is_some_and(|lineage| lineage.is_restoring()) {
+            let reason = format!("its tensors could not be restored: {reason}");
             return self.refuse(now, peer, reason);
         }
         self.unprotect(peer, reason);
-        let text = format!("the session's tensors are lost if a worker is: {reason}");
+        let text = format!("the session's tensors will be lost if a worker is lost: {reason}");
         self.outbox.push(peer, Message::Notice { text });
     }
 
-    /// A session has nothing any more that it could go back to, for this reason.
+    /// Marks a session as having no snapshot to be restored from, for this reason.
     pub(super) fn unprotect(&mut self, peer: PeerId, reason: &str) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
-        let Session { lineage: Some(lineage), number, .. } = session else { return };
+        let ClientSession { lineage: Some(lineage), number, .. } = session else { return };
         let snapshots = lineage.base.as_ref().ok().into_iter().chain(&lineage.pending);
-        let holders = snapshots.flat_map(Snapshot::workers).collect();
+        let holders = snapshots.flat_map(SessionSnapshot::workers).collect();
         let blocks = lineage.give_up(reason.to_string());
         let (session, from) = (*number, lineage.log.first());
         let retain = lineage.retain(session);
         let reason = reason.to_string();
         self.journal.add(|| JournalRecord::Unkept { session, from, reason });
-        self.tell_holders(holders, &retain);
-        self.give_blocks_back(peer, blocks);
+        self.notify_holders(holders, &retain);
+        self.release_blocks(peer, blocks);
     }
 
-    /// A worker is lost: what is kept of a session there is kept elsewhere again, soon.
+    /// Handles the loss of a worker that holds values of a session: the next snapshot stores them
+    /// elsewhere.
     pub(super) fn lose_copies(&mut self, peer: PeerId, worker: WorkerId) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let Some(lineage) = &mut session.lineage else { return };
-        // It may have been the one that could not be reached.
-        lineage.left.clear();
+        // The lost worker may have been the one that could not be reached.
+        lineage.abandoned_workers.clear();
         lineage.unreachable.retain(|(from, to)| *from != worker && *to != worker);
-        lineage.is_thin |= lineage.base.as_ref().is_ok_and(|base| base.involves(worker));
+        lineage.lacks_second_copy |= lineage.base.as_ref().is_ok_and(|base| base.involves(worker));
         if lineage.pending.as_ref().is_some_and(|pending| pending.involves(worker)) {
             self.abandon_snapshot(peer, "a worker was lost");
         }
     }
 
-    /// A worker has mapped a client's shared memory. It stays until the values are in a snapshot.
+    /// Releases a client's shared memory that a worker has mapped, once its values are in a
+    /// snapshot.
     pub(super) fn release(&mut self, now: Duration, owner: PeerId, token: u128) {
         let lineage = self.sessions.get_mut(owner).and_then(|session| session.lineage.as_mut());
         if !lineage.is_some_and(|lineage| lineage.hold(now, token)) {

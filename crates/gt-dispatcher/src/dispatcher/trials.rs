@@ -1,5 +1,6 @@
-//! Who killed a worker? After a death, the sessions that had commands in flight to the worker are
-//! tried, one after the other: one command at a time, while what shares workers with it is held back.
+//! Finds out which command killed a worker. After a death, the sessions that had commands in flight
+//! to the worker are put on trial, one after the other: each runs one command at a time, while
+//! sessions that share workers with it are held back.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,29 +10,29 @@ use gt_ir::message::{Failure, Message};
 use gt_ir::{ClientCommand, Operand, SourceId, WorkerCommand, WorkerId};
 
 use super::{Dispatcher, PeerId};
-use crate::lineage::{Key, Tried, Verdict};
+use crate::lineage::{CommandKey, TrialVerdict, TriedCommand};
 use crate::observability::log::LineKind;
 use crate::planner::Catalogue;
-use crate::queue::Queued;
-use crate::sessions::Session;
-use crate::workers::WorkerState;
+use crate::queue::UnplannedBatch;
+use crate::sessions::ClientSession;
+use crate::workers::RegisteredWorker;
 
-/// How long after a death a trial waits while others' values are on the same workers alone, and for
-/// sessions there that wait for memory.
+/// How long after a death a trial is delayed while other sessions' values exist on the same workers
+/// only, or while sessions there wait for memory.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long after a death the last trial of a command waits for a worker to spare.
+/// How long after a death the last trial of a command waits for a spare worker.
 const SPARE: Duration = Duration::from_secs(5);
 
-/// Which session is tried.
+/// Which session is on trial.
 #[derive(Default)]
 pub(super) struct Trials {
     /// Whether any session is suspected.
     is_on: bool,
     tried: Option<PeerId>,
-    /// The placement of the session that is tried, once its workers were asked for a sign of life: only
-    /// deaths after it can be of what is tried.
-    probed: Option<Placement>,
+    /// The placement of the session on trial when its workers were probed: only deaths after the
+    /// probe can be due to the command on trial.
+    probed: Option<PlacementVersion>,
     /// When the last worker died.
     since: Duration,
     /// When the next trial begins at the latest, if it waits.
@@ -39,117 +40,118 @@ pub(super) struct Trials {
 }
 
 impl Trials {
-    /// Whether a session is tried now.
-    pub fn is_under_way(&self) -> bool {
+    /// Returns whether a session is on trial now.
+    pub fn is_running(&self) -> bool {
         self.tried.is_some()
     }
 }
 
-/// The run of a session, and how often its slots have moved.
-type Placement = (u32, u64);
+/// The epoch of a session, and the version of its slots' hosts.
+type PlacementVersion = (u32, u64);
 
-/// The workers that a session is on.
-fn hosts(session: &Session) -> Vec<WorkerId> {
+/// Returns the workers that host a session.
+fn hosts(session: &ClientSession) -> Vec<WorkerId> {
     session.catalogue.slots.hosts()
 }
 
-fn placement(session: &Session) -> Placement {
-    (session.run, session.catalogue.slots.moves())
+fn placement(session: &ClientSession) -> PlacementVersion {
+    (session.epoch, session.catalogue.slots.hosts_version())
 }
 
-/// Whether a session has commands in flight to a worker that do not wait for memory.
-fn runs_on(session: &Session, worker: WorkerId) -> bool {
+/// Returns whether a session has commands in flight to a worker that do not wait for memory.
+fn runs_on(session: &ClientSession, worker: WorkerId) -> bool {
     let slots = session.catalogue.slots.on(worker).into_iter();
     let mut slots = slots.filter(|slot| !session.shortages.contains_key(slot));
-    slots.any(|slot| session.flow.under_way(slot).0 > 0)
+    slots.any(|slot| session.flow.in_flight(slot).0 > 0)
 }
 
-/// Whether a session has commands in flight to a worker that a trial waits for.
-fn holds_up(session: &Session, worker: WorkerId) -> bool {
+/// Returns whether a session has commands in flight to a worker that a trial waits for.
+fn holds_up(session: &ClientSession, worker: WorkerId) -> bool {
     runs_on(session, worker) && !session.is_stuck()
 }
 
 impl Dispatcher {
-    /// The session that is tried, if nothing of others was in flight to a worker that is lost.
+    /// Returns the session on trial, if no other session had commands in flight to the lost worker.
     pub(super) fn alone_on(&self, lost: WorkerId) -> Option<PeerId> {
         let tried = self.trials.tried?;
         let mut others = self.sessions.iter().filter(|session| session.peer != tried);
         (!others.any(|other| runs_on(other, lost))).then_some(tried)
     }
 
-    /// A worker is lost to which these batches of a session were in flight: they are tried. Returns
-    /// whether the session goes on.
+    /// Suspects these batches of a session, which were in flight to a lost worker. Returns whether
+    /// the session continues.
     pub(super) fn suspect(
         &mut self,
         now: Duration,
         peer: PeerId,
         batches: Option<Range<u64>>,
-        lost: &WorkerState,
+        lost: &RegisteredWorker,
         is_alone: bool,
     ) -> bool {
-        let Some(Session { lineage: Some(lineage), .. }) = self.sessions.get_mut(peer) else {
+        let Some(ClientSession { lineage: Some(lineage), .. }) = self.sessions.get_mut(peer) else {
             return true;
         };
-        let verdict = lineage.suspicion.hit(batches, &lost.name, is_alone);
+        let verdict = lineage.suspicion.worker_died(batches, &lost.name, is_alone);
         self.trials.is_on |= lineage.suspicion.is_open();
         self.trials.since = now;
-        self.judge(now, peer, verdict)
+        self.apply_verdict(now, peer, verdict)
     }
 
-    /// Tells a session's user what is given up. Returns whether the session goes on.
-    fn judge(&mut self, now: Duration, peer: PeerId, verdict: Verdict) -> bool {
-        let Some(Session { label, .. }) = self.sessions.get(peer) else { return true };
-        let (failure, goes_on) = match verdict {
-            Verdict::Try => return true,
-            Verdict::GiveUp(failure) => (failure, true),
-            Verdict::End(failure) => (failure, false),
+    /// Notifies a session's user of commands that are given up, or ends the session. Returns
+    /// whether it continues.
+    fn apply_verdict(&mut self, now: Duration, peer: PeerId, verdict: TrialVerdict) -> bool {
+        let Some(ClientSession { label, .. }) = self.sessions.get(peer) else { return true };
+        let (failure, continues) = match verdict {
+            TrialVerdict::Try => return true,
+            TrialVerdict::GiveUp(failure) => (failure, true),
+            TrialVerdict::End(failure) => (failure, false),
         };
         let text = failure.to_string();
         let details = format_args!("{text}");
         self.observability.write(now, LineKind::Error, label, "WorkerLost", 0, details);
-        if goes_on {
+        if continues {
             self.outbox.push(peer, Message::Notice { text });
         } else {
             self.refuse(now, peer, format!("its commands end workers: {text}"));
         }
-        goes_on
+        continues
     }
 
-    /// Chooses the session that is tried next, once the one before is done or cannot go on. Those that
-    /// workers died of come last.
-    pub(super) fn choose_tried(&mut self, now: Duration) {
+    /// Chooses the session to try next, once the previous trial is done or cannot continue.
+    /// Sessions that have killed workers in trials come last.
+    pub(super) fn choose_trial(&mut self, now: Duration) {
         if !self.trials.is_on {
             return;
         }
-        self.sessions.iter_mut().for_each(Session::acquit_if_done);
-        self.trials.is_on = self.sessions.iter().any(Session::is_suspected);
+        self.sessions.iter_mut().for_each(ClientSession::acquit_if_done);
+        self.trials.is_on = self.sessions.iter().any(ClientSession::is_suspected);
         let window = self.limits.lane_window;
-        let is_due = |session: &Session| session.is_tried_next() && session.is_ready(window);
-        let goes_on = |session: &&Session| {
+        let is_due = |session: &ClientSession| session.is_tried_next() && session.is_ready(window);
+        let continues = |session: &&ClientSession| {
             session.is_suspected() && (is_due(session) || !session.flow.is_idle())
         };
         let tried = self.trials.tried.and_then(|tried| self.sessions.get(tried));
         self.trials.begins = None;
-        let tried = tried.filter(goes_on);
+        let tried = tried.filter(continues);
         let mut next = tried.filter(|session| !session.is_stuck());
         if next.is_none() {
             let idle = self.sessions.iter().filter(|it| is_due(it) && it.flow.is_idle());
-            let has_killed = |session: &&Session| {
+            let has_killed = |session: &&ClientSession| {
                 session.lineage.as_ref().is_some_and(|lineage| lineage.suspicion.has_killed())
             };
             next = idle.min_by_key(has_killed);
-            // One that is stuck goes on if there is no other.
+            // A stuck session continues if no other can be tried.
             next = next.or(tried);
         }
         let idle = next.filter(|next| next.flow.is_idle());
         let begins = idle.filter(|_| now < self.trials.since + PATIENCE);
         self.trials.begins = begins.and_then(|next| self.begins(next));
-        if let Some(doubted) = idle.filter(|it| self.lacks_spare(it)) {
+        if let Some(exposed) = idle.filter(|it| self.lacks_spare(it)) {
             let begins = self.trials.since + SPARE;
             if now >= begins {
-                let peer = doubted.peer;
-                self.give_up_doubted(now, peer);
-                return self.choose_tried(now);
+                let peer = exposed.peer;
+                self.give_up_last_chance(now, peer);
+                return self.choose_trial(now);
             }
             self.trials.begins = Some(begins);
         }
@@ -164,47 +166,46 @@ impl Dispatcher {
         }
     }
 
-    /// Has all workers of a session that is tried say that they live, with a command that does
-    /// nothing.
+    /// Probes all workers of the session on trial, with a command that does nothing.
     fn probe(&mut self, now: Duration, peer: PeerId) {
         let Some(session) = self.sessions.get(peer) else { return };
         let slots = &session.catalogue.slots;
-        for slot in slots.every().filter(|slot| slots.host(*slot).is_some()) {
+        for slot in slots.all().filter(|slot| slots.host(*slot).is_some()) {
             self.streams.push(slot, WorkerCommand::Slots(slots.hosts()));
         }
         self.deliver(now, peer, 0, None);
     }
 
-    /// When a session may be tried, if its trial may cost others their values: they are on its workers
-    /// alone, as others died just now.
-    fn begins(&self, tried: &Session) -> Option<Duration> {
-        let (hosts, there) = (hosts(tried), |worker| self.workers.by_id(worker).is_some());
+    /// Returns when a session's trial may begin, if its workers hold the only copies of other
+    /// sessions' values, as after other deaths just before.
+    fn begins(&self, tried: &ClientSession) -> Option<Duration> {
+        let (hosts, is_connected) = (hosts(tried), |worker| self.workers.by_id(worker).is_some());
         let mut others = self.sessions.iter().filter(|session| session.peer != tried.peer);
         let is_exposed = others.any(|other| {
-            other.lineage.as_ref().is_some_and(|lineage| lineage.is_exposed(&hosts, there))
+            other.lineage.as_ref().is_some_and(|lineage| lineage.is_exposed(&hosts, is_connected))
         });
         is_exposed.then_some(self.trials.since + PATIENCE)
     }
 
-    /// Whether a session would try on the last worker, which others are on as well, what workers have
-    /// died of.
-    fn lacks_spare(&self, tried: &Session) -> bool {
+    /// Returns whether a session would repeat a command that killed workers on the last worker,
+    /// which other sessions use too.
+    fn lacks_spare(&self, tried: &ClientSession) -> bool {
         let lineage = tried.lineage.as_ref();
         self.workers.len() < 2
             && self.sessions.len() > 1
-            && lineage.is_some_and(|lineage| lineage.suspicion.is_doubted())
+            && lineage.is_some_and(|lineage| lineage.suspicion.has_last_chance())
     }
 
-    /// Gives up what workers have died of, as there is none to spare.
-    fn give_up_doubted(&mut self, now: Duration, peer: PeerId) {
-        let Some(Session { lineage: Some(lineage), .. }) = self.sessions.get_mut(peer) else {
+    /// Gives up a command that killed workers, as there is no spare worker to try it on.
+    fn give_up_last_chance(&mut self, now: Duration, peer: PeerId) {
+        let Some(ClientSession { lineage: Some(lineage), .. }) = self.sessions.get_mut(peer) else {
             return;
         };
-        let verdict = lineage.suspicion.give_up_doubted();
-        self.judge(now, peer, verdict);
+        let verdict = lineage.suspicion.give_up_last_chance();
+        self.apply_verdict(now, peer, verdict);
     }
 
-    /// When a trial that waits begins at the latest.
+    /// Returns when a trial that waits begins at the latest.
     pub(super) fn next_trial(&self) -> Option<Duration> {
         let begins = self.trials.begins;
         let shortages = self.sessions.iter().flat_map(|session| session.shortages.values());
@@ -223,9 +224,10 @@ impl Dispatcher {
         self.pump(now);
     }
 
-    /// Whether a session may go on beside the one that is tried. That one does when nothing else is
-    /// in flight; if it waits for memory, its own commands and others' may free some.
-    pub(super) fn may_plan(&self, session: &Session) -> bool {
+    /// Returns whether a session may be planned beside the one on trial. The session on trial is
+    /// planned only while nothing else is in flight, except while it waits for memory, which its
+    /// own commands and others' may free.
+    pub(super) fn may_plan(&self, session: &ClientSession) -> bool {
         if !self.trials.is_on {
             return true;
         }
@@ -235,7 +237,7 @@ impl Dispatcher {
         let (hosts, is_short) = (hosts(tried), !tried.shortages.is_empty());
         if session.peer == tried.peer {
             let mut others = self.sessions.iter().filter(|other| other.peer != tried.peer);
-            let runs = |other: &Session| hosts.iter().any(|host| holds_up(other, *host));
+            let runs = |other: &ClientSession| hosts.iter().any(|host| holds_up(other, *host));
             let is_probed = self.trials.probed == Some(placement(tried));
             return is_short || is_probed && tried.flow.is_idle() && !others.any(runs);
         }
@@ -244,37 +246,38 @@ impl Dispatcher {
     }
 }
 
-impl Session {
-    /// Whether batches of it are to be tried.
+impl ClientSession {
+    /// Returns whether batches of it are to be tried.
     fn is_suspected(&self) -> bool {
         self.lineage.as_ref().is_some_and(|lineage| lineage.suspicion.is_open())
     }
 
-    /// Whether it has waited for memory for long, and so may do until its client goes on: its other lanes
-    /// wait for that one.
+    /// Returns whether it has waited for memory for long. It may wait until its client sends more:
+    /// its other lanes wait for the short one.
     fn is_stuck(&self) -> bool {
         self.shortages.values().any(|shortage| shortage.is_long)
     }
 
-    /// Nothing is tried any more once all batches that were to be are done.
+    /// Clears the suspicion once all suspected batches are done.
     fn acquit_if_done(&mut self) {
         let Some(lineage) = &mut self.lineage else { return };
         let next = self.queue.front().map_or_else(|| lineage.log.next(), |next| next.batch);
         let is_done = next >= lineage.suspicion.end() && self.flow.is_idle();
-        if lineage.suspicion.is_open() && is_done && !lineage.is_restored() {
+        if lineage.suspicion.is_open() && is_done && !lineage.is_restoring() {
             lineage.suspicion.acquit();
         }
     }
 }
 
-/// Takes apart a batch of which one command at a time is planned: all but the first, with the frees
-/// before it, goes back to the queue. Returns the failure of that command, if it is given up.
+/// Isolates the next command of a batch that is planned one command at a time: all commands but the
+/// first, with the frees before it, go back to the queue. Returns the failure of that command, if
+/// it is given up.
 ///
 /// # Errors
 /// A command is not valid.
-pub(super) fn single_out(
-    session: &mut Session,
-    batch: &mut Queued,
+pub(super) fn isolate_first(
+    session: &mut ClientSession,
+    batch: &mut UnplannedBatch,
 ) -> Result<Option<Arc<Failure>>, String> {
     let Some(lineage) = &mut session.lineage else { return Ok(None) };
     let suspicion = &mut lineage.suspicion;
@@ -282,7 +285,7 @@ pub(super) fn single_out(
     let mut place = batch.commands.iter().take_while(is_free).count();
     while let Some(ClientCommand::Invoke(invocation)) = batch.commands.get(place) {
         let first = (invocation.bases[0], invocation.part.first);
-        let key = Key::Iteration(first.0, first.1);
+        let key = CommandKey::Iteration(first.0, first.1);
         if batch.skipped.contains(&first) || !suspicion.is_expanded(batch.batch, key) {
             break;
         }
@@ -296,23 +299,28 @@ pub(super) fn single_out(
     if !rest.is_empty() {
         let weight = std::mem::take(&mut batch.weight);
         let (skipped, slots) = (batch.skipped.clone(), batch.slots);
-        let rest =
-            Queued { batch: batch.batch, slots, skipped, ..Queued::new(batch.since, rest, weight) };
+        let rest = UnplannedBatch {
+            batch: batch.batch,
+            slots,
+            skipped,
+            ..UnplannedBatch::new(batch.since, rest, weight)
+        };
         session.queue.push_front(rest);
     }
     let Some(command) = batch.commands.last() else { return Ok(None) };
-    let key = Key::of(command);
+    let key = CommandKey::of(command);
     let given_up = key.and_then(|key| suspicion.failure(key));
     let is_alone = suspicion.covers(batch.batch) && session.flow.is_idle();
     let tried = key.filter(|_| is_alone && given_up.is_none()).map(|key| {
         let failure = describe(&session.catalogue, command);
-        Tried { key, batch: batch.batch, failure }
+        TriedCommand { key, batch: batch.batch, failure }
     });
     suspicion.begin(tried);
     Ok(given_up)
 }
 
-/// What is told of a command if workers die of it: what it is of, and the bytes.
+/// Describes a command for the failure that users see if workers die of it: its operation and its
+/// bytes.
 fn describe(catalogue: &Catalogue, command: &ClientCommand) -> Failure {
     let meta = |tensor| catalogue.get(tensor).map(|placed| placed.meta).ok();
     match command {
@@ -325,7 +333,7 @@ fn describe(catalogue: &Catalogue, command: &ClientCommand) -> Failure {
             let made: usize = instruction.results.iter().map(|meta| meta.bytes()).sum();
             let read = metas.iter().filter_map(Operand::tensor).map(|meta| meta.bytes());
             let bytes =
-                format!("its results take up {made} bytes, its operands {}", read.sum::<usize>());
+                format!("its results occupy {made} bytes, its operands {}", read.sum::<usize>());
             let (operation, line) = (instruction.describe(&metas), instruction.source);
             let place = Some(instruction.output.0);
             Failure { place, ..Failure::new(operation, bytes, "", line) }
@@ -334,14 +342,14 @@ fn describe(catalogue: &Catalogue, command: &ClientCommand) -> Failure {
             let meta = create.content.meta();
             let (operation, bytes) =
                 (format!("data of {} {}", meta.dtype, meta.shape), meta.bytes());
-            Failure::new(operation, format!("it takes up {bytes} bytes"), "", create.source)
+            Failure::new(operation, format!("it occupies {bytes} bytes"), "", create.source)
         }
         ClientCommand::Fetch { tensor, line, .. } => match meta(*tensor) {
             Some(meta) => {
                 let operation = format!("fetch of {} {}", meta.dtype, meta.shape);
-                Failure::new(operation, format!("it takes up {} bytes", meta.bytes()), "", *line)
+                Failure::new(operation, format!("it occupies {} bytes", meta.bytes()), "", *line)
             }
-            None => Failure::new("fetch", "of a failure", "", *line),
+            None => Failure::new("fetch", "of a failed tensor", "", *line),
         },
         other => {
             let name = match other {

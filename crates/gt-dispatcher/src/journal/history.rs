@@ -1,4 +1,4 @@
-//! What the records of a journal add up to.
+//! Reads the records of a journal into the state that they describe.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use bytes::Bytes;
 use gt_ir::WorkerId;
 use gt_ir::message::Hello;
 
-use super::{Base, JournalRecord, StoredTensors};
-use crate::planner::{Slots, Tensors};
+use super::{BaseRecord, JournalRecord, StoredTensors};
+use crate::planner::{Slots, TensorTable};
 use crate::queue::{Pruned, SlotCount};
 
-/// What is known of a server's sessions and workers.
+/// The sessions and workers of a server, as its journal records them.
 #[derive(Default)]
 pub struct History {
     pub(crate) sessions_last: u32,
@@ -19,7 +19,7 @@ pub struct History {
     sessions: BTreeMap<u32, SessionHistory>,
 }
 
-/// A worker that may come back.
+/// A worker that may reconnect.
 #[derive(Clone)]
 pub(crate) struct StoredWorker {
     pub number: u32,
@@ -27,22 +27,19 @@ pub(crate) struct StoredWorker {
     pub token: u128,
 }
 
-/// What a session is made again from.
+/// The records from which a session is restored.
 pub struct SessionHistory {
     pub number: u32,
     pub hello: Box<Hello>,
-    /// The messages that were received of the client.
+    /// The number of the client's messages that were received.
     pub received: u64,
-    /// The last snapshot; none if there was none yet.
-    ///
-    /// # Errors
-    /// Why nothing is kept of the session.
-    pub(crate) base: Result<Option<Box<Base>>, String>,
+    /// The last snapshot, `None` if there is none yet; or why the session cannot be restored.
+    pub(crate) base: Result<Option<Box<BaseRecord>>, String>,
     /// The tensors of the last snapshot.
-    pub(crate) tensors: Tensors,
+    pub(crate) tensors: TensorTable,
     batches: BTreeMap<u64, Vec<Bytes>>,
     pruned: BTreeMap<u64, Pruned>,
-    /// Its slots, and the numbers of batches from which on plans have so many.
+    /// The session's slots, and by batch the number of slots that plans use from that batch on.
     pub(crate) slots: Slots,
     counts: BTreeMap<u64, usize>,
 }
@@ -75,7 +72,7 @@ impl History {
                     hello,
                     received: 0,
                     base: Ok(None),
-                    tensors: Tensors::default(),
+                    tensors: TensorTable::default(),
                     batches: BTreeMap::new(),
                     pruned: BTreeMap::new(),
                     slots: Slots::default(),
@@ -108,7 +105,7 @@ impl History {
         }
     }
 
-    /// The sessions, in the order of their numbers.
+    /// Takes the sessions, in the order of their numbers.
     pub fn take_sessions(&mut self) -> Vec<SessionHistory> {
         std::mem::take(&mut self.sessions).into_values().collect()
     }
@@ -125,11 +122,11 @@ impl SessionHistory {
         self.pruned = self.pruned.split_off(&number);
     }
 
-    fn rebase(&mut self, mut base: Box<Base>) {
+    fn rebase(&mut self, mut base: Box<BaseRecord>) {
         let is_known = self.base.is_ok();
         match std::mem::take(&mut base.tensors) {
             StoredTensors::All(pages) => {
-                self.tensors = Tensors::default();
+                self.tensors = TensorTable::default();
                 self.tensors.apply(pages);
             }
             StoredTensors::Changes(pages) if is_known => self.tensors.apply(pages),
@@ -140,26 +137,26 @@ impl SessionHistory {
         }
         self.received = self.received.max(base.received);
         self.forget_before(base.planned);
-        // The last one at the base still holds.
+        // The last count before the base is valid until the next one.
         let last = self.counts.range(..=base.planned).next_back().map(|(_, count)| *count);
         self.counts = self.counts.split_off(&base.planned);
         self.counts.extend(last.map(|count| (base.planned, count)));
         self.base = Ok(Some(base));
     }
 
-    /// The number of the first batch since the base.
+    /// Returns the number of the first batch since the base.
     ///
     /// # Errors
-    /// Why nothing is kept of the session.
+    /// Why the session cannot be restored.
     fn first(&self) -> Result<u64, String> {
         let base = self.base.as_ref().map_err(String::clone)?;
         Ok(base.as_ref().map_or(0, |base| base.planned))
     }
 
-    /// The batches since the base.
+    /// Takes the batches since the base.
     ///
     /// # Errors
-    /// One is missing, or nothing is kept of the session.
+    /// One is missing, or the session cannot be restored.
     pub(crate) fn take_batches(&mut self) -> Result<Vec<StoredBatch>, String> {
         let first = self.first()?;
         let before = self.counts.range(..=first).next_back().map(|(_, count)| *count);
@@ -172,7 +169,8 @@ impl SessionHistory {
             slots = self.counts.get(&number).copied().map(SlotCount::Known).or(slots);
             let pruned = self.pruned.remove(&number).unwrap_or_default();
             all.push(StoredBatch { number, frames, pruned, slots });
-            // Without a word of another number it is what the batch before it has left.
+            // Without a record of another count, the batch is planned with the slots that the one
+            // before it left.
             slots = slots.map(|_| SlotCount::Unchanged);
         }
         Ok(all)
@@ -187,7 +185,7 @@ mod tests {
     use gt_ir::message::Role;
 
     use super::*;
-    use crate::lineage::State;
+    use crate::lineage::SnapshotState;
     use crate::planner::Host;
 
     fn batch(number: u64) -> JournalRecord {
@@ -203,26 +201,34 @@ mod tests {
     }
 
     fn base(snapshot: u64, planned: u64) -> JournalRecord {
-        let (state, copies, blocks) = (Arc::new(State::default()), Vec::new(), Vec::new());
+        let (state, copies, blocks) = (Arc::new(SnapshotState::default()), Vec::new(), Vec::new());
         let tensors = StoredTensors::default();
-        let base =
-            Base { session: 3, snapshot, received: 0, planned, state, tensors, copies, blocks };
+        let base = BaseRecord {
+            session: 3,
+            snapshot,
+            received: 0,
+            planned,
+            state,
+            tensors,
+            copies,
+            blocks,
+        };
         JournalRecord::Base(Box::new(base))
     }
 
-    /// The history of session 3 after some records, which pass through their encoding.
+    /// Returns the history of session 3 after these records, which are encoded and decoded.
     fn history(records: Vec<JournalRecord>) -> SessionHistory {
         let mut history = History::default();
         let hello = Box::new(Hello::new(Role::Client, "ada"));
         let begin = JournalRecord::Session { session: 3, hello };
         for record in std::iter::once(begin).chain(records) {
-            history.add(JournalRecord::decode(&record.encode()).expect("it was just written"));
+            history.add(JournalRecord::decode(&record.encode()).expect("encoded above"));
         }
-        history.take_sessions().pop().expect("it has begun")
+        history.take_sessions().pop().expect("its first record begins it")
     }
 
     #[test]
-    fn a_base_replaces_what_came_before_it() {
+    fn a_base_replaces_the_records_before_it() {
         let pruned = Pruned { removed: vec![TensorId(7)], skipped: Vec::new() };
         let mut history = history(vec![
             JournalRecord::Slots { session: 3, from: 0, slots: slots(2) },
@@ -243,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_an_error_and_what_ended_is_gone() {
+    fn a_gap_is_an_error_and_ended_sessions_are_dropped() {
         let missing = history(vec![batch(0), batch(2)]).take_batches().err();
         assert_eq!(missing.as_deref(), Some("batch 1 is missing in the journal"));
         let unkept = JournalRecord::Unkept { session: 3, from: 1, reason: "no room".into() };

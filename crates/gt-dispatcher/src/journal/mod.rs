@@ -1,10 +1,10 @@
-//! The journal: what a server that is started again goes on from.
+//! The journal, from which a restarted server resumes its sessions.
 //!
-//! The dispatcher makes records of what its sessions' lineages are made of, in the order in which
-//! it happens; the driver writes them, and says which snapshots are written. A journal that is read
-//! yields a [`History`], from which sessions are made again as after the loss of a worker.
+//! The dispatcher makes records of its sessions' lineages, in the order of their changes; the
+//! driver writes them, and reports which snapshots are written. A journal that is read yields a
+//! [`History`], from which sessions are restored as after the loss of a worker.
 //!
-//! - [`history`]: what the records of a journal add up to.
+//! - [`history`]: reads the records of a journal into the state that they describe.
 
 mod history;
 
@@ -14,11 +14,11 @@ use gt_ir::wire::{self, Decoded};
 use gt_ir::{SlotId, WorkerId, record};
 use std::sync::Arc;
 
-use crate::lineage::State;
-use crate::pages::Change;
+use crate::lineage::SnapshotState;
+use crate::pages::PageChange;
 use crate::planner::{Slots, TensorState};
 use crate::queue::Pruned;
-use crate::sessions::Session;
+use crate::sessions::ClientSession;
 
 pub use history::{History, SessionHistory};
 pub(crate) use history::{StoredBatch, StoredWorker};
@@ -26,12 +26,12 @@ pub(crate) use history::{StoredBatch, StoredWorker};
 /// A record of a journal.
 #[derive(Clone)]
 pub enum JournalRecord {
-    /// The last numbers of sessions and their lanes, and the next of workers.
+    /// The last number of sessions and epochs, and the next worker id.
     Numbers {
         sessions: u32,
         workers: u32,
     },
-    /// A worker has come. It is known by its token.
+    /// A worker has connected. It is recognised by its token.
     Worker {
         id: WorkerId,
         number: u32,
@@ -41,33 +41,33 @@ pub enum JournalRecord {
     WorkerLost {
         id: WorkerId,
     },
-    /// A session begins, by this hello with its token.
+    /// A session begins, with this hello and its token.
     Session {
         session: u32,
         hello: Box<Hello>,
     },
-    /// A batch of a session; with it, the server has received so many of the client's messages.
+    /// A batch of a session. `received` counts the client's messages up to and including it.
     Batch {
         session: u32,
         number: u64,
         received: u64,
         frames: Vec<Bytes>,
     },
-    /// Something of a batch is not planned.
+    /// Commands of a batch are not planned.
     Pruned {
         session: u32,
         number: u64,
         pruned: Pruned,
     },
-    /// Batches from a number on are planned with these slots, which are on these workers.
+    /// From batch `from` on, the session is planned with these slots, on these workers.
     Slots {
         session: u32,
         from: u64,
         slots: Slots,
     },
     /// A snapshot of a session is complete.
-    Base(Box<Base>),
-    /// A session is not kept any more, for this reason; what was sent before a batch is forgotten.
+    Base(Box<BaseRecord>),
+    /// A session cannot be restored any more, for this reason; batches before `from` are forgotten.
     Unkept {
         session: u32,
         from: u64,
@@ -93,28 +93,28 @@ record!(enum JournalRecord {
 
 /// A snapshot of a session.
 #[derive(Clone)]
-pub struct Base {
+pub struct BaseRecord {
     pub session: u32,
     pub snapshot: u64,
-    /// The messages that the server had received of the client.
+    /// The number of the client's messages that the server had received.
     pub received: u64,
-    /// The first batch that is not in it.
+    /// The first batch that is not in the snapshot.
     pub planned: u64,
-    pub(crate) state: Arc<State>,
+    pub(crate) state: Arc<SnapshotState>,
     pub(crate) tensors: StoredTensors,
     pub(crate) copies: Vec<StoredCopy>,
     /// The client's shared memory that is not needed any more.
     pub(crate) blocks: Vec<u128>,
 }
 
-record!(struct Base { session, snapshot, received, planned, state, tensors, copies, blocks });
+record!(struct BaseRecord { session, snapshot, received, planned, state, tensors, copies, blocks });
 
 /// A snapshot's tensors.
 #[derive(Clone)]
 pub(crate) enum StoredTensors {
-    All(Vec<Change<TensorState>>),
-    /// What has changed since the snapshot that the journal has as the base.
-    Changes(Vec<Change<TensorState>>),
+    All(Vec<PageChange<TensorState>>),
+    /// The pages that have changed since the snapshot that the journal has as the base.
+    Changes(Vec<PageChange<TensorState>>),
 }
 
 impl Default for StoredTensors {
@@ -125,7 +125,7 @@ impl Default for StoredTensors {
 
 record!(enum StoredTensors { 0 => All(pages), 1 => Changes(pages) });
 
-/// The workers that have a slot's values.
+/// The workers that hold a slot's values.
 #[derive(Clone, Copy)]
 pub(crate) struct StoredCopy {
     pub slot: SlotId,
@@ -137,28 +137,28 @@ pub(crate) struct StoredCopy {
 record!(struct StoredCopy { slot, host, keeper, bytes });
 
 impl JournalRecord {
-    /// Its encoding: the record, and large data.
+    /// Encodes the record: its bytes, and large data as further frames.
     pub fn encode(&self) -> Vec<Bytes> {
         wire::encode(self)
     }
 
-    /// Reads a record.
+    /// Decodes a record.
     ///
     /// # Errors
-    /// The frames are not what [`JournalRecord::encode`] makes.
+    /// The frames are not an encoded record.
     pub fn decode(frames: &[Bytes]) -> Decoded<JournalRecord> {
         wire::decode(frames)
     }
 }
 
-/// The records that the driver has not taken yet; none while there is no journal.
+/// The records that the driver has not taken yet; empty while there is no journal.
 #[derive(Default)]
-pub(crate) struct Journal {
+pub(crate) struct JournalBuffer {
     pub is_on: bool,
     records: Vec<JournalRecord>,
 }
 
-impl Journal {
+impl JournalBuffer {
     /// Adds a record, if there is a journal.
     pub fn add(&mut self, record: impl FnOnce() -> JournalRecord) {
         if self.is_on {
@@ -166,15 +166,15 @@ impl Journal {
         }
     }
 
-    /// All of a session, as a journal that begins has it.
-    pub fn add_session(&mut self, session: &Session) {
+    /// Adds all records of a session, as a new journal has them.
+    pub fn add_session(&mut self, session: &ClientSession) {
         if self.is_on {
             self.records.extend(session.records());
         }
     }
 
-    /// The slots of a session are others, or elsewhere.
-    pub fn add_slots(&mut self, session: &Session) {
+    /// Adds the slots of a session, whose number or hosts have changed.
+    pub fn add_slots(&mut self, session: &ClientSession) {
         if let Some(lineage) = session.lineage.as_ref().filter(|_| self.is_on) {
             let (session, slots) = (session.number, session.catalogue.slots.clone());
             let from = lineage.log.first_unplanned();
@@ -182,6 +182,7 @@ impl Journal {
         }
     }
 
+    /// Takes the records added since the last call.
     pub fn take(&mut self) -> Vec<JournalRecord> {
         std::mem::take(&mut self.records)
     }

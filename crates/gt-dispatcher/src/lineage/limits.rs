@@ -1,17 +1,17 @@
-//! How much is kept of a session.
+//! Limits on a session's lineage.
 
 use std::time::Duration;
 
-/// How much of a session's stream is kept before its values are.
+/// Limits on what is stored of a session's stream before a snapshot replaces it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LineageLimits {
     /// The bytes of the stream.
     pub bytes: u64,
-    /// Those of all sessions' streams: each keeps its part at most.
+    /// The bytes of all sessions' streams, of which each session may use an equal part.
     pub total: u64,
-    /// The device time that it takes to compute it again.
+    /// The device time that replaying the stream takes.
     pub time: Duration,
-    /// The bytes of a slot's values that the driver keeps if no worker can.
+    /// The bytes of a slot's values that the dispatcher stores if no worker can.
     pub kept: u64,
 }
 

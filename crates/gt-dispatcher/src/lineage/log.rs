@@ -1,4 +1,5 @@
-//! What a client has sent since the base, as it came, and the answers that it has got.
+//! The log of a lineage: the batches that a client has sent since the base, as received, and
+//! digests of the answers that it got.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,7 +13,7 @@ use crate::journal::{JournalRecord, StoredBatch};
 use crate::planner::Slots;
 use crate::queue::{Pruned, SlotCount};
 
-/// The longest value of which a digest is kept.
+/// The size of the largest value of which a digest is stored.
 const SMALL: usize = 4 << 10;
 
 /// A hash of an answer's value.
@@ -20,7 +21,7 @@ const SMALL: usize = 4 << 10;
 pub(crate) struct Digest(u64);
 
 impl Digest {
-    /// That of a small value; none of others and of failures.
+    /// Returns the digest of a small value; `None` for large values and failures.
     pub fn of(message: &Message) -> Option<Digest> {
         match message {
             Message::Value { result: Ok(Content::Data(data)), .. } if data.bytes.len() <= SMALL => {
@@ -33,13 +34,14 @@ impl Digest {
     }
 }
 
-/// The requests of a batch, without those about the moment.
+/// Returns the requests of a batch, without those that concern only the moment, such as status
+/// requests.
 pub(crate) fn requests(commands: &[ClientCommand]) -> Vec<RequestId> {
     let lasting = commands.iter().filter(|command| !command.is_momentary());
     lasting.filter_map(ClientCommand::request).collect()
 }
 
-/// The bytes of a client's memory that commands refer to.
+/// Returns the bytes of the client's shared memory that commands refer to.
 pub(crate) fn shared_bytes(commands: &[ClientCommand]) -> u64 {
     let shared = commands.iter().map(|command| match command {
         ClientCommand::Create(create) => match &create.content {
@@ -52,25 +54,25 @@ pub(crate) fn shared_bytes(commands: &[ClientCommand]) -> u64 {
 }
 
 /// A batch, as the client sent it.
-struct Entry {
+struct LoggedBatch {
     frames: Vec<Bytes>,
-    /// What it takes up, with the client's shared memory that it refers to.
+    /// The bytes that it occupies, including the client's shared memory that it refers to.
     bytes: u64,
-    /// What the client gets back when it is done: nothing if it got that already.
+    /// The weight that the client gets back when the batch is done; 0 if it was returned already.
     weight: u64,
     requests: Vec<RequestId>,
-    /// How many slots there were when it was planned, if it was.
+    /// The number of slots when it was planned first, if it was.
     slots: Option<SlotCount>,
-    /// What was not planned of it, as nobody wanted it.
+    /// The unwanted commands that were not planned.
     pruned: Pruned,
 }
 
-/// A batch that is planned anew.
-pub(crate) struct Replayed {
+/// A batch that is replayed.
+pub(crate) struct ReplayedBatch {
     pub number: u64,
     pub commands: Vec<ClientCommand>,
     pub weight: u64,
-    /// How many slots plans had.
+    /// The number of slots when it was planned first.
     pub slots: Option<SlotCount>,
     /// Unwanted iterations, by their first name and step.
     pub skipped: Vec<(TensorId, u32)>,
@@ -78,32 +80,32 @@ pub(crate) struct Replayed {
 
 /// The batches since the base, by number.
 #[derive(Default)]
-pub(crate) struct Log {
-    entries: VecDeque<Entry>,
-    /// The number of the first.
+pub(crate) struct BatchLog {
+    entries: VecDeque<LoggedBatch>,
+    /// The number of the first batch.
     first: u64,
-    /// The number of the next that is to be planned anew, while any are.
+    /// The number of the next batch to replay, if any is left.
     next: Option<u64>,
     bytes: u64,
-    /// The requests: whether each is answered, with the digest of a small value.
-    requests: FxHashMap<RequestId, Option<Answer>>,
-    /// What a client sends again.
+    /// The answers to requests: `None` until answered, then the digest of a small value.
+    requests: FxHashMap<RequestId, Option<KnownAnswer>>,
+    /// The messages that the client sends again.
     resent: Option<Resent>,
 }
 
-/// What a client sends again after the server was started again.
+/// The messages that a client sends again after the server was restarted.
 struct Resent {
-    /// How many messages it had sent.
+    /// The number of messages that it had sent.
     sent: u64,
-    /// The requests of them, and of the log, that were not answered.
+    /// The unanswered requests among these messages and the log's.
     waits: FxHashSet<RequestId>,
 }
 
-/// What is known of a request's answer.
-type Answer = Option<Digest>;
+/// The digest of a request's answer, if its value is small.
+type KnownAnswer = Option<Digest>;
 
-impl Log {
-    /// Adds a batch that refers to so many bytes of the client's memory; returns its number.
+impl BatchLog {
+    /// Adds a batch that refers to `shared` bytes of the client's memory; returns its number.
     pub fn add(
         &mut self,
         frames: Vec<Bytes>,
@@ -111,17 +113,17 @@ impl Log {
         weight: u64,
         requests: Vec<RequestId>,
     ) -> u64 {
-        // With what the lists themselves take up.
+        // 96 bytes stand for the lists themselves.
         let own = 96 + frames.iter().map(|frame| frame.len() as u64).sum::<u64>();
         let (bytes, pruned) = (own + shared, Pruned::default());
         self.requests.extend(requests.iter().map(|request| (*request, None)));
-        let entry = Entry { frames, bytes, weight, requests, slots: None, pruned };
+        let entry = LoggedBatch { frames, bytes, weight, requests, slots: None, pruned };
         self.bytes += bytes;
         self.entries.push_back(entry);
         self.end() - 1
     }
 
-    /// The next batch gets this number.
+    /// Sets the number of the next batch of an empty log.
     pub fn begin_at(&mut self, number: u64) {
         self.first = number;
     }
@@ -129,35 +131,35 @@ impl Log {
     /// Adds a batch of a journal.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// It cannot be decoded.
     pub fn restore(&mut self, batch: StoredBatch) -> Result<(), String> {
         let StoredBatch { number, frames, pruned, slots } = batch;
-        debug_assert_eq!(number, self.end(), "batches come in order");
+        debug_assert_eq!(number, self.end(), "batches are restored in order");
         let message = codec::decode(&frames).map_err(|error| error.to_string())?;
         let Message::Stream(commands) = message else {
-            return Err(format!("{} is no stream", message.name()));
+            return Err(format!("{} is not a stream", message.name()));
         };
         let number = self.add(frames, shared_bytes(&commands), 0, requests(&commands));
         if let Some(entry) = self.entry(number) {
             entry.slots = slots;
         }
-        self.pruned(number, pruned);
+        self.mark_pruned(number, pruned);
         Ok(())
     }
 
-    /// The frames of a batch.
+    /// Returns the frames of a batch.
     pub fn frames(&self, number: u64) -> Option<&Vec<Bytes>> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.entries.get(index).map(|entry| &entry.frames)
     }
 
-    /// The first batch that has never been planned.
+    /// Returns the number of the first batch that has never been planned.
     pub fn first_unplanned(&self) -> u64 {
         let planned = self.entries.iter().rposition(|entry| entry.slots.is_some());
         self.first + planned.map_or(0, |index| index as u64 + 1)
     }
 
-    /// The records of all batches in a journal.
+    /// Returns the journal records of all batches.
     pub fn records(&self, session: u32, received: u64, slots: &Slots) -> Vec<JournalRecord> {
         let (mut all, mut shown) = (Vec::new(), None);
         for (number, entry) in (self.first..).zip(&self.entries) {
@@ -182,21 +184,22 @@ impl Log {
         all
     }
 
-    /// The number of the first batch.
+    /// Returns the number of the first batch.
     pub fn first(&self) -> u64 {
         self.first
     }
 
-    /// The number that the next batch gets.
+    /// Returns the number that the next batch gets.
     pub fn end(&self) -> u64 {
         self.first + self.entries.len() as u64
     }
 
-    /// The number of the next batch that is not in the queue.
+    /// Returns the number of the next batch that is not in the queue.
     pub fn next(&self) -> u64 {
         self.next.unwrap_or_else(|| self.end())
     }
 
+    /// Returns the bytes that all batches occupy.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -205,17 +208,17 @@ impl Log {
         self.entries.len()
     }
 
-    /// Whether batches wait to be planned anew: later ones wait behind them.
-    pub fn is_replayed(&self) -> bool {
+    /// Returns whether batches wait to be replayed: later ones wait behind them.
+    pub fn is_replaying(&self) -> bool {
         self.next.is_some()
     }
 
-    fn entry(&mut self, number: u64) -> Option<&mut Entry> {
+    fn entry(&mut self, number: u64) -> Option<&mut LoggedBatch> {
         self.entries.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
 
-    /// A batch is planned, by a session with so many slots at its beginning.
-    pub fn planned(&mut self, number: u64, slots: usize) {
+    /// Marks a batch as planned, with this number of slots at its beginning.
+    pub fn mark_planned(&mut self, number: u64, slots: usize) {
         if let Some(entry) = self.entry(number)
             && !matches!(entry.slots, Some(SlotCount::Known(_)))
         {
@@ -223,20 +226,21 @@ impl Log {
         }
     }
 
-    /// Something of a batch is not planned.
-    pub fn pruned(&mut self, number: u64, pruned: Pruned) {
+    /// Notes commands of a batch that are not planned.
+    pub fn mark_pruned(&mut self, number: u64, pruned: Pruned) {
         if let Some(entry) = self.entry(number) {
             entry.pruned.add(pruned);
         }
     }
 
-    /// A request is answered, with a value of this digest if it is a small one.
-    pub fn answered(&mut self, request: RequestId, digest: Option<Digest>) {
+    /// Marks a request as answered, with the digest of a small value.
+    pub fn mark_answered(&mut self, request: RequestId, digest: Option<Digest>) {
         if let Some(answer) = self.requests.get_mut(&request) {
             answer.get_or_insert(digest);
         }
     }
 
+    /// Returns the digest of a request's answer, if it is known.
     pub fn digest(&self, request: RequestId) -> Option<Digest> {
         self.requests.get(&request).copied().flatten().flatten()
     }
@@ -245,14 +249,14 @@ impl Log {
         self.requests.get(&request).is_some_and(Option::is_some)
     }
 
-    /// The requests that are not answered.
+    /// Returns the requests that are not answered.
     pub fn unanswered(&self) -> Vec<RequestId> {
         let all = self.entries.iter().flat_map(|entry| &entry.requests).copied();
         all.filter(|request| !self.is_answered(*request)).collect()
     }
 
-    /// The client is back, has sent so many messages in all, and waits for these answers: it got
-    /// all others.
+    /// Handles the return of the client, which has sent `sent` messages in all and waits for the
+    /// answers to `waits`: it has received all others.
     pub fn resume(&mut self, sent: u64, waits: FxHashSet<RequestId>) {
         for (request, answer) in &mut self.requests {
             if !waits.contains(request) {
@@ -262,9 +266,9 @@ impl Log {
         self.resent = Some(Resent { sent, waits });
     }
 
-    /// Takes out of the batch that was added last, with which so many messages were received, what
-    /// the client got the answers to before it sent it again.
-    pub fn take_answered(&mut self, received: u64, batch: &mut Vec<ClientCommand>) {
+    /// Removes the requests that the client had answers to before it sent them again from the batch
+    /// added last; `received` counts the client's messages up to and including it.
+    pub fn remove_answered(&mut self, received: u64, batch: &mut Vec<ClientCommand>) {
         let Some(resent) = self.resent.take_if(|resent| received <= resent.sent) else {
             self.resent = None;
             return;
@@ -275,14 +279,14 @@ impl Log {
             };
             let is_awaited = resent.waits.contains(&request);
             if !is_awaited {
-                self.answered(request, None);
+                self.mark_answered(request, None);
             }
             is_awaited
         });
         self.resent = Some(resent);
     }
 
-    /// Whether all requests before a batch are answered.
+    /// Returns whether all requests before a batch are answered.
     pub fn is_answered_before(&self, number: u64) -> bool {
         let count = usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX);
         let mut before = self.entries.iter().take(count).flat_map(|entry| &entry.requests);
@@ -302,25 +306,25 @@ impl Log {
         }
     }
 
-    /// All batches are to be planned anew. The client has got back their weight.
+    /// Begins to replay all batches. Their weight was returned to the client.
     pub fn rewind(&mut self) {
         self.entries.iter_mut().for_each(|entry| entry.weight = 0);
         self.next = (!self.entries.is_empty()).then_some(self.first);
     }
 
-    /// The next batch to be planned anew, without requests whose answers are known and are not
+    /// Returns the next batch to replay, without requests whose answers are known and are not
     /// compared.
     ///
     /// # Errors
-    /// It cannot be read any more.
-    pub fn replay(&mut self) -> Option<Result<Replayed, String>> {
+    /// It cannot be decoded any more.
+    pub fn replay(&mut self) -> Option<Result<ReplayedBatch, String>> {
         let number = self.next?;
         self.next = (number + 1 < self.end()).then_some(number + 1);
         let index = usize::try_from(number - self.first).ok()?;
         let entry = self.entries.get(index)?;
         let mut commands = match codec::decode(&entry.frames) {
             Ok(Message::Stream(commands)) => commands,
-            Ok(other) => return Some(Err(format!("{} is no stream", other.name()))),
+            Ok(other) => return Some(Err(format!("{} is not a stream", other.name()))),
             Err(error) => return Some(Err(error.to_string())),
         };
         entry.pruned.remove_from(&mut commands);
@@ -333,70 +337,9 @@ impl Log {
         });
         let (weight, slots) = (entry.weight, entry.slots);
         let skipped = entry.pruned.skipped.clone();
-        Some(Ok(Replayed { number, commands, weight, slots, skipped }))
+        Some(Ok(ReplayedBatch { number, commands, weight, slots, skipped }))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use gt_ir::{SourceId, TensorId};
-
-    use super::*;
-
-    fn add(log: &mut Log, request: u64) -> u64 {
-        let (request, line) = (RequestId(request), SourceId(0));
-        let fetch = ClientCommand::Fetch { request, tensor: TensorId(1), line };
-        let frames = codec::encode(&Message::Stream(vec![ClientCommand::Free(TensorId(2)), fetch]));
-        log.add(frames, 0, 2, vec![request])
-    }
-
-    #[test]
-    fn what_was_answered_is_not_asked_again() {
-        let mut log = Log::default();
-        assert_eq!((add(&mut log, 1), add(&mut log, 2), add(&mut log, 3)), (0, 1, 2));
-        log.answered(RequestId(1), None);
-        log.answered(RequestId(2), Some(Digest(7)));
-        assert_eq!(log.unanswered(), [RequestId(3)]);
-        assert!(log.is_answered_before(2) && !log.is_answered_before(3));
-        log.planned(0, 4);
-        log.rewind();
-        let all: Vec<Replayed> = std::iter::from_fn(|| log.replay()).map(Result::unwrap).collect();
-        let counts: Vec<usize> = all.iter().map(|batch| batch.commands.len()).collect();
-        assert_eq!(counts, [1, 2, 2], "the second is compared, the third is asked");
-        assert_eq!(
-            (all[0].slots, all[1].slots, all[0].weight),
-            (Some(SlotCount::Known(4)), None, 0)
-        );
-        assert!(!log.is_replayed());
-    }
-
-    #[test]
-    fn what_was_answered_before_it_is_sent_again_is_taken_out() {
-        let mut log = Log::default();
-        add(&mut log, 1);
-        log.resume(12, FxHashSet::from_iter([RequestId(3)]));
-        assert!(log.unanswered().is_empty(), "the first was answered before");
-        for (request, received, left) in [(2, 11, 1), (3, 12, 2), (4, 13, 2)] {
-            let number = add(&mut log, request);
-            let Ok(Message::Stream(mut batch)) = codec::decode(log.frames(number).unwrap()) else {
-                unreachable!("it was just written");
-            };
-            log.take_answered(received, &mut batch);
-            assert_eq!(batch.len(), left, "request {request}");
-        }
-        assert_eq!(log.unanswered(), [RequestId(3), RequestId(4)]);
-    }
-
-    #[test]
-    fn what_is_in_the_base_is_forgotten() {
-        let mut log = Log::default();
-        for request in 1..4 {
-            add(&mut log, request);
-        }
-        log.answered(RequestId(1), Some(Digest(7)));
-        log.forget_before(2);
-        assert_eq!((log.len(), log.digest(RequestId(1)), log.end()), (1, None, 3));
-        log.forget_before(9);
-        assert_eq!((log.len(), log.bytes(), add(&mut log, 9)), (0, 0, 3));
-    }
-}
+mod tests;

@@ -1,24 +1,24 @@
-//! What a session's tensors are made again from when a worker is lost: a snapshot of the session,
-//! and all that its client has sent since.
+//! Lineage: the snapshot of a session and the batches that its client has sent since, from which
+//! the session is restored when a worker is lost.
 //!
-//! A snapshot is a point in the session's stream. Its state there (tensors, layouts, templates) is
-//! kept here, the tensors' values by the workers. After a loss the session goes back to the last
-//! snapshot that is complete, on the workers that are there, and its stream is planned anew from
-//! there. Plans depend on slots, not on workers, and random numbers on counters, so all values are
-//! the same again.
+//! A snapshot is a point in the session's stream. The session's state there (tensors, layouts,
+//! templates) is stored here, the tensors' values by the workers. After a loss the session goes
+//! back to the last complete snapshot, on the workers that are connected, and its stream is
+//! replayed from there. Plans depend on slots, not on workers, and random numbers on counters, so
+//! all values are the same as before.
 //!
-//! - [`limits`]: how much is kept.
-//! - [`log`]: what the client has sent, and the answers that it has got.
-//! - [`moves`]: slots that move to other workers, and copies that are made good.
+//! - [`limits`]: limits on the stored stream and values.
+//! - [`log`]: the batches since the snapshot, and digests of their answers.
 //! - [`pace`]: how often snapshots are taken.
-//! - [`records`]: a lineage in a journal.
+//! - [`placement`]: moves slots between workers, and values that only one worker holds.
+//! - [`records`]: the lineage's records in a journal.
 //! - [`snapshots`]: where the values of a snapshot are.
-//! - [`suspicion`]: what of the session workers may have died of.
+//! - [`suspicion`]: the commands of the session that may have killed workers.
 
 mod limits;
 pub(crate) mod log;
-mod moves;
 mod pace;
+mod placement;
 mod records;
 mod snapshots;
 mod suspicion;
@@ -33,100 +33,101 @@ use gt_ir::{SlotId, WorkerId};
 use pace::Pace;
 
 pub use limits::LineageLimits;
-pub(crate) use log::{Digest, Log};
-pub(crate) use snapshots::{Copy, Snapshot, Stage, State};
-pub(crate) use suspicion::{Key, Suspicion, Tried, Verdict};
+pub(crate) use log::{BatchLog, Digest};
+pub(crate) use snapshots::{SessionSnapshot, SlotCopy, SnapshotStage, SnapshotState};
+pub(crate) use suspicion::{CommandKey, Suspicion, TrialVerdict, TriedCommand};
 
 /// How long shared memory of a client waits for a snapshot.
 const HOLD: Duration = Duration::from_millis(100);
 
-/// A slot's values are on their way to its worker.
+/// The transfer of a slot's values to the slot's worker.
 #[derive(Clone, Copy)]
 pub(crate) struct HandOver {
-    /// The worker that has them.
+    /// The worker that holds them.
     pub holder: WorkerId,
-    /// Whether it has failed to send them to the other itself: they go by way of the dispatcher.
+    /// Whether that worker failed to send them directly: they pass through the dispatcher.
     pub is_indirect: bool,
 }
 
 /// A session's lineage.
 pub(crate) struct Lineage {
     limits: LineageLimits,
-    pub log: Log,
-    /// The last snapshot that is complete. None if the session is unprotected, for this reason.
-    pub base: Result<Snapshot, String>,
+    pub log: BatchLog,
+    /// The last complete snapshot, or why the session cannot be restored.
+    pub base: Result<SessionSnapshot, String>,
     /// The snapshot that is being taken.
-    pub pending: Option<Snapshot>,
+    pub pending: Option<SessionSnapshot>,
     /// The first batch that is not planned entirely.
     planned: u64,
     /// The batch that was planned last, perhaps in part.
     begun: Option<u64>,
-    /// Whether its slots are to get the values of its base once there is a worker.
+    /// Whether the session's slots receive the values of the base once it has workers.
     pub is_waiting: bool,
-    /// The last number of a snapshot.
+    /// The number of the last snapshot.
     last: u64,
     pace: Pace,
-    /// Whether another is needed soon: values are kept in one place only.
-    pub is_thin: bool,
-    /// The slots whose values are on their way to their workers.
-    pub handing: BTreeMap<SlotId, HandOver>,
-    /// The slots of whose values another copy is on its way, and to whom.
+    /// Whether a snapshot is needed soon, because values of the base exist in one place only.
+    pub lacks_second_copy: bool,
+    /// The slots whose values are being transferred to their workers.
+    pub handovers: BTreeMap<SlotId, HandOver>,
+    /// The slots whose values are being copied to a second worker, and that worker.
     pub copying: BTreeMap<SlotId, WorkerId>,
-    /// Since which snapshot workers carry several slots while others carry fewer.
-    crowded: Option<u64>,
+    /// The number of the last snapshot when workers were found to host several slots while others
+    /// host fewer; slots move after the next snapshot.
+    rebalance_since: Option<u64>,
     /// Workers, and those that they cannot reach.
     pub unreachable: BTreeSet<(WorkerId, WorkerId)>,
-    /// Workers that the session has left, as they could not reach others.
-    pub left: BTreeSet<WorkerId>,
+    /// Workers that the session has left because they could not reach others.
+    pub abandoned_workers: BTreeSet<WorkerId>,
     /// Shared memory of the client that the log refers to, and since when.
     blocks: Vec<u128>,
     blocks_since: Duration,
     /// The end of the log when it was rewound last.
-    redone: u64,
-    /// How often the session was made again.
+    rewound_to: u64,
+    /// How often the session was restored.
     pub recoveries: u64,
     pub suspicion: Suspicion,
 }
 
 impl Lineage {
-    /// That of a new session.
+    /// Creates the lineage of a new session.
     pub fn new(limits: LineageLimits) -> Lineage {
         Lineage {
             limits,
-            log: Log::default(),
-            base: Ok(Snapshot::default()),
+            log: BatchLog::default(),
+            base: Ok(SessionSnapshot::default()),
             pending: None,
             planned: 0,
             begun: None,
             is_waiting: false,
             last: 0,
             pace: Pace::default(),
-            is_thin: false,
-            handing: BTreeMap::new(),
+            lacks_second_copy: false,
+            handovers: BTreeMap::new(),
             copying: BTreeMap::new(),
-            crowded: None,
+            rebalance_since: None,
             unreachable: BTreeSet::new(),
-            left: BTreeSet::new(),
+            abandoned_workers: BTreeSet::new(),
             blocks: Vec::new(),
             blocks_since: Duration::ZERO,
-            redone: 0,
+            rewound_to: 0,
             recoveries: 0,
             suspicion: Suspicion::default(),
         }
     }
 
-    /// The stream may take up so many bytes from now on.
-    pub fn limit_to(&mut self, bytes: u64) {
+    /// Sets the limit on the bytes of the stored stream.
+    pub fn set_byte_limit(&mut self, bytes: u64) {
         self.limits.bytes = bytes;
     }
 
-    /// Whether a snapshot is to be taken, of a session that has used this device time.
+    /// Returns whether a snapshot is to be taken, of a session that has used this device time.
     pub fn is_due(&self, now: Duration, device: u64) -> bool {
-        if !self.is_calm() || !self.pace.allows(now) {
+        if !self.is_quiescent() || !self.pace.allows(now) {
             return false;
         }
-        if self.is_thin
-            || self.crowded.is_some()
+        if self.lacks_second_copy
+            || self.rebalance_since.is_some()
             || !self.blocks.is_empty() && now >= self.blocks_since + HOLD
         {
             return true;
@@ -135,62 +136,69 @@ impl Lineage {
             || self.log.bytes() >= self.limits.bytes / 4
     }
 
-    /// Whether no snapshot is taken, nothing is planned anew, and nothing is tried.
-    fn is_calm(&self) -> bool {
-        self.pending.is_none() && !self.log.is_replayed() && !self.suspicion.is_open()
+    /// Returns whether no snapshot is pending, nothing is being replayed, and nothing is on trial.
+    fn is_quiescent(&self) -> bool {
+        self.pending.is_none() && !self.log.is_replaying() && !self.suspicion.is_open()
     }
 
-    /// When a snapshot is due for the sake of shared memory.
+    /// Returns when a snapshot is due because of shared memory, a rebalancing or values in one
+    /// place.
     pub fn deadline(&self) -> Option<Duration> {
-        let is_due = self.is_thin || self.crowded.is_some();
-        let waits = self.is_calm() && (!self.blocks.is_empty() || is_due);
+        let is_due = self.lacks_second_copy || self.rebalance_since.is_some();
+        let waits = self.is_quiescent() && (!self.blocks.is_empty() || is_due);
         let since = if is_due { Duration::ZERO } else { self.blocks_since + HOLD };
         waits.then(|| self.pace.next(since)).flatten()
     }
 
-    /// A snapshot is tried.
+    /// Notes an attempt to take a snapshot.
     pub fn try_at(&mut self, now: Duration) {
         self.pace.try_at(now);
     }
 
     /// Begins a snapshot of this state; returns its number.
-    pub fn begin(&mut self, device: u64, state: Arc<State>) -> u64 {
+    pub fn begin(&mut self, device: u64, state: Arc<SnapshotState>) -> u64 {
         self.last += 1;
         let planned = self.planned;
         self.pace.begin(device);
-        // Batches that are planned anew may need blocks that were mapped before.
-        let is_past = planned >= self.redone;
+        // Batches that are being replayed may need blocks that were mapped before.
+        let is_past = planned >= self.rewound_to;
         let blocks = if is_past { std::mem::take(&mut self.blocks) } else { Vec::new() };
-        self.pending =
-            Some(Snapshot { number: self.last, state, planned, blocks, ..Snapshot::default() });
+        self.pending = Some(SessionSnapshot {
+            number: self.last,
+            state,
+            planned,
+            blocks,
+            ..SessionSnapshot::default()
+        });
         self.last
     }
 
-    /// Whether all of the pending snapshot is kept, and all that was asked before it is answered.
-    pub fn is_taken(&self) -> bool {
-        let is_taken = |pending: &Snapshot| {
+    /// Returns whether all values of the pending snapshot are stored, and all requests before it
+    /// are answered.
+    pub fn is_pending_stored(&self) -> bool {
+        let is_pending_stored = |pending: &SessionSnapshot| {
             pending.open.is_empty() && self.log.is_answered_before(pending.planned)
         };
-        self.pending.as_ref().is_some_and(is_taken)
+        self.pending.as_ref().is_some_and(is_pending_stored)
     }
 
-    /// The pending snapshot is complete, and becomes the base. Returns the client's shared memory
-    /// that is needed no longer, and the base before.
-    pub fn complete(&mut self) -> (Vec<u128>, Option<Snapshot>) {
+    /// Makes the pending snapshot the base. Returns the client's shared memory that is not needed
+    /// any more, and the previous base.
+    pub fn complete(&mut self) -> (Vec<u128>, Option<SessionSnapshot>) {
         let Some(mut done) = self.pending.take() else { return (Vec::new(), None) };
         let bytes: u64 = done.copies.values().map(|copy| copy.bytes).max().unwrap_or(0);
         self.pace.complete(bytes);
         self.log.forget_before(done.planned);
         self.suspicion.forget_before(done.planned);
-        self.is_thin = false;
+        self.lacks_second_copy = false;
         self.copying.clear();
         let blocks = std::mem::take(&mut done.blocks);
         let before = std::mem::replace(&mut self.base, Ok(done)).ok();
         (blocks, before)
     }
 
-    /// The pending snapshot fails, and another is taken later. Whether the session is unprotected
-    /// from now on, as too much was sent since the last.
+    /// Abandons the pending snapshot; another is taken later. Returns whether the session cannot be
+    /// restored from now on, because its log has exceeded its limit.
     pub fn abandon(&mut self, reason: &str) -> bool {
         let Some(failed) = self.pending.take() else { return false };
         self.pace.fail();
@@ -204,75 +212,76 @@ impl Lineage {
         was_protected
     }
 
-    /// Whether more may be planned: if too much was sent since the base, a snapshot comes first.
+    /// Returns whether more may be planned: a log over its limit waits for the pending snapshot.
     pub fn has_room(&self) -> bool {
         self.pending.is_none() || self.log.bytes() <= self.limits.bytes
     }
 
-    /// Whether its lanes wait for the values of its base.
-    pub fn is_restored(&self) -> bool {
-        self.is_waiting || !self.handing.is_empty()
+    /// Returns whether its lanes wait for the values of the base.
+    pub fn is_restoring(&self) -> bool {
+        self.is_waiting || !self.handovers.is_empty()
     }
 
-    /// A worker has dropped a slot's values of the base, as it needed the memory: no snapshot is taken
-    /// for a time. Returns whether the base is lost.
+    /// Handles a worker that has dropped a slot's values of the base for lack of memory: the next
+    /// snapshot is delayed. Returns whether the base is lost.
     pub fn lose_copy(
         &mut self,
         now: Duration,
         slot: SlotId,
         worker: WorkerId,
-        is_there: impl Fn(WorkerId) -> bool,
+        is_connected: impl Fn(WorkerId) -> bool,
     ) -> bool {
         self.pace.rest(now);
-        self.is_thin = true;
-        self.base.as_mut().is_ok_and(|base| base.lose_copy(slot, worker, is_there))
+        self.lacks_second_copy = true;
+        self.base.as_mut().is_ok_and(|base| base.lose_copy(slot, worker, is_connected))
     }
 
-    /// The worker that has a copy of a slot's values.
+    /// Returns the worker that holds the second copy of a slot's values.
     pub fn keeper(&self, slot: SlotId) -> Option<WorkerId> {
         self.base.as_ref().ok()?.copies.get(&slot)?.keeper
     }
 
-    /// Whether a batch is planned in part.
+    /// Returns whether a batch is planned in part.
     pub fn is_begun(&self, batch: u64) -> bool {
         self.begun == Some(batch)
     }
 
-    /// The most bytes of a slot's values that the dispatcher keeps.
-    pub fn most_kept(&self) -> u64 {
+    /// Returns the most bytes of a slot's values that the dispatcher stores.
+    pub fn max_kept_bytes(&self) -> u64 {
         self.limits.kept
     }
 
-    /// A batch is planned, perhaps in part, with so many slots; `queued` is the next in the queue.
+    /// Notes that a batch is planned, perhaps in part, with this number of slots; `queued` is the
+    /// next batch in the queue.
     pub fn planned(&mut self, batch: u64, queued: Option<u64>, slots: usize) {
         self.begun = Some(batch);
         let next = queued.unwrap_or_else(|| self.log.next());
         if next > self.planned {
-            (self.planned..next).for_each(|number| self.log.planned(number, slots));
+            (self.planned..next).for_each(|number| self.log.mark_planned(number, slots));
             self.planned = next;
         }
         if batch >= next {
-            self.log.planned(batch, slots);
+            self.log.mark_planned(batch, slots);
         }
         if self.base.is_err() && self.pending.is_none() {
             self.log.forget_before(next);
         }
     }
 
-    /// There is nothing any more that the session could go back to. Returns its shared memory.
+    /// Gives up restoring the session, for this reason. Returns its shared memory.
     pub fn give_up(&mut self, reason: String) -> Vec<u128> {
         self.base = Err(reason);
         self.suspicion.acquit();
         let pending = self.pending.take().map(|pending| pending.blocks);
         self.log.forget_before(self.planned);
         self.blocks.extend(pending.into_iter().flatten());
-        // Batches that are planned anew may need them.
-        let is_past = self.planned >= self.redone;
+        // Batches that are being replayed may need the blocks.
+        let is_past = self.planned >= self.rewound_to;
         if is_past { std::mem::take(&mut self.blocks) } else { Vec::new() }
     }
 
-    /// Keeps a block of the client's shared memory, which a worker has mapped, for the next snapshot.
-    /// False if there is none to wait for.
+    /// Holds a block of the client's shared memory, which a worker has mapped, until the next
+    /// snapshot. Returns false if the session takes none.
     pub fn hold(&mut self, now: Duration, token: u128) -> bool {
         if self.base.is_err() {
             return false;
@@ -286,36 +295,42 @@ impl Lineage {
         true
     }
 
-    /// What workers keep of the session of this number: its base, and snapshots to come.
+    /// Returns the message that workers retain the base of this session, and later snapshots.
     pub fn retain(&self, session: u32) -> Message {
-        // An unprotected session has none to keep, but may have one again.
+        // A session without a base has none to retain, but may have one again.
         let snapshot = self.base.as_ref().map_or(0, |base| base.number);
         Message::Retain { session, snapshot: Some(snapshot), next: self.last + 1 }
     }
 
-    /// The base, if the session can go back to it on the workers that are there.
+    /// Returns the base, if the session can be restored from it on the connected workers.
     ///
     /// # Errors
     /// Why it cannot.
-    pub fn base_on(&self, is_there: impl Fn(WorkerId) -> bool) -> Result<&Snapshot, String> {
+    pub fn base_on(
+        &self,
+        is_connected: impl Fn(WorkerId) -> bool,
+    ) -> Result<&SessionSnapshot, String> {
         let base = self.base.as_ref().map_err(Clone::clone)?;
-        if let Some(slot) = base.lost(is_there) {
-            return Err(format!("the copy of what slot {slot} had was lost as well"));
+        if let Some(slot) = base.lost(is_connected) {
+            return Err(format!("the second copy of slot {slot}'s tensors was lost as well"));
         }
         Ok(base)
     }
 
-    /// Goes back to the base: its state, for everything after it to be planned anew.
+    /// Goes back to the base: returns its state, from which the log is replayed.
     ///
     /// # Errors
     /// As [`Lineage::base_on`].
-    pub fn rewind(&mut self, is_there: impl Fn(WorkerId) -> bool) -> Result<State, String> {
-        let base = self.base_on(is_there)?;
+    pub fn rewind(
+        &mut self,
+        is_connected: impl Fn(WorkerId) -> bool,
+    ) -> Result<SnapshotState, String> {
+        let base = self.base_on(is_connected)?;
         let (state, planned) = ((*base.state).clone(), base.planned);
         if let Some(pending) = self.pending.take() {
             self.blocks.extend(pending.blocks);
         }
-        (self.planned, self.begun, self.redone) = (planned, None, self.log.end());
+        (self.planned, self.begun, self.rewound_to) = (planned, None, self.log.end());
         self.log.rewind();
         self.recoveries += 1;
         Ok(state)
@@ -331,7 +346,7 @@ mod tests {
         Lineage::new(LineageLimits { bytes: 4000, kept: 1000, ..LineageLimits::default() })
     }
 
-    /// Takes a snapshot of which all is kept.
+    /// Takes a complete snapshot.
     fn snapshot(lineage: &mut Lineage, device: Duration) {
         lineage.begin(device.as_nanos() as u64, Arc::default());
         lineage.complete();
@@ -347,22 +362,22 @@ mod tests {
         snapshot(&mut lineage, OFTEN);
         assert!(!due(&lineage, OFTEN * 3 / 2) && due(&lineage, OFTEN * 2));
         lineage.log.add(vec![vec![0; 1000].into()], 0, 1, Vec::new());
-        assert!(due(&lineage, OFTEN), "a quarter of the bytes is used up");
+        assert!(due(&lineage, OFTEN), "a quarter of the bytes is used");
         lineage.planned(0, None, 1);
         snapshot(&mut lineage, OFTEN);
         assert_eq!((lineage.log.len(), due(&lineage, OFTEN)), (0, false));
-        lineage.is_thin = true;
+        lineage.lacks_second_copy = true;
         assert!(due(&lineage, OFTEN));
         lineage.try_at(second);
         assert!(!due(&lineage, OFTEN), "it was tried just now");
     }
 
     #[test]
-    fn a_log_that_is_too_long_waits_for_a_snapshot_and_is_given_up_without() {
+    fn a_log_over_its_limit_waits_for_a_snapshot_and_is_given_up_if_it_fails() {
         let mut lineage = lineage();
         let number = lineage.log.add(vec![vec![0; 500].into()], 4500, 1, Vec::new());
         lineage.planned(number, None, 1);
-        assert!(lineage.has_room(), "nothing is waited for");
+        assert!(lineage.has_room(), "no snapshot is pending");
         lineage.begin(0, Arc::default());
         assert!(!lineage.has_room());
         assert!(lineage.abandon("the disk is full"));
@@ -372,6 +387,6 @@ mod tests {
         );
         assert!(lineage.rewind(|_| true).is_err() && !lineage.hold(Duration::ZERO, 1));
         snapshot(&mut lineage, OFTEN);
-        assert!(lineage.rewind(|_| true).is_ok(), "it is kept again");
+        assert!(lineage.rewind(|_| true).is_ok(), "it can be restored again");
     }
 }

@@ -2,68 +2,72 @@
 
 use std::time::Duration;
 
-/// The device time after which a snapshot is taken, if it costs next to nothing.
+/// The device time after which a snapshot is taken if it costs next to nothing.
 pub(super) const OFTEN: Duration = Duration::from_millis(250);
-/// A snapshot costs at most a so-manieth part of the time between two, as far as
+/// A snapshot costs at most one part in this many of the time between two, as far as
 /// [`super::LineageLimits::time`] allows.
 const PART: u32 = 40;
-/// Within this time of the last snapshot no other is tried.
+/// The pause between two snapshots.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long none is tried after a worker has dropped one, as it needed the memory.
+/// The pause after a worker has dropped a snapshot for lack of memory.
 const REST: Duration = Duration::from_secs(60);
-/// The bytes that a worker keeps in a second, by an estimate from below.
+/// The bytes that a worker stores in a second: a low estimate.
 const BYTES_PER_SECOND: u64 = 500_000_000;
 
 /// When the last snapshot was taken, and what it cost.
 #[derive(Default)]
 pub(super) struct Pace {
-    /// The session's device time at the last snapshot, and when it was tried.
+    /// The session's device time at the last snapshot, in nanoseconds, and when it was attempted.
     device: u64,
     tried: Duration,
-    /// How many have failed since the last that is complete.
+    /// How many attempts have failed since the last complete snapshot.
     fails: u32,
-    /// What the last one cost.
+    /// The estimated duration of the last snapshot.
     cost: Duration,
-    /// None is tried before.
+    /// No snapshot is attempted before this time.
     rest: Duration,
 }
 
 impl Pace {
-    /// Whether one may be tried.
+    /// Returns whether a snapshot may be attempted.
     pub fn allows(&self, now: Duration) -> bool {
         now >= self.rest.max(self.tried + PAUSE * (1 << self.fails.min(8)))
     }
 
-    /// Whether so much device time was used since the last that another is due, which at the latest
-    /// is after `most`.
+    /// Returns whether the device time used since the last snapshot makes another due, which it is
+    /// after `most` at the latest.
     pub fn is_due(&self, device: u64, most: Duration) -> bool {
         let used = Duration::from_nanos(device.saturating_sub(self.device));
         used >= (self.cost * PART).clamp(OFTEN.min(most), most)
     }
 
-    /// When the next may be tried after one at `since`. None after a failure: then it is tried when
-    /// the session goes on.
+    /// Returns when the next snapshot may be attempted for a reason that arose at `since`. `None`
+    /// after a failure: then it is attempted as the session's commands are planned and done.
     pub fn next(&self, since: Duration) -> Option<Duration> {
         (self.fails == 0).then(|| since.max(self.tried + PAUSE).max(self.rest))
     }
 
+    /// Registers an attempt to take a snapshot.
     pub fn try_at(&mut self, now: Duration) {
         self.tried = now;
     }
 
+    /// Registers the beginning of a snapshot, of a session that has used this device time.
     pub fn begin(&mut self, device: u64) {
         self.device = device;
     }
 
+    /// Registers a failed snapshot.
     pub fn fail(&mut self) {
         self.fails += 1;
     }
 
+    /// Delays the next snapshot, after a worker has dropped one for lack of memory.
     pub fn rest(&mut self, now: Duration) {
         self.rest = now + REST;
     }
 
-    /// One is complete, of which a worker keeps so many bytes.
+    /// Registers a complete snapshot, of which each worker stores up to this number of bytes.
     pub fn complete(&mut self, bytes: u64) {
         self.cost = Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND as f64);
         self.fails = 0;

@@ -1,41 +1,41 @@
-//! A lineage in a journal.
+//! The journal records of a lineage.
 
 use std::sync::Arc;
 
-use super::{Copy, Lineage, Snapshot, Stage};
-use crate::journal::{Base, JournalRecord, StoredCopy, StoredTensors};
-use crate::planner::{Slots, Tensors};
+use super::{Lineage, SessionSnapshot, SlotCopy, SnapshotStage};
+use crate::journal::{BaseRecord, JournalRecord, StoredCopy, StoredTensors};
+use crate::planner::{Slots, TensorTable};
 
 impl Lineage {
-    /// Goes on from a snapshot of a journal; the next have numbers after `last`.
-    pub fn go_on_from(&mut self, base: Snapshot, last: u64) {
+    /// Resumes from a snapshot of a journal; later ones have numbers after `last`.
+    pub fn resume_from(&mut self, base: SessionSnapshot, last: u64) {
         self.planned = base.planned;
         self.log.begin_at(base.planned);
         self.last = last;
-        // Of what the server had kept, nothing is left.
-        self.is_thin = base.copies.values().any(|copy| copy.keeper.is_none());
+        // The values that the previous server stored itself are lost.
+        self.lacks_second_copy = base.copies.values().any(|copy| copy.keeper.is_none());
         self.base = Ok(base);
     }
 
-    /// The record of a snapshot in a journal: with all tensors, or with what has changed since
-    /// another, which the journal has as the base.
+    /// Returns the journal record of a snapshot: with all tensors, or with the changes since
+    /// another snapshot, which the journal has as the base.
     fn record(
         &self,
         session: u32,
         received: u64,
-        snapshot: &Snapshot,
-        since: Option<&Snapshot>,
+        snapshot: &SessionSnapshot,
+        since: Option<&SessionSnapshot>,
     ) -> JournalRecord {
         let tensors = snapshot.state.catalogue.tensors();
         let tensors = match since {
             Some(since) => StoredTensors::Changes(tensors.changes(since.state.catalogue.tensors())),
-            None => StoredTensors::All(tensors.changes(&Tensors::default())),
+            None => StoredTensors::All(tensors.changes(&TensorTable::default())),
         };
         let copies = snapshot.copies.iter().map(|(slot, copy)| {
-            let Copy { host, keeper, bytes, .. } = *copy;
+            let SlotCopy { host, keeper, bytes, .. } = *copy;
             StoredCopy { slot: *slot, host, keeper, bytes }
         });
-        JournalRecord::Base(Box::new(Base {
+        JournalRecord::Base(Box::new(BaseRecord {
             session,
             snapshot: snapshot.number,
             received,
@@ -47,23 +47,23 @@ impl Lineage {
         }))
     }
 
-    /// The record of the base, unless that of its successor is written already.
+    /// Returns the record of the base, unless that of its successor is being written.
     pub fn base_record(&self, session: u32, received: u64) -> Option<JournalRecord> {
-        let is_written = |pending: &Snapshot| pending.stage == Stage::Written;
+        let is_written = |pending: &SessionSnapshot| pending.stage == SnapshotStage::Writing;
         let base =
             self.base.as_ref().ok().filter(|_| !self.pending.as_ref().is_some_and(is_written));
         base.map(|base| self.record(session, received, base, Some(base)))
     }
 
-    /// The record of the pending snapshot if it is to be written: it is the base in the journal from
-    /// then on.
+    /// Returns the record of the pending snapshot if it is to be written: from then on, it is the
+    /// base in the journal.
     pub fn pending_record(&self, session: u32, received: u64) -> Option<JournalRecord> {
-        let is_written = |pending: &&Snapshot| pending.stage == Stage::Written;
+        let is_written = |pending: &&SessionSnapshot| pending.stage == SnapshotStage::Writing;
         let pending = self.pending.as_ref().filter(is_written)?;
         Some(self.record(session, received, pending, self.base.as_ref().ok()))
     }
 
-    /// The records that a journal of the session begins with.
+    /// Returns the records of the session with which a journal begins.
     pub fn records(&self, session: u32, received: u64, slots: &Slots) -> Vec<JournalRecord> {
         let base = match &self.base {
             Ok(base) => self.record(session, received, base, None),

@@ -1,4 +1,4 @@
-//! A snapshot, and where the values of its slots are.
+//! Snapshots of a session, and which workers hold the values of its slots.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,58 +9,58 @@ use gt_ir::{SlotId, WorkerId, record};
 
 use crate::pages::Pages;
 use crate::planner::Catalogue;
-use crate::templates::Templates;
+use crate::templates::ClientTemplates;
 
 /// The state of a session at a snapshot.
 #[derive(Clone, Default)]
-pub(crate) struct State {
+pub(crate) struct SnapshotState {
     pub catalogue: Catalogue,
-    pub templates: Templates,
+    pub templates: ClientTemplates,
 }
 
-record!(struct State { catalogue, templates });
+record!(struct SnapshotState { catalogue, templates });
 
-/// A snapshot of a session; by default that of its beginning.
+/// A snapshot of a session; the default is its beginning.
 #[derive(Default)]
-pub(crate) struct Snapshot {
+pub(crate) struct SessionSnapshot {
     pub number: u64,
-    pub state: Arc<State>,
-    /// The first batch of the log that is not in it.
+    pub state: Arc<SnapshotState>,
+    /// The first batch of the log that is not in the snapshot.
     pub planned: u64,
-    /// The slots that have tensors, and where their values are.
-    pub copies: BTreeMap<SlotId, Copy>,
-    /// The slots that have not kept all.
+    /// The slots that hold tensors, and where their values are.
+    pub copies: BTreeMap<SlotId, SlotCopy>,
+    /// The slots whose values are not stored yet.
     pub open: BTreeSet<SlotId>,
-    /// The client's shared memory that the log before it refers to.
+    /// The client's shared memory that the log before the snapshot refers to.
     pub blocks: Vec<u128>,
-    /// How far it is on its way to be the base.
-    pub stage: Stage,
+    /// What is left to do before it can be the base.
+    pub stage: SnapshotStage,
 }
 
-/// How far a snapshot is that waits to be the base.
+/// The stages of a pending snapshot.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) enum Stage {
-    /// Workers keep its values, and answers to what was asked before it come.
+pub(crate) enum SnapshotStage {
+    /// Workers store its values, and requests before it are being answered.
     #[default]
-    Taken,
-    /// The client is asked whether it has got all of them.
-    Asked,
-    /// It is written to the journal.
-    Written,
+    Collecting,
+    /// The client is asked to confirm that it has received the answers.
+    Confirming,
+    /// It is being written to the journal.
+    Writing,
 }
 
 /// Where a slot's values are.
-pub(crate) struct Copy {
-    /// The worker that the slot is on.
+pub(crate) struct SlotCopy {
+    /// The worker that hosted the slot.
     pub host: WorkerId,
-    /// The worker that has a copy; the dispatcher if there is none.
+    /// The worker that holds a second copy; `None` if the dispatcher does.
     pub keeper: Option<WorkerId>,
     pub bytes: u64,
-    /// The values, if the dispatcher has the copy.
+    /// The values, if the dispatcher holds the second copy.
     pub kept: Option<KeptValues>,
 }
 
-/// The values of a slot that the dispatcher keeps. Copies share what has not changed.
+/// A slot's values that the dispatcher stores. Clones share unchanged values.
 #[derive(Clone, Default)]
 pub(crate) struct KeptValues {
     values: Pages<Arc<SavedValue>>,
@@ -70,7 +70,7 @@ pub(crate) struct KeptValues {
 }
 
 impl KeptValues {
-    /// Adds values, in the place of others of the same tensors.
+    /// Adds values, replacing earlier ones of the same tensors.
     pub fn add(&mut self, values: Vec<SavedValue>) {
         for value in values {
             self.names.insert(value.tensor);
@@ -81,10 +81,11 @@ impl KeptValues {
         }
     }
 
-    /// The last values have come: of all these tensors. Returns the bytes of all.
+    /// Completes the values: drops those of tensors that are not in the inventory. Returns the
+    /// bytes of the others.
     ///
     /// # Errors
-    /// A value is missing, or they take up more than `limit`.
+    /// A value is missing, or they occupy more than `limit` bytes.
     pub fn complete(&mut self, inventory: Inventory, limit: u64) -> Result<u64, Unkept> {
         let Inventory { names, runs } = inventory;
         for name in self.names.without(&names).iter() {
@@ -98,13 +99,13 @@ impl KeptValues {
         (self.names, self.runs) = (names, runs);
         if self.bytes > limit {
             return Err(Unkept::Refused(format!(
-                "there is one worker only, and its tensors take up more than the {limit} bytes that the server keeps of them"
+                "there is only one worker, and its tensors occupy more than the {limit} bytes that the server stores"
             )));
         }
         Ok(self.bytes)
     }
 
-    /// All of them, for a worker.
+    /// Returns all values, as a message for a worker.
     pub fn backup(&self, owner: Owner, snapshot: u64) -> Backup {
         let values = self.values.iter().map(|(_, value)| (**value).clone()).collect();
         let inventory = Inventory { names: self.names.clone(), runs: self.runs.clone() };
@@ -112,44 +113,45 @@ impl KeptValues {
     }
 }
 
-impl Copy {
-    /// The one worker that has the values, if there is only one, and the dispatcher has none.
-    pub fn only_holder(&self, is_there: impl Fn(WorkerId) -> bool) -> Option<WorkerId> {
-        let mut there = [Some(self.host), self.keeper].into_iter().flatten();
-        let first = there.by_ref().find(|worker| is_there(*worker))?;
-        let is_alone = self.kept.is_none() && !there.any(is_there);
+impl SlotCopy {
+    /// Returns the worker that holds the only copy; `None` if there are several, or the dispatcher
+    /// has one.
+    pub fn only_holder(&self, is_connected: impl Fn(WorkerId) -> bool) -> Option<WorkerId> {
+        let mut holders = [Some(self.host), self.keeper].into_iter().flatten();
+        let first = holders.by_ref().find(|worker| is_connected(*worker))?;
+        let is_alone = self.kept.is_none() && !holders.any(is_connected);
         is_alone.then_some(first)
     }
 }
 
-impl Snapshot {
-    /// The slots whose values are gone when only these workers are there.
-    pub fn lost(&self, is_there: impl Fn(WorkerId) -> bool) -> Option<SlotId> {
-        let is_lost = |copy: &Copy| match copy.keeper {
-            Some(keeper) => !is_there(copy.host) && !is_there(keeper),
-            // A server that was started again has none of what it kept.
-            None => copy.kept.is_none() && !is_there(copy.host),
+impl SessionSnapshot {
+    /// Returns a slot whose values no connected worker holds, if there is one.
+    pub fn lost(&self, is_connected: impl Fn(WorkerId) -> bool) -> Option<SlotId> {
+        let is_lost = |copy: &SlotCopy| match copy.keeper {
+            Some(keeper) => !is_connected(copy.host) && !is_connected(keeper),
+            // A restarted server has lost the values that it stored itself.
+            None => copy.kept.is_none() && !is_connected(copy.host),
         };
         self.copies.iter().find(|(_, copy)| is_lost(copy)).map(|(slot, _)| *slot)
     }
 
-    /// A worker has got a slot's values, instead of one that is not there any more. Returns whether
-    /// that is new.
+    /// Registers a worker's copy of a slot's values, in place of one on a disconnected worker.
+    /// Returns whether it was added.
     pub fn has_copy(
         &mut self,
         slot: SlotId,
         worker: WorkerId,
-        is_there: impl Fn(WorkerId) -> bool,
+        is_connected: impl Fn(WorkerId) -> bool,
     ) -> bool {
-        let Some(Copy { host, keeper, kept, .. }) = self.copies.get_mut(&slot) else {
+        let Some(SlotCopy { host, keeper, kept, .. }) = self.copies.get_mut(&slot) else {
             return false;
         };
         if *host == worker || *keeper == Some(worker) {
             return false;
         }
-        if !is_there(*host) {
+        if !is_connected(*host) {
             *host = worker;
-        } else if keeper.map_or(kept.is_none(), |keeper| !is_there(keeper)) {
+        } else if keeper.map_or(kept.is_none(), |keeper| !is_connected(keeper)) {
             *keeper = Some(worker);
         } else {
             return false;
@@ -157,39 +159,39 @@ impl Snapshot {
         true
     }
 
-    /// A worker has dropped a slot's values. Returns whether nobody has them.
+    /// Removes a worker's copy of a slot's values. Returns whether it was the last.
     pub fn lose_copy(
         &mut self,
         slot: SlotId,
         worker: WorkerId,
-        is_there: impl Fn(WorkerId) -> bool,
+        is_connected: impl Fn(WorkerId) -> bool,
     ) -> bool {
-        let Some(Copy { host, keeper, kept, .. }) = self.copies.get_mut(&slot) else {
+        let Some(SlotCopy { host, keeper, kept, .. }) = self.copies.get_mut(&slot) else {
             return false;
         };
         match *keeper {
             Some(other) if worker == *host => {
                 (*host, *keeper) = (other, None);
-                !is_there(other)
+                !is_connected(other)
             }
             Some(other) if worker == other => {
                 *keeper = None;
-                !is_there(*host)
+                !is_connected(*host)
             }
             None if worker == *host => kept.is_none(),
             _ => false,
         }
     }
 
-    /// Whether a worker has any of its values.
+    /// Returns whether a worker holds any of its values.
     pub fn involves(&self, worker: WorkerId) -> bool {
-        let has = |copy: &Copy| copy.host == worker || copy.keeper == Some(worker);
+        let has = |copy: &SlotCopy| copy.host == worker || copy.keeper == Some(worker);
         self.copies.values().any(has)
     }
 
-    /// The workers that have its values.
+    /// Returns the workers that hold its values.
     pub fn workers(&self) -> BTreeSet<WorkerId> {
-        let of = |copy: &Copy| [Some(copy.host), copy.keeper];
+        let of = |copy: &SlotCopy| [Some(copy.host), copy.keeper];
         self.copies.values().flat_map(of).flatten().collect()
     }
 }

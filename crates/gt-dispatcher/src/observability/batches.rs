@@ -7,10 +7,10 @@ use gt_ir::event::{Event, EventKind, Track, What};
 use gt_ir::message::Failure;
 
 use super::log::LineKind;
-use super::{Observability, Peers, of_batch};
-use crate::answers::Request;
+use super::{Observability, PeerDirectory, of_batch};
+use crate::answers::PendingFetch;
 use crate::dispatcher::PeerId;
-use crate::sessions::Session;
+use crate::sessions::ClientSession;
 
 /// Queueing times up to this emit no event.
 const SOON: Duration = Duration::from_micros(1);
@@ -20,10 +20,10 @@ impl Observability {
     pub fn emit_batch(
         &mut self,
         now: Duration,
-        session: &Session,
+        session: &ClientSession,
         weight: u64,
         (since, begin): (Duration, Duration),
-        peers: Peers,
+        peers: PeerDirectory,
     ) {
         let end = self.time(now);
         if begin > since + SOON {
@@ -32,12 +32,12 @@ impl Observability {
         self.emit(now, of_batch(EventKind::Plan, session, weight, begin, end), peers);
     }
 
-    /// Logs and emits that a session is made again, from so many batches.
-    pub fn emit_recovery(&mut self, now: Duration, session: &Session, batches: usize) {
-        let details = format_args!("run={} batches={batches}", session.run);
+    /// Logs and emits that a session is restored, and replays this number of batches.
+    pub fn emit_recovery(&mut self, now: Duration, session: &ClientSession, batches: usize) {
+        let details = format_args!("run={} batches={batches}", session.epoch);
         self.write(now, LineKind::WorkerRecv, &session.label, "Recovery", 0, details);
         let at = self.time(now);
-        self.keep(of_batch(EventKind::Recover, session, batches as u64, at, at));
+        self.enqueue(of_batch(EventKind::Recover, session, batches as u64, at, at));
     }
 
     /// Logs and emits that a worker's value is forwarded to its client.
@@ -45,9 +45,9 @@ impl Observability {
         &mut self,
         now: Duration,
         peer: PeerId,
-        request: &Request,
+        request: &PendingFetch,
         result: &Result<Content, Failure>,
-        peers: Peers,
+        peers: PeerDirectory,
     ) {
         let bytes = result.as_ref().map_or(0, |content| content.meta().bytes());
         let success = if result.is_ok() { "True" } else { "False" };
@@ -67,6 +67,6 @@ impl Observability {
             bytes: bytes as u64,
             ..of_batch(EventKind::Answer, session, 1, at, at)
         };
-        self.keep(event);
+        self.enqueue(event);
     }
 }

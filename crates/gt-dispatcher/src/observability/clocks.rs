@@ -9,7 +9,8 @@ use rustc_hash::FxHashMap;
 
 use crate::dispatcher::PeerId;
 
-/// Probes per round: at least this many, and at most so many while the error exceeds [`WELL`].
+/// The number of probes in a round: at least `AT_LEAST`, and up to `AT_MOST` while the error
+/// exceeds [`WELL`].
 const AT_LEAST: u32 = 8;
 const AT_MOST: u32 = 32;
 /// The error bound, in nanoseconds, at which an estimate is good.
@@ -22,11 +23,11 @@ const DRIFT: i64 = 1_000_000;
 
 /// The clocks of the peers that emit events.
 #[derive(Default)]
-pub(crate) struct Clocks(FxHashMap<PeerId, Clock>);
+pub(crate) struct PeerClocks(FxHashMap<PeerId, PeerClock>);
 
 /// A peer's clock.
 #[derive(Debug)]
-struct Clock {
+struct PeerClock {
     /// Bounds on how far the dispatcher's clock is ahead, in nanoseconds.
     low: i64,
     high: i64,
@@ -38,16 +39,16 @@ struct Clock {
     is_asked: bool,
 }
 
-impl Clock {
-    fn new(now: Duration, before: Option<(i64, i64)>) -> Clock {
-        Clock { low: i64::MIN, high: i64::MAX, before, begun: now, answers: 0, is_asked: false }
+impl PeerClock {
+    fn new(now: Duration, before: Option<(i64, i64)>) -> PeerClock {
+        PeerClock { low: i64::MIN, high: i64::MAX, before, begun: now, answers: 0, is_asked: false }
     }
 
     fn error(&self) -> i64 {
         self.high.saturating_sub(self.low)
     }
 
-    /// The best estimate and its error bound.
+    /// Returns the best estimate and its error bound.
     fn best(&self) -> Option<(i64, i64)> {
         let found = (self.answers > 0).then(|| (self.low + self.error() / 2, self.error()));
         // A slow round trip may bound the offset less tightly than the previous round did.
@@ -62,21 +63,22 @@ impl Clock {
     }
 }
 
-impl Clocks {
+impl PeerClocks {
     /// Registers a probe to a peer.
     pub fn ask(&mut self, now: Duration, peer: PeerId) {
-        let clock = self.0.entry(peer).or_insert_with(|| Clock::new(now, None));
+        let clock = self.0.entry(peer).or_insert_with(|| PeerClock::new(now, None));
         clock.is_asked = true;
     }
 
     /// Converts a time of a peer's clock to the dispatcher's. Peers without an estimate are taken
     /// to share the dispatcher's clock.
     pub fn translate(&self, peer: PeerId, here: Duration) -> Duration {
-        let ahead = self.0.get(&peer).and_then(Clock::best).map_or(0, |(ahead, _)| ahead);
+        let ahead = self.0.get(&peer).and_then(PeerClock::best).map_or(0, |(ahead, _)| ahead);
         Duration::from_nanos((here.as_nanos() as u64).saturating_add_signed(ahead))
     }
 
-    /// A peer's clock showed `here` between `sent` and `now`. Returns whether to probe again.
+    /// Registers that a peer's clock showed `here` between `sent` and `now`. Returns whether to
+    /// probe again.
     pub fn answer(&mut self, now: Duration, peer: PeerId, sent: Duration, here: Duration) -> bool {
         let Some(clock) = self.0.get_mut(&peer) else { return false };
         let ahead =
@@ -98,7 +100,7 @@ impl Clocks {
             let pause = if clock.error() <= WELL { AGAIN } else { SOON };
             if !clock.is_asked && now >= clock.begun + pause {
                 let drifted = |(ahead, error): (i64, i64)| (ahead, error.saturating_add(DRIFT));
-                *clock = Clock::new(now, clock.best().map(drifted));
+                *clock = PeerClock::new(now, clock.best().map(drifted));
                 due.push(*peer);
             }
         }
@@ -126,8 +128,8 @@ mod tests {
     }
 
     /// Probes with these latencies there and back, in µs; the dispatcher's clock is 1 s ahead.
-    fn asked(ways: &[(u64, u64)]) -> Clocks {
-        let (mut clocks, mut now) = (Clocks::default(), micros(1_000_000));
+    fn asked(ways: &[(u64, u64)]) -> PeerClocks {
+        let (mut clocks, mut now) = (PeerClocks::default(), micros(1_000_000));
         for (there, back) in ways {
             clocks.ask(now, PEER);
             let here = now + micros(*there) - micros(1_000_000);
@@ -138,26 +140,26 @@ mod tests {
         clocks
     }
 
-    fn error_in_micros(clocks: &Clocks) -> i64 {
+    fn error_in_micros(clocks: &PeerClocks) -> i64 {
         let there = clocks.translate(PEER, micros(500)).as_micros() as i64;
         (there - 1_000_500).abs()
     }
 
     #[test]
-    fn late_answers_do_not_spoil_what_quick_ones_told() {
+    fn slow_answers_do_not_widen_the_bounds_of_fast_ones() {
         let ways = [(100, 100), (900_000, 50), (50, 900_000), (30_000, 30_000)];
         let clocks = asked(&ways);
         assert!(error_in_micros(&clocks) <= 100);
     }
 
     #[test]
-    fn late_answers_alone_bound_each_other() {
+    fn slow_answers_alone_bound_each_other() {
         let clocks = asked(&[(900_000, 20), (30, 900_000)]);
         assert!(error_in_micros(&clocks) <= 50);
     }
 
     #[test]
-    fn a_clock_that_was_set_anew_counts_as_it_is() {
+    fn a_clock_that_was_reset_is_measured_from_scratch() {
         let mut clocks = asked(&[(100, 100)]);
         let (sent, now) = (micros(2_000_000), micros(2_000_100));
         clocks.answer(now, PEER, sent, micros(50));
@@ -165,11 +167,11 @@ mod tests {
     }
 
     #[test]
-    fn it_asks_until_it_knows_and_again_later() {
+    fn clocks_are_probed_until_accurate_and_again_later() {
         let mut clocks = asked(&[(10, 10); AT_LEAST as usize]);
         assert!(clocks.due(micros(1_001_000)).is_empty());
         assert_eq!(clocks.due(micros(1_000_000) + AGAIN), [PEER]);
-        // The old estimate holds until there is a better one.
+        // The previous estimate is used until there is a better one.
         assert!(error_in_micros(&clocks) <= 10);
         let (sent, now) = (micros(40_000_000), micros(42_000_000));
         clocks.ask(sent, PEER);
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn who_answers_late_is_asked_soon_but_not_twice() {
+    fn a_slow_peer_is_probed_again_soon_but_not_twice_at_once() {
         let mut clocks = asked(&[(10_000, 10_000)]);
         assert_eq!(clocks.due(micros(1_000_000) + SOON), [PEER]);
         clocks.ask(micros(2_100_000), PEER);

@@ -3,7 +3,7 @@
 //! While there is a log or a watcher, clients and workers are asked to emit events. Their
 //! timestamps are of the emitter's clock, and are translated to the dispatcher's.
 //!
-//! - [`log`]: the instruction log; [`watchers`]: event queues of watchers; [`status`]: snapshots of
+//! - [`log`]: the instruction log; [`watchers`]: event queues of watchers; [`status`]: the state of
 //!   the cluster; [`clocks`]: clock offsets; [`batches`]: the dispatcher's own events.
 
 mod batches;
@@ -22,10 +22,10 @@ use gt_ir::wire::Record;
 use gt_ir::{ClientCommand, WorkerCommand, WorkerId};
 use rustc_hash::FxHashMap;
 
-use crate::dispatcher::{Outbox, PeerId};
+use crate::dispatcher::{PeerId, PeerOutbox};
 use crate::sessions::Sessions;
 use crate::workers::Workers;
-use clocks::Clocks;
+use clocks::PeerClocks;
 use log::{LineKind, Log, word};
 use watchers::{Watchers, summarize};
 
@@ -37,23 +37,23 @@ pub type Clock = Box<dyn Fn() -> Duration + Send>;
 
 /// The registered peers, to resolve names.
 #[derive(Clone, Copy)]
-pub(crate) struct Peers<'a> {
+pub(crate) struct PeerDirectory<'a> {
     pub sessions: &'a Sessions,
     pub workers: &'a Workers,
 }
 
-impl Peers<'_> {
-    /// The name of a session, worker, slot or signal.
+impl PeerDirectory<'_> {
+    /// Returns the name of a session, worker, slot or signal.
     pub fn name(&self, named: Named) -> Option<String> {
         match named {
-            Named::Session(number) => Some(self.sessions.either(number)?.label.clone()),
+            Named::Session(number) => Some(self.sessions.by_number_or_epoch(number)?.label.clone()),
             Named::Worker(id) => Some(self.workers.by_id(id)?.name.clone()),
             Named::Slot { session, slot } => {
-                let slots = &self.sessions.either(session)?.catalogue.slots;
+                let slots = &self.sessions.by_number_or_epoch(session)?.catalogue.slots;
                 Some(self.workers.by_id(slots.host(slot)?)?.name.clone())
             }
             Named::Signal { session, number } => {
-                let session = self.sessions.either(session)?;
+                let session = self.sessions.by_number_or_epoch(session)?;
                 Some(word(session.catalogue.signal(number)?.name()))
             }
         }
@@ -73,11 +73,11 @@ pub(crate) struct Observability {
     watchers: Watchers,
     /// The latest report of each worker.
     pub reports: FxHashMap<WorkerId, Report>,
-    clocks: Clocks,
+    clocks: PeerClocks,
     /// Events dropped because a queue was full, here or at the emitter.
     pub dropped: u64,
-    /// The expansion of each invocation that is about to be sent, for the log.
-    pub unfolded: VecDeque<(WorkerId, Vec<WorkerCommand>)>,
+    /// The commands of each invocation that is about to be sent, for the log.
+    pub expansions: VecDeque<(WorkerId, Vec<WorkerCommand>)>,
 }
 
 impl Observability {
@@ -85,21 +85,22 @@ impl Observability {
         Observability { log, ..Observability::default() }
     }
 
-    /// The current time, or `now` without a clock.
+    /// Returns the current time, or `now` without a clock.
     pub fn time(&self, now: Duration) -> Duration {
         self.clock.as_ref().map_or(now, |clock| clock())
     }
 
-    /// Whether there is a log or a watcher.
+    /// Returns whether there is a log or a watcher.
     pub fn is_on(&self) -> bool {
         self.log.is_some() || !self.watchers.is_empty()
     }
 
+    /// Returns whether any watcher has polled for events.
     pub fn wants_events(&self) -> bool {
         self.watchers.want_events()
     }
 
-    /// A line in the log about a link.
+    /// Writes a line about a link to the log.
     pub fn write(
         &mut self,
         now: Duration,
@@ -114,7 +115,14 @@ impl Observability {
         }
     }
 
-    pub fn add_watcher(&mut self, now: Duration, outbox: &mut Outbox, peer: PeerId, peers: Peers) {
+    /// Adds a watcher; the first has all peers emit events.
+    pub fn add_watcher(
+        &mut self,
+        now: Duration,
+        outbox: &mut PeerOutbox,
+        peer: PeerId,
+        peers: PeerDirectory,
+    ) {
         let was_on = self.is_on();
         self.watchers.add(peer);
         if !was_on {
@@ -122,7 +130,14 @@ impl Observability {
         }
     }
 
-    pub fn remove_peer(&mut self, now: Duration, outbox: &mut Outbox, peer: PeerId, peers: Peers) {
+    /// Forgets a peer; without a log or another watcher, peers stop emitting events.
+    pub fn remove_peer(
+        &mut self,
+        now: Duration,
+        outbox: &mut PeerOutbox,
+        peer: PeerId,
+        peers: PeerDirectory,
+    ) {
         self.clocks.forget(peer);
         if self.watchers.remove(peer) && !self.is_on() {
             self.reports.clear();
@@ -130,31 +145,37 @@ impl Observability {
         }
     }
 
-    fn observe_all(&mut self, now: Duration, outbox: &mut Outbox, peers: Peers, on: bool) {
+    fn observe_all(
+        &mut self,
+        now: Duration,
+        outbox: &mut PeerOutbox,
+        peers: PeerDirectory,
+        on: bool,
+    ) {
         self.clocks.clear();
         peers.all().into_iter().for_each(|peer| self.observe(now, outbox, peer, on));
     }
 
-    /// Asks a peer to emit events, or to stop; also a probe of its clock.
-    pub fn observe(&mut self, now: Duration, outbox: &mut Outbox, peer: PeerId, on: bool) {
+    /// Asks a peer to emit events, or to stop; also probes its clock.
+    pub fn observe(&mut self, now: Duration, outbox: &mut PeerOutbox, peer: PeerId, on: bool) {
         let sent = self.time(now);
         self.clocks.ask(now, peer);
         outbox.push(peer, Message::Observe { on, sent });
     }
 
     /// Probes the clocks that are due.
-    pub fn tick(&mut self, now: Duration, outbox: &mut Outbox) {
+    pub fn tick(&mut self, now: Duration, outbox: &mut PeerOutbox) {
         if self.is_on() {
             let due = self.clocks.due(now);
             due.into_iter().for_each(|peer| self.observe(now, outbox, peer, true));
         }
     }
 
-    /// A peer has answered the probe of time `sent`; its own clock showed `here`.
+    /// Handles a peer's answer to the probe of time `sent`; its own clock showed `here`.
     pub fn measure(
         &mut self,
         now: Duration,
-        outbox: &mut Outbox,
+        outbox: &mut PeerOutbox,
         peer: PeerId,
         sent: Duration,
         here: Duration,
@@ -166,12 +187,18 @@ impl Observability {
     }
 
     /// Sends a watcher its queued events.
-    pub fn give_events(&mut self, outbox: &mut Outbox, peer: PeerId, limit: u32, peers: Peers) {
-        let messages = self.watchers.give(peer, limit, |named| peers.name(named));
+    pub fn send_events(
+        &mut self,
+        outbox: &mut PeerOutbox,
+        peer: PeerId,
+        limit: u32,
+        peers: PeerDirectory,
+    ) {
+        let messages = self.watchers.poll(peer, limit, |named| peers.name(named));
         messages.into_iter().for_each(|message| outbox.push(peer, message));
     }
 
-    /// Takes the events of a client or worker, and stamps them with its identity.
+    /// Receives the events of a client or worker, and stamps them with its identity.
     pub fn take_events(
         &mut self,
         now: Duration,
@@ -179,10 +206,10 @@ impl Observability {
         role: Role,
         events: Vec<Event>,
         dropped: u64,
-        peers: Peers,
+        peers: PeerDirectory,
     ) {
         self.dropped = self.dropped.saturating_add(dropped);
-        self.watchers.lose(dropped);
+        self.watchers.count_dropped(dropped);
         let (track, session) = match role {
             Role::Worker => match peers.workers.get(peer) {
                 Some(worker) => (Track::Worker(worker.id), None),
@@ -213,22 +240,22 @@ impl Observability {
     }
 
     /// Logs an event, and queues it for watchers.
-    pub fn emit(&mut self, now: Duration, event: Event, peers: Peers) {
+    pub fn emit(&mut self, now: Duration, event: Event, peers: PeerDirectory) {
         if let Some(log) = &mut self.log
             && event.what != What::Control
         {
             log.event(now, &event, &|named| peers.name(named));
         }
-        self.keep(event);
+        self.enqueue(event);
     }
 
     /// Queues an event for watchers only.
-    pub fn keep(&mut self, event: Event) {
-        self.dropped += self.watchers.keep(event);
+    pub fn enqueue(&mut self, event: Event) {
+        self.dropped += self.watchers.enqueue(event);
     }
 
-    /// A client's batch was received. The log gets a line for each command; watchers get one event
-    /// for each run of commands of one kind.
+    /// Logs and emits that a client's batch was received. The log gets a line for each command;
+    /// watchers get one event for each run of commands of one kind.
     pub fn received(&mut self, now: Duration, label: &str, session: u32, batch: &[ClientCommand]) {
         if let Some(log) = &mut self.log {
             batch.iter().for_each(|command| log.client_command(now, label, command));
@@ -246,11 +273,11 @@ impl Observability {
             summarize(at, EventKind::Receive, Track::Client, session, subjects, |event| {
                 events.push(event);
             });
-            events.into_iter().for_each(|event| self.keep(event));
+            events.into_iter().for_each(|event| self.enqueue(event));
         }
     }
 
-    /// Commands are sent to a worker.
+    /// Logs and emits that commands are sent to a worker.
     pub fn dispatched(
         &mut self,
         now: Duration,
@@ -260,13 +287,13 @@ impl Observability {
     ) {
         if let Some(log) = &mut self.log {
             for command in commands {
-                let mut stands_for = Vec::new();
+                let mut expansion = Vec::new();
                 if let WorkerCommand::Invoke(_) = command {
-                    let place = self.unfolded.iter().position(|(of, _)| *of == worker);
-                    let found = place.and_then(|place| self.unfolded.remove(place));
-                    stands_for = found.map_or_else(Vec::new, |(_, commands)| commands);
+                    let place = self.expansions.iter().position(|(of, _)| *of == worker);
+                    let found = place.and_then(|place| self.expansions.remove(place));
+                    expansion = found.map_or_else(Vec::new, |(_, commands)| commands);
                 }
-                log.worker_command(now, name, command, &stands_for);
+                log.worker_command(now, name, command, &expansion);
             }
         }
         if self.wants_events() {
@@ -282,7 +309,7 @@ impl Observability {
             let (kind, track) = (EventKind::Dispatch, Track::Worker(worker));
             let mut events = Vec::new();
             summarize(at, kind, track, session, subjects, |event| events.push(event));
-            events.into_iter().for_each(|event| self.keep(event));
+            events.into_iter().for_each(|event| self.enqueue(event));
         }
     }
 }
@@ -291,7 +318,7 @@ fn is_invoked(command: &ClientCommand) -> bool {
     matches!(command, ClientCommand::Invoke(_))
 }
 
-/// How many instructions a command stands for.
+/// Returns how many instructions a command stands for.
 fn count(weight: u64, is_invoked: bool) -> u64 {
     if is_invoked { weight } else { 1 }
 }

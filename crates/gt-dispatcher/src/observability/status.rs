@@ -1,4 +1,4 @@
-//! Snapshots of the dispatcher, its workers and its sessions.
+//! The status: the state of the dispatcher, its workers and its sessions at one time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,23 +8,23 @@ use gt_ir::entitlement::Entitlement;
 use gt_ir::status::{SessionStatus, Status, UserStatus, Waits, WorkerStatus};
 
 use super::Observability;
-use crate::answers::Answers;
+use crate::answers::PendingAnswers;
 use crate::dispatcher::PeerId;
 use crate::rules::Rules;
-use crate::sessions::{Session, Sessions};
+use crate::sessions::{ClientSession, Sessions};
 use crate::workers::Workers;
 
 /// The state that a status describes.
 pub(crate) struct Cluster<'a> {
     pub sessions: &'a Sessions,
     pub workers: &'a Workers,
-    pub answers: &'a Answers,
+    pub answers: &'a PendingAnswers,
     pub observability: &'a Observability,
     pub rules: &'a Rules,
 }
 
 impl Cluster<'_> {
-    /// The status at `now`, for the peer `asker`.
+    /// Returns the status at `now`, for the peer `asker`.
     pub fn status(&self, now: Duration, asker: PeerId) -> Status {
         let reports = &self.observability.reports;
         let workers = self.workers.iter().map(|worker| WorkerStatus {
@@ -49,7 +49,7 @@ impl Cluster<'_> {
         }
     }
 
-    /// All users that have, or had, sessions.
+    /// Returns all users that have, or had, sessions.
     fn users(&self) -> Vec<UserStatus> {
         let mut users: BTreeMap<(&str, &str), UserStatus> = BTreeMap::new();
         for ((team, user), device) in self.sessions.past() {
@@ -72,16 +72,16 @@ impl Cluster<'_> {
         users.into_values().collect()
     }
 
-    /// How many batches, of all sessions, have parts in flight to a worker.
+    /// Returns how many batches, of all sessions, have parts in flight to a worker.
     fn batches(&self, worker: WorkerId) -> u64 {
-        let of_session = |session: &Session| {
+        let of_session = |session: &ClientSession| {
             let lanes = session.catalogue.slots.on(worker);
-            lanes.into_iter().map(|slot| session.flow.under_way(slot).1).sum::<u64>()
+            lanes.into_iter().map(|slot| session.flow.in_flight(slot).1).sum::<u64>()
         };
         self.sessions.iter().map(of_session).sum()
     }
 
-    fn session(&self, session: &Session) -> SessionStatus {
+    fn session(&self, session: &ClientSession) -> SessionStatus {
         let waits = self.waits(session);
         let behind = match &waits {
             Waits::Work | Waits::Room | Waits::Value { .. } => self.behind(session),
@@ -92,7 +92,7 @@ impl Cluster<'_> {
         SessionStatus {
             number: session.number,
             name: session.label.clone(),
-            slots: self.workers.carried(session.slots()),
+            slots: self.workers.workers_by_slot(session.slots()),
             entitlement: session.entitlement.clone(),
             share: self.sessions.share(session),
             since: session.since,
@@ -103,18 +103,18 @@ impl Cluster<'_> {
             spilled,
             busy: Duration::from_nanos(session.device),
             recoveries: session.lineage.as_ref().map_or(0, |lineage| lineage.recoveries),
-            unkept: session.unkept(),
+            unkept: session.unprotected_reason(),
             waits,
             behind,
         }
     }
 
-    /// The other sessions with work on the workers that a session has work on; those that have used
-    /// the most device time first.
-    fn behind(&self, session: &Session) -> Vec<String> {
-        let works_on = |session: &Session, worker: WorkerId| {
+    /// Returns the other sessions with work on the workers that a session has work on; those that
+    /// have used the most device time first.
+    fn behind(&self, session: &ClientSession) -> Vec<String> {
+        let works_on = |session: &ClientSession, worker: WorkerId| {
             let slots = session.catalogue.slots.on(worker);
-            slots.into_iter().any(|slot| session.flow.under_way(slot).0 > 0)
+            slots.into_iter().any(|slot| session.flow.in_flight(slot).0 > 0)
         };
         let shared: Vec<WorkerId> = self
             .workers
@@ -122,7 +122,7 @@ impl Cluster<'_> {
             .map(|worker| worker.id)
             .filter(|id| works_on(session, *id))
             .collect();
-        let mut others: Vec<&Session> = self
+        let mut others: Vec<&ClientSession> = self
             .sessions
             .iter()
             .filter(|other| other.number != session.number)
@@ -132,27 +132,27 @@ impl Cluster<'_> {
         others.into_iter().map(|other| other.label.clone()).collect()
     }
 
-    /// The other sessions that hold memory on a worker, of a holder's quota if one is named; those
-    /// that hold the most first.
-    fn holders(&self, session: &Session, worker: &str, holder: &str) -> Vec<String> {
+    /// Returns the other sessions that hold memory on a worker, of a holder's quota if one is
+    /// named; those that hold the most first.
+    fn holders(&self, session: &ClientSession, worker: &str, holder: &str) -> Vec<String> {
         let host = self.workers.iter().find(|found| found.name == worker).map(|found| found.id);
-        let held = |other: &Session| -> u64 {
+        let held = |other: &ClientSession| -> u64 {
             let slots = host.map(|host| other.catalogue.slots.on(host)).unwrap_or_default();
             slots.into_iter().map(|slot| other.bytes_in(slot)).sum()
         };
-        let is_of = |other: &&Session| {
+        let is_of = |other: &&ClientSession| {
             let mut quotas = other.entitlement.memory.iter();
             holder.is_empty() || quotas.any(|quota| quota.holder == holder)
         };
         let others = self.sessions.iter().filter(|other| other.number != session.number);
-        let mut others: Vec<(u64, &Session)> =
+        let mut others: Vec<(u64, &ClientSession)> =
             others.filter(is_of).map(|other| (held(other), other)).collect();
         others.retain(|(held, _)| *held > 0);
         others.sort_by_key(|(held, other)| (std::cmp::Reverse(*held), other.number));
         others.into_iter().map(|(_, other)| other.label.clone()).collect()
     }
 
-    fn waits(&self, session: &Session) -> Waits {
+    fn waits(&self, session: &ClientSession) -> Waits {
         if let Some((slot, shortage)) = session.shortages.first_key_value() {
             let host = session.catalogue.slots.host(*slot);
             let worker = host.and_then(|worker| self.workers.by_id(worker));
@@ -178,7 +178,7 @@ impl Cluster<'_> {
                 since: request.since,
             };
         }
-        let works = session.open > 0 && session.flow.is_at_work();
+        let works = session.open > 0 && session.flow.is_busy();
         if works { Waits::Work } else { Waits::Nothing }
     }
 }

@@ -10,23 +10,23 @@ use gt_ir::event::{Event, EventKind, Subject, Track, What};
 use gt_ir::message::{Message, Named};
 
 use crate::dispatcher::PeerId;
-use crate::sessions::Session;
+use crate::sessions::ClientSession;
 
 /// The capacity of a watcher's queue.
 const MOST: usize = 1 << 16;
 
 /// All watchers.
 #[derive(Default)]
-pub(crate) struct Watchers(BTreeMap<PeerId, Watcher>);
+pub(crate) struct Watchers(BTreeMap<PeerId, WatcherQueue>);
 
 #[derive(Default)]
-struct Watcher {
+struct WatcherQueue {
     /// Whether it has polled for events; some watchers use the status alone.
     wants_events: bool,
     events: VecDeque<Event>,
     dropped: u64,
     /// The entities whose names it has received.
-    told: BTreeSet<Named>,
+    named_before: BTreeSet<Named>,
 }
 
 impl Watchers {
@@ -35,7 +35,7 @@ impl Watchers {
     }
 
     pub fn add(&mut self, peer: PeerId) {
-        self.0.insert(peer, Watcher::default());
+        self.0.insert(peer, WatcherQueue::default());
     }
 
     /// Returns whether the peer was a watcher.
@@ -43,19 +43,20 @@ impl Watchers {
         self.0.remove(&peer).is_some()
     }
 
+    /// Returns whether any watcher has polled for events.
     pub fn want_events(&self) -> bool {
         self.0.values().any(|watcher| watcher.wants_events)
     }
 
     /// Counts events that were dropped at the emitter.
-    pub fn lose(&mut self, count: u64) {
+    pub fn count_dropped(&mut self, count: u64) {
         for watcher in self.0.values_mut().filter(|watcher| watcher.wants_events) {
             watcher.dropped = watcher.dropped.saturating_add(count);
         }
     }
 
     /// Queues an event for all watchers of events. Returns how many queues were full.
-    pub fn keep(&mut self, event: Event) -> u64 {
+    pub fn enqueue(&mut self, event: Event) -> u64 {
         let mut dropped = 0;
         for watcher in self.0.values_mut().filter(|watcher| watcher.wants_events) {
             if watcher.events.len() < MOST {
@@ -70,7 +71,7 @@ impl Watchers {
 
     /// Takes up to `limit` queued events, preceded by the names they need that are new to the
     /// watcher.
-    pub fn give(
+    pub fn poll(
         &mut self,
         peer: PeerId,
         limit: u32,
@@ -85,7 +86,7 @@ impl Watchers {
         for event in &events {
             named.extend(names(event).into_iter().flatten());
         }
-        named.retain(|named| watcher.told.insert(*named));
+        named.retain(|named| watcher.named_before.insert(*named));
         let names: Vec<(Named, String)> =
             named.into_iter().filter_map(|named| Some((named, name(named)?))).collect();
         let names = (!names.is_empty()).then_some(Message::Names(names));
@@ -93,7 +94,7 @@ impl Watchers {
     }
 }
 
-/// The entities whose names are needed to show an event.
+/// Returns the entities whose names are needed to show an event.
 fn names(event: &Event) -> [Option<Named>; 4] {
     let session = (event.session != 0).then_some(Named::Session(event.session));
     let worker = match event.track {
@@ -145,11 +146,11 @@ pub(super) fn summarize(
             frees.bytes += bytes;
             continue;
         }
-        let goes_on = open.is_some_and(|open| (open.what, open.signal) == (what, signal));
-        if !goes_on && let Some(done) = open.replace(event(what, signal, tensor)) {
+        let continues = open.is_some_and(|open| (open.what, open.signal) == (what, signal));
+        if !continues && let Some(done) = open.replace(event(what, signal, tensor)) {
             add(done);
         }
-        let open = open.as_mut().expect("it was there, or was put there");
+        let open = open.as_mut().expect("set above");
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         open.count = open.count.saturating_add(count);
         open.bytes += bytes;
@@ -160,10 +161,10 @@ pub(super) fn summarize(
     }
 }
 
-/// One of the dispatcher's own events, about a session's batch.
+/// Returns an event of the dispatcher about a session's batch.
 pub(crate) fn of_batch(
     kind: EventKind,
-    session: &Session,
+    session: &ClientSession,
     count: u64,
     begin: Duration,
     end: Duration,

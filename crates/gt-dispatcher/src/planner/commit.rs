@@ -1,8 +1,8 @@
-//! The end of a step, whose tensors may lie on several slots.
+//! The commit of a step, whose tensors may be on several slots.
 //!
-//! Slots that have all of it, replicated, each end it by themselves. Otherwise each slot watches what it
-//! has of the step, and the slots exchange one number or a failure before they end it. A slot never
-//! waits for another where one slot has everything.
+//! Slots that hold all of its tensors, replicated, each commit by themselves. Otherwise each slot
+//! checks what it holds of the step, and the slots exchange one number or a failure before they
+//! commit. A slot never waits for another if one slot holds everything.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use super::Planner;
 use super::catalogue::{Catalogue, TensorCopy, free_copy};
 use super::emit;
 use super::explain::Reason;
-use super::moves::stages;
+use super::redistribution::stages;
 use super::run::{fail_outputs, failure};
 use super::streams::Streams;
 
-/// A tensor of a step, in the one layout in which it is ended.
+/// A tensor of a step, in the layout in which it is committed.
 struct Watched {
     new: TensorCopy,
     /// `None` for a guard.
@@ -32,7 +32,7 @@ struct Watched {
 }
 
 impl Planner {
-    /// Plans the end of a step.
+    /// Plans the commit of a step.
     pub(super) fn commit(
         &mut self,
         catalogue: &mut Catalogue,
@@ -42,11 +42,11 @@ impl Planner {
     ) {
         if let Some(failure) = first_failure(catalogue, parts) {
             for &(new, old) in &parts.pairs {
-                undo(catalogue, streams, instruction, new, old);
+                restore_old(catalogue, streams, instruction, new, old);
             }
             return catalogue.fail(instruction.output, failure);
         }
-        // A tensor whose old value has failed is watched alone: there is none to go back to.
+        // A tensor whose old value has failed is only checked: there is nothing to go back to.
         let has_old = |old| catalogue.get(old).is_ok();
         let (pairs, alone): (Vec<_>, Vec<_>) =
             parts.pairs.iter().copied().partition(|(_, old)| has_old(*old));
@@ -61,20 +61,20 @@ impl Planner {
             watched.push(Watched { new: catalogue.placed(id).copies[0].clone(), old: None });
         }
         for (new, old) in pairs {
-            let layout = self.whole_layout(catalogue, new);
+            let layout = self.complete_layout(catalogue, new);
             let line = instruction.source;
             let (operation, scope) = (COMMIT.name, None);
             let reason = Reason::Needed { operation, operand: 0, scope };
-            let made = self.copy_in(catalogue, streams, new, &layout, line, reason);
+            let made = self.copy_in_layout(catalogue, streams, new, &layout, line, reason);
             catalogue.keep_only(new, &layout, streams);
-            let old = self.copy_in(catalogue, streams, old, &layout, line, reason);
+            let old = self.copy_in_layout(catalogue, streams, old, &layout, line, reason);
             watched.push(Watched { new: made, old: Some(old) });
         }
-        self.end(catalogue, streams, instruction, &watched);
+        self.emit_commit(catalogue, streams, instruction, &watched);
     }
 
-    /// The layout in which a new value is ended: the first in which no values are partial.
-    fn whole_layout(&self, catalogue: &Catalogue, id: TensorId) -> Layout {
+    /// Returns the layout in which a new value is committed: the first that is not partial.
+    fn complete_layout(&self, catalogue: &Catalogue, id: TensorId) -> Layout {
         let copies = &catalogue.placed(id).copies;
         match copies.iter().find(|copy| !copy.layout.is_partial()) {
             Some(copy) => (*copy.layout).clone(),
@@ -83,7 +83,7 @@ impl Planner {
     }
 
     /// Emits the slots' commands.
-    fn end(
+    fn emit_commit(
         &mut self,
         catalogue: &mut Catalogue,
         streams: &mut Streams,
@@ -125,7 +125,8 @@ impl Planner {
         catalogue.put(instruction.output, RESULT, Arc::new(whole), instruction.output);
     }
 
-    /// Has each slot watch what it has, and tell the others; returns the number that each has then.
+    /// Emits the exchange in which each slot checks its tensors and notifies the others. Returns
+    /// the number that all slots then hold.
     fn exchange_flag(
         &mut self,
         catalogue: &mut Catalogue,
@@ -149,7 +150,7 @@ impl Planner {
             streams.push(slot, part);
         }
         for step in &steps {
-            self.stats.moves += u64::from(step.bytes > 0);
+            self.stats.redistributions += u64::from(step.bytes > 0);
             self.stats.bytes += step.bytes;
             let next = emit::stage(catalogue, streams, &flag, step, RESULT, instruction.source);
             free_copy(&flag, streams);
@@ -159,13 +160,13 @@ impl Planner {
     }
 }
 
-/// The first failure in the program that is known here of what a step has made.
+/// Returns the known failure of a step's tensors that is first in the program's order.
 fn first_failure(catalogue: &Catalogue, parts: &CommitParts<TensorId>) -> Option<Arc<Failure>> {
     let failures = parts.watched().filter_map(|id| catalogue.get(id).err());
     failures.min_by_key(|failure| failure.order())
 }
 
-/// What is wrong with pairs of new and old values.
+/// Checks that pairs of new and old values have equal shapes and dtypes.
 fn check(catalogue: &Catalogue, pairs: &[(TensorId, TensorId)]) -> Result<(), String> {
     for &(new, old) in pairs {
         let (new, old) = (catalogue.placed(new).meta, catalogue.placed(old).meta);
@@ -179,8 +180,8 @@ fn check(catalogue: &Catalogue, pairs: &[(TensorId, TensorId)]) -> Result<(), St
     Ok(())
 }
 
-/// Gives a tensor the value of another, under a name of its own.
-fn undo(
+/// Replaces a tensor's value by another's, under a new name on the workers.
+fn restore_old(
     catalogue: &mut Catalogue,
     streams: &mut Streams,
     instruction: &Instruction,

@@ -1,4 +1,4 @@
-//! Emits worker commands: the stages of a move, and each slot's part of an instruction.
+//! Emits worker commands: the stages of a redistribution, and each slot's part of an instruction.
 
 use std::sync::Arc;
 
@@ -14,43 +14,58 @@ use smallvec::smallvec;
 
 use super::catalogue::{Catalogue, TensorCopy};
 use super::fabrics::SlotExchange;
-use super::moves::{Stage, StageKind};
+use super::redistribution::{RedistributionStage, StageKind};
 use super::streams::Streams;
 
-/// Emits one stage of a move, and returns the new copy.
+/// Emits one stage of a redistribution, and returns the new copy.
 pub fn stage(
     catalogue: &mut Catalogue,
     streams: &mut Streams,
     from: &TensorCopy,
-    stage: &Stage,
+    stage: &RedistributionStage,
     meta: Meta,
     line: SourceId,
 ) -> TensorCopy {
     let layout = Arc::new(stage.layout.clone());
     let to = TensorCopy { layout, id: catalogue.name(), made: 0 };
     let (whole, reduction) = (meta.shape, None);
-    let way = Redistribution { from: &from.layout, to: &to.layout, whole };
+    let redistribution = Redistribution { from: &from.layout, to: &to.layout, whole };
     match stage.kind {
         StageKind::Slice => slice(streams, from, &to, meta, line),
         StageKind::Zeros { mesh_axis } => zeros(streams, from, &to, meta, mesh_axis, line),
         StageKind::Blocks(collective) => {
-            let exchanged =
-                Exchanged { from, to: &to, meta, collective, reduction, line, may_join: true };
-            exchanged.emit(catalogue, streams, way.of_blocks());
+            let exchanged = TensorExchange {
+                from,
+                to: &to,
+                meta,
+                collective,
+                reduction,
+                line,
+                may_be_collective: true,
+            };
+            exchanged.emit(catalogue, streams, redistribution.of_blocks());
         }
         StageKind::Combine { mesh_axis, reduction, collective } => {
             let need = |rank| to.layout.block(whole, rank);
-            let parts = way.parts(need, |rank| combined(from, &to, meta, mesh_axis, rank));
+            let parts =
+                redistribution.parts(need, |rank| combined(from, &to, meta, mesh_axis, rank));
             let reduction = Some(reduction);
-            let exchanged =
-                Exchanged { from, to: &to, meta, collective, reduction, line, may_join: true };
+            let exchanged = TensorExchange {
+                from,
+                to: &to,
+                meta,
+                collective,
+                reduction,
+                line,
+                may_be_collective: true,
+            };
             exchanged.emit(catalogue, streams, parts);
         }
     }
     to
 }
 
-/// An instruction that the planner adds.
+/// Returns an instruction that the planner adds.
 pub fn instruction(
     operation: &'static Operation,
     output: TensorId,
@@ -64,7 +79,7 @@ pub fn instruction(
     WorkerCommand::Run(Arc::new(made))
 }
 
-/// A slot's part of an instruction, or of its substitute there.
+/// Returns a slot's part of an instruction, or of its substitute there.
 pub fn part(
     of: &Instruction,
     operation: &'static Operation,
@@ -95,7 +110,7 @@ fn slice(streams: &mut Streams, from: &TensorCopy, to: &TensorCopy, meta: Meta, 
     }
 }
 
-/// Fills a slot's part with one value.
+/// Returns the command that fills a slot's part with one value.
 pub fn filled(output: TensorId, value: Scalar, part: Meta, line: SourceId) -> WorkerCommand {
     let attributes = smallvec![Attribute::dims(&part.shape), Attribute::DType(part.dtype)];
     let operands = smallvec![Operand::Scalar(value)];
@@ -124,7 +139,8 @@ fn zeros(
     }
 }
 
-/// The source ranks and blocks that rank `rank` of the target combines, along the mesh axis.
+/// Returns the source ranks and blocks that rank `rank` of the target combines, along the mesh
+/// axis.
 fn combined(
     from: &TensorCopy,
     to: &TensorCopy,
@@ -144,27 +160,28 @@ fn combined(
 }
 
 /// An exchange, without the slots' parts.
-pub struct Exchanged<'a> {
+pub struct TensorExchange<'a> {
     pub from: &'a TensorCopy,
     pub to: &'a TensorCopy,
-    /// Of the resulting tensor.
+    /// The shape and dtype of the resulting tensor.
     pub meta: Meta,
     pub collective: Collective,
     pub reduction: Option<Reduction>,
     pub line: SourceId,
-    /// Whether it may be a joint exchange.
-    pub may_join: bool,
+    /// Whether engines may run it as a collective.
+    pub may_be_collective: bool,
 }
 
-impl Exchanged<'_> {
-    /// Emits each slot's part, joint where the engines can; returns the transfer.
+impl TensorExchange<'_> {
+    /// Emits each slot's part, as a collective where the engines can; returns the transfer.
     pub fn emit(
         &self,
         catalogue: &mut Catalogue,
         streams: &mut Streams,
         parts: Vec<SlotParts>,
     ) -> TransferId {
-        let Exchanged { from, to, meta, collective, reduction, line, may_join } = *self;
+        let TensorExchange { from, to, meta, collective, reduction, line, may_be_collective } =
+            *self;
         let transfer = catalogue.transfer();
         let exchange = |parts: SlotParts| {
             let output = parts.rank.map(|rank| {
@@ -178,8 +195,8 @@ impl Exchanged<'_> {
         };
         let mut made: Vec<SlotExchange> = parts.into_iter().map(exchange).collect();
         let slots = &catalogue.slots;
-        if may_join {
-            slots.fabrics().join(&mut made, |slot| slots.host(slot));
+        if may_be_collective {
+            slots.fabrics().mark_collectives(&mut made, |slot| slots.host(slot));
         }
         for (slot, exchange) in made {
             streams.push(slot, WorkerCommand::Exchange(Box::new(exchange)));
@@ -188,7 +205,7 @@ impl Exchanged<'_> {
     }
 }
 
-/// The neutral element of a reduction.
+/// Returns the neutral element of a reduction.
 pub fn identity(reduction: Reduction, dtype: gt_ir::DType) -> Scalar {
     use gt_ir::DType::{Bool, I8, I16, I32, I64, U8};
     let bounds = match dtype {

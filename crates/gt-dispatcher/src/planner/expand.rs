@@ -8,13 +8,13 @@ use gt_ir::{Attribute, Attributes, Meta, Operand, Operation, Scalar, TensorId, V
 use smallvec::{SmallVec, smallvec};
 
 use super::Planner;
-use super::catalogue::{Catalogue, Metas};
-use super::moving::Opened;
+use super::catalogue::{Catalogue, OperandMetas};
 use super::streams::Streams;
+use super::varying_slices::CompositeStep;
 
 impl Planner {
-    /// Plans the steps of a composite in its place. Where its body looks at numbers, the plan holds
-    /// for these only.
+    /// Plans the steps of a composite instead of the composite. Where its body reads numbers, the
+    /// plan is valid for these numbers only.
     pub(super) fn expand(
         &mut self,
         catalogue: &mut Catalogue,
@@ -22,7 +22,7 @@ impl Planner {
         instruction: &Instruction,
         body: fn(&mut dyn Graph, &[Operand<Var>], &Attributes) -> Var,
     ) -> Result<(), String> {
-        let mut expansion = Expansion {
+        let mut expansion = BodyExpansion {
             planner: self,
             catalogue,
             streams,
@@ -34,7 +34,7 @@ impl Planner {
         let takes_numbers = instruction.operands.iter().any(|operand| operand.scalar().is_some());
         let are_open = instruction.operation.open_numbers;
         if varies || takes_numbers && !are_open {
-            expansion.catalogue.moving.is_fixed(instruction.output);
+            expansion.catalogue.varying.fix(instruction.output);
         }
         let operands: SmallVec<[Operand<Var>; 3]> = instruction
             .operands
@@ -43,17 +43,17 @@ impl Planner {
             .map(|(index, operand)| match *operand {
                 Operand::Tensor(id) => {
                     let meta = expansion.catalogue.placed(id).meta;
-                    Operand::Tensor(expansion.push(Value::Tensor(id, meta)))
+                    Operand::Tensor(expansion.push(BodyValue::Tensor(id, meta)))
                 }
                 Operand::Scalar(scalar) if are_open => {
-                    Operand::Tensor(expansion.push(Value::Number(index, scalar)))
+                    Operand::Tensor(expansion.push(BodyValue::Number(index, scalar)))
                 }
                 Operand::Scalar(scalar) => Operand::Scalar(scalar),
             })
             .collect();
-        let given = expansion.values.len();
+        let operand_count = expansion.values.len();
         let mut result = body(&mut expansion, &operands, &instruction.attributes);
-        if (result.0 as usize) < given {
+        if (result.0 as usize) < operand_count {
             // The result is one of the operands: it needs a name of its own.
             let dims = Attribute::dims(&expansion.meta(result).shape);
             result = expansion.emit(&shape::RESHAPE, &[Operand::Tensor(result)], smallvec![dims]);
@@ -62,8 +62,8 @@ impl Planner {
             return Err(error);
         }
         let values = expansion.values;
-        let made = values[given..].iter().filter_map(Value::tensor);
-        let (result, _) = values[result.0 as usize].tensor().expect("bodies give tensors");
+        let made = values[operand_count..].iter().filter_map(BodyValue::tensor);
+        let (result, _) = values[result.0 as usize].tensor().expect("bodies return tensors");
         for (value, _) in made.filter(|(value, _)| *value != result) {
             catalogue.free(value, streams);
         }
@@ -72,56 +72,56 @@ impl Planner {
     }
 }
 
-/// What a variable of a body stands for.
+/// The value of a variable of a body.
 #[derive(Clone, Copy)]
-enum Value {
-    /// The result of a failed step has a shape all the same.
+enum BodyValue {
+    /// A tensor. The result of a failed step has a shape as well.
     Tensor(TensorId, Meta),
     /// A number, which is this operand of the composite.
     Number(usize, Scalar),
 }
 
-impl Value {
+impl BodyValue {
     fn tensor(&self) -> Option<(TensorId, Meta)> {
         match *self {
-            Value::Tensor(id, meta) => Some((id, meta)),
-            Value::Number(..) => None,
+            BodyValue::Tensor(id, meta) => Some((id, meta)),
+            BodyValue::Number(..) => None,
         }
     }
 
-    /// As an operand, of which a tensor is told by `tell`.
-    fn operand<T>(&self, tell: fn(TensorId, Meta) -> T) -> Operand<T> {
+    /// Returns the value as an operand; `describe` converts tensors.
+    fn operand<T>(&self, describe: fn(TensorId, Meta) -> T) -> Operand<T> {
         match *self {
-            Value::Tensor(id, meta) => Operand::Tensor(tell(id, meta)),
-            Value::Number(_, scalar) => Operand::Scalar(scalar),
+            BodyValue::Tensor(id, meta) => Operand::Tensor(describe(id, meta)),
+            BodyValue::Number(_, scalar) => Operand::Scalar(scalar),
         }
     }
 }
 
 /// Plans each step of a composite as its body emits it.
-struct Expansion<'a> {
+struct BodyExpansion<'a> {
     planner: &'a mut Planner,
     catalogue: &'a mut Catalogue,
     streams: &'a mut Streams,
     instruction: &'a Instruction,
     /// The operands and results of the steps.
-    values: Vec<Value>,
+    values: Vec<BodyValue>,
     error: Option<String>,
 }
 
-impl Expansion<'_> {
-    fn push(&mut self, value: Value) -> Var {
+impl BodyExpansion<'_> {
+    fn push(&mut self, value: BodyValue) -> Var {
         self.values.push(value);
         Var(self.values.len() as u32 - 1)
     }
 
-    /// The operands of a step, each tensor told by `tell`.
-    fn operands<T, C>(&self, operands: &[Operand<Var>], tell: fn(TensorId, Meta) -> T) -> C
+    /// Returns the operands of a step; `describe` converts tensors.
+    fn operands<T, C>(&self, operands: &[Operand<Var>], describe: fn(TensorId, Meta) -> T) -> C
     where
         C: FromIterator<Operand<T>>,
     {
         let operand = |operand: &Operand<Var>| match *operand {
-            Operand::Tensor(var) => self.values[var.0 as usize].operand(tell),
+            Operand::Tensor(var) => self.values[var.0 as usize].operand(describe),
             Operand::Scalar(scalar) => Operand::Scalar(scalar),
         };
         operands.iter().map(operand).collect()
@@ -131,8 +131,8 @@ impl Expansion<'_> {
     fn open(&mut self, operation: &Operation, operands: &[Operand<Var>], output: TensorId) {
         let number =
             |(operand, var): (usize, &Operand<Var>)| match self.values[var.tensor()?.0 as usize] {
-                Value::Number(given, _) => Some((operand, given)),
-                Value::Tensor(..) => None,
+                BodyValue::Number(index, _) => Some((operand, index)),
+                BodyValue::Tensor(..) => None,
             };
         let numbers: SmallVec<_> = operands.iter().enumerate().filter_map(number).collect();
         if numbers.is_empty() {
@@ -140,14 +140,17 @@ impl Expansion<'_> {
         }
         let composite = self.instruction.output;
         match operation.body {
-            // Its own steps would have to be traced back through it.
-            Body::Composite(_) => self.catalogue.moving.is_fixed(composite),
-            _ => self.catalogue.moving.opens(output, Opened { composite, numbers }),
+            // The numbers of its own steps would have to be traced back through it.
+            Body::Composite(_) => self.catalogue.varying.fix(composite),
+            _ => self
+                .catalogue
+                .varying
+                .add_composite_step(output, CompositeStep { composite, numbers }),
         }
     }
 }
 
-impl Graph for Expansion<'_> {
+impl Graph for BodyExpansion<'_> {
     fn emit(
         &mut self,
         operation: &'static Operation,
@@ -156,7 +159,7 @@ impl Graph for Expansion<'_> {
     ) -> Var {
         let output = self.catalogue.name();
         self.open(operation, operands, output);
-        let metas: Metas = self.operands(operands, |_, meta| meta);
+        let metas: OperandMetas = self.operands(operands, |_, meta| meta);
         let results = operation.results(&metas, &attributes);
         let results = results.expect("composites build valid operations");
         let operands: Operands = self.operands(operands, |id, _| id);
@@ -171,13 +174,13 @@ impl Graph for Expansion<'_> {
         }
         let first = Var(self.values.len() as u32);
         for (index, meta) in made.into_iter().enumerate() {
-            self.push(Value::Tensor(output.after(index as u64), meta));
+            self.push(BodyValue::Tensor(output.after(index as u64), meta));
         }
         first
     }
 
     fn meta(&self, var: Var) -> Meta {
-        let (_, meta) = self.values[var.0 as usize].tensor().expect("bodies are about tensors");
+        let (_, meta) = self.values[var.0 as usize].tensor().expect("bodies use tensors");
         meta
     }
 }

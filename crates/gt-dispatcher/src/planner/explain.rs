@@ -4,18 +4,18 @@ use gt_ir::explain::{Explanation, PlacedTensor, PlannedRedistribution, PlannedSt
 use gt_ir::layout::Layout;
 use gt_ir::{Instruction, Meta, SlotId, SourceId};
 
-use super::moves::{Stage, StageKind};
+use super::redistribution::{RedistributionStage, StageKind};
 use super::slots::Slots;
 
 /// The steps planned since the recording began.
 #[derive(Clone, Default)]
-pub struct Recorder {
+pub struct PlanRecorder {
     steps: Vec<PlannedStep>,
-    /// The moves of the step that is being planned.
-    moves: Vec<PlannedRedistribution>,
+    /// The redistributions of the step that is being planned.
+    redistributions: Vec<PlannedRedistribution>,
 }
 
-/// Why a tensor is moved.
+/// Why a tensor is redistributed.
 #[derive(Clone, Copy, Debug)]
 pub enum Reason<'a> {
     /// An instruction needs it, in the scope of a signal if there is one.
@@ -32,36 +32,37 @@ pub enum Reason<'a> {
 /// The most steps recorded; later ones are ignored.
 const LIMIT: usize = 100_000;
 
-impl Recorder {
-    pub fn moved(
+impl PlanRecorder {
+    /// Records a stage of a redistribution, if it sends data between slots.
+    pub fn add_redistribution(
         &mut self,
         slots: &Slots,
         meta: Meta,
         from: &Layout,
-        stage: &Stage,
+        stage: &RedistributionStage,
         reason: Reason,
     ) {
         let collective = match stage.kind {
             StageKind::Blocks(collective) | StageKind::Combine { collective, .. } => collective,
             StageKind::Slice | StageKind::Zeros { .. } => return,
         };
-        self.moves.push(PlannedRedistribution {
+        self.redistributions.push(PlannedRedistribution {
             collective,
             bytes: stage.bytes,
             from: placed(slots, meta, from),
             to: placed(slots, meta, &stage.layout),
-            reason: words(from, stage, reason),
+            reason: reason_text(from, stage, reason),
         });
     }
 
-    /// Records a planned instruction, with the moves recorded since the last step.
+    /// Records a planned instruction, with the redistributions since the last step.
     pub fn step(
         &mut self,
         instruction: &Instruction,
         operands: Vec<PlacedTensor>,
         output: PlacedTensor,
     ) {
-        let moves = std::mem::take(&mut self.moves);
+        let moves = std::mem::take(&mut self.redistributions);
         if self.steps.len() < LIMIT {
             let operation = instruction.title().into_owned();
             let (line, data_dependent) = (instruction.source, instruction.operation.data_dependent);
@@ -76,7 +77,7 @@ impl Recorder {
         }
     }
 
-    /// Records a step that is no instruction, such as a fetch, if it moves data.
+    /// Records a step that is no instruction, such as a fetch, if it redistributes data.
     pub fn other(
         &mut self,
         name: &str,
@@ -84,7 +85,7 @@ impl Recorder {
         operand: PlacedTensor,
         output: PlacedTensor,
     ) {
-        let moves = std::mem::take(&mut self.moves);
+        let moves = std::mem::take(&mut self.redistributions);
         if !moves.is_empty() && self.steps.len() < LIMIT {
             let (operation, operands, data_dependent) = (name.to_string(), vec![operand], false);
             self.steps.push(PlannedStep {
@@ -98,13 +99,14 @@ impl Recorder {
         }
     }
 
+    /// Returns the recorded steps, with the bytes that each slot holds.
     pub fn explanation(self, slots: &Slots, memory: &[(SlotId, u64)]) -> Explanation {
         let memory = memory.iter().filter_map(|(slot, bytes)| Some((slots.number(*slot)?, *bytes)));
         Explanation { steps: self.steps, memory: memory.collect(), slots: Vec::new() }
     }
 }
 
-/// A tensor's placement, with workers by their configuration numbers.
+/// Returns a tensor's placement, with workers by their configuration numbers.
 pub fn placed(slots: &Slots, meta: Meta, layout: &Layout) -> PlacedTensor {
     let workers = layout.mesh.slots.iter();
     PlacedTensor {
@@ -114,7 +116,7 @@ pub fn placed(slots: &Slots, meta: Meta, layout: &Layout) -> PlacedTensor {
     }
 }
 
-fn words(from: &Layout, stage: &Stage, reason: Reason) -> String {
+fn reason_text(from: &Layout, stage: &RedistributionStage, reason: Reason) -> String {
     let (operation, operand, scope) = match reason {
         Reason::Fetched => return "its value was asked for".into(),
         Reason::Created => return "it was made in a scope".into(),
@@ -129,6 +131,6 @@ fn words(from: &Layout, stage: &Stage, reason: Reason) -> String {
             None => format!("'{operation}' is computed where its other operand is"),
         };
     }
-    let how = if stage.layout.is_replicated() { "whole" } else { "cut otherwise" };
+    let how = if stage.layout.is_replicated() { "replicated" } else { "sharded differently" };
     format!("'{operation}' needs operand {operand} {how}")
 }

@@ -1,4 +1,4 @@
-//! Decides which exchanges are joint: carried out by the engines' collectives, such as NCCL's.
+//! Decides which exchanges the engines run themselves, as collectives of a library such as NCCL.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,54 +10,59 @@ use gt_ir::{Exchange, SlotId, WorkerId};
 
 /// The workers whose engines have a fabric.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Fabrics(BTreeMap<WorkerId, Endpoint>);
+pub struct Fabrics(BTreeMap<WorkerId, FabricEndpoint>);
 
 /// A slot's part of an exchange.
 pub type SlotExchange = (SlotId, Exchange);
 
 /// A worker's engine on its fabric.
 #[derive(Clone, PartialEq, Eq)]
-struct Endpoint {
+struct FabricEndpoint {
     name: String,
     machine: String,
     fabric: Fabric,
 }
 
 impl Fabrics {
+    /// Adds a worker's engine.
     pub fn add(&mut self, worker: WorkerId, name: &str, machine: &str, fabric: &Fabric) {
         let (name, machine) = (name.to_string(), machine.to_string());
-        self.0.insert(worker, Endpoint { name, machine, fabric: fabric.clone() });
+        self.0.insert(worker, FabricEndpoint { name, machine, fabric: fabric.clone() });
     }
 
-    /// Marks the parts of an exchange as joint where engines can carry it out. Slots that exchange
-    /// nothing form separate groups; a group with a member that cannot join sends pieces.
-    pub fn join(&self, parts: &mut [SlotExchange], host: impl Fn(SlotId) -> Option<WorkerId>) {
+    /// Marks the parts of an exchange as collective where engines can run it. Slots that exchange
+    /// nothing form separate groups; a group with a member that cannot take part sends pieces.
+    pub fn mark_collectives(
+        &self,
+        parts: &mut [SlotExchange],
+        host: impl Fn(SlotId) -> Option<WorkerId>,
+    ) {
         if self.0.is_empty() {
             return;
         }
         for group in groups(parts) {
             let members: Vec<&SlotExchange> = group.iter().map(|&index| &parts[index]).collect();
-            if let Some(joint) = self.joint(&members, &host) {
-                let joint = Arc::new(joint);
+            if let Some(collective) = self.collective(&members, &host) {
+                let collective = Arc::new(collective);
                 for index in group {
-                    parts[index].1.joint = Some(Arc::clone(&joint));
+                    parts[index].1.joint = Some(Arc::clone(&collective));
                 }
             }
         }
     }
 
-    /// The joint exchange of a group; `None` if its engines cannot reach each other.
-    fn joint(
+    /// Returns the collective of a group; `None` if its engines cannot reach each other.
+    fn collective(
         &self,
         parts: &[&SlotExchange],
         host: &impl Fn(SlotId) -> Option<WorkerId>,
     ) -> Option<EngineCollective> {
         let workers: Vec<WorkerId> =
             parts.iter().map(|(slot, _)| host(*slot)).collect::<Option<_>>()?;
-        let places: Vec<&Endpoint> =
+        let places: Vec<&FabricEndpoint> =
             workers.iter().map(|worker| self.0.get(worker)).collect::<Option<_>>()?;
         let first = places[0];
-        // An engine takes part in a collective call once.
+        // An engine can take part in a collective call only once.
         let mut members = BTreeSet::new();
         let mut devices = BTreeSet::new();
         let fits = places.iter().zip(&workers).all(|(place, worker)| {
@@ -71,10 +76,8 @@ impl Fabrics {
         if !fits {
             return None;
         }
-        let member = |((part, worker), place): ((&&SlotExchange, &WorkerId), &&Endpoint)| Member {
-            slot: part.0,
-            worker: *worker,
-            name: place.name.clone(),
+        let member = |((part, worker), place): ((&&SlotExchange, &WorkerId), &&FabricEndpoint)| {
+            Member { slot: part.0, worker: *worker, name: place.name.clone() }
         };
         Some(EngineCollective {
             kind: first.fabric.kind.clone(),
@@ -85,7 +88,7 @@ impl Fabrics {
     }
 }
 
-/// The connected components of the parts under sends, each in the order of its slots.
+/// Returns the connected components of the parts under sends, each in the order of its slots.
 fn groups(parts: &[SlotExchange]) -> Vec<Vec<usize>> {
     let places = parts.iter().enumerate().map(|(index, part)| (part.0, index));
     let places: BTreeMap<SlotId, usize> = places.collect();
@@ -107,7 +110,7 @@ fn groups(parts: &[SlotExchange]) -> Vec<Vec<usize>> {
     groups.into_values().filter(|group| group.len() > 1).collect()
 }
 
-/// The collective call that a group's parts amount to.
+/// Returns the collective call that a group's parts amount to.
 fn call(parts: &[&SlotExchange]) -> CollectiveCall {
     let parts: Vec<&Exchange> = parts.iter().map(|(_, exchange)| exchange).collect();
     let reaches_all = |part: &&Exchange| {
@@ -148,7 +151,7 @@ fn call(parts: &[&SlotExchange]) -> CollectiveCall {
     }
 }
 
-/// The blocks that a slot takes from its own input.
+/// Returns the blocks that a slot takes from its own input.
 fn own_blocks(part: &Exchange) -> Vec<Block> {
     let own = part.parts.receives.iter().filter_map(|received| match &received.from {
         Sender::Own(block) => Some(*block),
@@ -165,13 +168,13 @@ mod tests {
 
     use super::*;
 
-    fn fabrics(workers: u32, change: impl Fn(u32, &mut Endpoint)) -> Fabrics {
+    fn fabrics(workers: u32, change: impl Fn(u32, &mut FabricEndpoint)) -> Fabrics {
         let mut fabrics = Fabrics::default();
         for worker in 0..workers {
             let (kind, device) = ("gloo/1".to_string(), format!("device {worker}"));
             let fabric = Fabric { kind, local: true, store: format!("host:{worker}"), device };
             fabrics.add(WorkerId(worker), &format!("w{worker}"), "machine", &fabric);
-            change(worker, fabrics.0.get_mut(&WorkerId(worker)).expect("it was added a line ago"));
+            change(worker, fabrics.0.get_mut(&WorkerId(worker)).expect("added above"));
         }
         fabrics
     }
@@ -182,7 +185,7 @@ mod tests {
         block
     }
 
-    /// The part of a slot that sends these rows to each of `to`, and keeps `own`.
+    /// Returns the part of a slot that sends these rows to each of `to`, and keeps `own`.
     fn part(slot: u32, to: &[(u32, Block)], own: Option<Block>, from: &[u32]) -> SlotExchange {
         let at = own.unwrap_or_else(|| rows(0, 1));
         let others = from.iter().map(|&worker| Sender::Slot(SlotId(worker)));
@@ -203,14 +206,14 @@ mod tests {
         (SlotId(slot), exchange)
     }
 
-    /// Each slot is on the worker of the same number.
+    /// Returns the worker of a slot: the one of the same number.
     fn host(slot: SlotId) -> Option<WorkerId> {
         Some(WorkerId(slot.0))
     }
 
     fn calls(fabrics: &Fabrics, mut parts: Vec<SlotExchange>) -> Vec<Option<CollectiveCall>> {
-        fabrics.join(&mut parts, host);
-        parts.iter().map(|(_, part)| part.joint.as_ref().map(|joint| joint.call)).collect()
+        fabrics.mark_collectives(&mut parts, host);
+        parts.iter().map(|(_, part)| part.joint.as_ref().map(|it| it.call)).collect()
     }
 
     fn sums(mut parts: Vec<SlotExchange>) -> Vec<SlotExchange> {
@@ -243,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_gives_all_others_is_a_broadcast() {
+    fn one_slot_sending_a_block_to_all_others_is_a_broadcast() {
         let fabrics = fabrics(3, |_, _| {});
         let whole = rows(0, 6);
         let parts = |second: Block| {
@@ -258,16 +261,16 @@ mod tests {
     /// Rows of a grid of workers are separate groups; a slot that only keeps its own block is in
     /// none.
     #[test]
-    fn who_is_not_connected_is_not_in_the_group() {
+    fn slots_that_exchange_nothing_are_in_separate_groups() {
         let fabrics = fabrics(5, |_, _| {});
         let whole = rows(0, 6);
         let pair = |worker, other| part(worker, &[(other, whole)], Some(whole), &[other]);
         let alone = part(4, &[], Some(whole), &[]);
         let mut parts = vec![pair(0, 2), pair(1, 3), pair(2, 0), pair(3, 1), alone];
-        fabrics.join(&mut parts, host);
+        fabrics.mark_collectives(&mut parts, host);
         let members = |(_, part): &SlotExchange| {
-            let joint = part.joint.as_ref()?;
-            Some(joint.members.iter().map(|member| member.worker.0).collect::<Vec<_>>())
+            let collective = part.joint.as_ref()?;
+            Some(collective.members.iter().map(|member| member.worker.0).collect::<Vec<_>>())
         };
         let groups: Vec<_> = parts.iter().map(members).collect();
         let (even, odd) = (Some(vec![0, 2]), Some(vec![1, 3]));
@@ -276,13 +279,13 @@ mod tests {
     }
 
     #[test]
-    fn engines_that_cannot_join_send_pieces() {
+    fn engines_without_a_common_fabric_send_pieces() {
         let whole = rows(0, 6);
         let pair = || {
             let half = |worker, other| part(worker, &[(other, whole)], Some(whole), &[other]);
             vec![half(0, 1), half(1, 0)]
         };
-        let joins = |change: &dyn Fn(u32, &mut Endpoint)| {
+        let joins = |change: &dyn Fn(u32, &mut FabricEndpoint)| {
             calls(&fabrics(2, change), pair()) == [Some(CollectiveCall::AllGather); 2]
         };
         assert!(joins(&|_, _| {}));
@@ -294,7 +297,7 @@ mod tests {
         assert_eq!(calls(&fabrics(1, |_, _| {}), pair()), [None; 2]);
         // Two slots on one worker.
         let mut lent = pair();
-        fabrics(2, |_, _| {}).join(&mut lent, |_| Some(WorkerId(0)));
+        fabrics(2, |_, _| {}).mark_collectives(&mut lent, |_| Some(WorkerId(0)));
         assert!(lent.iter().all(|(_, part)| part.joint.is_none()));
         // A fabric across machines: device names may repeat.
         assert!(joins(&|worker, place| {

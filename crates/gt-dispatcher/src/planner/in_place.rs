@@ -1,4 +1,4 @@
-//! The fast path: instructions whose operands have the same layout run where they are, without a
+//! The fast path: instructions whose operands have the same layout run where these are, without a
 //! search for a strategy.
 
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use smallvec::SmallVec;
 
 use super::catalogue::{Catalogue, Provenance, TensorCopy};
 use super::explain::placed;
-use super::scope::Wanted;
+use super::scope::ResolvedPlacement;
 use super::streams::Streams;
 
 /// Where the operands of an instruction are.
-pub(super) enum Operands {
+pub(super) enum OperandPlacement {
     /// All in one layout, under these names.
     Together {
         layout: Arc<Layout>,
@@ -30,29 +30,29 @@ pub(super) enum Operands {
     Apart,
 }
 
-/// The single slot that has all operands, if there is one.
+/// Returns the operands' layout, if a single slot holds all of them.
 #[inline]
-pub(super) fn single_place(catalogue: &Catalogue, instruction: &Instruction) -> Operands {
+pub(super) fn single_place(catalogue: &Catalogue, instruction: &Instruction) -> OperandPlacement {
     gather(catalogue, instruction, |copy, layout| match layout {
         None => copy.layout.mesh.size() == 1,
         Some(layout) => Arc::ptr_eq(layout, &copy.layout) || layout.mesh == copy.layout.mesh,
     })
 }
 
-/// The layout of an elementwise instruction's operands, if all tensors share it and have the
-/// result's shape: no other strategy can be cheaper.
+/// Returns the layout of an elementwise instruction's operands, if all tensors share it and have
+/// the result's shape: no other strategy can be cheaper.
 pub(super) fn aligned(
     catalogue: &Catalogue,
     instruction: &Instruction,
     output: Meta,
-    wanted: Option<&Wanted>,
-) -> Operands {
+    wanted: Option<&ResolvedPlacement>,
+) -> OperandPlacement {
     let family = instruction.operation.family;
     let is_elementwise = matches!(family, Family::Unary | Family::Binary | Family::Ternary);
     let has_shape =
         |id: TensorId| catalogue.get(id).is_ok_and(|found| found.meta.shape == output.shape);
     if !is_elementwise || !instruction.reads().all(has_shape) {
-        return Operands::Apart;
+        return OperandPlacement::Apart;
     }
     gather(catalogue, instruction, |copy, layout| match layout {
         None => {
@@ -63,25 +63,25 @@ pub(super) fn aligned(
     })
 }
 
-/// The operands' common layout, if each has one copy only and `fits` accepts it, given the layout
-/// of the first.
+/// Returns the operands' common layout, if each has one copy only and `fits` accepts it, given the
+/// layout of the first.
 #[inline]
 fn gather(
     catalogue: &Catalogue,
     instruction: &Instruction,
     fits: impl Fn(&TensorCopy, Option<&Arc<Layout>>) -> bool,
-) -> Operands {
+) -> OperandPlacement {
     let mut names: SmallVec<[TensorId; 3]> = SmallVec::new();
     let mut together: Option<(&Arc<Layout>, Provenance)> = None;
     for operand in &instruction.operands {
         let Operand::Tensor(id) = operand else { continue };
         let found = match catalogue.get(*id) {
             Ok(found) => found,
-            Err(failure) => return Operands::Failed(failure),
+            Err(failure) => return OperandPlacement::Failed(failure),
         };
-        let [copy] = found.copies.as_slice() else { return Operands::Apart };
+        let [copy] = found.copies.as_slice() else { return OperandPlacement::Apart };
         if !fits(copy, together.as_ref().map(|(layout, _)| *layout)) {
-            return Operands::Apart;
+            return OperandPlacement::Apart;
         }
         names.push(copy.id);
         match &mut together {
@@ -91,14 +91,14 @@ fn gather(
     }
     match together {
         Some((layout, provenance)) => {
-            Operands::Together { layout: Arc::clone(layout), names, provenance }
+            OperandPlacement::Together { layout: Arc::clone(layout), names, provenance }
         }
-        None => Operands::None,
+        None => OperandPlacement::None,
     }
 }
 
 /// Emits the instruction for each slot of the operands' layout: either that is a single slot, or
-/// the operation is elementwise, so that parts are computed like the whole.
+/// the operation is elementwise, so that parts are computed like the unsharded tensor.
 #[inline]
 pub(super) fn run_in_place(
     catalogue: &mut Catalogue,
@@ -133,7 +133,7 @@ pub(super) fn run_in_place(
     let mut part = Arc::new(instruction);
     for (rank, &slot) in layout.mesh.slots.iter().enumerate() {
         let shape = |whole: &Meta| layout.block(whole.shape, rank).shape;
-        // Most parts are of one size.
+        // Most parts have the same size.
         if !part.results.iter().zip(&wholes).all(|(part, whole)| part.shape == shape(whole)) {
             let results = &mut Arc::make_mut(&mut part).results;
             results.iter_mut().zip(&wholes).for_each(|(part, whole)| part.shape = shape(whole));

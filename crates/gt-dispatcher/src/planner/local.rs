@@ -9,21 +9,22 @@ use gt_ir::sharding::{LocalPart, Rule};
 use gt_ir::{Meta, Operand, Scalar, SlotId, TensorId, WorkerCommand};
 use smallvec::{SmallVec, smallvec};
 
-use super::catalogue::{Catalogue, Metas, TensorCopy};
+use super::catalogue::{Catalogue, OperandMetas, TensorCopy};
 use super::emit;
 use super::strategy::{Share, Strategy};
 use super::streams::Streams;
 
 /// An instruction and its strategy, from which each slot's part follows.
-pub(super) struct Local<'a> {
+pub(super) struct LocalParts<'a> {
     pub instruction: &'a Instruction,
     pub rule: &'a Rule,
     pub strategy: &'a Strategy,
-    pub metas: &'a Metas,
+    pub metas: &'a OperandMetas,
     pub meta: Meta,
 }
 
-impl Local<'_> {
+impl LocalParts<'_> {
+    /// Emits each slot's part; `operands` are the copies in the strategy's layouts.
     pub(super) fn emit(
         &self,
         catalogue: &mut Catalogue,
@@ -39,7 +40,7 @@ impl Local<'_> {
             .map(|(operand, copy)| match (operand, copy) {
                 (Operand::Scalar(scalar), _) => Operand::Scalar(*scalar),
                 (Operand::Tensor(_), Some(copy)) => Operand::Tensor(copy.id),
-                (Operand::Tensor(id), None) => unreachable!("tensor {id} was brought"),
+                (Operand::Tensor(id), None) => unreachable!("operand {id} was redistributed"),
             })
             .collect();
         let average = (self.rule.averaged && self.reduces()).then(|| catalogue.name());
@@ -53,7 +54,7 @@ impl Local<'_> {
         self.reduced().next().is_some()
     }
 
-    /// The mesh axes along which a reduced factor (one not in the output) is sharded.
+    /// Returns the mesh axes along which a reduced factor (one not in the output) is sharded.
     fn reduced(&self) -> impl Iterator<Item = (usize, u8)> + '_ {
         self.strategy.shares.iter().enumerate().filter_map(|(mesh_axis, share)| {
             let Share::Factor(factor) = share else { return None };
@@ -85,7 +86,8 @@ impl Local<'_> {
         }
         if share == 0.0 {
             // Its shard of the factor is empty: it contributes the neutral element.
-            let (mesh_axis, _) = self.reduced().next().expect("only then a share is 0");
+            let (mesh_axis, _) =
+                self.reduced().next().expect("a share is 0 only if a factor is reduced");
             let Placement::Partial(reduction) = self.strategy.output.placements[mesh_axis] else {
                 unreachable!("a reduced factor leaves partial values")
             };
@@ -93,7 +95,9 @@ impl Local<'_> {
             return streams.push(slot, emit::filled(output, value, part_meta, line));
         }
         let attributes = match self.instruction.operation.localize {
-            Some(localize) if !self.strategy.shares.iter().all(|share| *share == Share::Whole) => {
+            Some(localize)
+                if !self.strategy.shares.iter().all(|share| *share == Share::Replicated) =>
+            {
                 let operands: SmallVec<[_; 3]> = self
                     .strategy
                     .operands
@@ -122,7 +126,7 @@ impl Local<'_> {
         streams.push(slot, WorkerCommand::Free(average));
     }
 
-    /// The fraction of the reduced factors that this rank has: 1 is all.
+    /// Returns the fraction of the reduced factors that this rank has; 1 is all.
     fn share(&self, rank: usize) -> f64 {
         self.reduced()
             .map(|(mesh_axis, factor)| {

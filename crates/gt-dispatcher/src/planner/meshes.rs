@@ -8,17 +8,18 @@ use gt_ir::layout::Mesh;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
+/// The meshes in use.
 #[derive(Default)]
 pub struct Meshes {
-    /// By a hash of dims and slots. Unused meshes are swept as the table grows.
+    /// By a hash of dims and slots. Unused meshes are removed as the table grows.
     known: FxHashMap<u64, SmallVec<[Weak<Mesh>; 1]>>,
-    /// Entries left by the last sweep.
+    /// The number of entries left by the last removal.
     used: usize,
     next: u32,
 }
 
 impl Meshes {
-    /// The mesh of these slots, `dims` along each axis.
+    /// Returns the mesh of these slots, `dims` along each axis.
     pub fn get(&mut self, dims: &[usize], slots: &[SlotId]) -> Arc<Mesh> {
         debug_assert_eq!(dims.iter().product::<usize>(), slots.len());
         let mut hasher = FxHasher::default();
@@ -43,7 +44,7 @@ impl Meshes {
         mesh
     }
 
-    /// The mesh of a single slot.
+    /// Returns the mesh of a single slot.
     pub fn single(&mut self, slot: SlotId) -> Arc<Mesh> {
         self.get(&[1], &[slot])
     }
@@ -54,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_ones_are_one_and_unused_ones_are_forgotten() {
+    fn equal_meshes_are_shared_and_unused_meshes_are_dropped() {
         let mut meshes = Meshes::default();
         let first = meshes.single(SlotId(7));
         for number in 0..1000 {

@@ -1,16 +1,19 @@
-//! The planner: decides on which slots each instruction runs, and emits the commands and the data
-//! movement that this takes.
+//! The planner: decides on which slots each instruction runs, and emits the commands and the
+//! redistributions that this takes.
 //!
 //! - State: [`catalogue`]: a session's tensors and their copies; [`slots`]: its slots; [`meshes`]:
 //!   the meshes in use; [`scope`]: the placements that signals ask for.
 //! - One instruction: [`run`]: the general path; [`in_place`]: the fast path, if operands share a
-//!   layout; [`strategy`]: the cheapest way to shard it; [`judge`]: predicates on a strategy;
-//!   [`expand`]: composites; [`commit`]: the end of a step; [`mod@slice`]: slices along sharded axes.
+//!   layout; [`strategy`]: the cheapest way to shard it; [`predicates`]: predicates on a strategy;
+//!   [`expand`]: composites; [`commit`]: the commit of a step; [`mod@slice`]: slices along sharded
+//!   axes.
 //! - Files: [`save`]: which slot writes which block.
-//! - Output: [`moves`]: the stages from one layout to another; [`local`]: each slot's part of an
-//!   instruction; [`emit`]: commands; [`fabrics`]: joint exchanges; [`streams`]: commands by slot.
-//! - Iterations: [`plans`]: the plans kept; [`plan`]: one of them; [`write`]: a planned iteration
-//!   as templates; [`touches`]: the tensors that it uses; [`moving`]: its slices.
+//! - Output: [`redistribution`]: the stages from one layout to another; [`local`]: each slot's part
+//!   of an instruction; [`emit`]: commands; [`fabrics`]: exchanges that engines run as collectives;
+//!   [`streams`]: commands by slot.
+//! - Iterations: [`plans`]: the cache of plans; [`plan`]: one of them; [`write`]: a planned
+//!   iteration as templates; [`touches`]: the tensors that it uses; [`varying_slices`]: what in it
+//!   varies.
 //! - [`explain`]: records what is planned, on request.
 
 mod catalogue;
@@ -20,13 +23,12 @@ mod expand;
 mod explain;
 mod fabrics;
 mod in_place;
-mod judge;
 mod local;
 mod meshes;
-mod moves;
-mod moving;
 mod plan;
 mod plans;
+mod predicates;
+mod redistribution;
 mod run;
 mod save;
 mod scope;
@@ -35,6 +37,7 @@ mod slots;
 mod strategy;
 mod streams;
 mod touches;
+mod varying_slices;
 mod write;
 
 use std::sync::Arc;
@@ -49,17 +52,17 @@ use gt_ir::{
 };
 
 pub use catalogue::Catalogue;
-pub(crate) use catalogue::{TensorState, Tensors};
+pub(crate) use catalogue::{TensorState, TensorTable};
 pub use fabrics::Fabrics;
-pub use plans::{Iteration, Plans, Unfold};
-pub use scope::Scope;
+pub use plans::{InvocationObserver, PlanCache, TemplateIteration};
+pub use scope::SignalScope;
 pub use slots::{Host, Slots};
 pub use streams::Streams;
 
 use catalogue::{Placed, Provenance, TensorCopy, missing};
-use explain::{Reason, Recorder};
+use explain::{PlanRecorder, Reason};
 use meshes::Meshes;
-use scope::Wanted;
+use scope::ResolvedPlacement;
 
 /// Replicated data up to this size is sent to each slot; larger data to one, which forwards it.
 const SMALL_DATA: usize = 64 << 10;
@@ -71,20 +74,20 @@ pub struct Planner {
     auto_shard: Option<usize>,
     /// The work ([`gt_ir::Operation::work`]) that the slowest engine does in a second.
     rate: u64,
-    stats: Stats,
+    stats: PlannerStats,
 }
 
-/// Counters.
+/// Counters of redistributions.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Stats {
-    /// Moves between workers, and their bytes.
-    pub moves: u64,
+pub struct PlannerStats {
+    /// Redistributions between workers, and their bytes.
+    pub redistributions: u64,
     pub bytes: u64,
 }
 
 impl Default for Planner {
     fn default() -> Planner {
-        let (meshes, stats) = (Meshes::default(), Stats::default());
+        let (meshes, stats) = (Meshes::default(), PlannerStats::default());
         Planner { meshes, auto_shard: None, rate: u64::MAX, stats }
     }
 }
@@ -95,7 +98,8 @@ impl Planner {
         self.auto_shard = Some(bytes);
     }
 
-    pub fn stats(&self) -> Stats {
+    /// Returns the counters of redistributions.
+    pub fn stats(&self) -> PlannerStats {
         self.stats
     }
 
@@ -104,18 +108,19 @@ impl Planner {
         self.rate = rate;
     }
 
-    /// The work after which a session's iteration yields to other lanes: a hundredth of what the
-    /// slowest engine did in a second when its first template was cut.
+    /// Returns the work after which a session's iteration yields to other lanes: a hundredth of
+    /// what the slowest engine did in a second when the session's first template was divided into
+    /// parts.
     fn quantum(&self, catalogue: &mut Catalogue) -> u64 {
         (catalogue.slots.rate(self.rate) / 100).max(1)
     }
 
-    /// Makes a catalogue that was read from a journal like one that was planned here.
-    pub(crate) fn settle_in(&mut self, catalogue: &mut Catalogue) {
-        catalogue.settle_in(&mut self.meshes);
+    /// Makes a catalogue that was decoded from a journal like one that was planned here.
+    pub(crate) fn intern_layouts(&mut self, catalogue: &mut Catalogue) {
+        catalogue.intern_layouts(&mut self.meshes);
     }
 
-    /// A slot's worker is gone: tensors that it alone had fail.
+    /// Handles the loss of a slot's worker: tensors that only this slot held fail.
     pub fn lose_slot(
         &mut self,
         catalogue: &mut Catalogue,
@@ -145,7 +150,7 @@ impl Planner {
         self.run(catalogue, streams, instruction)
     }
 
-    /// An instruction is not run, for this reason: its outputs fail.
+    /// Fails the outputs of an instruction that is not run.
     pub(crate) fn give_up(
         &mut self,
         catalogue: &mut Catalogue,
@@ -160,7 +165,7 @@ impl Planner {
     /// receives the data.
     ///
     /// # Errors
-    /// The name is one that no valid client would give.
+    /// The name is one that no valid client uses.
     pub fn create(
         &mut self,
         catalogue: &mut Catalogue,
@@ -214,7 +219,7 @@ impl Planner {
                 let whole = Layout::replicated(&self.meshes.single(slot));
                 catalogue.put(output, meta, Arc::new(whole), output);
                 let (line, reason) = (SourceId::default(), Reason::Created);
-                self.copy_in(catalogue, streams, output, &layout, line, reason);
+                self.copy_in_layout(catalogue, streams, output, &layout, line, reason);
                 record_other(catalogue, "create", output, line);
                 catalogue.keep_only(output, &layout, streams);
                 catalogue.set_provenance(output, provenance);
@@ -223,9 +228,9 @@ impl Planner {
         Ok(Some(slot))
     }
 
-    /// Emits the command that `fetch` makes for a slot with the whole tensor. If no slot has it,
-    /// one gets a temporary copy.
-    pub fn with_whole(
+    /// Emits the command that `fetch` makes for a slot with a replica of the tensor. If no slot has
+    /// one, one gets a temporary copy.
+    pub fn with_replica(
         &mut self,
         catalogue: &mut Catalogue,
         streams: &mut Streams,
@@ -233,13 +238,14 @@ impl Planner {
         line: SourceId,
         fetch: impl FnOnce(SlotId, TensorId) -> WorkerCommand,
     ) {
-        if let Some((slot, name)) = catalogue.whole(id) {
+        if let Some((slot, name)) = catalogue.replica(id) {
             return streams.push(slot, fetch(slot, name));
         }
         let placed = catalogue.placed(id);
         let slot = placed.copies[0].layout.mesh.slots[0];
         let layout = Layout::replicated(&self.meshes.single(slot));
-        let copy: TensorCopy = self.copy_in(catalogue, streams, id, &layout, line, Reason::Fetched);
+        let copy: TensorCopy =
+            self.copy_in_layout(catalogue, streams, id, &layout, line, Reason::Fetched);
         record_other(catalogue, "fetch", id, line);
         streams.push(slot, fetch(slot, copy.id));
         catalogue.drop_copy(id, &copy, streams);
@@ -247,7 +253,7 @@ impl Planner {
 
     /// Begins to record a session's plans.
     pub fn begin_explaining(&self, catalogue: &mut Catalogue) {
-        catalogue.recorder = Some(Recorder::default());
+        catalogue.recorder = Some(PlanRecorder::default());
     }
 
     /// Ends the recording and returns it.
@@ -256,7 +262,7 @@ impl Planner {
         recorder.explanation(&catalogue.slots, &catalogue.memory())
     }
 
-    /// The placement of each copy of a tensor.
+    /// Returns the placement of each copy of a tensor.
     ///
     /// # Errors
     /// The tensor's failure.
@@ -276,8 +282,12 @@ impl Planner {
         catalogue.free(id, streams);
     }
 
-    /// The placement that an instruction's signal asks for.
-    fn wanted(&mut self, catalogue: &mut Catalogue, signal: u32) -> Result<Option<Wanted>, String> {
+    /// Returns the placement that an instruction's signal asks for.
+    fn wanted(
+        &mut self,
+        catalogue: &mut Catalogue,
+        signal: u32,
+    ) -> Result<Option<ResolvedPlacement>, String> {
         if signal == 0 {
             return Ok(None);
         }
@@ -287,8 +297,8 @@ impl Planner {
         Ok(wanted.cloned())
     }
 
-    /// The automatic placement of a large tensor, if that is enabled.
-    fn automatic(&mut self, catalogue: &mut Catalogue, meta: Meta) -> Option<Wanted> {
+    /// Returns the automatic placement of a large tensor, if that is enabled.
+    fn automatic(&mut self, catalogue: &mut Catalogue, meta: Meta) -> Option<ResolvedPlacement> {
         let threshold = self.auto_shard?;
         if meta.bytes() < threshold {
             return None;
@@ -300,11 +310,12 @@ impl Planner {
         }
         let longest = (0..meta.shape.rank()).rev().max_by_key(|&axis| meta.shape[axis])?;
         let axis = if meta.shape[0] >= slots.len() { 0 } else { longest };
-        Some(Wanted::new(self.meshes.get(&[slots.len()], &slots), &[Some(axis as i64)]))
+        Some(ResolvedPlacement::new(self.meshes.get(&[slots.len()], &slots), &[Some(axis as i64)]))
     }
 }
 
-/// Records a step that is no instruction: the move from a tensor's first copy to its last.
+/// Records a step that is no instruction: the redistribution from a tensor's first copy to its
+/// last.
 fn record_other(catalogue: &mut Catalogue, name: &str, id: TensorId, line: SourceId) {
     if catalogue.recorder.is_none() {
         return;
@@ -318,7 +329,7 @@ fn record_other(catalogue: &mut Catalogue, name: &str, id: TensorId, line: Sourc
     }
 }
 
-/// Whether data is split here: its parts are contiguous, or it is small and replicated.
+/// Returns whether data is split here: its parts are contiguous, or it is small and replicated.
 fn splits(layout: &Layout, data: &TensorData) -> bool {
     match layout.placements.as_slice() {
         [Placement::Shard { axis: 0, .. }] => true,
@@ -329,12 +340,12 @@ fn splits(layout: &Layout, data: &TensorData) -> bool {
     }
 }
 
-/// The parts in files that a block needs.
+/// Returns the parts in files that a block needs.
 fn overlapping(parts: &[StoredPart], need: &Block) -> Vec<StoredPart> {
     parts.iter().filter(|part| part.block.intersect(need).is_some()).cloned().collect()
 }
 
-/// A rank's part of the data.
+/// Returns a rank's part of the data.
 fn part(data: &TensorData, layout: &Layout, rank: usize) -> TensorData {
     let block = layout.block(data.shape, rank);
     if block.shape == data.shape {

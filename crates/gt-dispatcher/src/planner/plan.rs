@@ -12,17 +12,17 @@ use gt_ir::{
 use smallvec::SmallVec;
 
 use super::catalogue::{Catalogue, Placed, Provenance, TensorCopy};
-use super::plans::{Iteration, Unfold};
+use super::plans::{InvocationObserver, TemplateIteration};
 use super::streams::Streams;
-use super::touches::Span;
+use super::touches::IterationSpan;
 
 /// A plan of an iteration, to be reused.
 pub(super) struct IterationPlan {
-    pub key: Key,
-    /// The tensors that it touches, as they were before it, in the order of [`Touches`].
+    pub key: PlanKey,
+    /// The tensors that it touches, as they were before it, in the order of [`TouchedNames`].
     ///
-    /// [`Touches`]: super::touches::Touches
-    pub before: Vec<Before>,
+    /// [`TouchedNames`]: super::touches::TouchedNames
+    pub before: Vec<TensorBefore>,
     /// For each name that it touches, the index of its tensor in `before`: names may coincide.
     pub same: Vec<usize>,
     /// Numbers that the plan depends on, by number slot of the client's template.
@@ -33,7 +33,7 @@ pub(super) struct IterationPlan {
     pub number: u32,
     pub definitions: Vec<(SlotId, Definition)>,
     /// Whether the workers have the templates.
-    pub is_told: bool,
+    pub is_defined: bool,
     /// The number of steps of its longest template.
     pub weight: u32,
     pub bindings: Bindings,
@@ -47,9 +47,9 @@ pub(super) struct IterationPlan {
     /// The number slots of the client's template that its own number slots correspond to.
     pub numbers: std::ops::Range<u32>,
     /// The touched tensors that it changes, as they are afterwards; `None` if freed.
-    pub after: Vec<(Name, Option<After>)>,
+    pub after: Vec<(Name, Option<TensorAfter>)>,
     /// The tensors that it makes, by their place in the template.
-    pub results: Vec<(u32, After)>,
+    pub results: Vec<(u32, TensorAfter)>,
     pub used: u64,
     /// [`Catalogue::changes`] after its last iteration.
     pub changes: u64,
@@ -60,8 +60,8 @@ pub(super) struct IterationPlan {
 
 /// The steps, and everything else besides tensors that planning depends on.
 #[derive(Clone, PartialEq)]
-pub(super) struct Key {
-    pub span: Span,
+pub(super) struct PlanKey {
+    pub span: IterationSpan,
     pub slots: u64,
     pub strict: Option<u64>,
     pub signals: u64,
@@ -69,19 +69,20 @@ pub(super) struct Key {
 
 /// A tensor before an iteration.
 #[derive(PartialEq)]
-pub(super) struct Before {
+pub(super) struct TensorBefore {
     meta: Meta,
     provenance: Provenance,
     layouts: Vec<Arc<Layout>>,
 }
 
-impl Before {
-    pub fn of(placed: &Placed) -> Before {
+impl TensorBefore {
+    /// Records a tensor's state.
+    pub fn of(placed: &Placed) -> TensorBefore {
         let layouts = placed.copies.iter().map(|copy| Arc::clone(&copy.layout)).collect();
-        Before { meta: placed.meta, provenance: placed.provenance, layouts }
+        TensorBefore { meta: placed.meta, provenance: placed.provenance, layouts }
     }
 
-    /// A slot's part of each copy.
+    /// Returns a slot's part of each copy.
     pub fn parts(&self, slot: SlotId) -> impl Iterator<Item = Option<Meta>> + '_ {
         self.layouts.iter().map(move |layout| {
             let block = layout.block(self.meta.shape, layout.mesh.rank_of(slot)?);
@@ -89,6 +90,7 @@ impl Before {
         })
     }
 
+    /// Returns whether a tensor is placed like the recorded one.
     pub fn fits(&self, placed: &Placed) -> bool {
         let same = |(layout, copy): (&Arc<Layout>, &TensorCopy)| {
             Arc::ptr_eq(layout, &copy.layout) || **layout == *copy.layout
@@ -101,14 +103,14 @@ impl Before {
 }
 
 /// A tensor after an iteration.
-pub(super) struct After {
+pub(super) struct TensorAfter {
     pub meta: Meta,
     pub provenance: Provenance,
     pub copies: Vec<CopyAfter>,
 }
 
-impl After {
-    /// The copies from before that it keeps.
+impl TensorAfter {
+    /// Returns the indices of the previous copies that it keeps.
     fn kept(&self) -> impl Iterator<Item = usize> + '_ {
         self.copies.iter().filter_map(|copy| match copy.name {
             NameAfter::Kept(index) => Some(index),
@@ -117,37 +119,44 @@ impl After {
     }
 }
 
+/// A copy of a tensor after an iteration.
 pub(super) struct CopyAfter {
     pub layout: Arc<Layout>,
     pub name: NameAfter,
-    /// Whether it is an extra copy, which may be dropped to save memory.
-    pub moved: bool,
+    /// Whether it is an extra copy, which may be freed to save memory.
+    pub is_extra: bool,
 }
 
 /// The name of a copy afterwards.
 #[derive(Clone, Copy)]
 pub(super) enum NameAfter {
-    /// That of the tensor's copy of this index before.
+    /// The name of the tensor's previous copy of this index.
     Kept(usize),
     Named(Name),
 }
 
 impl IterationPlan {
-    /// Whether the numbers that the plan depends on have the same values.
-    pub fn fixed_fits(&self, iteration: &Iteration) -> bool {
+    /// Returns whether the numbers that the plan depends on have the same values.
+    pub fn fixed_fits(&self, iteration: &TemplateIteration) -> bool {
         let bindings = &iteration.instance.bindings;
         self.fixed.iter().all(|(slot, value)| bindings.number(*slot).same_bits(*value))
     }
 
-    /// Whether an iteration is the next after the plan's last one: nothing was named between them.
-    pub fn precedes(&self, iteration: &Iteration) -> bool {
+    /// Returns whether an iteration is the next after the plan's last one: nothing was named
+    /// between them.
+    pub fn precedes(&self, iteration: &TemplateIteration) -> bool {
         let Instance { template, bindings, .. } = iteration.instance;
         bindings.bases()[0] == self.bindings.bases()[0].after(u64::from(template.widths[0]))
     }
 
-    /// Whether the tensors are placed as before the plan's iterations, and all slots are bound to
-    /// them and to the client's numbers.
-    pub fn agrees(&self, iteration: &Iteration, same: &[usize], placed: &[&Placed]) -> bool {
+    /// Returns whether the tensors are placed as before the plan's iterations, and all slots are
+    /// bound to them and to the client's numbers.
+    pub fn agrees(
+        &self,
+        iteration: &TemplateIteration,
+        same: &[usize],
+        placed: &[&Placed],
+    ) -> bool {
         let are_placed = || self.before.iter().zip(placed).all(|(before, now)| before.fits(now));
         let tensors_agree = || {
             let copies = self.slots.iter().map(|&(tensor, copy)| placed[tensor].copies[copy].id);
@@ -161,9 +170,9 @@ impl IterationPlan {
     }
 
     /// Advances the bindings to another iteration, as predicted.
-    pub fn begin(&mut self, catalogue: &mut Catalogue, iteration: &Iteration) {
-        if !self.is_told {
-            // Workers that get the templates again start from the last iteration's bindings.
+    pub fn begin(&mut self, catalogue: &mut Catalogue, iteration: &TemplateIteration) {
+        if !self.is_defined {
+            // Workers that receive the templates again start from the last iteration's bindings.
             let widths = self.definitions.first().map_or([0, 0], |(_, of)| of.template.widths);
             self.bindings = Bindings::new(widths, &self.bindings.start());
             for (_, definition) in &mut self.definitions {
@@ -178,11 +187,11 @@ impl IterationPlan {
         self.changed_numbers.clear();
     }
 
-    /// Binds the numbers that differ from the prediction by the client's invocation: all others are
-    /// as predicted here, too.
-    pub fn bind_told(&mut self, iteration: &Iteration) {
-        let told = iteration.invocation.numbers.iter();
-        for (slot, value) in told.filter(|(slot, _)| self.numbers.contains(slot)) {
+    /// Binds the numbers that the client's invocation lists as different from the prediction: all
+    /// others are as predicted here, too.
+    pub fn bind_changed(&mut self, iteration: &TemplateIteration) {
+        let changed = iteration.invocation.numbers.iter();
+        for (slot, value) in changed.filter(|(slot, _)| self.numbers.contains(slot)) {
             let slot = slot - self.numbers.start;
             self.bindings.bind_number(slot, *value);
             self.changed_numbers.push((slot, *value));
@@ -190,8 +199,8 @@ impl IterationPlan {
     }
 
     /// Binds all tensor slots and numbers. Returns whether any differs from the prediction that the
-    /// client's invocation does not mention.
-    pub fn bind(&mut self, iteration: &Iteration, copies: &[TensorId]) -> bool {
+    /// client's invocation does not list.
+    pub fn bind(&mut self, iteration: &TemplateIteration, copies: &[TensorId]) -> bool {
         for (slot, &id) in (0..).zip(copies) {
             if self.bindings.tensor(Name::Outside(slot)) != id {
                 self.bindings.bind_tensor(slot, id);
@@ -199,12 +208,12 @@ impl IterationPlan {
             }
         }
         let mut differs = !self.changed_tensors.is_empty();
-        let mut told = iteration.invocation.numbers.iter().peekable();
+        let mut changed = iteration.invocation.numbers.iter().peekable();
         for (slot, number) in (0..).zip(self.numbers.clone()) {
-            while told.next_if(|(told, _)| *told < number).is_some() {}
+            while changed.next_if(|(changed, _)| *changed < number).is_some() {}
             let value = iteration.instance.bindings.number(number);
             if !value.same_bits(self.bindings.number(slot)) {
-                differs |= told.peek().is_none_or(|(told, _)| *told != number);
+                differs |= changed.peek().is_none_or(|(changed, _)| *changed != number);
                 self.bindings.bind_number(slot, value);
                 self.changed_numbers.push((slot, value));
             }
@@ -214,9 +223,15 @@ impl IterationPlan {
 
     /// Sends the iteration that the plan was written from, whose planner-made names begin at
     /// `made`.
-    pub fn send_first(&mut self, streams: &mut Streams, made: TensorId, unfold: Option<Unfold>) {
+    pub fn send_first(
+        &mut self,
+        streams: &mut Streams,
+        made: TensorId,
+        observer: Option<InvocationObserver>,
+    ) {
         let start = self.bindings.start();
-        // As if it followed on a previous iteration: the invocation has what differs from that.
+        // As if it followed on a previous iteration: the invocation lists the differences from
+        // that.
         let widths = self.definitions.first().map_or([0, 0], |(_, of)| of.template.widths);
         let back =
             |index: usize| TensorId(start.bases[index].0.wrapping_sub(u64::from(widths[index])));
@@ -232,11 +247,11 @@ impl IterationPlan {
                 self.changed_tensors.push((slot, id));
             }
         }
-        self.send(streams, unfold);
+        self.send(streams, observer);
     }
 
     /// Sends the iteration: an invocation for each slot, after its definition if that is new.
-    pub fn send(&mut self, streams: &mut Streams, mut unfold: Option<Unfold>) {
+    pub fn send(&mut self, streams: &mut Streams, mut observer: Option<InvocationObserver>) {
         let invocation = Arc::new(Invocation {
             template: self.number,
             bases: self.bindings.bases(),
@@ -248,27 +263,27 @@ impl IterationPlan {
             digest: self.bindings.digest(),
         });
         for (slot, definition) in &self.definitions {
-            if !self.is_told {
+            if !self.is_defined {
                 streams.push(*slot, WorkerCommand::Define(Box::new(definition.clone())));
             }
-            if let Some(unfold) = &mut unfold {
-                unfold(*slot, definition, &self.bindings, self.transfer);
+            if let Some(observer) = &mut observer {
+                observer(*slot, definition, &self.bindings, self.transfer);
             }
             streams.push(*slot, WorkerCommand::Invoke(Arc::clone(&invocation)));
         }
-        self.is_told = true;
+        self.is_defined = true;
     }
 
     /// Updates the catalogue to the state after the iteration.
-    pub fn apply(&self, catalogue: &mut Catalogue, iteration: &Iteration) {
+    pub fn apply(&self, catalogue: &mut Catalogue, iteration: &TemplateIteration) {
         let names = &iteration.instance.bindings;
         for (name, after) in &self.after {
             let id = names.tensor(*name);
             let before = catalogue.take(id);
-            let kept: SmallVec<[usize; 2]> = after.iter().flat_map(After::kept).collect();
+            let kept: SmallVec<[usize; 2]> = after.iter().flat_map(TensorAfter::kept).collect();
             for (index, copy) in before.iter().flat_map(|before| before.copies.iter().enumerate()) {
                 if !kept.contains(&index) {
-                    catalogue.forget_made(copy);
+                    catalogue.forget_extra(copy);
                 }
             }
             if let Some(after) = after {
@@ -280,7 +295,13 @@ impl IterationPlan {
         }
     }
 
-    fn put(&self, catalogue: &mut Catalogue, id: TensorId, after: &After, before: Option<Placed>) {
+    fn put(
+        &self,
+        catalogue: &mut Catalogue,
+        id: TensorId,
+        after: &TensorAfter,
+        before: Option<Placed>,
+    ) {
         let copy = |copy: &CopyAfter| {
             let (id, made) = match copy.name {
                 NameAfter::Named(name) => (self.bindings.tensor(name), 0),
@@ -291,8 +312,13 @@ impl IterationPlan {
             };
             let is_new = matches!(copy.name, NameAfter::Named(_));
             let layout = Arc::clone(&copy.layout);
-            (TensorCopy { layout, id, made }, copy.moved && is_new)
+            (TensorCopy { layout, id, made }, copy.is_extra && is_new)
         };
-        catalogue.lay(id, after.meta, after.provenance, after.copies.iter().map(copy).collect());
+        catalogue.put_placed(
+            id,
+            after.meta,
+            after.provenance,
+            after.copies.iter().map(copy).collect(),
+        );
     }
 }

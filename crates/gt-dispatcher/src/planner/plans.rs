@@ -1,12 +1,12 @@
 //! A cache of plans for iterations of client templates.
 //!
-//! An iteration is planned instruction by instruction once, and kept as a plan: each slot's
+//! An iteration is planned instruction by instruction once, and stored as a plan: each slot's
 //! commands, as a template, and the tensors' layouts afterwards. A later iteration of the same
 //! steps, on tensors with the same layouts, invokes the slots' templates, and takes the layouts
 //! from the plan.
 //!
-//! An iteration that follows directly on one of the same plan needs no comparison: its cost
-//! depends only on the tensors that change, and on the bindings that differ from the prediction.
+//! An iteration that follows directly on one of the same plan needs no comparison: its cost depends
+//! only on the tensors that change, and on the bindings that differ from the prediction.
 
 use std::sync::Arc;
 
@@ -18,39 +18,43 @@ use rustc_hash::FxHashMap;
 
 use super::Planner;
 use super::catalogue::Catalogue;
-use super::plan::{Before, IterationPlan, Key};
+use super::plan::{IterationPlan, PlanKey, TensorBefore};
 use super::streams::Streams;
-use super::touches::{Span, Touches};
+use super::touches::{IterationSpan, TouchedNames};
 use super::write::write;
 
-/// The most plans kept for a session: a loop may have some for each part in which it is sent.
+/// The most plans cached for a session: a loop may have one for each part in which it is sent.
 const MOST: usize = 256;
 
-/// The planned iterations of a session.
+/// The plans of a session's iterations.
 #[derive(Default)]
-pub struct Plans {
+pub struct PlanCache {
     plans: Vec<IterationPlan>,
     /// The names that each span touches, cached.
-    touches: FxHashMap<Span, Arc<Touches>>,
+    touches: FxHashMap<IterationSpan, Arc<TouchedNames>>,
     clock: u64,
 }
 
 /// An iteration to be planned.
 #[derive(Clone, Copy)]
-pub struct Iteration<'a> {
+pub struct TemplateIteration<'a> {
     pub instance: &'a Instance,
     pub invocation: &'a Invocation,
-    pub(super) span: Span,
+    pub(super) span: IterationSpan,
 }
 
-impl<'a> Iteration<'a> {
-    /// `freed`: how many of the template's frees were done before.
-    pub fn new(instance: &'a Instance, invocation: &'a Invocation, freed: u32) -> Iteration<'a> {
+impl<'a> TemplateIteration<'a> {
+    /// Creates an iteration, of whose template's frees `freed` were done before.
+    pub fn new(
+        instance: &'a Instance,
+        invocation: &'a Invocation,
+        freed: u32,
+    ) -> TemplateIteration<'a> {
         let Invocation { template, part, .. } = *invocation;
-        Iteration { instance, invocation, span: Span { template, part, freed } }
+        TemplateIteration { instance, invocation, span: IterationSpan { template, part, freed } }
     }
 
-    /// Whether it runs all steps and does all frees of its template.
+    /// Returns whether it runs all steps and does all frees of its template.
     fn is_whole(&self) -> bool {
         let IterationPart { first, last, frees } = self.span.part;
         let template = &self.instance.template;
@@ -59,11 +63,11 @@ impl<'a> Iteration<'a> {
     }
 }
 
-/// The state before an iteration, recorded so that its plan can be kept.
-pub struct Beginning {
-    pub(super) key: Key,
+/// The state before an iteration, from which its plan is written.
+pub struct StateBefore {
+    pub(super) key: PlanKey,
     pub(super) touched: Vec<(Name, TensorId)>,
-    pub(super) before: Vec<Before>,
+    pub(super) before: Vec<TensorBefore>,
     pub(super) same: Vec<usize>,
     /// The names of the tensors' copies on workers.
     pub(super) copies: Vec<Vec<TensorId>>,
@@ -71,24 +75,27 @@ pub struct Beginning {
     pub(super) transfer: TransferId,
 }
 
-/// Called for each invocation, so that the log can show what it stands for.
-pub type Unfold<'a> = &'a mut dyn FnMut(SlotId, &Definition, &Bindings, TransferId);
+/// Called for each invocation, so that the log can show its commands.
+pub type InvocationObserver<'a> = &'a mut dyn FnMut(SlotId, &Definition, &Bindings, TransferId);
 
 impl Planner {
-    /// Sends an iteration by a kept plan, without the frees that are particular to it. If no plan
-    /// fits, the error is the state to keep one from; `None` if the iteration cannot be kept.
+    /// Sends an iteration by a cached plan, without the frees that are particular to it.
+    ///
+    /// # Errors
+    /// No plan fits: the state to write one from; `None` if the iteration cannot be stored as a
+    /// plan.
     pub fn repeat(
         &mut self,
-        plans: &mut Plans,
+        plans: &mut PlanCache,
         catalogue: &mut Catalogue,
         streams: &mut Streams,
-        iteration: &Iteration,
-        unfold: Option<Unfold>,
-    ) -> Result<(), Option<Beginning>> {
+        iteration: &TemplateIteration,
+        observer: Option<InvocationObserver>,
+    ) -> Result<(), Option<StateBefore>> {
         if catalogue.recorder.is_some() {
             return Err(None);
         }
-        let key = Key {
+        let key = PlanKey {
             span: iteration.span,
             slots: catalogue.slots.version(),
             strict: catalogue.strict,
@@ -96,19 +103,19 @@ impl Planner {
         };
         plans.clock += 1;
         let fits_key = |plan: &IterationPlan| plan.key == key && plan.fixed_fits(iteration);
-        let goes_on = |plan: &IterationPlan| {
+        let continues = |plan: &IterationPlan| {
             let is_steady = plan.is_steady && plan.changes == catalogue.changes();
             is_steady
-                && plan.is_told
+                && plan.is_defined
                 && plan.precedes(iteration)
                 && iteration.invocation.tensors.is_empty()
                 && fits_key(plan)
         };
-        let index = match plans.plans.iter().position(goes_on) {
+        let index = match plans.plans.iter().position(continues) {
             Some(index) => {
                 let plan = &mut plans.plans[index];
                 plan.begin(catalogue, iteration);
-                plan.bind_told(iteration);
+                plan.bind_changed(iteration);
                 debug_assert!(plans.agrees(index, catalogue, iteration), "a plan went stale");
                 index
             }
@@ -125,15 +132,15 @@ impl Planner {
                         && plan.before.iter().zip(&placed).all(|(before, now)| before.fits(now))
                 };
                 let Some(index) = plans.plans.iter().position(fits) else {
-                    let before = placed.iter().map(|placed| Before::of(placed)).collect();
+                    let before = placed.iter().map(|placed| TensorBefore::of(placed)).collect();
                     let copies = placed
                         .iter()
                         .map(|placed| placed.copies.iter().map(|copy| copy.id).collect())
                         .collect();
                     let (made, transfer) = catalogue.next();
-                    catalogue.moving.clear();
+                    catalogue.varying.clear();
                     let beginning =
-                        Beginning { key, touched, before, same, copies, made, transfer };
+                        StateBefore { key, touched, before, same, copies, made, transfer };
                     return Err(Some(beginning));
                 };
                 let plan = &mut plans.plans[index];
@@ -151,24 +158,24 @@ impl Planner {
         };
         let plan = &mut plans.plans[index];
         plan.used = plans.clock;
-        plan.send(streams, unfold);
+        plan.send(streams, observer);
         plan.apply(catalogue, iteration);
         plan.changes = catalogue.changes();
         catalogue.limit_copies(streams);
         Ok(())
     }
 
-    /// Keeps the plan of an iteration, of which `lists` are the slots' commands. A whole iteration
-    /// is sent as its template at once; a part of one may not come again, and is sent as
+    /// Stores the plan of an iteration, of which `lists` are the slots' commands. A complete
+    /// iteration is sent as its template at once; a part of one may not be repeated, and is sent as
     /// plain commands the first time.
     pub fn keep_plan(
         &self,
-        plans: &mut Plans,
+        plans: &mut PlanCache,
         catalogue: &mut Catalogue,
-        (iteration, beginning): (&Iteration, Beginning),
+        (iteration, beginning): (&TemplateIteration, StateBefore),
         lists: Vec<(SlotId, Vec<WorkerCommand>)>,
         streams: &mut Streams,
-        unfold: Option<Unfold>,
+        observer: Option<InvocationObserver>,
     ) {
         let number = plans.free_number();
         let made = beginning.made;
@@ -180,7 +187,7 @@ impl Planner {
             plans.plans.retain(|other| other.number != number);
             let is_sent = iteration.is_whole();
             if is_sent {
-                plan.send_first(streams, made, unfold);
+                plan.send_first(streams, made, observer);
             }
             plans.plans.push(plan);
             if is_sent {
@@ -193,17 +200,17 @@ impl Planner {
     }
 }
 
-impl Plans {
-    /// The names that an iteration touches.
-    fn touches(&mut self, iteration: &Iteration) -> Arc<Touches> {
+impl PlanCache {
+    /// Returns the names that an iteration touches.
+    fn touches(&mut self, iteration: &TemplateIteration) -> Arc<TouchedNames> {
         if self.touches.len() > MOST {
             self.touches.clear();
         }
         let touches = self.touches.entry(iteration.span);
-        Arc::clone(touches.or_insert_with(|| Arc::new(Touches::of(iteration))))
+        Arc::clone(touches.or_insert_with(|| Arc::new(TouchedNames::of(iteration))))
     }
 
-    /// A free number for a plan, or else that of the least recently used plan.
+    /// Returns a free number for a plan, or else that of the least recently used plan.
     fn free_number(&self) -> u32 {
         if self.plans.len() < MOST {
             let taken = |number: &u32| self.plans.iter().any(|plan| plan.number == *number);
@@ -218,13 +225,18 @@ impl Plans {
         self.touches.retain(|span, _| span.template != template);
     }
 
-    /// Slots are on other workers, which lack the templates.
-    pub fn slots_moved(&mut self) {
-        self.plans.iter_mut().for_each(|plan| plan.is_told = false);
+    /// Has the plans' templates sent again: slots are on other workers, which lack them.
+    pub fn hosts_changed(&mut self) {
+        self.plans.iter_mut().for_each(|plan| plan.is_defined = false);
     }
 
-    /// Whether a steady plan binds an iteration as a comparison of everything would.
-    fn agrees(&mut self, index: usize, catalogue: &Catalogue, iteration: &Iteration) -> bool {
+    /// Returns whether a steady plan binds an iteration as a comparison of everything would.
+    fn agrees(
+        &mut self,
+        index: usize,
+        catalogue: &Catalogue,
+        iteration: &TemplateIteration,
+    ) -> bool {
         let (touched, same) = self.touches(iteration).tensors(iteration);
         let placed: Result<Vec<_>, _> = touched.iter().map(|(_, id)| catalogue.get(*id)).collect();
         placed.is_ok_and(|placed| self.plans[index].agrees(iteration, &same, &placed))

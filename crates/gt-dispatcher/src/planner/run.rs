@@ -1,4 +1,5 @@
-//! Plans one instruction: chooses where it runs, moves its operands, and emits each slot's part.
+//! Plans one instruction: chooses where it runs, redistributes its operands, and emits each slot's
+//! part.
 
 use std::sync::Arc;
 
@@ -13,14 +14,14 @@ use gt_ir::{Meta, Operand, SourceId, TensorId};
 use smallvec::SmallVec;
 
 use super::Planner;
-use super::catalogue::{Catalogue, Metas, Provenance, TensorCopy};
+use super::catalogue::{Catalogue, OperandMetas, Provenance, TensorCopy};
 use super::emit;
 use super::explain::{Reason, placed};
-use super::in_place::{Operands, aligned, run_in_place, single_place};
-use super::judge::{adds_up, gathers, unplanned, updated};
-use super::local::Local;
-use super::moves::{cost, stages};
-use super::scope::Wanted;
+use super::in_place::{OperandPlacement, aligned, run_in_place, single_place};
+use super::local::LocalParts;
+use super::predicates::{exceeds_strict_limit, gathers, reduce_scatters, updated_layout};
+use super::redistribution::{cost, stages};
+use super::scope::ResolvedPlacement;
 use super::strategy::{Candidates, OperandLayouts, Strategy, is_place, is_view};
 use super::streams::Streams;
 
@@ -39,34 +40,36 @@ impl Planner {
         // With one possible slot there is nothing to infer: the worker checks the instruction.
         if instruction.signal == 0 || catalogue.slots.count() == 1 {
             match single_place(catalogue, &instruction) {
-                Operands::Together { layout, names, provenance } => {
+                OperandPlacement::Together { layout, names, provenance } => {
                     run_in_place(catalogue, streams, instruction, layout, &names, provenance);
                     return Ok(());
                 }
-                Operands::None if self.automatic(catalogue, instruction.meta()).is_none() => {
+                OperandPlacement::None
+                    if self.automatic(catalogue, instruction.meta()).is_none() =>
+                {
                     let layout = catalogue.home(&mut self.meshes);
                     let provenance = Provenance::default();
                     run_in_place(catalogue, streams, instruction, layout, &[], provenance);
                     return Ok(());
                 }
-                Operands::Failed(failure) if !is_commit(instruction.operation) => {
+                OperandPlacement::Failed(failure) if !is_commit(instruction.operation) => {
                     fail_outputs(catalogue, &instruction, &failure);
                     return Ok(());
                 }
-                Operands::Failed(_) | Operands::None | Operands::Apart => {}
+                OperandPlacement::Failed(_) | OperandPlacement::None | OperandPlacement::Apart => {}
             }
         }
         if let Some(parts) = instruction.commit() {
             self.commit(catalogue, streams, &instruction, &parts);
             return Ok(());
         }
-        match self.place(catalogue, &instruction) {
-            Ok((_, Operands::Together { layout, names, provenance })) => {
+        match self.planning_input(catalogue, &instruction) {
+            Ok((_, OperandPlacement::Together { layout, names, provenance })) => {
                 run_in_place(catalogue, streams, instruction, layout, &names, provenance);
             }
-            Ok((Wants { metas, meta, wanted }, _)) => {
+            Ok((PlanningInput { metas, meta, wanted }, _)) => {
                 let of = (&instruction, &metas, meta);
-                match self.run_anywhere(catalogue, streams, of, wanted) {
+                match self.run_by_strategy(catalogue, streams, of, wanted) {
                     Ok(done) => return done,
                     Err(reason) => {
                         let failure = failure(&instruction, reason);
@@ -79,16 +82,16 @@ impl Planner {
         Ok(())
     }
 
-    /// The metas and placement that an instruction is planned by; and its operands' common layout,
-    /// if it can run in place.
+    /// Returns the metas and the placement by which an instruction is planned; and its operands'
+    /// common layout, if it can run in place.
     ///
     /// # Errors
     /// The instruction's failure.
-    fn place(
+    fn planning_input(
         &mut self,
         catalogue: &mut Catalogue,
         instruction: &Instruction,
-    ) -> Result<(Wants, Operands), Arc<Failure>> {
+    ) -> Result<(PlanningInput, OperandPlacement), Arc<Failure>> {
         let metas = operand_metas(catalogue, instruction)?;
         let fail = |reason| failure(instruction, reason);
         instruction.check(&metas).map_err(fail)?;
@@ -98,26 +101,26 @@ impl Planner {
             None if from_nothing => self.automatic(catalogue, meta),
             wanted => wanted,
         };
-        let mut operands = Operands::Apart;
+        let mut operands = OperandPlacement::Apart;
         if wanted.is_none() {
             operands = single_place(catalogue, instruction);
         }
-        if !matches!(operands, Operands::Together { .. }) {
+        if !matches!(operands, OperandPlacement::Together { .. }) {
             operands = aligned(catalogue, instruction, meta, wanted.as_ref());
         }
-        Ok((Wants { metas, meta, wanted }, operands))
+        Ok((PlanningInput { metas, meta, wanted }, operands))
     }
 
     /// Plans an instruction by a strategy, on the mesh of its scope or of its operands.
     ///
     /// # Errors
     /// The reason that the instruction fails; the inner error is one that no valid client causes.
-    fn run_anywhere(
+    fn run_by_strategy(
         &mut self,
         catalogue: &mut Catalogue,
         streams: &mut Streams,
-        (instruction, metas, meta): (&Instruction, &Metas, Meta),
-        wanted: Option<Wanted>,
+        (instruction, metas, meta): (&Instruction, &OperandMetas, Meta),
+        wanted: Option<ResolvedPlacement>,
     ) -> Result<Result<(), String>, String> {
         let name = instruction.output;
         let from_nothing = instruction.reads().next().is_none();
@@ -127,7 +130,7 @@ impl Planner {
         {
             return Ok(Ok(()));
         }
-        let stays_at = updated(catalogue, instruction, meta, &mesh);
+        let stays_at = updated_layout(catalogue, instruction, meta, &mesh);
         let wanted = wanted.filter(|wanted| wanted.mesh == mesh).map(|wanted| wanted.layout(meta));
         let call = Call {
             operation: instruction.operation.name,
@@ -136,7 +139,7 @@ impl Planner {
         };
         let mut rule = (instruction.operation.sharding)(&call, &meta);
         rule.linear.retain(|set| sums_exactly(*set, metas, meta));
-        let strategy = choose(
+        let strategy = choose_strategy(
             catalogue,
             instruction,
             &rule,
@@ -146,7 +149,8 @@ impl Planner {
             wanted.as_ref(),
             stays_at.as_deref(),
         );
-        // By its steps, less is moved, or an update keeps the layout of what it updates.
+        // Planned by its steps, it redistributes less, or an update keeps the layout of the tensor
+        // that it updates.
         if let Body::Composite(body) = instruction.operation.body
             && !is_place(instruction.operation)
             && (gathers(catalogue, instruction, &strategy)
@@ -155,18 +159,18 @@ impl Planner {
             return Ok(self.expand(catalogue, streams, instruction, body));
         }
         if let Some(limit) = catalogue.strict
-            && let Some(reason) = unplanned(catalogue, instruction, &strategy, limit)
+            && let Some(reason) = exceeds_strict_limit(catalogue, instruction, &strategy, limit)
         {
             return Err(reason);
         }
-        let operands = self.bring(catalogue, streams, instruction, &strategy);
-        let plan = Local { instruction, rule: &rule, strategy: &strategy, metas, meta };
+        let operands = self.redistribute_operands(catalogue, streams, instruction, &strategy);
+        let plan = LocalParts { instruction, rule: &rule, strategy: &strategy, metas, meta };
         plan.emit(catalogue, streams, &operands, name);
         record(catalogue, instruction, &operands, metas, &strategy.output, meta);
         let asked = (from_nothing || is_place(instruction.operation))
             && wanted.is_some_and(|wanted| wanted == strategy.output);
         let stays = stays_at.is_some_and(|layout| *layout == strategy.output);
-        let combined = adds_up(catalogue, instruction, &strategy);
+        let combined = reduce_scatters(catalogue, instruction, &strategy);
         let layout = Arc::new(strategy.output);
         for (name, meta) in instruction.outputs() {
             catalogue.put(name, meta, Arc::clone(&layout), name);
@@ -179,13 +183,13 @@ impl Planner {
         Ok(Ok(()))
     }
 
-    /// The mesh that computes an instruction: its scope's, or else an operand's; of several, the
-    /// one with the most slots, then of the largest operand.
+    /// Returns the mesh that computes an instruction: its scope's, or else an operand's; of
+    /// several, the one with the most slots, then of the largest operand.
     fn mesh_for(
         &mut self,
         catalogue: &mut Catalogue,
         instruction: &Instruction,
-        wanted: Option<&Wanted>,
+        wanted: Option<&ResolvedPlacement>,
     ) -> Arc<Mesh> {
         let operands = || instruction.operands.iter().filter_map(Operand::tensor);
         if let Some(wanted) = wanted {
@@ -214,8 +218,8 @@ impl Planner {
         }
     }
 
-    /// The operands in the layouts of a strategy, moved where needed.
-    fn bring(
+    /// Returns the operands in the layouts of a strategy, redistributed where needed.
+    fn redistribute_operands(
         &mut self,
         catalogue: &mut Catalogue,
         streams: &mut Streams,
@@ -235,14 +239,21 @@ impl Planner {
                 let (id, layout) = (id.tensor()?, layout.as_ref()?);
                 let (operation, scope) = (instruction.operation.name, scope.as_deref());
                 let reason = Reason::Needed { operation, operand, scope };
-                Some(self.copy_in(catalogue, streams, *id, layout, instruction.source, reason))
+                Some(self.copy_in_layout(
+                    catalogue,
+                    streams,
+                    *id,
+                    layout,
+                    instruction.source,
+                    reason,
+                ))
             })
             .collect()
     }
 
-    /// A tensor's copy in a layout: an existing one, or else a new one, made the cheapest way and
-    /// kept for reuse.
-    pub(super) fn copy_in(
+    /// Returns a tensor's copy in a layout: an existing one, or else a new one, made by the
+    /// cheapest redistribution and kept for reuse.
+    pub(super) fn copy_in_layout(
         &mut self,
         catalogue: &mut Catalogue,
         streams: &mut Streams,
@@ -262,13 +273,13 @@ impl Planner {
             .filter_map(|copy| Some((cost(&copy.layout, layout, meta)?, copy)))
             .min_by_key(|(bytes, _)| *bytes)
             .map(|(_, copy)| copy.clone());
-        let mut copy = cheapest.expect("strategies ask only for what can be made");
+        let mut copy = cheapest.expect("strategies use only reachable layouts");
         let steps = stages(&copy.layout, layout, meta).expect("it has a cost");
         for (index, step) in steps.iter().enumerate() {
-            self.stats.moves += u64::from(step.bytes > 0);
+            self.stats.redistributions += u64::from(step.bytes > 0);
             self.stats.bytes += step.bytes;
             if let Some(recorder) = &mut catalogue.recorder {
-                recorder.moved(&catalogue.slots, meta, &copy.layout, step, reason);
+                recorder.add_redistribution(&catalogue.slots, meta, &copy.layout, step, reason);
             }
             let next = emit::stage(catalogue, streams, &copy, step, meta, line);
             if index > 0 {
@@ -281,18 +292,18 @@ impl Planner {
     }
 }
 
-/// What an instruction is planned by.
-struct Wants {
-    metas: Metas,
+/// The inputs to the planning of an instruction.
+struct PlanningInput {
+    metas: OperandMetas,
     meta: Meta,
     /// The placement that its scope asks for.
-    wanted: Option<Wanted>,
+    wanted: Option<ResolvedPlacement>,
 }
 
-/// Whether the operation commutes with summing its partial operands, the bits of `set`: the
-/// output's dtype must be theirs or a wider float, and scalars must be finite (a partial 0 times
+/// Returns whether the operation commutes with summing its partial operands, the bits of `set`: the
+/// output's dtype must be theirs or a longer float, and scalars must be finite (a partial 0 times
 /// infinity is NaN).
-fn sums_exactly(set: u64, operands: &Metas, output: Meta) -> bool {
+fn sums_exactly(set: u64, operands: &OperandMetas, output: Meta) -> bool {
     operands.iter().enumerate().all(|(index, operand)| match operand {
         Operand::Scalar(scalar) => scalar.as_f64().is_finite(),
         Operand::Tensor(meta) => {
@@ -304,12 +315,12 @@ fn sums_exactly(set: u64, operands: &Metas, output: Meta) -> bool {
     })
 }
 
-#[allow(clippy::too_many_arguments, reason = "the parts of one question")]
-fn choose(
+#[allow(clippy::too_many_arguments, reason = "the inputs of one choice")]
+fn choose_strategy(
     catalogue: &Catalogue,
     instruction: &Instruction,
     rule: &Rule,
-    metas: &Metas,
+    metas: &OperandMetas,
     output: Meta,
     mesh: &Arc<Mesh>,
     wanted: Option<&Layout>,
@@ -334,7 +345,7 @@ fn record(
     catalogue: &mut Catalogue,
     instruction: &Instruction,
     operands: &[Option<TensorCopy>],
-    metas: &Metas,
+    metas: &OperandMetas,
     output: &Layout,
     meta: Meta,
 ) {
@@ -347,6 +358,7 @@ fn record(
     recorder.step(instruction, operands.collect(), placed(slots, meta, output));
 }
 
+/// Marks the outputs of an instruction as failed.
 pub(super) fn fail_outputs(
     catalogue: &mut Catalogue,
     instruction: &Instruction,
@@ -357,8 +369,11 @@ pub(super) fn fail_outputs(
     }
 }
 
-/// Shapes and dtypes of an instruction's operands, or the failure of one.
-fn operand_metas(catalogue: &Catalogue, instruction: &Instruction) -> Result<Metas, Arc<Failure>> {
+/// Returns the shapes and dtypes of an instruction's operands, or the failure of one.
+fn operand_metas(
+    catalogue: &Catalogue,
+    instruction: &Instruction,
+) -> Result<OperandMetas, Arc<Failure>> {
     instruction
         .operands
         .iter()
@@ -369,6 +384,7 @@ fn operand_metas(catalogue: &Catalogue, instruction: &Instruction) -> Result<Met
         .collect()
 }
 
+/// Returns the failure of an instruction, for this reason.
 pub(super) fn failure(instruction: &Instruction, reason: String) -> Arc<Failure> {
     Arc::new(Failure::new(
         instruction.title().into_owned(),

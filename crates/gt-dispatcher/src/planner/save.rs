@@ -15,8 +15,8 @@ use super::explain::Reason;
 use super::streams::Streams;
 
 impl Planner {
-    /// Has slots write the blocks of tensors into a file each. `open` gets the slots that write, and
-    /// gives the request that they answer.
+    /// Has slots write the blocks of tensors into a file each. `open` receives the slots that
+    /// write, and returns the request that they answer.
     ///
     /// # Errors
     /// The failure of one of the tensors.
@@ -61,7 +61,7 @@ impl Planner {
         Ok(())
     }
 
-    /// A copy, on one slot, of a tensor whose parts are still to be combined.
+    /// Returns a temporary copy, on one slot, of a tensor whose copies are all partial.
     fn combined(
         &mut self,
         catalogue: &mut Catalogue,
@@ -71,7 +71,7 @@ impl Planner {
     ) -> TensorCopy {
         let slot = catalogue.placed(id).copies[0].layout.mesh.slots[0];
         let layout = Layout::replicated(&self.meshes.single(slot));
-        self.copy_in(catalogue, streams, id, &layout, line, Reason::Fetched)
+        self.copy_in_layout(catalogue, streams, id, &layout, line, Reason::Fetched)
     }
 }
 
@@ -79,7 +79,8 @@ fn is_complete(copy: &TensorCopy) -> bool {
     !copy.layout.is_partial()
 }
 
-/// Each block of a layout and the slot that writes it; slots with the same block take turns.
+/// Returns each block of a layout and the slot that writes it; slots with the same block take
+/// turns.
 fn writers(layout: &Layout, shape: Shape, index: usize) -> Vec<(SlotId, Block)> {
     let mut blocks: Vec<(Block, Vec<SlotId>)> = Vec::new();
     for (rank, &slot) in layout.mesh.slots.iter().enumerate() {

@@ -13,26 +13,27 @@ use super::slots::Slots;
 
 /// A signal, and its placement resolved for one version of the slots.
 #[derive(Clone)]
-pub struct Scope {
+pub struct SignalScope {
     name: String,
     shard: Option<Shard>,
-    resolved: Option<(u64, Result<Option<Wanted>, String>)>,
+    resolved: Option<(u64, Result<Option<ResolvedPlacement>, String>)>,
 }
 
 /// A resolved placement: a mesh, and the tensor axis that each mesh axis shards.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct ResolvedPlacement {
     pub mesh: Arc<Mesh>,
     axes: SmallVec<[Option<i64>; 2]>,
 }
 
-impl Wanted {
-    pub fn new(mesh: Arc<Mesh>, axes: &[Option<i64>]) -> Wanted {
-        Wanted { mesh, axes: SmallVec::from_slice(axes) }
+impl ResolvedPlacement {
+    /// Creates a placement on a mesh, each of whose axes shards a tensor axis or none.
+    pub fn new(mesh: Arc<Mesh>, axes: &[Option<i64>]) -> ResolvedPlacement {
+        ResolvedPlacement { mesh, axes: SmallVec::from_slice(axes) }
     }
 
-    /// The layout of a tensor. An axis that does not exist or has at most one element is not
-    /// sharded, nor is any over one slot.
+    /// Returns the layout of a tensor. An axis that does not exist or has at most one element is
+    /// not sharded, nor is any over one slot.
     pub fn layout(&self, meta: Meta) -> Layout {
         let rank = meta.shape.rank() as i64;
         let mut cut: SmallVec<[usize; 2]> = SmallVec::new();
@@ -55,37 +56,43 @@ impl Wanted {
     }
 }
 
-/// Without its resolved placement.
-impl Record for Scope {
+/// Encoded without its resolved placement.
+impl Record for SignalScope {
     fn write<S: Sink>(&self, to: &mut S) {
         self.name.write(to);
         self.shard.write(to);
     }
 
-    fn read(from: &mut Source) -> Decoded<Scope> {
-        Ok(Scope::new(Record::read(from)?, Record::read(from)?))
+    fn read(from: &mut Source) -> Decoded<SignalScope> {
+        Ok(SignalScope::new(Record::read(from)?, Record::read(from)?))
     }
 }
 
-impl Scope {
+impl SignalScope {
+    /// Returns the signal's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it cuts tensors over slots.
-    pub fn is_cut(&self) -> bool {
+    /// Returns whether it shards tensors over slots.
+    pub fn is_sharded(&self) -> bool {
         self.shard.is_some()
     }
 
-    pub fn new(name: String, shard: Option<Shard>) -> Scope {
-        Scope { name, shard, resolved: None }
+    /// Creates the scope of a signal.
+    pub fn new(name: String, shard: Option<Shard>) -> SignalScope {
+        SignalScope { name, shard, resolved: None }
     }
 
-    /// The scope's placement; `None` if it has none, or there is only one slot.
+    /// Returns the scope's placement; `None` if it has none, or there is only one slot.
     ///
     /// # Errors
     /// It names workers that do not exist, or its mesh is not valid or does not fit their number.
-    pub fn resolve(&mut self, slots: &Slots, meshes: &mut Meshes) -> Result<Option<&Wanted>, &str> {
+    pub fn resolve(
+        &mut self,
+        slots: &Slots,
+        meshes: &mut Meshes,
+    ) -> Result<Option<&ResolvedPlacement>, &str> {
         if self.resolved.as_ref().is_none_or(|(version, _)| *version != slots.version()) {
             let wanted = match &self.shard {
                 Some(shard) if slots.count() > 1 => {
@@ -102,7 +109,12 @@ impl Scope {
     }
 }
 
-fn place(name: &str, shard: &Shard, slots: &Slots, meshes: &mut Meshes) -> Result<Wanted, String> {
+fn place(
+    name: &str,
+    shard: &Shard,
+    slots: &Slots,
+    meshes: &mut Meshes,
+) -> Result<ResolvedPlacement, String> {
     let all: Vec<(u32, SlotId)> = slots.numbers();
     let exist = || {
         let numbers: Vec<String> = all.iter().map(|(number, _)| number.to_string()).collect();
@@ -129,25 +141,23 @@ fn place(name: &str, shard: &Shard, slots: &Slots, meshes: &mut Meshes) -> Resul
     }
     if !(1..=2).contains(&shard.mesh.len()) {
         let count = shard.mesh.len();
-        return Err(format!(
-            "signal '{name}' has a mesh of {count} axes: it is to have one or two"
-        ));
+        return Err(format!("signal '{name}' has a mesh of {count} axes: it must have one or two"));
     }
-    let given: usize = shard.mesh.iter().map(|axis| axis.length.max(1) as usize).product();
+    let needed: usize = shard.mesh.iter().map(|axis| axis.length.max(1) as usize).product();
     let open = shard.mesh.iter().filter(|axis| axis.length == 0).count();
     let fits = if open == 0 {
-        workers.len() >= given
+        workers.len() >= needed
     } else {
-        workers.len() >= given && workers.len().is_multiple_of(given)
+        workers.len() >= needed && workers.len().is_multiple_of(needed)
     };
     if !fits {
         return Err(format!(
-            "signal '{name}' needs a mesh of {given} workers, and has {}: the workers are {}",
+            "signal '{name}' needs a mesh of {needed} workers, and has {}: the workers are {}",
             workers.len(),
             exist()
         ));
     }
-    let rest = if open > 0 { workers.len() / given } else { 1 };
+    let rest = if open > 0 { workers.len() / needed } else { 1 };
     let mut open = true;
     let dims: Vec<usize> = shard
         .mesh
@@ -161,5 +171,5 @@ fn place(name: &str, shard: &Shard, slots: &Slots, meshes: &mut Meshes) -> Resul
     let count = dims.iter().product();
     let mesh = meshes.get(&dims, &workers[..count]);
     let axes: Vec<Option<i64>> = shard.mesh.iter().map(|axis| axis.axis).collect();
-    Ok(Wanted::new(mesh, &axes))
+    Ok(ResolvedPlacement::new(mesh, &axes))
 }

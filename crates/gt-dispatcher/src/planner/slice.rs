@@ -1,4 +1,4 @@
-//! Slices along a sharded axis: shared out evenly as a batch, or computed by each slot on its own
+//! Slices along a sharded axis: computed as an evenly sharded batch, or by each slot on its own
 //! shard.
 
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use smallvec::smallvec;
 
 use super::Planner;
 use super::catalogue::{Catalogue, Provenance, TensorCopy};
-use super::emit::{self, Exchanged};
+use super::emit::{self, TensorExchange};
 use super::explain::{Reason, placed};
-use super::moves::{Stage, StageKind, cost};
-use super::moving::Taken;
+use super::redistribution::{RedistributionStage, StageKind, cost};
 use super::streams::Streams;
+use super::varying_slices::SlicedExchange;
 
 impl Planner {
     /// Plans a slice of a tensor that is sharded on this mesh along a sliced axis. Returns whether
@@ -48,8 +48,8 @@ impl Planner {
             catalogue.set_provenance(name, Provenance { placed: false, ..provenance });
             return true;
         }
-        // What each slot keeps depends on the slice's position.
-        catalogue.moving.is_fixed(name);
+        // The part that each slot keeps depends on the slice's position.
+        catalogue.varying.fix(name);
         let layout = sliced(&copy.layout, instruction);
         for (rank, &slot) in mesh.slots.iter().enumerate() {
             let (from, to) = (copy.layout.block(whole.shape, rank), layout.block(meta.shape, rank));
@@ -84,7 +84,7 @@ impl Planner {
         true
     }
 
-    /// Plans a slice no longer than one slot's shard, such as a batch of a data set: shared out
+    /// Plans a slice no longer than one slot's shard, such as a batch of a data set: sharded
     /// evenly, wherever it lies. Returns whether the instruction is one.
     fn take_batch(
         &mut self,
@@ -101,36 +101,43 @@ impl Planner {
         let starts = ints(&instruction.attributes, 0);
         let (from, to) = (&*copy.layout, &layout);
         let parts = Redistribution { from, to, whole: whole.shape }.of_slice(starts, meta.shape);
-        let moved = |block: &Block| (block.shape.numel() * meta.dtype.size()) as u64;
+        let size = |block: &Block| (block.shape.numel() * meta.dtype.size()) as u64;
         let sends = parts.iter().flat_map(|parts| &parts.parts.sends);
-        let bytes: u64 = sends.map(|(_, block)| moved(block)).sum();
+        let bytes: u64 = sends.map(|(_, block)| size(block)).sum();
         if catalogue.strict.is_some_and(|limit| bytes > limit) {
             return false;
         }
         let collective = Collective::AllToAll;
         if let Some(recorder) = &mut catalogue.recorder {
             let kind = StageKind::Blocks(collective);
-            let stage = Stage { kind, layout: layout.clone(), bytes };
+            let stage = RedistributionStage { kind, layout: layout.clone(), bytes };
             let (operation, operand, scope) = (instruction.operation.name, 0, None);
             let reason = Reason::Needed { operation, operand, scope };
             if bytes > 0 {
-                recorder.moved(&catalogue.slots, meta, &copy.layout, &stage, reason);
+                recorder.add_redistribution(&catalogue.slots, meta, &copy.layout, &stage, reason);
             }
         }
-        self.stats.moves += u64::from(bytes > 0);
+        self.stats.redistributions += u64::from(bytes > 0);
         self.stats.bytes += bytes;
         let output = instruction.output;
         let to = TensorCopy { layout: Arc::new(layout), id: output, made: 0 };
         let line = instruction.source;
         // The members depend on the slice's position.
-        let (reduction, may_join) = (None, false);
-        let exchanged =
-            Exchanged { from: copy, to: &to, meta, collective, reduction, line, may_join };
+        let (reduction, may_be_collective) = (None, false);
+        let exchanged = TensorExchange {
+            from: copy,
+            to: &to,
+            meta,
+            collective,
+            reduction,
+            line,
+            may_be_collective,
+        };
         let transfer = exchanged.emit(catalogue, streams, parts);
         let (from, to_layout) = (Arc::clone(&copy.layout), Arc::clone(&to.layout));
         let (whole_shape, size) = (whole.shape, meta.shape);
-        let taken = Taken { output, whole: whole_shape, from, size, to: to_layout };
-        catalogue.moving.takes(transfer, taken);
+        let exchange = SlicedExchange { output, whole: whole_shape, from, size, to: to_layout };
+        catalogue.varying.add_exchange(transfer, exchange);
         catalogue.put(output, meta, Arc::clone(&to.layout), output);
         record(catalogue, instruction, (whole, &copy.layout), (meta, &to.layout));
         true
@@ -161,7 +168,7 @@ impl Planner {
         let operation = instruction.operation.name;
         let (line, scope) = (instruction.source, None);
         let reason = Reason::Needed { operation, operand: 0, scope };
-        self.copy_in(catalogue, streams, instruction.output, &even, line, reason);
+        self.copy_in_layout(catalogue, streams, instruction.output, &even, line, reason);
         catalogue.keep_only(instruction.output, &even, streams);
     }
 }
@@ -179,8 +186,8 @@ fn record(
     }
 }
 
-/// The even layout of a contiguous slice; `None` if along a sharded axis it is longer than the
-/// longest shard.
+/// Returns the even layout of a contiguous slice; `None` if along a sharded axis it is longer than
+/// the longest shard.
 fn batch_layout(
     layout: &Layout,
     instruction: &Instruction,
@@ -206,13 +213,13 @@ fn batch_layout(
     Some(even)
 }
 
-/// Whether a layout shards an axis of which the slice takes a part.
+/// Returns whether a layout shards an axis of which the slice takes a part.
 fn cuts_sliced(layout: &Layout, whole: Meta, slice: Meta) -> bool {
     let axes = layout.placements.iter().filter_map(Placement::shard_axis);
     axes.into_iter().any(|axis| whole.shape[axis] != slice.shape[axis])
 }
 
-/// The layout of a slice if each slot keeps its own part of it.
+/// Returns the layout of a slice if each slot keeps its own part of it.
 fn sliced(layout: &Layout, instruction: &Instruction) -> Layout {
     let of = |index: usize, axis: usize| ints(&instruction.attributes, index)[axis] as usize;
     let mut layout = layout.clone();

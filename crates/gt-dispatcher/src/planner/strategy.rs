@@ -1,7 +1,7 @@
 //! Chooses how a mesh computes an instruction: the sharding that moves the fewest bytes.
 //!
 //! Each mesh axis is assigned a factor of the operation's sharding rule, or none. All combinations
-//! are ranked by the cost of moving operands and result.
+//! are ranked by the cost of redistributing operands and result.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use gt_ir::sharding::{FactorRun, Reduction, Rule, Runs};
 use gt_ir::{Meta, Operation};
 use smallvec::SmallVec;
 
-use super::moves::{cost, cost_of_combining, even_cost};
+use super::redistribution::{cost, cost_of_combining, even_cost};
 
 /// An operand's meta and the layouts of its copies.
 pub struct OperandLayouts<'a> {
@@ -24,7 +24,7 @@ pub struct OperandLayouts<'a> {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Share {
     /// Not divided: all slots compute the same.
-    Whole,
+    Replicated,
     /// Sharded along a factor.
     Factor(u8),
     /// Computed on the slots' partial sums of these operands (a bit set).
@@ -39,19 +39,19 @@ pub struct Strategy {
     /// The layout that each operand must have; `None` for numbers.
     pub operands: SmallVec<[Option<Layout>; 3]>,
     pub output: Layout,
-    rank: Rank,
+    rank: StrategyRank,
 }
 
 /// The ranking key: fields in order of importance, less is better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Rank {
+struct StrategyRank {
     /// 1 if the operation is `place` and the result is not where the scope wants it.
     misplaced: u8,
-    /// Bytes moved now, and later to combine a partial result.
+    /// Bytes sent now, and later to combine a partial result.
     bytes: u64,
     /// 1 if an update does not have the layout of the tensor that it updates.
     displaced: u8,
-    /// Operands that must be cut or moved.
+    /// Operands that must be sliced or redistributed.
     conversions: usize,
     /// 1 if a view is divided, or other work is not.
     unfit: u8,
@@ -74,7 +74,7 @@ pub struct Candidates<'a, 'b> {
 }
 
 impl Candidates<'_, '_> {
-    /// The best of all strategies.
+    /// Returns the best of all strategies.
     pub fn best(&self) -> Strategy {
         let mut best: Option<Strategy> = None;
         let mut consider = |shares: &[Share]| {
@@ -90,7 +90,7 @@ impl Candidates<'_, '_> {
                 let others = self.options(1);
                 for &first in &self.options(0) {
                     for &second in &others {
-                        // A factor is cut over one mesh axis only.
+                        // A factor is sharded over one mesh axis only.
                         if first != second || !matches!(first, Share::Factor(_)) {
                             consider(&[first, second]);
                         }
@@ -98,13 +98,13 @@ impl Candidates<'_, '_> {
                 }
             }
         }
-        best.expect("everything can be computed whole")
+        best.expect("every operation can be computed replicated")
     }
 
-    /// The possible shares of a mesh axis; an axis of one slot does not divide anything.
+    /// Returns the possible shares of a mesh axis; an axis of one slot does not divide anything.
     fn options(&self, mesh_axis: usize) -> SmallVec<[Share; 12]> {
         let mut options: SmallVec<[Share; 12]> = SmallVec::new();
-        options.push(Share::Whole);
+        options.push(Share::Replicated);
         if self.mesh.dims[mesh_axis] > 1 {
             options.extend((0..self.rule.factors()).map(Share::Factor));
             options.extend(self.rule.linear.iter().map(|&set| Share::Linear(set)));
@@ -155,16 +155,24 @@ impl Candidates<'_, '_> {
         let unwanted = u8::from(self.wanted.is_some_and(|wanted| *wanted != output));
         let misplaced = u8::from(is_place(self.operation)) * unwanted;
         let (bytes_in_all, unfit) = (bytes + later, self.unfit(shares));
-        let rank = Rank { misplaced, bytes: bytes_in_all, displaced, conversions, unfit, unwanted };
+        let rank = StrategyRank {
+            misplaced,
+            bytes: bytes_in_all,
+            displaced,
+            conversions,
+            unfit,
+            unwanted,
+        };
         Some(Strategy { shares: SmallVec::from_slice(shares), operands, output, rank })
     }
 
-    /// Views cost nothing, so a replica is worth more than a shard; other work is better divided.
+    /// Returns 1 if a view is divided, or other work is not: views cost nothing, so a replica is
+    /// worth more than a shard; other work is better divided.
     fn unfit(&self, shares: &[Share]) -> u8 {
         if self.operands.iter().all(Option::is_none) {
             return 0;
         }
-        let whole = shares.iter().all(|share| *share == Share::Whole);
+        let whole = shares.iter().all(|share| *share == Share::Replicated);
         u8::from(is_view(self.operation) != whole)
     }
 
@@ -175,7 +183,7 @@ impl Candidates<'_, '_> {
         share: Share,
     ) -> Option<Placement> {
         match share {
-            Share::Whole => Some(Placement::Replicate),
+            Share::Replicated => Some(Placement::Replicate),
             Share::Linear(set) if set >> operand & 1 == 1 => {
                 // Only if the operand is a partial sum already.
                 let known = self.operands[operand].as_ref()?;
@@ -203,7 +211,7 @@ impl Candidates<'_, '_> {
 
     fn output_placement(&self, mesh_axis: usize, share: Share) -> Option<Placement> {
         match share {
-            Share::Whole => Some(Placement::Replicate),
+            Share::Replicated => Some(Placement::Replicate),
             Share::Linear(_) => Some(Placement::Partial(Reduction::Sum)),
             Share::Factor(factor) => {
                 if let Some((axis, run)) = find(&self.rule.output, factor) {
@@ -216,7 +224,8 @@ impl Candidates<'_, '_> {
         }
     }
 
-    /// The cuts of a factor: those of the first operand that is sharded along it, or else balanced.
+    /// Returns the cuts of a factor: those of the first operand that is sharded along it, or else
+    /// balanced ones.
     fn cuts(&self, factor: u8, mesh_axis: usize) -> Option<Arc<[usize]>> {
         let mut length = None;
         for (known, runs) in self.operands.iter().zip(&self.rule.operands) {
@@ -245,13 +254,13 @@ impl Candidates<'_, '_> {
     }
 }
 
-/// Whether an operation only rearranges elements.
+/// Returns whether an operation only rearranges elements.
 pub fn is_view(operation: &Operation) -> bool {
     let other = [shape::PLACE.id, shape::EXPAND.id];
     operation.family == Family::Reshape && !other.contains(&operation.id)
 }
 
-/// Whether an operation's purpose is the placement of its result.
+/// Returns whether an operation's purpose is the placement of its result.
 pub fn is_place(operation: &Operation) -> bool {
     operation.id == shape::PLACE.id
 }

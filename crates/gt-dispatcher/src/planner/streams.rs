@@ -12,6 +12,7 @@ pub struct Streams {
 }
 
 impl Streams {
+    /// Appends a command for a slot.
     #[inline]
     pub fn push(&mut self, slot: SlotId, command: WorkerCommand) {
         let index = slot.0 as usize;

@@ -4,11 +4,11 @@ use gt_ir::template::{IterationPart, Name, Step, Values};
 use gt_ir::{Template, TensorId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::plans::Iteration;
+use super::plans::TemplateIteration;
 
 /// The template, steps and frees of an iteration.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Span {
+pub struct IterationSpan {
     pub template: u32,
     pub part: IterationPart,
     /// How many frees were done before.
@@ -16,12 +16,13 @@ pub struct Span {
 }
 
 /// The names of the tensors that an iteration uses or frees, without those it makes, each once.
-pub struct Touches(Vec<Name>);
+pub struct TouchedNames(Vec<Name>);
 
-impl Touches {
-    pub fn of(iteration: &Iteration) -> Touches {
+impl TouchedNames {
+    /// Returns the names that an iteration touches.
+    pub fn of(iteration: &TemplateIteration) -> TouchedNames {
         let template: &Template = &iteration.instance.template;
-        let Span { part, freed, .. } = iteration.span;
+        let IterationSpan { part, freed, .. } = iteration.span;
         let mut made: FxHashSet<Name> = FxHashSet::default();
         let mut known: FxHashSet<Name> = FxHashSet::default();
         let mut touched = Vec::new();
@@ -36,12 +37,12 @@ impl Touches {
         let frees = &template.frees[freed as usize..part.frees as usize];
         let new = frees.iter().filter(|name| !made.contains(name) && known.insert(**name));
         touched.extend(new);
-        Touches(touched)
+        TouchedNames(touched)
     }
 
-    /// The tensors bound to these names, each once, with its first name; and for each name, the
-    /// index of its tensor.
-    pub fn tensors(&self, iteration: &Iteration) -> (Vec<(Name, TensorId)>, Vec<usize>) {
+    /// Returns the tensors bound to these names, each once, with its first name; and for each name,
+    /// the index of its tensor.
+    pub fn tensors(&self, iteration: &TemplateIteration) -> (Vec<(Name, TensorId)>, Vec<usize>) {
         let mut places: FxHashMap<TensorId, usize> = FxHashMap::default();
         let bindings = &iteration.instance.bindings;
         let mut tensors = Vec::with_capacity(self.0.len());

@@ -9,20 +9,21 @@ use gt_ir::{Instruction, Meta, Operand, Scalar, TensorId, WorkerCommand};
 use rustc_hash::FxHashMap;
 
 use super::catalogue::{Catalogue, Placed};
-use super::plan::{After, Before, CopyAfter, IterationPlan, NameAfter};
-use super::plans::{Beginning, Iteration};
+use super::plan::{CopyAfter, IterationPlan, NameAfter, TensorAfter, TensorBefore};
+use super::plans::{StateBefore, TemplateIteration};
 
-/// The plan of an iteration whose slots' commands are `lists`; `None` if it cannot be expressed as
-/// templates. Templates are cut so that a part costs at most `quantum`, if possible.
+/// Returns the plan of an iteration whose slots' commands are `lists`; `None` if it cannot be
+/// expressed as templates. Templates are divided so that a part costs at most `quantum`, if
+/// possible.
 pub(super) fn write(
     number: u32,
     catalogue: &Catalogue,
-    iteration: &Iteration,
-    beginning: Beginning,
+    iteration: &TemplateIteration,
+    beginning: StateBefore,
     lists: &[(SlotId, Vec<WorkerCommand>)],
     quantum: u64,
 ) -> Option<IterationPlan> {
-    let Beginning { key, touched, before, same, copies, made, transfer } = beginning;
+    let StateBefore { key, touched, before, same, copies, made, transfer } = beginning;
     let template = &iteration.instance.template;
     let bindings = &iteration.instance.bindings;
     let base = bindings.bases()[0];
@@ -46,7 +47,7 @@ pub(super) fn write(
             builder.number(bindings.number(slot));
         });
         let mut works = Vec::with_capacity(commands.len());
-        let mut metas = Metas::new(*slot, &before, &copies);
+        let mut metas = SlotMetas::new(*slot, &before, &copies);
         for command in commands {
             let step = writer.step(&mut builder, command)?;
             works.push(metas.work(command));
@@ -71,10 +72,10 @@ pub(super) fn write(
     let after = |placed: &Placed, before: &[TensorId]| {
         let copies = placed.copies.iter().map(|copy| {
             let (layout, name) = (copy.layout.clone(), name(copy.id, before)?);
-            Some(CopyAfter { layout, name, moved: copy.made != 0 })
+            Some(CopyAfter { layout, name, is_extra: copy.made != 0 })
         });
         let (meta, provenance) = (placed.meta, placed.provenance);
-        Some(After { meta, provenance, copies: copies.collect::<Option<_>>()? })
+        Some(TensorAfter { meta, provenance, copies: copies.collect::<Option<_>>()? })
     };
     let mut changed = Vec::new();
     for (((name, id), before), copies) in touched.iter().zip(&before).zip(&copies) {
@@ -114,7 +115,7 @@ pub(super) fn write(
         transfers: next_transfer.0 - transfer.0,
         number,
         definitions,
-        is_told: false,
+        is_defined: false,
         weight,
         bindings: gt_ir::Bindings::new(widths, &start),
         transfer,
@@ -130,8 +131,8 @@ pub(super) fn write(
     })
 }
 
-/// The range of number slots that an iteration's steps use.
-fn numbers_of(iteration: &Iteration) -> std::ops::Range<u32> {
+/// Returns the range of number slots that an iteration's steps use.
+fn numbers_of(iteration: &TemplateIteration) -> std::ops::Range<u32> {
     let IterationPart { first, last, .. } = iteration.invocation.part;
     let mut slots: Option<(u32, u32)> = None;
     let mut take = |first: u32, count: u32| {
@@ -155,7 +156,7 @@ fn numbers_of(iteration: &Iteration) -> std::ops::Range<u32> {
 /// Converts commands to template steps.
 struct TemplateWriter<'a> {
     catalogue: &'a Catalogue,
-    iteration: &'a Iteration<'a>,
+    iteration: &'a TemplateIteration<'a>,
     first_number: u32,
 }
 
@@ -169,8 +170,8 @@ impl TemplateWriter<'_> {
         })
     }
 
-    /// The client's step that an instruction is a part of: the one that makes the same tensor.
-    /// Instructions that the planner adds make planner-made tensors.
+    /// Returns the client's step that an instruction is a part of: the one that makes the same
+    /// tensor. Instructions that the planner adds make planner-made tensors.
     fn client_step(&self, output: TensorId) -> Option<&RunStep> {
         let bindings = &self.iteration.instance.bindings;
         if !bindings.is_own(output) {
@@ -190,10 +191,10 @@ impl TemplateWriter<'_> {
 
     fn run(&self, builder: &mut TemplateBuilder, instruction: &Instruction) -> Option<RunStep> {
         let mut step = builder.step(instruction)?;
-        if let Some(opened) = self.catalogue.moving.opened(instruction.output) {
-            let composite = self.client_step(opened.composite)?;
-            for &(operand, given) in &opened.numbers {
-                if let Argument::Number(slot) = composite.operands[given] {
+        if let Some(of) = self.catalogue.varying.composite_step(instruction.output) {
+            let composite = self.client_step(of.composite)?;
+            for &(operand, index) in &of.numbers {
+                if let Argument::Number(slot) = composite.operands[index] {
                     step.operands[operand] = Argument::Number(slot - self.first_number);
                 }
             }
@@ -213,7 +214,7 @@ impl TemplateWriter<'_> {
         let local = varying_numbers(step.operation, &step.attributes);
         if let Some(varying) = &of.varying
             && varying.added.len() == local.len()
-            && !self.catalogue.moving.was_fixed(instruction.output)
+            && !self.catalogue.varying.is_fixed(instruction.output)
         {
             let bindings = &self.iteration.instance.bindings;
             let whole = varying.numbers(bindings);
@@ -226,40 +227,41 @@ impl TemplateWriter<'_> {
     fn exchange(&self, builder: &mut TemplateBuilder, exchange: &Exchange) -> Option<ExchangeStep> {
         let mut step = builder.exchange(exchange)?;
         // Looked up by transfer, as a slot that only sends has no output.
-        let taken = self.catalogue.moving.taken(exchange.transfer);
-        if let Some(taken) = taken {
-            // At another position the slice may move more than strict mode allows.
+        let sliced = self.catalogue.varying.sliced_exchange(exchange.transfer);
+        if let Some(sliced) = sliced {
+            // At another position the slice may send more bytes than strict mode allows.
             if self.catalogue.strict.is_some() {
                 return None;
             }
-            let varying = self.client_step(taken.output)?.varying.as_ref()?;
+            let varying = self.client_step(sliced.output)?.varying.as_ref()?;
             let first = varying.first - self.first_number;
             step.slice = Some(Box::new(VaryingSlice {
-                whole: taken.whole,
-                from: (*taken.from).clone(),
-                size: taken.size,
+                whole: sliced.whole,
+                from: (*sliced.from).clone(),
+                size: sliced.size,
                 starts: Varying { first, added: varying.added.clone() },
-                to: (*taken.to).clone(),
+                to: (*sliced.to).clone(),
             }));
         }
         Some(step)
     }
 
-    /// The numbers that the plan depends on: those of instructions whose plans hold for no others.
+    /// Returns the numbers that the plan depends on: those of instructions whose plans are valid
+    /// for no others.
     fn fixed(&self) -> Vec<(u32, Scalar)> {
-        let Iteration { instance, invocation, .. } = *self.iteration;
+        let TemplateIteration { instance, invocation, .. } = *self.iteration;
         let IterationPart { first, last, .. } = invocation.part;
         let mut fixed = Vec::new();
         for step in &instance.template.steps[first as usize..last as usize] {
             let Step::Run(RunStep { output, operands, varying, .. }) = step else { continue };
-            if self.catalogue.moving.was_fixed(instance.bindings.tensor(*output)) {
-                let given = operands.iter().filter_map(|argument| match argument {
+            if self.catalogue.varying.is_fixed(instance.bindings.tensor(*output)) {
+                let numbers = operands.iter().filter_map(|argument| match argument {
                     Argument::Number(slot) => Some(*slot),
                     _ => None,
                 });
                 let slots = varying.iter().flat_map(Varying::slots);
                 let value = |slot| (slot, instance.bindings.number(slot));
-                fixed.extend(given.chain(slots).map(value));
+                fixed.extend(numbers.chain(slots).map(value));
             }
         }
         fixed
@@ -267,19 +269,19 @@ impl TemplateWriter<'_> {
 }
 
 /// The metas of a slot's tensors, to estimate the work of its instructions.
-struct Metas(FxHashMap<TensorId, Meta>);
+struct SlotMetas(FxHashMap<TensorId, Meta>);
 
-impl Metas {
-    fn new(slot: SlotId, before: &[Before], copies: &[Vec<TensorId>]) -> Metas {
+impl SlotMetas {
+    fn new(slot: SlotId, before: &[TensorBefore], copies: &[Vec<TensorId>]) -> SlotMetas {
         let mut metas = FxHashMap::default();
         for (before, copies) in before.iter().zip(copies) {
             let parts = copies.iter().zip(before.parts(slot));
             metas.extend(parts.filter_map(|(id, meta)| Some((*id, meta?))));
         }
-        Metas(metas)
+        SlotMetas(metas)
     }
 
-    /// The estimated work of a command.
+    /// Returns the estimated work of a command.
     fn work(&mut self, command: &WorkerCommand) -> u64 {
         match command {
             WorkerCommand::Run(instruction) => {
@@ -304,8 +306,8 @@ impl Metas {
     }
 }
 
-/// The steps before which an iteration is cut, so that no part costs more than a quantum unless a
-/// single step does.
+/// Returns the steps before which an iteration is divided, so that no part costs more than a
+/// quantum unless a single step does.
 fn cuts(works: &[u64], quantum: u64) -> Vec<u32> {
     let mut cuts = Vec::new();
     let mut spent = 0u64;
@@ -324,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_cost_a_quantum_at_most_if_that_is_possible() {
+    fn parts_cost_at_most_a_quantum_unless_a_step_costs_more() {
         assert_eq!(cuts(&[4, 4, 4, 4], 8), [2]);
         assert_eq!(cuts(&[4, 4, 9, 1, 1], 8), [2, 3]);
         assert_eq!(cuts(&[0, 0, 100], 8), []);

@@ -1,5 +1,5 @@
-//! What a dispatcher makes of a client's streams, as readable programs, compared with the texts in
-//! `streams/`. `GT_WRITE_STREAMS=1` rewrites them.
+//! Golden streams: a client's commands and the workers' commands that a dispatcher plans from them,
+//! as readable programs, compared with the texts in `streams/`. `GT_WRITE_STREAMS=1` rewrites them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,13 +15,13 @@ use super::listing::Listing;
 
 const CLIENT: PeerId = PeerId(100);
 
-/// A dispatcher with workers that never finish anything.
+/// A dispatcher with workers that never complete a command.
 pub struct Golden {
     pub dispatcher: Dispatcher,
     listing: Listing,
-    /// What each worker got, by its index.
+    /// The commands that each worker got, by its index.
     workers: Vec<Vec<String>>,
-    /// The copies of each tensor, as the dispatcher answers at the end.
+    /// The copies of each tensor, as the dispatcher locates them at the end.
     placements: BTreeMap<TensorId, Vec<PlacedTensor>>,
 }
 
@@ -30,7 +30,7 @@ impl Golden {
         Golden::with(Limits::default(), vec![None; workers])
     }
 
-    /// Has workers with these fabrics.
+    /// Creates a dispatcher with one worker for each of these fabrics.
     pub fn with(limits: Limits, workers: Vec<Option<Fabric>>) -> Golden {
         let mut golden = Golden {
             dispatcher: Dispatcher::new(String::new(), limits, None),
@@ -64,8 +64,8 @@ impl Golden {
         }
     }
 
-    /// Compares the programs that these batches and the workers' streams are with the text of this
-    /// name. A comment beside a client's instruction says where its result is at the end.
+    /// Compares the client's program and the workers' programs with the golden file of this name. A
+    /// comment beside a client's instruction shows the placement of its result at the end.
     pub fn check(mut self, name: &str, batches: impl IntoIterator<Item = Vec<ClientCommand>>) {
         let mut client = Vec::new();
         for batch in batches {
@@ -99,7 +99,8 @@ impl Golden {
         assert_eq!(got, want, "{name}: GT_WRITE_STREAMS=1 rewrites it");
     }
 
-    /// A client's command, with the placement of what it makes behind this width.
+    /// Returns a client's command, padded to this width and followed by the placement of its
+    /// result.
     fn placed(&self, made: Option<TensorId>, line: &str, width: usize) -> String {
         let copies = made.and_then(|tensor| self.placements.get(&tensor));
         let Some(copies) = copies.filter(|copies| !copies.is_empty()) else { return line.into() };
@@ -111,7 +112,7 @@ impl Golden {
     }
 }
 
-/// A program with its owner's name above it.
+/// Returns a program with its owner's name above it.
 fn section(owner: &str, lines: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let mut text = format!("{owner}:\n");
     for line in lines.into_iter().flat_map(|lines| indented(lines.as_ref())) {

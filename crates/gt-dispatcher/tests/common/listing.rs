@@ -37,7 +37,7 @@ fn name(name: Name) -> String {
     }
 }
 
-/// `%3: float32 (2, 3), %4: int64 (2,)`; tensors of one operation have consecutive names.
+/// Formats `%3: float32 (2, 3), %4: int64 (2,)`; tensors of one operation have consecutive names.
 fn results(names: impl IntoIterator<Item = String>, metas: &[Meta]) -> String {
     let results = names.into_iter().zip(metas);
     join(results.map(|(name, meta)| format!("{name}: {} {}", meta.dtype, meta.shape)))
@@ -63,7 +63,7 @@ fn exchange(exchange: &Exchange, input: Option<String>, output: Option<String>) 
     format!("{}{called}{routes}{}", result.unwrap_or_default(), by.unwrap_or_default())
 }
 
-/// The slots that blocks go to and come from.
+/// Returns the slots to which blocks are sent, and from which they are received.
 fn routes(parts: &Parts) -> String {
     let list = |way: &str, slots: Vec<SlotId>| match slots.is_empty() {
         true => String::new(),
@@ -78,7 +78,7 @@ fn routes(parts: &Parts) -> String {
 }
 
 impl Listing {
-    /// Returns a client's command, without the placement of what it makes.
+    /// Returns a client's command, without the placement of its result.
     pub fn client(&mut self, command: &ClientCommand) -> String {
         match command {
             ClientCommand::Run(instruction) => self.instruction(instruction),
@@ -115,7 +115,7 @@ impl Listing {
         }
     }
 
-    /// The signal scope of a command, if it is in one.
+    /// Returns the signal scope of a command, if it is in one.
     fn scope(&self, signal: u32) -> String {
         self.signals.get(&signal).map(|name| format!(" in \"{name}\"")).unwrap_or_default()
     }
@@ -181,7 +181,7 @@ fn varying_exchange(step: &ExchangeStep) -> String {
     text + &slots.map(|slots| format!(" of a slice from [{slots}]")).unwrap_or_default()
 }
 
-/// Only what differs from the prediction is in an invocation.
+/// Formats an invocation, which lists only the differences from the prediction.
 fn invoke(invocation: &Invocation) -> String {
     let Invocation { template, bases, part: IterationPart { first, last, .. }, .. } = invocation;
     let tensors = invocation.tensors.iter();

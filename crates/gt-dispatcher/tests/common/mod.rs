@@ -39,17 +39,17 @@ pub struct Program {
 
 impl Program {
     /// Defines a signal.
-    pub fn mean(&mut self, number: u32, name: &str, shard: Shard) {
+    pub fn define_signal(&mut self, number: u32, name: &str, shard: Shard) {
         self.commands.push(ClientCommand::Signal { number, name: name.into(), shard: Some(shard) });
     }
 
-    /// Puts all that follows in a scope that shards rows over all workers.
-    pub fn within_rows(&mut self) {
-        self.mean(1, "rows", Shard::row(None, Some(0)));
+    /// Puts the following commands in a scope that shards rows over all workers.
+    pub fn shard_rows(&mut self) {
+        self.define_signal(1, "rows", Shard::row(None, Some(0)));
         self.signal = 1;
     }
 
-    /// Makes an instruction and names its result, without adding it to the stream.
+    /// Builds an instruction and names its result, without adding it to the stream.
     pub fn step(
         &mut self,
         operation: &'static Operation,
@@ -109,12 +109,12 @@ impl Program {
         self.commands.push(fetch(tensor.0));
     }
 
-    /// The names that come next.
+    /// Returns the name that the next tensor gets.
     pub fn base(&self) -> TensorId {
         TensorId(self.metas.len() as u64)
     }
 
-    /// Defines a template of the steps that `body` makes. Their names are those of the template's
+    /// Defines a template of the steps that `body` builds. Their names are those of the template's
     /// start, which is not run.
     pub fn define(
         &mut self,
@@ -136,7 +136,7 @@ impl Program {
         Repeated::new(definition)
     }
 
-    /// Another iteration.
+    /// Invokes the template once more.
     pub fn invoke(&mut self, repeated: &mut Repeated, numbers: &[(u32, Scalar)]) {
         let invocation = repeated.next(self.base().0, numbers);
         let template = &repeated.definition.template;
@@ -154,22 +154,22 @@ pub fn fetch(id: u64) -> ClientCommand {
 pub struct Repeated {
     pub definition: Definition,
     /// The outside tensors of the iterations to come, by slot.
-    pub on: Vec<TensorId>,
+    pub inputs: Vec<TensorId>,
     bindings: Bindings,
 }
 
 impl Repeated {
     pub fn new(definition: Definition) -> Repeated {
         let bindings = Bindings::new(definition.template.widths, &definition.start);
-        Repeated { on: definition.start.tensors.clone(), definition, bindings }
+        Repeated { inputs: definition.start.tensors.clone(), definition, bindings }
     }
 
-    /// Another iteration, with these numbers changed.
+    /// Returns the invocation of the next iteration, with these numbers changed.
     pub fn next(&mut self, base: u64, numbers: &[(u32, Scalar)]) -> Invocation {
         let bases = [TensorId(base), TensorId::PLANNED];
         self.bindings.begin(bases);
         // A tensor made before the first iteration may be predicted as made by an iteration.
-        let slots = (0..).zip(&self.on);
+        let slots = (0..).zip(&self.inputs);
         let differs =
             |(slot, id): &(u32, &TensorId)| self.bindings.tensor(Name::Outside(*slot)) != **id;
         let tensors: Vec<_> = slots.filter(differs).map(|(slot, id)| (slot, *id)).collect();
@@ -195,7 +195,7 @@ pub struct Cluster {
     pub dispatcher: Dispatcher,
     workers: u64,
     /// Messages sent to clients.
-    pub told: Vec<(PeerId, Message)>,
+    pub to_clients: Vec<(PeerId, Message)>,
     /// Commands sent to workers, encoded: session, worker, bytes.
     pub streams: Vec<(u32, u64, Vec<u8>)>,
     /// The sessions of `EndSession` messages to workers.
@@ -205,8 +205,8 @@ pub struct Cluster {
 impl Cluster {
     pub fn new(workers: u64) -> Cluster {
         let dispatcher = Dispatcher::new(String::new(), Limits::default(), None);
-        let (told, streams, ended) = (Vec::new(), Vec::new(), Vec::new());
-        let mut cluster = Cluster { dispatcher, workers, told, streams, ended };
+        let (to_clients, streams, ended) = (Vec::new(), Vec::new(), Vec::new());
+        let mut cluster = Cluster { dispatcher, workers, to_clients, streams, ended };
         for worker in 1..=workers {
             let message = hello(Role::Worker, format!("w{worker}"), None);
             cluster.handle(PeerId(worker), Role::Worker, message);
@@ -238,23 +238,23 @@ impl Cluster {
                     self.handle(peer, Role::Worker, Message::LaneDone { lane, weight, usage });
                 }
                 Message::EndSession { session } => self.ended.push(session),
-                message if peer.0 > self.workers => self.told.push((peer, message)),
+                message if peer.0 > self.workers => self.to_clients.push((peer, message)),
                 _ => {}
             }
         }
     }
 
-    /// Why a client's session was ended, if it was.
+    /// Returns why a client's session was ended, if it was.
     pub fn goodbye(&self, client: PeerId) -> Option<&str> {
-        self.told.iter().find_map(|(peer, message)| match message {
+        self.to_clients.iter().find_map(|(peer, message)| match message {
             Message::Goodbye { reason } if *peer == client => Some(reason.as_str()),
             _ => None,
         })
     }
 
-    /// The errors that a client was answered with, by request.
+    /// Returns the errors that a client was answered with, by request.
     pub fn errors(&self, client: PeerId) -> Vec<(u64, String)> {
-        let errors = self.told.iter().filter(|(peer, _)| *peer == client);
+        let errors = self.to_clients.iter().filter(|(peer, _)| *peer == client);
         let errors = errors.filter_map(|(_, message)| match message {
             Message::Value { request, result: Err(failure) }
             | Message::Located { request, result: Err(failure) } => {
@@ -265,7 +265,7 @@ impl Cluster {
         errors.collect()
     }
 
-    /// The commands sent to workers for a session.
+    /// Returns the commands sent to workers for a session.
     pub fn stream(&self, session: u32) -> Vec<(u64, &[u8])> {
         let of = self.streams.iter().filter(|(of, _, _)| *of == session);
         of.map(|(_, worker, bytes)| (*worker, bytes.as_slice())).collect()
@@ -287,7 +287,7 @@ fn encoded(mut commands: Vec<WorkerCommand>) -> Vec<u8> {
     frames.head
 }
 
-/// The attributes of a reduction over these axes.
+/// Returns the attributes of a reduction over these axes.
 pub fn all_of(axes: &[i64]) -> [Attribute; 2] {
     [Attribute::ints(axes), Attribute::Bool(false)]
 }

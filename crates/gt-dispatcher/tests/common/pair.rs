@@ -5,10 +5,10 @@ use gt_ir::{Attribute, ClientCommand, Operand, Scalar, TensorId, ops};
 
 use super::{Cluster, Program, fetch};
 
-/// The healthy session's batches: sharded, moved and repeated work.
+/// Returns the healthy session's batches: sharded, redistributed and repeated work.
 fn healthy() -> Vec<Vec<ClientCommand>> {
     let mut program = Program::default();
-    program.within_rows();
+    program.shard_rows();
     let x = program.ones(&[6, 4]);
     let whole = [Attribute::ints(&[0]), Attribute::Bool(false)];
     let sum = program.run(&ops::reduce::SUM, &[x], &whole);
@@ -68,7 +68,7 @@ impl Pair {
         let good = alone.connect(101);
         healthy().into_iter().for_each(|batch| alone.send(good, batch));
         assert_eq!(alone.goodbye(good), None);
-        assert!(alone.stream(1).len() > 10, "{:?}", alone.told);
+        assert!(alone.stream(1).len() > 10, "{:?}", alone.to_clients);
         assert_eq!(self.cluster.stream(1), alone.stream(1), "{of}");
         assert_eq!(self.cluster.goodbye(self.good), None, "{of}");
         assert_eq!(self.cluster.errors(self.good), [], "{of}");
@@ -77,7 +77,7 @@ impl Pair {
 
     /// Checks that the bad session was ended for this reason.
     pub fn ended(&mut self, said: &str) {
-        let reason = self.cluster.goodbye(self.bad).expect("it is ended").to_string();
+        let reason = self.cluster.goodbye(self.bad).expect("the session was ended").to_string();
         assert!(reason.contains(said), "{reason:?} does not say {said:?}");
         // Each worker got `EndSession`, and later commands are not accepted.
         assert_eq!(self.cluster.ended, [2, 2], "{reason}");

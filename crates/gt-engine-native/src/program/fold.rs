@@ -4,7 +4,7 @@
 use gt_ir::ops::reduce as r;
 use gt_ir::{DType, Meta};
 use gt_worker::EngineError;
-use gt_worker::plan::Step;
+use gt_worker::plan::PlanStep;
 
 use super::access::Tile;
 use super::ends::{self, Folded, Part};
@@ -84,7 +84,7 @@ impl Folding {
 }
 
 /// The folding of a reduction; `None` for those that are computed by themselves.
-pub fn folding(step: &Step, operand: DType) -> Option<Folding> {
+pub fn folding(step: &PlanStep, operand: DType) -> Option<Folding> {
     if operand != step.output.dtype {
         return None;
     }

@@ -3,7 +3,7 @@
 use gt_ir::instruction::Operands;
 use gt_ir::{Operand, Scalar};
 use gt_worker::engine::attributes;
-use gt_worker::plan::{Given, Input, Source, Step};
+use gt_worker::plan::{Input, InputValue, PlanStep, Source};
 use gt_worker::{Engine, EngineError};
 
 use super::access::readable;
@@ -17,7 +17,7 @@ use crate::tensor::Tensor;
 /// The values of a run.
 struct Values<'a> {
     program: &'a Program,
-    inputs: &'a mut [Given<Tensor>],
+    inputs: &'a mut [InputValue<Tensor>],
     made: Vec<Option<Tensor>>,
 }
 
@@ -29,7 +29,7 @@ impl Program {
     pub fn launch(
         &self,
         engine: &mut NativeEngine,
-        inputs: &mut [Given<Tensor>],
+        inputs: &mut [InputValue<Tensor>],
     ) -> Result<Vec<Tensor>, EngineError> {
         let made = vec![None; self.plan.steps.len()];
         let mut values = Values { program: self, inputs, made };
@@ -74,7 +74,7 @@ impl Values<'_> {
         match (value as usize).checked_sub(self.program.plan.inputs.len()) {
             Some(made) => self.made[made].as_ref().expect("units come in order"),
             None => match &self.inputs[value as usize] {
-                Given::Tensor(tensor) => tensor,
+                InputValue::Tensor(tensor) => tensor,
                 _ => unreachable!("a tensor is given, and taken at its last use"),
             },
         }
@@ -92,7 +92,8 @@ impl Values<'_> {
                 let dies = matches!(plan.inputs[value as usize], Input::Tensor { dies: true, .. });
                 if dies && unit >= self.program.safe_from {
                     let given = &mut self.inputs[value as usize];
-                    if let Given::Tensor(tensor) = std::mem::replace(given, Given::Taken) {
+                    if let InputValue::Tensor(tensor) = std::mem::replace(given, InputValue::Taken)
+                    {
                         return tensor;
                     }
                 }
@@ -102,7 +103,7 @@ impl Values<'_> {
     }
 
     /// What a step reads; the unit that it is takes what dies there.
-    fn operands(&mut self, step: &Step, unit: Option<usize>) -> Operands<Tensor> {
+    fn operands(&mut self, step: &PlanStep, unit: Option<usize>) -> Operands<Tensor> {
         let mut operands = Operands::new();
         for source in &step.operands {
             operands.push(match source {
@@ -125,7 +126,7 @@ impl Values<'_> {
 
     fn number(&self, value: u32) -> Option<Scalar> {
         match self.inputs.get(value as usize) {
-            Some(Given::Number(scalar)) => Some(*scalar),
+            Some(InputValue::Number(scalar)) => Some(*scalar),
             _ => None,
         }
     }

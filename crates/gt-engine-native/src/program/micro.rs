@@ -3,7 +3,7 @@
 use gt_ir::operation::{Family, int};
 use gt_ir::ops::{binary as b, nn, ternary as t, unary as u};
 use gt_ir::{DType, Meta, Operand};
-use gt_worker::plan::{Plan, Step};
+use gt_worker::plan::{Plan, PlanStep};
 
 use crate::element::compute_dtype;
 use crate::kernel::{ByDType, Kernel};
@@ -30,7 +30,7 @@ impl Micro {
 }
 
 /// The kernel of a step that works element by element; `None` for all others.
-pub fn micro(plan: &Plan, step: &Step) -> Option<Micro> {
+pub fn micro(plan: &Plan, step: &PlanStep) -> Option<Micro> {
     let output = step.output.dtype;
     // Complex numbers are computed operation by operation.
     let complex = |source: &Operand<u32>| {
@@ -77,7 +77,7 @@ pub fn power(exponent: f64, dtype: DType) -> Kernel {
 }
 
 /// The dtype that comparisons compare in.
-fn promoted(plan: &Plan, step: &Step) -> DType {
+fn promoted(plan: &Plan, step: &PlanStep) -> DType {
     let metas: smallvec::SmallVec<[Operand<Meta>; 3]> = step
         .operands
         .iter()
@@ -90,7 +90,7 @@ fn promoted(plan: &Plan, step: &Step) -> DType {
 }
 
 /// Whether a step may fail for what is in its operands.
-pub fn can_fail(step: &Step) -> bool {
+pub fn can_fail(step: &PlanStep) -> bool {
     let divides = [b::FLOOR_DIVIDE.id, b::REMAINDER.id, b::POW.id].contains(&step.operation.id);
     step.operation.family == Family::Index || divides && !step.output.dtype.is_float()
 }

@@ -4,7 +4,7 @@ use gt_engine_native::NativeEngine;
 use gt_ir::{Meta, Scalar, TensorData};
 use gt_worker::Engine;
 use gt_worker::engine::launch_plainly;
-use gt_worker::plan::{Given, Input, Plan};
+use gt_worker::plan::{InputValue, Input, Plan};
 use gt_worker::simplify::simplify;
 
 use crate::programs::random::Dice;
@@ -20,12 +20,12 @@ pub fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Resul
                 Input::Tensor { meta, .. } => {
                     let values_of = data(*meta, dice);
                     values.push(values_of.clone());
-                    Given::Tensor(engine.create(values_of).unwrap())
+                    InputValue::Tensor(engine.create(values_of).unwrap())
                 }
                 Input::Number(Scalar::Float(x)) => {
-                    Given::Number(Scalar::Float(x + f64::from(round)))
+                    InputValue::Number(Scalar::Float(x + f64::from(round)))
                 }
-                Input::Number(other) => Given::Number(*other),
+                Input::Number(other) => InputValue::Number(*other),
             });
             inputs.collect::<Vec<_>>()
         };
@@ -33,7 +33,7 @@ pub fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Resul
         let inputs = given(engine, dice, &mut values);
         dice.thrown = start;
         let plain = launch_plainly(engine, plan, &last_uses, &inputs);
-        let kept: Vec<Given<_>> = inputs.clone();
+        let kept: Vec<InputValue<_>> = inputs.clone();
         drop(inputs);
         let mut again = given(engine, dice, &mut Vec::new());
         let fused = engine.launch(&mut program, &mut again);
@@ -46,9 +46,9 @@ pub fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Resul
                 // Inputs that do not die are as they were.
                 let tensors = plan.inputs.iter().zip(&again).zip(&kept);
                 for ((input, given), kept) in tensors {
-                    if let (Input::Tensor { dies: false, .. }, Given::Tensor(given)) =
+                    if let (Input::Tensor { dies: false, .. }, InputValue::Tensor(given)) =
                         (input, given)
-                        && let Given::Tensor(kept) = kept
+                        && let InputValue::Tensor(kept) = kept
                     {
                         let (a, b) = (engine.read(given).unwrap(), engine.read(kept).unwrap());
                         same(&a, &b).map_err(|text| format!("an input changed: {text}"))?;
@@ -57,7 +57,7 @@ pub fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Resul
             }
             (Err(a), Err(b)) => {
                 assert_eq!(a, b);
-                assert!(!again.iter().any(|given| matches!(given, Given::Taken)));
+                assert!(!again.iter().any(|given| matches!(given, InputValue::Taken)));
             }
             // What nobody needs is not computed, and so cannot fail.
             (Err(_), Ok(_)) => {}

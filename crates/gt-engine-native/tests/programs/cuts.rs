@@ -4,7 +4,7 @@ use gt_engine_native::NativeEngine;
 use gt_ir::{Operand, TensorData};
 use gt_worker::Engine;
 use gt_worker::engine::launch_plainly;
-use gt_worker::plan::{Given, Input, Plan, Step};
+use gt_worker::plan::{InputValue, Input, Plan, PlanStep};
 use gt_worker::simplify::simplify;
 
 use crate::programs::compare::{data, same};
@@ -52,11 +52,11 @@ fn given(
     engine: &mut NativeEngine,
     plan: &Plan,
     values: &[Option<TensorData>],
-) -> Vec<Given<Tensor>> {
+) -> Vec<InputValue<Tensor>> {
     let inputs = plan.inputs.iter().zip(values);
     let given = inputs.map(|(input, value)| match (input, value) {
-        (Input::Number(number), _) => Given::Number(*number),
-        (_, value) => Given::Tensor(engine.create(value.clone().unwrap()).unwrap()),
+        (Input::Number(number), _) => InputValue::Number(*number),
+        (_, value) => InputValue::Tensor(engine.create(value.clone().unwrap()).unwrap()),
     });
     given.collect()
 }
@@ -76,16 +76,16 @@ fn run_in_parts(
     engine: &mut NativeEngine,
     plan: &Plan,
     ends: &[usize],
-    inputs: Vec<Given<Tensor>>,
+    inputs: Vec<InputValue<Tensor>>,
 ) -> Vec<Tensor> {
     let count = inputs.len();
-    let mut values: Vec<Option<Given<Tensor>>> = inputs.into_iter().map(Some).collect();
+    let mut values: Vec<Option<InputValue<Tensor>>> = inputs.into_iter().map(Some).collect();
     values.resize(plan.values(), None);
     let mut start = 0;
     for &end in ends {
         let (steps, later) = (&plan.steps[start..end], &plan.steps[end..]);
         let (first, last) = ((count + start) as u32, (count + end) as u32);
-        let mut taken: Vec<u32> = steps.iter().flat_map(Step::reads).collect();
+        let mut taken: Vec<u32> = steps.iter().flat_map(PlanStep::reads).collect();
         taken.retain(|&value| value < first);
         taken.sort_unstable();
         taken.dedup();
@@ -113,12 +113,12 @@ fn run_in_parts(
         let given = taken.iter().map(|&value| values[value as usize].clone().unwrap());
         let made = engine.launch(&mut program, &mut given.collect::<Vec<_>>()).unwrap();
         for (value, made) in needed.into_iter().zip(made) {
-            values[value as usize] = Some(Given::Tensor(made));
+            values[value as usize] = Some(InputValue::Tensor(made));
         }
         start = end;
     }
     let output = |&value: &u32| match &values[value as usize] {
-        Some(Given::Tensor(tensor)) => tensor.clone(),
+        Some(InputValue::Tensor(tensor)) => tensor.clone(),
         _ => unreachable!("outputs are made"),
     };
     plan.outputs.iter().map(output).collect()

@@ -12,7 +12,7 @@ use gt_ir::{
     Operation, RequestId, Scalar, Shape, SlotId, SourceId, TensorData, TensorId, TransferId,
     WorkerCommand,
 };
-use gt_worker::plan::{Given, Input, Plan, Source};
+use gt_worker::plan::{InputValue, Input, Plan, Source};
 use gt_worker::{Engine, EngineError, Out, Work, Worker};
 use smallvec::{SmallVec, smallvec};
 
@@ -113,7 +113,7 @@ fn an_error_leaves_the_inputs_as_they_were() {
     for (place, is_good) in [(9i64, false), (3, true)] {
         let places: Vec<u8> = [0i64, place].iter().flat_map(|x| x.to_ne_bytes()).collect();
         let places = TensorData::new(DType::I64, Shape::new(&[2]).unwrap(), places.into()).unwrap();
-        let mut given = [x.clone(), places].map(|data| Given::Tensor(engine.create(data).unwrap()));
+        let mut given = [x.clone(), places].map(|data| InputValue::Tensor(engine.create(data).unwrap()));
         match engine.launch(&mut program, &mut given) {
             Ok(outputs) => {
                 assert!(is_good);
@@ -123,7 +123,7 @@ fn an_error_leaves_the_inputs_as_they_were() {
             Err(error) => {
                 assert!(!is_good);
                 assert_eq!(error, EngineError::IndexOutOfRange { index: 9, length: 4 });
-                let Given::Tensor(first) = &given[0] else { panic!("the input was taken") };
+                let InputValue::Tensor(first) = &given[0] else { panic!("the input was taken") };
                 assert_eq!(engine.read(first).unwrap().element(0).as_f64(), 1.0);
             }
         }

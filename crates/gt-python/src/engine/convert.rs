@@ -4,7 +4,7 @@ use gt::ir::operation::Parameter;
 use gt::ir::ops::further::FURTHER;
 use gt::ir::template::varying_attribute;
 use gt::ir::{Attribute, Attributes, DType, Meta, Operand, Operation, Scalar, Shape};
-use gt::worker::plan::{Input, Plan, Step};
+use gt::worker::plan::{Input, Plan, PlanStep};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
@@ -97,7 +97,7 @@ impl Classes {
         &self,
         py: Python<'_>,
         plan: &Plan,
-        is_random: fn(&Step) -> bool,
+        is_random: fn(&PlanStep) -> bool,
     ) -> PyResult<Translation> {
         let mut constants = Vec::new();
         for step in plan.steps.iter().filter(|step| !is_random(step)) {
@@ -171,7 +171,7 @@ impl Classes {
     }
 
     /// A step's attributes by name. One whose numbers are operands has none.
-    fn attributes<'py>(&self, py: Python<'py>, step: &Step) -> PyResult<Bound<'py, PyDict>> {
+    fn attributes<'py>(&self, py: Python<'py>, step: &PlanStep) -> PyResult<Bound<'py, PyDict>> {
         let varies = varying_attribute(step.operation).filter(|_| !step.varying.is_empty());
         let dict = PyDict::new(py);
         for (index, (of, value)) in step.operation.named(&step.attributes).enumerate() {

@@ -37,7 +37,7 @@ use gt::ir::{
 };
 use gt::worker::check::Mismatch;
 use gt::worker::engine::launch_plainly;
-use gt::worker::plan::{Given, Plan};
+use gt::worker::plan::{InputValue, Plan};
 use gt::worker::{Engine, EngineError, Joining, SharedBuffer};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -228,7 +228,7 @@ impl Engine for PythonEngine {
     fn launch(
         &mut self,
         program: &mut Program,
-        inputs: &mut [Given<Held>],
+        inputs: &mut [InputValue<Held>],
     ) -> Result<Vec<Held>, EngineError> {
         if !program.is_compiled() {
             return self.launch_cold(program, inputs);
@@ -236,7 +236,7 @@ impl Engine for PythonEngine {
         let mut given = inputs.to_vec();
         for (step, numbers) in program.random(inputs) {
             let made = self.draw(step.operation, &numbers, &step.attributes, step.output)?;
-            given.push(Given::Tensor(made));
+            given.push(InputValue::Tensor(made));
         }
         let at_work = self.watch.begin(program.cost());
         let held = Python::attach(|py| {
@@ -255,7 +255,7 @@ impl Engine for PythonEngine {
     fn launch_cold(
         &mut self,
         program: &mut Program,
-        inputs: &mut [Given<Held>],
+        inputs: &mut [InputValue<Held>],
     ) -> Result<Vec<Held>, EngineError> {
         let (plan, last_uses) = program.plan();
         let mut launched = Err(EngineError::Other(String::new()));

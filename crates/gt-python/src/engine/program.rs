@@ -9,7 +9,7 @@ use gt::ir::ops::custom::CUSTOM;
 use gt::ir::statistics::Compilation;
 use gt::ir::{Operand, Scalar};
 use gt::worker::EngineError;
-use gt::worker::plan::{Given, Plan, Step};
+use gt::worker::plan::{InputValue, Plan, PlanStep};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -151,7 +151,7 @@ impl Program {
         if !wanted || self.plan.steps.iter().any(|step| *step.operation == CUSTOM) {
             return Ok(());
         }
-        let is_random = |step: &Step| PythonEngine::is_random(step.operation);
+        let is_random = |step: &PlanStep| PythonEngine::is_random(step.operation);
         let translation = Python::attach(|py| classes.translate(py, &self.plan, is_random))?;
         if translation.steps == 0 {
             return Ok(());
@@ -275,7 +275,7 @@ impl Program {
     }
 
     /// The steps whose random numbers compiled code is given, with the numbers that they take.
-    pub fn random(&self, inputs: &[Given<Held>]) -> Vec<(&Step, Vec<Scalar>)> {
+    pub fn random(&self, inputs: &[InputValue<Held>]) -> Vec<(&PlanStep, Vec<Scalar>)> {
         let Some(translation) = &self.translation else { return Vec::new() };
         let numbers = |&index: &usize| {
             let step = &self.plan.steps[index];
@@ -296,7 +296,7 @@ impl Program {
     pub fn launch<'py>(
         &mut self,
         py: Python<'py>,
-        given: &[Given<Held>],
+        given: &[InputValue<Held>],
     ) -> Result<Option<Vec<Bound<'py, PyAny>>>, EngineError> {
         let code = match &self.state {
             State::Fresh(code) | State::Compiled(code) => Arc::clone(code),
@@ -329,12 +329,12 @@ impl Program {
         &self,
         py: Python<'py>,
         translation: &Translation,
-        given: &[Given<Held>],
+        given: &[InputValue<Held>],
     ) -> Bound<'py, PyList> {
-        let object = |given: &Given<Held>| match given {
-            Given::Tensor(tensor) => tensor.object.bind(py).clone(),
-            Given::Number(scalar) => number(py, *scalar),
-            Given::Taken => unreachable!("nothing was taken"),
+        let object = |given: &InputValue<Held>| match given {
+            InputValue::Tensor(tensor) => tensor.object.bind(py).clone(),
+            InputValue::Number(scalar) => number(py, *scalar),
+            InputValue::Taken => unreachable!("nothing was taken"),
         };
         let list = PyList::empty(py);
         let constant = |scalar: &Scalar| number(py, *scalar);

@@ -1,6 +1,7 @@
 //! Chaos tests: random worlds derived from a seed, and the invariants that hold in all of them.
 //!
 //! - `schedule`: a world's size, links, sessions and faults. `program`: a session's random program.
+//!
 //! The invariants: each wait ends in time, with a value or an error that names its cause; each
 //! value equals that of a faultless run; a session that no fault affects, or whose tensors can be
 //! restored, gets no error; engines never deadlock; all credit is returned; and no state outlives

@@ -1,4 +1,5 @@
 //! Reads a log as a timeline.
+//!
 //! Lines with a beginning and an end are spans. In logs without such lines, a command lasts from
 //! when it was sent to a worker until the worker has answered.
 

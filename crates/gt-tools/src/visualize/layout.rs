@@ -1,4 +1,5 @@
 //! The layout of a drawing.
+//!
 //! A span that is wide enough is a box. Narrower ones are merged: for each column of pixels they
 //! are one bar, whose height is the busy fraction of the row there, in the colour of most of it.
 

@@ -1,4 +1,5 @@
 //! A timeline as Chrome's trace events, which https://ui.perfetto.dev and chrome://tracing show.
+//!
 //! Each part is a process and each row a thread of it. A row's spans are nested by their times;
 //! waiting batches overlap each other, so they are asynchronous; transfers are flows.
 

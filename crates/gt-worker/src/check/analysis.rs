@@ -1,4 +1,4 @@
-//! A plan walked through once more, for the bounds of its outputs.
+//! Error analysis of a plan: it is evaluated once more, for the bounds of its outputs.
 
 use gt_ir::operation::{Graph, Var, int, ints};
 use gt_ir::shape::axis;
@@ -10,7 +10,7 @@ use super::eager::Eager;
 use super::rules::{Loses, Use, bounds};
 use super::terms::{Pair, wide};
 use crate::engine::{Engine, EngineError, attributes};
-use crate::plan::{Given, Plan};
+use crate::plan::{InputValue, Plan};
 
 /// For each output of a plan, how far it may be from what these inputs give.
 ///
@@ -20,7 +20,7 @@ pub fn allowed<E: Engine>(
     engine: &mut E,
     plan: &Plan,
     last_uses: &[Option<u32>],
-    inputs: &[Given<E::Tensor>],
+    inputs: &[InputValue<E::Tensor>],
 ) -> Result<Vec<Allowed>, EngineError> {
     let mut analysis = Analysis {
         eager: Eager::new(engine),
@@ -51,14 +51,14 @@ struct Analysis<'a, E: Engine> {
 
 impl<E: Engine> Analysis<'_, E> {
     /// Takes the inputs, which are the same in every evaluation.
-    fn take(&mut self, inputs: &[Given<E::Tensor>]) {
+    fn take(&mut self, inputs: &[InputValue<E::Tensor>]) {
         for (value, input) in inputs.iter().enumerate() {
             self.values[value] = Some(match (input, self.plan.meta(value as u32)) {
-                (Given::Tensor(tensor), Operand::Tensor(meta)) => {
+                (InputValue::Tensor(tensor), Operand::Tensor(meta)) => {
                     let value = self.eager.hold(tensor.clone(), meta);
                     Operand::Tensor(Pair { value, bound: None })
                 }
-                (Given::Number(scalar), _) => Operand::Scalar(*scalar),
+                (InputValue::Number(scalar), _) => Operand::Scalar(*scalar),
                 _ => unreachable!("nothing is taken in a plain run"),
             });
         }
@@ -86,7 +86,7 @@ impl<E: Engine> Analysis<'_, E> {
         let mut found = bounds(&mut self.eager, &of, places.len());
         match self.eager.take_error() {
             Some(error @ EngineError::OutOfMemory { .. }) => return Err(error),
-            // The engine cannot tell, so nothing is known of these results.
+            // The engine cannot evaluate it, so these results have no bounds.
             Some(_) => {
                 let results = (0..places.len() as u32).map(|place| result.result(place));
                 found = results.map(|of| Some(unknown(&mut self.eager, of))).collect();

@@ -1,4 +1,4 @@
-//! What becomes of the bounds of operands: moved, added, multiplied, chosen.
+//! Propagation of operands' bounds: moved, added, multiplied, selected.
 
 use gt_ir::instruction::Attribute;
 use gt_ir::operation::{Graph, Var, int, ints};
@@ -13,8 +13,8 @@ use super::terms::{
     Value, constant, distance, largest, magnitude, plus, rounding, times, tiny, unit, wide,
 };
 
-/// Higham's bound for a sum of so many terms, of which each is rounded: `n u`, for two evaluations.
-/// From 1024 terms on roundings are taken for independent, where the sum grows as the root of n.
+/// Higham's bound for a sum of `n` terms, each of which is rounded: `n u`, for two evaluations.
+/// From 1024 terms on, rounding errors are assumed independent: the bound grows with the root of n.
 pub fn gamma(terms: f64, unit: f64) -> f64 {
     2.0 * terms.min(32.0 * terms.sqrt()) * unit
 }

@@ -24,7 +24,7 @@ impl<'a, E: Engine> Eager<'a, E> {
         self.engine
     }
 
-    /// The value of a tensor that is there already.
+    /// Returns the value of an existing tensor.
     pub fn hold(&mut self, tensor: E::Tensor, meta: Meta) -> Var {
         self.push(meta, Some(tensor))
     }
@@ -39,7 +39,7 @@ impl<'a, E: Engine> Eager<'a, E> {
         self.values[var.0 as usize].1.as_ref()
     }
 
-    /// How many values there are: the number of the next one.
+    /// Returns the number of values, which is the number of the next one.
     pub fn mark(&self) -> u32 {
         self.values.len() as u32
     }

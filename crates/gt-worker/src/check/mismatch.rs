@@ -1,11 +1,11 @@
-//! What is told of compiled code that differs from its operations.
+//! Reports of compiled code that differs from its operations.
 
 use std::fmt;
 
 use gt_ir::TensorData;
 
 use super::Difference;
-use crate::plan::{Given, Plan};
+use crate::plan::{InputValue, Plan};
 
 /// A run of compiled code that differs from its operations run one by one, with all that it takes
 /// to run both again.
@@ -13,13 +13,13 @@ use crate::plan::{Given, Plan};
 pub struct Mismatch {
     /// The engine's name.
     pub engine: String,
-    /// The plan as it came; engines are given it simplified.
+    /// The original plan; engines receive it simplified.
     pub plan: Plan,
     /// The values of its inputs before the run.
-    pub inputs: Vec<Given<TensorData>>,
-    /// What the operations gave.
+    pub inputs: Vec<InputValue<TensorData>>,
+    /// The results of the operations.
     pub expected: Vec<TensorData>,
-    /// What the compiled code gave; empty if it failed.
+    /// The results of the compiled code; empty if it failed.
     pub given: Vec<TensorData>,
     pub wrong: Wrong,
 }
@@ -29,13 +29,13 @@ pub struct Mismatch {
 pub enum Wrong {
     /// It failed, where the operations did not.
     Failed(String),
-    /// An output, by its place among them, is not what the operations gave.
+    /// An output, by its index, differs from the operations' result.
     Output(usize, Difference),
     /// An output has another dtype or shape, or there are more or fewer: in words.
     Form(String),
-    /// An input was written to, by its place among them.
+    /// An input, by its index, was written to.
     Input(usize),
-    /// A result of the run before was written to, by its place among the outputs.
+    /// A result of the previous run, by its index among the outputs, was written to.
     Earlier(usize),
 }
 

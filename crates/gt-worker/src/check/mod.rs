@@ -25,10 +25,10 @@
 //! Integers, bools and what is only moved are exact; an infinity or NaN has to stay where it is. The
 //! sign of a zero may be another. Where an engine says that it is exact, bits are compared.
 //!
-//! - [`analysis`]: the plan walked through; [`eager`]: operations run as they are emitted.
-//! - [`terms`]: what bounds consist of; [`rules`]: a rule for each operation,
-//!   from [`carried`], [`corners`] and, of composites, [`composite`].
-//! - [`compare`]: the comparison itself; [`mismatch`]: what is told of a difference.
+//! - [`analysis`]: the error analysis of a plan; [`eager`]: operations that run as they are emitted.
+//! - [`terms`]: the terms of bounds; [`rules`]: a rule for each operation, from [`carried`],
+//!   [`corners`] and, for composites, [`composite`].
+//! - [`compare`]: the comparison itself; [`mismatch`]: the report of a difference.
 
 mod analysis;
 mod carried;

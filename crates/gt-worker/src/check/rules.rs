@@ -1,4 +1,4 @@
-//! How far two honest evaluations of one operation may be apart: a rule for each operation.
+//! How far two correct evaluations of one operation may differ: a rule for each operation.
 //!
 //! A rule is given how far the operands may be apart, and adds what the operation itself loses.
 
@@ -186,7 +186,7 @@ fn bound(g: &mut dyn Graph, of: &Use, index: u32, result: Var, dtype: DType) -> 
             joined(g, sum, 2.0 * own, result, dtype)
         }
         "index_add" | "scatter_add" => {
-            // Each is added to what is there, in the result's dtype.
+            // Each is added to the existing element, in the result's dtype.
             let lost = gamma(terms_of(g, of, result), own);
             let [Some(a), Some(b)] = [of.grown(g, 0, lost), of.grown(g, 2, lost)] else {
                 return (!is_exact).then(|| unknown(g, result));
@@ -224,7 +224,7 @@ fn bound(g: &mut dyn Graph, of: &Use, index: u32, result: Var, dtype: DType) -> 
         "amax" | "amin" | "any" | "all" | "relu" | "clamp" | "maximum" | "minimum" => {
             (!is_exact).then(|| corners(g, of, 0, true))
         }
-        // The signs of vectors are anybody's choice, and so is the order.
+        // The signs and the order of the vectors are arbitrary.
         "_linalg_svd" if index != 1 => Some(unknown(g, result)),
         "_linalg_eigh" if index == 1 => Some(unknown(g, result)),
         "_linalg_eig" => Some(unknown(g, result)),

@@ -9,8 +9,8 @@ use smallvec::smallvec;
 /// A tensor or a number.
 pub type Value = Operand<Var>;
 
-/// A value, and how far another honest evaluation may be from it; `None` for not at all. Bounds
-/// are float64 tensors of the value's shape; infinity stands for "anything".
+/// A value, and how far another correct evaluation may differ from it; `None` for an exact value.
+/// Bounds are float64 tensors of the value's shape; infinity means "any value".
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {
     pub value: Var,

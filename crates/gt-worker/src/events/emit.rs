@@ -68,7 +68,7 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// Emits that the engine carries out a joint exchange.
+    /// Emits that the engine carries out a collective.
     pub fn emit_join(&mut self, exchange: &Exchange, input: Option<Meta>) {
         let what = What::Join { collective: exchange.collective };
         let output = exchange.output.as_ref();

@@ -122,8 +122,8 @@ impl Emitter {
         self.open = Some(OpenEvent { event, work: 0, failed_before: stats.operations_failed });
     }
 
-    /// The open event, an iteration or a batch, is of so many instructions with this mix of
-    /// activities.
+    /// Sets the number of instructions, and their mix of activities, of the open event, an
+    /// iteration or a batch.
     pub fn spans(&mut self, instructions: u64, parts: Mix) {
         if let Some(OpenEvent { event, .. }) = &mut self.open {
             event.count = instructions.try_into().unwrap_or(u32::MAX);
@@ -183,7 +183,7 @@ impl Emitter {
         self.add(event);
     }
 
-    /// A plan of so many steps was prepared for the open event, which begins when that ended.
+    /// Emits the preparation of a plan of `steps` steps; the open event starts when it ends.
     pub fn compiled(&mut self, begin: Duration, end: Duration, steps: usize) {
         let (begin, end) = (self.there(begin), self.there(end));
         let Some(OpenEvent { event, .. }) = &mut self.open else { return };

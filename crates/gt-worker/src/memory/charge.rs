@@ -1,4 +1,4 @@
-//! What a lane is charged for its tensors: their buffers, each of them once.
+//! Charging a lane for its tensors: for their buffers, each of them once.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::store::Stored;
 /// The least workspace of an engine.
 const WORKSPACE: u64 = 64 << 20;
 
-/// What an engine may allocate while it computes, beside results that fit: for copies of operands and
-/// scratch.
+/// The workspace of an engine: what it may allocate beside results, for copies of operands and
+/// temporaries.
 fn workspace(memory: u64) -> u64 {
     WORKSPACE.max(memory / 16)
 }
@@ -36,7 +36,7 @@ impl<E: Engine> Device<E> {
         match self.engine.shared_buffer(&tensor) {
             None => lane.store.keep(&mut self.held, id, tensor, meta, line),
             Some(buffer) => {
-                // A name that is given twice is of the last tensor.
+                // A name that is assigned twice is that of the last tensor.
                 lane.store.free(&mut self.held, id);
                 let bytes = self.charge(lane, (id, meta), buffer, sources);
                 lane.store.keep_charged(&mut self.held, (id, tensor, meta, line), bytes);
@@ -44,8 +44,9 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// What the engine may allocate in a turn of a lane that has so much room: this for results, and a
-    /// workspace beside it. The workspace is bounded by the memory of the worker, not by a quota.
+    /// Returns the bytes that the engine may allocate in a turn of a lane with this room: the room
+    /// for results, and a workspace. The workspace is bounded by the memory of the worker, not by a
+    /// quota.
     pub fn begin_budget(&mut self, room: u64) {
         let bytes = self.options.memory.map(|memory| room.saturating_add(workspace(memory)));
         self.engine.set_budget(bytes);
@@ -75,7 +76,7 @@ impl<E: Engine> Device<E> {
     fn copy_out(&mut self, lane: &mut Lane<E::Tensor>) {
         for id in lane.store.shared.take_wasted() {
             let Some((tensor, meta, line)) = lane.store.details(id) else { continue };
-            // Without memory for a copy it stays as it is.
+            // Without memory for a copy it is left as it is.
             if let Ok(copy) = self.guarded(|engine| engine.compact(&tensor)) {
                 lane.store.free(&mut self.held, id);
                 lane.store.keep(&mut self.held, id, copy, meta, line);
@@ -97,8 +98,8 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// The failure of a command that there is no room for: neither for its results nor for the tensors
-    /// that it reads and that are elsewhere, which are so many bytes.
+    /// Returns the failure of a command without memory for its results, or for `back` bytes of
+    /// operands to be unspilled.
     pub fn no_room_for(
         &self,
         lane: &Lane<E::Tensor>,

@@ -1,4 +1,4 @@
-//! What is told where there is no room.
+//! Failures for lack of memory.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use crate::lane::Lane;
 use crate::memory::limits::Passed;
 use crate::worker::Worker;
 
-/// How many tensors are named, and how many other sessions.
+/// The number of tensors, and of other sessions, that a failure names.
 const NAMED: usize = 5;
 
-/// Why there is no room for a lane's next command.
+/// Why a lane's next command does not fit in memory.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct NoRoom {
     passed: Passed,
@@ -24,17 +24,17 @@ pub(crate) struct NoRoom {
 }
 
 impl NoRoom {
-    /// Whether it is a holder's quota that has no room.
+    /// Whether a holder's quota is exhausted.
     pub fn is_of(&self, holder: &str) -> bool {
         self.passed.holder == holder
     }
 
-    /// The same for a limit that is passed again.
+    /// Returns the same for a limit that is exceeded again.
     pub fn with(&self, passed: Passed) -> NoRoom {
         NoRoom { passed, ..self.clone() }
     }
 
-    /// The failure of an operation that needs so many bytes.
+    /// Returns the failure of an operation that needs `bytes` bytes.
     pub fn failure(&self, operation: String, need: u64, worker: &str, line: SourceId) -> Failure {
         let Passed { holder, allowed, held, records, more } = &self.passed;
         let (needs, allowed, held) = (bytes(need + more), bytes(*allowed), bytes(*held));
@@ -57,7 +57,7 @@ impl NoRoom {
 }
 
 impl<E: Engine> Worker<E> {
-    /// Why a lane cannot go beyond a limit.
+    /// Returns why a lane cannot exceed a limit.
     pub(super) fn no_room(&self, id: LaneId, passed: &Passed) -> NoRoom {
         let holder = passed.holder.as_str();
         let counts = |session: u32| holder.is_empty() || self.limits.is_of(session, holder);
@@ -77,7 +77,7 @@ impl<E: Engine> Worker<E> {
     }
 }
 
-/// The largest tensors of a session's lanes.
+/// Returns the largest tensors of a session's lanes.
 pub(crate) fn largest<'a, T: 'a>(lanes: impl Iterator<Item = &'a Lane<T>>) -> Vec<Holding> {
     let holding = |lane: &Lane<T>| {
         let session = lane.id.session;
@@ -93,7 +93,7 @@ pub(crate) fn largest<'a, T: 'a>(lanes: impl Iterator<Item = &'a Lane<T>>) -> Ve
     all.into_iter().take(NAMED).map(|(_, holding)| holding).collect()
 }
 
-/// A number of bytes as people say it.
+/// Returns a number of bytes with its unit.
 pub(crate) fn bytes(count: u64) -> String {
     let units = ["KB", "MB", "GB", "TB"];
     let mut value = count as f64;

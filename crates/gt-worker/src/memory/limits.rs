@@ -1,4 +1,4 @@
-//! How many bytes each lane may hold.
+//! The limits of what each lane may hold.
 
 use std::collections::BTreeMap;
 
@@ -8,48 +8,49 @@ use rustc_hash::FxHashMap;
 
 use crate::lane::Lane;
 use crate::memory::failure::NoRoom;
-use crate::store::{Held, Store};
+use crate::store::{HeldTensor, Store};
 
-/// What each tensor counts for a quota besides its elements: the server and the worker keep records of it.
+/// The bytes that each tensor counts for a quota besides its elements: the server and the worker
+/// keep records of it.
 const RECORD: u64 = 400;
-/// How many tensors a lane may have whose records do not count.
+/// The number of tensors of a lane whose records do not count.
 const UNCOUNTED: usize = 4096;
 
-/// The bytes that the records of a lane's tensors count for its quotas, if there are so many.
+/// Returns the bytes that the records of `count` tensors count for a lane's quotas.
 pub(crate) fn records(tensors: usize) -> u64 {
     RECORD * tensors.saturating_sub(UNCOUNTED) as u64
 }
 
 /// The memory of a lane.
 pub(crate) struct LaneMemory {
-    /// The bytes that it may hold in memory in this turn, and for records, by its quotas if it has any.
+    /// The bytes that it may hold in memory in this turn, records included, by its quotas if any.
     pub quota: Option<u64>,
-    /// The bytes that it may hold by the worker's memory: also what comes back from elsewhere, which is
-    /// in its quotas already.
+    /// The bytes that it may hold by the worker's memory; unspilled tensors count here, and were in
+    /// its quotas already.
     pub capacity: u64,
     /// Whether it waits for room.
     pub waits: bool,
-    /// What is kept for its next command, which has waited.
+    /// The grant for its next command, which has waited.
     pub grant: Option<Box<Grant>>,
-    /// Its next command fails if there is no room for it, for this reason.
+    /// If set, its next command fails for this reason if it does not fit.
     pub gives_up: Option<Box<NoRoom>>,
-    /// Why it gave up last.
+    /// Why its last wait failed.
     pub gave_up: Option<Box<NoRoom>>,
 }
 
-/// Room that is kept for a lane's next command, so that others do not take it before its turn: no two
-/// lanes take each other's tensors for ever.
+/// Memory that is granted to a lane's next command, so that no other lane takes it before its turn:
+/// no two lanes spill each other's tensors forever.
 #[derive(Debug)]
 pub(crate) struct Grant {
-    /// The bytes that it will need still.
+    /// The bytes that it still needs.
     pub bytes: u64,
     /// The tensors that it reads, which stay.
     pub pinned: Vec<TensorId>,
 }
 
 impl LaneMemory {
-    /// The bytes that a lane may hold beside those that it holds, in so many more tensors; `None` if
-    /// even the records of these are too many for a quota.
+    /// Returns the additional bytes that a lane may hold, in `more` more tensors; `None` if even
+    /// the records of these exceed a quota.
     #[inline]
     pub fn room<T>(&self, store: &Store<T>, tensors: usize) -> Option<u64> {
         let room = self.room_back(store);
@@ -63,21 +64,21 @@ impl LaneMemory {
         }
     }
 
-    /// The bytes that may come back to a lane from elsewhere.
+    /// Returns the bytes of a lane that may be unspilled.
     #[inline]
     pub fn room_back<T>(&self, store: &Store<T>) -> u64 {
         self.capacity.saturating_sub(store.bytes())
     }
 
-    /// Nothing is kept any more for the lane.
-    pub fn end_grant(&mut self, held: &mut Held) {
+    /// Drops the lane's grant.
+    pub fn end_grant(&mut self, held: &mut HeldTensor) {
         if let Some(grant) = self.grant.take() {
             held.granted -= grant.bytes;
         }
     }
 
-    /// So many bytes of those that are kept are used.
-    pub fn use_grant(&mut self, held: &mut Held, bytes: u64) {
+    /// Uses `bytes` bytes of the grant.
+    pub fn use_grant(&mut self, held: &mut HeldTensor, bytes: u64) {
         if let Some(grant) = &mut self.grant {
             let used = bytes.min(grant.bytes);
             grant.bytes -= used;
@@ -85,8 +86,8 @@ impl LaneMemory {
         }
     }
 
-    /// What is kept for others.
-    fn granted_to_others(&self, held: &Held) -> u64 {
+    /// Returns the bytes granted to other lanes.
+    fn granted_to_others(&self, held: &HeldTensor) -> u64 {
         held.granted - self.grant.as_ref().map_or(0, |grant| grant.bytes)
     }
 }
@@ -109,36 +110,36 @@ impl Default for LaneMemory {
 pub(crate) struct Need {
     /// For its results.
     pub new: u64,
-    /// How many these are.
+    /// The number of results.
     pub tensors: usize,
-    /// For tensors that come back from elsewhere.
+    /// For tensors to be unspilled.
     pub back: u64,
 }
 
-/// A limit that a lane would pass.
+/// A limit that a lane would exceed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Passed {
     /// Whose quota it is, as `user ada`; empty for the worker's memory.
     pub holder: String,
     pub allowed: u64,
-    /// What is held of it.
+    /// The bytes held.
     pub held: u64,
-    /// Of this, what is counted for the records of tensors.
+    /// Of these, the bytes of tensors' records.
     pub records: u64,
-    /// What the records of the command's own results count.
+    /// The bytes of the records of the command's results.
     pub more: u64,
 }
 
 /// The limits of a worker's lanes.
 #[derive(Default)]
-pub(crate) struct Limits {
+pub(crate) struct LaneLimits {
     /// The bytes of the worker's memory.
     pub capacity: Option<u64>,
     /// The quotas of the sessions that have any.
     quotas: FxHashMap<u32, Vec<MemoryQuota>>,
 }
 
-impl Limits {
+impl LaneLimits {
     /// Sets the quotas of a session.
     pub fn admit(&mut self, session: u32, entitlement: &Entitlement) {
         match entitlement.memory.is_empty() {
@@ -155,23 +156,23 @@ impl Limits {
         self.quotas.get(&session).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a session's bytes count for a holder's quota.
+    /// Returns whether a session's bytes count for a holder's quota.
     pub fn is_of(&self, session: u32, holder: &str) -> bool {
         self.quotas(session).iter().any(|quota| quota.holder == holder)
     }
 
-    /// The bytes that a holder has, in memory and elsewhere.
+    /// Returns the bytes that a holder has, in memory and spilled.
     fn held_by<T>(&self, lanes: &BTreeMap<LaneId, Lane<T>>, holder: &str) -> u64 {
         let own = lanes.values().filter(|lane| self.is_of(lane.id.session, holder));
         own.map(Lane::counted).sum()
     }
 
-    /// The most bytes that a lane may hold in memory, as things are: by its quotas, if it has any, and
-    /// by the worker's memory.
+    /// Returns the most bytes that a lane may hold in memory now: by its quotas, if any, and by the
+    /// worker's memory.
     pub fn of_lane<T>(
         &self,
         lanes: &BTreeMap<LaneId, Lane<T>>,
-        held: &Held,
+        held: &HeldTensor,
         id: LaneId,
     ) -> (Option<u64>, u64) {
         let Some(lane) = lanes.get(&id) else { return (None, u64::MAX) };
@@ -185,11 +186,12 @@ impl Limits {
         (quotas.min(), capacity)
     }
 
-    /// The limit that a lane would pass with what it needs; a quota before the worker's memory.
+    /// Returns the limit that a lane would exceed with this need; a quota before the worker's
+    /// memory.
     pub fn passed<T>(
         &self,
         lanes: &BTreeMap<LaneId, Lane<T>>,
-        held: &Held,
+        held: &HeldTensor,
         id: LaneId,
         Need { new, tensors, back }: Need,
     ) -> Option<Passed> {

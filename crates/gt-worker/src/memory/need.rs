@@ -18,15 +18,15 @@ pub(crate) fn bytes_of(results: &Results) -> u64 {
     results.iter().map(|meta| meta.bytes() as u64).sum()
 }
 
-/// Whether an operation is elementwise, so that it may write its result over an operand of the
-/// same size that nobody needs any more.
+/// Returns whether an operation is elementwise, so that it may overwrite an operand of the same
+/// size that is not used again.
 fn is_elementwise(operation: &Operation) -> bool {
     matches!(operation.family, Family::Unary | Family::Binary | Family::Ternary)
         && matches!(operation.body, Body::Primitive)
         && operation.further.is_none()
 }
 
-/// How many tensors a command makes.
+/// Returns the number of tensors that a command makes.
 #[inline]
 pub(crate) fn made_by(command: &WorkerCommand) -> usize {
     match command {
@@ -37,8 +37,8 @@ pub(crate) fn made_by(command: &WorkerCommand) -> usize {
     }
 }
 
-/// The bytes that a command needs beside what there is, if they are more than `room`, or there is no
-/// room for its tensors' records; `rest` are the commands that follow.
+/// Returns the additional bytes that a command needs, if they exceed `room`, or its tensors'
+/// records do not fit; `rest` are the commands that follow.
 #[inline]
 pub(crate) fn of_command<E: Engine>(
     engine: &E,
@@ -51,7 +51,7 @@ pub(crate) fn of_command<E: Engine>(
         WorkerCommand::Run(instruction) => return need_of(engine, instruction, rest, store, room),
         WorkerCommand::Create(create) => create.content.meta().bytes() as u64,
         WorkerCommand::Exchange(exchange) => exchange.output?.1.bytes() as u64,
-        // What repeats elements is copied to be read.
+        // A tensor that repeats elements is copied to be read.
         WorkerCommand::Fetch { tensor, .. } if store.shared.repeats(*tensor) => {
             store.meta(*tensor)?.bytes() as u64
         }
@@ -60,8 +60,8 @@ pub(crate) fn of_command<E: Engine>(
     room.is_none_or(|room| need > room).then_some(need)
 }
 
-/// The bytes that an instruction needs, if they are more than `room`, or there is no room for its
-/// tensors' records.
+/// Returns the bytes that an instruction needs, if they exceed `room`, or its tensors' records do
+/// not fit.
 #[inline]
 pub(crate) fn need_of<E: Engine>(
     engine: &E,
@@ -71,11 +71,11 @@ pub(crate) fn need_of<E: Engine>(
     room: Option<u64>,
 ) -> Option<u64> {
     let need = bytes_of(&instruction.results);
-    // The end of a step makes a number alone: a step that has met a limit ends all the same.
+    // A commit makes a number only: a step that has reached a limit can still end.
     if room.is_some_and(|room| need <= room) || is_commit(instruction.operation) {
         return None;
     }
-    // What fails anyway needs nothing.
+    // An instruction with failed operands needs no memory.
     if store.first_failure(instruction.reads()).is_some() {
         return None;
     }
@@ -117,7 +117,7 @@ fn is_view<E: Engine>(engine: &E, instruction: &Instruction, store: &Store<E::Te
     of(&SLICE) || of(&PERMUTE) || of(&EXPAND) || (of(&RESHAPE) && is_kept())
 }
 
-/// Whether an instruction can write its result, of so many bytes, over one of its operands.
+/// Returns whether an instruction can write its result, of `bytes` bytes, over one of its operands.
 fn reuses<T>(
     instruction: &Instruction,
     bytes: u64,
@@ -158,24 +158,24 @@ fn freed_with_step(steps: &[Step]) -> FxHashMap<Name, usize> {
     olds
 }
 
-/// What steps need beside the tensors that they are given.
+/// The memory that steps need beside their inputs.
 #[derive(Clone, Copy)]
 pub(crate) struct Peak {
     /// The most bytes.
     pub bytes: u64,
-    /// How many tensors they make.
+    /// The number of tensors that they make.
     pub tensors: usize,
 }
 
-/// What steps need beside the tensors that they are given, of which some are freed
-/// by them. `makes_views` says that expanded tensors need no memory.
+/// Computes the memory that steps need beside their inputs, some of which they free. With
+/// `makes_views`, expanded tensors need no memory.
 pub(crate) fn peak(
     steps: &[Step],
     given: &[(Name, Meta)],
     dying: &FxHashSet<Name>,
     makes_views: bool,
 ) -> Peak {
-    // In a plan the end of a step reads nothing: old values are freed after their last other use.
+    // In a plan a commit reads nothing: old values are freed after their last other use.
     let freed_at = freed_with_step(steps);
     let given = given.iter().filter(|(name, _)| dying.contains(name));
     let mut live: FxHashMap<Name, u64> =

@@ -6,7 +6,7 @@ use gt_ir::{LaneId, TensorId};
 
 use crate::engine::Engine;
 use crate::memory::limits::{Grant, Need, Passed};
-use crate::vault::Medium;
+use crate::snapshot_store::Medium;
 use crate::work::Out;
 use crate::worker::Worker;
 
@@ -17,32 +17,32 @@ pub(crate) struct Shortage {
     need: Need,
     /// The tensors that its next command reads.
     pinned: Vec<TensorId>,
-    /// Whether all is there that its session has sent.
+    /// Whether all commands that its session has sent have arrived.
     has_all: bool,
-    /// How things were when tensors were last moved away for it.
+    /// The situation when tensors were last spilled for it.
     tried: Situation,
 }
 
-/// What decides on what can be moved away: the bytes in memory, how often some were released, and how
-/// many lanes keep tensors there.
+/// What determines which tensors can be spilled: the bytes in memory, the number of releases, and
+/// the number of lanes with tensors there.
 type Situation = (u64, u64, usize);
 
-/// The lanes of a worker that wait for memory, in the order in which they began to, and what is on
-/// its way to the disk.
+/// The lanes of a worker that wait for memory, in the order in which they started to, and the
+/// writes to disk.
 #[derive(Default)]
 pub(crate) struct Shortages {
     lanes: Vec<Shortage>,
-    /// How many there were.
+    /// The number of waits so far.
     count: u64,
-    /// How often memory had been released when the lanes were looked at last.
+    /// The number of releases of memory when the lanes were last checked.
     seen: u64,
-    /// How many files there were.
+    /// The number of files so far.
     pub files: u64,
-    /// Whether the disk took no more, until a file is removed.
+    /// Whether the disk was full, until a file is removed.
     pub is_disk_full: bool,
-    /// Whether there may be something more to move away since the lanes were looked at.
+    /// Whether more tensors may be spilled since the lanes were last checked.
     pub retries: bool,
-    /// Whether no lane has had anything to do for a moment since then.
+    /// Whether all lanes were idle for a moment since then.
     pub has_rested: bool,
 }
 
@@ -61,8 +61,8 @@ impl Shortages {
 }
 
 impl<E: Engine> Worker<E> {
-    /// There is no room for what a lane's next command needs: finds some, or lets the lane wait.
-    /// `pinned` are the tensors that the command reads.
+    /// Finds memory for a lane's next command, which does not fit, or has the lane wait. `pinned`
+    /// are the tensors that the command reads.
     pub(crate) fn find_room(
         &mut self,
         id: LaneId,
@@ -79,7 +79,7 @@ impl<E: Engine> Worker<E> {
             return self.ready.again(id);
         };
         let Some(lane) = self.lanes.get_mut(&id) else { return };
-        // What was queued when the lane gave up has waited for others' frees with it.
+        // Commands that were queued when an earlier one failed have waited with it.
         if !passed.holder.is_empty()
             && lane.queue.front().is_some_and(|batch| batch.has_waited)
             && let Some(before) = &lane.memory.gave_up
@@ -91,7 +91,7 @@ impl<E: Engine> Worker<E> {
         self.shortages.count += 1;
         let number = self.shortages.count;
         lane.memory.waits = true;
-        // Who waits keeps nothing: another that waits may need it.
+        // A waiting lane keeps no grant: another waiting lane may need it.
         lane.memory.end_grant(&mut self.device.held);
         let tried = self.situation();
         self.shortages.lanes.push(Shortage {
@@ -107,8 +107,8 @@ impl<E: Engine> Worker<E> {
         out.push(Out::Dispatcher(Message::MemoryWait { lane: id, wait: Some(wait) }));
     }
 
-    /// Frees the tensors that nothing uses before their free, neither the iteration that runs nor what
-    /// is queued behind it.
+    /// Frees the tensors that neither the running iteration nor a queued command uses before their
+    /// free.
     pub(crate) fn free_for_room(&mut self, id: LaneId) {
         let Some(lane) = self.lanes.get_mut(&id) else { return };
         let free = lane.queue.look_through();
@@ -122,8 +122,8 @@ impl<E: Engine> Worker<E> {
         lane.store.free_all(&mut self.device.held, &free);
     }
 
-    /// Moves tensors away if the worker has no room for so many bytes of a lane; returns the limit
-    /// that stands against them still.
+    /// Spills tensors if the worker has no room for `need` of a lane; returns the limit that it
+    /// still exceeds.
     fn make_room(
         &mut self,
         id: LaneId,
@@ -143,7 +143,7 @@ impl<E: Engine> Worker<E> {
         self.passed(id, need)
     }
 
-    /// Keeps room for a lane's next command.
+    /// Grants memory to a lane's next command.
     fn grant(&mut self, id: LaneId, bytes: u64, pinned: Vec<TensorId>) {
         if let Some(lane) = self.lanes.get_mut(&id) {
             lane.memory.end_grant(&mut self.device.held);
@@ -156,15 +156,16 @@ impl<E: Engine> Worker<E> {
         self.limits.passed(&self.lanes, &self.device.held, id, need)
     }
 
-    /// Looks whether there is room now for the lanes that wait, or nobody is left to wait for.
+    /// Checks whether memory is available now for the waiting lanes, or no lane is left that could
+    /// free any.
     pub(crate) fn end_shortages(&mut self, out: &mut Vec<Out>) {
         if self.shortages.is_empty() {
             return;
         }
         let has_released = self.shortages.seen != self.device.held.releases;
         self.shortages.seen = self.device.held.releases;
-        // What can be moved away was looked for when the lane began to wait; others follow when that
-        // is written, or once no lane can go on that may need them at once.
+        // Tensors to spill were chosen when the lane started to wait; more follow when these are
+        // written, or once no runnable lane may need them at once.
         let retries = std::mem::take(&mut self.shortages.retries);
         let has_rested = std::mem::take(&mut self.shortages.has_rested);
         for mut shortage in std::mem::take(&mut self.shortages.lanes) {
@@ -177,7 +178,7 @@ impl<E: Engine> Worker<E> {
                 self.shortages.lanes.push(shortage);
                 continue;
             }
-            // Tensors that it reads may have been moved away for others.
+            // Tensors that it reads may have been spilled for other lanes.
             shortage.need.back = self.elsewhere(lane, &shortage.pinned);
             let need = shortage.need;
             let mut passed = self.passed(lane, need);
@@ -201,15 +202,15 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    /// Whether a lane's next command is not run after all, as nobody wants it.
+    /// Returns whether a lane's next command is skipped, as its results are freed unread.
     fn is_moot(&mut self, id: LaneId) -> bool {
         let Some(lane) = self.lanes.get_mut(&id) else { return true };
         lane.running.is_none()
             && lane.queue.front().is_none_or(|batch| batch.is_skipped(batch.next))
     }
 
-    /// All that a session has sent is at its lane: it gives up if nobody will free memory, or at
-    /// once if it `has_waited` long enough.
+    /// Handles `MemoryTimeout`: all commands of the session have arrived. The waiting command fails
+    /// if no lane will free memory, or at once if it `has_waited` long enough.
     pub(crate) fn memory_timeout(
         &mut self,
         id: LaneId,
@@ -223,7 +224,7 @@ impl<E: Engine> Worker<E> {
         shortage.has_all = true;
         let (mut need, pinned) = (shortage.need, shortage.pinned.clone());
         self.shortages.retries = true;
-        // Frees may have come since it began to wait.
+        // Frees may have arrived since it started to wait.
         self.free_for_room(id);
         if has_waited {
             self.shortages.lanes.retain(|shortage| shortage.lane != id);
@@ -233,7 +234,7 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    /// The bytes of a lane's tensors among these that are elsewhere.
+    /// Returns the bytes of a lane's spilled tensors among these.
     fn elsewhere(&self, id: LaneId, tensors: &[TensorId]) -> u64 {
         let Some(lane) = self.lanes.get(&id) else { return 0 };
         lane.store.elsewhere(tensors)
@@ -244,8 +245,7 @@ impl<E: Engine> Worker<E> {
         (self.device.held.bytes, self.device.held.releases, keeps.count())
     }
 
-    /// Whether memory of a holder, or of the worker if that is empty, may be freed by what is under
-    /// way here.
+    /// Returns whether running work may free memory of a holder, or of the worker if that is empty.
     fn may_free(&self, id: LaneId, holder: &str) -> bool {
         let held = &self.device.held;
         if holder.is_empty() && (!held.writing.is_empty() || held.shelving > 0) {
@@ -258,7 +258,7 @@ impl<E: Engine> Worker<E> {
         })
     }
 
-    /// A lane goes on; its next command fails if a limit stands against it still.
+    /// Resumes a lane; its next command fails if it still exceeds a limit.
     fn end_wait(&mut self, id: LaneId, passed: Option<&Passed>, out: &mut Vec<Out>) {
         let no_room = passed.map(|passed| Box::new(self.no_room(id, passed)));
         if let Some(lane) = self.lanes.get_mut(&id) {

@@ -1,8 +1,8 @@
-//! Moves tensors out of the device's memory, and back when they are used.
+//! Spills tensors out of the device's memory, and unspills them when they are used.
 //!
-//! Those of sessions whose clients have lost their connections go first, then those of the session
-//! that is furthest over its share, the least recently used of them before others: to the host's memory if the device has its own, and else to the disk. A tensor that
-//! is being written stays in memory until that is done.
+//! Tensors of disconnected clients' sessions are spilled first, then those of the session that is
+//! furthest over its share, the least recently used first: to the host's memory if the device has its
+//! own, and otherwise to disk. A tensor that is being written stays in memory until the write is done.
 
 use std::cmp::Reverse;
 
@@ -13,14 +13,14 @@ use gt_ir::{Content, LaneId, TensorData, TensorId};
 use crate::device::Device;
 use crate::engine::Engine;
 use crate::lane::Lane;
-use crate::store::{Away, Listed, Place};
-use crate::vault::Medium;
+use crate::snapshot_store::Medium;
+use crate::store::{Away, Listed, SpillPlace};
 use crate::work::{FileJob, Out};
 use crate::worker::Worker;
 
 impl<E: Engine> Worker<E> {
-    /// Moves tensors elsewhere until `excess` bytes are free, or will be when they are written.
-    /// `pinned` are tensors of lane `id` that stay. Returns the bytes that are or will be free.
+    /// Spills tensors until `excess` bytes are free, or will be after the writes. `pinned` are
+    /// tensors of lane `id` that stay. Returns the bytes that are or will be free.
     pub(crate) fn spill(
         &mut self,
         id: LaneId,
@@ -50,7 +50,7 @@ impl<E: Engine> Worker<E> {
             || (options.host_memory > 0 && !self.device.engine.is_on_host())
     }
 
-    /// The tensors that may be moved, in their order.
+    /// Returns the tensors that may be spilled, in order.
     fn victims(&self, id: LaneId, pinned: &[TensorId]) -> Vec<(LaneId, Listed)> {
         let smallest = self.device.options.spill_from;
         let mut sessions: Vec<(u64, u32)> = Vec::new();
@@ -62,7 +62,7 @@ impl<E: Engine> Worker<E> {
             }
         }
         for (bytes, session) in &mut sessions {
-            // How far it is over its share: a share of nothing has no bytes.
+            // By how much it exceeds its share.
             *bytes = (*bytes as f64 / self.ready.share(*session).max(1e-9)) as u64;
         }
         let order = |&(over, session): &(u64, u32)| {
@@ -77,7 +77,7 @@ impl<E: Engine> Worker<E> {
                     let is_pinned = lane.id == id && pinned.contains(&listed.id);
                     let grant = lane.memory.grant.as_ref();
                     let is_kept = grant.is_some_and(|grant| grant.pinned.contains(&listed.id));
-                    // One that repeats elements would take up more elsewhere than it does here.
+                    // A tensor that repeats elements would take more bytes when spilled.
                     let is_whole = listed.bytes >= listed.meta.bytes() as u64;
                     listed.bytes >= smallest && is_whole && !is_pinned && !is_kept
                 };
@@ -87,12 +87,12 @@ impl<E: Engine> Worker<E> {
             of_session.sort_by_key(|(_, listed)| (listed.used, Reverse(listed.bytes)));
             victims.extend(of_session);
         }
-        // A buffer is free only when all that are in it are gone.
+        // A buffer is freed only with all of its tensors.
         victims.sort_by_key(|(_, listed)| listed.is_shared);
         victims
     }
 
-    /// Moves a tensor to the host's memory, or begins to write it to disk; returns whether it does.
+    /// Moves a tensor to the host's memory, or starts to write it to disk; returns whether it does.
     fn move_away(&mut self, id: LaneId, listed: Listed, out: &mut Vec<Out>) -> bool {
         let Listed { id: tensor, meta, line, .. } = listed;
         let bytes = meta.bytes() as u64;
@@ -105,23 +105,23 @@ impl<E: Engine> Worker<E> {
         let Worker { device, lanes, shortages, .. } = self;
         let Some(lane) = lanes.get_mut(&id) else { return false };
         let Some(value) = lane.store.ready(tensor).cloned() else { return false };
-        // Its values stay where they are if they cannot be read.
+        // A tensor that cannot be read stays.
         let Ok(data) = device.guarded(|engine| engine.read(&value)) else { return false };
         drop(value);
         if fits_host {
-            let away = Away { meta, line, place: Place::Host(data) };
+            let away = Away { meta, line, place: SpillPlace::Host(data) };
             lane.store.put_away(&mut device.held, tensor, away);
             return true;
         }
         shortages.files += 1;
         let number = shortages.files;
-        let place = Place::Writing { number, data: data.clone() };
+        let place = SpillPlace::Writing { number, data: data.clone() };
         lane.store.put_away(&mut device.held, tensor, Away { meta, line, place });
         out.push(Out::Files(FileJob::Spill { lane: id, tensor, number, data }));
         true
     }
 
-    /// Whether the disk has so many bytes for a tensor; snapshots that are there make room for it.
+    /// Returns whether `bytes` bytes of a tensor fit on disk, evicting snapshots if needed.
     fn has_disk(&mut self, bytes: u64, out: &mut Vec<Out>) -> bool {
         let (held, most) = (&self.device.held, self.device.options.spill);
         let tensors = held.disk_bytes + held.writing.values().sum::<u64>() + bytes;
@@ -129,13 +129,13 @@ impl<E: Engine> Worker<E> {
             return false;
         }
         let excess = |worker: &Worker<E>| {
-            (tensors + worker.vault.amounts().on(Medium::Disk)).saturating_sub(most)
+            (tensors + worker.snapshots.amounts().on(Medium::Disk)).saturating_sub(most)
         };
         self.give_way(Medium::Disk, excess(self), out);
         excess(self) == 0
     }
 
-    /// A tensor was written to disk, or could not be.
+    /// Handles a tensor that was written to disk, or could not be.
     pub(crate) fn spilled(
         &mut self,
         id: LaneId,
@@ -144,13 +144,13 @@ impl<E: Engine> Worker<E> {
         result: Result<OnDisk, Failure>,
         out: &mut Vec<Out>,
     ) {
-        // Where others have filled the disk, what snapshots have there is tensors' first.
+        // If the disk is full, tensors have priority over snapshots.
         let is_full = result.is_err() && !self.give_way(Medium::Disk, 1, out);
         let Worker { device, lanes, shortages, .. } = self;
         shortages.retries = true;
         shortages.is_disk_full |= is_full;
         let lane = lanes.get_mut(&id);
-        let is_it = |away: &&Away| matches!(away.place, Place::Writing { number: own, .. } if own == number);
+        let is_it = |away: &&Away| matches!(away.place, SpillPlace::Writing { number: own, .. } if own == number);
         let found = lane.filter(|lane| lane.store.away(tensor).filter(is_it).is_some());
         // It was freed or used meanwhile.
         let Some(lane) = found else {
@@ -162,10 +162,10 @@ impl<E: Engine> Worker<E> {
         let Some(away) = lane.store.take_away(&mut device.held, tensor) else { return };
         match (result, away.place) {
             (Ok(file), _) => {
-                let place = Place::Disk { number, file };
+                let place = SpillPlace::Disk { number, file };
                 lane.store.put_away(&mut device.held, tensor, Away { place, ..away });
             }
-            (Err(_), Place::Writing { data, .. }) => {
+            (Err(_), SpillPlace::Writing { data, .. }) => {
                 device.put_back_data(lane, tensor, data, away.line);
             }
             (Err(_), _) => {}
@@ -174,7 +174,7 @@ impl<E: Engine> Worker<E> {
 }
 
 impl<E: Engine> Device<E> {
-    /// Brings a tensor back; returns whether that takes time.
+    /// Unspills a tensor; returns whether that takes time.
     pub fn bring_back(
         &mut self,
         lane: &mut Lane<E::Tensor>,
@@ -184,37 +184,37 @@ impl<E: Engine> Device<E> {
         let Some(away) = lane.store.take_away(&mut self.held, tensor) else { return false };
         lane.memory.use_grant(&mut self.held, away.elsewhere());
         match away.place {
-            Place::Host(data) | Place::Writing { data, .. } => {
+            SpillPlace::Host(data) | SpillPlace::Writing { data, .. } => {
                 self.put_back_data(lane, tensor, data, away.line);
                 false
             }
-            Place::Disk { number, file } => {
+            SpillPlace::Disk { number, file } => {
                 let (id, meta, checksum) = (lane.id, away.meta, file.checksum);
                 out.push(Out::Files(FileJob::Restore { lane: id, tensor, number, meta, checksum }));
-                let (line, place) = (away.line, Place::Reading { number, file });
+                let (line, place) = (away.line, SpillPlace::Reading { number, file });
                 lane.store.put_away(&mut self.held, tensor, Away { meta, line, place });
                 true
             }
-            Place::Reading { .. } => {
+            SpillPlace::Reading { .. } => {
                 lane.store.put_away(&mut self.held, tensor, away);
                 true
             }
         }
     }
 
-    /// The driver has read a tensor back from disk; returns whether it was that.
+    /// Handles a tensor that was read from disk; returns whether it was a spilled one.
     pub fn take_restored(
         &mut self,
         lane: &mut Lane<E::Tensor>,
         tensor: TensorId,
         result: &Result<Content, Failure>,
     ) -> bool {
-        let is_read = |away: &Away| matches!(away.place, Place::Reading { .. });
+        let is_read = |away: &Away| matches!(away.place, SpillPlace::Reading { .. });
         if !lane.store.away(tensor).is_some_and(is_read) {
             return false;
         }
         let Some(away) = lane.store.take_away(&mut self.held, tensor) else { return false };
-        if let Place::Reading { number, .. } = away.place {
+        if let SpillPlace::Reading { number, .. } = away.place {
             self.held.discarded.push(number);
         }
         match result {

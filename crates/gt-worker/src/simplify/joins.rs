@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 
 use super::{Links, PlanWriter};
-use crate::plan::{Plan, Source, Step};
+use crate::plan::{Plan, PlanStep, Source};
 
 /// The most parts that are joined, as each is compared with all others.
 const MOST: usize = 64;
@@ -48,7 +48,7 @@ pub fn find(plan: &Plan) -> FxHashMap<usize, Joined> {
 }
 
 /// Recognizes zeros with one part.
-fn single(links: &Links, step: &Step) -> Option<Joined> {
+fn single(links: &Links, step: &PlanStep) -> Option<Joined> {
     if step.operation.id != SLICE_ASSIGN.id || !step.varying.is_empty() {
         return None;
     }
@@ -72,7 +72,7 @@ fn single(links: &Links, step: &Step) -> Option<Joined> {
 }
 
 /// Recognizes the sum of two.
-fn sum(links: &Links, step: &Step, known: &FxHashMap<usize, Joined>) -> Option<Joined> {
+fn sum(links: &Links, step: &PlanStep, known: &FxHashMap<usize, Joined>) -> Option<Joined> {
     if step.operation.id != ADD.id {
         return None;
     }

@@ -10,7 +10,7 @@ mod joins;
 use gt_ir::{Attributes, Operation};
 use smallvec::SmallVec;
 
-use crate::plan::{Plan, Source, Step};
+use crate::plan::{Plan, PlanStep, Source};
 
 /// An equivalent plan with less work.
 pub fn simplify(plan: &Plan) -> Plan {
@@ -69,11 +69,11 @@ impl PlanWriter {
     }
 
     /// Appends a step of the old plan, with its operands renumbered.
-    fn copy(&mut self, step: &Step) -> u32 {
+    fn copy(&mut self, step: &PlanStep) -> u32 {
         let new = |value: &u32| self.values[*value as usize];
         let operands = step.operands.iter().map(|source| source.map(new)).collect();
         let varying = step.varying.iter().map(new).collect();
-        self.plan.steps.push(Step { operands, varying, ..step.clone() });
+        self.plan.steps.push(PlanStep { operands, varying, ..step.clone() });
         self.plan.values() as u32 - 1
     }
 
@@ -104,19 +104,19 @@ struct Links<'a> {
 impl<'a> Links<'a> {
     fn new(plan: &'a Plan) -> Links<'a> {
         let mut uses = vec![0; plan.values()];
-        let read = plan.steps.iter().flat_map(Step::reads);
+        let read = plan.steps.iter().flat_map(PlanStep::reads);
         plan.outputs.iter().copied().chain(read).for_each(|value| uses[value as usize] += 1);
         Links { plan, uses }
     }
 
     /// The step that makes a value, with its index.
-    fn maker(&self, source: &Source) -> Option<(usize, &'a Step)> {
+    fn maker(&self, source: &Source) -> Option<(usize, &'a PlanStep)> {
         let place = (*source.tensor()? as usize).checked_sub(self.plan.inputs.len())?;
         Some((place, &self.plan.steps[place]))
     }
 
     /// The same, if the value has no other use.
-    fn only_maker(&self, source: &Source) -> Option<(usize, &'a Step)> {
+    fn only_maker(&self, source: &Source) -> Option<(usize, &'a PlanStep)> {
         let is_only = self.uses[*source.tensor()? as usize] == 1;
         self.maker(source).filter(|_| is_only)
     }

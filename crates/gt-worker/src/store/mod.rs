@@ -1,12 +1,12 @@
 //! A lane's tensors, by name, with accounting of the memory they hold.
 //!
-//! - [`shared`]: buffers of several tensors; [`away`]: tensors moved elsewhere; [`failed`]:
+//! - [`shared`]: buffers of several tensors; [`spilled`]: tensors moved elsewhere; [`failed`]:
 //!   tensors that have failed; [`listed`]: the names of all.
 
-mod away;
 mod failed;
 mod listed;
 mod shared;
+mod spilled;
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use gt_ir::message::Failure;
 use gt_ir::{Meta, SourceId, TensorId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-pub(crate) use away::{Away, Place};
 use listed::ListedNames;
 pub(crate) use shared::SharedBuffers;
+pub(crate) use spilled::{Away, SpillPlace};
 
 /// The state of a tensor.
 pub(crate) enum Stored<T> {
@@ -29,37 +29,37 @@ pub(crate) enum Stored<T> {
         used: u64,
     },
     Failed(Arc<Failure>),
-    /// Waits for an exchange, or to be loaded: so many bytes are kept free for it.
+    /// Pending an exchange or a load; this many bytes are reserved for it.
     Pending(u64),
     Away(Box<Away>),
 }
 
 /// The tensors and bytes held in all lanes of a worker.
 #[derive(Default, Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldTensor {
     pub tensors: u64,
     pub bytes: u64,
     pub bytes_peak: u64,
-    /// Of tensors that are elsewhere.
+    /// Of spilled tensors.
     pub spilled_tensors: u64,
     pub spilled_bytes: u64,
     /// Of these, the bytes on disk.
     pub disk_bytes: u64,
     /// The bytes that will be free when a file is written, by its number.
     pub writing: FxHashMap<u64, u64>,
-    /// Bytes that are kept for commands that have waited for them.
+    /// Bytes that are granted to commands that have waited for them.
     pub granted: u64,
     /// The bytes of snapshots, if they are in the same memory.
     pub snapshots: u64,
-    /// Of these, the bytes that are on their way to the disk.
+    /// Of these, the bytes that are being written to disk.
     pub shelving: u64,
-    /// Files that are not needed any more.
+    /// Files that are no longer needed.
     pub discarded: Vec<u64>,
-    /// How often bytes were released.
+    /// The number of releases of bytes.
     pub releases: u64,
 }
 
-impl Held {
+impl HeldTensor {
     fn add(&mut self, bytes: u64) {
         self.bytes += bytes;
         self.bytes_peak = self.bytes_peak.max(self.bytes);
@@ -76,7 +76,7 @@ pub(crate) struct Store<T> {
     tensors: FxHashMap<TensorId, Stored<T>>,
     listed: ListedNames,
     pub shared: SharedBuffers,
-    /// How many are pending, and how many away.
+    /// The numbers of pending and of spilled tensors.
     pending: usize,
     away: usize,
     bytes: u64,
@@ -106,7 +106,7 @@ impl<T> Store<T> {
         self.tensors.get(&id)
     }
 
-    /// A tensor, which is used now.
+    /// Returns a tensor, and marks it as used now.
     #[inline]
     pub fn get_used(&mut self, id: TensorId) -> Option<&Stored<T>> {
         let stored = self.tensors.get_mut(&id)?;
@@ -116,7 +116,7 @@ impl<T> Store<T> {
         Some(stored)
     }
 
-    /// A tensor that is ready, which is used now.
+    /// Returns a ready tensor, and marks it as used now.
     #[inline]
     pub fn ready(&mut self, id: TensorId) -> Option<&T> {
         match self.get_used(id) {
@@ -138,19 +138,19 @@ impl<T> Store<T> {
         self.pending > 0 && matches!(self.tensors.get(&id), Some(Stored::Pending(_)))
     }
 
-    /// Whether any tensor is pending or away.
+    /// Returns whether any tensor is pending or spilled.
     #[inline]
     pub fn has_absent(&self) -> bool {
         self.pending + self.away > 0
     }
 
-    /// Whether a tensor is pending, or on its way back.
+    /// Returns whether a tensor is pending, or being unspilled.
     pub fn is_on_its_way(&self, id: TensorId) -> bool {
-        let is_read = |away: &Away| matches!(away.place, Place::Reading { .. });
+        let is_read = |away: &Away| matches!(away.place, SpillPlace::Reading { .. });
         self.is_pending(id) || self.away(id).is_some_and(is_read)
     }
 
-    /// A tensor that is away.
+    /// Returns a spilled tensor.
     pub fn away(&self, id: TensorId) -> Option<&Away> {
         match self.tensors.get(&id) {
             Some(Stored::Away(away)) => Some(away),
@@ -158,7 +158,7 @@ impl<T> Store<T> {
         }
     }
 
-    /// The bytes of these tensors that will be needed when they are brought back.
+    /// Returns the bytes that unspilling these tensors needs.
     pub fn elsewhere(&self, ids: &[TensorId]) -> u64 {
         let is_first = |(at, id): &(usize, &TensorId)| !ids[..*at].contains(id);
         let all = ids.iter().enumerate().filter(is_first);
@@ -176,7 +176,7 @@ impl<T> Store<T> {
         }
     }
 
-    /// How many tensors there are, also of those that have failed.
+    /// Returns the number of tensors, failed ones included.
     #[inline]
     pub fn count(&self) -> usize {
         self.tensors.len()
@@ -193,14 +193,21 @@ impl<T> Store<T> {
         self.bytes + self.shared.beyond()
     }
 
-    /// The bytes of all that are elsewhere.
+    /// Returns the bytes of all spilled tensors.
     pub fn spilled(&self) -> u64 {
         self.spilled
     }
 
     /// Stores a tensor with memory of its own.
     #[inline]
-    pub fn keep(&mut self, held: &mut Held, id: TensorId, tensor: T, meta: Meta, line: SourceId) {
+    pub fn keep(
+        &mut self,
+        held: &mut HeldTensor,
+        id: TensorId,
+        tensor: T,
+        meta: Meta,
+        line: SourceId,
+    ) {
         self.keep_charged(held, (id, tensor, meta, line), meta.bytes() as u64);
     }
 
@@ -208,7 +215,7 @@ impl<T> Store<T> {
     #[inline]
     pub fn keep_charged(
         &mut self,
-        held: &mut Held,
+        held: &mut HeldTensor,
         (id, tensor, meta, line): (TensorId, T, Meta, SourceId),
         bytes: u64,
     ) {
@@ -221,14 +228,14 @@ impl<T> Store<T> {
         self.bytes += bytes;
     }
 
-    pub fn fail(&mut self, held: &mut Held, id: TensorId, failure: Arc<Failure>) {
+    pub fn fail(&mut self, held: &mut HeldTensor, id: TensorId, failure: Arc<Failure>) {
         self.listed.note(id);
         let before = self.tensors.insert(id, Stored::Failed(failure));
         self.forget(held, id, before);
     }
 
-    /// Marks a tensor of so many bytes as pending.
-    pub fn wait_for(&mut self, held: &mut Held, id: TensorId, bytes: u64) {
+    /// Marks a tensor of `bytes` bytes as pending.
+    pub fn wait_for(&mut self, held: &mut HeldTensor, id: TensorId, bytes: u64) {
         self.pending += 1;
         held.add(bytes);
         self.bytes += bytes;
@@ -237,17 +244,17 @@ impl<T> Store<T> {
         self.forget(held, id, before);
     }
 
-    /// Puts a tensor away, in the place of what it was.
-    pub fn put_away(&mut self, held: &mut Held, id: TensorId, away: Away) {
+    /// Replaces a tensor by its spilled form.
+    pub fn put_away(&mut self, held: &mut HeldTensor, id: TensorId, away: Away) {
         self.away += 1;
         held.tensors += 1;
         held.add(away.in_memory());
         held.spilled_tensors += 1;
         held.spilled_bytes += away.elsewhere();
         match away.place {
-            Place::Writing { number, .. } => drop(held.writing.insert(number, away.bytes())),
-            Place::Disk { .. } => held.disk_bytes += away.bytes(),
-            Place::Host(_) | Place::Reading { .. } => {}
+            SpillPlace::Writing { number, .. } => drop(held.writing.insert(number, away.bytes())),
+            SpillPlace::Disk { .. } => held.disk_bytes += away.bytes(),
+            SpillPlace::Host(_) | SpillPlace::Reading { .. } => {}
         }
         self.bytes += away.in_memory();
         self.spilled += away.elsewhere();
@@ -256,8 +263,8 @@ impl<T> Store<T> {
         self.forget(held, id, before);
     }
 
-    /// Takes out a tensor that is away; the caller answers for its file.
-    pub fn take_away(&mut self, held: &mut Held, id: TensorId) -> Option<Away> {
+    /// Removes and returns a spilled tensor; the caller is responsible for its file.
+    pub fn take_away(&mut self, held: &mut HeldTensor, id: TensorId) -> Option<Away> {
         self.listed.note(id);
         match self.tensors.remove(&id)? {
             Stored::Away(away) => {
@@ -273,7 +280,7 @@ impl<T> Store<T> {
 
     /// Frees a tensor.
     #[inline]
-    pub fn free(&mut self, held: &mut Held, id: TensorId) {
+    pub fn free(&mut self, held: &mut HeldTensor, id: TensorId) {
         self.listed.note(id);
         let before = self.tensors.remove(&id);
         self.forget(held, id, before);
@@ -305,7 +312,7 @@ impl<T> Store<T> {
 
     /// Stops counting a taken tensor.
     #[inline]
-    pub fn release(&mut self, held: &mut Held, id: TensorId, meta: &Meta) {
+    pub fn release(&mut self, held: &mut HeldTensor, id: TensorId, meta: &Meta) {
         let bytes = match self.shared.is_empty() {
             true => meta.bytes() as u64,
             false => self.shared.remove(id).unwrap_or(meta.bytes() as u64),
@@ -316,7 +323,7 @@ impl<T> Store<T> {
     }
 
     #[inline]
-    fn forget(&mut self, held: &mut Held, id: TensorId, before: Option<Stored<T>>) {
+    fn forget(&mut self, held: &mut HeldTensor, id: TensorId, before: Option<Stored<T>>) {
         match before {
             Some(Stored::Ready { meta, .. }) => self.release(held, id, &meta),
             Some(Stored::Pending(bytes)) => {
@@ -326,8 +333,10 @@ impl<T> Store<T> {
             }
             Some(Stored::Away(away)) => {
                 self.forget_away(held, &away);
-                // One that is being written is discarded when that is done.
-                if let Place::Disk { number, .. } | Place::Reading { number, .. } = away.place {
+                // A tensor that is being written is discarded after the write.
+                if let SpillPlace::Disk { number, .. } | SpillPlace::Reading { number, .. } =
+                    away.place
+                {
                     held.discarded.push(number);
                 }
             }
@@ -337,30 +346,30 @@ impl<T> Store<T> {
         }
     }
 
-    fn forget_away(&mut self, held: &mut Held, away: &Away) {
+    fn forget_away(&mut self, held: &mut HeldTensor, away: &Away) {
         self.away -= 1;
         held.tensors -= 1;
         held.remove(away.in_memory());
         held.spilled_tensors -= 1;
         held.spilled_bytes -= away.elsewhere();
         match away.place {
-            Place::Writing { number, .. } => drop(held.writing.remove(&number)),
-            Place::Disk { .. } => held.disk_bytes -= away.bytes(),
-            Place::Host(_) | Place::Reading { .. } => {}
+            SpillPlace::Writing { number, .. } => drop(held.writing.remove(&number)),
+            SpillPlace::Disk { .. } => held.disk_bytes -= away.bytes(),
+            SpillPlace::Host(_) | SpillPlace::Reading { .. } => {}
         }
         self.bytes -= away.in_memory();
         self.spilled -= away.elsewhere();
     }
 
     /// Frees the tensors in a set, except pending ones.
-    pub fn free_all(&mut self, held: &mut Held, ids: &FxHashSet<TensorId>) {
+    pub fn free_all(&mut self, held: &mut HeldTensor, ids: &FxHashSet<TensorId>) {
         let there = |id: &&TensorId| self.tensors.contains_key(id) && !self.is_pending(**id);
         let ids: Vec<TensorId> = ids.iter().filter(there).copied().collect();
         ids.into_iter().for_each(|id| self.free(held, id));
     }
 
     /// Frees all tensors.
-    pub fn clear(&mut self, held: &mut Held) {
+    pub fn clear(&mut self, held: &mut HeldTensor) {
         // All are freed, so the order does not matter.
         let all = std::mem::take(&mut self.tensors);
         self.listed = ListedNames::default();
@@ -402,7 +411,7 @@ pub(crate) struct Listed {
     pub bytes: u64,
     /// When it was used last, in turns of the worker.
     pub used: u64,
-    /// Whether others have the same buffer.
+    /// Whether other tensors share the buffer.
     pub is_shared: bool,
 }
 

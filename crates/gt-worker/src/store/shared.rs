@@ -7,9 +7,9 @@ use rustc_hash::FxHashMap;
 
 use crate::engine::SharedBuffer;
 
-/// Buffers below this size are left as they are, however little of them is used.
+/// Smaller buffers are never copied out, even if little of them is used.
 const LARGE: u64 = 1 << 20;
-/// A buffer is given up for copies if these take up so many times less.
+/// A buffer is replaced by copies if these are smaller by this factor.
 const WASTED: u64 = 4;
 
 /// The shared buffers of a lane.
@@ -19,7 +19,8 @@ pub(crate) struct SharedBuffers {
     of: FxHashMap<TensorId, (u64, u64)>,
     /// The buffers of which little is used since a tensor was freed.
     wasted: Vec<u64>,
-    /// The tensors that repeat elements, and by how many bytes these are more than their buffers.
+    /// The tensors that repeat elements, and the bytes by which their elements exceed their
+    /// buffers.
     repeated: FxHashMap<TensorId, u64>,
     /// The sum of these bytes.
     beyond: u64,
@@ -38,8 +39,8 @@ impl SharedBuffers {
         self.of.is_empty()
     }
 
-    /// Adds a tensor of so many bytes to a buffer; returns the bytes to charge. If another tensor
-    /// was charged for the buffer already, `first` are that one's id and bytes.
+    /// Adds a tensor of `bytes` bytes to a buffer; returns the bytes to charge. If another tensor
+    /// was charged for the buffer already, `first` has that one's id and bytes.
     pub fn add(
         &mut self,
         id: TensorId,
@@ -57,7 +58,7 @@ impl SharedBuffers {
         let users = self.buffers.entry(buffer.id).or_insert(new);
         let first = first.filter(|_| is_new);
         if let Some((_, charged)) = first {
-            // What was charged is what is released.
+            // The bytes that were charged are released.
             users.bytes = users.bytes.max(charged);
         }
         for (id, bytes) in first.into_iter().chain([(id, bytes)]) {
@@ -74,7 +75,8 @@ impl SharedBuffers {
         !self.repeated.is_empty() && self.repeated.contains_key(&id)
     }
 
-    /// The bytes that all tensors would take beyond their buffers if none repeated elements.
+    /// Returns the bytes that all tensors would take beyond their buffers if none repeated
+    /// elements.
     pub fn beyond(&self) -> u64 {
         self.beyond
     }
@@ -145,7 +147,7 @@ mod tests {
         assert_eq!(shared.remove(TensorId(2)), Some(0));
         assert_eq!(shared.remove(TensorId(3)), Some(8 << 20));
         assert!(shared.is_empty());
-        // A slice whose base is gone is charged for all of it.
+        // A slice whose base was freed is charged for the whole buffer.
         assert_eq!(shared.add(TensorId(4), 100, buffer, None), 8 << 20);
     }
 }

@@ -11,7 +11,7 @@ fn meta() -> Meta {
 #[test]
 fn what_is_held_is_counted() {
     let meta = meta();
-    let (mut store, mut held) = (Store::default(), Held::default());
+    let (mut store, mut held) = (Store::default(), HeldTensor::default());
     store.keep(&mut held, TensorId(1), "a", meta, LINE);
     store.keep(&mut held, TensorId(1), "b", meta, LINE);
     store.keep(&mut held, TensorId(2), "c", meta, LINE);
@@ -31,14 +31,14 @@ fn what_is_held_is_counted() {
 #[test]
 fn what_is_away_counts_where_it_is() {
     let meta = meta();
-    let (mut store, mut held) = (Store::default(), Held::default());
+    let (mut store, mut held) = (Store::default(), HeldTensor::default());
     store.keep(&mut held, TensorId(1), "a", meta, LINE);
     let data = TensorData::new(meta.dtype, meta.shape, vec![0; 40].into()).unwrap();
     let away = |place| Away { meta, line: LINE, place };
-    store.put_away(&mut held, TensorId(1), away(Place::Writing { number: 1, data }));
+    store.put_away(&mut held, TensorId(1), away(SpillPlace::Writing { number: 1, data }));
     assert_eq!((held.bytes, held.spilled_bytes, store.spilled()), (40, 0, 0));
     let file = OnDisk { checksum: 5, mapped: None };
-    store.put_away(&mut held, TensorId(1), away(Place::Disk { number: 1, file }));
+    store.put_away(&mut held, TensorId(1), away(SpillPlace::Disk { number: 1, file }));
     assert_eq!((held.bytes, held.spilled_bytes, store.bytes()), (0, 40, 0));
     assert_eq!((held.tensors, store.spilled()), (1, 40));
     assert!(store.has_absent() && store.away(TensorId(1)).is_some());

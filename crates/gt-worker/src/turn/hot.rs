@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use super::Turn;
 use crate::engine::Engine;
 use crate::iterate::{AtHand, PartRun};
-use crate::iteration::{Bound, Iteration, Running, Steps, TemplatePart};
+use crate::iteration::{Bound, Iteration, PartSteps, RunningIteration, TemplatePart};
 use crate::memory::{self, Peak};
 use crate::work::Out;
 
@@ -19,7 +19,7 @@ impl<E: Engine> Turn<'_, E> {
         match work {
             Ok((bound, template)) => {
                 let parts = self.lane.templates.count(generation);
-                self.lane.running = Some(Running::new(bound, template, generation, parts));
+                self.lane.running = Some(RunningIteration::new(bound, template, generation, parts));
             }
             Err(error) => {
                 // Dispatcher and worker disagree on the bindings: the lane's state cannot be
@@ -39,8 +39,8 @@ impl<E: Engine> Turn<'_, E> {
         }
     }
 
-    /// Runs the next part of the running iteration as a plan; one that cannot be run so, or that there
-    /// is no memory for at once, is run step by step. Returns false if it waits for an exchange or a
+    /// Runs the next part of the running iteration as a plan; a part that cannot run as one, or
+    /// does not fit in memory, runs step by step. Returns false if it waits for an exchange or a
     /// compiler.
     pub(super) fn run_part(&mut self) -> bool {
         let Some(mut running) = self.lane.running.take() else { return false };
@@ -60,12 +60,12 @@ impl<E: Engine> Turn<'_, E> {
                     compile: known.compile,
                     patience: self.patience,
                 };
-                // The planner cuts parts at a quantum: one part ends the turn if another lane is
+                // The planner splits parts at a quantum: one part ends the turn if another lane is
                 // ready.
                 self.spent = self.spent.max(self.device.turn_work()) + 1;
                 let Peak { bytes, tensors } = self.peak(&running.template, bound, part);
                 if !is_away && !self.lane.has_room(bytes, tensors) {
-                    // What the iteration drops it frees at its end.
+                    // Tensors that the iteration only drops are freed at its end.
                     let free = running.rest(&part.steps).free_at_once(FxHashSet::default());
                     self.lane.store.free_all(&mut self.device.held, &free);
                 }
@@ -86,7 +86,7 @@ impl<E: Engine> Turn<'_, E> {
                         let slot = self.lane.id.slot;
                         let command = |step: &Step| step.command(bound, bound.transfer, slot);
                         let commands = steps.iter().filter_map(command).collect();
-                        running.steps = Some(Steps { commands, next: 0 });
+                        running.steps = Some(PartSteps { commands, next: 0 });
                     }
                     PartRun::Compiling => {}
                 }
@@ -100,7 +100,7 @@ impl<E: Engine> Turn<'_, E> {
         !waits
     }
 
-    /// Whether a part needs a tensor that is pending, and whether it needs one that is elsewhere.
+    /// Returns whether a part needs a pending tensor, and whether it needs a spilled one.
     fn absent(&self, part: &TemplatePart, bound: &Bound) -> (bool, bool) {
         let store = &self.lane.store;
         if !store.has_absent() {
@@ -110,11 +110,11 @@ impl<E: Engine> Turn<'_, E> {
         (needs().any(|id| store.is_pending(id)), needs().any(|id| store.away(id).is_some()))
     }
 
-    /// Puts back the steps of a part, of which some are done.
+    /// Puts back the steps of a part, some of which are complete.
     pub(super) fn end_steps(&mut self, commands: Vec<WorkerCommand>, next: usize) {
         let Some(mut running) = self.lane.running.take() else { return };
         if next < commands.len() {
-            running.steps = Some(Steps { commands, next });
+            running.steps = Some(PartSteps { commands, next });
             self.lane.running = Some(running);
             return;
         }
@@ -127,14 +127,14 @@ impl<E: Engine> Turn<'_, E> {
         }
     }
 
-    /// What a part needs at most beside what there is.
+    /// Returns the most additional memory that a part needs.
     fn peak(&self, template: &Template, bound: &Bound, part: &mut TemplatePart) -> Peak {
         if let Some(peak) = part.peak {
             return peak;
         }
         let steps = &template.steps[part.steps.clone()];
         if let [Step::Exchange(_)] = steps {
-            // It is a step by itself.
+            // It is a single step.
             return Peak { bytes: 0, tensors: 0 };
         }
         let meta = |name: &Name| Some((*name, self.lane.store.meta(bound.tensor(*name))?));

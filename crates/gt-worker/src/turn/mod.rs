@@ -13,45 +13,45 @@ use gt_ir::WorkerCommand;
 use gt_ir::message::Message;
 use gt_ir::statistics::WorkerStats;
 
-use crate::ahead::Measure;
+use crate::collective::Collectives;
 use crate::device::Device;
 use crate::engine::Engine;
+use crate::in_flight::Measure;
 use crate::iterate::dying;
-use crate::joint::Joints;
 use crate::lane::Lane;
-use crate::lost::Lost;
+use crate::lost_workers::LostWorkers;
 use crate::memory::{self, Need};
-use crate::vault::Vault;
+use crate::snapshot_store::SnapshotStore;
 use crate::work::{FileJob, Out};
 
-/// The time after which a turn ends if no other lane is ready: one may be soon.
+/// The time after which a turn ends if no other lane is ready: one may become ready.
 const LONG: Duration = Duration::from_millis(10);
 
 /// A lane's turn.
 pub(crate) struct Turn<'a, E: Engine> {
     pub device: &'a mut Device<E>,
     pub lane: &'a mut Lane<E::Tensor>,
-    pub joints: &'a mut Joints<E::Tensor>,
-    pub lost: &'a Lost,
-    pub vault: &'a mut Vault,
+    pub collectives: &'a mut Collectives<E::Tensor>,
+    pub lost: &'a LostWorkers,
+    pub snapshots: &'a mut SnapshotStore,
     pub out: &'a mut Vec<Out>,
     /// The work done in this turn, by an estimate.
     pub spent: u64,
     pub measure: Measure,
-    /// How much of its device time the dispatcher knows of, in nanoseconds.
+    /// The device time that was reported to the dispatcher, in nanoseconds.
     pub told: u64,
     /// How long to wait for a compiler.
     pub patience: Duration,
-    /// Whether the lane waits for one.
+    /// Whether the lane waits for a compiler.
     pub compiles: bool,
-    /// Whether the lane waits for a tensor that is not there.
+    /// Whether the lane waits for a pending or spilled tensor.
     pub is_pending: bool,
-    /// What the next command needs, if there is no room for it.
+    /// The memory that the next command needs, if it does not fit.
     pub short: Option<Need>,
 }
 
 impl<E: Engine> Turn<'_, E> {
-    /// Whether it has taken so long that the worker looks at its messages.
+    /// Returns whether it has taken so long that the worker must check its messages.
     pub fn is_long(&self) -> bool {
         let taken = match self.measure {
             Measure::Device(begin) => self.device.engine.now().saturating_sub(begin),
@@ -60,20 +60,20 @@ impl<E: Engine> Turn<'_, E> {
         taken > LONG
     }
 
-    /// Ends it; returns how long it has taken, in nanoseconds.
+    /// Ends the turn; returns its nanoseconds.
     pub fn end(self) -> u64 {
         let cost = self.cost();
         self.lane.untold += cost.saturating_sub(self.told);
         cost
     }
 
-    /// How long it has taken, in nanoseconds; 0 if the device says so later.
+    /// Returns its nanoseconds so far; 0 if the device reports them later.
     fn cost(&self) -> u64 {
         self.device.cost(self.measure, self.spent)
     }
 
-    /// Makes one step; returns false if there is nothing to do, or the lane waits for an exchange,
-    /// for memory or for a compiler.
+    /// Makes one step; returns false if there is no work, or the lane waits for an exchange, for
+    /// memory or for a compiler.
     pub fn next(&mut self) -> bool {
         if self.lane.running.as_ref().is_some_and(|running| running.steps.is_none()) {
             return self.run_part();
@@ -113,7 +113,7 @@ impl<E: Engine> Turn<'_, E> {
         let done = self.run(&commands, place);
         self.lane.memory.gives_up = None;
         self.lane.memory.end_grant(&mut self.device.held);
-        // An invocation has begun an iteration since, whose steps are not those.
+        // An invocation has started another iteration since.
         if self.lane.running.as_ref().is_some_and(|running| running.steps.is_some()) {
             self.end_steps(commands, place + done);
         } else if let Some(batch) = self.lane.queue.front() {
@@ -146,7 +146,7 @@ impl<E: Engine> Turn<'_, E> {
                     None => Vec::new(),
                 };
                 let is_skipped = |at: usize| skipped.contains(&(place + at));
-                // Run as one program: a whole turn where another lane waits.
+                // A batch that runs as one program is a whole turn if another lane waits.
                 self.spent = self.spent.max(self.device.turn_work()) + 1;
                 let (lane, patience) = (&mut *self.lane, self.patience);
                 let done = self.device.run_batch(lane, &commands[place..], is_skipped, patience);
@@ -203,7 +203,7 @@ impl<E: Engine> Turn<'_, E> {
         1
     }
 
-    /// Whether there is room for all that a batch may make.
+    /// Returns whether all results of a batch fit in memory.
     fn batch_fits(&self, commands: &[WorkerCommand]) -> bool {
         let made = commands.iter().filter_map(|command| match command {
             WorkerCommand::Run(instruction) => Some(&instruction.results),
@@ -219,8 +219,8 @@ impl<E: Engine> Turn<'_, E> {
     fn exchange(&mut self, exchange: &gt_ir::Exchange) {
         match &exchange.joint {
             Some(joint) => {
-                let joints = (&mut *self.joints, self.lost);
-                self.device.begin_joint(self.lane, joints, exchange, joint, self.out);
+                let collectives = (&mut *self.collectives, self.lost);
+                self.device.begin_joint(self.lane, collectives, exchange, joint, self.out);
             }
             None => self.device.begin_exchange(self.lane, self.lost, exchange, self.out),
         }

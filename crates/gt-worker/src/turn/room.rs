@@ -1,4 +1,4 @@
-//! What a lane's next command waits for: tensors that are not there, and memory.
+//! What a lane's next command waits for: pending or spilled tensors, and memory.
 
 use gt_ir::{TensorId, WorkerCommand};
 use smallvec::SmallVec;
@@ -9,8 +9,8 @@ use crate::lane::{Lane, next_commands};
 use crate::memory::{self, Need};
 
 impl<E: Engine> Turn<'_, E> {
-    /// The tensors that the next command reads. Of a commit, whether they have failed is all that
-    /// matters, unless one has.
+    /// Returns the tensors that the next command reads. A commit needs their values only if one of
+    /// them has failed.
     fn reads_next(&mut self) -> SmallVec<[TensorId; 4]> {
         let Lane { queue, running, store, .. } = &mut *self.lane;
         let next = next_commands(queue, running);
@@ -23,9 +23,9 @@ impl<E: Engine> Turn<'_, E> {
         }
     }
 
-    /// Whether the next command reads a tensor that is pending.
+    /// Returns whether the next command reads a pending tensor.
     pub(super) fn is_pending(&mut self) -> bool {
-        // What is saved need not be in memory.
+        // A save can read spilled tensors from disk.
         if let Some((commands, place)) = self.lane.next_commands()
             && let WorkerCommand::Save(part) = &commands[*place]
         {
@@ -46,7 +46,7 @@ impl<E: Engine> Turn<'_, E> {
         self.reads_next().into_iter().any(|id| self.lane.store.is_pending(id))
     }
 
-    /// Whether the next command waits for values of a snapshot.
+    /// Returns whether the next command waits for values of a snapshot.
     pub(super) fn waits_for_snapshot(&mut self) -> bool {
         if self.lane.is_restored {
             return false;
@@ -63,8 +63,8 @@ impl<E: Engine> Turn<'_, E> {
         }
     }
 
-    /// Brings the tensors back that the next command reads and that are elsewhere; returns whether
-    /// that takes time. What there is no room for fails where it is used.
+    /// Unspills the tensors that the next command reads; returns whether that takes time. A tensor
+    /// that does not fit fails the command.
     pub(super) fn brings_back(&mut self) -> bool {
         let reads = self.reads_next();
         if self.lane.store.elsewhere(&reads) > self.lane.room_back() {
@@ -79,8 +79,8 @@ impl<E: Engine> Turn<'_, E> {
         waits
     }
 
-    /// Whether there is no room for what the next command needs: its results, and the tensors that
-    /// it reads and that are elsewhere.
+    /// Returns whether the next command does not fit in memory: its results, and the spilled
+    /// tensors that it reads.
     pub(super) fn is_short(&mut self) -> bool {
         let mut back = 0;
         let mut is_full = false;
@@ -106,7 +106,7 @@ impl<E: Engine> Turn<'_, E> {
         self.short.is_some()
     }
 
-    /// The tensors that stay while the next command waits for memory.
+    /// Returns the tensors that stay in memory while the next command waits.
     pub fn needs_next(&mut self) -> Vec<TensorId> {
         self.reads_next().into_vec()
     }

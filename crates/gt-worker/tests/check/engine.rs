@@ -7,7 +7,7 @@ use gt_engine_native::{NativeEngine, Tensor};
 use gt_ir::instruction::Operands;
 use gt_ir::{Attributes, Meta, Operand, Operation, TensorData};
 use gt_worker::engine::launch_plainly;
-use gt_worker::plan::{Given, Plan};
+use gt_worker::plan::{InputValue, Plan};
 use gt_worker::{Engine, EngineError};
 
 /// A tensor that can be written to, as those of engines with memory of their own.
@@ -16,7 +16,7 @@ pub type Cell = Arc<Mutex<Tensor>>;
 /// What is done to the outputs of a run: it is given the inputs, what the outputs should be, and
 /// the outputs of the run before.
 pub type Fault =
-    Box<dyn FnMut(&mut NativeEngine, &[Given<Cell>], &[Cell], &[Cell]) -> Vec<Cell> + Send>;
+    Box<dyn FnMut(&mut NativeEngine, &[InputValue<Cell>], &[Cell], &[Cell]) -> Vec<Cell> + Send>;
 
 /// Computes as the native engine does, and compiled code as the fault says.
 pub struct Faulty {
@@ -88,7 +88,7 @@ impl Engine for Faulty {
     fn launch(
         &mut self,
         plan: &mut Plan,
-        inputs: &mut [Given<Cell>],
+        inputs: &mut [InputValue<Cell>],
     ) -> Result<Vec<Cell>, EngineError> {
         let plan = self.other.clone().unwrap_or(plan.clone());
         let right = launch_plainly(self, &plan, &plan.last_uses(), inputs)?;

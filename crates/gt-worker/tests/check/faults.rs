@@ -6,8 +6,8 @@ use gt_ir::ops::{binary, matmul, reduce, shape, slice, unary};
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, Shape, TensorData};
 use gt_worker::Engine;
 use gt_worker::check::Wrong;
-use gt_worker::checked::{Checks, Verdict, launch};
-use gt_worker::plan::{Given, Input, Plan};
+use gt_worker::plan::{Input, InputValue, Plan};
+use gt_worker::verify::{CheckOutcome, Checks, launch};
 use smallvec::{SmallVec, smallvec};
 
 use crate::check::engine::{Cell, Fault, Faulty, changed};
@@ -62,31 +62,31 @@ fn found_on(
     plan: &Plan,
     other: Option<Plan>,
     fault: Fault,
-    rounds: &[Vec<Given<TensorData>>],
+    rounds: &[Vec<InputValue<TensorData>>],
 ) -> Option<(usize, Wrong)> {
     let native = NativeEngine::new(1);
     let mut engine = Faulty { native, other, fault, before: Vec::new() };
     let (mut program, mut checks) = (plan.clone(), Checks::default());
     for (round, inputs) in rounds.iter().enumerate() {
-        let create = |engine: &mut Faulty, input: &Given<TensorData>| match input {
-            Given::Tensor(data) => Given::Tensor(engine.create(data.clone()).unwrap()),
-            Given::Number(number) => Given::Number(*number),
-            Given::Taken => Given::Taken,
+        let create = |engine: &mut Faulty, input: &InputValue<TensorData>| match input {
+            InputValue::Tensor(data) => InputValue::Tensor(engine.create(data.clone()).unwrap()),
+            InputValue::Number(number) => InputValue::Number(*number),
+            InputValue::Taken => InputValue::Taken,
         };
-        let mut tensors: Vec<Given<Cell>> =
+        let mut tensors: Vec<InputValue<Cell>> =
             inputs.iter().map(|input| create(&mut engine, input)).collect();
         let last_uses = plan.last_uses();
         let checked =
             launch(&mut engine, plan, &last_uses, &mut program, &mut checks, &mut tensors).unwrap();
         match checked.verdict {
-            Verdict::Open => {}
-            Verdict::Right => return None,
-            Verdict::Wrong(mismatch) => {
+            CheckOutcome::Open => {}
+            CheckOutcome::Right => return None,
+            CheckOutcome::Wrong(mismatch) => {
                 assert!(checked.outputs.is_none());
                 assert_eq!(mismatch.inputs.len(), inputs.len());
                 return Some((round, mismatch.wrong));
             }
-            Verdict::Unknown(why) => panic!("{why}"),
+            CheckOutcome::Unknown(why) => panic!("{why}"),
         }
     }
     panic!("never judged");
@@ -162,7 +162,7 @@ fn an_offset_that_is_not_aligned() {
 #[test]
 fn an_input_that_is_written_to() {
     let fault: Fault = Box::new(|_, inputs, right, _| {
-        if let Given::Tensor(input) = &inputs[0] {
+        if let InputValue::Tensor(input) = &inputs[0] {
             let made = right[0].lock().unwrap().clone();
             *input.lock().unwrap() = made;
         }
@@ -194,10 +194,10 @@ fn the_values_of_the_run_before() {
 fn uniform_runs_prove_nothing() {
     let plan = elementwise(17);
     let mut dice = Dice::new(5);
-    let ones = |_: &Given<TensorData>| {
+    let ones = |_: &InputValue<TensorData>| {
         let bytes: Vec<u8> = [1f32; 17].iter().flat_map(|x| x.to_le_bytes()).collect();
         let shape = Shape::new(&[17]).unwrap();
-        Given::Tensor(TensorData::new(DType::F32, shape, bytes.into()).unwrap())
+        InputValue::Tensor(TensorData::new(DType::F32, shape, bytes.into()).unwrap())
     };
     let varied = values(&plan, &mut dice);
     let uniform: Vec<_> = varied.iter().map(ones).collect();
@@ -274,11 +274,11 @@ fn a_row_broadcast_as_a_column() {
     plans_differ(right, wrong);
 }
 
-fn tensor(dtype: DType, numbers: &[f64]) -> Given<TensorData> {
+fn tensor(dtype: DType, numbers: &[f64]) -> InputValue<TensorData> {
     let mut bytes = Vec::new();
     numbers.iter().for_each(|&x| TensorData::encode(dtype, Scalar::Float(x), &mut bytes));
     let shape = Shape::new(&[numbers.len()]).unwrap();
-    Given::Tensor(TensorData::new(dtype, shape, bytes.into()).unwrap())
+    InputValue::Tensor(TensorData::new(dtype, shape, bytes.into()).unwrap())
 }
 
 #[test]

@@ -5,7 +5,7 @@ use gt_ir::{DType, Meta, Scalar, TensorData};
 use gt_worker::Engine;
 use gt_worker::check::{allowed, difference};
 use gt_worker::engine::launch_plainly;
-use gt_worker::plan::{Given, Input, Plan};
+use gt_worker::plan::{Input, InputValue, Plan};
 
 use crate::check::random::{Dice, random_plan};
 
@@ -56,11 +56,14 @@ pub fn widened(plan: &Plan) -> Option<Plan> {
     (wide.steps.len() == plan.steps.len()).then_some(wide)
 }
 
-pub fn given(engine: &mut NativeEngine, inputs: &[Given<TensorData>]) -> Vec<Given<Tensor>> {
-    let make = |input: &Given<TensorData>| match input {
-        Given::Tensor(data) => Given::Tensor(engine.create(data.clone()).unwrap()),
-        Given::Number(number) => Given::Number(*number),
-        Given::Taken => Given::Taken,
+pub fn given(
+    engine: &mut NativeEngine,
+    inputs: &[InputValue<TensorData>],
+) -> Vec<InputValue<Tensor>> {
+    let make = |input: &InputValue<TensorData>| match input {
+        InputValue::Tensor(data) => InputValue::Tensor(engine.create(data.clone()).unwrap()),
+        InputValue::Number(number) => InputValue::Number(*number),
+        InputValue::Taken => InputValue::Taken,
     };
     inputs.iter().map(make).collect()
 }
@@ -68,7 +71,7 @@ pub fn given(engine: &mut NativeEngine, inputs: &[Given<TensorData>]) -> Vec<Giv
 pub fn run(
     engine: &mut NativeEngine,
     plan: &Plan,
-    inputs: &[Given<TensorData>],
+    inputs: &[InputValue<TensorData>],
 ) -> Option<Vec<TensorData>> {
     let inputs = given(engine, inputs);
     let made = launch_plainly(engine, plan, &plan.last_uses(), &inputs).ok()?;
@@ -76,7 +79,7 @@ pub fn run(
 }
 
 /// Random values of a plan's inputs, from -2 to 2.
-pub fn values(plan: &Plan, dice: &mut Dice) -> Vec<Given<TensorData>> {
+pub fn values(plan: &Plan, dice: &mut Dice) -> Vec<InputValue<TensorData>> {
     let value = |input: &Input| match input {
         Input::Tensor { meta, .. } => {
             let mut bytes = Vec::new();
@@ -85,9 +88,9 @@ pub fn values(plan: &Plan, dice: &mut Dice) -> Vec<Given<TensorData>> {
                 let value = if meta.dtype.is_float() { value } else { value.round() };
                 TensorData::encode(meta.dtype, Scalar::Float(value), &mut bytes);
             }
-            Given::Tensor(TensorData::new(meta.dtype, meta.shape, bytes.into()).unwrap())
+            InputValue::Tensor(TensorData::new(meta.dtype, meta.shape, bytes.into()).unwrap())
         }
-        Input::Number(number) => Given::Number(*number),
+        Input::Number(number) => InputValue::Number(*number),
     };
     plan.inputs.iter().map(value).collect()
 }
@@ -96,7 +99,7 @@ pub fn values(plan: &Plan, dice: &mut Dice) -> Vec<Given<TensorData>> {
 pub fn found(
     engine: &mut NativeEngine,
     plan: &Plan,
-    inputs: &[Given<TensorData>],
+    inputs: &[InputValue<TensorData>],
     others: &[TensorData],
 ) -> Option<String> {
     let expected = run(engine, plan, inputs)?;
@@ -120,7 +123,7 @@ fn more_precision_is_no_difference() {
         let inputs = values(&plan, &mut dice);
         let wide_inputs: Vec<_> = (inputs.iter())
             .map(|input| match input {
-                Given::Tensor(data) => Given::Tensor(cast(data, wider(data.dtype))),
+                InputValue::Tensor(data) => InputValue::Tensor(cast(data, wider(data.dtype))),
                 other => other.clone(),
             })
             .collect();

@@ -6,7 +6,7 @@ use gt_ir::ops::{ALL, binary};
 use gt_ir::{DType, Operand, Operation, Scalar, TensorData};
 use gt_worker::Engine;
 use gt_worker::check::{allowed, difference};
-use gt_worker::plan::{Given, Input, Plan};
+use gt_worker::plan::{Input, InputValue, Plan};
 use smallvec::smallvec;
 
 use crate::check::honest::{cast, found, given, run, widened};
@@ -20,7 +20,7 @@ const ESTIMATED: &[&str] =
 fn plan_of(
     operation: &'static Operation,
     sample: &Sample,
-) -> Option<(Plan, Vec<Given<TensorData>>)> {
+) -> Option<(Plan, Vec<InputValue<TensorData>>)> {
     let mut dice = Dice::new(u64::from(operation.id));
     let mut inputs = Vec::new();
     let mut values = Vec::new();
@@ -33,7 +33,7 @@ fn plan_of(
                 TensorData::encode(meta.dtype, Scalar::Float(value), &mut bytes);
             }
             inputs.push(Input::Tensor { meta, dies: false });
-            values.push(Given::Tensor(TensorData::new(meta.dtype, meta.shape, bytes.into())?));
+            values.push(InputValue::Tensor(TensorData::new(meta.dtype, meta.shape, bytes.into())?));
         }
     }
     let mut plan = Plan::new(inputs);
@@ -80,8 +80,8 @@ fn float64_is_no_difference() {
                 .iter()
                 .zip(&wide.inputs)
                 .map(|(value, input)| match (value, input) {
-                    (Given::Tensor(data), Input::Tensor { meta, .. }) => {
-                        Given::Tensor(cast(data, meta.dtype))
+                    (InputValue::Tensor(data), Input::Tensor { meta, .. }) => {
+                        InputValue::Tensor(cast(data, meta.dtype))
                     }
                     _ => value.clone(),
                 })

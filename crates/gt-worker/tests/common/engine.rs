@@ -9,7 +9,7 @@ use gt_ir::instruction::Operands;
 use gt_ir::operation::ints;
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Scalar, TensorData};
 use gt_worker::engine::launch_plainly;
-use gt_worker::plan::{Given, Plan};
+use gt_worker::plan::{InputValue, Plan};
 use gt_worker::{Engine, EngineError, Joining};
 
 /// Computes on vectors of float64. The logarithm of a negative number is an error, its square
@@ -148,7 +148,7 @@ impl Engine for Vectors {
     fn launch(
         &mut self,
         program: &mut Self::Program,
-        inputs: &mut [Given<Vector>],
+        inputs: &mut [InputValue<Vector>],
     ) -> Result<Vec<Vector>, EngineError> {
         if self.warmup() > 0 {
             self.computed.lock().unwrap().push("compiled");
@@ -159,7 +159,7 @@ impl Engine for Vectors {
     fn launch_cold(
         &mut self,
         (plan, last_uses): &mut Self::Program,
-        inputs: &mut [Given<Vector>],
+        inputs: &mut [InputValue<Vector>],
     ) -> Result<Vec<Vector>, EngineError> {
         let (plan, last_uses) = (plan.clone(), last_uses.clone());
         launch_plainly(self, &plan, &last_uses, inputs)

@@ -1,4 +1,5 @@
 //! Run-ahead: the commands that a session has in flight, and when it has to wait.
+//!
 //! The bound is a time, because that is the latency that a later fetch or interrupt sees. The
 //! dispatcher returns the weight of completed commands; here weight is converted to estimated work,
 //! and completed work to a rate. At that rate, the commands in flight may take [`LONGEST`].

@@ -9,7 +9,7 @@ use gt_ir::{
     WorkerCommand,
 };
 
-/// Command names as users grep for them: part of the log format.
+/// Returns the name of a command in the log. Users grep for these names: they do not change.
 pub(super) fn client_name(command: &ClientCommand) -> &'static str {
     match command {
         ClientCommand::Run(instruction) => instruction.operation.family.log_name(),
@@ -31,6 +31,7 @@ pub(super) fn client_name(command: &ClientCommand) -> &'static str {
     }
 }
 
+/// Returns the name of a worker command in the log, without its prefix.
 pub(super) fn worker_name(command: &WorkerCommand) -> &'static str {
     match command {
         WorkerCommand::Run(instruction) => instruction.operation.family.log_name(),
@@ -107,6 +108,7 @@ fn invocation_details(f: &mut Formatter, invocation: &Invocation) -> Result {
     write!(f, " first={} result={first_tensor}", part.first)
 }
 
+/// The details field of a client's command.
 pub(super) struct ClientDetails<'a>(pub &'a ClientCommand);
 
 impl Display for ClientDetails<'_> {
@@ -142,6 +144,7 @@ impl Display for ClientDetails<'_> {
     }
 }
 
+/// The details field of a worker's command.
 pub(super) struct WorkerDetails<'a>(pub &'a WorkerCommand);
 
 impl Display for WorkerDetails<'_> {
@@ -169,6 +172,7 @@ impl Display for WorkerDetails<'_> {
     }
 }
 
+/// Returns the name of a collective in the log.
 pub(super) const fn collective_name(collective: Collective) -> &'static str {
     match collective {
         Collective::AllGather => "AllGather",

@@ -73,10 +73,11 @@ impl LineKind {
     }
 }
 
-/// Takes each finished line, without its newline.
-pub type Sink = Box<dyn FnMut(&str) + Send>;
+/// Receives each finished line, without its newline.
+pub type LineSink = Box<dyn FnMut(&str) + Send>;
 
-/// A name as one word: characters that would break lines, fields or terminals become underscores.
+/// Returns a name as one word: characters that would break lines, fields or terminals become
+/// underscores.
 pub fn word(name: &str) -> String {
     let breaks = |letter: char| letter.is_control() || letter.is_whitespace() || letter == '|';
     name.chars().take(64).map(|letter| if breaks(letter) { '_' } else { letter }).collect()
@@ -84,17 +85,18 @@ pub fn word(name: &str) -> String {
 
 /// Numbers and formats lines.
 pub struct Log {
-    sink: Sink,
+    sink: LineSink,
     sequence: u64,
     line: String,
 }
 
 impl Log {
-    pub fn new(sink: Sink) -> Log {
+    /// Creates a log whose lines go to `sink`.
+    pub fn new(sink: LineSink) -> Log {
         Log { sink, sequence: 0, line: String::new() }
     }
 
-    /// A line about anything.
+    /// Writes a line about anything.
     pub fn write(
         &mut self,
         now: Duration,
@@ -123,7 +125,7 @@ impl Log {
         (self.sink)(&self.line);
     }
 
-    /// A line about a client's command.
+    /// Writes a line about a client's command.
     pub fn client_command(&mut self, now: Duration, party: &str, command: &ClientCommand) {
         let (kind, name, bytes) = (LineKind::Recv, client_name(command), command.length());
         self.write(now, kind, party, name, bytes, format_args!("{}", ClientDetails(command)));
@@ -133,20 +135,20 @@ impl Log {
         }
     }
 
-    /// A line about a command sent to a worker, its name prefixed with `Worker`. An invocation is
-    /// followed by the commands that it stands for.
+    /// Writes a line about a command sent to a worker, its name prefixed with `Worker`. An
+    /// invocation is followed by `expansion`, the commands of its iteration.
     pub fn worker_command(
         &mut self,
         now: Duration,
         party: &str,
         command: &WorkerCommand,
-        stands_for: &[WorkerCommand],
+        expansion: &[WorkerCommand],
     ) {
         let (kind, bytes) = (LineKind::WorkerSend, command.length());
         let name = format!("Worker{}", worker_name(command));
         self.write(now, kind, party, &name, bytes, format_args!("{}", WorkerDetails(command)));
         if let WorkerCommand::Invoke(invocation) = command {
-            stands_for.iter().for_each(|step| self.worker_command(now, party, step, &[]));
+            expansion.iter().for_each(|step| self.worker_command(now, party, step, &[]));
             let details = format_args!("number={}", invocation.template);
             self.write(now, kind, party, "WorkerHotPathEnd", 0, details);
         }
@@ -154,7 +156,7 @@ impl Log {
 }
 
 impl Log {
-    /// A line about an event, with names resolved by `name`.
+    /// Writes a line about an event, with names resolved by `name`.
     pub fn event(&mut self, now: Duration, event: &Event, name: &dyn Fn(Named) -> Option<String>) {
         let kind = LineKind::of(event.kind);
         let party = match event.track {
@@ -170,7 +172,7 @@ impl Log {
     }
 }
 
-/// The command name that stands for an event's subject.
+/// Returns the command name for an event's subject.
 fn event_name(kind: EventKind, what: What) -> &'static str {
     match what {
         What::Batch { .. } => "Batch",
@@ -239,7 +241,7 @@ impl std::fmt::Display for EventDetails<'_> {
     }
 }
 
-/// Whether events of a kind have a duration.
+/// Returns whether events of a kind have a duration.
 const fn kind_takes_time(kind: EventKind) -> bool {
     use EventKind::{Answer, Dispatch, Receive, Recover};
     !matches!(kind, Receive | Dispatch | Answer | Recover)

@@ -8,21 +8,21 @@ use gt_ir::{SlotId, TensorId, WorkerCommand};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Catalogue, TensorCopy, TensorState, Tensors};
+use super::{Catalogue, TensorCopy, TensorState, TensorTable};
 use crate::pages::Page;
 use crate::planner::meshes::Meshes;
 use crate::planner::streams::Streams;
 
-/// How many copies were on each slot, by number, when they were counted.
+/// The number of copies on each slot, and the tensors at the time of counting.
 #[derive(Clone, Default)]
-pub(super) struct Counted {
-    tensors: Tensors,
+pub(super) struct CopyCounts {
+    tensors: TensorTable,
     copies: Vec<u64>,
 }
 
-impl Counted {
-    /// How many copies of these tensors are on each slot.
-    fn of(&self, tensors: &Tensors) -> Vec<u64> {
+impl CopyCounts {
+    /// Returns the number of copies of these tensors on each slot.
+    fn of(&self, tensors: &TensorTable) -> Vec<u64> {
         let mut counts = self.copies.clone();
         let mut count = |page: &Page<TensorState>, is_now: bool| {
             let placed = page.items().iter().filter_map(|state| match state {
@@ -39,7 +39,7 @@ impl Counted {
             }
         };
         for (_, was, is) in tensors.differences(&self.tensors) {
-            // What is there is added first, so that no count is below zero in between.
+            // Current copies are added first, so that no count is negative in between.
             is.into_iter().for_each(|page| count(page, true));
             was.into_iter().for_each(|page| count(page, false));
         }
@@ -48,7 +48,7 @@ impl Counted {
 }
 
 impl Catalogue {
-    /// The bytes of this session's tensors on each slot.
+    /// Returns the bytes of this session's tensors on each slot.
     pub fn memory(&self) -> Vec<(SlotId, u64)> {
         let mut held: FxHashMap<SlotId, u64> = FxHashMap::default();
         for (_, state) in self.tensors.iter() {
@@ -65,21 +65,21 @@ impl Catalogue {
         held
     }
 
-    /// The slots that hold no tensor.
+    /// Returns the slots that hold no tensor.
     pub fn empty_slots(&self) -> Vec<SlotId> {
         let counts = self.counted.of(&self.tensors);
         let count = |slot: SlotId| counts.get(slot.0 as usize).copied().unwrap_or(0);
-        self.slots.every().filter(|slot| count(*slot) == 0).collect()
+        self.slots.all().filter(|slot| count(*slot) == 0).collect()
     }
 
-    /// Notes how many copies are on each slot, so that [`Catalogue::empty_slots`] looks only at what
-    /// has changed since.
-    pub fn count(&mut self) {
+    /// Counts the copies on each slot, so that [`Catalogue::empty_slots`] visits only what has
+    /// changed since.
+    pub fn count_copies(&mut self) {
         let copies = self.counted.of(&self.tensors);
-        self.counted = Counted { tensors: self.tensors.clone(), copies };
+        self.counted = CopyCounts { tensors: self.tensors.clone(), copies };
     }
 
-    /// All tensors fail.
+    /// Fails all tensors.
     pub fn fail_all(&mut self, failure: &Arc<Failure>) {
         let ids = self.tensors.numbers().into_iter().map(TensorId);
         ids.for_each(|id| self.fail(id, Arc::clone(failure)));
@@ -111,13 +111,13 @@ impl Catalogue {
             } else {
                 placed.copies = left;
             }
-            gone.iter().for_each(|copy| self.forget_made(copy));
+            gone.iter().for_each(|copy| self.forget_extra(copy));
         }
     }
 }
 
-/// What remains of a copy without one of its slots: if it is replicated, the replica on one other
-/// slot. All other parts are freed.
+/// Returns what remains of a copy without one of its slots: if it is replicated, the replica on one
+/// other slot. All other parts are freed.
 fn survivor(
     copy: &TensorCopy,
     lost: SlotId,

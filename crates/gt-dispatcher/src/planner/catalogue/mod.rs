@@ -1,5 +1,6 @@
 //! The catalogue of a session: every live tensor's shape, dtype, provenance and copies.
-//! [`by_slot`]: the same by slot; [`stored`]: its encoding.
+//!
+//! - [`by_slot`]: the same by slot; [`stored`]: its encoding in the journal.
 
 mod by_slot;
 mod stored;
@@ -13,24 +14,24 @@ use gt_ir::{Meta, Operand, SlotId, SourceId, TensorId, TransferId, WorkerCommand
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use by_slot::Counted;
+use by_slot::CopyCounts;
 
 use crate::pages::Pages;
-use crate::planner::explain::Recorder;
+use crate::planner::explain::PlanRecorder;
 use crate::planner::meshes::Meshes;
-use crate::planner::moving::Moving;
-use crate::planner::scope::Scope;
+use crate::planner::scope::SignalScope;
 use crate::planner::slots::Slots;
 use crate::planner::streams::Streams;
+use crate::planner::varying_slices::VaryingSlices;
 
 /// The bytes of extra copies that a session keeps for reuse, counting each copy's largest part.
-const COPIES: u64 = 2 << 30;
+const MAX_EXTRA_BYTES: u64 = 2 << 30;
 
-/// Shapes and dtypes of an instruction's operands.
-pub type Metas = SmallVec<[Operand<Meta>; 3]>;
+/// The shapes and dtypes of an instruction's operands.
+pub type OperandMetas = SmallVec<[Operand<Meta>; 3]>;
 
-/// A session's tensors by number, of which copies share what has not changed.
-pub(crate) type Tensors = Pages<TensorState>;
+/// A session's tensors by number. Clones share what has not changed.
+pub(crate) type TensorTable = Pages<TensorState>;
 
 /// The state of a tensor in the catalogue.
 #[derive(Clone)]
@@ -40,11 +41,11 @@ pub(crate) enum TensorState {
     Failed(Arc<Failure>),
 }
 
-/// A tensor that is on workers, or will be, in one or several layouts.
+/// A tensor that workers hold, or will hold, in one or several layouts.
 #[derive(Clone)]
 pub struct Placed {
     pub meta: Meta,
-    /// The first is the tensor as computed; the others were made from it.
+    /// The first is the tensor as computed; the others were redistributed from it.
     pub copies: SmallVec<[TensorCopy; 1]>,
     pub provenance: Provenance,
 }
@@ -69,7 +70,7 @@ pub struct TensorCopy {
 }
 
 impl TensorCopy {
-    /// The bytes of its largest part.
+    /// Returns the bytes of its largest part.
     fn bytes(&self, meta: Meta) -> u64 {
         let part = |rank| self.layout.block(meta.shape, rank).shape.numel();
         let most = (0..self.layout.mesh.size()).map(part).max().unwrap_or(0);
@@ -83,27 +84,28 @@ pub struct Catalogue {
     pub slots: Slots,
     /// The layout of tensors at the home slot, cached.
     home: Option<(SlotId, Arc<Layout>)>,
-    signals: FxHashMap<u32, Scope>,
+    signals: FxHashMap<u32, SignalScope>,
     /// Incremented when a signal's meaning changes.
     signals_version: u64,
     /// Records what is planned, between the two `Explain` requests.
-    pub recorder: Option<Recorder>,
-    /// Moves of more bytes than this are errors, unless a scope or a reduction requires them.
+    pub recorder: Option<PlanRecorder>,
+    /// Redistributions of more bytes than this are errors, unless a scope or a reduction requires
+    /// them.
     pub strict: Option<u64>,
-    /// The slices of the iteration that is being planned.
-    pub moving: Moving,
-    tensors: Tensors,
-    counted: Counted,
+    /// The parts of the iteration being planned that vary with its numbers.
+    pub varying: VaryingSlices,
+    tensors: TensorTable,
+    counted: CopyCounts,
     /// Incremented when a tensor's copies change.
     changes: u64,
-    /// The names of planner-made tensors, and the transfers, given so far.
+    /// The numbers of planner-made tensors and of transfers so far.
     made: u64,
     transfers: u64,
     /// The live extra copies in the order in which they were made: the tensor, and the bytes of the
     /// largest part.
-    moved: BTreeMap<u64, (TensorId, u64)>,
-    moved_bytes: u64,
-    moves: u64,
+    extra_copies: BTreeMap<u64, (TensorId, u64)>,
+    extra_bytes: u64,
+    extra_count: u64,
 }
 
 impl Catalogue {
@@ -119,7 +121,7 @@ impl Catalogue {
         Err(format!("tensor number {id} is out of range"))
     }
 
-    /// The layout of tensors at the home slot.
+    /// Returns the layout of tensors at the home slot.
     pub fn home(&mut self, meshes: &mut Meshes) -> Arc<Layout> {
         let slot = self.slots.home().expect("sessions are planned only with a worker");
         match &self.home {
@@ -132,50 +134,56 @@ impl Catalogue {
         }
     }
 
-    pub fn signal(&self, number: u32) -> Option<&Scope> {
+    /// Returns a signal's scope.
+    pub fn signal(&self, number: u32) -> Option<&SignalScope> {
         self.signals.get(&number)
     }
 
-    /// A signal's scope, and the slots to resolve it on.
-    pub fn scope(&mut self, number: u32) -> Option<(&mut Scope, &Slots)> {
+    /// Returns a signal's scope, and the slots to resolve it on.
+    pub fn scope(&mut self, number: u32) -> Option<(&mut SignalScope, &Slots)> {
         Some((self.signals.get_mut(&number)?, &self.slots))
     }
 
-    /// Fixes the number of slots, if a signal (0 for none) cuts tensors over them.
+    /// Fixes the number of slots, if a signal (0 for none) shards tensors over them.
     #[inline]
     pub fn fix_slots_for(&mut self, signal: u32) {
-        if signal != 0 && !self.slots.is_fixed() && self.signal(signal).is_some_and(Scope::is_cut) {
+        if signal != 0
+            && !self.slots.is_fixed()
+            && self.signal(signal).is_some_and(SignalScope::is_sharded)
+        {
             self.slots.fix();
         }
     }
 
     /// Defines or redefines a signal.
-    pub fn set_signal(&mut self, number: u32, scope: Scope) {
+    pub fn set_signal(&mut self, number: u32, scope: SignalScope) {
         self.signals.insert(number, scope);
         self.signals_version += 1;
     }
 
+    /// Returns a version of the signals: incremented when a signal is defined or redefined.
     pub fn signals_version(&self) -> u64 {
         self.signals_version
     }
 
-    /// A version of the tensors' copies: incremented when they change.
+    /// Returns a version of the tensors' copies: incremented when they change.
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// A new name for a planner-made tensor.
+    /// Returns a new name for a planner-made tensor.
     pub fn name(&mut self) -> TensorId {
         self.made += 1;
         TensorId::PLANNED.after(self.made)
     }
 
+    /// Returns a new transfer.
     pub fn transfer(&mut self) -> TransferId {
         self.transfers += 1;
         TransferId(self.transfers)
     }
 
-    /// The next planner-made name and the next transfer.
+    /// Returns the next planner-made name and the next transfer.
     pub fn next(&self) -> (TensorId, TransferId) {
         (TensorId::PLANNED.after(self.made + 1), TransferId(self.transfers + 1))
     }
@@ -188,7 +196,7 @@ impl Catalogue {
         first
     }
 
-    /// Takes a tensor out, to be put back by [`Catalogue::lay`]. Emits no commands.
+    /// Takes a tensor out, to be put back by [`Catalogue::put_placed`]. Emits no commands.
     pub fn take(&mut self, id: TensorId) -> Option<Placed> {
         self.changes += 1;
         match self.tensors.remove(id.0) {
@@ -197,9 +205,9 @@ impl Catalogue {
         }
     }
 
-    /// Puts a tensor in place as an iteration leaves it; `true` marks extra copies. Emits no
-    /// commands.
-    pub fn lay(
+    /// Puts a tensor in the placement in which an iteration leaves it; `true` marks extra copies.
+    /// Emits no commands.
+    pub fn put_placed(
         &mut self,
         id: TensorId,
         meta: Meta,
@@ -207,15 +215,15 @@ impl Catalogue {
         copies: Vec<(TensorCopy, bool)>,
     ) {
         self.changes += 1;
-        let kept = copies.iter().filter(|(_, moved)| !moved).map(|(copy, _)| copy.clone());
+        let kept = copies.iter().filter(|(_, is_extra)| !is_extra).map(|(copy, _)| copy.clone());
         let placed = Placed { meta, copies: kept.collect(), provenance };
         self.tensors.insert(id.0, TensorState::Placed(placed));
-        for (copy, _) in copies.into_iter().filter(|(_, moved)| *moved) {
+        for (copy, _) in copies.into_iter().filter(|(_, is_extra)| *is_extra) {
             self.add_copy(id, copy);
         }
     }
 
-    /// A tensor, or its failure.
+    /// Returns a tensor, or its failure.
     pub fn get(&self, id: TensorId) -> Result<&Placed, Arc<Failure>> {
         match self.tensors.get(id.0) {
             Some(TensorState::Placed(placed)) => Ok(placed),
@@ -223,14 +231,14 @@ impl Catalogue {
         }
     }
 
-    /// A slot that has a tensor as a whole, and its name there.
-    pub fn whole(&self, id: TensorId) -> Option<(SlotId, TensorId)> {
+    /// Returns a slot that holds a replica of a tensor, and the tensor's name there.
+    pub fn replica(&self, id: TensorId) -> Option<(SlotId, TensorId)> {
         let Some(TensorState::Placed(placed)) = self.tensors.get(id.0) else { return None };
         let copy = placed.copies.iter().find(|copy| copy.layout.is_replicated())?;
         Some((copy.layout.mesh.slots[0], copy.id))
     }
 
-    /// The failure of a tensor that is known to have failed.
+    /// Returns the failure of a tensor that is known to have failed.
     pub fn failure(&self, id: TensorId) -> Option<Arc<Failure>> {
         match self.tensors.get(id.0) {
             Some(TensorState::Failed(failure)) => Some(Arc::clone(failure)),
@@ -238,21 +246,22 @@ impl Catalogue {
         }
     }
 
-    /// A tensor that the caller has found to be placed.
+    /// Returns a tensor that the caller has found to be placed.
     pub fn placed(&self, id: TensorId) -> &Placed {
         match self.tensors.get(id.0) {
             Some(TensorState::Placed(placed)) => placed,
-            _ => unreachable!("tensor {id} was there when the instruction began"),
+            _ => unreachable!("tensor {id} was placed when the instruction began"),
         }
     }
 
     fn placed_mut(&mut self, id: TensorId) -> &mut Placed {
         match self.tensors.get_mut(id.0) {
             Some(TensorState::Placed(placed)) => placed,
-            _ => unreachable!("tensor {id} was there when the instruction began"),
+            _ => unreachable!("tensor {id} was placed when the instruction began"),
         }
     }
 
+    /// Adds a tensor in one layout, `name` on the workers.
     #[inline]
     pub fn put(&mut self, id: TensorId, meta: Meta, layout: Arc<Layout>, name: TensorId) {
         self.changes += 1;
@@ -261,43 +270,47 @@ impl Catalogue {
         self.tensors.insert(id.0, TensorState::Placed(Placed { meta, copies, provenance }));
     }
 
+    /// Sets why a tensor has its layout.
     pub fn set_provenance(&mut self, id: TensorId, provenance: Provenance) {
         self.placed_mut(id).provenance = provenance;
     }
 
+    /// Adds an extra copy of a tensor.
     pub fn add_copy(&mut self, id: TensorId, mut copy: TensorCopy) {
         self.changes += 1;
-        self.moves += 1;
-        copy.made = self.moves;
+        self.extra_count += 1;
+        copy.made = self.extra_count;
         let placed = self.placed_mut(id);
         let bytes = copy.bytes(placed.meta);
         placed.copies.push(copy);
-        self.moved.insert(self.moves, (id, bytes));
-        self.moved_bytes += bytes;
+        self.extra_copies.insert(self.extra_count, (id, bytes));
+        self.extra_bytes += bytes;
     }
 
     /// Frees a copy on the workers, and removes it from the extra copies.
     #[inline]
-    fn let_go(&mut self, copy: &TensorCopy, streams: &mut Streams) {
+    fn release_copy(&mut self, copy: &TensorCopy, streams: &mut Streams) {
         self.changes += 1;
         free_copy(copy, streams);
-        self.forget_made(copy);
+        self.forget_extra(copy);
     }
 
-    pub fn forget_made(&mut self, copy: &TensorCopy) {
+    /// Removes a copy from the extra copies, if it is one.
+    pub fn forget_extra(&mut self, copy: &TensorCopy) {
         if copy.made == 0 {
             return;
         }
-        if let Some((_, bytes)) = self.moved.remove(&copy.made) {
-            self.moved_bytes -= bytes;
+        if let Some((_, bytes)) = self.extra_copies.remove(&copy.made) {
+            self.extra_bytes -= bytes;
         }
     }
 
-    /// Frees the oldest extra copies while they exceed [`COPIES`]. They are made again on demand.
+    /// Frees the oldest extra copies while they exceed [`MAX_EXTRA_BYTES`]. They are recomputed on
+    /// demand.
     pub fn limit_copies(&mut self, streams: &mut Streams) {
-        while self.moved_bytes > COPIES {
-            let Some((made, (tensor, bytes))) = self.moved.pop_first() else { return };
-            self.moved_bytes -= bytes;
+        while self.extra_bytes > MAX_EXTRA_BYTES {
+            let Some((made, (tensor, bytes))) = self.extra_copies.pop_first() else { return };
+            self.extra_bytes -= bytes;
             let Some(TensorState::Placed(placed)) = self.tensors.get_mut(tensor.0) else {
                 continue;
             };
@@ -310,6 +323,7 @@ impl Catalogue {
         }
     }
 
+    /// Marks a tensor as failed.
     pub fn fail(&mut self, id: TensorId, failure: Arc<Failure>) {
         self.changes += 1;
         self.tensors.insert(id.0, TensorState::Failed(failure));
@@ -321,7 +335,7 @@ impl Catalogue {
         if let Some(state) = self.tensors.remove(from.0) {
             if let TensorState::Placed(placed) = &state {
                 for copy in &placed.copies {
-                    if let Some((tensor, _)) = self.moved.get_mut(&copy.made) {
+                    if let Some((tensor, _)) = self.extra_copies.get_mut(&copy.made) {
                         *tensor = to;
                     }
                 }
@@ -335,7 +349,7 @@ impl Catalogue {
     pub fn free(&mut self, id: TensorId, streams: &mut Streams) {
         self.changes += 1;
         if let Some(TensorState::Placed(placed)) = self.tensors.remove(id.0) {
-            placed.copies.iter().for_each(|copy| self.let_go(copy, streams));
+            placed.copies.iter().for_each(|copy| self.release_copy(copy, streams));
         }
     }
 
@@ -350,8 +364,8 @@ impl Catalogue {
             .drain(..)
             .partition::<SmallVec<[TensorCopy; 1]>, _>(|copy| !copy.layout.is_partial());
         placed.copies = kept;
-        combined.iter().for_each(|copy| self.let_go(copy, streams));
-        self.settle(id);
+        combined.iter().for_each(|copy| self.release_copy(copy, streams));
+        self.promote_sole_copy(id);
     }
 
     /// Frees one of several copies.
@@ -361,11 +375,11 @@ impl Catalogue {
             return;
         };
         let copy = self.placed_mut(id).copies.remove(index);
-        self.let_go(&copy, streams);
-        self.settle(id);
+        self.release_copy(&copy, streams);
+        self.promote_sole_copy(id);
     }
 
-    /// Frees all copies but one.
+    /// Frees all copies but the one in `layout`.
     pub fn keep_only(&mut self, id: TensorId, layout: &Layout, streams: &mut Streams) {
         let placed = self.placed_mut(id);
         let (kept, others) = placed
@@ -373,20 +387,21 @@ impl Catalogue {
             .drain(..)
             .partition::<SmallVec<[TensorCopy; 1]>, _>(|copy| *copy.layout == *layout);
         placed.copies = kept;
-        others.iter().for_each(|copy| self.let_go(copy, streams));
-        self.settle(id);
+        others.iter().for_each(|copy| self.release_copy(copy, streams));
+        self.promote_sole_copy(id);
     }
 
-    /// A sole remaining copy becomes the tensor itself, no longer an extra copy.
-    fn settle(&mut self, id: TensorId) {
+    /// Makes a sole remaining copy the tensor itself: it no longer counts as an extra copy.
+    fn promote_sole_copy(&mut self, id: TensorId) {
         if let [only] = self.placed_mut(id).copies.as_mut_slice() {
             let was = only.clone();
             only.made = 0;
-            self.forget_made(&was);
+            self.forget_extra(&was);
         }
     }
 }
 
+/// Frees a copy on the workers.
 #[inline]
 pub fn free_copy(copy: &TensorCopy, streams: &mut Streams) {
     for &slot in &copy.layout.mesh.slots {
@@ -394,7 +409,7 @@ pub fn free_copy(copy: &TensorCopy, streams: &mut Streams) {
     }
 }
 
-/// The failure of a tensor that is not placed.
+/// Returns the failure of a tensor that does not exist.
 pub fn missing(tensor: TensorId) -> Failure {
     Failure::new(
         "fetch",

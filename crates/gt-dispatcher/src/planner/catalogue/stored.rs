@@ -1,4 +1,4 @@
-//! The encoding of a catalogue, from which a server that is started again goes on.
+//! The encoding of a catalogue in the journal.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use gt_ir::layout::Layout;
 use gt_ir::wire::{Decoded, Record, Sink, Source};
 use gt_ir::{TensorId, record};
 
-use super::{Catalogue, Placed, Provenance, TensorCopy, TensorState, Tensors};
+use super::{Catalogue, Placed, Provenance, TensorCopy, TensorState, TensorTable};
 use crate::planner::meshes::Meshes;
 
 record!(struct Provenance { placed, combined });
@@ -14,8 +14,8 @@ record!(struct TensorCopy { layout, id, made });
 record!(struct Placed { meta, copies, provenance });
 record!(enum TensorState { 0 => Placed(placed), 1 => Failed(failure) });
 
-/// Without tensors, whose pages are written as they change, caches and what is recorded for an
-/// explanation.
+/// Encoded without its tensors, whose pages are written as they change, without caches, and without
+/// the recording for an explanation.
 impl Record for Catalogue {
     fn write<S: Sink>(&self, to: &mut S) {
         self.slots.write(to);
@@ -26,7 +26,7 @@ impl Record for Catalogue {
         }
         self.strict.write(to);
         (self.made, self.transfers).write(to);
-        self.moves.write(to);
+        self.extra_count.write(to);
     }
 
     fn read(from: &mut Source) -> Decoded<Catalogue> {
@@ -34,25 +34,25 @@ impl Record for Catalogue {
         catalogue.signals = Vec::read(from)?.into_iter().collect();
         catalogue.strict = Record::read(from)?;
         (catalogue.made, catalogue.transfers) = Record::read(from)?;
-        catalogue.moves = Record::read(from)?;
+        catalogue.extra_count = Record::read(from)?;
         Ok(catalogue)
     }
 }
 
 impl Catalogue {
-    /// The tensors.
-    pub(crate) fn tensors(&self) -> &Tensors {
+    /// Returns the tensors.
+    pub(crate) fn tensors(&self) -> &TensorTable {
         &self.tensors
     }
 
-    /// Sets the tensors of a catalogue that was read.
-    pub(crate) fn set_tensors(&mut self, tensors: Tensors) {
+    /// Sets the tensors of a catalogue that was decoded.
+    pub(crate) fn set_tensors(&mut self, tensors: TensorTable) {
         self.tensors = tensors;
     }
 
-    /// Makes a catalogue that was read like one that was planned: meshes and layouts are shared, and
-    /// extra copies are counted.
-    pub fn settle_in(&mut self, meshes: &mut Meshes) {
+    /// Makes a decoded catalogue like one that was planned: equal meshes and layouts are shared,
+    /// and extra copies are counted.
+    pub fn intern_layouts(&mut self, meshes: &mut Meshes) {
         let mut layouts: Vec<Arc<Layout>> = Vec::new();
         for id in self.tensors.numbers() {
             let Some(TensorState::Placed(placed)) = self.tensors.get_mut(id) else { continue };
@@ -66,8 +66,8 @@ impl Catalogue {
                 });
                 if copy.made > 0 {
                     let bytes = copy.bytes(placed.meta);
-                    self.moved.insert(copy.made, (TensorId(id), bytes));
-                    self.moved_bytes += bytes;
+                    self.extra_copies.insert(copy.made, (TensorId(id), bytes));
+                    self.extra_bytes += bytes;
                 }
             }
         }

@@ -13,7 +13,7 @@ fn slots(workers: u32) -> Slots {
 }
 
 #[test]
-fn a_lost_worker_s_slots_move_and_change_no_plan() {
+fn slots_of_a_lost_worker_move_and_plans_stay_valid() {
     let mut slots = slots(3);
     let version = slots.version();
     assert_eq!(slots.remove(WorkerId(1), &[host(0), host(2)], |_| None), [SlotId(1)]);
@@ -26,35 +26,35 @@ fn a_lost_worker_s_slots_move_and_change_no_plan() {
 }
 
 #[test]
-fn slots_stay_with_workers_that_compute_the_same() {
+fn slots_prefer_workers_with_the_same_arithmetic() {
     let other = |worker| Host { arithmetic: 1, ..host(worker) };
     let mut slots = slots(2);
     slots.add(other(2), |_| true);
-    // One with its values computes otherwise.
+    // The preferred worker has another arithmetic.
     slots.remove(WorkerId(1), &[host(0), other(2)], |_| Some(WorkerId(2)));
     assert_eq!(slots.host(SlotId(1)), Some(WorkerId(0)));
     let arithmetics = |slots: &Slots| [0, 1, 2].map(|slot| slots.arithmetic(SlotId(slot)));
     assert_eq!(arithmetics(&slots), [0, 0, 1]);
-    assert!(slots.evened(&[host(0), other(2), other(3)]).is_empty());
-    assert_eq!(slots.evened(&[host(0), other(2), host(4)]), [(SlotId(1), host(4))]);
+    assert!(slots.rebalanced(&[host(0), other(2), other(3)]).is_empty());
+    assert_eq!(slots.rebalanced(&[host(0), other(2), host(4)]), [(SlotId(1), host(4))]);
     slots.remove(WorkerId(0), &[other(2)], |_| None);
     assert_eq!(arithmetics(&slots), [1, 1, 1]);
 }
 
 #[test]
-fn who_comes_takes_over_what_is_lent_and_empty() {
+fn a_joining_worker_takes_over_an_empty_slot_from_a_substitute() {
     let mut slots = slots(2);
     slots.remove(WorkerId(1), &[host(0)], |_| None);
     slots.add(Host { number: 5, ..host(7) }, |_| true);
     assert_eq!((slots.host(SlotId(1)), slots.number(SlotId(1))), (Some(WorkerId(7)), Some(1)));
     slots.remove(WorkerId(7), &[host(0)], |_| None);
-    // A lent slot that holds a tensor stays where it is.
+    // A slot on a substitute that holds a tensor stays where it is.
     slots.add(host(8), |_| false);
     assert_eq!((slots.count(), slots.host(SlotId(2))), (3, Some(WorkerId(8))));
 }
 
 #[test]
-fn without_any_worker_slots_wait_for_one() {
+fn slots_without_any_worker_go_to_the_next_that_joins() {
     let mut slots = slots(2);
     slots.remove(WorkerId(0), &[host(1)], |_| None);
     slots.remove(WorkerId(1), &[], |_| None);

@@ -10,7 +10,7 @@ use crate::program::micro::Micro;
 /// Where a value comes from.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Home {
-    Given,
+    Input,
     /// Made by a step of its own, or at the end of a group.
     Unit(usize),
     /// In a group, tile by tile.
@@ -24,7 +24,7 @@ impl Home {
     /// The unit that makes the value, if any does.
     pub(super) fn unit(self) -> Option<usize> {
         match self {
-            Home::Given => None,
+            Home::Input => None,
             Home::Unit(unit) | Home::Node { unit, .. } => Some(unit),
         }
     }

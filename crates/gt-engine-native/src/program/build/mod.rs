@@ -13,7 +13,7 @@ mod reductions;
 
 use gt_ir::ops::binary::POW;
 use gt_ir::{Operand, Shape};
-use gt_worker::plan::{Plan, Step};
+use gt_worker::plan::{Plan, PlanStep};
 use rustc_hash::FxHashMap;
 
 use super::Unit;
@@ -27,7 +27,7 @@ const MOST_NODES: usize = 256;
 
 /// Cuts a plan into units, in an order in which each finds what it needs.
 pub fn units(plan: &Plan) -> Vec<Unit> {
-    let mut builder = Builder { plan, drafts: Vec::new(), homes: vec![Home::Given; plan.values()] };
+    let mut builder = Builder { plan, drafts: Vec::new(), homes: vec![Home::Input; plan.values()] };
     for (index, step) in plan.steps.iter().enumerate() {
         builder.step(index as u32, step);
     }
@@ -43,7 +43,7 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     /// Puts a step into a group, or makes it a unit of its own.
-    fn step(&mut self, index: u32, step: &Step) {
+    fn step(&mut self, index: u32, step: &PlanStep) {
         let value = self.plan.inputs.len() as u32 + index;
         let fused = step.output.shape.numel() > 0
             && (self.map(index, value, step) || self.fold(index, value, step));
@@ -64,7 +64,7 @@ impl Builder<'_> {
     }
 
     /// The group in which the last of a step's operands is made, if all of them can be had there.
-    fn group_of_last(&self, step: &Step) -> Option<usize> {
+    fn group_of_last(&self, step: &PlanStep) -> Option<usize> {
         let homes = || step.reads().map(|value| self.homes[value as usize]);
         let last = homes().filter_map(Home::unit).max()?;
         let within = homes().all(|home| home != Home::Unit(last));
@@ -73,7 +73,7 @@ impl Builder<'_> {
     }
 
     /// Puts an elementwise step into a group.
-    fn map(&mut self, index: u32, value: u32, step: &Step) -> bool {
+    fn map(&mut self, index: u32, value: u32, step: &PlanStep) -> bool {
         let Some(micro) = micro(self.plan, step) else { return false };
         let shape = step.output.shape;
         let joined = self.group_of_last(step).filter(|&unit| self.accepts(unit, step));
@@ -108,7 +108,7 @@ impl Builder<'_> {
 
     /// Takes earlier groups that a step reads into its own, if nothing else has read them yet: their
     /// results need not go through memory.
-    fn gather(&mut self, unit: usize, step: &Step) {
+    fn gather(&mut self, unit: usize, step: &PlanStep) {
         for value in step.reads() {
             let Home::Node { unit: home, .. } = self.homes[value as usize] else { continue };
             let [Draft::Group(earlier), Draft::Group(draft)] =
@@ -142,7 +142,7 @@ impl Builder<'_> {
     }
 
     /// Whether a group can compute an elementwise step.
-    fn accepts(&self, unit: usize, step: &Step) -> bool {
+    fn accepts(&self, unit: usize, step: &PlanStep) -> bool {
         let Draft::Group(draft) = &self.drafts[unit] else { return false };
         let group = &draft.group;
         let shape = step.output.shape;
@@ -153,7 +153,7 @@ impl Builder<'_> {
 
     /// Whether a step reads what a group makes in the way it is made: an element for each row is
     /// one for all of the row, and not one for each column, as it is when the folded axes are gone.
-    fn reads_as_made(&self, unit: usize, step: &Step) -> bool {
+    fn reads_as_made(&self, unit: usize, step: &PlanStep) -> bool {
         let Draft::Group(draft) = &self.drafts[unit] else { return false };
         let group = &draft.group;
         step.operands.iter().filter_map(Operand::tensor).all(|value| {

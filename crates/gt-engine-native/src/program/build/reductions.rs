@@ -2,7 +2,7 @@
 
 use gt_ir::Operand;
 use gt_ir::shape::axes;
-use gt_worker::plan::Step;
+use gt_worker::plan::PlanStep;
 
 use super::Builder;
 use super::draft::{Draft, Home};
@@ -16,7 +16,7 @@ const MOST_COLUMNS: usize = 1 << 16;
 
 impl Builder<'_> {
     /// Puts a reduction into a group: among the others if it is one of rows, else at its end.
-    pub(super) fn fold(&mut self, index: u32, value: u32, step: &Step) -> bool {
+    pub(super) fn fold(&mut self, index: u32, value: u32, step: &PlanStep) -> bool {
         let Some(&operand) = step.operands.first().and_then(Operand::tensor) else { return false };
         let Some(meta) = self.plan.meta(operand).tensor().copied() else { return false };
         let Some(folding) = folding(step, meta.dtype) else { return false };
@@ -80,7 +80,7 @@ impl Builder<'_> {
         unit: usize,
         index: u32,
         value: u32,
-        step: &Step,
+        step: &PlanStep,
         operand: u32,
         folding: Folding,
         kind: EndKind,

@@ -1,4 +1,5 @@
 //! Fork safety of embedded runtimes, by `pthread_atfork` hooks.
+//!
 //! Only the forking thread exists in the child. So before a fork all threads of a runtime stop
 //! working, and hold none of its locks; afterwards the parent continues, and the child starts new
 //! threads on demand.

@@ -84,6 +84,8 @@ mod tests {
     fn a_folder_that_is_not_there_is_an_error() {
         let backups = BackupStore::new("/nowhere".into());
         assert!(backups.keep(&mut backup(&[10])).is_ok());
-        assert!(backups.keep(&mut backup(&[1 << 20])).is_err_and(|error| error.contains("/nowhere")));
+        assert!(
+            backups.keep(&mut backup(&[1 << 20])).is_err_and(|error| error.contains("/nowhere"))
+        );
     }
 }

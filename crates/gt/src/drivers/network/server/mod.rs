@@ -5,14 +5,14 @@
 //! - [`journal`]: what the server resumes from after a restart; [`backup_store`]: snapshots' values.
 //! - [`policy`]: the operator's policy file; [`options`]: the server's other options.
 
+mod backup_store;
 mod handshake;
-mod rate_limit;
 mod journal;
 mod options;
+mod outgoing;
 mod peers;
 mod policy;
-mod outgoing;
-mod backup_store;
+mod rate_limit;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -28,9 +28,9 @@ use gt_net::keys::Key;
 use gt_net::server::{LinkId, Proven, ServerEvent, ServerLink};
 use gt_net::{NetError, codec, keyring, shm};
 
+use self::backup_store::BackupStore;
 use self::journal::{Later, ServerJournal};
 use self::peers::PeerTable;
-use self::backup_store::BackupStore;
 use crate::drivers::log::{log_from_environment, log_to_file};
 use crate::drivers::sharding::shard_from_environment;
 use crate::drivers::system::{memory, uptime};
@@ -160,7 +160,9 @@ impl Server {
             key,
             policy: options.policy.clone(),
             journal,
-            backups: BackupStore::new(options.state.clone().unwrap_or_else(keyring::temporary_folder)),
+            backups: BackupStore::new(
+                options.state.clone().unwrap_or_else(keyring::temporary_folder),
+            ),
             _key_file: key_file,
         })
     }

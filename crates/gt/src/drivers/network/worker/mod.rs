@@ -1,4 +1,5 @@
 //! A worker process.
+//!
 //! - [`rejoin`]: waiting for a lost server, and reconnecting. [`state`]: the folder from which a
 //! restarted worker resumes.
 
@@ -59,7 +60,7 @@ const DESCRIPTORS: usize = 28;
 const SLICE: Duration = Duration::from_millis(100);
 
 /// The longest wait while the device is reserved for a session that waits for another worker.
-const HOLD_SLICE: Duration = Duration::from_millis(1);
+const RESERVED_SLICE: Duration = Duration::from_millis(1);
 
 /// The longest wait while files are read or written.
 const FILE_SLICE: Duration = Duration::from_millis(1);
@@ -190,7 +191,7 @@ impl WorkerProcess {
             let is_awaited = self.state.as_ref().is_some_and(StateFolder::is_awaited);
             let wait = if self.files.is_busy() || is_awaited { FILE_SLICE } else { SLICE };
             self.receive_all(match is_busy {
-                true if self.core.is_holding() => HOLD_SLICE,
+                true if self.core.is_holding() => RESERVED_SLICE,
                 true => Duration::ZERO,
                 false => wait,
             })?;

@@ -1,5 +1,6 @@
 //! The folder of a worker's state: its snapshots, and the token by which the server knows it.
 //! Snapshots so outlive a power cut.
+//!
 //! A snapshot counts as complete once it is durable here. Until then, the message that reports it
 //! waits, and the previous snapshot stays.
 

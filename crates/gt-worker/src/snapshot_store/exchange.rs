@@ -1,4 +1,4 @@
-//! What a worker is told of snapshots: copies come and go, and are kept as long as they are wanted.
+//! Messages about snapshots: receiving copies, handing them over, and dropping them.
 
 use gt_ir::WorkerId;
 use gt_ir::message::Message;
@@ -9,18 +9,18 @@ use crate::work::Out;
 use crate::worker::Worker;
 
 impl<E: Engine> Worker<E> {
-    /// Keeps values of a lane's snapshot; with the last of them, lanes may take them back.
+    /// Stores values of a lane's snapshot; after the last of them, lanes can restore it.
     pub(crate) fn receive_backup(&mut self, backup: Backup, out: &mut Vec<Out>) {
         let (Owner { session, slot }, snapshot) = (backup.owner, backup.snapshot);
-        let room = self.device.room_for_snapshots(self.vault.amounts());
-        let received = self.vault.receive(backup, room);
-        self.device.note_snapshots(self.vault.amounts());
+        let room = self.device.room_for_snapshots(self.snapshots.amounts());
+        let received = self.snapshots.receive(backup, room);
+        self.device.note_snapshots(self.snapshots.amounts());
         let Some(result) = received else { return };
         out.push(Out::Dispatcher(Message::Backed { session, slot, snapshot, result }));
         self.wake_unrestored();
     }
 
-    /// Lanes look again whether the snapshots are there that they wait for.
+    /// Wakes lanes that wait for snapshots.
     fn wake_unrestored(&mut self) {
         let waiting = self.lanes.values().filter(|lane| !lane.is_restored).map(|lane| lane.id);
         for id in waiting.collect::<Vec<_>>() {
@@ -28,14 +28,14 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    /// Of a session, one snapshot is wanted, and those from the number `next` on.
+    /// Drops a session's snapshots except one, and those from the number `next` on.
     pub(crate) fn retain(&mut self, session: u32, snapshot: Option<u64>, next: u64) {
-        self.vault.retain(session, snapshot, next);
-        self.device.note_snapshots(self.vault.amounts());
+        self.snapshots.retain(session, snapshot, next);
+        self.device.note_snapshots(self.snapshots.amounts());
         self.wake_unrestored();
     }
 
-    /// Gives a snapshot to a worker that restores it, or to the dispatcher.
+    /// Sends a snapshot to a worker that restores it, or to the dispatcher.
     pub(crate) fn hand_over(
         &mut self,
         owner: Owner,
@@ -43,7 +43,7 @@ impl<E: Engine> Worker<E> {
         to: Option<WorkerId>,
         out: &mut Vec<Out>,
     ) {
-        match self.vault.hand_over(owner, snapshot) {
+        match self.snapshots.hand_over(owner, snapshot) {
             Some(all) => out.extend(all.into_iter().map(|backup| Out::backup(to, backup))),
             None => {
                 let Owner { session, slot } = owner;

@@ -1,5 +1,5 @@
-//! The memory that snapshots take up: what is left for them, how they go to the disk, and how they
-//! give way to tensors.
+//! The memory of snapshots: their limit, moving them to disk, and evicting them in favour of
+//! tensors.
 
 use gt_ir::message::{Failure, Message};
 use gt_ir::snapshot::{Owner, Unkept};
@@ -13,8 +13,8 @@ use crate::work::{FileJob, Out};
 use crate::worker::Worker;
 
 impl<E: Engine> Device<E> {
-    /// The bytes of memory that snapshots may take up: what tensors leave free, or what the host has
-    /// for tensors of a device with memory of its own.
+    /// Returns the bytes of memory that snapshots may take: those that tensors leave free, or the
+    /// host's memory for spilled tensors of a device with memory of its own.
     fn memory_for_snapshots(&self) -> u64 {
         let (options, held) = (&self.options, &self.held);
         match (self.engine.is_on_host(), options.memory) {
@@ -24,20 +24,20 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// The bytes that snapshots may take up on the disk.
+    /// Returns the bytes that snapshots may take on disk.
     fn disk_for_snapshots(&self) -> u64 {
         let held = &self.held;
         let tensors = held.disk_bytes + held.writing.values().sum::<u64>();
         self.options.spill.saturating_sub(tensors)
     }
 
-    /// The bytes that more snapshots may take up beside these.
+    /// Returns the bytes left for more snapshots.
     pub fn room_for_snapshots(&self, kept: Amounts) -> u64 {
         let all = self.memory_for_snapshots().saturating_add(self.disk_for_snapshots());
         all.saturating_sub(kept.memory + kept.disk + kept.mapped)
     }
 
-    /// Snapshots take up so much now.
+    /// Updates the bytes of snapshots.
     pub fn note_snapshots(&mut self, kept: Amounts) {
         self.stats.snapshot_bytes = kept.memory;
         self.stats.snapshot_disk_bytes = kept.disk + kept.mapped;
@@ -49,32 +49,32 @@ impl<E: Engine> Device<E> {
 }
 
 impl<E: Engine> Worker<E> {
-    /// Moves values of snapshots to the disk that take up more memory than they may.
+    /// Moves values of snapshots to disk while they exceed their memory.
     pub(crate) fn shelve_excess(&mut self, out: &mut Vec<Out>) {
-        let kept = self.vault.amounts();
+        let kept = self.snapshots.amounts();
         let here = kept.memory - kept.moving;
         if here > 0 && self.device.options.spill > 0 {
             self.shelve(here.saturating_sub(self.device.memory_for_snapshots()), out);
         }
     }
 
-    /// Moves values of snapshots to the disk, as far as there is room, until so many bytes of memory
-    /// are free or will be when they are written.
+    /// Moves values of snapshots to disk, as far as they fit, until `bytes` bytes of memory are
+    /// free, or will be after the writes.
     pub(crate) fn shelve(&mut self, bytes: u64, out: &mut Vec<Out>) {
-        let kept = self.vault.amounts();
+        let kept = self.snapshots.amounts();
         let room = self.device.disk_for_snapshots().saturating_sub(kept.disk + kept.moving);
         let bytes = bytes.min(room);
         if bytes == 0 || self.shortages.is_disk_full {
             return;
         }
         let least = self.device.options.spill_from;
-        for (owner, tensor, data) in self.vault.move_away(bytes, least) {
+        for (owner, tensor, data) in self.snapshots.move_away(bytes, least) {
             out.push(Out::Files(FileJob::Shelve { owner, tensor, data }));
         }
-        self.device.note_snapshots(self.vault.amounts());
+        self.device.note_snapshots(self.snapshots.amounts());
     }
 
-    /// A value of a snapshot was written to disk, or could not be.
+    /// Handles a value of a snapshot that was written to disk, or could not be.
     pub(crate) fn shelved(
         &mut self,
         owner: Owner,
@@ -82,14 +82,15 @@ impl<E: Engine> Worker<E> {
         result: Result<Content, Failure>,
     ) {
         self.shortages.retries = true;
-        self.vault.moved(owner, tensor, result.ok());
-        self.device.note_snapshots(self.vault.amounts());
+        self.snapshots.moved(owner, tensor, result.ok());
+        self.device.note_snapshots(self.snapshots.amounts());
     }
 
-    /// Drops snapshots to free memory or disk space for tensors: their sessions are not protected until
-    /// others are taken. Those stay that lanes are made again from. Returns whether any is dropped.
+    /// Drops snapshots to free memory or disk space for tensors: their sessions are not protected
+    /// until the next snapshot. Those from which lanes are being restored stay. Returns whether any
+    /// was dropped.
     pub(crate) fn give_way(&mut self, medium: Medium, bytes: u64, out: &mut Vec<Out>) -> bool {
-        if bytes == 0 || self.vault.amounts().on(medium) == 0 {
+        if bytes == 0 || self.snapshots.amounts().on(medium) == 0 {
             return false;
         }
         let restored = self.lanes.values_mut().filter(|lane| !lane.is_restored);
@@ -98,7 +99,7 @@ impl<E: Engine> Worker<E> {
         let medium_name = medium.name();
         let reason =
             format!("the worker '{name}' needed the {medium_name} of its snapshot for tensors");
-        let dropped = self.vault.give_way(medium, bytes, &pinned);
+        let dropped = self.snapshots.give_way(medium, bytes, &pinned);
         let is_any = !dropped.is_empty();
         for (owner, snapshot) in dropped {
             let Owner { session, slot } = owner;
@@ -106,7 +107,7 @@ impl<E: Engine> Worker<E> {
             let backed = Message::Backed { session, slot, snapshot, result };
             out.push(Out::Dispatcher(backed));
         }
-        self.device.note_snapshots(self.vault.amounts());
+        self.device.note_snapshots(self.snapshots.amounts());
         is_any
     }
 }

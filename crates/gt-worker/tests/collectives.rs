@@ -1,4 +1,4 @@
-//! EngineCollective exchanges.
+//! Collectives of engines.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use gt_ir::message::{Failure, Message};
 use gt_ir::{Exchange, LaneId, SlotId, SourceId, TransferId, WorkerCommand, WorkerId};
 use gt_worker::{Options, Out, Work};
 
-/// The sum of a tensor over slots 0 and 1, as a joint exchange.
+/// The sum of a tensor over slots 0 and 1, as a collective.
 fn joint_sum(transfer: u64, input: u64, output: u64) -> WorkerCommand {
     let member = |slot: u32| Member {
         slot: SlotId(slot),
@@ -141,7 +141,7 @@ fn pending_joint_results_hold_no_other_session_up() {
     assert_eq!(bench.value(to, 3), Ok(vec![-2.0, -4.0]));
 }
 
-/// A session pays for what its joint exchanges take of the device.
+/// A session is charged for the device time of its collectives.
 #[test]
 fn joint_exchanges_count_as_device_time() {
     let options = Options { is_timed: false, ..Options::default() };

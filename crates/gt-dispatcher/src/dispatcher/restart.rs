@@ -1,5 +1,5 @@
-//! Sessions of a server that was started again. They are made again from their last snapshots once
-//! their clients are back, and the workers that have their values.
+//! Resumes the sessions of a server that was restarted, from its journal: each is restored from its
+//! last snapshot once its client and the workers that hold its values have reconnected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,92 +10,102 @@ use gt_ir::entitlement::Entitlement;
 use gt_ir::message::{Message, Resume};
 
 use super::{Dispatcher, PeerId};
-use crate::journal::{Base, History, JournalRecord, SessionHistory, StoredCopy};
-use crate::lineage::{Copy, Lineage, Snapshot, Stage, State};
+use crate::journal::{BaseRecord, History, JournalRecord, SessionHistory, StoredCopy};
+use crate::lineage::{Lineage, SessionSnapshot, SlotCopy, SnapshotStage, SnapshotState};
 use crate::planner::Slots;
-use crate::sessions::Session;
-use crate::unread::Unread;
+use crate::sessions::ClientSession;
+use crate::unread::UnreadValues;
 
-/// How long a session waits for all of its workers, if it could do without some.
+/// How long a session waits for all of its workers when those that are connected would suffice.
 const REJOIN: Duration = Duration::from_secs(2);
-/// How long workers keep the values of a server that is gone.
+/// How long workers keep the snapshots of a server that is gone.
 pub const REJOIN_WITHIN: Duration = Duration::from_secs(300);
 
-/// More numbers than lanes can have got while the disk was waited for.
+/// At least as many epochs as the server can have assigned before it died that are not in the
+/// journal.
 const UNKNOWN: u32 = 1000;
 
-/// What a session waits for before it begins, or goes on: workers that are to come, and of a server
-/// that was started again its client.
-pub(crate) struct Awaited {
+/// The peers that a session waits for before it begins or resumes: workers that are expected, and
+/// after a restart of the server its own client.
+pub(crate) struct AwaitedPeers {
     since: Duration,
-    /// Its slots, on the workers that it had.
+    /// The session's slots, on the workers that hosted them.
     pub slots: Slots,
     /// The workers that it waits for.
     workers: BTreeSet<WorkerId>,
-    /// Whether its client is back.
+    /// Whether its client is connected.
     is_back: bool,
-    /// Whether it was told that workers are missing.
-    is_told: bool,
-    /// Whether it began after the server was started again: then it has no slots before it is placed.
+    /// Whether its user was notified that workers are missing.
+    is_notified: bool,
+    /// Whether the session began after the restart: then it has no slots until it is placed.
     pub is_new: bool,
 }
 
-impl Awaited {
-    /// A session waits from now on for these workers; for its client too unless it `is_new`.
+impl AwaitedPeers {
+    /// Begins to wait for these workers; for the session's client too unless it `is_new`.
     fn new(
         since: Duration,
         slots: Slots,
         workers: BTreeSet<WorkerId>,
         is_new: bool,
-    ) -> Box<Awaited> {
-        Box::new(Awaited { since, slots, workers, is_back: is_new, is_told: false, is_new })
+    ) -> Box<AwaitedPeers> {
+        Box::new(AwaitedPeers {
+            since,
+            slots,
+            workers,
+            is_back: is_new,
+            is_notified: false,
+            is_new,
+        })
     }
 
-    /// When it is to be looked at again without anything happening, if workers are waited for so
-    /// long.
+    /// Returns when the session is to be checked again if no peer connects before, given the
+    /// longest wait for workers.
     pub fn deadline(&self, worker_wait: Duration) -> Option<Duration> {
-        let at = if self.is_told { worker_wait } else { REJOIN.min(worker_wait) };
+        let at = if self.is_notified { worker_wait } else { REJOIN.min(worker_wait) };
         self.is_back.then_some(self.since + at)
     }
 }
 
 impl Dispatcher {
-    /// Makes records of everything that a server needs to go on after it was started again. Begins
-    /// with what there is.
+    /// Begins to journal all that a restarted server needs to resume. Returns the records of the
+    /// current state.
     pub fn keep_journal(&mut self) -> Vec<JournalRecord> {
         self.journal.is_on = true;
         self.journal.take();
         self.everything()
     }
 
-    /// The records made since they were taken last.
+    /// Takes the records made since the last call.
     pub fn take_journal(&mut self) -> Vec<JournalRecord> {
         self.journal.take()
     }
 
-    /// The journal cannot be written: sessions are not kept any more if the server dies, and go on.
+    /// Stops journaling, as the journal cannot be written: sessions continue, but will not survive
+    /// the server's death.
     pub fn leave_journal(&mut self, now: Duration) {
         self.journal = Default::default();
         self.sessions.peers().into_iter().for_each(|peer| self.end_snapshot(peer));
         self.pump(now);
     }
 
-    /// Tells all clients something.
+    /// Sends all clients a notice.
     pub fn notify_all(&mut self, text: &str) {
         for peer in self.sessions.peers() {
             self.outbox.push(peer, Message::Notice { text: text.into() });
         }
     }
 
-    /// A session's snapshot is written.
+    /// Handles the driver's report that a session's snapshot is in the journal.
     pub fn written(&mut self, now: Duration, session: u32, snapshot: u64) {
-        let Some(Session { peer, lineage: Some(lineage), .. }) =
-            self.sessions.numbered_mut(session)
+        let Some(ClientSession { peer, lineage: Some(lineage), .. }) =
+            self.sessions.by_number_mut(session)
         else {
             return;
         };
-        let is_it =
-            |pending: &Snapshot| pending.number == snapshot && pending.stage == Stage::Written;
+        let is_it = |pending: &SessionSnapshot| {
+            pending.number == snapshot && pending.stage == SnapshotStage::Writing
+        };
         if lineage.pending.as_ref().is_some_and(is_it) {
             let peer = *peer;
             self.adopt_snapshot(peer);
@@ -103,19 +113,19 @@ impl Dispatcher {
         }
     }
 
-    /// The last numbers that were given.
+    /// Returns the record of the last numbers assigned.
     fn numbers(&self) -> JournalRecord {
         let (sessions, workers) = (self.sessions.last(), self.workers.next());
         JournalRecord::Numbers { sessions, workers }
     }
 
-    /// Numbers of lanes were given.
+    /// Journals the numbers assigned so far.
     pub(super) fn journal_numbers(&mut self) {
         let numbers = self.numbers();
         self.journal.add(|| numbers);
     }
 
-    /// The records that a journal of now begins with.
+    /// Returns the records with which a journal that begins now starts.
     pub fn everything(&self) -> Vec<JournalRecord> {
         let mut all = vec![self.numbers()];
         all.extend(self.workers.records());
@@ -125,61 +135,61 @@ impl Dispatcher {
         all
     }
 
-    /// The workers of a journal may come back.
+    /// Expects the workers of a journal to reconnect.
     pub fn expect_workers(&mut self, now: Duration, history: &mut History) {
-        self.taken_up = Some(now);
-        // Lanes may have had numbers that are not in the journal yet.
+        self.expecting_since = Some(now);
+        // Lanes may have been assigned epochs that the journal does not have.
         if history.sessions_last > 0 {
-            self.sessions.skip_to(history.sessions_last + UNKNOWN);
-            self.oldest = self.sessions.last() + 1;
+            self.sessions.skip_numbers_to(history.sessions_last + UNKNOWN);
+            self.first_epoch = self.sessions.last() + 1;
         }
         self.workers.expect(std::mem::take(&mut history.workers), history.workers_next);
     }
 
-    /// Takes up a session of a journal; its client has to come back.
+    /// Adopts a session of a journal; it waits for its client to reconnect.
     ///
     /// # Errors
-    /// It cannot go on.
+    /// The session cannot be resumed.
     pub fn adopt(
         &mut self,
         now: Duration,
         peer: PeerId,
         mut history: SessionHistory,
     ) -> Result<(), String> {
-        let limits = self.limits.lineage.ok_or("this server keeps nothing of sessions")?;
+        let limits = self.limits.lineage.ok_or("this server keeps no lineage of sessions")?;
         let unkept = |reason| {
-            format!(
-                "the server was started again, and its tensors could not be made again: {reason}"
-            )
+            format!("the server was started again, and its tensors could not be restored: {reason}")
         };
         let batches = history.take_batches().map_err(unkept)?;
         let base = std::mem::replace(&mut history.base, Ok(None))?;
         let entitlement = Entitlement { is_away: true, ..self.entitle(&history.hello)? };
-        let run = self.sessions.next_number();
+        let epoch = self.sessions.next_number();
         let mut lineage = Box::new(Lineage::new(limits));
-        let (mut state, slots) = (State::default(), history.slots);
+        let (mut state, slots) = (SnapshotState::default(), history.slots);
         if let Some(base) = base {
-            let Base { snapshot, planned, state: stored, copies, blocks, .. } = *base;
+            let BaseRecord { snapshot, planned, state: stored, copies, blocks, .. } = *base;
             state = Arc::unwrap_or_clone(stored);
             state.catalogue.set_tensors(history.tensors);
-            self.planner.settle_in(&mut state.catalogue);
+            self.planner.intern_layouts(&mut state.catalogue);
             let copy = |copy: StoredCopy| {
                 let StoredCopy { host, keeper, bytes, .. } = copy;
-                Copy { host, keeper, bytes, kept: None }
+                SlotCopy { host, keeper, bytes, kept: None }
             };
             let copies: BTreeMap<_, _> =
                 copies.into_iter().map(|stored| (stored.slot, copy(stored))).collect();
             let number = snapshot;
-            let snapshot = Snapshot {
+            let snapshot = SessionSnapshot {
                 number,
                 state: Arc::new(state.clone()),
                 planned,
                 copies,
-                ..Snapshot::default()
+                ..SessionSnapshot::default()
             };
-            // Workers may have later ones, of which the journal knows nothing.
-            lineage.go_on_from(snapshot, u64::from(run) << 32);
-            // It has none until its workers are back. The base says how many it had.
+            // Workers may hold later snapshots that the journal does not have: new ones get higher
+            // numbers.
+            lineage.resume_from(snapshot, u64::from(epoch) << 32);
+            // The session has no slots until its workers are back. The base records how many it
+            // had.
             state.catalogue.slots = Slots::default();
             for token in blocks {
                 self.outbox.push(peer, Message::Release { token });
@@ -189,26 +199,26 @@ impl Dispatcher {
             lineage.log.restore(batch)?;
         }
         lineage.log.rewind();
-        let numbers = [history.number, run];
+        let numbers = [history.number, epoch];
         let session = self.sessions.add(now, peer, numbers, *history.hello, entitlement);
         session.received = history.received;
-        session.unread = Unread::new(self.limits.unread);
+        session.unread = UnreadValues::new(self.limits.unread);
         (session.catalogue, session.templates) = (state.catalogue, state.templates);
         session.lineage = Some(lineage);
         let workers: BTreeSet<WorkerId> = match slots.count() {
-            // It had none yet: it begins with all that were there.
+            // It had none yet: it waits for all workers of the journal.
             0 => self.workers.expected().collect(),
             _ => slots.hosts().into_iter().collect(),
         };
-        session.awaited = Some(Awaited::new(now, slots, workers, false));
-        self.divide_lineage();
+        session.awaited = Some(AwaitedPeers::new(now, slots, workers, false));
+        self.divide_lineage_limit();
         Ok(())
     }
 
-    /// A session that begins before all announced workers are there, or just after the server was
-    /// started again, waits for them.
+    /// Has a new session wait for workers, if not all announced ones are connected, or if the
+    /// server was restarted just before.
     pub(super) fn await_workers(&mut self, now: Duration, peer: PeerId) {
-        let is_soon = self.taken_up.is_some_and(|since| now < since + REJOIN);
+        let is_soon = self.expecting_since.is_some_and(|since| now < since + REJOIN);
         let expected = self.workers.expected().filter(|_| is_soon);
         let mut workers: BTreeSet<WorkerId> = expected.collect();
         let is_early = !workers.is_empty() || self.workers.len() < self.announced;
@@ -219,13 +229,14 @@ impl Dispatcher {
             if let Some(worker) = slots.home_worker() {
                 self.workers.release(worker);
             }
-            // Those that are there may leave before the others come.
+            // The connected workers are awaited as well: they may leave before the others connect.
             workers.extend(slots.hosts());
-            session.awaited = Some(Awaited::new(now, slots, workers, true));
+            session.awaited = Some(AwaitedPeers::new(now, slots, workers, true));
         }
     }
 
-    /// The client of a session that was taken up is back, and says what it has sent and waits for.
+    /// Handles the return of an adopted session's client, with what it has sent and the answers
+    /// that it waits for.
     pub fn returned(&mut self, now: Duration, peer: PeerId, resume: &Resume) {
         self.set_away(peer, false);
         let Some(session) = self.sessions.get_mut(peer) else { return };
@@ -242,27 +253,28 @@ impl Dispatcher {
         if self.observability.is_on() {
             self.observability.observe(now, &mut self.outbox, peer, true);
         }
-        self.revive(now);
+        self.resume_ready(now);
     }
 
-    /// Makes sessions again that have all that they wait for.
-    pub(super) fn revive(&mut self, now: Duration) {
-        if self.taken_up.is_some_and(|since| now >= since + REJOIN_WITHIN) {
-            self.taken_up = None;
+    /// Resumes the sessions whose awaited peers are all connected.
+    pub(super) fn resume_ready(&mut self, now: Duration) {
+        if self.expecting_since.is_some_and(|since| now >= since + REJOIN_WITHIN) {
+            self.expecting_since = None;
             for id in self.workers.forget_expected() {
                 self.journal.add(|| JournalRecord::WorkerLost { id });
             }
         }
-        let waits = |session: &&Session| session.awaited.as_ref().is_some_and(|it| it.is_back);
+        let waits =
+            |session: &&ClientSession| session.awaited.as_ref().is_some_and(|it| it.is_back);
         let peers: Vec<PeerId> =
             self.sessions.iter().filter(waits).map(|session| session.peer).collect();
         if !peers.is_empty() {
-            peers.into_iter().for_each(|peer| self.revive_session(now, peer));
+            peers.into_iter().for_each(|peer| self.resume_session(now, peer));
             self.pump(now);
         }
     }
 
-    fn revive_session(&mut self, now: Duration, peer: PeerId) {
+    fn resume_session(&mut self, now: Duration, peer: PeerId) {
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let (Some(awaited), Some(lineage)) = (&mut session.awaited, &session.lineage) else {
             return;
@@ -275,19 +287,19 @@ impl Dispatcher {
         if is_early || self.workers.len() == 0 {
             return;
         }
-        let there = |worker: WorkerId| self.workers.by_id(worker).is_some();
-        if let Err(reason) = lineage.base_on(there) {
-            let of_base = lineage.base.as_ref().map(Snapshot::workers).unwrap_or_default();
-            let gone = of_base.into_iter().filter(|id| !there(*id));
+        let is_connected = |worker: WorkerId| self.workers.by_id(worker).is_some();
+        if let Err(reason) = lineage.base_on(is_connected) {
+            let of_base = lineage.base.as_ref().map(SessionSnapshot::workers).unwrap_or_default();
+            let gone = of_base.into_iter().filter(|id| !is_connected(*id));
             let names: Vec<String> = gone.map(|id| self.workers.name_of(id)).collect();
             let names = names.join(", ");
             if now >= awaited.since + wait {
                 let reason = format!(
-                    "the server was started again, and what the workers {names} had could not be made again: {reason}"
+                    "the server was started again, and the tensors that the workers {names} held could not be restored: {reason}"
                 );
                 return self.refuse(now, peer, reason);
             }
-            if !std::mem::replace(&mut awaited.is_told, true) {
+            if !std::mem::replace(&mut awaited.is_notified, true) {
                 let text = format!(
                     "the server was started again: it waits for the workers {names}, which have the session's tensors"
                 );
@@ -295,11 +307,11 @@ impl Dispatcher {
             }
             return;
         }
-        self.place(now, peer, &missing);
+        self.resume_on_slots(now, peer, &missing);
     }
 
-    /// Gives a session its slots back, those of missing workers on others, and makes it again.
-    fn place(&mut self, now: Duration, peer: PeerId, missing: &BTreeSet<WorkerId>) {
+    /// Assigns an adopted session its slots, those of missing workers on others, and restores it.
+    fn resume_on_slots(&mut self, now: Duration, peer: PeerId, missing: &BTreeSet<WorkerId>) {
         let Some(session) = self.sessions.get(peer) else { return };
         let hosts = self.allowed_hosts(&session.entitlement);
         let Some(session) = self.sessions.get_mut(peer) else { return };
@@ -307,7 +319,7 @@ impl Dispatcher {
         let Some(lineage) = &mut session.lineage else { return };
         let mut slots = awaited.slots;
         let arithmetics = slots.arithmetics();
-        hosts.iter().for_each(|host| slots.know(*host));
+        hosts.iter().for_each(|host| slots.update_arithmetic(*host));
         for worker in missing {
             slots.remove(*worker, &hosts, |slot| lineage.keeper(slot));
         }
@@ -321,16 +333,16 @@ impl Dispatcher {
             let home = self.workers.assign(&hosts);
             slots.set_home(home.and_then(|worker| slots.on(worker).first().copied()));
         } else if let Some(worker) = slots.home_worker() {
-            self.workers.settle(worker);
+            self.workers.count_home(worker);
         }
         slots.set_fabrics(&Arc::new(self.workers.fabrics()));
         let Some(session) = self.sessions.get_mut(peer) else { return };
         let Some(lineage) = &mut session.lineage else { return };
-        if lineage.log.is_replayed() && before > 0 {
-            slots.show(Some(before));
+        if lineage.log.is_replaying() && before > 0 {
+            slots.limit_plans(Some(before));
         }
         session.catalogue.slots = slots;
-        session.catalogue.slots.renew();
+        session.catalogue.slots.invalidate_plans();
         session.waiting_since = None;
         self.journal.add_slots(session);
         let Some(lineage) = &mut session.lineage else { return };
@@ -341,60 +353,19 @@ impl Dispatcher {
         lineage.recoveries += 1;
         let is_lost =
             |worker: &WorkerId| lineage.base.as_ref().is_ok_and(|it| it.involves(*worker));
-        lineage.is_thin |= missing.iter().any(is_lost);
+        lineage.lacks_second_copy |= missing.iter().any(is_lost);
         self.observability.emit_recovery(now, session, count);
         for worker in self.workers.iter() {
             self.outbox.0.extend(session.admission().map(|message| (worker.peer, message)));
         }
         let text = format!(
-            "the server was started again: the session's tensors are made again, from its last snapshot and {count} batches since"
+            "the server was started again: the session's tensors are restored, from its last snapshot and {count} batches since"
         );
         self.outbox.push(peer, Message::Notice { text });
-        self.tell_arithmetic(peer, &arithmetics);
+        self.notify_arithmetic_change(peer, &arithmetics);
         self.restore(now, peer);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use gt_ir::message::{Hello, Role};
-
-    use super::*;
-    use crate::lineage::LineageLimits;
-    use crate::planner::Host;
-    use crate::{Limits, journal::StoredTensors};
-
-    #[test]
-    fn a_base_of_the_journal_knows_its_slots() {
-        let mut slots = Slots::default();
-        for number in 0..2 {
-            slots.add(Host { worker: WorkerId(number), number, arithmetic: 0 }, |_| true);
-        }
-        let mut state = State::default();
-        state.catalogue.slots = slots.clone();
-        let base = Base {
-            session: 3,
-            snapshot: 1,
-            received: 0,
-            planned: 0,
-            state: Arc::new(state),
-            tensors: StoredTensors::default(),
-            copies: Vec::new(),
-            blocks: Vec::new(),
-        };
-        let mut history = History::default();
-        let hello = Box::new(Hello::new(Role::Client, "client"));
-        history.add(JournalRecord::Session { session: 3, hello });
-        history.add(JournalRecord::Slots { session: 3, from: 0, slots });
-        history.add(JournalRecord::Base(Box::new(base)));
-        let lineage = Some(LineageLimits::default());
-        let limits = Limits { lineage, ..Limits::default() };
-        let mut dispatcher = Dispatcher::new(String::new(), limits, None);
-        let session = history.take_sessions().remove(0);
-        dispatcher.adopt(Duration::ZERO, PeerId(1), session).unwrap();
-        let session = dispatcher.sessions.get_mut(PeerId(1)).unwrap();
-        assert_eq!(session.catalogue.slots.count(), 0, "its workers are not back");
-        let state = session.lineage.as_mut().unwrap().rewind(|_| true).unwrap();
-        assert_eq!(state.catalogue.slots.count(), 2);
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! A run of compiled code that is compared with the plan's operations run one by one.
+//! Verification of compiled code: a run is compared with the plan's operations run one by one.
 
 use std::hash::Hasher;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,14 +11,14 @@ use rustc_hash::FxHasher;
 use crate::check::{Mismatch, Wrong, allowed, difference};
 use crate::device::panic_text;
 use crate::engine::{Engine, EngineError, launch_plainly};
-use crate::plan::{Given, Plan};
+use crate::plan::{InputValue, Plan};
 
-/// The most comparisons of a program. Two are enough if they tell something: their outputs are not
-/// uniform, which would hide misplaced elements, and those of the second are others than those of
-/// the first, so that a result which is left over from the run before shows.
+/// The most comparisons of a program. Two are enough if they are conclusive: their outputs are not
+/// uniform, which would hide misplaced elements, and the second outputs differ from the first, so
+/// that a stale result of the previous run is detected.
 const CHECKS: u64 = 4;
 const TELLING: u64 = 2;
-/// How many bytes of inputs and of results are kept, each, to see whether they are written to.
+/// The bytes of inputs, and of results, that are kept to detect whether they are written to.
 const KEPT: usize = 256 << 20;
 
 /// The comparisons of a program so far.
@@ -31,9 +31,9 @@ pub struct Checks<T> {
 
 /// An output of an earlier run.
 struct Earlier<T> {
-    /// The digest of what the operations gave.
+    /// The digest of the operations' result.
     expected: u64,
-    /// What the compiled code gave, with its digest, if it is kept.
+    /// The compiled code's result with its digest, if it is kept.
     given: Option<(T, u64)>,
 }
 
@@ -43,9 +43,9 @@ impl<T> Default for Checks<T> {
     }
 }
 
-/// What a comparison has come to.
-pub enum Verdict {
-    /// No difference, but the next run is to be compared, too.
+/// The verdict of a comparison.
+pub enum CheckOutcome {
+    /// No difference, but the next run must be compared, too.
     Open,
     Right,
     Wrong(Box<Mismatch>),
@@ -55,13 +55,13 @@ pub enum Verdict {
 
 /// A run that was compared.
 pub struct Checked<T> {
-    /// What the compiled code has given; none if it failed, or may be wrong.
+    /// The compiled code's outputs; none if it failed, or may be wrong.
     pub outputs: Option<Vec<T>>,
-    pub verdict: Verdict,
-    /// The time that the operations took one by one, and the compiled code.
+    pub verdict: CheckOutcome,
+    /// The times that the single operations, and the compiled code, took.
     pub plainly: Duration,
     pub taken: Duration,
-    /// The inputs that were written to, and have their values again in new tensors.
+    /// The inputs that the compiled code has overwritten, restored in new tensors.
     pub restored: Vec<usize>,
 }
 
@@ -81,7 +81,7 @@ pub fn launch<E: Engine>(
     last_uses: &[Option<u32>],
     program: &mut E::Program,
     checks: &mut Checks<E::Tensor>,
-    inputs: &mut [Given<E::Tensor>],
+    inputs: &mut [InputValue<E::Tensor>],
 ) -> Result<Checked<E::Tensor>, EngineError> {
     let is_kept = bytes(plan.inputs.iter().filter_map(|input| match input {
         crate::plan::Input::Tensor { meta, .. } => Some(meta),
@@ -94,7 +94,7 @@ pub fn launch<E: Engine>(
         read(engine, &plain)
     })?;
     let plainly = engine.now().saturating_sub(start);
-    // If the program turns out wrong it is run again, so the inputs are kept.
+    // A wrong program is run again operation by operation, so the inputs are kept.
     let mut given = inputs.to_vec();
     let start = engine.now();
     let made = guarded(|| engine.launch(program, &mut given));
@@ -132,24 +132,30 @@ pub fn launch<E: Engine>(
             };
             let (engine, plan) = (engine.name().to_string(), plan.clone());
             let mismatch = Mismatch { engine, plan, inputs, expected, given: data, wrong };
-            Verdict::Wrong(Box::new(mismatch))
+            CheckOutcome::Wrong(Box::new(mismatch))
         }
-        Err(error) => Verdict::Unknown(format!("what could not be compared: {error}")),
+        Err(error) => CheckOutcome::Unknown(format!("what could not be compared: {error}")),
     };
     let verdict = match verdict {
-        Verdict::Unknown(_) if checks.count < CHECKS => {
-            return Ok(Checked { outputs: None, verdict: Verdict::Open, plainly, taken, restored });
+        CheckOutcome::Unknown(_) if checks.count < CHECKS => {
+            return Ok(Checked {
+                outputs: None,
+                verdict: CheckOutcome::Open,
+                plainly,
+                taken,
+                restored,
+            });
         }
         other => other,
     };
-    let is_right = matches!(verdict, Verdict::Open | Verdict::Right);
+    let is_right = matches!(verdict, CheckOutcome::Open | CheckOutcome::Right);
     let outputs = made.ok().filter(|_| is_right);
     Ok(Checked { outputs, verdict, plainly, taken, restored })
 }
 
 impl<T: Clone> Checks<T> {
-    /// Notes a comparison without a difference.
-    fn take(&mut self, expected: &[TensorData], given: &[TensorData], made: &[T]) -> Verdict {
+    /// Records a comparison without a difference.
+    fn take(&mut self, expected: &[TensorData], given: &[TensorData], made: &[T]) -> CheckOutcome {
         let digests: Vec<u64> = expected.iter().map(digest).collect();
         let is_new = |(index, digest): (usize, &u64)| {
             self.earlier.get(index).is_none_or(|earlier| earlier.expected != *digest)
@@ -158,17 +164,17 @@ impl<T: Clone> Checks<T> {
         self.telling += u64::from(tells);
         if self.telling >= TELLING || self.count >= CHECKS {
             self.earlier.clear();
-            return Verdict::Right;
+            return CheckOutcome::Right;
         }
         let is_kept = expected.iter().map(|data| data.bytes.len()).sum::<usize>() <= KEPT;
         let tensors = made.iter().zip(given);
         let given = tensors.map(|(made, data)| is_kept.then(|| (made.clone(), digest(data))));
         let both = digests.into_iter().zip(given);
         self.earlier = both.map(|(expected, given)| Earlier { expected, given }).collect();
-        Verdict::Open
+        CheckOutcome::Open
     }
 
-    /// The first result of the run before that is not any more what it was.
+    /// Returns the first result of the previous run that has changed since.
     fn overwritten<E: Engine<Tensor = T>>(
         &mut self,
         engine: &mut E,
@@ -184,13 +190,13 @@ impl<T: Clone> Checks<T> {
     }
 }
 
-/// The first difference between what compiled code gave and what is expected. Bounds are found only
-/// where bits differ.
+/// Returns the first difference between the compiled code's results and the expected ones. Error
+/// bounds are computed only if bits differ.
 fn compare<E: Engine>(
     engine: &mut E,
     plan: &Plan,
     last_uses: &[Option<u32>],
-    inputs: &[Given<E::Tensor>],
+    inputs: &[InputValue<E::Tensor>],
     given: &[TensorData],
     expected: &[TensorData],
 ) -> Result<Option<Wrong>, EngineError> {
@@ -228,29 +234,29 @@ fn read<E: Engine>(engine: &mut E, tensors: &[E::Tensor]) -> Result<Vec<TensorDa
 
 fn read_inputs<E: Engine>(
     engine: &mut E,
-    inputs: &[Given<E::Tensor>],
-) -> Result<Vec<Given<TensorData>>, EngineError> {
-    let read = |input: &Given<E::Tensor>| match input {
-        // A copy: what an engine gives may be the tensor's own memory, which is written to.
-        Given::Tensor(tensor) => engine.read(tensor).map(|data| {
+    inputs: &[InputValue<E::Tensor>],
+) -> Result<Vec<InputValue<TensorData>>, EngineError> {
+    let read = |input: &InputValue<E::Tensor>| match input {
+        // A copy, as an engine may return the tensor's own memory, which is overwritten later.
+        InputValue::Tensor(tensor) => engine.read(tensor).map(|data| {
             let bytes = Bytes::copy_from_slice(&data.bytes);
-            Given::Tensor(TensorData { bytes, ..data })
+            InputValue::Tensor(TensorData { bytes, ..data })
         }),
-        Given::Number(scalar) => Ok(Given::Number(*scalar)),
-        Given::Taken => Ok(Given::Taken),
+        InputValue::Number(scalar) => Ok(InputValue::Number(*scalar)),
+        InputValue::Taken => Ok(InputValue::Taken),
     };
     inputs.iter().map(read).collect()
 }
 
-/// Makes the inputs anew that are not what they were, and gives their places.
+/// Restores the inputs that have changed, and returns their indices.
 fn restore<E: Engine>(
     engine: &mut E,
-    before: &[Given<TensorData>],
-    inputs: &mut [Given<E::Tensor>],
+    before: &[InputValue<TensorData>],
+    inputs: &mut [InputValue<E::Tensor>],
 ) -> Result<Vec<usize>, EngineError> {
     let mut restored = Vec::new();
     for (index, (before, input)) in before.iter().zip(inputs).enumerate() {
-        if let (Given::Tensor(before), Given::Tensor(tensor)) = (before, &mut *input)
+        if let (InputValue::Tensor(before), InputValue::Tensor(tensor)) = (before, &mut *input)
             && engine.read(tensor)?.bytes != before.bytes
         {
             *tensor = engine.create(before.clone())?;
@@ -266,7 +272,8 @@ fn digest(data: &TensorData) -> u64 {
     hasher.finish()
 }
 
-/// Whether all elements of a tensor are equal: then a comparison cannot detect misplaced ones.
+/// Returns whether all elements of a tensor are equal: then a comparison cannot detect misplaced
+/// ones.
 fn is_uniform(data: &TensorData) -> bool {
     let mut elements = data.bytes.chunks_exact(data.dtype.size());
     let first = elements.next();

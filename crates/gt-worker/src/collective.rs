@@ -1,8 +1,8 @@
-//! Collectives: carried out by the members' engines as one collective call.
+//! Collectives: exchanges that the members' engines carry out as one collective call.
 //!
 //! A collective call blocks until all members enter it, and cannot be interrupted. So a lane that
-//! reaches a joint exchange prepares its blocks and sends the dispatcher `Ready`; once all members
-//! are ready, each receives `Join`. A worker carries out its joins in the order of their sequence
+//! reaches a collective prepares its blocks and sends the dispatcher `Ready`; once all members are
+//! ready, each receives `Join`. A worker starts its collectives in the order of their sequence
 //! numbers, which is the same on all workers. If a member fails or is lost before that, the
 //! exchange fails on all members, and no engine is called.
 //!
@@ -25,31 +25,31 @@ use crate::device::Device;
 use crate::engine::{Engine, EngineError, Joining};
 use crate::exchange::PieceResult;
 use crate::lane::Lane;
-use crate::lost::Lost;
+use crate::lost_workers::LostWorkers;
 use crate::work::Out;
 use crate::worker::Worker;
 
-/// The joint exchanges of a worker.
-pub(crate) struct Joints<T> {
+/// The collectives of a worker.
+pub(crate) struct Collectives<T> {
     /// Those for which a lane has sent `Ready`.
     announced: FxHashMap<(LaneId, TransferId), JointPart<T>>,
-    /// Those to be carried out, by sequence number, with their epochs.
+    /// Those that are ready to start, by sequence number, with their epochs.
     due: BTreeMap<u64, (LaneId, JointPart<T>, u64)>,
-    /// How often each group has failed, if it has.
+    /// The number of failures of each group, if any.
     epochs: FxHashMap<Vec<WorkerId>, u64>,
 }
 
-/// A slot's part in a joint exchange.
+/// A slot's part of a collective.
 pub(crate) struct JointPart<T> {
     pub exchange: Box<Exchange>,
     joint: Arc<EngineCollective>,
     /// This slot's rank.
     rank: usize,
-    blocks: Option<Blocks<T>>,
+    blocks: Option<CollectiveBlocks<T>>,
 }
 
-/// A slot's own blocks in a joint exchange.
-struct Blocks<T> {
+/// A slot's own blocks in a collective.
+struct CollectiveBlocks<T> {
     call: CollectiveCall,
     /// See [`Joining::gives`].
     gives: Vec<(usize, T)>,
@@ -57,25 +57,25 @@ struct Blocks<T> {
     parts: Vec<Option<T>>,
 }
 
-impl<T> Default for Joints<T> {
+impl<T> Default for Collectives<T> {
     fn default() -> Self {
         let (announced, epochs) = (FxHashMap::default(), FxHashMap::default());
-        Joints { announced, due: BTreeMap::new(), epochs }
+        Collectives { announced, due: BTreeMap::new(), epochs }
     }
 }
 
-impl<T> Joints<T> {
-    /// The next joint exchange to carry out, see [`crate::work::Work::due`].
+impl<T> Collectives<T> {
+    /// Returns the next collective to start, see [`crate::work::Work::due`].
     pub fn due(&self) -> Option<&EngineCollective> {
         self.due.first_key_value().map(|(_, (_, part, _))| &*part.joint)
     }
 
-    /// Takes it.
+    /// Removes and returns the next collective.
     pub fn take_due(&mut self) -> Option<(LaneId, JointPart<T>, u64)> {
         self.due.pop_first().map(|(_, due)| due)
     }
 
-    /// All members are ready, or the exchange was called off: then returns it with the failure.
+    /// Marks an exchange as ready to start. If it was cancelled, returns it with the failure.
     pub fn resolve(
         &mut self,
         lane: LaneId,
@@ -93,17 +93,18 @@ impl<T> Joints<T> {
         }
     }
 
-    /// Whether a lane waits for the other members of an exchange.
+    /// Returns whether a lane waits for the other members of a collective.
     pub fn has(&self, lane: LaneId) -> bool {
         self.announced.keys().any(|(of, _)| *of == lane)
     }
 
-    /// How many exchanges are announced or due.
+    /// Returns the number of collectives that are announced or ready to start.
     pub fn len(&self) -> usize {
         self.announced.len() + self.due.len()
     }
 
-    /// Drops a session's exchanges, except those that are due: other members will enter these.
+    /// Drops a session's collectives, except those that are ready to start: other members will
+    /// enter these.
     pub fn end_session(&mut self, session: u32) {
         self.announced.retain(|(lane, _), _| lane.session != session);
     }
@@ -119,11 +120,11 @@ impl<T> Joints<T> {
 }
 
 impl<E: Engine> Device<E> {
-    /// Prepares a slot's blocks of a joint exchange, and sends `Ready`.
+    /// Prepares a slot's blocks of a collective, and sends `Ready`.
     pub fn begin_joint(
         &mut self,
         lane: &mut Lane<E::Tensor>,
-        (joints, lost): (&mut Joints<E::Tensor>, &Lost),
+        (collectives, lost): (&mut Collectives<E::Tensor>, &LostWorkers),
         exchange: &Exchange,
         joint: &Arc<EngineCollective>,
         out: &mut Vec<Out>,
@@ -159,7 +160,7 @@ impl<E: Engine> Device<E> {
         let slots = members().map(|member| member.slot).collect();
         let result = match readiness {
             Ok(blocks) => {
-                let epoch = joints.epoch(&part.joint);
+                let epoch = collectives.epoch(&part.joint);
                 part.blocks = Some(blocks);
                 Ok(epoch)
             }
@@ -168,15 +169,15 @@ impl<E: Engine> Device<E> {
         let (lane, transfer) = (lane.id, exchange.transfer);
         let ready = Message::Ready { lane, transfer, members: slots, result };
         out.push(Out::Dispatcher(ready));
-        joints.announced.insert((lane, transfer), part);
+        collectives.announced.insert((lane, transfer), part);
     }
 
-    /// A slot's blocks in a joint exchange.
+    /// Returns a slot's blocks in a collective.
     fn blocks(
         &mut self,
         part: &JointPart<E::Tensor>,
         input: Option<&(E::Tensor, Meta)>,
-    ) -> PieceResult<Blocks<E::Tensor>> {
+    ) -> PieceResult<CollectiveBlocks<E::Tensor>> {
         let exchange = &*part.exchange;
         let made = self.cut(part, input);
         let (mut gives, parts) =
@@ -199,7 +200,7 @@ impl<E: Engine> Device<E> {
             }
             CollectiveCall::AllToAll => {}
         }
-        Ok(Blocks { call, gives, parts })
+        Ok(CollectiveBlocks { call, gives, parts })
     }
 
     /// Slices the blocks for other members, and the slot's own parts of the output, out of its
@@ -231,16 +232,16 @@ impl<E: Engine> Device<E> {
         Ok((gives, parts))
     }
 
-    /// Has the engine carry out a joint exchange; returns the parts of the output.
+    /// Has the engine carry out a collective; returns the parts of the output.
     pub fn join_members(
         &mut self,
-        joints: &mut Joints<E::Tensor>,
+        collectives: &mut Collectives<E::Tensor>,
         part: JointPart<E::Tensor>,
         epoch: u64,
         input: Option<Meta>,
     ) -> (Box<Exchange>, PieceResult<Vec<E::Tensor>>) {
         let JointPart { exchange, joint, rank, blocks } = part;
-        let Some(Blocks { call, gives, parts }) = blocks else {
+        let Some(CollectiveBlocks { call, gives, parts }) = blocks else {
             let failure = self.exchange_failure(&exchange, "it was not ready".into());
             return (exchange, Err(failure));
         };
@@ -256,7 +257,7 @@ impl<E: Engine> Device<E> {
         });
         let failures = epoch + u64::from(joined.is_err());
         if failures > 0 {
-            joints.epochs.insert(workers(&joint), failures);
+            collectives.epochs.insert(workers(&joint), failures);
         }
         let made = match joined {
             Ok(whole) if call.combines() => Ok(whole),
@@ -303,7 +304,7 @@ fn workers(joint: &EngineCollective) -> Vec<WorkerId> {
 }
 
 impl<E: Engine> Worker<E> {
-    /// All members of a joint exchange are ready, or it was called off.
+    /// Handles `Join`: all members of a collective are ready, or it was cancelled.
     pub(crate) fn resolve_joint(
         &mut self,
         id: LaneId,
@@ -311,7 +312,7 @@ impl<E: Engine> Worker<E> {
         sequence: u64,
         result: Result<u64, Failure>,
     ) {
-        let failed = self.joints.resolve(id, transfer, sequence, result);
+        let failed = self.collectives.resolve(id, transfer, sequence, result);
         let Some((part, failure)) = failed else { return };
         if let Some(lane) = self.lanes.get_mut(&id) {
             self.device.finish_exchange(lane, &part.exchange, Err(Arc::new(failure)));
@@ -319,16 +320,16 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    /// Runs the joint exchange that is due; the session pays for what it takes of the device.
+    /// Runs the collective that is due, and charges its device time to the session.
     pub(crate) fn run_joint(&mut self) {
-        let Some((id, turn, epoch)) = self.joints.take_due() else { return };
-        self.end_hold();
+        let Some((id, turn, epoch)) = self.collectives.take_due() else { return };
+        self.end_reservation();
         self.device.events.turn_to(id.session);
         let input = turn.exchange.input;
         let input = input.and_then(|input| self.lanes.get(&id)?.store.meta(input));
         let bytes = turn.exchange.output.map_or(0, |(_, meta)| meta.bytes() as u64);
         let measure = self.device.begin_measure();
-        let (exchange, made) = self.device.join_members(&mut self.joints, turn, epoch, input);
+        let (exchange, made) = self.device.join_members(&mut self.collectives, turn, epoch, input);
         let cost = self.device.cost(measure, bytes);
         if self.device.end_turn(measure) {
             self.await_cost(id);
@@ -338,7 +339,7 @@ impl<E: Engine> Worker<E> {
         // The session may have ended: then the result is dropped.
         if let Some(lane) = self.lanes.get_mut(&id) {
             lane.untold += cost;
-            lane.exchanges.kept = Duration::ZERO;
+            lane.exchanges.reserved = Duration::ZERO;
             self.device.finish_exchange(lane, &exchange, made);
             self.wake(id);
         }

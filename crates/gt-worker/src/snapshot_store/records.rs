@@ -1,22 +1,23 @@
-//! What a worker writes of its snapshots, so that it has them when it is started again.
+//! The journal records of a worker's snapshots, from which it has them after a restart.
 
 use gt_ir::record;
 use gt_ir::snapshot::{Inventory, Owner, SavedValue};
 
-use super::Vault;
+use super::SnapshotStore;
 use super::part::parts;
-use super::values::{Value, ValuePlace};
+use super::values::{StoredValue, ValuePlace};
 
-/// A change of the snapshots that a worker keeps.
+/// A change of the snapshot store.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SnapshotRecord {
-    /// Values of a slot, in the place of those that it had of the same tensors.
+    /// Values of a slot, which replace those of the same tensors.
     Values { owner: Owner, values: Vec<SavedValue> },
-    /// All values of a snapshot are there.
+    /// A snapshot is complete.
     Complete { owner: Owner, snapshot: u64, inventory: Inventory },
-    /// Of a session, one snapshot is wanted, and those from the number `next` on; none without one.
+    /// Of a session, one snapshot is retained, and those from the number `next` on; none without
+    /// one.
     Retain { session: u32, snapshot: Option<u64>, next: u64 },
-    /// Nothing is kept of a slot any more.
+    /// All snapshots of a slot were dropped.
     Dropped { owner: Owner },
 }
 
@@ -25,8 +26,8 @@ record!(enum SnapshotRecord {
     2 => Retain { session, snapshot, next }, 3 => Dropped { owner },
 });
 
-impl Vault {
-    /// Records all changes from now on. Returns the records that lead to what there is.
+impl SnapshotStore {
+    /// Records all changes from now on. Returns the records of the current state.
     pub fn keep_records(&mut self) -> Vec<SnapshotRecord> {
         self.records = Some(Vec::new());
         let mut all = Vec::new();
@@ -44,12 +45,12 @@ impl Vault {
         all
     }
 
-    /// Changes are not recorded any more.
+    /// Stops recording changes.
     pub fn leave_records(&mut self) {
         self.records = None;
     }
 
-    /// The changes since they were taken last.
+    /// Returns the changes since the last call.
     pub fn take_records(&mut self) -> Vec<SnapshotRecord> {
         self.records.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -60,17 +61,17 @@ impl Vault {
         }
     }
 
-    /// Takes up what records say, whose values are mapped files. What is not complete is dropped.
-    /// Returns how many snapshots there are.
+    /// Restores the store from records, whose values are mapped files. Incomplete snapshots are
+    /// dropped. Returns the number of snapshots.
     pub fn adopt(&mut self, records: Vec<SnapshotRecord>) -> usize {
         for record in records {
             match record {
                 SnapshotRecord::Values { owner, values } => {
-                    let mapped = |saved| Value { saved, place: ValuePlace::Mapped };
+                    let mapped = |saved| StoredValue { saved, place: ValuePlace::Mapped };
                     self.add(owner, values.into_iter().map(mapped));
                 }
                 SnapshotRecord::Complete { owner, snapshot, inventory } => {
-                    // Without all its values it is none.
+                    // A snapshot without all its values is dropped.
                     let _ = self.complete(owner, snapshot, inventory);
                 }
                 SnapshotRecord::Retain { session, snapshot, next } => {

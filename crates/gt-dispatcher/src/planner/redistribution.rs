@@ -7,17 +7,17 @@ use gt_ir::sharding::{Block, Reduction};
 
 /// One step of a redistribution.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Stage {
+pub struct RedistributionStage {
     pub kind: StageKind,
-    /// The layout after it.
+    /// The layout after the stage.
     pub layout: Layout,
     /// The bytes sent between slots.
     pub bytes: u64,
 }
 
-impl Stage {
-    /// The cost when strategies are compared: its bytes. A one-step all-reduce, which sends more to
-    /// save latency, counts as much as one in two steps.
+impl RedistributionStage {
+    /// Returns the cost used to compare strategies: the stage's bytes. A one-step all-reduce, which
+    /// sends more to save latency, costs as much as one in two steps.
     fn price(&self) -> u64 {
         match self.kind {
             StageKind::Combine { mesh_axis, collective: Collective::AllReduce, .. } => {
@@ -28,6 +28,7 @@ impl Stage {
     }
 }
 
+/// How a stage of a redistribution is carried out.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum StageKind {
     /// Each slot takes a slice of its part: no communication.
@@ -40,14 +41,14 @@ pub enum StageKind {
     Combine { mesh_axis: usize, reduction: Reduction, collective: Collective },
 }
 
-/// An all-reduce of up to this many bytes takes one step: each slot sends all to all.
+/// An all-reduce of up to this many bytes takes one step: each slot sends its values to all others.
 const SMALL: u64 = 1 << 10;
 
 fn elements(block: &Block) -> u64 {
     block.shape.numel() as u64
 }
 
-/// The bytes sent between slots to get from `from` to `to`, neither of which is partial.
+/// Returns the bytes sent between slots to get from `from` to `to`, neither of which is partial.
 fn block_bytes(from: &Layout, to: &Layout, meta: Meta) -> u64 {
     let same = from.mesh == to.mesh;
     if same && from.placements == to.placements {
@@ -64,14 +65,14 @@ fn block_bytes(from: &Layout, to: &Layout, meta: Meta) -> u64 {
     total * meta.dtype.size() as u64
 }
 
-/// The bytes of all slots' blocks together.
+/// Returns the bytes of all slots' blocks together.
 fn held_bytes(layout: &Layout, meta: Meta) -> u64 {
     let shape = meta.shape;
     let total: u64 = (0..layout.mesh.size()).map(|rank| elements(&layout.block(shape, rank))).sum();
     total * meta.dtype.size() as u64
 }
 
-/// The bytes sent between slots from one layout to the other; `None` if there is no way.
+/// Returns the bytes sent between slots from one layout to the other; `None` if there is no path.
 pub fn cost(from: &Layout, to: &Layout, meta: Meta) -> Option<u64> {
     if from == to {
         return Some(0);
@@ -79,11 +80,11 @@ pub fn cost(from: &Layout, to: &Layout, meta: Meta) -> Option<u64> {
     if !from.is_partial() && !to.is_partial() {
         return Some(block_bytes(from, to, meta));
     }
-    Some(stages(from, to, meta)?.iter().map(Stage::price).sum())
+    Some(stages(from, to, meta)?.iter().map(RedistributionStage::price).sum())
 }
 
-/// As [`cost`], but of a tensor that one slot has as if it were cut evenly: along which axis it is cut
-/// is not to depend on what is left over, nor on which slot has it.
+/// Returns the [`cost`], taking a tensor on a single slot as if it were sharded evenly: the axis
+/// along which it is sharded must depend neither on the remainder nor on which slot holds it.
 pub fn even_cost(from: &Layout, to: &Layout, meta: Meta) -> Option<u64> {
     if from.mesh.size() > 1 || from == to || from.is_partial() || to.is_partial() {
         return cost(from, to, meta);
@@ -92,12 +93,13 @@ pub fn even_cost(from: &Layout, to: &Layout, meta: Meta) -> Option<u64> {
     let parts: usize = cuts
         .map(|(placement, slots)| if placement.shard_axis().is_some() { *slots } else { 1 })
         .product();
-    let is_there = to.mesh.rank_of(from.mesh.slots[0]).is_some();
-    let others = to.mesh.size() - usize::from(is_there);
+    let is_member = to.mesh.rank_of(from.mesh.slots[0]).is_some();
+    let others = to.mesh.size() - usize::from(is_member);
     Some((meta.bytes() * others / parts) as u64)
 }
 
-/// A lower bound on the cost of combining a layout's partial values later, into `wanted` if given.
+/// Returns a lower bound on the cost of combining a layout's partial values later, into `wanted` if
+/// given.
 pub fn cost_of_combining(layout: &Layout, wanted: Option<&Layout>, meta: Meta) -> u64 {
     if !layout.is_partial() {
         return 0;
@@ -119,8 +121,9 @@ pub fn cost_of_combining(layout: &Layout, wanted: Option<&Layout>, meta: Meta) -
     cost(layout, &whole, meta).unwrap_or(0)
 }
 
-/// The stages from one layout to the other; `None` if there is no way (to other partial values).
-pub fn stages(from: &Layout, to: &Layout, meta: Meta) -> Option<Vec<Stage>> {
+/// Returns the stages from one layout to the other; `None` if there is no path (to other partial
+/// values).
+pub fn stages(from: &Layout, to: &Layout, meta: Meta) -> Option<Vec<RedistributionStage>> {
     let mut stages = Vec::new();
     let mut now = from.clone();
     if now.mesh != to.mesh {
@@ -155,13 +158,13 @@ pub fn stages(from: &Layout, to: &Layout, meta: Meta) -> Option<Vec<Stage>> {
         if now.placements[mesh_axis] != to.placements[mesh_axis] {
             now.placements[mesh_axis] = to.placements[mesh_axis].clone();
             let kind = StageKind::Zeros { mesh_axis };
-            stages.push(Stage { kind, layout: now.clone(), bytes: 0 });
+            stages.push(RedistributionStage { kind, layout: now.clone(), bytes: 0 });
         }
     }
     Some(stages)
 }
 
-fn blocks_stage(from: &Layout, to: &Layout, meta: Meta) -> Stage {
+fn blocks_stage(from: &Layout, to: &Layout, meta: Meta) -> RedistributionStage {
     let bytes = block_bytes(from, to, meta);
     let local = from.mesh == to.mesh
         && (0..to.mesh.size()).all(|rank| {
@@ -184,18 +187,18 @@ fn blocks_stage(from: &Layout, to: &Layout, meta: Meta) -> Stage {
             Collective::AllToAll
         })
     };
-    Stage { kind, layout: to.clone(), bytes }
+    RedistributionStage { kind, layout: to.clone(), bytes }
 }
 
-/// Combines partial values along a mesh axis: into shards if `target` is `Shard` along a free
-/// axis, or else into replicas.
+/// Combines partial values along a mesh axis: into shards if `target` is `Shard` along a free axis,
+/// or else into replicas.
 fn combine(
     now: &mut Layout,
     mesh_axis: usize,
     reduction: Reduction,
     target: &Placement,
     meta: Meta,
-    stages: &mut Vec<Stage>,
+    stages: &mut Vec<RedistributionStage>,
 ) {
     let workers = now.mesh.dims[mesh_axis] as u64;
     let held = held_bytes(now, meta);
@@ -207,7 +210,7 @@ fn combine(
         let collective = Collective::ReduceScatter;
         let kind = StageKind::Combine { mesh_axis, reduction, collective };
         let bytes = held / workers * (workers - 1);
-        return stages.push(Stage { kind, layout: now.clone(), bytes });
+        return stages.push(RedistributionStage { kind, layout: now.clone(), bytes });
     }
     // The longest free axis that has a part for every slot.
     let longest = (0..meta.shape.rank())
@@ -220,7 +223,7 @@ fn combine(
             let collective = Collective::ReduceScatter;
             let kind = StageKind::Combine { mesh_axis, reduction, collective };
             let bytes = held / workers * (workers - 1);
-            stages.push(Stage { kind, layout: now.clone(), bytes });
+            stages.push(RedistributionStage { kind, layout: now.clone(), bytes });
             let mut whole = now.clone();
             whole.placements[mesh_axis] = Placement::Replicate;
             stages.push(blocks_stage(now, &whole, meta));
@@ -230,24 +233,28 @@ fn combine(
             now.placements[mesh_axis] = Placement::Replicate;
             let collective = Collective::AllReduce;
             let kind = StageKind::Combine { mesh_axis, reduction, collective };
-            stages.push(Stage { kind, layout: now.clone(), bytes: held * (workers - 1) });
+            stages.push(RedistributionStage {
+                kind,
+                layout: now.clone(),
+                bytes: held * (workers - 1),
+            });
         }
     }
 }
 
-/// Combines all partial values of a tensor that leaves for another mesh.
-fn leave_partial(now: &mut Layout, to: &Layout, meta: Meta, stages: &mut Vec<Stage>) {
+/// Combines all partial values of a tensor that is sent to another mesh.
+fn leave_partial(now: &mut Layout, to: &Layout, meta: Meta, stages: &mut Vec<RedistributionStage>) {
     for mesh_axis in 0..now.placements.len() {
         let Placement::Partial(reduction) = now.placements[mesh_axis] else { continue };
         // A single receiver combines all of them itself.
         if now.mesh.dims.len() == 1 && to.mesh.size() == 1 {
-            let there = now.mesh.rank_of(to.mesh.slots[0]).is_some();
-            let senders = now.mesh.size() as u64 - u64::from(there);
+            let is_member = now.mesh.rank_of(to.mesh.slots[0]).is_some();
+            let senders = now.mesh.size() as u64 - u64::from(is_member);
             let collective = Collective::Send;
             let kind = StageKind::Combine { mesh_axis, reduction, collective };
             *now = to.clone();
             let bytes = senders * meta.bytes() as u64;
-            return stages.push(Stage { kind, layout: to.clone(), bytes });
+            return stages.push(RedistributionStage { kind, layout: to.clone(), bytes });
         }
         let taken: Vec<usize> = now.placements.iter().filter_map(Placement::shard_axis).collect();
         let parts = now.mesh.dims[mesh_axis];
@@ -283,8 +290,8 @@ mod tests {
         Layout { mesh: Arc::clone(mesh), placements: smallvec![placement] }
     }
 
-    /// With T the size of the whole: (n - 1) T for all-gather, reduce-scatter and broadcast; twice
-    /// that for all-reduce; (n - 1) / n T for all-to-all.
+    /// With T the size of the unsharded tensor: (n - 1) T for all-gather, reduce-scatter and
+    /// broadcast; twice that for all-reduce; (n - 1) / n T for all-to-all.
     #[test]
     fn bytes_are_the_known_optimum() {
         let meta = Meta::new(DType::F32, Shape::new(&[64, 128]).unwrap());
@@ -314,7 +321,7 @@ mod tests {
 
     /// Summands of one rank's row make up its block, never those of another row.
     #[test]
-    fn partial_values_stay_in_their_row() {
+    fn partial_values_are_combined_within_their_mesh_row() {
         let dims: SmallVec<[usize; 2]> = smallvec![2, 3];
         let grid = Arc::new(Mesh { number: 1, dims, slots: (0..6).map(SlotId).collect() });
         let shape = Shape::new(&[5, 7]).unwrap();
@@ -346,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn every_element_comes_once() {
+    fn every_element_is_received_once() {
         let dims: SmallVec<[usize; 2]> = smallvec![2, 3];
         let grid = Arc::new(Mesh { number: 1, dims, slots: (0..6).map(SlotId).collect() });
         let shape = Shape::new(&[5, 7]).unwrap();

@@ -1,10 +1,10 @@
-//! The values of snapshots, and how many bytes of them are where.
+//! The values of snapshots, and their bytes by location.
 
 use gt_ir::snapshot::SavedValue;
 
 /// A value, and where it is.
 #[derive(Clone)]
-pub(super) struct Value {
+pub(super) struct StoredValue {
     pub saved: SavedValue,
     pub place: ValuePlace,
 }
@@ -12,16 +12,15 @@ pub(super) struct Value {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ValuePlace {
     Memory,
-    /// On its way to the disk.
+    /// In memory, while it is written to disk.
     Moving,
     /// In a file without a name that is mapped.
     Disk,
-    /// In a mapped file that is there for something else: a tensor that was written away, the worker's
-    /// state.
+    /// In a mapped file that exists for another purpose: a spilled tensor, or the worker's state.
     Mapped,
 }
 
-/// What snapshots take up, of which tensors need some.
+/// A resource that snapshots take, and that tensors need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Medium {
     Memory,
@@ -29,7 +28,7 @@ pub(crate) enum Medium {
 }
 
 impl Medium {
-    /// The name of what snapshots give up.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Medium::Memory => "memory",
@@ -37,7 +36,7 @@ impl Medium {
         }
     }
 
-    /// Whether a value takes some of it up, or will soon.
+    /// Returns whether a value takes some of it, or will soon.
     pub(super) fn has(self, place: ValuePlace) -> bool {
         match self {
             Medium::Memory => matches!(place, ValuePlace::Memory | ValuePlace::Moving),
@@ -49,16 +48,16 @@ impl Medium {
 /// The bytes of values.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Amounts {
-    /// In memory, on their way to the disk or not.
+    /// In memory, being written to disk or not.
     pub memory: u64,
     pub moving: u64,
     pub disk: u64,
-    /// In files of something else.
+    /// In files that exist for another purpose.
     pub mapped: u64,
 }
 
 impl Amounts {
-    /// What they take up of something, or will soon.
+    /// Returns the bytes that they take of a resource, or will soon.
     pub fn on(&self, medium: Medium) -> u64 {
         match medium {
             Medium::Memory => self.memory,
@@ -66,8 +65,8 @@ impl Amounts {
         }
     }
 
-    /// The amounts that a value counts for.
-    fn of(&mut self, value: &Value) -> impl Iterator<Item = &mut u64> {
+    /// Returns the amounts that a value counts for.
+    fn of(&mut self, value: &StoredValue) -> impl Iterator<Item = &mut u64> {
         let places = [
             (&mut self.memory, Medium::Memory.has(value.place)),
             (&mut self.moving, value.place == ValuePlace::Moving),
@@ -77,18 +76,18 @@ impl Amounts {
         places.into_iter().filter_map(|(amount, counts)| counts.then_some(amount))
     }
 
-    pub(super) fn add(&mut self, value: &Value) {
+    pub(super) fn add(&mut self, value: &StoredValue) {
         self.of(value).for_each(|amount| *amount += value.saved.bytes());
     }
 
-    pub(super) fn remove(&mut self, value: &Value) {
+    pub(super) fn remove(&mut self, value: &StoredValue) {
         self.of(value).for_each(|amount| *amount -= value.saved.bytes());
     }
 }
 
-impl Value {
+impl StoredValue {
     /// One that is in memory.
-    pub fn new(saved: SavedValue) -> Value {
-        Value { saved, place: ValuePlace::Memory }
+    pub fn new(saved: SavedValue) -> StoredValue {
+        StoredValue { saved, place: ValuePlace::Memory }
     }
 }

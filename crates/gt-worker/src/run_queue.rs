@@ -1,4 +1,4 @@
-//! The lanes that may have something to do, and which of them is next.
+//! The run queue: the lanes that may have work, and which of them is next.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,25 +8,25 @@ use gt_ir::entitlement::{Entitlement, PolicyKind};
 use gt_policy::{Policy, policy};
 use rustc_hash::FxHashMap;
 
-/// The run queue: sessions with ready lanes, of which a policy chooses; the lanes of one session
-/// take turns.
-pub(crate) struct Ready {
+/// The run queue: a policy chooses among the sessions with ready lanes; the lanes of one session
+/// alternate.
+pub(crate) struct RunQueue {
     policy: Box<dyn Policy>,
     /// All sessions that may have lanes here.
     known: FxHashMap<u32, Entitlement>,
     /// The sessions that are ready, in no order, each with its lanes.
     sessions: Vec<u32>,
     lanes: Vec<VecDeque<LaneId>>,
-    /// The lanes that wait for a compiler: they are asked again after the turn of another.
+    /// The lanes that wait for a compiler: they are tried again after another lane's turn.
     aside: Vec<LaneId>,
     count: usize,
-    /// The nanoseconds of each session's longest turn lately.
+    /// The nanoseconds of each session's longest recent turn.
     turns: FxHashMap<u32, u64>,
 }
 
-impl Default for Ready {
-    fn default() -> Ready {
-        Ready {
+impl Default for RunQueue {
+    fn default() -> RunQueue {
+        RunQueue {
             policy: policy(PolicyKind::default()),
             known: FxHashMap::default(),
             sessions: Vec::new(),
@@ -38,8 +38,8 @@ impl Default for Ready {
     }
 }
 
-impl Ready {
-    /// Sets how time is divided. What sessions have used so far is forgotten.
+impl RunQueue {
+    /// Sets the scheduling policy. Usage so far is forgotten.
     pub fn divide(&mut self, policy_kind: PolicyKind) {
         self.policy = policy(policy_kind);
         let mut known: Vec<_> = self.known.iter().collect();
@@ -58,7 +58,7 @@ impl Ready {
         self.known.insert(session, entitlement.clone());
     }
 
-    /// A session has ended.
+    /// Removes a session.
     pub fn retire(&mut self, session: u32) {
         if let Some(place) = self.sessions.iter().position(|other| *other == session) {
             self.sessions.swap_remove(place);
@@ -70,14 +70,14 @@ impl Ready {
         self.policy.retire(session);
     }
 
-    /// No session is known any more.
+    /// Removes all sessions.
     pub fn forget(&mut self) {
         let mut known: Vec<u32> = self.known.keys().copied().collect();
         known.sort_unstable();
         known.into_iter().for_each(|session| self.retire(session));
     }
 
-    /// A session's part of the device, by the weights.
+    /// Returns a session's share of the device, by the weights.
     pub fn share(&self, session: u32) -> f64 {
         let mut known: Vec<_> = self.known.iter().collect();
         known.sort_unstable_by_key(|(session, _)| **session);
@@ -90,12 +90,12 @@ impl Ready {
         self.known.get(&session).is_some_and(|entitlement| entitlement.is_away)
     }
 
-    /// Whether several sessions have lanes here, so that somebody may have to wait.
+    /// Returns whether several sessions have lanes here, so that one may have to wait.
     pub fn is_shared(&self) -> bool {
         self.known.len() > 1
     }
 
-    /// The number of lanes that may have something to do.
+    /// Returns the number of lanes that may have work.
     pub fn len(&self) -> usize {
         self.count + self.aside.len()
     }
@@ -105,12 +105,12 @@ impl Ready {
         self.sessions.contains(&session)
     }
 
-    /// Whether others are ready, and the device is kept from them for a session that is not.
+    /// Returns whether the device is reserved for a session that is not ready, although others are.
     pub fn reserves(&self, session: u32) -> bool {
         self.count > 0 && !self.has(session) && self.policy.reserves(session, &self.sessions)
     }
 
-    /// Whether a lane is ready that does not wait for a compiler.
+    /// Returns whether a lane is ready that does not wait for a compiler.
     pub fn has_next(&self) -> bool {
         self.count > 0
     }
@@ -127,7 +127,7 @@ impl Ready {
         self.again(lane);
     }
 
-    /// A lane's turn is over, and it has something left to do.
+    /// Requeues a lane after its turn, as it has work left.
     pub fn again(&mut self, lane: LaneId) {
         let place = self.sessions.iter().position(|other| *other == lane.session);
         let lanes = match place {
@@ -144,7 +144,7 @@ impl Ready {
         }
     }
 
-    /// A lane's turn is over, as it waits for a compiler.
+    /// Sets aside a lane whose turn has ended because it waits for a compiler.
     pub fn set_aside(&mut self, lane: LaneId) {
         self.aside.push(lane);
     }
@@ -156,7 +156,7 @@ impl Ready {
         }
     }
 
-    /// Takes out the lane that is next.
+    /// Removes and returns the next lane.
     pub fn next(&mut self) -> Option<LaneId> {
         if self.count == 0 {
             self.take_back();
@@ -175,16 +175,16 @@ impl Ready {
         Some(lane)
     }
 
-    /// Other workers wait for a session.
+    /// Boosts a session that other workers wait for.
     pub fn boost(&mut self, session: u32) {
         if self.is_shared() {
             self.policy.boost(session);
         }
     }
 
-    /// A turn of a session has taken so many nanoseconds.
+    /// Records the nanoseconds of a session's turn.
     pub fn charge_turn(&mut self, session: u32, cost: u64) {
-        // It may have ended since.
+        // The session may have ended since.
         if !self.known.contains_key(&session) {
             return;
         }
@@ -193,13 +193,13 @@ impl Ready {
         self.charge(session, cost);
     }
 
-    /// The longest turn lately of the sessions that are ready.
+    /// Returns the longest recent turn of the ready sessions.
     pub fn longest_turn(&self) -> Duration {
         let turns = self.sessions.iter().filter_map(|session| self.turns.get(session));
         Duration::from_nanos(turns.copied().max().unwrap_or(0))
     }
 
-    /// A session has used the device for so many nanoseconds.
+    /// Charges a session for nanoseconds of device time.
     pub fn charge(&mut self, session: u32, cost: u64) {
         self.policy.charge(session, cost);
     }
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn lanes_of_a_session_take_turns_and_count_as_one() {
-        let mut ready = Ready::default();
+        let mut ready = RunQueue::default();
         let all = [lane(1, 0), lane(1, 1), lane(2, 0)];
         all.iter().chain(&all).for_each(|lane| ready.wake(*lane));
         assert_eq!(ready.len(), 3);
@@ -236,14 +236,14 @@ mod tests {
 
     #[test]
     fn a_lane_set_aside_comes_after_a_turn_of_another() {
-        let mut ready = Ready::default();
+        let mut ready = RunQueue::default();
         ready.wake(lane(1, 0));
         assert_eq!(ready.next(), Some(lane(1, 0)));
         ready.set_aside(lane(1, 0));
         ready.wake(lane(2, 0));
         assert_eq!((ready.len(), ready.has_next()), (2, true));
         assert_eq!(ready.next(), Some(lane(2, 0)));
-        // Alone, it is asked again and again.
+        // A lane that is alone is polled.
         assert_eq!(ready.next(), Some(lane(1, 0)));
         ready.set_aside(lane(1, 0));
         ready.take_back();

@@ -1,8 +1,9 @@
-//! Turns that the device has not done yet, on engines whose operations return before that.
+//! Turns in flight: turns whose operations the device has not completed yet, on engines that run
+//! ahead.
 //!
-//! Such a turn costs what the device says it took, once it has been done: what the host sees is how
-//! long it took to ask for it. The worker asks for little ahead of the device, so that whoever comes
-//! does not wait behind what others have asked for.
+//! Such a turn costs the time that the device reports after its completion; the host sees only the
+//! time to issue it. The worker issues little ahead of the device, so that a session that becomes
+//! ready does not wait behind the work of others.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,13 +18,13 @@ use crate::lane::Lane;
 use crate::work::Out;
 use crate::worker::Worker;
 
-/// How many turns may be under way when another begins, if sessions share the device: it has
-/// something to do while the next is asked for.
+/// The most turns in flight when another starts, if sessions share the device: it stays busy while
+/// the next turn is issued.
 const SHARED: usize = 1;
-/// The same if there is one session.
+/// The same for a single session.
 const ALONE: usize = 8;
 
-/// The lanes whose turns the device has not done yet, in order; `None` for those that are gone.
+/// The lanes of the turns in flight, in order; `None` for lanes that were dropped.
 #[derive(Default)]
 pub(crate) struct Ahead(VecDeque<Option<LaneId>>);
 
@@ -32,30 +33,30 @@ impl Ahead {
         self.0.is_empty()
     }
 
-    /// The lanes are gone, and others may have their names.
+    /// Forgets the lanes, whose names other lanes may get.
     pub fn forget(&mut self) {
         self.0.iter_mut().for_each(|id| *id = None);
     }
 }
 
-/// How a turn, or a joint exchange, is measured.
+/// How a turn, or a collective, is measured.
 #[derive(Clone, Copy)]
 pub(crate) enum Measure {
     /// By the engine's clock, from this time.
     Clock(Duration),
     /// By an estimate of the work done.
     Estimate,
-    /// By the device, later; it began at this time of the engine's clock.
+    /// By the device, later; it started at this time of the engine's clock.
     Device(Duration),
 }
 
 impl<E: Engine> Device<E> {
-    /// Begins to measure what comes.
+    /// Starts a measurement.
     pub fn begin_measure(&mut self) -> Measure {
         if !self.options.is_timed {
             Measure::Estimate
         } else if self.engine.runs_ahead() {
-            // What goes wrong with it is the operations' to report.
+            // Errors are reported by the operations.
             let _ = self.guarded(|engine| {
                 engine.begin_turn();
                 Ok(())
@@ -66,13 +67,13 @@ impl<E: Engine> Device<E> {
         }
     }
 
-    /// Ends what is measured by the device; returns whether that can be.
+    /// Ends a measurement by the device; returns whether the device supports it.
     pub fn end_turn(&mut self, measure: Measure) -> bool {
         matches!(measure, Measure::Device(_))
             && self.guarded(|engine| Ok(engine.end_turn())).unwrap_or(false)
     }
 
-    /// The nanoseconds that it has taken so far; 0 if the device says so later.
+    /// Returns the nanoseconds so far; 0 if the device reports them later.
     pub fn cost(&self, measure: Measure, work: u64) -> u64 {
         match measure {
             Measure::Clock(begin) => self.engine.now().saturating_sub(begin).as_nanos() as u64,
@@ -85,7 +86,7 @@ impl<E: Engine> Device<E> {
     }
 
     /// The work after which a turn ends if another lane is ready: on devices that are far faster
-    /// than the host asks, that of a tenth of a millisecond.
+    /// than the host can issue, a tenth of a millisecond's work.
     pub fn turn_work(&self) -> u64 {
         match self.engine.runs_ahead() {
             true => TURN_WORK.max(self.engine.rate() / 10_000),
@@ -98,14 +99,14 @@ impl<E: Engine> Device<E> {
 const TURN_WORK: u64 = 1 << 20;
 
 impl<E: Engine> Worker<E> {
-    /// The device will say what a lane's turn, or its joint exchange, has taken.
+    /// Records that the device will report the time of a lane's turn or collective.
     pub(crate) fn await_cost(&mut self, id: LaneId) {
         self.ahead.0.push_back(Some(id));
     }
 
-    /// Waits until so little is under way on the device that another turn may begin.
+    /// Waits until few enough turns are in flight that another may start.
     pub(crate) fn catch_up(&mut self, out: &mut Vec<Out>) {
-        let begins = self.ready.has_next() && self.hold.is_none();
+        let begins = self.ready.has_next() && self.reservation.is_none();
         let limit = match (begins, self.ready.is_shared()) {
             (false, _) => usize::MAX,
             (true, true) => SHARED,
@@ -114,9 +115,8 @@ impl<E: Engine> Worker<E> {
         self.charge_turns(limit, out);
     }
 
-    /// Charges sessions for the turns that the device has done; waits until at most `under_way` are
-    /// left. The dispatcher is told at once of those of lanes that have nothing to do: their sessions
-    /// may end.
+    /// Charges sessions for completed turns; waits until at most `under_way` are in flight. For
+    /// idle lanes the dispatcher is notified at once, as their sessions may end.
     fn charge_turns(&mut self, under_way: usize, out: &mut Vec<Out>) {
         if self.ahead.0.is_empty() {
             return;
@@ -135,13 +135,13 @@ impl<E: Engine> Worker<E> {
                 }
             }
         }
-        // A device that fails says nothing any more.
+        // A device that has failed reports no more times.
         while self.ahead.0.len() > under_way {
             self.ahead.0.pop_front();
         }
     }
 
-    /// Tells the dispatcher of the device time that it does not know of, as the worker is idle.
+    /// Reports unreported device time to the dispatcher, as the worker is idle.
     pub(crate) fn tell_usage(&mut self, out: &mut Vec<Out>) {
         self.charge_turns(usize::MAX, out);
         for lane in self.lanes.values_mut().filter(|lane| lane.untold > 0) {
@@ -149,8 +149,8 @@ impl<E: Engine> Worker<E> {
         }
     }
 
-    /// Tells the dispatcher what other lanes hold, where one has said so since `before`: what it knows of
-    /// a worker's lanes is of one moment.
+    /// Reports what other lanes hold to the dispatcher, if a lane has reported since `before`, so
+    /// that the dispatcher's view of a worker's lanes is of one moment.
     pub(crate) fn tell_others(&mut self, before: usize, out: &mut Vec<Out>) {
         let is_told = |out: &Out| matches!(out, Out::Dispatcher(Message::LaneDone { .. }));
         if self.lanes.len() < 2 || !out[before.min(out.len())..].iter().any(is_told) {
@@ -168,19 +168,20 @@ impl<T> Lane<T> {
         out.push(Out::Dispatcher(Message::LaneDone { lane: self.id, weight: 0, usage }));
     }
 
-    /// What it has used and holds, with `more` nanoseconds of device time, for the dispatcher.
+    /// Returns what it has used and holds, with `more` nanoseconds of device time, for the
+    /// dispatcher.
     pub fn usage(&mut self, more: u64) -> Usage {
         let device = std::mem::take(&mut self.untold) + more;
-        self.told = self.holds();
-        Usage { device, bytes: self.told.0, spilled: self.told.1 }
+        self.reported = self.holds();
+        Usage { device, bytes: self.reported.0, spilled: self.reported.1 }
     }
 
-    /// Whether it holds something else than the dispatcher was told last.
+    /// Returns whether its holdings differ from the last report to the dispatcher.
     fn holds_otherwise(&self) -> bool {
-        self.told != self.holds()
+        self.reported != self.holds()
     }
 
-    /// The bytes that it holds in memory, with what records count for its quotas, and elsewhere.
+    /// Returns the bytes that it holds in memory, its tensors' records included, and elsewhere.
     fn holds(&self) -> (u64, u64) {
         let records = if self.memory.quota.is_some() { self.records() } else { 0 };
         (self.store.bytes() + records, self.store.spilled())

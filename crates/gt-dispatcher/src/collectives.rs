@@ -1,11 +1,11 @@
-//! A total order of joint exchanges over all sessions.
+//! The total order of collectives over all sessions.
 //!
-//! A collective call of an engine blocks until all members enter it, and cannot be interrupted.
-//! So no member enters before all are ready: workers report when a lane is ready (`Ready`), and
-//! once all members are, each receives `Join` with the next sequence number. Every worker carries
-//! out its joins in that order, so a member blocked in a call waits only for workers that reach
-//! the same call next, and no cycle of waits can form. An exchange that is not ready takes no
-//! place in the order, and so holds up no other session.
+//! A collective call of an engine blocks until all members enter it, and cannot be interrupted. So
+//! no member enters before all are ready: workers report when a lane is ready (`Ready`), and once
+//! all members are, each receives `Join` with the next sequence number. Every worker runs its
+//! collectives in that order, so a member blocked in a call waits only for workers that reach the
+//! same call next, and no cycle of waits can form. A collective that is not ready has no place in
+//! the order, and so delays no other session.
 
 use std::collections::BTreeMap;
 
@@ -16,28 +16,28 @@ use gt_ir::{LaneId, SlotId, TransferId};
 type Readiness = Result<u64, Failure>;
 
 /// Session, transfer, and the group's first member: several groups may share one transfer.
-type Key = (u32, TransferId, SlotId);
+type CollectiveKey = (u32, TransferId, SlotId);
 
-/// A joint exchange of which not all members have reported.
-struct PendingJoint {
+/// A collective that some members have not reported on.
+struct PendingCollective {
     members: Vec<SlotId>,
     ready: BTreeMap<SlotId, u64>,
-    /// Set if the exchange is called off.
+    /// Set if the collective is cancelled.
     failure: Option<Failure>,
 }
 
-/// The joint exchanges that are not complete, of all sessions.
+/// The collectives of all sessions that have not started.
 #[derive(Default)]
-pub(crate) struct Joints {
-    open: BTreeMap<Key, PendingJoint>,
+pub(crate) struct PendingCollectives {
+    open: BTreeMap<CollectiveKey, PendingCollective>,
     /// Lost lanes: they will not report on transfers planned before this one.
     lost: BTreeMap<LaneId, (TransferId, Failure)>,
     sequence: u64,
 }
 
-impl Joints {
-    /// A lane reports that it is ready, or has failed. Returns the messages for members: `Join`
-    /// once all are ready, or the failure.
+impl PendingCollectives {
+    /// Handles a lane's report that it is ready, or has failed. Returns the messages for members:
+    /// `Join` once all are ready, or the failure.
     pub fn ready(
         &mut self,
         lane: LaneId,
@@ -55,7 +55,7 @@ impl Joints {
             };
             let ready = members.iter().filter(|slot| gone(slot).is_some()).map(|slot| (*slot, 0));
             let (ready, failure) = (ready.collect(), members.iter().find_map(gone).cloned());
-            PendingJoint { members, ready, failure }
+            PendingCollective { members, ready, failure }
         };
         let open = self.open.entry(key).or_insert_with(new);
         if !open.members.contains(&lane.slot) || open.ready.contains_key(&lane.slot) {
@@ -66,7 +66,7 @@ impl Joints {
         match (readiness, open.failure.clone()) {
             (_, Some(failure)) => {
                 self.remove_if_complete(key);
-                vec![self.tell(key, lane.slot, Err(failure))]
+                vec![self.member_message(key, lane.slot, Err(failure))]
             }
             (Err(failure), None) => self.fail(key, failure),
             (Ok(_), None) if open.ready.len() == open.members.len() => {
@@ -74,22 +74,22 @@ impl Joints {
                 let members = open.members.clone();
                 self.open.remove(&key);
                 self.sequence += 1;
-                members.into_iter().map(|slot| self.tell(key, slot, Ok(epoch))).collect()
+                members.into_iter().map(|slot| self.member_message(key, slot, Ok(epoch))).collect()
             }
-            // The others are awaited from now on.
+            // The first member to be ready: the others are notified that it waits for them.
             (Ok(_), None) if open.ready.len() == 1 => {
                 let awaited = open.members.iter().filter(|slot| **slot != lane.slot);
-                let tell = |slot: &SlotId| {
+                let message = |slot: &SlotId| {
                     let lane = LaneId { slot: *slot, ..lane };
                     (*slot, Message::Awaited { lane })
                 };
-                awaited.map(tell).collect()
+                awaited.map(message).collect()
             }
             (Ok(_), None) => Vec::new(),
         }
     }
 
-    /// A lane is lost: it will not report on transfers planned before `next`.
+    /// Handles the loss of a lane, which will not report on transfers planned before `next`.
     pub fn lose(
         &mut self,
         lane: LaneId,
@@ -98,41 +98,44 @@ impl Joints {
     ) -> Vec<(SlotId, Message)> {
         // Reports of other members may still arrive.
         self.lost.insert(lane, (next, failure.clone()));
-        let is_member = |(key, open): &(&Key, &PendingJoint)| {
+        let is_member = |(key, open): &(&CollectiveKey, &PendingCollective)| {
             key.0 == lane.session && open.members.contains(&lane.slot)
         };
         let keys: Vec<_> = self.open.iter().filter(is_member).map(|(key, _)| *key).collect();
-        let mut told = Vec::new();
+        let mut messages = Vec::new();
         for key in keys {
             if let Some(open) = self.open.get_mut(&key) {
                 open.ready.insert(lane.slot, 0);
             }
-            told.extend(self.fail(key, failure.clone()));
+            messages.extend(self.fail(key, failure.clone()));
         }
-        told.retain(|(slot, _)| *slot != lane.slot);
-        told
+        messages.retain(|(slot, _)| *slot != lane.slot);
+        messages
     }
 
-    /// Calls an exchange off: returns the failure for all members that have reported.
-    fn fail(&mut self, key: Key, failure: Failure) -> Vec<(SlotId, Message)> {
+    /// Cancels a collective: returns the failure for all members that have reported.
+    fn fail(&mut self, key: CollectiveKey, failure: Failure) -> Vec<(SlotId, Message)> {
         let Some(open) = self.open.get_mut(&key).filter(|open| open.failure.is_none()) else {
             return Vec::new();
         };
         open.failure = Some(failure.clone());
         let reported: Vec<SlotId> = open.ready.keys().copied().collect();
         self.remove_if_complete(key);
-        reported.into_iter().map(|slot| self.tell(key, slot, Err(failure.clone()))).collect()
+        reported
+            .into_iter()
+            .map(|slot| self.member_message(key, slot, Err(failure.clone())))
+            .collect()
     }
 
-    fn remove_if_complete(&mut self, key: Key) {
+    fn remove_if_complete(&mut self, key: CollectiveKey) {
         if self.open.get(&key).is_some_and(|open| open.ready.len() == open.members.len()) {
             self.open.remove(&key);
         }
     }
 
-    fn tell(
+    fn member_message(
         &self,
-        (session, transfer, _): Key,
+        (session, transfer, _): CollectiveKey,
         slot: SlotId,
         result: Readiness,
     ) -> (SlotId, Message) {
@@ -140,20 +143,20 @@ impl Joints {
         (slot, Message::Join { lane, transfer, sequence, result })
     }
 
-    /// Whether a lane is a member of an open exchange, reported or not.
-    pub fn involve(&self, lane: LaneId) -> bool {
-        let is_member = |(key, open): (&Key, &PendingJoint)| {
+    /// Returns whether a lane is a member of an open collective, reported or not.
+    pub fn involves_lane(&self, lane: LaneId) -> bool {
+        let is_member = |(key, open): (&CollectiveKey, &PendingCollective)| {
             key.0 == lane.session && open.members.contains(&lane.slot)
         };
         self.open.iter().any(is_member)
     }
 
-    /// How many exchanges are open.
+    /// Returns the number of open collectives.
     pub fn len(&self) -> usize {
         self.open.len()
     }
 
-    /// Drops the exchanges of a session that has ended.
+    /// Drops the collectives of a session that has ended.
     pub fn end_session(&mut self, session: u32) {
         self.open.retain(|(owner, _, _), _| *owner != session);
         self.lost.retain(|lane, _| lane.session != session);
@@ -170,14 +173,14 @@ mod tests {
     }
 
     fn ready(
-        joints: &mut Joints,
+        collectives: &mut PendingCollectives,
         transfer: u64,
         slot: u32,
         readiness: Readiness,
     ) -> Vec<(u32, u64, Readiness)> {
         let members = vec![SlotId(0), SlotId(2)];
-        let told = joints.ready(lane(slot), TransferId(transfer), members, readiness);
-        let joins = told.into_iter().filter_map(|(slot, message)| match message {
+        let messages = collectives.ready(lane(slot), TransferId(transfer), members, readiness);
+        let joins = messages.into_iter().filter_map(|(slot, message)| match message {
             Message::Join { sequence, result, .. } => Some((slot.0, sequence, result)),
             Message::Awaited { lane } if lane.slot == slot => None,
             other => panic!("{other:?}"),
@@ -190,48 +193,52 @@ mod tests {
     }
 
     #[test]
-    fn members_join_in_the_order_in_which_they_are_ready() {
-        let mut joints = Joints::default();
-        assert_eq!(ready(&mut joints, 1, 0, Ok(0)), []);
-        assert_eq!(ready(&mut joints, 2, 0, Ok(0)), []);
-        assert_eq!(ready(&mut joints, 2, 2, Ok(3)), [(0, 1, Ok(3)), (2, 1, Ok(3))]);
+    fn collectives_start_in_the_order_in_which_they_are_ready() {
+        let mut collectives = PendingCollectives::default();
+        assert_eq!(ready(&mut collectives, 1, 0, Ok(0)), []);
+        assert_eq!(ready(&mut collectives, 2, 0, Ok(0)), []);
+        assert_eq!(ready(&mut collectives, 2, 2, Ok(3)), [(0, 1, Ok(3)), (2, 1, Ok(3))]);
         // A report of a lane that is no member is ignored.
-        assert_eq!(ready(&mut joints, 1, 1, Ok(9)), []);
-        assert_eq!(ready(&mut joints, 1, 2, Ok(0)), [(0, 2, Ok(0)), (2, 2, Ok(0))]);
+        assert_eq!(ready(&mut collectives, 1, 1, Ok(9)), []);
+        assert_eq!(ready(&mut collectives, 1, 2, Ok(0)), [(0, 2, Ok(0)), (2, 2, Ok(0))]);
     }
 
     #[test]
-    fn the_first_that_is_ready_has_the_others_awaited() {
-        let mut joints = Joints::default();
+    fn the_first_ready_member_notifies_the_others() {
+        let mut collectives = PendingCollectives::default();
         let members = || vec![SlotId(0), SlotId(1), SlotId(2)];
-        let told = joints.ready(lane(1), TransferId(1), members(), Ok(0));
+        let messages = collectives.ready(lane(1), TransferId(1), members(), Ok(0));
         let awaited = |slot| (SlotId(slot), Message::Awaited { lane: lane(slot) });
-        assert_eq!(told, [awaited(0), awaited(2)]);
-        assert_eq!(joints.ready(lane(0), TransferId(1), members(), Ok(0)), []);
+        assert_eq!(messages, [awaited(0), awaited(2)]);
+        assert_eq!(collectives.ready(lane(0), TransferId(1), members(), Ok(0)), []);
     }
 
     #[test]
-    fn one_failure_reaches_all() {
-        let mut joints = Joints::default();
-        ready(&mut joints, 1, 0, Ok(0));
-        let told = joints.lose(lane(2), TransferId(2), &failure("lost"));
-        assert_eq!(told.iter().map(|(slot, _)| slot.0).collect::<Vec<_>>(), [0]);
+    fn one_failure_reaches_all_members() {
+        let mut collectives = PendingCollectives::default();
+        ready(&mut collectives, 1, 0, Ok(0));
+        let messages = collectives.lose(lane(2), TransferId(2), &failure("lost"));
+        assert_eq!(messages.iter().map(|(slot, _)| slot.0).collect::<Vec<_>>(), [0]);
         // A loss before the first report fails the members that report later.
-        let mut late = Joints::default();
+        let mut late = PendingCollectives::default();
         assert_eq!(late.lose(lane(2), TransferId(2), &failure("lost")), []);
         assert_eq!(ready(&mut late, 1, 0, Ok(0)), [(0, 0, Err(failure("lost")))]);
         assert!(late.open.is_empty());
-        // A transfer planned after the loss involves the lane that took its place.
+        // A transfer planned after the loss involves the lane that replaced the lost one.
         assert_eq!(ready(&mut late, 2, 0, Ok(0)), []);
         assert_eq!(ready(&mut late, 2, 2, Ok(0)).len(), 2);
-        // A member that reports after the failure gets it at once.
+        // A member that reports after the failure receives it at once.
         let readiness = Err(failure("no input"));
-        assert_eq!(ready(&mut joints, 2, 2, readiness.clone()), [(2, 0, readiness.clone())]);
-        assert_eq!(ready(&mut joints, 2, 0, Ok(0)), [(0, 0, readiness)]);
-        assert!(joints.open.is_empty());
-        ready(&mut joints, 3, 0, Ok(0));
-        assert!(joints.involve(lane(0)) && joints.involve(lane(2)) && !joints.involve(lane(1)));
-        joints.end_session(7);
-        assert!(joints.open.is_empty());
+        assert_eq!(ready(&mut collectives, 2, 2, readiness.clone()), [(2, 0, readiness.clone())]);
+        assert_eq!(ready(&mut collectives, 2, 0, Ok(0)), [(0, 0, readiness)]);
+        assert!(collectives.open.is_empty());
+        ready(&mut collectives, 3, 0, Ok(0));
+        assert!(
+            collectives.involves_lane(lane(0))
+                && collectives.involves_lane(lane(2))
+                && !collectives.involves_lane(lane(1))
+        );
+        collectives.end_session(7);
+        assert!(collectives.open.is_empty());
     }
 }

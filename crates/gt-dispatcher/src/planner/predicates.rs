@@ -1,5 +1,5 @@
-//! Predicates on a strategy: whether its result is an update that keeps its layout, the output of
-//! a reduction, or in need of moves that the program did not ask for.
+//! Predicates on a strategy: whether its result is an update that keeps its layout, the output of a
+//! reduction, or needs a redistribution that the program did not ask for.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use gt_ir::layout::{Layout, Mesh};
 use gt_ir::operation::Family;
 
 use super::catalogue::{Catalogue, TensorCopy};
-use super::moves::cost;
+use super::redistribution::cost;
 use super::strategy::{Strategy, is_place};
 
-/// The layout of the first operand of an elementwise instruction, if a scope placed it on this
-/// mesh: an update of a tensor keeps the tensor's layout.
-pub(super) fn updated(
+/// Returns the layout of the first operand of an elementwise instruction, if a scope placed it on
+/// this mesh: an update of a tensor keeps the tensor's layout.
+pub(super) fn updated_layout(
     catalogue: &Catalogue,
     instruction: &Instruction,
     output: Meta,
@@ -30,8 +30,8 @@ pub(super) fn updated(
     stays.then(|| Arc::clone(layout))
 }
 
-/// Whether a result is sharded because partial operands are reduce-scattered.
-pub(super) fn adds_up(
+/// Returns whether a result is sharded because partial operands are reduce-scattered.
+pub(super) fn reduce_scatters(
     catalogue: &Catalogue,
     instruction: &Instruction,
     strategy: &Strategy,
@@ -46,7 +46,7 @@ pub(super) fn adds_up(
         })
 }
 
-/// Whether a strategy gathers an operand that is sharded on its mesh.
+/// Returns whether a strategy gathers an operand that is sharded on its mesh.
 pub(super) fn gathers(
     catalogue: &Catalogue,
     instruction: &Instruction,
@@ -66,9 +66,10 @@ pub(super) fn gathers(
         })
 }
 
-/// The error, in strict mode, of a strategy that moves more than `limit` bytes of an operand that
-/// is already on the computing mesh, where neither a scope nor a reduction requires it.
-pub(super) fn unplanned(
+/// Returns the error, in strict mode, of a strategy that redistributes more than `limit` bytes of
+/// an operand that is already on the computing mesh, where neither a scope nor a reduction requires
+/// it.
+pub(super) fn exceeds_strict_limit(
     catalogue: &Catalogue,
     instruction: &Instruction,
     strategy: &Strategy,

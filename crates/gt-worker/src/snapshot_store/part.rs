@@ -9,12 +9,12 @@ pub(super) const VALUES: usize = 1 << 10;
 
 /// The values of one message.
 #[derive(Default)]
-pub(super) struct Part {
+pub(super) struct ValuesPart {
     pub values: Vec<SavedValue>,
     bytes: usize,
 }
 
-impl Part {
+impl ValuesPart {
     /// Whether another value does not make it too long.
     pub fn has_room(&self, value: &SavedValue) -> bool {
         let bytes = self.bytes + value.bytes() as usize;
@@ -32,8 +32,8 @@ impl Part {
 }
 
 /// Divides values into parts of a moderate size, of which there is one at least.
-pub(super) fn parts(values: impl Iterator<Item = SavedValue>) -> Vec<Part> {
-    let (mut all, mut part) = (Vec::new(), Part::default());
+pub(super) fn parts(values: impl Iterator<Item = SavedValue>) -> Vec<ValuesPart> {
+    let (mut all, mut part) = (Vec::new(), ValuesPart::default());
     for value in values {
         if !part.has_room(&value) {
             all.push(std::mem::take(&mut part));

@@ -1,24 +1,24 @@
-//! Tensors that were moved out of the device's memory, as there was no room.
+//! Spilled tensors: moved out of the device's memory to make room.
 
 use gt_ir::stored::OnDisk;
 use gt_ir::{Meta, SourceId, TensorData};
 
-/// A tensor that is not in the device's memory, or on its way there or back.
+/// A spilled tensor, or one that is being spilled or unspilled.
 pub(crate) struct Away {
     pub meta: Meta,
     pub line: SourceId,
-    pub place: Place,
+    pub place: SpillPlace,
 }
 
 /// Where its values are.
-pub(crate) enum Place {
+pub(crate) enum SpillPlace {
     /// In the host's memory.
     Host(TensorData),
-    /// On their way to the disk; still in memory.
+    /// Being written to disk; still in memory.
     Writing { number: u64, data: TensorData },
     /// In a file of this number.
     Disk { number: u64, file: OnDisk },
-    /// On their way back from a file; room is kept for them.
+    /// Being read from a file; memory is reserved for them.
     Reading { number: u64, file: OnDisk },
 }
 
@@ -27,15 +27,15 @@ impl Away {
         self.meta.bytes() as u64
     }
 
-    /// The bytes that it takes up in the device's memory.
+    /// Returns the bytes that it takes in the device's memory.
     pub fn in_memory(&self) -> u64 {
         match self.place {
-            Place::Writing { .. } | Place::Reading { .. } => self.bytes(),
-            Place::Host(_) | Place::Disk { .. } => 0,
+            SpillPlace::Writing { .. } | SpillPlace::Reading { .. } => self.bytes(),
+            SpillPlace::Host(_) | SpillPlace::Disk { .. } => 0,
         }
     }
 
-    /// The bytes that it takes up elsewhere.
+    /// Returns the bytes that it takes elsewhere.
     pub fn elsewhere(&self) -> u64 {
         self.bytes() - self.in_memory()
     }

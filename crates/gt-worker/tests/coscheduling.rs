@@ -1,4 +1,4 @@
-//! Sessions on several workers: the device is kept for one that waits for a piece.
+//! Coscheduling: the device is reserved for a session that waits for a piece.
 
 use std::sync::atomic::Ordering;
 
@@ -70,7 +70,7 @@ fn the_device_is_kept_for_a_moment_only() {
     assert_eq!(count(&bench, "neg"), 1, "it is served again");
 }
 
-/// Of two sessions that workers are kept for, the first has the right of way everywhere.
+/// Of two sessions with reservations, the one with the lower number has priority on every worker.
 #[test]
 fn a_session_with_a_lower_number_has_the_right_of_way() {
     for (number, is_kept) in [(2, false), (4, true)] {
@@ -108,7 +108,7 @@ fn the_time_that_the_device_is_kept_is_paid_for() {
     assert_eq!(used(true) - used(false), 1_000_000, "the device was kept for a millisecond");
 }
 
-/// Others whose turns are short have them meanwhile: the device is not idle.
+/// Sessions with short turns run during the reservation: the device is not idle.
 #[test]
 fn the_device_is_not_kept_from_short_turns() {
     let mut bench = Bench::default();

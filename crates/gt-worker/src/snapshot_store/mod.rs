@@ -1,18 +1,19 @@
-//! The snapshots that a worker keeps: of its own lanes, and copies of other workers'.
+//! The snapshot store: the snapshots that a worker keeps, of its own lanes and copies of other
+//! workers'.
 //!
-//! A tensor's name means one value, but where a step is undone, so snapshots share what they have in common, and a
-//! copy needs only what is new since the one before.
+//! A tensor has one value, unless a step is undone. So snapshots share the values that they have in
+//! common, and a copy needs only the values that are new since the previous one.
 //!
-//! - [`turn`]: taking a snapshot of a lane, and taking its values back. [`room`]: their memory.
-//! - [`kept`]: what is kept of a slot; [`values`]: the values, and where they are; [`part`]: those of a
-//!   message. [`exchange`]: what a worker is told of them.
-//! - [`records`]: what is written of them for a worker that is started again.
+//! - [`turn`]: taking a snapshot of a lane, and restoring it. [`room`]: memory and disk space.
+//! - [`slot_snapshots`]: the snapshots of one slot; [`values`]: their values, and where they are.
+//! - [`exchange`]: messages about snapshots; [`part`]: values in messages of moderate size.
+//! - [`records`]: the journal records from which a restarted worker has its snapshots.
 
 mod exchange;
-mod kept;
 mod part;
 mod records;
 mod room;
+mod slot_snapshots;
 mod turn;
 mod values;
 
@@ -25,41 +26,40 @@ use gt_ir::snapshot::{Backup, Inventory, Owner, SavedValue, Unkept};
 use gt_ir::{Content, TensorData, TensorId, WorkerId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use kept::{Contents, Kept};
-use part::{Part, divide};
+use part::{ValuesPart, divide};
 pub use records::SnapshotRecord;
+use slot_snapshots::{SlotSnapshots, SnapshotContents};
 pub(crate) use turn::Keeping;
 pub(crate) use values::{Amounts, Medium};
-use values::{Value, ValuePlace};
+use values::{StoredValue, ValuePlace};
 
-/// How many ended sessions are remembered, and how many snapshots that gave way.
+/// The number of ended sessions, and of evicted snapshots, that are remembered.
 const REMEMBERED: usize = 1 << 10;
 
-/// All snapshots on a worker, by whose they are.
+/// All snapshots on a worker, by owner.
 #[derive(Default)]
-pub(crate) struct Vault {
-    owners: BTreeMap<Owner, Kept>,
+pub(crate) struct SnapshotStore {
+    owners: BTreeMap<Owner, SlotSnapshots>,
     amounts: Amounts,
-    /// Sessions of a server that is gone, which are not made again yet: all that there is of them may
-    /// be here.
+    /// Sessions of a lost server that are not restored yet: this worker may have their only copies.
     unclaimed: FxHashSet<u32>,
-    /// Whether there may be values in memory that are large enough to go to the disk.
+    /// Whether values in memory may be large enough to be moved to disk.
     may_move: bool,
-    /// The last snapshots that gave way to tensors.
+    /// The last snapshots that were evicted in favour of tensors.
     dropped: VecDeque<(Owner, u64)>,
-    /// The snapshots of each session that may still arrive: the one that is kept, and those from a
-    /// number on. Others come late.
+    /// The snapshots of each session that may still arrive: the retained one, and those from a
+    /// number on. Others are late.
     wanted: FxHashMap<u32, (u64, u64)>,
     /// Sessions that have ended, as late values of them may arrive.
     ended: VecDeque<u32>,
-    /// Of the sessions before a number, those that are still there: others were those of a
-    /// dispatcher that is gone.
+    /// Of the sessions before a number, those that still exist: others belonged to a previous
+    /// dispatcher.
     known: (u32, Vec<u32>),
-    /// What has changed and is to be written; none where nothing is.
+    /// The changes to be written; `None` if they are not recorded.
     records: Option<Vec<SnapshotRecord>>,
 }
 
-impl Vault {
+impl SnapshotStore {
     /// The bytes of all values.
     pub fn amounts(&self) -> Amounts {
         self.amounts
@@ -69,10 +69,10 @@ impl Vault {
         self.owners.is_empty()
     }
 
-    /// The tensors among these of which there is no value, or an outdated one.
+    /// Returns the tensors among these that have no value, or an outdated one.
     fn missing(&self, owner: Owner, names: &Names) -> Names {
         let Some(kept) = self.owners.get(&owner) else { return names.clone() };
-        let nothing = Contents::default();
+        let nothing = SnapshotContents::default();
         let before = kept.snapshots.values().next_back().unwrap_or(&nothing);
         let fresh = names.without(&before.inventory.names);
         let mut missing: Names =
@@ -85,8 +85,8 @@ impl Vault {
         missing
     }
 
-    /// Steps that were undone have given these tensors other values: those that are kept are replaced
-    /// by the next snapshot. Where the one before is restored, its step is undone already.
+    /// Marks the values of these tensors as outdated, as an undone step has assigned others: the
+    /// next snapshot replaces them. If the previous one is restored, the step is undone again.
     fn outdate(&mut self, owner: Owner, tensors: impl Iterator<Item = TensorId>) {
         let Some(kept) = self.owners.get_mut(&owner) else { return };
         for tensor in tensors.filter(|tensor| kept.values.contains_key(tensor)) {
@@ -97,7 +97,7 @@ impl Vault {
         }
     }
 
-    fn add(&mut self, owner: Owner, values: impl IntoIterator<Item = Value>) {
+    fn add(&mut self, owner: Owner, values: impl IntoIterator<Item = StoredValue>) {
         let kept = self.owners.entry(owner).or_default();
         self.may_move = true;
         let mut written = self.records.as_ref().map(|_| Vec::new());
@@ -113,7 +113,7 @@ impl Vault {
         }
     }
 
-    /// Keeps a snapshot, of which all values are here; returns their bytes.
+    /// Completes a snapshot whose values are all stored; returns their bytes.
     ///
     /// # Errors
     /// A value is missing.
@@ -126,7 +126,7 @@ impl Vault {
         Ok(bytes)
     }
 
-    /// Drops all that is kept of a slot; returns the numbers of its snapshots.
+    /// Drops all snapshots of a slot; returns their numbers.
     fn drop_owner(&mut self, owner: Owner) -> Vec<u64> {
         let Some(kept) = self.owners.remove(&owner) else { return Vec::new() };
         // The order does not matter for sums.
@@ -138,18 +138,18 @@ impl Vault {
         kept.snapshots.into_keys().collect()
     }
 
-    /// Drops everything: it is of a server that is gone for good.
+    /// Drops everything: the server will not return.
     pub fn clear(&mut self) {
         let owners: Vec<Owner> = self.owners.keys().copied().collect();
         owners.into_iter().for_each(|owner| drop(self.drop_owner(owner)));
-        *self = Vault { records: self.records.take(), ..Vault::default() };
+        *self = SnapshotStore { records: self.records.take(), ..SnapshotStore::default() };
     }
 
-    /// The next message that gives a snapshot to another: values that it has not got from here yet. The
-    /// last has the inventory. None if the snapshot is not here.
+    /// Returns the next message that copies a snapshot to another keeper: values that were not sent
+    /// to it yet. The last one has the inventory. `None` if the snapshot is not stored here.
     fn pack(&mut self, owner: Owner, number: u64, to: Option<WorkerId>) -> Option<Backup> {
-        let Kept { values, snapshots, copy, .. } = self.owners.get_mut(&owner)?;
-        let Contents { inventory, .. } = snapshots.get(&number)?;
+        let SlotSnapshots { values, snapshots, copy, .. } = self.owners.get_mut(&owner)?;
+        let SnapshotContents { inventory, .. } = snapshots.get(&number)?;
         if copy.as_ref().is_none_or(|(keeper, ..)| *keeper != to) {
             *copy = Some((to, Names::default(), Vec::new()));
         }
@@ -157,7 +157,7 @@ impl Vault {
         if given.last() != Some(&number) {
             given.push(number);
         }
-        let mut part = Part::default();
+        let mut part = ValuesPart::default();
         for name in inventory.names.without(known).iter() {
             let Some(value) = values.get(&name) else { continue };
             if !part.has_room(&value.saved) {
@@ -169,17 +169,17 @@ impl Vault {
         Some(part.backup(owner, number, Some(inventory.clone())))
     }
 
-    /// The messages that give all values of a snapshot to a worker that restores it; none if it is
-    /// not here.
+    /// Returns the messages with all values of a snapshot, for a worker that restores it; none if
+    /// it is not stored here.
     pub fn hand_over(&self, owner: Owner, number: u64) -> Option<Vec<Backup>> {
-        let Contents { inventory, .. } = self.owners.get(&owner)?.snapshots.get(&number)?;
+        let SnapshotContents { inventory, .. } = self.owners.get(&owner)?.snapshots.get(&number)?;
         Some(divide(owner, number, self.values(owner, number)?.into_iter(), inventory.clone()))
     }
 
-    /// Drops snapshots until so many bytes of memory or of the disk are free, but for those of some
-    /// `pinned` sessions. Returns the snapshots that are dropped.
+    /// Drops snapshots until `bytes` bytes of memory or disk are free, except those of the `pinned`
+    /// sessions. Returns the dropped snapshots.
     pub fn give_way(&mut self, medium: Medium, bytes: u64, pinned: &[u32]) -> Vec<(Owner, u64)> {
-        let size = |kept: &Kept| {
+        let size = |kept: &SlotSnapshots| {
             let there = kept.values.values().filter(|value| medium.has(value.place));
             there.map(|value| value.saved.bytes()).sum::<u64>()
         };
@@ -203,15 +203,15 @@ impl Vault {
         dropped
     }
 
-    /// Values that are to go to the disk, the largest of each slot first: so many bytes, or more, of
-    /// values that have `least` or more.
+    /// Returns values to be moved to disk, the largest of each slot first: at least `bytes` bytes
+    /// in values of `least` bytes or more.
     pub fn move_away(&mut self, bytes: u64, least: u64) -> Vec<(Owner, TensorId, TensorData)> {
         let (mut moved, mut all) = (0, Vec::new());
         if !self.may_move {
             return all;
         }
         for (owner, kept) in &mut self.owners {
-            let is_free = |value: &&Value| {
+            let is_free = |value: &&StoredValue| {
                 value.place == ValuePlace::Memory && value.saved.bytes() >= least.max(1)
             };
             let free = kept.values.values().filter(is_free);
@@ -234,11 +234,12 @@ impl Vault {
         all
     }
 
-    /// A value is on the disk now, or stays in memory: then none is tried before others are added.
+    /// Records that a value is on disk now, or stays in memory: then none is tried until others are
+    /// added.
     pub fn moved(&mut self, owner: Owner, tensor: TensorId, content: Option<Content>) {
         let kept = self.owners.get_mut(&owner);
         let value = kept.and_then(|kept| kept.values.get_mut(&tensor));
-        // It may have been dropped meanwhile, and kept again.
+        // It may have been dropped and stored again meanwhile.
         let Some(value) = value.filter(|value| value.place == ValuePlace::Moving) else { return };
         self.may_move &= content.is_some();
         self.amounts.remove(value);
@@ -249,15 +250,16 @@ impl Vault {
         self.amounts.add(value);
     }
 
-    /// Whether a snapshot has given way to tensors.
+    /// Returns whether a snapshot was evicted in favour of tensors.
     fn has_dropped(&self, owner: Owner, number: u64) -> bool {
         self.dropped.contains(&(owner, number))
     }
 
-    /// Takes values of another worker's lane. With the last of a snapshot, the bytes of all of it.
+    /// Stores values of another worker's lane. After the last of a snapshot, returns the bytes of
+    /// all of it.
     ///
     /// # Errors
-    /// Values of it are missing, or take up more than `room`.
+    /// Values of it are missing, or exceed `room`.
     pub fn receive(&mut self, backup: Backup, room: u64) -> Option<Result<u64, Unkept>> {
         let Backup { owner, snapshot, values, inventory, .. } = backup;
         let (oldest, known) = &self.known;
@@ -272,35 +274,35 @@ impl Vault {
             let reason = "the worker that was to keep a copy has no memory left for it";
             return Some(Err(Unkept::Refused(reason.into())));
         }
-        self.add(owner, values.into_iter().map(Value::new));
+        self.add(owner, values.into_iter().map(StoredValue::new));
         inventory.map(|inventory| self.complete(owner, snapshot, inventory))
     }
 
-    /// The values of a snapshot, if all of it is here.
+    /// Returns the values of a snapshot, if it is complete here.
     fn values(&self, owner: Owner, number: u64) -> Option<Vec<SavedValue>> {
         let kept = self.owners.get(&owner)?;
-        let Contents { inventory, .. } = kept.snapshots.get(&number)?;
-        let value = |name| kept.values.get(&name).map(|value: &Value| value.saved.clone());
+        let SnapshotContents { inventory, .. } = kept.snapshots.get(&number)?;
+        let value = |name| kept.values.get(&name).map(|value: &StoredValue| value.saved.clone());
         inventory.names.iter().map(value).collect()
     }
 
-    /// How often plans had been run at a snapshot.
+    /// Returns the run counts of plans at a snapshot.
     fn runs(&self, owner: Owner, number: u64) -> &[(u64, u32)] {
         let kept = self.owners.get(&owner);
         let contents = kept.and_then(|kept| kept.snapshots.get(&number));
         contents.map_or(&[], |contents| &contents.inventory.runs)
     }
 
-    /// The server is gone: its sessions may be made again by another.
+    /// Handles the loss of the server: another may restore its sessions.
     pub fn renew(&mut self) {
         self.unclaimed = self.owners.keys().map(|owner| owner.session).collect();
-        // Copies that the server had are gone with it.
+        // The server's copies are lost with it.
         for kept in self.owners.values_mut() {
             kept.copy = kept.copy.take().filter(|(keeper, ..)| keeper.is_some());
         }
     }
 
-    /// Whether a snapshot will not come: it is not wanted any more.
+    /// Returns whether a snapshot is late, and so not stored.
     fn is_unwanted(&self, session: u32, snapshot: u64) -> bool {
         self.wanted.get(&session).is_some_and(|(kept, next)| snapshot != *kept && snapshot < *next)
     }
@@ -314,8 +316,8 @@ impl Vault {
         others.into_iter().for_each(|session| self.retain(session, None, 0));
     }
 
-    /// Drops all but one snapshot of a session, and those from the number `next` on; all without
-    /// one.
+    /// Drops a session's snapshots except one, and those from the number `next` on; all if there is
+    /// none to retain.
     pub fn retain(&mut self, session: u32, snapshot: Option<u64>, next: u64) {
         self.unclaimed.remove(&session);
         self.record(|| SnapshotRecord::Retain { session, snapshot, next });
@@ -345,8 +347,8 @@ impl Vault {
                 dropped = dropped.without(&contents.inventory.names);
             }
             kept.remove(&dropped).for_each(|value| self.amounts.remove(&value));
-            // Who was not given what is left has dropped all. Of one that was given up, nobody knows what
-            // has arrived.
+            // A keeper that was not sent the retained snapshot has dropped all. For an abandoned
+            // one it is unknown what has arrived.
             let has_it = |given: &[u64]| {
                 let is_given_up = |number: &u64| Some(*number) > snapshot && !is_wanted(*number);
                 snapshot.is_some_and(|number| given.contains(&number))

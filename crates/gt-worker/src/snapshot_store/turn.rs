@@ -9,32 +9,32 @@ use gt_ir::snapshot::{Inventory, Owner, SavedValue, Snapshot, Unkept};
 
 use super::part::{MESSAGE, VALUES};
 use super::saved;
-use super::values::{Value, ValuePlace};
+use super::values::{StoredValue, ValuePlace};
 use crate::engine::{Engine, EngineError};
-use crate::store::{Place, Stored};
+use crate::store::{SpillPlace, Stored};
 use crate::turn::Turn;
 use crate::work::Out;
 
-/// A snapshot that is being taken of a lane, a part at a time: others have their turns in between. The
-/// lane's next command waits for its end, so its tensors stay as they are.
+/// A snapshot of a lane in progress, a part at a time: other lanes have turns in between. The
+/// lane's next command waits for its end, so its tensors do not change.
 pub(crate) struct Keeping {
     names: Names,
-    /// The tensors whose values are to be kept, the first last.
+    /// The tensors whose values are still to be stored, in reverse order.
     missing: Vec<TensorId>,
-    /// Whether all are kept; then those that are new are sent to the keeper.
+    /// Whether all are stored; then the new ones are sent to the keeper.
     is_kept: bool,
 }
 
 impl<E: Engine> Turn<'_, E> {
-    /// Keeps the values of the lane's tensors, and sends those that are new to the keeper, as many as
-    /// one message holds. Returns whether these were the last.
+    /// Stores values of the lane's tensors, and sends the new ones to the keeper, as many as fit in
+    /// one message. Returns whether these were the last.
     pub(crate) fn take_snapshot(&mut self, snapshot: &Snapshot) -> bool {
         let mut keeping = self.lane.keeping.take();
         match self.keep_part(snapshot, &mut keeping) {
             Ok(true) => true,
             Ok(false) => {
                 self.lane.keeping = keeping;
-                // A whole turn where another lane waits.
+                // It is a whole turn if another lane waits.
                 self.spent = self.spent.max(self.device.turn_work()) + 1;
                 false
             }
@@ -49,7 +49,7 @@ impl<E: Engine> Turn<'_, E> {
     }
 
     /// # Errors
-    /// Why the snapshot is not kept.
+    /// The reason why the snapshot cannot be stored.
     fn keep_part(
         &mut self,
         snapshot: &Snapshot,
@@ -70,18 +70,18 @@ impl<E: Engine> Turn<'_, E> {
                 fresh += if value.place == ValuePlace::Mapped { 0 } else { value.saved.bytes() };
                 values.push(value);
             }
-            self.vault.add(owner, values);
-            self.device.note_snapshots(self.vault.amounts());
+            self.snapshots.add(owner, values);
+            self.device.note_snapshots(self.snapshots.amounts());
             if !keeping.missing.is_empty() {
                 return Ok(false);
             }
-            // Values that were kept may have given way to tensors meanwhile.
+            // Stored values may have been evicted in favour of tensors meanwhile.
             let names = std::mem::take(&mut keeping.names);
             let runs = self.lane.warmth.counts(self.device.engine.warmup());
-            self.vault.complete(owner, snapshot.number, Inventory { names, runs })?;
+            self.snapshots.complete(owner, snapshot.number, Inventory { names, runs })?;
             keeping.is_kept = true;
         }
-        let Some(backup) = self.vault.pack(owner, snapshot.number, snapshot.keeper) else {
+        let Some(backup) = self.snapshots.pack(owner, snapshot.number, snapshot.keeper) else {
             return Ok(true);
         };
         let is_last = backup.inventory.is_some();
@@ -98,64 +98,66 @@ impl<E: Engine> Turn<'_, E> {
                 "there is no other worker to keep copies, and the server does not keep {bytes} bytes"
             )));
         }
-        self.vault.outdate(owner, self.lane.undone.changed.drain());
+        self.snapshots.outdate(owner, self.lane.undone.changed.drain());
         let names = self.lane.store.names();
-        let mut missing: Vec<TensorId> = self.vault.missing(owner, &names).iter().collect();
+        let mut missing: Vec<TensorId> = self.snapshots.missing(owner, &names).iter().collect();
         missing.reverse();
         Ok(Keeping { names, missing, is_kept: false })
     }
 
-    /// A tensor's value, beside `before` bytes of others.
+    /// Returns a tensor's value, beside `before` bytes of others.
     ///
     /// # Errors
-    /// Why there is none to be kept.
-    fn value_to_keep(&mut self, name: TensorId, before: u64) -> Result<Value, String> {
+    /// The reason why its value cannot be stored.
+    fn value_to_keep(&mut self, name: TensorId, before: u64) -> Result<StoredValue, String> {
         match self.lane.store.get(name) {
             Some(Stored::Ready { tensor, line, meta, .. }) => {
                 let bytes = before + meta.bytes() as u64;
-                if bytes > self.device.room_for_snapshots(self.vault.amounts()) {
+                if bytes > self.device.room_for_snapshots(self.snapshots.amounts()) {
                     return Err("the worker has no memory left for a snapshot".into());
                 }
                 let (line, tensor) = (*line, tensor.clone());
                 let read = self.device.guarded(|engine| engine.read(&tensor));
                 let data = read.map_err(|error: EngineError| error.to_string())?;
-                Ok(Value::new(saved(name, line, Ok(data))))
+                Ok(StoredValue::new(saved(name, line, Ok(data))))
             }
             Some(Stored::Failed(failure)) => {
-                Ok(Value::new(saved(name, failure.line, Err((**failure).clone()))))
+                Ok(StoredValue::new(saved(name, failure.line, Err((**failure).clone()))))
             }
             Some(Stored::Away(away)) => match &away.place {
-                Place::Host(data) | Place::Writing { data, .. } => {
-                    Ok(Value::new(saved(name, away.line, Ok(data.clone()))))
+                SpillPlace::Host(data) | SpillPlace::Writing { data, .. } => {
+                    Ok(StoredValue::new(saved(name, away.line, Ok(data.clone()))))
                 }
-                // The file may be removed: what is mapped stays as long as it is.
-                Place::Disk { file, .. } | Place::Reading { file, .. } => match &file.mapped {
-                    Some(content) => {
-                        let (tensor, line) = (name, away.line);
-                        let saved = SavedValue { tensor, line, result: Ok(content.clone()) };
-                        Ok(Value { saved, place: ValuePlace::Mapped })
+                // The file may be removed: the mapping stays valid.
+                SpillPlace::Disk { file, .. } | SpillPlace::Reading { file, .. } => {
+                    match &file.mapped {
+                        Some(content) => {
+                            let (tensor, line) = (name, away.line);
+                            let saved = SavedValue { tensor, line, result: Ok(content.clone()) };
+                            Ok(StoredValue { saved, place: ValuePlace::Mapped })
+                        }
+                        None => Err("tensors on the worker's disk cannot be mapped".into()),
                     }
-                    None => Err("tensors on the worker's disk cannot be mapped".into()),
-                },
+                }
             },
             Some(Stored::Pending(_)) => unreachable!("it has waited for all tensors"),
             None => unreachable!("the lane has it"),
         }
     }
 
-    /// Whether the values of a snapshot that the lane is to take back have not come yet, or are not
-    /// here although they should be: then the lane is broken.
+    /// Returns whether the values of the snapshot that the lane restores have not arrived yet. If
+    /// they are missing although they should be here, the lane is broken.
     pub(crate) fn lacks_snapshot(&mut self, session: u32, snapshot: u64, is_here: bool) -> bool {
         let lane = self.lane.id;
         let owner = Owner { session, slot: lane.slot };
-        if self.vault.values(owner, snapshot).is_some() {
+        if self.snapshots.values(owner, snapshot).is_some() {
             return false;
         }
-        let why = match (is_here, self.vault.is_unwanted(session, snapshot)) {
-            _ if self.vault.has_dropped(owner, snapshot) => "it needed the memory for tensors",
+        let why = match (is_here, self.snapshots.is_unwanted(session, snapshot)) {
+            _ if self.snapshots.has_dropped(owner, snapshot) => "it needed the memory for tensors",
             (true, _) => "it has another one",
             (false, true) => "others have dropped it",
-            // It is on its way.
+            // It is in flight.
             (false, false) => return true,
         };
         let name = &self.device.stats.name;
@@ -164,11 +166,11 @@ impl<E: Engine> Turn<'_, E> {
         true
     }
 
-    /// Takes back the values of a snapshot.
+    /// Restores the values of a snapshot.
     pub(crate) fn restore(&mut self, session: u32, snapshot: u64) {
         let owner = Owner { session, slot: self.lane.id.slot };
-        self.lane.warmth.set(self.vault.runs(owner, snapshot));
-        for value in self.vault.values(owner, snapshot).unwrap_or_default() {
+        self.lane.warmth.set(self.snapshots.runs(owner, snapshot));
+        for value in self.snapshots.values(owner, snapshot).unwrap_or_default() {
             let SavedValue { tensor, line, result } = value;
             match result {
                 Ok(content) => self.device.make(self.lane, tensor, content, line),

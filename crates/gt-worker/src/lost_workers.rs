@@ -1,17 +1,17 @@
-//! The workers that are lost.
+//! Lost workers.
 
 use gt_ir::WorkerId;
 
 /// The lost workers, with their names.
 #[derive(Default)]
-pub(crate) struct Lost(Vec<(WorkerId, String)>);
+pub(crate) struct LostWorkers(Vec<(WorkerId, String)>);
 
-impl Lost {
+impl LostWorkers {
     pub fn add(&mut self, worker: WorkerId, name: &str) {
         self.0.push((worker, name.to_string()));
     }
 
-    /// A worker has come back.
+    /// Removes a worker that has returned.
     pub fn remove(&mut self, worker: WorkerId) {
         self.0.retain(|(lost, _)| *lost != worker);
     }

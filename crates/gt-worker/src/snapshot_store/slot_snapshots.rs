@@ -1,4 +1,4 @@
-//! What is kept of a slot: values, and which of them are in which snapshot.
+//! The stored snapshots of a slot: values, and which snapshots they belong to.
 
 use std::collections::BTreeMap;
 
@@ -7,33 +7,33 @@ use gt_ir::snapshot::{Inventory, Unkept};
 use gt_ir::{TensorId, WorkerId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::values::Value;
+use super::values::StoredValue;
 
-/// What is kept of a slot.
+/// The stored snapshots of a slot.
 #[derive(Default)]
-pub(super) struct Kept {
-    pub values: FxHashMap<TensorId, Value>,
-    /// Those whose tensors have other values by now.
+pub(super) struct SlotSnapshots {
+    pub values: FxHashMap<TensorId, StoredValue>,
+    /// Outdated values: their tensors were assigned others since.
     pub outdated: FxHashSet<TensorId>,
-    /// The values that are in no snapshot yet.
+    /// Values that are in no snapshot yet.
     pub loose: Names,
     /// The snapshots that are complete here.
-    pub snapshots: BTreeMap<u64, Contents>,
-    /// Who has a copy, the tensors that it has, and the snapshots that it was given.
+    pub snapshots: BTreeMap<u64, SnapshotContents>,
+    /// The keeper of a copy, the tensors that it has, and the snapshots that were sent to it.
     pub copy: Option<(Option<WorkerId>, Names, Vec<u64>)>,
 }
 
-/// What is in a snapshot.
+/// The contents of a snapshot.
 #[derive(Default)]
-pub(super) struct Contents {
+pub(super) struct SnapshotContents {
     pub inventory: Inventory,
     /// The bytes of its values.
     pub bytes: u64,
 }
 
-impl Kept {
-    /// Adds a value; returns the one before.
-    pub fn add(&mut self, value: Value) -> Option<Value> {
+impl SlotSnapshots {
+    /// Adds a value; returns the previous one.
+    pub fn add(&mut self, value: StoredValue) -> Option<StoredValue> {
         let (name, bytes) = (value.saved.tensor, value.saved.bytes());
         self.outdated.remove(&name);
         let before = self.values.insert(name, value);
@@ -48,18 +48,18 @@ impl Kept {
         before
     }
 
-    /// Takes the values of these tensors out.
-    pub fn remove(&mut self, names: &Names) -> impl Iterator<Item = Value> {
+    /// Removes and returns the values of these tensors.
+    pub fn remove(&mut self, names: &Names) -> impl Iterator<Item = StoredValue> {
         names.iter().filter_map(|name| self.values.remove(&name))
     }
 
-    /// Completes a snapshot, of which all values are here. Only what differs from the one before is
-    /// looked at.
+    /// Completes a snapshot whose values are all stored. Only the differences to the previous one
+    /// are checked.
     ///
     /// # Errors
     /// A value is missing.
     pub fn complete(&mut self, number: u64, inventory: Inventory) -> Result<u64, Unkept> {
-        let nothing = Contents::default();
+        let nothing = SnapshotContents::default();
         let before = self.snapshots.values().next_back().unwrap_or(&nothing);
         let (names, known) = (&inventory.names, &before.inventory.names);
         let bytes = |name: TensorId| self.values.get(&name).map(|value| value.saved.bytes());
@@ -69,7 +69,7 @@ impl Kept {
         if !self.loose.is_empty() {
             self.loose = self.loose.without(names);
         }
-        self.snapshots.insert(number, Contents { inventory, bytes });
+        self.snapshots.insert(number, SnapshotContents { inventory, bytes });
         Ok(bytes)
     }
 }
