@@ -69,7 +69,7 @@ def test_a_worker_killed_during_collectives_costs_no_result(gloo, which):
         processes[1 + which].send_signal(signal.SIGKILL)
         out, error = process.communicate(timeout=60)
         assert out == "[2.0, 2.0] True\n[5.0, 5.0]\n", (out, error)
-        assert f"'w{which}' was lost" in error and "are made again" in error
+        assert f"'w{which}' was lost" in error and "are restored" in error
         assert [one.poll() for one in processes] == [
             -signal.SIGKILL if place == 1 + which else None for place in range(4)
         ]

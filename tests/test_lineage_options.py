@@ -26,7 +26,7 @@ pytestmark = [embedded_only, unsharded_only, one_engine_only]
         (["--lineage", "20KB", "--lineage-disk", "1MB"], "the server does not keep"),
         (["--lineage-total", "20KB", "--lineage-disk", "1MB"], "the server does not keep"),
         (["--lineage-disk", "1MB"], "kept"),
-        (["--lineage", "0"], "nothing is kept"),
+        (["--lineage", "0"], "keeps no lineage"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
@@ -59,7 +59,7 @@ def test_another_engine_continues_with_close_results(other):
         victim.kill()
         victim.communicate()
         found = training.end()
-    assert any("are made again" in line for line in training.errors), training.errors
+    assert any("are restored" in line for line in training.errors), training.errors
     for left, right in zip(json.loads(expected), json.loads(found), strict=True):
         assert right == pytest.approx(left, rel=1e-3, abs=1e-4)
     # Other bits show that the other engine has computed.
@@ -93,6 +93,6 @@ def test_a_recovery_is_counted_and_logged(tmp_path, monkeypatch):
             victim.communicate()
             out, errors = program.communicate("go\n", timeout=30)
     assert out == "2000.0 1\n", errors
-    assert errors.count("are made again") == 1, errors
+    assert errors.count("are restored") == 1, errors
     logged = [line for line in log.read_text().splitlines() if "Recovery" in line]
     assert len(logged) == 1 and "WORKER_RECV" in logged[0], logged

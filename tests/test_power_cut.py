@@ -135,7 +135,7 @@ def test_a_session_whose_folders_are_lost_resumes_or_raises(tmp_path):
         running.start()
         answer = session.step()
         # Without a snapshot so far, the whole session is in the journal.
-        assert answer == "27.0" or "could not be made again" in answer, answer
+        assert answer == "27.0" or "could not be restored" in answer, answer
         session.end()
 
 

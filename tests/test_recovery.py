@@ -34,7 +34,7 @@ def test_training_resumes_with_the_same_bits_when_workers_are_killed(name, worke
             victim.communicate()
             processes.append(start_worker(address, f"new{kill}"))
         assert training.end() == expected
-    notices = [line for line in training.errors if "are made again" in line]
+    notices = [line for line in training.errors if "are restored" in line]
     assert len(notices) == len(training.errors) <= 3, training.errors
     assert notices or workers > 1, "the only worker was killed"
 
@@ -98,7 +98,7 @@ def test_spilled_tensors_are_in_snapshots(tmp_path):
         victim.communicate()
         out, errors = program.end()
         assert out == "True\n", (out, errors)
-        assert "are made again" in errors
+        assert "are restored" in errors
 
 
 def test_snapshots_are_dropped_to_make_room_for_tensors():

@@ -1,7 +1,7 @@
-"""What PyTorch's programs set about libraries: `gt.backends.cudnn.benchmark = True` and the like.
+"""Settings of libraries that PyTorch programs change, such as `gt.backends.cudnn.benchmark = True`.
 
 Workers choose their kernels themselves, compute the same numbers each time, and do not round
-float32 to fewer digits: these settings are kept, and change nothing.
+float32 to fewer digits: these settings are stored and have no effect.
 """
 
 import contextlib
@@ -14,15 +14,15 @@ class _Library(SimpleNamespace):
     """Settings of a library."""
 
     def is_built(self) -> bool:
-        """Say that GT was not built with it."""
+        """Return False: GT does not use the library."""
         return False
 
     def version(self) -> None:
-        """Return None, as where there is no such library."""
+        """Return None: GT does not use the library."""
 
     @contextlib.contextmanager
     def flags(self, **settings: Any) -> Iterator[None]:
-        """Keep other settings for a `with` block.
+        """Change settings for a `with` block.
 
         >>> with gt.backends.cudnn.flags(benchmark=True):
         ...     print(gt.backends.cudnn.benchmark)
@@ -41,7 +41,7 @@ class _Library(SimpleNamespace):
             self.__dict__.update(before)
 
     def is_available(self) -> bool:
-        """Say that there is none to choose: which library computes is GT's matter."""
+        """Return False: programs cannot choose the library that computes."""
         return False
 
 

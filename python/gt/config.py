@@ -1,7 +1,7 @@
-"""Signal configurations: what the names of signals mean.
+"""Signal configurations: the meaning of signals by name.
 
-They come from a YAML file (`gt.load_config`, or `GT_CONFIG` at import) or from Python
-(`gt.register_config`), and both may be mixed.
+They are defined in a YAML file (`gt.load_config`, or `GT_CONFIG` at import) or in Python
+(`gt.register_config`), or in both.
 """
 
 import math
@@ -23,17 +23,18 @@ __all__ = [
 ]
 
 
-#: Workers (None for all), then for each axis of the mesh its name, length and tensor axis.
+#: Workers (None for all), then the name, length and tensor axis of each axis of the mesh.
 _Placement = tuple[list[int] | None, list[tuple[str, int, int | None]]]
 
 
 @dataclass
 class ShardConfig:
-    """Where a tensor goes: cut along `axis` over `workers`, or a copy on each of them.
+    """The placement of a tensor: sharded along `axis` over `workers`, or replicated on them.
 
     `workers` are worker numbers; None means all. With a mesh, such as `{"data": 2, "model": 4}`,
-    the workers stand in rows and columns, and `axis` says for each name which axis of a tensor is
-    cut over it: `{"data": 0, "model": 1}`. Over a name that is left out there are copies.
+    the workers form a grid, and `axis` maps the names of mesh axes to the tensor axes that are
+    sharded over them: `{"data": 0, "model": 1}`. Over a name that is missing, tensors are
+    replicated.
     """
 
     axis: int | Mapping[str, int | None] = 0
@@ -45,7 +46,7 @@ class ShardConfig:
         self._placement()
 
     def _placement(self) -> _Placement:
-        """Say the same as the core does: workers, and for each mesh axis its tensor axis."""
+        """Return the core's form: workers, and the tensor axis of each mesh axis."""
         if not isinstance(self.replicated, bool):
             raise TypeError(f"replicated is {self.replicated!r}, expected True or False")
         workers = None if self.workers is None else _worker_numbers(self.workers)
@@ -57,7 +58,7 @@ class ShardConfig:
         count = math.prod(mesh.values())
         if workers is not None and len(workers) != count:
             raise ValueError(
-                f"the mesh {mesh} has {count} places, but workers names {len(workers)}"
+                f"the mesh {mesh} has {count} positions, but workers has {len(workers)} numbers"
             )
         if self.replicated:
             return workers, [(name, length, None) for name, length in mesh.items()]
@@ -79,7 +80,7 @@ def _is_int(value: object) -> TypeGuard[int]:
 
 
 def _worker_numbers(workers: Sequence[int]) -> list[int]:
-    """Check a list of workers."""
+    """Return a list of worker numbers after checking it."""
     if not isinstance(workers, (list, tuple, range)) or not all(
         _is_int(worker) and 0 <= worker < 2**32 for worker in workers
     ):
@@ -92,7 +93,7 @@ def _worker_numbers(workers: Sequence[int]) -> list[int]:
 
 
 def _mesh_lengths(mesh: Mapping[str, int]) -> dict[str, int]:
-    """Check the names and lengths of a mesh."""
+    """Return the names and lengths of a mesh after checking them."""
     fits = (
         isinstance(mesh, Mapping)
         and 1 <= len(mesh) <= 2
@@ -101,18 +102,18 @@ def _mesh_lengths(mesh: Mapping[str, int]) -> dict[str, int]:
     )
     if not fits:
         raise ValueError(
-            f"mesh is {mesh!r}, expected one or two names with how many workers each has, "
+            f"mesh is {mesh!r}, expected one or two names with their numbers of workers, "
             'such as {"data": 2, "model": 4}'
         )
     return dict(mesh)
 
 
 def _mesh_axes(axes: object, mesh: dict[str, int]) -> dict[str, int | None]:
-    """Check which tensor axis is cut over which name of a mesh."""
+    """Return the tensor axis of each mesh axis after checking them."""
     if not isinstance(axes, Mapping):
         raise TypeError(
-            f"axis is {axes!r}, expected a tensor's axis for names of the mesh {list(mesh)}\n"
-            '  hint: axis={"data": 0}, or replicated=True for copies'
+            f"axis is {axes!r}, expected a tensor axis for names of the mesh {list(mesh)}\n"
+            '  hint: axis={"data": 0}, or replicated=True for replicas'
         )
     for name, axis in axes.items():
         if name not in mesh:
@@ -121,13 +122,13 @@ def _mesh_axes(axes: object, mesh: dict[str, int]) -> dict[str, int | None]:
             raise TypeError(f"axis of '{name}' is {axis!r}, expected a whole number or None")
     cut = [axis for axis in axes.values() if axis is not None]
     if len(set(cut)) < len(cut):
-        raise ValueError(f"axis is {dict(axes)}, which cuts axis {cut[0]} twice")
+        raise ValueError(f"axis is {dict(axes)}, which shards axis {cut[0]} twice")
     return dict(axes)
 
 
 @dataclass
 class SignalConfig:
-    """What a signal means: placement, the signal of its gradients, and whether to compile."""
+    """The meaning of a signal: placement, the signal of its gradients, and whether to compile."""
 
     shard: ShardConfig | None = None
     backward_signal: str | None = None
@@ -144,18 +145,18 @@ class SignalConfig:
 
 @dataclass
 class Config:
-    """All signal configurations of this process, by name, and how many slots sessions have."""
+    """All signal configurations of this process by name, and the number of slots of sessions."""
 
     signals: dict[str, SignalConfig] = field(default_factory=dict)
-    #: How many parts tensors are cut into; None for as many as there are workers.
+    #: The number of slots that tensors are sharded over; None for the number of workers.
     slots: int | None = None
     #: Whether workers that join later add slots.
     elastic: bool | None = None
 
     def load(self, path: str | os.PathLike) -> None:
-        """Add the signals of a YAML file; the same name again replaces the earlier one."""
+        """Add the signals of a YAML file; a name that exists already is replaced."""
         if not isinstance(path, (str, os.PathLike)):
-            raise TypeError(f"a configuration is loaded from a path, not {type(path).__name__}")
+            raise TypeError(f"the path of a configuration is text, not {type(path).__name__}")
         with open(path, encoding="utf-8") as file:
             text = file.read()
         signals, slots, elastic = _gt.parse_config(text, os.fspath(path))
@@ -186,14 +187,14 @@ class Config:
         if not isinstance(name, str):
             raise TypeError(f"a signal's name is text, not {type(name).__name__}")
         if not isinstance(config, SignalConfig):
-            raise TypeError(f"a SignalConfig is needed, not {type(config).__name__}")
+            raise TypeError(f"config must be a SignalConfig, not {type(config).__name__}")
         if self is _CONFIG:
             shard = config.shard._placement() if config.shard else None
             _gt.register_signal(name, shard, config.backward_signal, config.compile)
         self.signals[name] = config
 
     def clear(self) -> None:
-        """Forget all signals, and how many slots sessions have."""
+        """Remove all signals and the number of slots."""
         self.signals.clear()
         self.slots = self.elastic = None
         if self is _CONFIG:
@@ -204,12 +205,12 @@ class Config:
 
 _CONFIG = Config()
 
-#: The signals of `gt.compile`, which stay when others are forgotten.
+#: The signals of `gt.compile`, which `Config.clear` keeps.
 _COMPILED: set[str] = set()
 
 
 def register_compiled(name: str) -> None:
-    """Have the scopes of a name compiled; used by `gt.compile`."""
+    """Compile the scopes of a name; used by `gt.compile`."""
     _COMPILED.add(name)
     _register_compiled(name)
 
@@ -230,10 +231,10 @@ def load_config(
 
     Args:
         path: the file.
-        config_file: another name for `path`, as early versions had it.
+        config_file: another name for `path`, from early versions.
     """
     if (path is None) == (config_file is None):
-        raise TypeError("load_config: give path or config_file, which are the same, and not both")
+        raise TypeError("load_config: give path or config_file, which are the same, not both")
     _CONFIG.load(path if path is not None else config_file)  # type: ignore[arg-type]
     return _CONFIG
 

@@ -44,7 +44,7 @@ def failed() -> list[Failure]:
     >>> x = gt.ones(3)[gt.tensor([5], dtype=gt.int64)]
     >>> [failure] = gt.debug.failed()
     >>> failure.reason.splitlines()[0], failure.tensors
-    ('indexing: index 5 is not in [-3, 3)', 2)
+    ('indexing: index 5 is not in [-3, 3)', 1)
     """
     return [Failure(*failure) for failure in _gt.failures()]
 
@@ -96,12 +96,12 @@ def print_tape() -> None:
 def get_worker_stats() -> dict[str, dict]:
     """Return each worker's statistics by its name.
 
-    `operations` counts what it has run (`skipped`: not run, as every result was freed before),
-    `memory` what it holds, `hotpath` the repeated sequences, and `compilation` what its engine has
-    compiled of those. `compilation["compiled"]` lists, for engines in Python, the most recent
-    compilations: the `operations`, the `reason`, such as "came 8 times", and the `seconds` that it
-    took. `avg_ops_per_compilation`, `min_...` and `max_...` are the lengths of the sequences in
-    `top_sequences`, which are cached as programs.
+    `operations` counts those it has run (`skipped`: not run, as every result was freed before),
+    `memory` counts the tensors and bytes it holds, `hotpath` the repeated sequences, and
+    `compilation` what its engine has compiled of those. `compilation["compiled"]` lists, for
+    engines in Python, the most recent compilations: the `operations`, the `reason`, such as
+    "came 8 times", and the `seconds` that it took. `avg_ops_per_compilation`, `min_...` and
+    `max_...` are the lengths of the sequences in `top_sequences`, which are cached as programs.
     """
     stats = _gt.get_worker_stats()
     for worker in stats.values():

@@ -1,7 +1,6 @@
-"""What programs ask before they talk to other processes: one process drives all workers here.
+"""Queries of programs that can also run in several processes: one process drives all workers here.
 
-So there are no ranks, and programs take the way of a single process. `gt.signal` says how tensors
-are cut over workers.
+There are no ranks, so programs run as in a single process. `gt.signal` shards tensors over workers.
 """
 
 from typing import NoReturn
@@ -10,17 +9,17 @@ __all__ = ["is_available", "is_initialized"]
 
 
 def is_available() -> bool:
-    """Say that there are no groups of processes."""
+    """Return False: there are no groups of processes."""
     return False
 
 
 def is_initialized() -> bool:
-    """Say that this process is in no group."""
+    """Return False: this process is in no group."""
     return False
 
 
 def __getattr__(name: str) -> NoReturn:
     raise AttributeError(
         f"gt.distributed has no '{name}': one process drives all workers\n"
-        "  hint: ask gt.distributed.is_available() first; gt.signal cuts tensors over workers"
+        "  hint: check gt.distributed.is_available() first; gt.signal shards tensors over workers"
     )

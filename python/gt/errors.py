@@ -1,11 +1,11 @@
-"""The errors of GT's own by name, for `except`; all others are Python's.
+"""GT's own exceptions by name, for `except`; all others are Python's.
 
     try:
         loss.item()
     except gt.errors.WorkerError as error:
         print(error)
 
-`not_connected_error` and its like are texts, which early versions had here.
+The functions, such as `not_connected_error`, return message texts; early versions had them here.
 """
 
 from gt._gt import WorkerError
@@ -25,15 +25,15 @@ __all__ = [
 
 
 def not_connected_error() -> str:
-    """Say that there is no session."""
+    """Return the text for a missing session."""
     return "there is no session\n  hint: gt.connect('host:port'), or gt.gpu_workers(n)"
 
 
 def no_workers_error(num_workers: int = 0) -> str:
-    """Say that a server has no workers, or how many it has."""
+    """Return the text for a server without workers, or with `num_workers`."""
     return f"the server has {num_workers} workers\n  hint: python -m gt.worker --host HOST -p PORT"
 
 
 def operation_failed_error(op: str, details: str) -> str:
-    """Return which operation has failed, and why."""
+    """Return the text for a failed operation and its reason."""
     return f"{op}: {details}"

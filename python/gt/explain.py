@@ -1,4 +1,4 @@
-"""What the planner does with a piece of program: where each operation runs and what is moved.
+"""Explanations of the plan of a piece of program: where operations run and what is redistributed.
 
 with gt.debug.explain() as explanation:
     loss = step(batch)
@@ -15,16 +15,15 @@ from gt._session import Session, current_session
 
 __all__ = ["Explanation", "Move", "Placed", "Step", "explain"]
 
-#: What is said of a step whose shape depends on data.
+#: The remark on a step whose shape depends on data.
 COUNTED = (
-    "its shape depends on data: how many values there are was awaited before, and a hot path "
-    "ends here"
+    "its shape depends on data: the number of values was awaited before, and a hot path ends here"
 )
 
 
 @dataclass
 class Placed:
-    """A tensor, and how it lies over which workers."""
+    """A tensor, and its placement on workers."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -32,13 +31,13 @@ class Placed:
     workers: list[int]
 
     def __str__(self) -> str:
-        """Write it as `float32 (128, 64) Shard(0) on [0, 1]`."""
+        """Return the text, such as `float32 (128, 64) Shard(0) on [0, 1]`."""
         return f"{self.dtype} {self.shape} {self.placement} on {self.workers}"
 
 
 @dataclass
 class Move:
-    """Data that goes between workers, and why."""
+    """A redistribution of data between workers, and its reason."""
 
     collective: str
     bytes: int
@@ -49,9 +48,9 @@ class Move:
 
 @dataclass
 class Step:
-    """An operation as it was planned; `line` is the user's.
+    """An operation as it was planned; `line` is the user's line that issued it.
 
-    `counted` says that its shape depends on data: how many values there are was awaited before.
+    `counted` is true if its shape depends on data: the number of values was awaited before.
     """
 
     operation: str
@@ -66,8 +65,8 @@ class Step:
 class Explanation:
     """All steps of a piece of program, and the bytes of memory in use on each worker after it.
 
-    `slots` has the name of the worker that carries each of the session's slots, by their numbers,
-    which `workers` of tensors and scopes are; "" while there is none.
+    `slots` lists the name of the worker that carries each of the session's slots, "" while none
+    does. The `workers` of tensors and scopes are numbers of slots.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -76,16 +75,16 @@ class Explanation:
 
     @property
     def moves(self) -> list[Move]:
-        """All moves, in order."""
+        """All redistributions, in order."""
         return [move for step in self.steps for move in step.moves]
 
     @property
     def moved_bytes(self) -> int:
-        """How many bytes went between workers."""
+        """The number of bytes sent between workers."""
         return sum(move.bytes for move in self.moves)
 
     def __str__(self) -> str:
-        """Write a line for each operation, and one below it for each move."""
+        """Return a line for each operation, followed by one for each of its redistributions."""
         lines = []
         for step in self.steps:
             operands = ", ".join(map(str, step.operands)) or "nothing"
@@ -117,9 +116,9 @@ class Explanation:
 class explain:  # noqa: N801 - it is used as a function and as a context
     """Explain a piece of program: `with gt.debug.explain():`, or `gt.debug.explain(function)`.
 
-    Prints what was planned at the end, unless `quiet`. As a context it gives the `Explanation`,
-    which is filled at the end; called with a function, it runs it with the arguments that follow
-    and has the explanation in `result`.
+    Prints the plan at the end, unless `quiet`. As a context it returns the `Explanation`, which is
+    filled at the end; called with a function, it calls it with the arguments that follow and
+    stores the explanation in `result`.
     """
 
     def __init__(self, function: Callable | None = None, *args: Any, quiet: bool = False):
@@ -130,7 +129,7 @@ class explain:  # noqa: N801 - it is used as a function and as a context
                 function(*args)
 
     def __enter__(self) -> Explanation:
-        """Begin to note what is planned for this thread's session."""
+        """Begin to record what is planned for this thread's session."""
         self._session = session = current_session()
         with _LOCK:
             if session in _OPEN:
@@ -155,14 +154,14 @@ class explain:  # noqa: N801 - it is used as a function and as a context
             print(self.result)
 
 
-#: The explanations that go on now in each session, the outermost first: inner ones are part of the
-#: outer.
+#: The active explanations of each session, the outermost first. An outer explanation includes its
+#: inner ones.
 _OPEN: dict[Session, list[Explanation]] = {}
 _LOCK = threading.Lock()
 
 
 def _collect(session: Session) -> None:
-    """Add what was planned since the last time to all explanations that go on in a session."""
+    """Add the steps planned since the last call to all active explanations of a session."""
     noted = _gt.end_explaining(session._open)
     steps = [_step(step) for step in noted["steps"]]
     for explanation in _OPEN[session]:

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms, as `torch.fft` has it."""
+"""Discrete Fourier transforms, following `torch.fft`."""
 
 from gt.ops import namespace as _namespace
 

@@ -1,6 +1,6 @@
-"""What programs ask of PyTorch's compiler of scripts: functions and modules stay as they are.
+"""Decorators of PyTorch's script compiler; functions and modules stay unchanged.
 
-What repeats is found and compiled without being named; see `gt.compile`.
+GT finds and compiles repeated sequences without them; see `gt.compile`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["export", "ignore", "is_scripting", "is_tracing", "script", "trace", 
 
 
 def script(obj: F, *args: Any, **kwargs: Any) -> F:
-    """Return a function, class or module as it is.
+    """Return a function, class or module unchanged.
 
     >>> gt.jit.script(lambda x: x + 1)(gt.ones(1))
     tensor([2.], dtype=float32)
@@ -23,30 +23,30 @@ def script(obj: F, *args: Any, **kwargs: Any) -> F:
 
 
 def trace(func: F, example_inputs: Any = None, *args: Any, **kwargs: Any) -> F:
-    """Return a function or module as it is: every call runs all of it, whatever the inputs."""
+    """Return a function or module unchanged: every call runs all of it, whatever the inputs."""
     return func
 
 
 def export(fn: F) -> F:
-    """Return a method as it is."""
+    """Return a method unchanged."""
     return fn
 
 
 def unused(fn: F) -> F:
-    """Return a method as it is."""
+    """Return a method unchanged."""
     return fn
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """Return a method as it is: `@gt.jit.ignore`, or `@gt.jit.ignore(drop=True)`."""
+    """Return a method unchanged: `@gt.jit.ignore`, or `@gt.jit.ignore(drop=True)`."""
     return drop if callable(drop) else lambda fn: fn
 
 
 def is_scripting() -> bool:
-    """Say that nothing is compiled as a script."""
+    """Return False: nothing is compiled as a script."""
     return False
 
 
 def is_tracing() -> bool:
-    """Say that nothing is traced."""
+    """Return False: nothing is traced."""
     return False

@@ -1,4 +1,4 @@
-"""Linear algebra, as `torch.linalg` has it."""
+"""Linear algebra, following `torch.linalg`."""
 
 from gt.ops import namespace as _namespace
 from gt.ops.linalg_checks import LinAlgError

@@ -1,4 +1,4 @@
-"""Reductions and normalizations of some of the elements, as `torch.masked` has them."""
+"""Reductions and normalizations of some of the elements, following `torch.masked`."""
 
 from gt.ops import namespace as _namespace
 

@@ -1,4 +1,4 @@
-"""The random numbers of this thread's session: where they start, and where they are."""
+"""The random number generator of this thread's session: its seed and its state."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = [
 
 
 def manual_seed(seed: int) -> Generator:
-    """Start the random numbers of this thread's session anew: the same seed, the same numbers.
+    """Restart the random numbers of this thread's session from a seed; return its generator.
 
-    Outside of `with` blocks, sessions that are opened later begin with the seed, too: those of this
-    thread if it has connected, else all. Gives the session's generator.
+    The same seed yields the same numbers. Outside of `with` blocks, sessions that are opened later
+    start from the seed, too: those of this thread if it has connected, else all.
 
     Args:
         seed: a whole number, from -2**63 to 2**64 - 1.
@@ -33,7 +33,7 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
-    """Start the random numbers of this thread's session from a seed that nobody knows; give it.
+    """Restart the random numbers of this thread's session from a random seed, and return it.
 
     >>> first = gt.seed()
     """
@@ -41,7 +41,7 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """Return the seed that the random numbers of this thread's session have started from.
+    """Return the seed that the random numbers of this thread's session started from.
 
     >>> gt.manual_seed(3).initial_seed() == gt.initial_seed() == 3
     True
@@ -50,7 +50,7 @@ def initial_seed() -> int:
 
 
 def get_rng_state() -> Tensor:
-    """Return where the random numbers of this thread's session are, for `set_rng_state`.
+    """Return the state of the random numbers of this thread's session, for `set_rng_state`.
 
     >>> state = gt.get_rng_state()
     >>> first = gt.rand(3)
@@ -62,21 +62,21 @@ def get_rng_state() -> Tensor:
 
 
 def set_rng_state(new_state: Tensor) -> None:
-    """Have the random numbers of this thread's session go on from where `get_rng_state` was.
+    """Restore the state of the random numbers of this thread's session.
 
     Args:
-        new_state: what `get_rng_state` or a generator's `get_state` gave.
+        new_state: the result of `get_rng_state` or of a generator's `get_state`.
     """
     default_generator.set_state(new_state)
 
 
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
-    """Have a `with` block draw random numbers without a trace: afterwards they go on as before it.
+    """Restore the state of the random numbers after a `with` block.
 
     Args:
-        devices: accepted for PyTorch's programs; it changes nothing.
-        enabled: without it, the block does nothing.
+        devices: accepted for compatibility with PyTorch; it has no effect.
+        enabled: False leaves the state after the block as it is.
     """
     state = get_rng_state() if enabled else None
     try:

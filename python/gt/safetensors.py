@@ -1,4 +1,4 @@
-"""Files of tensors by name, in the safetensors format, with the functions of that package.
+"""Files of named tensors in the safetensors format, with the functions of that package.
 
 >>> import tempfile, os
 >>> path = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
@@ -18,10 +18,10 @@ from gt import _gt
 from gt._gt import Tensor
 from gt.formats.stored import StoredFile, check_plain_file
 
-#: The file that says which file of a folder has which tensor.
+#: The file that maps tensors to the files of a folder.
 INDEX = "model.safetensors.index.json"
 
-#: The names of dtypes in files, by GT's.
+#: The names of dtypes in files, by GT's names.
 _NAMES = {
     "bool": "BOOL",
     "complex64": "C64",
@@ -33,17 +33,17 @@ _NAMES = {
 
 
 def load_file(filename: Any, device: Any = None) -> dict[str, Tensor]:
-    """Read all tensors of a file; their values are read where they are used.
+    """Load all tensors of a file; values are read from the file when they are used.
 
     Args:
         filename: a file, the index of a model in several files (`*.index.json`), or a folder with
             one of both.
-        device: accepted for other programs: all tensors are on the cluster.
+        device: accepted for compatibility: all tensors are on the cluster.
 
     Raises:
-        OSError: there is no such file, or it is no plain file, such as a pipe.
+        OSError: the file does not exist, or is no regular file but, for example, a pipe.
         ValueError: the file is broken or truncated, or the index does not fit.
-        TypeError: a tensor has a dtype that GT lacks.
+        TypeError: GT does not have the dtype of a tensor.
     """
     path = os.fspath(filename)
     if os.path.isdir(path):
@@ -56,7 +56,7 @@ def load_file(filename: Any, device: Any = None) -> dict[str, Tensor]:
 
 
 def load(data: bytes) -> dict[str, Tensor]:
-    """Read all tensors of a file's bytes."""
+    """Load all tensors from the bytes of a file."""
     file = _gt.SafetensorsFile.over(data)
     return {name: file.tensor(name) for name, _, _ in file.entries()}
 
@@ -64,23 +64,23 @@ def load(data: bytes) -> dict[str, Tensor]:
 def save_file(
     tensors: dict[str, Tensor], filename: Any, metadata: dict[str, str] | None = None
 ) -> None:
-    """Write tensors into a file, which is there once it is complete.
+    """Write tensors into a file, which appears under its name once it is complete.
 
     Args:
-        tensors: by name.
-        filename: where; what is there is replaced.
-        metadata: texts that are kept with them.
+        tensors: tensors by name.
+        filename: the file; an existing file is replaced.
+        metadata: texts that are stored with the tensors.
 
     Raises:
-        TypeError: a value is no tensor.
-        ValueError: a dtype that the format lacks: complex128; a name that is no valid Unicode.
-        OSError: the file cannot be written. What was there before is there still.
+        TypeError: a value is not a tensor.
+        ValueError: the format does not have the dtype complex128, or a name is no valid Unicode.
+        OSError: the file cannot be written; an existing file is kept.
     """
     _gt.write_safetensors(os.fspath(filename), _items(tensors), metadata or {})
 
 
 def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
-    """Return the bytes of a file of tensors."""
+    """Return the bytes of a file with the given tensors."""
     return _gt.safetensors_bytes(_items(tensors), metadata or {})
 
 
@@ -93,10 +93,10 @@ def save_sharded(
     """Write tensors into several files of a folder, and the index that other programs read.
 
     Args:
-        tensors: by name.
-        folder: made if it is missing.
-        max_shard_bytes: the size of a file, which a larger tensor exceeds alone.
-        metadata: texts that are kept in each file; `format` is "pt" unless given.
+        tensors: tensors by name.
+        folder: the folder; created if it is missing.
+        max_shard_bytes: the most bytes of tensors in a file, unless one tensor alone is larger.
+        metadata: texts that are stored in each file; `format` is "pt" unless given.
     """
     folder = os.fspath(folder)
     os.makedirs(folder, exist_ok=True)
@@ -123,12 +123,12 @@ def save_sharded(
 
 
 def write_index(folder: Any, places: dict[str, str], total_size: int) -> None:
-    """Write the file that says which file of a folder has which tensor.
+    """Write the index, which maps tensors to the files of a folder.
 
     Args:
-        folder: where the files are.
-        places: the names of the files, by tensor.
-        total_size: how many bytes all tensors have.
+        folder: the folder of the files.
+        places: the name of the file of each tensor.
+        total_size: the size of all tensors in bytes.
     """
     folder = os.fspath(folder)
     index = {"metadata": {"total_size": total_size}, "weight_map": places}
@@ -141,12 +141,12 @@ def write_index(folder: Any, places: dict[str, str], total_size: int) -> None:
 
 
 class safe_open:
-    """A file whose tensors are taken one by one.
+    """A file whose tensors are loaded one by one.
 
     Args:
         filename: the file.
-        framework: accepted for other programs: tensors are GT's.
-        device: accepted for other programs: all tensors are on the cluster.
+        framework: accepted for compatibility: tensors are GT's.
+        device: accepted for compatibility: all tensors are on the cluster.
 
     >>> import tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
@@ -166,30 +166,30 @@ class safe_open:
         pass
 
     def keys(self) -> list[str]:
-        """Return the names."""
+        """Return the names, sorted."""
         return sorted(self._file.entries)
 
     def offset_keys(self) -> list[str]:
-        """Return the names in the order of the values."""
+        """Return the names in the order of the values in the file."""
         return list(self._file.entries)
 
     def metadata(self) -> dict[str, str] | None:
-        """Return the texts that are kept with the tensors."""
+        """Return the texts that are stored with the tensors, or None."""
         return self._file.metadata or None
 
     def get_tensor(self, name: str) -> Tensor:
-        """Return a tensor."""
+        """Return the tensor of a name."""
         return self._file.tensor(name)
 
     def get_slice(self, name: str) -> Slice:
-        """Return what a part of a tensor is taken of, by an index."""
+        """Return an object whose index loads a part of a tensor."""
         if name not in self._file.entries:
             self._file.tensor(name)
         return Slice(self._file, name, *self._file.entries[name])
 
 
 class Slice:
-    """A tensor of a file, of which a part is read."""
+    """A tensor of a file; an index reads only a part of it."""
 
     def __init__(self, file: StoredFile, name: str, dtype: str, shape: tuple[int, ...]):
         self._file, self._name, self._dtype, self._shape = file, name, dtype, shape
@@ -199,7 +199,7 @@ class Slice:
         return list(self._shape)
 
     def get_dtype(self) -> str:
-        """Return the name of the dtype that the file has, such as `"F32"`."""
+        """Return the dtype's name in the file, such as `"F32"`."""
         return _NAMES.get(self._dtype, self._dtype)
 
     def __getitem__(self, index: Any) -> Tensor:
@@ -228,7 +228,7 @@ def _items(tensors: dict[str, Tensor]) -> list[tuple[str, Tensor]]:
 
 
 def _is_unicode(name: str) -> bool:
-    """Return whether a text has no half of a pair of surrogates."""
+    """Return whether a text can be encoded: it has no lone surrogates."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -237,7 +237,7 @@ def _is_unicode(name: str) -> bool:
 
 
 def _in_folder(folder: str) -> str:
-    """Return the file of a folder that has, or names, the tensors."""
+    """Return the path of a folder's index, or else of its only file of tensors."""
     for name in (INDEX, "model.safetensors"):
         if os.path.exists(os.path.join(folder, name)):
             return os.path.join(folder, name)
@@ -245,7 +245,7 @@ def _in_folder(folder: str) -> str:
     if len(found) == 1:
         return os.path.join(folder, found[0])
     raise FileNotFoundError(
-        f"{folder}: neither {INDEX} nor model.safetensors is there; found {found or None}"
+        f"{folder}: neither {INDEX} nor model.safetensors exists; found {found or None}"
     )
 
 
@@ -263,7 +263,7 @@ def _load_parts(path: str, places: dict[str, str], files: Iterable[str]) -> dict
     folder, tensors = os.path.dirname(path), {}
     for name in files:
         if not isinstance(name, str) or os.path.basename(name) != name:
-            raise ValueError(f"{path}: it names {name!r}, which is no file of its own folder")
+            raise ValueError(f"{path}: it names {name!r}, which is not a file in its own folder")
         file = StoredFile(os.path.join(folder, name))
         wanted = [entry for entry, place in places.items() if place == name]
         if missing := [entry for entry in wanted if entry not in file.entries]:

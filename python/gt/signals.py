@@ -1,4 +1,4 @@
-"""`gt.signal` under the name that it had in early versions: the same module."""
+"""`gt.signal` under its name in early versions: the same module."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Special functions of mathematics, as `torch.special` has them."""
+"""Special functions, following `torch.special`."""
 
 from gt.ops import namespace as _namespace
 

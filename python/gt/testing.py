@@ -10,7 +10,7 @@ from gt._gt import Tensor
 
 __all__ = ["assert_close"]
 
-#: How far values may differ, as a part of the expected one and in itself, by dtype.
+#: The default tolerances, relative and absolute, by dtype.
 _TOLERANCES = {
     "float16": (1e-3, 1e-5),
     "bfloat16": (1.6e-2, 1e-5),
@@ -39,16 +39,16 @@ def assert_close(
 
     Args:
         actual: a tensor, number or array; or a sequence or mapping of them.
-        expected: the same.
+        expected: the same structure with the expected values.
         allow_subclasses: whether the two may be of different types.
-        rtol: as a part of the expected value; by dtype where it is not given, the larger of two.
-        atol: in itself; to be given together with rtol.
+        rtol: the tolerance relative to the expected value; the larger of both dtypes' by default.
+        atol: the absolute tolerance; to be given together with rtol.
         equal_nan: whether NaN equals NaN.
         check_device: has no effect: all tensors are on one device.
         check_dtype: whether dtypes must be the same; otherwise both are promoted.
         check_layout: has no effect: all tensors have one layout.
         check_stride: whether strides must be the same.
-        msg: the error's text, or what makes it of the one that would be given.
+        msg: the error's text, or a function that makes it from the default text.
 
     >>> gt.testing.assert_close(gt.ones(2), gt.tensor([1.0, 1.0]))
     """
@@ -62,7 +62,7 @@ def assert_close(
 
 
 def _difference(actual, expected, bounds, equal_nan, check_dtype, check_stride, where) -> str:
-    """Return what differs; nothing if all is close."""
+    """Return the first difference as text; "" if all values are close."""
     rest = (bounds, equal_nan, check_dtype, check_stride)
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         if actual.keys() != expected.keys():
@@ -113,7 +113,7 @@ def _difference_of_two(actual, expected, bounds, equal_nan, check_dtype, check_s
 
 
 def _bounds(one: Tensor, other: Tensor) -> tuple[float, float]:
-    """Return rtol and atol for two dtypes: the larger ones."""
+    """Return the larger rtol and atol of two dtypes."""
     first, second = (_TOLERANCES.get(each.dtype.name, (0.0, 0.0)) for each in (one, other))
     return max(first[0], second[0]), max(first[1], second[1])
 

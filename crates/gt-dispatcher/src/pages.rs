@@ -1,8 +1,8 @@
 //! A map from numbers to values with cheap copies: values lie on pages of consecutive numbers,
 //! pages in groups, and copies share both until they are written to.
 //!
-//! So a copy of a large map takes microseconds, and the difference between two copies is found by
-//! visiting only what they do not share.
+//! So cloning a map copies only its table of groups, and the difference between two clones is found
+//! by visiting only what they do not share.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -60,8 +60,8 @@ pub fn asker_waits(status: &Status) -> String {
     let others = status.sessions.len() - 1;
     let others = match others {
         0 => String::new(),
-        1 => "; one other session is there".to_string(),
-        count => format!("; {count} other sessions are there"),
+        1 => "; one other session is connected".to_string(),
+        count => format!("; {count} other sessions are connected"),
     };
     let to_run = format!("{} of this session's instructions are not done", mine.open);
     match &mine.waits {
@@ -135,7 +135,7 @@ mod tests {
         assert!(asker_waits(&status(Waits::Workers)).contains("gt.worker"));
         let room = asker_waits(&status(Waits::Room));
         assert!(
-            room.contains("5 of this session's") && room.ends_with("one other session is there")
+            room.contains("5 of this session's") && room.ends_with("one other session is connected")
         );
     }
 }

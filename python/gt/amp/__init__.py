@@ -1,4 +1,4 @@
-"""Automatic mixed precision: products in a lower precision, gradients that do not underflow."""
+"""Automatic mixed precision: products in lower precision, and gradients that do not underflow."""
 
 from gt.amp.autocast_mode import (
     autocast,

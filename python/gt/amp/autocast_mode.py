@@ -16,7 +16,7 @@ _KINDS = ("cluster", "cpu", "cuda", "hpu", "ipu", "mps", "mtia", "xla", "xpu")
 
 
 class _Defaults(threading.local):
-    """The dtypes that `autocast` takes on this thread where none is given, by device."""
+    """The default dtypes of `autocast` on this thread, by device."""
 
     def __init__(self) -> None:
         self.dtypes: dict[str, Any] = {"cuda": _gt.float16}
@@ -28,20 +28,21 @@ _defaults = _Defaults()
 class autocast:
     """Compute products in a lower precision, as a `with` block or decorator.
 
-    Matrix products, linear maps, convolutions and attention take their floats as `dtype`. Softmax,
-    losses, norms, sums, exponentials and logarithms, and linear algebra take them as float32.
-    Others compute in the dtypes they get, mixed ones in the wider. The lists are PyTorch's for
-    CUDA, with linear algebra from those for CPUs; they are the same on all workers.
+    Matrix products, linear maps, convolutions and attention cast their floats to `dtype`. Softmax,
+    losses, norms, sums, exponentials and logarithms, and linear algebra cast them to float32. Other
+    operations compute in the dtypes of their operands, mixed ones in the wider. The lists are
+    PyTorch's for CUDA, with linear algebra from those for CPUs; they are the same on all workers.
 
     Args:
-        device_type: a device as PyTorch names it. All tensors are on the cluster: it only decides
-            the dtype where none is given: float16 for "cuda", else bfloat16.
-        dtype: `gt.bfloat16` or `gt.float16`; with others autocast is off, with a warning.
-        enabled: without it, the block turns autocast off.
-        cache_enabled: accepted for PyTorch's programs. Nothing is cached: a weight that a block
-            uses several times is cast each time.
+        device_type: a device by PyTorch's name. All tensors are on the cluster, so that it only
+            selects the default dtype: float16 for "cuda", else bfloat16.
+        dtype: `gt.bfloat16` or `gt.float16`; another dtype disables autocast, with a warning.
+        enabled: False turns autocast off in the block.
+        cache_enabled: accepted for compatibility with PyTorch; it has no effect. No casts are
+            cached: a weight that a block uses several times is cast each time.
 
-    A backward pass computes in the dtypes of its forward pass, also inside a block. A thread's
+    A backward pass computes in the dtypes of its forward pass, also inside a block. A block affects
+    only its own thread.
     blocks are its own.
 
     >>> with gt.autocast("cpu"):
@@ -98,7 +99,7 @@ class autocast:
 
         @functools.wraps(func)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            # A block of its own: threads may call the function at the same time.
+            # Each call has a separate block: threads may call the function at the same time.
             block = copy.copy(self)
             block._before = []
             with block:
@@ -108,7 +109,7 @@ class autocast:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Return whether `autocast` takes a device's name.
+    """Return whether `autocast` supports a device's name.
 
     >>> gt.amp.is_autocast_available("cuda")
     True
@@ -117,7 +118,7 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Return whether autocast is on, on this thread; for all devices, as they are one."""
+    """Return whether autocast is on, on this thread; the same for all devices."""
     return state.lower is not None
 
 
@@ -125,8 +126,8 @@ def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
     """Turn autocast on or off on this thread, until it is changed again.
 
     Args:
-        device_type: the device whose dtype is taken; may be left out.
-        enabled: whether it is on.
+        device_type: the device whose default dtype is used; may be omitted.
+        enabled: whether autocast is on.
     """
     if enabled is None:
         device_type, enabled = "cuda", device_type
@@ -134,7 +135,7 @@ def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
 
 
 def get_autocast_dtype(device_type: str) -> Any:
-    """Return the dtype that `autocast` takes for a device: that of a block for it, if it is in one.
+    """Return the dtype of `autocast` for a device: inside a block for it, the block's dtype.
 
     >>> gt.get_autocast_dtype("cpu")
     gt.bfloat16
@@ -143,29 +144,29 @@ def get_autocast_dtype(device_type: str) -> Any:
 
 
 def set_autocast_dtype(device_type: str, dtype: Any) -> None:
-    """Set the dtype that `autocast` takes for a device on this thread, and has if it is on."""
+    """Set the dtype of `autocast` for a device on this thread, also where it is on already."""
     _defaults.dtypes[device_type] = _float(dtype)
     if state.lower is not None:
         set_lower(_defaults.dtypes[device_type])
 
 
 def get_autocast_gpu_dtype() -> Any:
-    """Return the dtype that `autocast` takes for "cuda": the older form of `get_autocast_dtype`."""
+    """Return the dtype of `autocast` for "cuda": the older form of `get_autocast_dtype`."""
     return get_autocast_dtype("cuda")
 
 
 def get_autocast_cpu_dtype() -> Any:
-    """Return the dtype that `autocast` takes for "cpu": the older form of `get_autocast_dtype`."""
+    """Return the dtype of `autocast` for "cpu": the older form of `get_autocast_dtype`."""
     return get_autocast_dtype("cpu")
 
 
 def set_autocast_gpu_dtype(dtype: Any) -> None:
-    """Set the dtype that `autocast` takes for "cuda": the older form of `set_autocast_dtype`."""
+    """Set the dtype of `autocast` for "cuda": the older form of `set_autocast_dtype`."""
     set_autocast_dtype("cuda", dtype)
 
 
 def set_autocast_cpu_dtype(dtype: Any) -> None:
-    """Set the dtype that `autocast` takes for "cpu": the older form of `set_autocast_dtype`."""
+    """Set the dtype of `autocast` for "cpu": the older form of `set_autocast_dtype`."""
     set_autocast_dtype("cpu", dtype)
 
 
@@ -175,16 +176,16 @@ def is_autocast_cpu_enabled() -> bool:
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Return whether casts are kept for another use in a block: never."""
+    """Return False: casts are not cached."""
     return False
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Change nothing: casts are not kept for another use."""
+    """Do nothing: casts are not cached."""
 
 
 def clear_autocast_cache() -> None:
-    """Do nothing: there is no cache."""
+    """Do nothing: casts are not cached."""
 
 
 def _float(dtype: Any) -> Any:
@@ -198,9 +199,9 @@ def custom_fwd(
 
     Args:
         fwd: the method.
-        device_type: a device as PyTorch names it.
-        cast_inputs: a dtype that tensors of floats are cast to under autocast, which is then off
-            in `forward`; without it, `forward` runs under autocast as it is.
+        device_type: a device by PyTorch's name.
+        cast_inputs: a dtype to which float tensors are cast under autocast; `forward` then runs
+            with autocast off. Without it, `forward` runs under autocast.
     """
     _check_device("custom_fwd", device_type)
     if fwd is None:
@@ -223,11 +224,11 @@ def custom_fwd(
 
 
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Any:
-    """Decorate `backward` of a `gt.autograd.Function`: it runs under its forward's autocast.
+    """Decorate `backward` of a `gt.autograd.Function` to run under the autocast of its forward.
 
     Args:
         bwd: the method; `forward` must be decorated with `custom_fwd`.
-        device_type: a device as PyTorch names it.
+        device_type: a device by PyTorch's name.
     """
     _check_device("custom_bwd", device_type)
     if bwd is None:

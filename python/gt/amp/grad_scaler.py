@@ -1,4 +1,4 @@
-"""Losses scaled up so that gradients in half precision do not become zero."""
+"""Loss scaling, so that gradients in half precision do not become zero."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ _READY, _UNSCALED, _STEPPED = "ready", "unscaled", "stepped"
 
 
 class _Progress:
-    """How far an optimizer is in the present iteration."""
+    """The progress of an optimizer in the current iteration."""
 
     def __init__(self) -> None:
         self.stage = _READY
-        #: Whether a gradient is not finite, once they are unscaled: 0 or 1, a tensor.
+        #: 1 if a gradient is not finite, else 0, as a tensor; None before they are unscaled.
         self.found_inf: Tensor | None = None
 
 
 class GradScaler:
-    """Scales losses, takes the scale from gradients again, and leaves out steps that overflowed.
+    """Scales losses, unscales gradients, and skips steps whose gradients overflowed.
 
     Args:
-        device: accepted for PyTorch's programs; it changes nothing.
+        device: accepted for compatibility with PyTorch; it has no effect.
         init_scale: the first scale.
-        growth_factor: what the scale grows by after `growth_interval` steps without overflow.
-        backoff_factor: what it shrinks by after an overflow.
-        growth_interval: after how many steps it grows.
-        enabled: without it, losses and steps stay as they are.
+        growth_factor: the factor of the scale after `growth_interval` steps without overflow.
+        backoff_factor: the factor of the scale after an overflow.
+        growth_interval: the number of steps without overflow after which the scale grows.
+        enabled: False leaves losses and steps unchanged.
 
     The scale is a tensor, and `scale`, `unscale_` and `update` wait for nothing. `step` waits for
-    one number, as PyTorch's does: whether a gradient is not finite, as only then nothing of the
+    one number, as in PyTorch: whether a gradient is not finite, because then nothing of the
     optimizer may change.
 
     >>> weight = gt.ones(1, requires_grad=True)
@@ -62,13 +62,13 @@ class GradScaler:
         self._device, self._enabled = device, enabled
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval = growth_interval
-        #: The scale and the steps since it last changed: numbers, tensors once a loss was scaled.
+        #: The scale and the number of steps since it changed: tensors after the first `scale`.
         self._scale: Tensor | float = init_scale
         self._growth_tracker: Tensor | int = 0
         self._progress: dict[int, _Progress] = {}
 
     def scale(self, outputs: Any) -> Any:
-        """Multiply a tensor, or each of a list or other iterable, by the scale."""
+        """Multiply a tensor, or each tensor of a list or other iterable, by the scale."""
         if not self._enabled:
             return outputs
         if not isinstance(self._scale, Tensor):
@@ -86,8 +86,8 @@ class GradScaler:
         """Divide the gradients of an optimizer's parameters by the scale, before they are clipped.
 
         Raises:
-            RuntimeError: a second time before `update`, or after `step`.
-            ValueError: gradients of float16, which would lose what the scale has kept.
+            RuntimeError: the gradients are unscaled already, or `step` was called.
+            ValueError: a gradient is float16, in which it would lose precision again.
         """
         if not self._enabled:
             return
@@ -113,17 +113,17 @@ class GradScaler:
         progress.stage = _UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """Unscale the gradients, if that was not done, and step unless one is not finite.
+        """Unscale the gradients if they are not, and step unless one of them is not finite.
 
         Waits for that one number.
 
         Args:
-            optimizer: whose `step` is called.
-            args: for `step`.
-            kwargs: for `step`, by name; a closure is not supported.
+            optimizer: the optimizer whose `step` is called.
+            args: positional arguments of `step`.
+            kwargs: keyword arguments of `step`; a closure is not supported.
 
         Returns:
-            What `step` returned; None where it was left out.
+            The result of `step`, or None if it was skipped.
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -145,10 +145,10 @@ class GradScaler:
         return result
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
-        """Let the scale shrink after an overflow, or grow after long without; or set it.
+        """Shrink the scale after an overflow, grow it after long without, or set it.
 
         Args:
-            new_scale: the scale from now on; otherwise it follows from the steps.
+            new_scale: the new scale; by default it follows from the steps.
         """
         if not self._enabled:
             return
@@ -161,7 +161,7 @@ class GradScaler:
         self._progress = {}
 
     def _follow(self, scale: Tensor, tracker: Tensor) -> None:
-        """Change the scale by what was found since the last update."""
+        """Change the scale by the overflows since the last update."""
         found = [each.found_inf for each in self._progress.values() if each.found_inf is not None]
         if not found:
             raise RuntimeError(
@@ -170,9 +170,9 @@ class GradScaler:
         overflowed = gt.stack(found).sum() > 0
         grows = tracker + 1 == self._growth_interval
         grown = scale * self._growth_factor
-        # A scale that would not be finite stays.
+        # A scale that would become infinite stays.
         grown = gt.where(grows & grown.isfinite(), grown, scale)
-        # Where gradients have failed, both stay as they were.
+        # If gradients have failed, the scale and the tracker keep their values.
         kept = {"scale": scale, "tracker": tracker}
         begun = _gt.begin_step([], {self: kept})
         kept["scale"] = gt.where(overflowed, scale * self._backoff_factor, grown)
@@ -199,7 +199,7 @@ class GradScaler:
         )
 
     def get_scale(self) -> float:
-        """Return the scale, which is waited for; 1 where scaling is not enabled."""
+        """Return the scale; waits for it. 1 if scaling is not enabled."""
         if not self._enabled:
             return 1.0
         return self._scale.item() if isinstance(self._scale, Tensor) else self._scale
@@ -209,27 +209,27 @@ class GradScaler:
         return int(tracker.item()) if isinstance(tracker, Tensor) else tracker
 
     def get_growth_factor(self) -> float:
-        """Return what the scale grows by."""
+        """Return the factor by which the scale grows."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Set what the scale grows by."""
+        """Set the factor by which the scale grows."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """Return what the scale shrinks by."""
+        """Return the factor by which the scale shrinks."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Set what the scale shrinks by."""
+        """Set the factor by which the scale shrinks."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """Return after how many steps the scale grows."""
+        """Return the number of steps after which the scale grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Set after how many steps the scale grows."""
+        """Set the number of steps after which the scale grows."""
         self._growth_interval = new_interval
 
     def is_enabled(self) -> bool:
@@ -237,7 +237,7 @@ class GradScaler:
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the scale and its settings, which are waited for; nothing if it is not enabled."""
+        """Return the scale and its settings; waits for them. Empty if scaling is not enabled."""
         if not self._enabled:
             return {}
         return {
@@ -249,10 +249,10 @@ class GradScaler:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave.
+        """Restore a state from `state_dict`.
 
         Args:
-            state_dict: what `state_dict` gave, here or in PyTorch.
+            state_dict: the result of `state_dict`, in GT or in PyTorch.
         """
         if not self._enabled:
             return

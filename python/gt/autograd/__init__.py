@@ -1,6 +1,4 @@
-"""Recording for gradients, on and off, gradients of one tensor with respect to others, and
-functions with gradients of their own.
-"""
+"""Gradient modes, gradients of tensors with respect to others, and custom functions."""
 
 import functools
 import inspect
@@ -33,7 +31,7 @@ __all__ = [
 
 
 class set_grad_enabled:
-    """Turn recording on or off: at once, or for a `with` block or decorated function."""
+    """Turn recording on or off: immediately, or for a `with` block or decorated function."""
 
     def __init__(self, mode: bool):
         self.mode = bool(mode)
@@ -50,7 +48,7 @@ class _GradMode:
     mode: bool
 
     def __new__(cls, function=None):
-        """With a function, as `@gt.no_grad`, give that function, decorated."""
+        """Return a gradient mode, or a decorated function, as for `@gt.no_grad`."""
         mode = super().__new__(cls)
         mode.previous = []
         return mode if function is None else mode(function)
@@ -74,13 +72,13 @@ class _GradMode:
         return wrapped
 
     def _again(self):
-        """Return another of the same mode, for one call."""
+        """Return another context of the same mode, for one call."""
         again = object.__new__(type(self))
         again.mode, again.previous = self.mode, []
         return again
 
     def _generator(self, function):
-        """Decorate a generator: what it does has the mode, what others do between does not."""
+        """Decorate a generator: its own code runs in the mode, the code of its callers does not."""
 
         @functools.wraps(function)
         def wrapped(*args, **kwargs):
@@ -104,21 +102,21 @@ class _GradMode:
 
 
 class no_grad(_GradMode):
-    """Record nothing: `with gt.no_grad():` or `@gt.no_grad()`."""
+    """Turn recording off: `with gt.no_grad():` or `@gt.no_grad()`."""
 
     mode = False
 
 
 class inference_mode(_GradMode):
-    """Record nothing, as `no_grad`; `inference_mode(False)` changes nothing.
+    """Turn recording off, like `no_grad`; `inference_mode(False)` has no effect.
 
-    PyTorch's also forbids later use in what is recorded; here that is no error.
+    PyTorch also forbids the use of the results in recorded operations later; GT allows it.
     """
 
     mode = False
 
     def __new__(cls, mode=True):
-        """With a function, as `@gt.inference_mode`, give that function, decorated."""
+        """Return a gradient mode, or a decorated function, as for `@gt.inference_mode`."""
         if callable(mode):
             return super().__new__(cls, mode)
         made = super().__new__(cls)
@@ -127,24 +125,24 @@ class inference_mode(_GradMode):
 
 
 class enable_grad(_GradMode):
-    """Record again inside a block that does not."""
+    """Turn recording on again inside a block where it is off."""
 
     mode = True
 
 
 class set_detect_anomaly:
-    """Say, where `mode` is true, how NaNs are found; nothing is checked by this itself.
+    """Warn, if `mode` is true, how to find NaNs; this itself checks nothing.
 
     Args:
-        mode: whether NaNs in backward passes are to be found.
-        check_nan: accepted as PyTorch's.
+        mode: whether to find NaNs in backward passes.
+        check_nan: accepted for compatibility with PyTorch; it has no effect.
     """
 
     def __init__(self, mode: bool, check_nan: bool = True):
         if mode:
             warnings.warn(
-                "detect_anomaly finds nothing by itself: workers that were started with "
-                "GT_CHECK_NAN=1 let the first operation fail that makes a NaN",
+                "detect_anomaly checks nothing itself: on workers that were started with "
+                "GT_CHECK_NAN=1, the first operation that produces a NaN fails",
                 stacklevel=2,
             )
 
@@ -156,7 +154,7 @@ class set_detect_anomaly:
 
 
 class detect_anomaly(set_detect_anomaly):
-    """As `set_detect_anomaly(True)`, for a `with` block."""
+    """Call `set_detect_anomaly(True)`, as a `with` block."""
 
     def __init__(self, check_nan: bool = True):
         super().__init__(True, check_nan)
@@ -173,18 +171,18 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of a tensor with respect to others, without storing them anywhere.
+    """Return the gradients of tensors with respect to others, without storing them anywhere.
 
     Args:
-        outputs: where the pass starts; the gradients of several add up.
-        inputs: with respect to what.
+        outputs: the tensors where the pass starts; their gradients are added up.
+        inputs: the tensors to differentiate by.
         grad_outputs: the gradient of each output; None for a single number, whose gradient is 1.
         retain_graph: keep the graph for another pass.
         create_graph: record the pass itself, for gradients of gradients.
         only_inputs: deprecated: other leaves never get gradients.
-        allow_unused: give None for an input that the outputs do not depend on.
-        is_grads_batched: whether `grad_outputs` have one more axis in front, as the results then.
-        materialize_grads: give zeros instead of None.
+        allow_unused: return None for an input that the outputs do not depend on.
+        is_grads_batched: whether `grad_outputs`, and then the results, have a batch axis in front.
+        materialize_grads: return zeros instead of None.
 
     >>> x = gt.tensor([1.0, 2.0], requires_grad=True)
     >>> gt.autograd.grad((x**2).sum(), x)
@@ -198,7 +196,7 @@ def grad(
             stacklevel=2,
         )
     if materialize_grads and allow_unused is False:
-        raise ValueError("grad: materialize_grads=True wants allow_unused=True, or None")
+        raise ValueError("grad: materialize_grads=True needs allow_unused=True, or None")
     outputs, gradients = _with_gradients("grad", outputs, grad_outputs)
     inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     retain = create_graph if retain_graph is None else retain_graph
@@ -218,9 +216,9 @@ def grad(
 
 
 def _batched(outputs, gradients, inputs, retain: bool, create: bool) -> list[Tensor | None]:
-    """Return the gradients for each of several gradients of the outputs, along a new first axis."""
+    """Return the gradients for a batch of gradients of the outputs, along a new first axis."""
     if any(each is None for each in gradients):
-        raise ValueError("grad: is_grads_batched wants a gradient for each output, not None")
+        raise ValueError("grad: is_grads_batched needs a gradient for each output, not None")
     used: list[bool] = []
 
     def one(*given: Tensor) -> tuple[Tensor, ...]:
@@ -237,7 +235,7 @@ def _batched(outputs, gradients, inputs, retain: bool, create: bool) -> list[Ten
 
 
 def _zeros(of: Tensor, batch: list | None) -> Tensor:
-    """Return zeros like a tensor, one for each of a batch of gradients."""
+    """Return zeros like a tensor, with the batch axis of a batch of gradients."""
     zeros = of.detach() * 0
     return zeros if batch is None else zeros.expand(batch[0].shape[0], *of.shape)
 
@@ -249,14 +247,14 @@ def backward(
     create_graph: bool = False,
     inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
-    """Add the gradients of tensors together to those of all leaves that they depend on.
+    """Add the gradients of tensors to those of all leaves that they depend on.
 
     Args:
-        tensors: where the pass starts.
+        tensors: the tensors where the pass starts; their gradients are added up.
         grad_tensors: the gradient of each; None for a single number, whose gradient is 1.
         retain_graph: keep the graph for another pass.
         create_graph: record the pass itself, for gradients of gradients.
-        inputs: add to the gradients of these leaves alone.
+        inputs: the only leaves whose gradients are added to.
     """
     outputs, gradients = _with_gradients("backward", tensors, grad_tensors)
     if inputs is not None:
@@ -266,19 +264,19 @@ def backward(
 
 
 def _with_gradients(name, outputs, gradients) -> tuple[list[Tensor], list[Tensor | None]]:
-    """Return outputs and their gradients as lists of one length."""
+    """Return outputs and their gradients as lists of equal length."""
     outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
     if gradients is None or isinstance(gradients, Tensor):
         gradients = [gradients] * len(outputs) if gradients is None else [gradients]
     gradients = list(gradients)
     if not outputs or len(gradients) != len(outputs):
         raise ValueError(
-            f"{name}: {len(gradients)} gradients are given for {len(outputs)} outputs\n"
-            "  hint: give one for each; None for a single number"
+            f"{name}: there are {len(gradients)} gradients for {len(outputs)} outputs\n"
+            "  hint: pass one for each; None for a single number"
         )
     return outputs, gradients
 
 
-# These are written with the functions above.
+# These modules import the functions above.
 from gt.autograd import functional, graph  # noqa: E402
 from gt.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: E402

@@ -1,4 +1,4 @@
-"""Functions whose gradients are defined by those who write them."""
+"""Functions with user-defined gradients."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,20 +8,20 @@ from gt._gt import Tensor, is_grad_enabled
 
 
 class Context:
-    """What a function's `forward` leaves for its `backward`; any attribute may be set on it."""
+    """The state that a function's `forward` keeps for its `backward`; attributes may be added."""
 
     def __init__(self, needs_input_grad: tuple[bool, ...]):
-        #: For each argument of `forward`, whether a gradient is wanted.
+        #: For each argument of `forward`, whether it requires a gradient.
         self.needs_input_grad = needs_input_grad
-        #: As they were when they were saved, and the very tensors, to tell outputs by.
+        #: Snapshots of the saved tensors, and the original objects, to identify outputs by.
         self._saved: tuple[Tensor | None, ...] = ()
         self._originals: tuple[Tensor | None, ...] = ()
         self._constant: tuple[Tensor, ...] = ()
-        #: Which saved tensors are outputs: position among the saved, index of the output.
+        #: The saved tensors that are outputs: position among the saved, index of the output.
         self._saved_outputs: dict[int, int] = {}
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep inputs or outputs of `forward`; `backward` finds them in `saved_tensors`."""
+        """Keep inputs or outputs of `forward`; `backward` reads them from `saved_tensors`."""
         self._originals = tensors
         self._saved = tuple(
             tensor if tensor is None else _gt.snapshot(tensor) for tensor in tensors
@@ -33,12 +33,12 @@ class Context:
         return self._saved
 
     def mark_non_differentiable(self, *outputs: Tensor) -> None:
-        """Name outputs that no gradient flows through."""
+        """Declare outputs that no gradient flows through."""
         self._constant = outputs
 
 
 class Function:
-    """A computation with a gradient of its own.
+    """A computation with a user-defined gradient.
 
     >>> class Cube(gt.autograd.Function):
     ...     @staticmethod
@@ -52,9 +52,9 @@ class Function:
     ...         return grad * 3 * x**2
     >>> y = Cube.apply(gt.tensor([2.0], requires_grad=True))
 
-    `backward` gets the gradient of each output and returns one for each argument of `forward`,
-    None where there is none. With a static method `setup_context(ctx, inputs, output)`,
-    `forward` takes the arguments alone.
+    `backward` receives the gradient of each output and returns one for each argument of `forward`,
+    None for arguments without a gradient. If there is a static method
+    `setup_context(ctx, inputs, output)`, `forward` takes only the arguments.
     """
 
     @staticmethod
@@ -69,7 +69,7 @@ class Function:
 
     @classmethod
     def apply(cls, *args) -> Any:
-        """Compute the outputs, and put the function on the tape if a gradient is wanted."""
+        """Compute the outputs, and record the function on the tape if a gradient is required."""
         context = Context(tuple(isinstance(arg, Tensor) and arg.requires_grad for arg in args))
         result = cls._compute(context, args)
         if not (is_grad_enabled() and any(context.needs_input_grad)):
@@ -115,7 +115,7 @@ class Function:
 
     @classmethod
     def _backward(cls, context: Context, args: tuple, outputs: tuple) -> Callable:
-        """What the tape calls; it must not keep arguments and outputs alive that nobody saved."""
+        """Return the callback of the tape; it must not keep unsaved arguments or outputs alive."""
         count = len(args)
         places = [place for place, arg in enumerate(args) if isinstance(arg, Tensor)]
         is_tensor = [isinstance(output, Tensor) for output in outputs]
@@ -130,7 +130,7 @@ class Function:
             try:
                 result = cls.backward(context, *(next(given) if is_ else None for is_ in is_tensor))
             finally:
-                # Outputs with their history would keep the graph, and the graph this context.
+                # Outputs with history would keep the graph alive, and the graph this context.
                 context._saved = without_history
             return _gradients(cls.__name__, result, count, places)
 
@@ -138,19 +138,19 @@ class Function:
 
 
 def _index(tensors: Sequence[Tensor | None], wanted: Tensor | None) -> int | None:
-    """Where a very tensor stands in a list of them."""
+    """Return the index of a tensor object in a list, or None."""
     if wanted is None:
         return None
     return next((index for index, tensor in enumerate(tensors) if tensor is wanted), None)
 
 
 def _gradients(name: str, result: Any, count: int, places: list[int]) -> list[Tensor | None]:
-    """The gradients of the tensors among the arguments, from those of all arguments."""
+    """Return the gradients of the tensors among the arguments, from those of all arguments."""
     result = result if isinstance(result, tuple) else (result,)
     if len(result) < count or any(grad is not None for grad in result[count:]):
         raise RuntimeError(
             f"{name}.backward returned {len(result)} gradients for {count} arguments of forward\n"
-            "  hint: return one for each, None where there is none"
+            "  hint: return one for each, None for arguments without a gradient"
         )
     for place, grad in enumerate(result[:count]):
         if grad is not None and not isinstance(grad, Tensor):

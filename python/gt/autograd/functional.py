@@ -1,8 +1,8 @@
 """Jacobians, Hessians and their products with vectors, of functions of tensors.
 
-Functions take tensors and give a tensor or a tuple of them; `inputs` is the one tensor or the tuple
-that they are called with. Results have the structure that PyTorch's `torch.autograd.functional`
-gives: a tensor where one was given, otherwise a tuple.
+Functions take tensors and return a tensor or a tuple of them; `inputs` is the tensor or the tuple
+of tensors that they are called with. The structure of results is that of PyTorch's
+`torch.autograd.functional`: a tensor for a tensor, otherwise a tuple.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def vjp(
     """Return the outputs, and the product of a vector with the Jacobian: v^T J.
 
     Args:
-        func: takes the inputs, gives a tensor or a tuple.
+        func: a function of the inputs that returns a tensor or a tuple.
         inputs: one tensor or a tuple.
-        v: as the outputs; may be left out for a single number.
+        v: tensors of the shapes of the outputs; may be omitted for a single number.
         create_graph: make the results differentiable.
-        strict: raise where an output does not depend on an input, rather than give zeros.
+        strict: raise if an output does not depend on an input, rather than return zeros.
 
     >>> gt.autograd.functional.vjp(lambda x: x * x, gt.tensor([1.0, 2.0]), gt.ones(2))[1]
     tensor([2., 4.], dtype=float32)
@@ -50,8 +50,8 @@ def jvp(
 ) -> tuple[Tensors, Tensors]:
     """Return the outputs, and the product of the Jacobian with a vector: J v.
 
-    The product w^T J is linear in w, and its own gradient along v is J v. Arguments as for `vjp`,
-    but `v` is as the inputs.
+    The product w^T J is linear in w, and its gradient along v is J v. Arguments as for `vjp`, but
+    `v` has the shapes of the inputs.
 
     >>> gt.autograd.functional.jvp(lambda x: x * x, gt.tensor([1.0, 2.0]), gt.ones(2))[1]
     tensor([2., 4.], dtype=float32)
@@ -84,13 +84,13 @@ def jacobian(
     """Return the derivatives of every output element by every input element.
 
     Args:
-        func: takes the inputs, gives a tensor or a tuple.
+        func: a function of the inputs that returns a tensor or a tuple.
         inputs: one tensor or a tuple.
         create_graph: make the results differentiable.
-        strict: raise where an output does not depend on an input, rather than give zeros.
-        vectorize: has no effect: rows are streamed, and none is waited for.
-        strategy: "reverse-mode", a row for each output element, or "forward-mode", a column for
-            each input element, which PyTorch takes with `vectorize=True` only.
+        strict: raise if an output does not depend on an input, rather than return zeros.
+        vectorize: has no effect: rows are issued one after the other without waiting.
+        strategy: "reverse-mode", or "forward-mode", which PyTorch supports only with
+            `vectorize=True`; it has no effect.
 
     Returns:
         A tensor of shape `output.shape + input.shape`; tuples of them for several inputs or
@@ -142,9 +142,9 @@ def vhp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Tensor, Tensors]:
-    """Return a single number, and the product of a vector with its Hessian: v^T H.
+    """Return a function's value, and the product of a vector with its Hessian: v^T H.
 
-    Arguments as for `vjp`; `v` is as the inputs.
+    Arguments as for `vjp`, but `v` has the shapes of the inputs.
 
     >>> gt.autograd.functional.vhp(lambda x: (x**3).sum(), gt.tensor([1.0, 2.0]), gt.ones(2))[1]
     tensor([ 6., 12.], dtype=float32)
@@ -159,9 +159,9 @@ def hvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Tensor, Tensors]:
-    """Return a single number, and the product of its Hessian with a vector: H v.
+    """Return a function's value, and the product of its Hessian with a vector: H v.
 
-    A Hessian is symmetric: it is that of `vhp`.
+    As a Hessian is symmetric, it is computed as `vhp`.
 
     >>> gt.autograd.functional.hvp(lambda x: (x**3).sum(), gt.tensor([1.0, 2.0]), gt.ones(2))[1]
     tensor([ 6., 12.], dtype=float32)
@@ -180,7 +180,7 @@ def _hessian_product(name, func, inputs, v, create_graph, strict):
 
 
 class _Call:
-    """A function's inputs, on the tape, and what it gives."""
+    """A call of a function with inputs on the tape, and its outputs."""
 
     def __init__(self, name, func, inputs, create_graph, strict, single=False):
         self.name, self.create_graph, self.strict = name, create_graph, strict
@@ -195,7 +195,7 @@ class _Call:
         self._check(self.outputs, "the results of func")
         if single and (len(self.outputs) != 1 or self.outputs[0].numel() != 1):
             shapes = [output.shape for output in self.outputs]
-            raise RuntimeError(f"{name}: func must give a single number, not shapes {shapes}")
+            raise RuntimeError(f"{name}: func must return a single number, not shapes {shapes}")
 
     def _check(self, tensors: Sequence, what: str) -> None:
         if not tensors or not all(isinstance(each, Tensor) for each in tensors):
@@ -208,19 +208,19 @@ class _Call:
         return given.detach().clone().requires_grad_()
 
     def vectors(self, v: Tensors | None, of: Sequence[Tensor], what: str) -> list[Tensor]:
-        """Return the vectors for some tensors; 1 where it may be left out."""
+        """Return the vectors for some tensors; 1 where `v` may be omitted."""
         if v is None:
             if len(of) != 1 or of[0].numel() != 1:
-                raise RuntimeError(f"{self.name}: v is needed, as {what} are more than one number")
+                raise RuntimeError(f"{self.name}: v is missing; {what} are more than one number")
             return [gt.ones_like(of[0])]
         given = (v,) if isinstance(v, Tensor) else tuple(v)
         shapes, expected = [each.shape for each in given], [each.shape for each in of]
         if shapes != expected:
-            raise RuntimeError(f"{self.name}: v has shapes {shapes}, {what} {expected}")
+            raise RuntimeError(f"{self.name}: v has shapes {shapes}, but {what} have {expected}")
         return list(given)
 
     def gradients(self, outputs, weights, again: bool = False) -> list[Tensor]:
-        """Return the gradients of all outputs together by each input; zeros where none depends."""
+        """Return the gradients of all outputs together by each input; zeros where unused."""
         used = [(o, w) for o, w in zip(outputs, weights, strict=True) if o.requires_grad]
         found: Sequence[Tensor | None] = [None] * len(self.inputs)
         if used:
@@ -245,7 +245,7 @@ class _Call:
         return [gt.stack(c).reshape(s) for c, s in zip(columns, shapes, strict=True)]
 
     def result(self, found: Sequence, single: bool, detach: bool = True):
-        """Return one tensor or a tuple, without history unless it is to be differentiable."""
+        """Return one tensor or a tuple, detached unless the results shall be differentiable."""
         if detach and not self.create_graph:
             found = [each.detach() for each in found]
         return found[0] if single else tuple(found)

@@ -1,4 +1,4 @@
-"""Gradients held against finite differences."""
+"""Checks of gradients against finite differences."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def gradcheck(
     check_grad_dtypes: bool = False,
     fast_mode: bool = False,
 ) -> bool:
-    """Hold a function's gradients against central finite differences, element by element.
+    """Check a function's gradients against central finite differences, element by element.
 
-    A complex number counts as its two parts, both of inputs and of outputs.
+    A complex number counts as its two parts, in inputs and in outputs.
 
     Args:
-        func: takes the inputs, gives a tensor or several.
-        inputs: of these, the tensors that require gradients are checked; they should be float64.
+        func: a function of the inputs that returns a tensor or several.
+        inputs: the inputs; those that require gradients are checked and should be float64.
         eps: the step of the differences, (f(x + eps) - f(x - eps)) / (2 eps).
-        atol: how far gradients may be off,
-        rtol: beside this part of the difference.
-        raise_exception: raise rather than give False.
-        nondet_tol: how far two passes over the same graph may differ.
+        atol: the absolute tolerance.
+        rtol: the tolerance relative to the finite difference.
+        raise_exception: raise rather than return False.
+        nondet_tol: the tolerance between two passes over the same graph.
         check_undefined_grad: has no effect: an output without a gradient is always left out.
-        check_grad_dtypes: ask that gradients have the dtypes of their inputs.
+        check_grad_dtypes: also check that gradients have the dtypes of their inputs.
         fast_mode: has no effect: all elements are checked, which is the stricter test.
 
     Raises:
@@ -61,8 +61,8 @@ def gradcheck(
     for at in wanted:
         if given[at].dtype not in (gt.float64, gt.complex128):
             warnings.warn(
-                f"gradcheck: input {at} is {given[at].dtype.name}; finite differences are seldom "
-                "that good, use float64",
+                f"gradcheck: input {at} is {given[at].dtype.name}, in which finite differences are "
+                "seldom accurate enough; use float64",
                 stacklevel=2,
             )
     try:
@@ -93,13 +93,13 @@ def gradgradcheck(
     check_grad_dtypes: bool = False,
     fast_mode: bool = False,
 ) -> bool:
-    """Hold the gradients of a function's gradients against finite differences.
+    """Check the gradients of a function's gradients against finite differences.
 
     Args:
-        func: takes the inputs, gives a tensor or several.
-        inputs: of these, the tensors that require gradients are checked; they should be float64.
-        grad_outputs: the gradients of the outputs, which are checked too; random ones if not given.
-        eps: this and the others as for `gradcheck`.
+        func: a function of the inputs that returns a tensor or several.
+        inputs: the inputs; those that require gradients are checked and should be float64.
+        grad_outputs: the gradients of the outputs, which are checked too; random by default.
+        eps: this and the remaining arguments as for `gradcheck`.
 
     >>> x = gt.tensor([0.5, 1.0], dtype=gt.float64, requires_grad=True)
     >>> gt.autograd.gradgradcheck(gt.sin, x)
@@ -143,7 +143,7 @@ def _as_tuple(given) -> tuple:
 
 
 def _parts(func, given) -> list[Tensor]:
-    """Return what a function gives as real tensors."""
+    """Return the outputs of a function as real tensors."""
     with enable_grad():
         outputs = [each for each in _as_tuple(func(*given)) if isinstance(each, Tensor)]
         return [gt.view_as_real(each) if each.dtype.is_complex else each for each in outputs]
@@ -159,7 +159,7 @@ def _check(func, given, wanted, number, output, bounds) -> None:
     for at, one, other in zip(wanted, computed, again, strict=True):
         if np.abs(one - other).max(initial=0) > nondet_tol:
             raise GradcheckError(
-                f"gradcheck: two passes give gradients of output {number} by input {at} that "
+                f"gradcheck: two passes yield gradients of output {number} by input {at} that "
                 f"differ by more than nondet_tol={nondet_tol}"
             )
         expected = _differences(func, given, at, number, eps)
@@ -174,7 +174,7 @@ def _check(func, given, wanted, number, output, bounds) -> None:
 
 
 def _rows(output: Tensor, inputs: list[Tensor]) -> list[np.ndarray]:
-    """Return the derivatives of an output's elements by each input's."""
+    """Return the derivatives of an output's elements by the elements of each input."""
     import numpy as np  # slow to import
 
     elements, rows = output.reshape(-1), []
@@ -191,7 +191,7 @@ def _rows(output: Tensor, inputs: list[Tensor]) -> list[np.ndarray]:
 
 
 def _differences(func, given, at: int, number: int, eps: float) -> np.ndarray:
-    """Return central differences; along the imaginary axis as an imaginary part."""
+    """Return central differences; those along imaginary parts as an imaginary part."""
     import numpy as np  # slow to import
 
     values = given[at].detach().numpy()
@@ -205,7 +205,7 @@ def _differences(func, given, at: int, number: int, eps: float) -> np.ndarray:
 
 
 def _slope(func, given, at: int, number: int, place: int, step: complex) -> np.ndarray:
-    """Return how much an output differs between a step forward and a step back."""
+    """Return the difference of an output between a step forward and a step back."""
     ends = []
     for sign in (1, -1):
         values = given[at].detach().numpy()

@@ -1,4 +1,4 @@
-"""What PyTorch's programs ask about the graph of a result: whether there is one."""
+"""The graph of a result, as far as PyTorch programs ask for it: whether it exists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Node"]
 
 
 class Node:
-    """Stands for what a tensor was computed by: `tensor.grad_fn`, which is None for a leaf.
+    """Stands for the operation that computed a tensor: `tensor.grad_fn`, None for a leaf.
 
     >>> x = gt.ones(2, requires_grad=True)
     >>> x.grad_fn is None, (x * 2).grad_fn
@@ -24,13 +24,13 @@ class Node:
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(
-            f"a grad_fn has no '{name}' here: it says that a tensor has a history, not which\n"
+            f"a grad_fn has no '{name}' in GT: it only shows that a tensor has a history\n"
             "  hint: gt.debug.get_tape() lists the recorded operations"
         )
 
 
 def _grad_fn(tensor: Tensor) -> Node | None:
-    """What the tensor was computed by, or None for a leaf; see `gt.autograd.graph.Node`."""
+    """Return a node if the tensor was computed, or None for a leaf; see `Node`."""
     return None if tensor.is_leaf else Node()
 
 
@@ -39,7 +39,7 @@ Tensor.grad_fn = property(_grad_fn)  # type: ignore[assignment]
 
 def __getattr__(name: str) -> NoReturn:
     raise AttributeError(
-        f"gt.autograd.graph has no '{name}': what a backward pass needs is kept by the core, where "
-        "no function of the program can pack it\n"
-        "  hint: gt.utils.checkpoint.checkpoint keeps less, and computes it again"
+        f"gt.autograd.graph has no '{name}': the core keeps what a backward pass needs, where "
+        "hooks of the program cannot pack it\n"
+        "  hint: gt.utils.checkpoint.checkpoint keeps fewer, and recomputes the others"
     )

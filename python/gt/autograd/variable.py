@@ -1,4 +1,4 @@
-"""Tensors under the name that those with gradients had before PyTorch 0.4."""
+"""`Variable`, the name of tensors with gradients before PyTorch 0.4."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class _VariableType(type):
 
 
 class Variable(metaclass=_VariableType):
-    """Return a tensor that shares the memory of another, and may require gradients.
+    """A tensor that shares the memory of another one, and may require gradients.
 
     >>> gt.autograd.Variable(gt.ones(1), requires_grad=True).requires_grad
     True

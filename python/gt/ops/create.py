@@ -60,7 +60,7 @@ def creation(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _with_gradients(made: Tensor) -> Tensor:
-    """Require gradients for a new tensor; integers become float32, as only floats have gradients."""
+    """Require gradients for a new tensor; integers become float32, as only floats have them."""
     return (made.float() if _is_whole(made.dtype) else made).requires_grad_()
 
 

@@ -144,7 +144,7 @@ def _once(inputs: list[list[Any]]) -> list[Any]:
 
 
 def _labels(x: Tensor, terms: list[Any], rank: int) -> list[int]:
-    """Return a label for every axis; those that `...` stands for have labels up to -1."""
+    """Return a label for every axis; those that `...` stands for have negative labels."""
     at = terms.index(...) if ... in terms else len(terms)
     return [*terms[:at], *range(-_unnamed(x, terms), 0), *terms[at + 1 :]]
 

@@ -128,7 +128,7 @@ def map_(input: Tensor, tensor: Tensor, callable: Any) -> Tensor:
 
 @method
 def set_(self: Tensor, source: Tensor | None = None) -> Tensor:
-    """Share the memory of another tensor, so that both see in-place changes; without one, of none.
+    """Share the memory of another tensor, and its in-place changes; without one, become empty.
 
     >>> x, y = gt.zeros(2), gt.ones(3)
     >>> x.set_(y).add_(1)

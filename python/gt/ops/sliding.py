@@ -1,4 +1,4 @@
-"""Sliding windows over the last axes of a tensor, for all ranks."""
+"""Sliding windows over the last axes of a tensor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gt.ops.sizes import filled
 
 
 def per_axis(name: str, parameter: str, value: Any, axes: int) -> tuple[int, ...]:
-    """Return an int for each axis, from one for all or one each."""
+    """Return an int for each axis, from one int for all axes or one for each."""
     values = tuple(value) if isinstance(value, tuple | list) else (value,)
     if len(values) not in (1, axes) or not all(hasattr(one, "__index__") for one in values):
         raise ValueError(f"{name}: {parameter} is {value}, expected an int or {axes} of them")
@@ -22,18 +22,18 @@ def per_axis(name: str, parameter: str, value: Any, axes: int) -> tuple[int, ...
 
 
 def stride_of(name: str, stride: Any, kernel: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the stride for each axis: windows side by side where none is given."""
+    """Return the stride for each axis; by default windows are side by side."""
     return kernel if stride in (None, (), []) else per_axis(name, "stride", stride, len(kernel))
 
 
 def at_least(name: str, parameter: str, values: Sequence[int], lowest: int) -> None:
-    """Raise where a number is too low."""
+    """Raise if a number is below `lowest`."""
     if any(value < lowest for value in values):
         raise ValueError(f"{name}: {parameter} is {tuple(values)}, expected {lowest} or more each")
 
 
 def check_spatial(name: str, input: Tensor, axes: int) -> None:
-    """Raise unless a tensor has channels and spatial axes, and batches or not."""
+    """Raise unless a tensor has channels, the spatial axes and perhaps a batch axis."""
     if input.ndim not in (axes + 1, axes + 2):
         expected = ("channels", *("depth", "height", "width")[-axes:])
         raise ValueError(
@@ -43,21 +43,21 @@ def check_spatial(name: str, input: Tensor, axes: int) -> None:
 
 
 def wide(input: Tensor) -> Tensor:
-    """Return 16-bit floats as float32, so that sums keep their digits."""
+    """Return 16-bit floats as float32, so that sums are accurate."""
     return input.float() if input.dtype.is_floating_point and input.dtype.itemsize == 2 else input
 
 
 def padded(input: Tensor, pairs: Sequence[tuple[int, int]]) -> Tensor:
-    """Add zeros before and after each of the last axes; take away where a number is negative."""
+    """Add zeros before and after each of the last axes; negative numbers remove values."""
     if not any(before or after for before, after in pairs):
         return input
     return gt.constant_pad_nd(input, [number for pair in reversed(pairs) for number in pair])
 
 
 def count(length: int, kernel: int, stride: int, padding: int, dilation: int, ceil: bool) -> int:
-    """Return how many windows fit in a padded axis: floor(room / stride) + 1.
+    """Return the number of windows that fit in a padded axis: floor(room / stride) + 1.
 
-    With `ceil`, one more may go over the end, if it begins in the input or the padding before it.
+    With `ceil`, one more may extend past the end, if it begins in the input or the padding before.
     """
     room = length + 2 * padding - dilation * (kernel - 1) - 1
     fitting = room // stride + 1
@@ -73,7 +73,7 @@ def counts(
     dilation: Sequence[int],
     ceil_mode: bool = False,
 ) -> tuple[int, ...]:
-    """Return how many windows fit along each axis; an error if none does."""
+    """Return the number of windows along each axis; raise if none fits."""
     at_least(name, "kernel_size", kernel, 1)
     at_least(name, "stride", stride, 1)
     at_least(name, "padding", padding, 0)
@@ -91,15 +91,15 @@ def counts(
 def positions(
     beside: Tensor, number: int, kernel: int, stride: int, padding: int, dilation: int
 ) -> Tensor:
-    """Return where the values of windows are along an axis: [kernel, number]; padding is below 0."""
+    """Return the positions of windows' values on an axis, [kernel, number]; in padding below 0."""
     within = arange_beside(beside, kernel).unsqueeze(1) * dilation
     return within + (arange_beside(beside, number) * stride - padding)
 
 
 def places(along: Sequence[Tensor], lengths: Sequence[int]) -> Tensor:
-    """Combine positions along axes to places in these axes, flattened.
+    """Combine positions along several axes into indices into these axes, flattened.
 
-    From [..., kernel, number] for each axis to [..., *kernels, *numbers].
+    The shapes are [..., kernel, number] for each axis and [..., *kernels, *numbers] together.
     """
     axes = len(lengths)
     flat: Any = 0
@@ -119,7 +119,7 @@ def windows(
     ceil_mode: bool = False,
     name: str = "windows",
 ) -> Tensor:
-    """Return the windows over the last axes: [..., *kernel, *counts], zeros beyond the input."""
+    """Return the windows over the last axes, [..., *kernel, *counts], with zeros past the input."""
     axes = len(kernel)
     lengths = input.shape[-axes:]
     numbers = counts(name, lengths, kernel, stride, padding, dilation, ceil_mode)
@@ -140,7 +140,7 @@ def overlapped(
     padding: Sequence[int],
     dilation: Sequence[int],
 ) -> Tensor:
-    """Add up windows [..., *kernel, *counts] where they were: the transpose of `windows`."""
+    """Add up windows [..., *kernel, *counts] at their positions: the transpose of `windows`."""
     axes = len(size)
     lead, kernel, numbers = (
         columns.shape[: -2 * axes],
@@ -156,20 +156,20 @@ def overlapped(
 
 
 def taken(input: Tensor, at: Tensor, axes: int) -> Tensor:
-    """Return what is at places in the last axes, flattened: these become the axes of the places."""
+    """Return the values at flat indices into the last axes, which the indices' axes replace."""
     flat = input.flatten(-axes).index_select(-1, at.reshape(-1))
     return flat.reshape(*input.shape[:-axes], *at.shape)
 
 
 def along(input: Tensor, axis: int, at: Tensor) -> Tensor:
-    """Return what is at positions [kernel, number] along an axis, counted from the back.
+    """Return the values at positions [kernel, number] along an axis, counted from the back.
 
-    The axis becomes these two.
+    Two axes, kernel and number, replace the axis.
     """
     found = input.index_select(axis, at.reshape(-1))
     return found.reshape(*input.shape[:axis], *at.shape, *input.shape[axis:][1:])
 
 
 def over(values: Tensor, axis: int) -> Tensor:
-    """Return values for each position along an axis with axes of length 1 for those behind it."""
+    """Reshape values for positions along an axis so that they broadcast over the axes after it."""
     return values.reshape(*values.shape, *[1] * (-axis - 1))

@@ -1,4 +1,4 @@
-"""What PyTorch has in `torch.utils`."""
+"""The parts of PyTorch's `torch.utils` that GT has."""
 
 from gt.utils import checkpoint, data, dlpack
 

@@ -1,4 +1,4 @@
-"""Tensors that a function uses without getting them as arguments."""
+"""The tensors that a function uses without taking them as arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from gt._gt import Tensor
 from gt.nn.module import Module
 
-#: How many objects, one in another, are looked through.
+#: The depth of nested objects up to which tensors are searched.
 _DEPTH = 8
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), type, types.ModuleType)
 
@@ -18,7 +18,7 @@ _PLAIN = (str, bytes, int, float, complex, bool, type(None), type, types.ModuleT
 def used_tensors(*values: Any) -> list[Tensor]:
     """Return the tensors that functions, modules and other objects hold, each once.
 
-    Looked through are modules, closures, globals that a function names, default arguments, the
+    The search covers modules, closures, globals that a function names, default arguments, the
     objects of bound methods, partial functions, containers, and attributes of objects.
     """
     found: dict[int, Tensor] = {}
@@ -37,7 +37,7 @@ def used_tensors(*values: Any) -> list[Tensor]:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """Return what a value holds directly."""
+    """Yield the objects that a value holds directly."""
     if isinstance(value, Module):
         yield from value.__dict__.values()
     elif isinstance(value, dict):
@@ -79,7 +79,7 @@ def _parts_of_function(function: types.FunctionType) -> Iterator[Any]:
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
-    """Return the global names that code uses, also in functions inside it."""
+    """Yield the global names that code uses, also in functions inside it."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

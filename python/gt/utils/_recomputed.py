@@ -1,4 +1,4 @@
-"""One call whose intermediate results are computed again in the backward pass."""
+"""A call whose intermediate results are recomputed in the backward pass."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gt.utils._closures import used_tensors
 
 
 class CheckpointError(RuntimeError):
-    """A function did not compute the same again."""
+    """A function's results differ in shape or dtype when they are recomputed."""
 
 
 class Call:
-    """One call of a function that is computed again."""
+    """A call of a function that is recomputed in the backward pass."""
 
     checks = True
     debug = False
@@ -32,12 +32,12 @@ class Call:
         self.lower = state.lower
         given = {id(each): each for each in _tensors((args, kwargs))}
         kept = {key: _gt.snapshot(each) for key, each in given.items()}
-        #: The arguments, with tensors as they are now.
+        #: The arguments, with snapshots of tensors.
         self.arguments = _replaced((args, kwargs), kept)
-        #: The tensors among them that require gradients, and these as they are now.
+        #: The tensors among them that require gradients, and their snapshots.
         self.given = [each for each in given.values() if each.requires_grad]
         self.kept = [kept[id(each)] for each in self.given]
-        #: The parameters that the function uses besides.
+        #: The parameters that the function uses in addition.
         self.used = [
             each
             for each in used_tensors(function, args, kwargs)
@@ -45,11 +45,11 @@ class Call:
         ]
         #: Shape and dtype of each tensor among the results.
         self.metas: list[tuple] = []
-        #: Which of them gradients flow through.
+        #: The indices of the results that gradients flow through.
         self.places: list[int] = []
 
     def forward(self) -> Any:
-        """Compute, forget how, and put the call on the tape as one step."""
+        """Compute the results, drop their history, and record the call on the tape as one step."""
         copies = self._copies(self.kept)
         results = self._run(copies)
         tensors = _tensors(results)
@@ -72,14 +72,14 @@ class Call:
         warnings.warn(
             "checkpoint: the function uses a tensor that requires gradients, is not among its "
             "arguments, and is computed from others or was not found: its intermediate results "
-            "are kept\n  hint: pass the tensor, or the module that has it, as an argument",
+            "are kept\n  hint: pass the tensor, or the module that holds it, as an argument",
             stacklevel=4,
         )
         args, kwargs = self.arguments
         return self.function(*args, **kwargs)
 
     def _backward(self, grads: Sequence[Tensor], kept: Sequence[Tensor]) -> list[Tensor | None]:
-        """Compute again, and give the gradients of arguments and used parameters."""
+        """Recompute the results, and return the gradients of arguments and used parameters."""
         again = is_grad_enabled()
         if again and self.used:
             self._check_apart()
@@ -114,18 +114,18 @@ class Call:
         told = ""
         if self.debug:
             told = "".join(
-                f"\n  result {place}: {before} in the forward pass, {now} when computed again"
+                f"\n  result {place}: {before} in the forward pass, {now} when recomputed"
                 for place, (before, now) in enumerate(zip(self.metas, metas, strict=False))
                 if before != now
             )
         raise CheckpointError(
-            "checkpoint: the results have other shapes or dtypes when they are computed again\n"
+            "checkpoint: the recomputed results have other shapes or dtypes\n"
             f"  in the forward pass: {len(self.metas)} tensors, now: {len(metas)}{told}\n"
-            "  hint: the function must compute the same each time; debug=True tells the differences"
+            "  hint: the function must compute the same each time; debug=True lists the differences"
         )
 
     def _check_apart(self) -> None:
-        """Gradients of gradients need parameters that no argument is computed from."""
+        """Raise if an argument has history, which gradients of gradients do not support here."""
         if any(_gt.reaches_others(each, []) and not each.is_leaf for each in self.kept):
             raise RuntimeError(
                 "checkpoint: gradients of gradients through a function that uses parameters which "
@@ -158,7 +158,7 @@ class Call:
 
 
 def _tensors(value: Any) -> list[Tensor]:
-    """Return the tensors in a value, also in lists, tuples and dicts of it."""
+    """Return the tensors in a value, also inside lists, tuples and dicts."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, dict):
@@ -171,7 +171,7 @@ def _tensors(value: Any) -> list[Tensor]:
 
 
 def _replaced(value: Any, mapping: dict[int, Tensor]) -> Any:
-    """Return a value with other tensors, by the ids of those in it."""
+    """Return a value in which tensors are replaced, by their ids."""
     if isinstance(value, Tensor):
         return mapping.get(id(value), value)
     if isinstance(value, dict):

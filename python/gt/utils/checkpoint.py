@@ -1,4 +1,4 @@
-"""Parts of a model whose activations are computed again in the backward pass, not kept."""
+"""Checkpointing: activations are recomputed in the backward pass instead of kept."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ __all__ = [
 
 
 def noop_context_fn() -> tuple[Any, Any]:
-    """Return two contexts that do nothing, for the forward pass and for computing again."""
+    """Return two contexts that do nothing, for the forward pass and for recomputation."""
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 def create_selective_checkpoint_contexts(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-    """Say that a policy by operation is not supported: all of a function is computed again."""
+    """Raise NotImplementedError: policies by operation are not supported."""
     raise NotImplementedError(
         "create_selective_checkpoint_contexts: policies that keep the results of some operations "
         "(context_fn with a CheckpointPolicy) are not supported\n"
-        "  hint: checkpoint() the parts alone whose results are to be computed again"
+        "  hint: call checkpoint() on those parts only whose results are to be recomputed"
     )
 
 
@@ -47,33 +47,33 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Call a function whose intermediate results are not kept: the backward pass computes again.
+    """Call a function without keeping its intermediate results; the backward pass recomputes them.
 
-    Gradients are the same as without it, bit for bit, at the price of a second forward pass.
+    Gradients are bit for bit the same as without it, at the price of a second forward pass.
 
     Args:
-        function: what is called; it must compute the same again. It may be a module, and may use
+        function: the function or module to call; it must compute the same each time. It may use
             parameters that are not among its arguments.
-        args: its arguments, of any kind; tensors may stand in lists, tuples and dicts.
-        use_reentrant: accepted for PyTorch's programs: there is one way, whose results are those of
+        args: positional arguments of any kind; tensors may be inside lists, tuples and dicts.
+        use_reentrant: accepted for compatibility with PyTorch: the results are always those of
             `use_reentrant=False`.
-        preserve_rng_state: draw the same random numbers again, as for dropout. Generators of the
-            program's own must be set by the function itself.
-        context_fn: gives two contexts: one for the forward pass, one for computing again.
+        preserve_rng_state: draw the same random numbers again, such as for dropout. The function
+            itself must seed generators of the program.
+        context_fn: returns two contexts: one for the forward pass, one for recomputation.
         determinism_check: "default" compares shapes and dtypes of the results; "none" does not.
         debug: as `set_checkpoint_debug_enabled(True)` around the call.
-        early_stop: accepted for PyTorch's programs; all of the function is computed again.
-        kwargs: the function's arguments by name.
+        early_stop: accepted for compatibility with PyTorch; all of the function is recomputed.
+        kwargs: keyword arguments of the function.
 
     Returns:
-        What the function gives. Without a function, a decorator that has the options.
+        The result of the function. Without a function, a decorator with these options.
 
     Raises:
-        CheckpointError: in the backward pass, results of other shapes or dtypes.
+        CheckpointError: in the backward pass, the results have other shapes or dtypes.
 
     Parameters are found in modules, closures, globals and attributes that the function refers to.
-    Where it uses a tensor that is computed from others and not an argument, or a parameter that is
-    not found, it is called as without `checkpoint`, with a warning: pass it as an argument.
+    If the function uses a tensor that is computed from others and not an argument, or a parameter
+    that is not found, its intermediate results are kept, with a warning: pass it as an argument.
 
     >>> layer = gt.nn.Sequential(gt.nn.Linear(2, 8), gt.nn.Tanh(), gt.nn.Linear(8, 2))
     >>> x = gt.ones(1, 2, requires_grad=True)
@@ -87,7 +87,7 @@ def checkpoint(
         )
     if function is None:
         if args or kwargs:
-            raise ValueError("checkpoint: arguments are given, but no function")
+            raise ValueError("checkpoint: there are arguments, but no function")
         options = {"preserve_rng_state": preserve_rng_state, "context_fn": context_fn}
         told = {"determinism_check": determinism_check, "debug": debug}
         return functools.partial(_decorated, options={**options, **told})
@@ -103,13 +103,13 @@ def checkpoint(
 
 
 class _Modes:
-    """What the `set_checkpoint_...` blocks have set."""
+    """The settings of the `set_checkpoint_...` blocks."""
 
     debug: bool | None = None
 
 
 def _decorated(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
-    """Return a function each of whose calls is checkpointed."""
+    """Return a function whose calls are checkpointed."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -129,8 +129,8 @@ def checkpoint_sequential(
 
     Args:
         functions: a `gt.nn.Sequential`, or a list of functions of one argument.
-        segments: how many segments there are.
-        input: what the first one gets.
+        segments: the number of segments.
+        input: the argument of the first function.
         use_reentrant: as for `checkpoint`.
         kwargs: `preserve_rng_state`, as for `checkpoint`.
 
@@ -155,7 +155,7 @@ def checkpoint_sequential(
 
 
 class _Chain:
-    """Functions one after another."""
+    """Functions that are applied one after another."""
 
     def __init__(self, functions: list[Callable[..., Any]]):
         self.functions = functions
@@ -168,7 +168,7 @@ class _Chain:
 
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Have errors of checkpoints in a `with` block name each difference; None leaves it to them."""
+    """Make errors of checkpoints in a block list each difference; None: as their `debug` says."""
     before, _Modes.debug = _Modes.debug, enabled
     try:
         yield
@@ -178,5 +178,5 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Change nothing: all of a function is computed again, and results do not depend on it."""
+    """Do nothing: all of a function is always recomputed."""
     yield

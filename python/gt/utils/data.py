@@ -1,4 +1,4 @@
-"""`gt.data` under the name that it has in PyTorch: the same module."""
+"""`gt.data` under its name in PyTorch: the same module."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Tensors of other libraries, and for them, without a copy where that is possible."""
+"""Exchange of tensors with other libraries by DLPack, by copying the values."""
 
 from gt import from_dlpack, to_dlpack
 
