@@ -1,8 +1,9 @@
-//! Autocast: products are computed in a lower precision, and in float32 what would lose much by it.
+//! Autocast: products are computed in a lower precision, and operations that would lose accuracy in
+//! float32.
 //!
-//! The dtype is a thread's own. Where an operation is issued, its operands are cast by ordinary
-//! instructions, which are on the tape like any other. A backward pass computes in the dtypes that
-//! the forward pass had.
+//! Each thread has its own dtype. When an operation is issued, its operands are cast by ordinary
+//! instructions, which are on the tape like any other. A backward pass computes in the dtypes of
+//! its forward pass.
 
 use std::cell::Cell;
 
@@ -16,12 +17,12 @@ thread_local! {
     static LOWER: Cell<Option<DType>> = const { Cell::new(None) };
 }
 
-/// The dtype that products are computed in on this thread; none where autocast is off.
+/// The dtype of products on this thread; `None` while autocast is off.
 pub fn autocast() -> Option<DType> {
     LOWER.get()
 }
 
-/// Sets the dtype that products are computed in on this thread, and returns what it was.
+/// Sets the dtype of products on this thread, and returns the previous one.
 pub fn set_autocast(dtype: Option<DType>) -> Option<DType> {
     LOWER.replace(dtype)
 }
@@ -38,7 +39,7 @@ pub(crate) fn without<T>(body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// Operands in the dtype that autocast wants them in.
+/// Operands, cast to the dtype that autocast requires.
 pub(crate) struct Cast(SmallVec<[Operand<Tensor>; 3]>);
 
 impl Cast {
@@ -51,7 +52,7 @@ impl Cast {
     }
 }
 
-/// The operands as autocast wants them; none where they are to stay as they are.
+/// Returns the operands as autocast requires them; `None` if they need no cast.
 #[inline]
 pub(crate) fn cast(
     operation: &Operation,
@@ -93,7 +94,7 @@ fn cast_for(
     Ok(Some(Cast(cast)))
 }
 
-/// The dtype in which an operation is computed, by PyTorch's lists; none for any.
+/// Returns the dtype in which an operation is computed, by PyTorch's lists; `None` for any.
 fn wanted(lower: DType, operation: &Operation) -> Option<DType> {
     match operation.name {
         "matmul" | "conv_general" | "_attention" => Some(lower),

@@ -1,4 +1,4 @@
-//! What carries a session's stream to a dispatcher and answers back.
+//! The driver interface: it carries a session's stream to a dispatcher, and answers back.
 
 use std::sync::Weak;
 
@@ -7,25 +7,25 @@ use gt_ir::{ClientCommand, RequestId, TensorData, TensorId};
 
 use crate::error::Result;
 
-/// Asked now and then during a wait; `true` gives up waiting.
+/// Polled during a wait; `true` ends the wait.
 pub type Interrupt<'a> = &'a mut dyn FnMut() -> bool;
 
-/// Where commands wait until a driver takes them.
+/// A session's unsent commands, which its driver can flush.
 pub trait Outbox: Send + Sync {
-    /// Hands what waits to the driver; an iteration of a hot path only once it is complete and nothing
-    /// has been added since the last call.
+    /// Submits the unsent commands to the driver; an iteration of a hot path only once it is
+    /// complete and nothing was added since the last call.
     fn flush(&self);
 
-    /// Whether anything waits.
+    /// Returns whether commands wait.
     fn has_waiting(&self) -> bool;
 }
 
-/// When a session hands a batch of commands to its driver, unless somebody waits for it sooner.
+/// When a session submits a batch of commands to its driver, unless a wait submits it earlier.
 #[derive(Clone, Copy, Debug)]
 pub struct Batches {
-    /// At so many commands,
+    /// At this many commands,
     pub commands: usize,
-    /// or at so much work, in bytes read and written.
+    /// or at this much work, in bytes read and written.
     pub work: u64,
 }
 
@@ -36,40 +36,40 @@ impl Default for Batches {
     }
 }
 
-/// Joins a session to a dispatcher, in this process or elsewhere.
+/// Connects a session to a dispatcher, in this process or another.
 pub trait Driver: Send + Sync {
-    /// Lets the driver flush the session by itself when commands have waited for a while.
+    /// Has the driver flush the session by itself when commands have waited for a while.
     fn attach(&self, outbox: Weak<dyn Outbox>);
 
-    /// The batches that suit it.
+    /// Returns the batch limits that suit it.
     fn batches(&self) -> Batches {
         Batches::default()
     }
 
-    /// A first command waits in the outbox.
+    /// Reports that a first command waits in the outbox.
     fn nudge(&self);
 
     /// Takes the commands of `batch` in order, leaving it empty. Never waits. `work` estimates
-    /// what they cost to run: the bytes they read and write, or as many that take as long.
+    /// their cost: the bytes that they read and write, or an equivalent.
     fn submit(&self, batch: &mut Vec<ClientCommand>, work: u64);
 
-    /// As [`Driver::submit`], for a thread that reads a value next ([`Driver::read`]).
+    /// Like [`Driver::submit`], for a thread that reads a value next ([`Driver::read`]).
     fn submit_to_read(&self, batch: &mut Vec<ClientCommand>, work: u64) {
         self.submit(batch, work);
     }
 
-    /// The value of a tensor, if it can be had without a request: where it is in this process, and
-    /// what is submitted takes less time than to hand it to another thread.
+    /// Returns the value of a tensor without a request, if possible: if it is in this process, and
+    /// running the submitted commands takes less time than handing them to another thread.
     fn read(&self, _tensor: TensorId) -> Option<TensorData> {
         None
     }
 
-    /// Whether it can ever give a value by [`Driver::read`].
+    /// Returns whether [`Driver::read`] can ever return a value.
     fn can_read(&self) -> bool {
         false
     }
 
-    /// Whether the window is used up: then the next instruction should wait.
+    /// Returns whether the window is full: then the next instruction should wait.
     fn is_full(&self) -> bool;
 
     /// Waits until there is room in the window.
@@ -78,16 +78,16 @@ pub trait Driver: Send + Sync {
     /// Waits for the answer to a request that was submitted.
     fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Message>;
 
-    /// Drops the answer to a request that nobody waits for, also if it has yet to come.
+    /// Drops the answer to a request that no thread waits for, also if it has not arrived yet.
     fn abandon(&self, request: RequestId);
 
-    /// Ends the session; all that waits gets an error.
+    /// Ends the session; all waits get an error.
     fn close(&self);
 
-    /// The folders in which its workers may read and write files; `None` if that is wherever this
-    /// process may.
+    /// Returns the folders in which its workers may read and write files; `None` if they may access
+    /// what this process may.
     fn data_roots(&self) -> Option<Vec<String>>;
 
-    /// What it is connected to, for people.
+    /// Returns what it is connected to, for display.
     fn describe(&self) -> String;
 }

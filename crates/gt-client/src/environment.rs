@@ -1,4 +1,4 @@
-//! What environment variables say. One that cannot be understood is told of once, and ignored.
+//! Environment variables. One that cannot be parsed is reported once, and ignored.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -15,12 +15,12 @@ pub fn switch(name: &str) -> Option<bool> {
     })
 }
 
-/// Whether a variable says anything but 0.
+/// Returns whether a variable is set to anything but 0.
 pub fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// A whole number from 1 on; `None` if it is not set.
+/// Returns a positive integer; `None` if it is not set.
 pub fn count(name: &str) -> Option<u64> {
     read(name, "a whole number from 1 on", |text| text.parse().ok().filter(|&count| count > 0))
 }
@@ -38,7 +38,7 @@ pub fn size(name: &str) -> Option<u64> {
     read(name, "a size, as 16GB, 512MiB or a number of bytes", bytes)
 }
 
-/// The number of bytes that a text such as `1.5 GiB` says; `None` if it says none, or 0.
+/// Returns the number of bytes in a text such as `1.5 GiB`; `None` if it is not a size, or 0.
 ///
 /// ```
 /// use gt_client::environment::bytes;
@@ -75,7 +75,7 @@ fn read<T>(name: &str, expected: &str, parse: impl Fn(&str) -> Option<T>) -> Opt
     parsed
 }
 
-/// Whether nobody was told of this variable yet.
+/// Returns whether this variable was not reported yet.
 fn first_time(name: &str) -> bool {
     static TOLD: Mutex<Option<HashSet<String>>> = Mutex::new(None);
     let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);

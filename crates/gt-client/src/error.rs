@@ -1,4 +1,4 @@
-//! What can go wrong for a client.
+//! Errors of the client.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ pub enum ClientError {
     #[error("{}", failed_text(.failure, .location.as_deref(), &|_| None))]
     Failed { failure: Failure, location: Option<String> },
 
-    /// The dispatcher is gone, or never was there.
+    /// The dispatcher is lost, or was never reached.
     #[error("{0}")]
     Connection(String),
 
-    /// So much is under way that the next instruction should wait for room.
+    /// The window is full: the next instruction should wait for credit.
     #[error("the window of the session is full: wait for room")]
     WindowFull,
 
@@ -38,12 +38,12 @@ pub enum ClientError {
     #[error("{0}")]
     Callback(CallbackError),
 
-    /// The user asked to stop waiting.
+    /// The user has interrupted a wait.
     #[error("interrupted while waiting for a value")]
     Interrupted,
 }
 
-/// What a user's own function failed with.
+/// The error of a user's function.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct CallbackError(pub Arc<dyn std::error::Error + Send + Sync>);
@@ -60,8 +60,8 @@ impl ClientError {
     }
 }
 
-/// A refused index by the name of the function that the user called; `None` where the failure says it
-/// already.
+/// Returns the error of an index out of range under the name of the function that the user called;
+/// `None` if the failure names it already.
 fn in_users_words(failure: &Failure) -> Option<String> {
     let BadIndex { index, length } = failure.bad_index()?;
     let is_wrapped = failure.name() == WRAP_INDEX.name;
@@ -76,8 +76,8 @@ fn in_users_words(failure: &Failure) -> Option<String> {
     Some(format!("{name}: {operand} {index} is not in [{low}, {length})"))
 }
 
-/// A failure in words, with the line that issued it and the tensors that take up most memory, if
-/// that is why. `variable` gives the name of what a line, as `file:line`, makes.
+/// Formats a failure, with the line that issued it and, for lack of memory, the largest tensors.
+/// `variable` returns the name of the variable that a line, as `file:line`, assigns.
 pub fn failed_text(
     failure: &Failure,
     location: Option<&str>,

@@ -1,6 +1,6 @@
-//! The known word nearest to a misspelt one.
+//! The known word nearest to a misspelled one.
 
-/// The candidate with the fewest edits from `given`, if it is near enough to be meant.
+/// Returns the candidate with the smallest edit distance from `given`, if it is small enough.
 pub fn nearest<'a>(given: &str, candidates: &[&'a str]) -> Option<&'a str> {
     candidates
         .iter()
@@ -10,7 +10,7 @@ pub fn nearest<'a>(given: &str, candidates: &[&'a str]) -> Option<&'a str> {
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein's distance: insertions, deletions and exchanges of characters.
+/// Returns Levenshtein's distance: insertions, deletions and substitutions of characters.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

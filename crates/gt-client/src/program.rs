@@ -1,9 +1,9 @@
-//! Programs: the instructions that a function issued for some tensors, to be issued again for others
-//! of the same shapes and dtypes without running the function.
+//! Recorded programs: the instructions that a function issued for some tensors, which are issued
+//! again for other tensors of the same shapes and dtypes without running the function.
 //!
-//! Numbers that the function passes on as they are may be others each time. Whoever keeps a program
-//! knows what else the function looked at. A function that waits for a value, sends data or draws
-//! random numbers leaves none.
+//! Numbers that the function passes to operations unchanged may differ in each replay. The owner of
+//! a program must key it by everything else that the function depends on. A function that waits for
+//! a value, sends data or draws random numbers cannot be recorded.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -34,12 +34,12 @@ pub struct Program {
 struct Step {
     operation: &'static Operation,
     operands: Operands<u32>,
-    /// The places among the operands of numbers that may be others, and which these are.
+    /// The positions among the operands of numbers that may differ, and the index of each number.
     numbers: SmallVec<[(usize, usize); 1]>,
     attributes: Attributes,
     results: Results,
     work: u64,
-    /// The values that nobody needs after it.
+    /// The values that are not used after it.
     ends: SmallVec<[u32; 2]>,
 }
 
@@ -52,15 +52,15 @@ struct Recorder {
     names: FxHashMap<TensorId, u32>,
     /// Their count so far.
     values: u32,
-    /// The numbers that may be others, and which of them were seen.
+    /// The numbers that may differ, and which of them were seen.
     numbers: SmallVec<[f64; 2]>,
     passed: SmallVec<[bool; 2]>,
     steps: Vec<Step>,
-    /// Whether all that happened can be done again.
+    /// Whether everything so far can be replayed.
     is_whole: bool,
 }
 
-/// Takes an instruction of this thread into the program that is being recorded, if any is.
+/// Adds an instruction of this thread to the program that is being recorded, if any.
 #[inline]
 pub(crate) fn take(session: &Session, instruction: &Instruction, work: u64) {
     RECORDER.with_borrow_mut(|recorder| {
@@ -70,7 +70,8 @@ pub(crate) fn take(session: &Session, instruction: &Instruction, work: u64) {
     });
 }
 
-/// Something happens on this thread that is no instruction: a program without it would be another.
+/// Marks the recording as not replayable: something happened on this thread that is not an
+/// instruction.
 #[inline]
 pub(crate) fn spoil() {
     RECORDER.with_borrow_mut(|recorder| {
@@ -88,7 +89,7 @@ impl Recorder {
                 return None;
             }
             if names.insert(input.value().id(), number as u32).is_some() {
-                // Which of the two is meant where both are the same, nobody can tell.
+                // If two numbers are equal, which one is meant is ambiguous.
                 return None;
             }
         }
@@ -110,7 +111,7 @@ impl Recorder {
         for (place, operand) in instruction.operands.iter().enumerate() {
             operands.push(match operand {
                 Operand::Scalar(scalar) => {
-                    // A number that the operation converts stands for itself alone.
+                    // A number that the operation converts is a constant.
                     if let Scalar::Float(value) = scalar
                         && matches!(instruction.operation.numbers, Numbers::Converted)
                         && let Some(which) = self.numbers.iter().position(|of| of == value)
@@ -151,20 +152,20 @@ pub struct Recording {
     recorder: Recorder,
 }
 
-/// A recording of what this thread issues, until its end. It stops when it is dropped.
+/// A recording of this thread's instructions. It stops when it is dropped.
 pub struct Running {
     inputs: SmallVec<[Meta; 4]>,
-    /// It is of the thread that has begun it.
+    /// It belongs to the thread that started it.
     _thread: PhantomData<*const ()>,
 }
 
-/// Whether what this thread issues is being recorded.
+/// Returns whether this thread's instructions are being recorded.
 pub fn is_recording() -> bool {
     RECORDER.with_borrow(Option::is_some)
 }
 
-/// Runs a function of some tensors and records what it issues on this thread, as between [`begin`] and
-/// [`Running::end`]. There is no recording without inputs.
+/// Runs a function of some tensors and records what it issues on this thread, as between [`begin`]
+/// and [`Running::end`]. A function without inputs is not recorded.
 pub fn record<T>(
     inputs: &[ValueRef],
     numbers: &[f64],
@@ -175,9 +176,9 @@ pub fn record<T>(
     (result, running.and_then(Running::end))
 }
 
-/// Begins to record what this thread issues in a session for some tensors. `numbers` are those that are
-/// passed on to operations as they are, and are issued at no other place. There is no recording where two
-/// inputs are one or of another session, inside another recording, in `vmap` or under autocast.
+/// Starts recording this thread's instructions in a session for some tensors. `numbers` are passed
+/// to operations unchanged, and occur nowhere else. Nothing is recorded if two inputs are the same
+/// tensor or of another session, inside another recording, in `vmap` or under autocast.
 pub fn begin(session: &Session, inputs: &[ValueRef], numbers: &[f64]) -> Option<Running> {
     if vmap::is_active() || autocast::autocast().is_some() || is_recording() {
         return None;
@@ -188,7 +189,7 @@ pub fn begin(session: &Session, inputs: &[ValueRef], numbers: &[f64]) -> Option<
 }
 
 impl Running {
-    /// What was recorded; `None` where something happened that a program could not do again.
+    /// Ends the recording; `None` if something happened that cannot be replayed.
     pub fn end(mut self) -> Option<Recording> {
         let inputs = std::mem::take(&mut self.inputs);
         let recorder = RECORDER.take()?;
@@ -204,7 +205,7 @@ impl Drop for Running {
 }
 
 impl Recording {
-    /// The program with these results; `None` if one of them comes from elsewhere.
+    /// Returns the program with these results; `None` if one of them was not made by it.
     pub fn finish(self, outputs: &[ValueRef]) -> Option<Program> {
         let Recording { inputs, recorder: Recorder { names, mut steps, values, .. } } = self;
         let outputs: Option<SmallVec<[u32; 2]>> =
@@ -231,7 +232,7 @@ impl Recording {
 }
 
 impl Program {
-    /// How many instructions it has.
+    /// Returns the number of its instructions.
     pub fn instructions(&self) -> usize {
         self.steps.len()
     }

@@ -1,8 +1,8 @@
-//! Signals: named scopes that tell a dispatcher how to place what is computed in them.
+//! Signals: named scopes, to which a configuration assigns placements.
 //!
 //! Each thread has its own stack. A scope may name another signal for the gradients of what it
 //! computes; otherwise the gradients run under the signal `backward` of its configuration. A scope
-//! that says nothing of placement leaves it as the one around it says.
+//! without a placement inherits that of the enclosing scope.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -22,12 +22,12 @@ use crate::nearest::nearest;
 pub struct Scope {
     pub signal: u32,
     pub backward: u32,
-    /// The innermost scope that is to be compiled, counted as they are entered.
+    /// The innermost scope with `compile`, by its serial number.
     pub compiled: u32,
 }
 
 impl Scope {
-    /// The signal under which gradients run of what was computed in this scope.
+    /// The signal of gradients of what was computed in this scope.
     pub fn of_gradients(self) -> u32 {
         match self {
             Scope { backward, .. } if backward != 0 => backward,
@@ -40,11 +40,11 @@ impl Scope {
 /// A scope on a thread's stack.
 struct Open {
     scope: Scope,
-    /// It says everything itself, whatever stands around it.
+    /// It inherits nothing from enclosing scopes.
     closed: bool,
-    /// Its own number, counted as scopes are entered.
+    /// Its serial number.
     entry: u32,
-    /// What placement and gradients follow, as of a version of the configurations.
+    /// The resolved placement and gradient signal, for a version of the configurations.
     effective: (Scope, u64),
 }
 
@@ -52,10 +52,10 @@ thread_local! {
     static STACK: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The bit that sets scopes of gradients apart.
+/// The bit that distinguishes scopes of gradients.
 const GRADIENTS: u32 = 1 << 31;
 
-/// How many scopes have been entered in this process.
+/// The number of scopes entered in this process.
 static ENTERED: AtomicU32 = AtomicU32::new(0);
 
 /// Names by number, for the whole process; number 0 has none.
@@ -88,18 +88,18 @@ pub fn name(number: u32) -> Option<String> {
     names().list.get((number as usize).checked_sub(1)?).cloned()
 }
 
-/// The signal under which gradients run of what was computed under `signal`: the one that its
+/// Returns the signal of gradients of what was computed under `signal`: the one that its
 /// configuration names, or itself.
 fn of_gradients(signal: u32) -> u32 {
     let config = name(signal).and_then(|name| registry::get(&name));
     config.and_then(|config| config.backward).map_or(signal, |name| number(&name))
 }
 
-/// What `GT_STRICT` says.
+/// The value of `GT_STRICT`.
 static STRICT: LazyLock<bool> = LazyLock::new(|| environment::is_set("GT_STRICT"));
 
-/// Opens a scope on this thread; gives how many were open. A signal without a configuration changes
-/// nothing; `GT_VERBOSE` reports it once.
+/// Opens a scope on this thread; returns the number of scopes that were open. A signal without a
+/// configuration changes nothing; `GT_VERBOSE` reports it once.
 ///
 /// # Errors
 /// With `GT_STRICT`, a signal that has no configuration.
@@ -128,7 +128,7 @@ pub fn enter(signal: &str, backward: Option<&str>) -> Result<usize> {
 #[must_use = "the scope is closed when this is dropped"]
 pub struct OpenScope {
     depth: usize,
-    /// A scope is its thread's.
+    /// A scope belongs to its thread.
     thread: PhantomData<*const ()>,
 }
 
@@ -157,8 +157,8 @@ fn push(stack: &mut Vec<Open>, scope: Scope, closed: bool) {
     stack.last_mut().expect("pushed above").effective = (effective, registry::version());
 }
 
-/// What the innermost scope comes to: the placement of the first, from inside out, that has one,
-/// and the gradients of the first that says something of these.
+/// Resolves the innermost scope: the placement of the first scope, from inside out, that has one,
+/// and the gradient signal of the first that names one.
 fn effective(stack: &[Open]) -> Scope {
     let Some(innermost) = stack.last() else { return Scope::default() };
     let mut backward = 0;
@@ -182,8 +182,8 @@ fn effective(stack: &[Open]) -> Scope {
     Scope { signal: innermost.scope.signal, backward, compiled: 0 }
 }
 
-/// The innermost scope whose configuration asks for it to be compiled. Gradients that are computed in
-/// one are part of it.
+/// Returns the innermost scope whose configuration requests compilation. Gradients that are
+/// computed in one belong to it.
 fn compiled(stack: &[Open]) -> u32 {
     for open in stack.iter().rev() {
         let config = name(open.scope.signal).and_then(|name| registry::get(&name));
@@ -219,11 +219,11 @@ fn check_known(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Has this thread, on which no scope is open, compute the gradients of a scope until it follows another
-/// one.
+/// Has this thread, on which no scope is open, compute the gradients of a scope until it is set to
+/// another one.
 pub fn follow(scope: Scope) {
     thread_local! {
-        /// What is followed, as of a version of the configurations.
+        /// The scope in force, for a version of the configurations.
         static FOLLOWED: Cell<(Scope, u64)> = const {
             Cell::new((Scope { signal: 0, backward: 0, compiled: 0 }, 0))
         };
@@ -273,7 +273,7 @@ pub fn innermost() -> Scope {
     STACK.with_borrow(|stack| stack.last().map(|open| open.scope).unwrap_or_default())
 }
 
-/// What is asked of computation on this thread now.
+/// Returns the scope in force on this thread.
 pub fn current() -> Scope {
     STACK.with_borrow_mut(|stack| {
         let Some(open) = stack.last() else { return Scope::default() };
@@ -289,7 +289,7 @@ pub fn current() -> Scope {
 
 /// Runs `body` inside `scope` and no other, as the gradients of a scope do.
 pub(crate) fn within<T>(scope: Scope, body: impl FnOnce() -> T) -> T {
-    /// Closes what `body` left open, too.
+    /// Also closes scopes that `body` left open.
     struct Unwind(usize);
     impl Drop for Unwind {
         fn drop(&mut self) {

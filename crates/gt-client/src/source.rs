@@ -1,7 +1,7 @@
 //! Which line of the user's program issued an instruction, and which function it called there.
 //!
-//! Instructions carry a number; the text it stands for stays in this process. The lowest bit of the
-//! number says that the instruction computes a gradient of what the line has computed.
+//! Instructions carry a number; its text stays in this process. The lowest bit of the number marks
+//! gradients of what the line has computed.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -19,7 +19,7 @@ thread_local! {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
     pub name: String,
-    /// What users call the operand whose values may be refused: "target", "index".
+    /// The users' name of the operand whose values may be out of range: "target", "index".
     pub operand: String,
 }
 
@@ -98,7 +98,7 @@ pub fn is_of_gradient(source: SourceId) -> bool {
     source.0 & 1 == 1
 }
 
-/// The line that instructions of this thread are issued for from now on.
+/// Sets the line of this thread's instructions from now on.
 pub fn set(source: SourceId) {
     CURRENT.with(|current| current.set(source));
 }
@@ -106,7 +106,7 @@ pub fn set(source: SourceId) {
 /// Issues instructions of this thread for a line until it is dropped.
 pub struct During {
     before: SourceId,
-    /// It is of the thread that has begun it.
+    /// It belongs to the thread that started it.
     _thread: PhantomData<*const ()>,
 }
 

@@ -1,8 +1,8 @@
-//! Steps: changes of several tensors that take place together, or not at all.
+//! Transactions (steps): changes of several tensors that take effect together, or not at all.
 //!
-//! A step remembers the values of some tensors. When it ends, one instruction says for each of those
-//! that have changed which value is the new one and which the old one. If a new one has failed, or does
-//! so later, all of them are the old ones from there on: nothing is waited for.
+//! A step remembers the values of some tensors. When it ends, one instruction (`commit`) names the
+//! new and the old value of each tensor that has changed. If a new value has failed, or fails
+//! later, all tensors keep their old values. Nothing waits for this.
 
 use std::sync::Arc;
 
@@ -22,19 +22,18 @@ use crate::tensor::{Held, Tensor, ValueRef};
 /// Tensors with the values that they had when the step began.
 pub struct Transaction {
     held: Vec<Held>,
-    /// The first number of tensors that the step has made, in the session of the first.
+    /// The first id of the tensors that the step has made, in the session of the first tensor.
     first: Option<TensorId>,
 }
 
-/// The most tensors that one instruction ends a step for; more are watched by several.
+/// The most tensors of one commit; larger steps have several.
 const MOST: usize = 1 << 12;
 
-/// What a step has changed: the new value, and the old one.
+/// A change of a step: the new value, and the old one.
 type Pair = (Arc<Value>, Arc<Value>);
 
 impl Transaction {
-    /// Begins a step that may change these tensors. Of a view, what is remembered is what it is a view
-    /// of.
+    /// Starts a step that may change these tensors. For a view, its base is remembered.
     pub fn begin<'a>(tensors: impl Iterator<Item = &'a Tensor>) -> Transaction {
         let mut held: Vec<Held> = Vec::with_capacity(tensors.size_hint().0);
         let mut first = None;
@@ -49,8 +48,8 @@ impl Transaction {
         Transaction { held, first }
     }
 
-    /// Ends the step. `made` are further tensors, which it has put in the place of others, with the
-    /// old values of these; zeros, if there were none.
+    /// Ends the step. `made` are further tensors that have replaced others, with the old values of
+    /// these; zeros, if they had none.
     ///
     /// # Errors
     /// The connection was lost.
@@ -62,7 +61,7 @@ impl Transaction {
         let Some(first) = self.first else { return Ok(()) };
         let mut pairs: SmallVec<[Pair; 8]> = SmallVec::new();
         let mut seen = Seen::default();
-        // A value that is that of another tensor, too, stays as it is: this one gets its own.
+        // A value that another tensor shares is copied first.
         let mut own = |held: &Held, new: Arc<Value>| {
             let is_own = new.issued().is_some_and(|id| id >= first) && seen.insert(new.id());
             if is_own { Ok(new) } else { held.renew() }
@@ -94,7 +93,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Gives all tensors the values back that they had when the step began.
+    /// Restores the values that all tensors had when the step started.
     ///
     /// # Errors
     /// Those of a change in place.
@@ -111,7 +110,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Adds a tensor; whether it is new.
+    /// Adds a tensor; returns whether it is new.
     fn insert(&mut self, id: TensorId) -> bool {
         if self.few.contains(&id) {
             return false;
@@ -124,7 +123,7 @@ impl Seen {
     }
 }
 
-/// A step of values alone, for those who keep them and know themselves what changes.
+/// A step on values, for callers that track changes themselves.
 pub struct ValueStep {
     first: TensorId,
     seen: Seen,
@@ -132,13 +131,13 @@ pub struct ValueStep {
 }
 
 impl ValueStep {
-    /// Begins a step in a session.
+    /// Starts a step in a session.
     pub fn begin(session: &Session) -> ValueStep {
         ValueStep { first: session.next_tensor(), seen: Seen::default(), pairs: Vec::new() }
     }
 
-    /// Says that a value has taken the place of another; zeros plus `number`, where there was none.
-    /// Returns the value to be kept in its place: a copy, if it is that of something else, too.
+    /// Records that a value has replaced another; zeros plus `number`, if there was none. Returns
+    /// the value to keep: a copy, if the value is shared.
     ///
     /// # Errors
     /// The connection was lost.
@@ -188,7 +187,7 @@ fn end(pairs: &[Pair]) -> Result<()> {
     if pairs.iter().all(|pair| is_of(pair, &first.session)) {
         return end_in(&first.session, pairs);
     }
-    // Each session ends what is its own.
+    // Each session commits its own changes.
     let mut sessions: Vec<&Session> = Vec::new();
     for (new, _) in pairs {
         if !sessions.iter().any(|known| known.is(&new.session)) {
@@ -219,7 +218,7 @@ fn end_in(session: &Session, pairs: &[Pair]) -> Result<()> {
     Ok(())
 }
 
-/// Issues the instruction, of which the first so many values are guards.
+/// Issues the commit, whose first `guards` values are guards.
 #[track_caller]
 fn issue<'a>(
     session: &Session,

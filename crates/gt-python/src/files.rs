@@ -158,12 +158,12 @@ fn fetch_in_turn(
         while asked.is_empty() || ahead < AHEAD {
             let Some(tensor) = next.next() else { break };
             let size = tensor.get().0.shape().numel() * tensor.get().0.dtype().size();
-            asked.push_back((tensor.get().question(py)?, size));
+            asked.push_back((tensor.get().request_values(py)?, size));
             ahead += size;
         }
-        let Some((question, size)) = asked.pop_front() else { return Ok(()) };
+        let Some((request, size)) = asked.pop_front() else { return Ok(()) };
         ahead -= size;
-        give(question.wait(py)?)?;
+        give(request.wait(py)?)?;
     }
 }
 

@@ -151,9 +151,9 @@ fn run_worker(
     let threads = threads.unwrap_or(cores).max(1);
     let mut engine = engine::PythonEngine::load(py, backend, 0)?;
     let fabric = match &mut engine {
-        Some(engine) => engine.join_others(py)?,
+        Some(engine) => engine.enable_collectives(py)?,
         None => {
-            engine::join_nobody(py)?;
+            engine::refuse_collectives(py)?;
             None
         }
     };
@@ -176,14 +176,14 @@ fn run_worker(
         spill_dir: spill_dir.or_else(gt::drivers::memory::spill_dir),
         state,
     };
-    let told = gt::MemoryOptions::from_environment();
+    let limits = gt::MemoryOptions::from_environment();
     let memory = gt::MemoryOptions {
-        memory: memory.or(told.memory),
-        spill: spill_limit.or(told.spill),
+        memory: memory.or(limits.memory),
+        spill: spill_limit.or(limits.spill),
         has_spill_dir: options.spill_dir.is_some(),
     };
     if let Some(engine) = &engine {
-        engine.watch().end_process_if_it_hangs(&options.name, backend);
+        engine.watchdog().end_process_if_it_hangs(&options.name, backend);
     }
     let engine = Mutex::new(engine);
     let make = |name: String, threads: usize| -> Box<dyn Work> {

@@ -15,18 +15,18 @@ const MOST: Duration = Duration::from_secs(60);
 const ANSWER: Duration = Duration::from_millis(500);
 
 /// The notices of one wait.
-pub struct Notice {
+pub struct WaitNotice {
     began: Option<Instant>,
     next: Duration,
 }
 
-impl Notice {
-    pub fn new() -> Notice {
-        Notice { began: None, next: FIRST }
+impl WaitNotice {
+    pub fn new() -> WaitNotice {
+        WaitNotice { began: None, next: FIRST }
     }
 
     /// Says what the wait is for, if it is time to. Called now and then, without Python's lock.
-    pub fn look(&mut self, session: &Session) {
+    pub fn poll(&mut self, session: &Session) {
         // Short waits need no clock: they are over before this is called.
         let waited = self.began.get_or_insert_with(Instant::now).elapsed();
         if waited < self.next {

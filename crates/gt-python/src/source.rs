@@ -23,7 +23,7 @@ static CALLS: LazyLock<RwLock<FxHashMap<usize, CallId>>> = LazyLock::new(RwLock:
 /// The line noted last by any thread.
 static LATEST: AtomicU32 = AtomicU32::new(0);
 
-enum Code {
+enum KnownCode {
     /// Part of a package, possibly a function that users call: look at who called it.
     Own(CallId),
     /// The user's: the numbers of its lines, by instruction and the function called there.
@@ -31,17 +31,17 @@ enum Code {
 }
 
 /// What a frame is.
-enum Seen {
+enum FrameOrigin {
     Own(CallId),
     User(SourceId),
 }
 
 /// Where a thread is.
-struct Here {
+struct ThreadPosition {
     /// The line that it works for while it runs no line of a user's; 0 for the line noted last.
-    given: Cell<SourceId>,
+    attributed: Cell<SourceId>,
     /// Whether it ran no line of a user's when [`note`] was called last.
-    is_foreign: Cell<bool>,
+    runs_no_user_code: Cell<bool>,
     /// The code object, instruction and function that were looked up last, and the number of their
     /// line: loops stay in place.
     last: Cell<(usize, (i64, CallId), SourceId)>,
@@ -51,10 +51,10 @@ struct Here {
 }
 
 thread_local! {
-    static HERE: Here = const {
-        Here {
-            given: Cell::new(SourceId(0)),
-            is_foreign: Cell::new(false),
+    static POSITION: ThreadPosition = const {
+        ThreadPosition {
+            attributed: Cell::new(SourceId(0)),
+            runs_no_user_code: Cell::new(false),
             last: Cell::new((0, (0, CallId::NONE), SourceId(0))),
             gradient: Cell::new((0, SourceId(0))),
         }
@@ -62,24 +62,24 @@ thread_local! {
 
     /// What is known of each code object. An entry keeps its code object alive, so that an
     /// address is never another's.
-    static KNOWN: RefCell<FxHashMap<usize, (Py<PyAny>, Code)>> = RefCell::default();
+    static KNOWN: RefCell<FxHashMap<usize, (Py<PyAny>, KnownCode)>> = RefCell::default();
 }
 
 /// Gives a new reference to who called a frame, or null.
-type Back = unsafe extern "C" fn(*mut ffi::PyFrameObject) -> *mut ffi::PyFrameObject;
+type GetBack = unsafe extern "C" fn(*mut ffi::PyFrameObject) -> *mut ffi::PyFrameObject;
 /// Gives where a frame is.
-type Last = unsafe extern "C" fn(*mut ffi::PyFrameObject) -> c_int;
+type GetLasti = unsafe extern "C" fn(*mut ffi::PyFrameObject) -> c_int;
 
 /// Functions of CPython that are in no stable interface, and faster than the attributes that are.
-struct Frames {
-    back: Option<Back>,
-    last: Option<Last>,
+struct FrameFunctions {
+    back: Option<GetBack>,
+    last: Option<GetLasti>,
 }
 
 /// The functions that this interpreter has.
-fn frames() -> &'static Frames {
-    static FRAMES: OnceLock<Frames> = OnceLock::new();
-    FRAMES.get_or_init(|| {
+fn frame_functions() -> &'static FrameFunctions {
+    static FUNCTIONS: OnceLock<FrameFunctions> = OnceLock::new();
+    FUNCTIONS.get_or_init(|| {
         let found = |name: &CStr| {
             // SAFETY: the name ends with a zero byte; the process and its libraries are searched.
             unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
@@ -87,17 +87,17 @@ fn frames() -> &'static Frames {
         // SAFETY: these are the types of CPython's functions of these names, in all versions that
         // have them; a null pointer is `None`.
         unsafe {
-            Frames {
-                back: std::mem::transmute::<*mut c_void, Option<Back>>(found(c"PyFrame_GetBack")),
-                last: std::mem::transmute::<*mut c_void, Option<Last>>(found(c"PyFrame_GetLasti")),
+            FrameFunctions {
+                back: std::mem::transmute::<*mut c_void, Option<GetBack>>(found(c"PyFrame_GetBack")),
+                last: std::mem::transmute::<*mut c_void, Option<GetLasti>>(found(c"PyFrame_GetLasti")),
             }
         }
     })
 }
 
 /// Who called a frame, if that is known.
-fn caller<'py>(frame: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
-    let Some(back) = frames().back else {
+fn calling_frame<'py>(frame: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+    let Some(back) = frame_functions().back else {
         let back = frame.getattr(intern!(frame.py(), "f_back")).ok()?;
         return (!back.is_none()).then_some(back);
     };
@@ -109,8 +109,8 @@ fn caller<'py>(frame: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
 }
 
 /// Where a frame is, in its code; -1 if that is not known.
-fn place(frame: &Bound<'_, PyAny>) -> i64 {
-    if let Some(last) = frames().last {
+fn instruction_index(frame: &Bound<'_, PyAny>) -> i64 {
+    if let Some(last) = frame_functions().last {
         // SAFETY: `frame` is a frame object.
         return i64::from(unsafe { last(frame.as_ptr().cast()) });
     }
@@ -122,30 +122,30 @@ fn place(frame: &Bound<'_, PyAny>) -> i64 {
 /// no line of a user's, as those of PyTorch's backward passes, works for the line noted last. Returns
 /// whether it is such a thread.
 pub fn note(py: Python<'_>) -> bool {
-    HERE.with(|here| here.note(py))
+    POSITION.with(|position| position.note(py))
 }
 
-/// As [`note`], for the line noted last whatever this thread was given to work for.
-pub fn note_anew(py: Python<'_>) -> bool {
-    HERE.with(|here| {
-        here.given.set(SourceId(0));
-        here.note(py)
+/// As [`note`], for the line noted last whatever this thread was attributed to work for.
+pub fn note_unattributed(py: Python<'_>) -> bool {
+    POSITION.with(|position| {
+        position.attributed.set(SourceId(0));
+        position.note(py)
     })
 }
 
 /// Says which line this thread works for while it runs no line of a user's.
-pub fn give(line: SourceId) {
-    HERE.with(|here| {
-        here.given.set(line);
-        if here.is_foreign.get() && line.0 != 0 {
+pub fn attribute_to(line: SourceId) {
+    POSITION.with(|position| {
+        position.attributed.set(line);
+        if position.runs_no_user_code.get() && line.0 != 0 {
             source::set(line);
         }
     });
 }
 
 /// Whether this thread ran no line of a user's when [`note`] was called last.
-pub fn is_foreign() -> bool {
-    HERE.with(|here| here.is_foreign.get())
+pub fn runs_no_user_code() -> bool {
+    POSITION.with(|position| position.runs_no_user_code.get())
 }
 
 /// Runs a function of a backward pass: what GT's own code issues in it is of the line that is set now,
@@ -154,14 +154,14 @@ pub fn within_gradient<T>(py: Python<'_>, function: impl FnOnce() -> T) -> T {
     struct Restore((usize, SourceId));
     impl Drop for Restore {
         fn drop(&mut self) {
-            HERE.with(|here| here.gradient.set(self.0));
+            POSITION.with(|position| position.gradient.set(self.0));
         }
     }
     let _py = py;
     // SAFETY: the GIL is held (`py`); only the address is taken, of a frame that runs until after
     // this function.
     let frame = unsafe { ffi::PyEval_GetFrame() } as usize;
-    let _restore = Restore(HERE.with(|here| here.gradient.replace((frame, source::current()))));
+    let _restore = Restore(POSITION.with(|position| position.gradient.replace((frame, source::current()))));
     function()
 }
 
@@ -170,16 +170,16 @@ pub fn last_instruction(py: Python<'_>) -> &Bound<'_, PyString> {
     intern!(py, "f_lasti")
 }
 
-impl Here {
+impl ThreadPosition {
     fn note(&self, py: Python<'_>) -> bool {
         let found = self.find(py);
         if let Some(source) = found {
             LATEST.store(source.0, Ordering::Relaxed);
         }
-        self.is_foreign.set(found.is_none());
-        let latest = || match self.given.get() {
+        self.runs_no_user_code.set(found.is_none());
+        let latest = || match self.attributed.get() {
             SourceId(0) => SourceId(LATEST.load(Ordering::Relaxed)),
-            given => given,
+            attributed => attributed,
         };
         source::set(found.unwrap_or_else(latest));
         found.is_none()
@@ -202,18 +202,18 @@ impl Here {
                 return Some(of);
             }
             match self.lookup(&frame, call)? {
-                Seen::User(source) => return Some(source),
+                FrameOrigin::User(source) => return Some(source),
                 // The outermost is the one that the user calls.
-                Seen::Own(own) if own != CallId::NONE => call = own,
-                Seen::Own(_) => {}
+                FrameOrigin::Own(own) if own != CallId::NONE => call = own,
+                FrameOrigin::Own(_) => {}
             }
-            frame = caller(&frame)?;
+            frame = calling_frame(&frame)?;
         }
         None
     }
 
     /// What a frame is; of a user's, the number of its line, in which `call` was called.
-    fn lookup(&self, frame: &Bound<'_, PyAny>, call: CallId) -> Option<Seen> {
+    fn lookup(&self, frame: &Bound<'_, PyAny>, call: CallId) -> Option<FrameOrigin> {
         let pointer = frame.as_ptr().cast::<ffi::PyFrameObject>();
         // SAFETY: `frame` is a frame object; the result is a new reference to its code object.
         let code = unsafe {
@@ -221,21 +221,21 @@ impl Here {
             Bound::<PyAny>::from_owned_ptr_or_opt(frame.py(), code)?
         };
         let key = code.as_ptr() as usize;
-        let own = |known: &FxHashMap<usize, (Py<PyAny>, Code)>| match known.get(&key) {
-            Some((_, Code::Own(call))) => Some(*call),
+        let own = |known: &FxHashMap<usize, (Py<PyAny>, KnownCode)>| match known.get(&key) {
+            Some((_, KnownCode::Own(call))) => Some(*call),
             _ => None,
         };
         let (last_key, last_at, last_source) = self.last.get();
         if last_key != key
             && let Some(own) = KNOWN.with_borrow(own)
         {
-            return Some(Seen::Own(own));
+            return Some(FrameOrigin::Own(own));
         }
         // The line itself is found by reading the code object's table from its start: too slow to do
         // each time.
-        let at = (place(frame), call);
+        let at = (instruction_index(frame), call);
         if (last_key, last_at) == (key, at) {
-            return Some(Seen::User(last_source));
+            return Some(FrameOrigin::User(last_source));
         }
         let seen = KNOWN.with_borrow_mut(|known| {
             let (_, entry) = known.entry(key).or_insert_with(|| {
@@ -245,22 +245,22 @@ impl Here {
                 let own = packages.iter().any(|package| file.starts_with(package.as_str()));
                 let calls = CALLS.read().unwrap_or_else(PoisonError::into_inner);
                 let entry = if own {
-                    Code::Own(calls.get(&key).copied().unwrap_or_default())
+                    KnownCode::Own(calls.get(&key).copied().unwrap_or_default())
                 } else {
-                    Code::User { file, lines: Default::default() }
+                    KnownCode::User { file, lines: Default::default() }
                 };
                 (code.clone().unbind(), entry)
             });
             match entry {
-                Code::Own(own) => Seen::Own(*own),
-                Code::User { file, lines } => Seen::User(*lines.entry(at).or_insert_with(|| {
+                KnownCode::Own(own) => FrameOrigin::Own(*own),
+                KnownCode::User { file, lines } => FrameOrigin::User(*lines.entry(at).or_insert_with(|| {
                     // SAFETY: `pointer` is a frame object; this only reads it.
                     let line = unsafe { ffi::PyFrame_GetLineNumber(pointer) };
                     source::intern_within(&format!("{file}:{line}"), call)
                 })),
             }
         });
-        if let Seen::User(source) = seen {
+        if let FrameOrigin::User(source) = seen {
             self.last.set((key, at, source));
         }
         Some(seen)
@@ -274,7 +274,7 @@ fn add_package_folder(folder: String) {
 }
 
 /// Names a function that users call, and what it calls the operand whose values may be refused. Its
-/// code is kept, so that its address is never another's. Code that several functions share has no name.
+/// code is kept, so that its address is never another's. KnownCode that several functions share has no name.
 #[pyfunction]
 fn add_call(code: Py<PyAny>, name: String, operand: String) {
     let call = source::intern_call(Call { name, operand });
@@ -286,7 +286,7 @@ fn add_call(code: Py<PyAny>, name: String, operand: String) {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    frames();
+    frame_functions();
     module.add_function(wrap_pyfunction!(add_call, module)?)?;
     // Its first use lets go of Python's lock: a fork at that moment leaves a child without an end.
     last_instruction(module.py());

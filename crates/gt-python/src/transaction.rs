@@ -14,7 +14,7 @@ use crate::source;
 use crate::tensor::PyTensor;
 
 /// A tensor that is kept for a parameter, when the step began.
-struct Entry {
+struct StateTensor {
     /// The dict that it was in, by its address, and its key there.
     of: usize,
     key: Py<PyAny>,
@@ -24,20 +24,20 @@ struct Entry {
 
 thread_local! {
     /// The optimizers whose steps run on this thread, by their addresses.
-    static RUNNING: RefCell<Vec<(usize, Begun)>> = const { RefCell::new(Vec::new()) };
+    static RUNNING: RefCell<Vec<(usize, OpenStep)>> = const { RefCell::new(Vec::new()) };
 }
 
-struct Begun {
+struct OpenStep {
     transaction: Transaction,
-    entries: Vec<Entry>,
+    entries: Vec<StateTensor>,
 }
 
 /// A step that has begun.
-#[pyclass(module = "gt", frozen)]
-pub struct Step(Mutex<Option<Begun>>);
+#[pyclass(name = "Step", module = "gt", frozen)]
+pub struct OptimizerStep(Mutex<Option<OpenStep>>);
 
 #[pymethods]
-impl Step {
+impl OptimizerStep {
     /// Ends the step: what it has changed takes place, or is undone where a part of it has failed.
     fn commit(&self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
         match self.take() {
@@ -52,14 +52,14 @@ impl Step {
     }
 }
 
-impl Step {
-    fn take(&self) -> Option<Begun> {
+impl OptimizerStep {
+    fn take(&self) -> Option<OpenStep> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-impl Begun {
-    fn new(groups: &Bound<'_, PyList>, state: &Bound<'_, PyDict>) -> PyResult<Begun> {
+impl OpenStep {
+    fn new(groups: &Bound<'_, PyList>, state: &Bound<'_, PyDict>) -> PyResult<OpenStep> {
         let mut tensors: Vec<Bound<'_, PyTensor>> = Vec::new();
         for group in groups {
             let params = group.get_item(intern!(groups.py(), "params"))?;
@@ -74,12 +74,12 @@ impl Begun {
         let kept = entries.iter().map(|entry| &entry.tensor.get().0);
         let tensors = tensors.iter().map(|tensor| &tensor.get().0).chain(kept);
         let transaction = Transaction::begin(tensors);
-        Ok(Begun { transaction, entries })
+        Ok(OpenStep { transaction, entries })
     }
 
     /// Ends the step: what it has changed takes place, or is undone where a part of it has failed.
     fn commit(self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
-        let Begun { transaction, entries } = self;
+        let OpenStep { transaction, entries } = self;
         source::note(py);
         let mut made: Vec<(Bound<'_, PyTensor>, Option<ValueRef>)> = Vec::new();
         let mut next = 0;
@@ -88,7 +88,7 @@ impl Begun {
             for (key, value) in own.iter() {
                 let Ok(value) = value.cast_into::<PyTensor>() else { continue };
                 let is_it =
-                    |entry: &Entry| entry.of == own.as_ptr() as usize && is_key(&entry.key, &key);
+                    |entry: &StateTensor| entry.of == own.as_ptr() as usize && is_key(&entry.key, &key);
                 // They are mostly in the same order.
                 let found = match entries.get(next).filter(|entry| is_it(entry)) {
                     Some(entry) => Some(entry),
@@ -107,14 +107,14 @@ impl Begun {
 
     /// Ends the step: everything is as it was when it began.
     fn roll_back(self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
-        let Begun { transaction, entries } = self;
+        let OpenStep { transaction, entries } = self;
         for own in state.values() {
             let Ok(own) = own.cast_into::<PyDict>() else { continue };
             let of = own.as_ptr() as usize;
             for key in own.keys() {
                 let is_tensor =
                     own.get_item(&key)?.is_some_and(|value| value.cast::<PyTensor>().is_ok());
-                let is_it = |entry: &&Entry| entry.of == of && is_key(&entry.key, &key);
+                let is_it = |entry: &&StateTensor| entry.of == of && is_key(&entry.key, &key);
                 match entries.iter().find(is_it) {
                     Some(entry) => own.set_item(&key, &entry.tensor)?,
                     None if is_tensor => own.del_item(&key)?,
@@ -130,8 +130,8 @@ impl Begun {
 /// Begins a step that may change tensors: those that are "params" of a group, and those that the state
 /// has in its dicts, where they may also be replaced.
 #[pyfunction]
-fn begin_step(groups: &Bound<'_, PyList>, state: &Bound<'_, PyDict>) -> PyResult<Step> {
-    Ok(Step(Mutex::new(Some(Begun::new(groups, state)?))))
+fn begin_step(groups: &Bound<'_, PyList>, state: &Bound<'_, PyDict>) -> PyResult<OptimizerStep> {
+    Ok(OptimizerStep(Mutex::new(Some(OpenStep::new(groups, state)?))))
 }
 
 /// Runs `step(optimizer, args, kwargs)` as a step of what the optimizer changes, unless it is in one
@@ -152,7 +152,7 @@ fn run_step(
     let groups = optimizer.getattr(intern!(py, "param_groups"))?;
     let state = optimizer.getattr(intern!(py, "state"))?;
     let (groups, begun_state) = (groups.cast_into::<PyList>()?, state.cast_into::<PyDict>()?);
-    let begun = Begun::new(&groups, &begun_state)?;
+    let begun = OpenStep::new(&groups, &begun_state)?;
     RUNNING.with_borrow_mut(|running| running.push((key, begun)));
     let result = step.call1((optimizer, args, kwargs));
     let running = RUNNING.with_borrow_mut(Vec::pop);
@@ -182,13 +182,13 @@ fn begin_with(own: &Bound<'_, PyDict>) {
 }
 
 /// Notes the tensors in a dict.
-fn note(own: &Bound<'_, PyAny>, entries: &mut Vec<Entry>) {
+fn note(own: &Bound<'_, PyAny>, entries: &mut Vec<StateTensor>) {
     let Ok(own) = own.cast::<PyDict>() else { return };
     for (key, value) in own.iter() {
         if let Ok(tensor) = value.cast_into::<PyTensor>() {
             let of = own.as_ptr() as usize;
             let value = tensor.get().0.value_ref();
-            entries.push(Entry { of, key: key.unbind(), tensor: tensor.unbind(), value });
+            entries.push(StateTensor { of, key: key.unbind(), tensor: tensor.unbind(), value });
         }
     }
 }
@@ -208,5 +208,5 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(begin_step, module)?)?;
     module.add_function(wrap_pyfunction!(run_step, module)?)?;
     module.add_function(wrap_pyfunction!(begin_with, module)?)?;
-    module.add_class::<Step>()
+    module.add_class::<OptimizerStep>()
 }

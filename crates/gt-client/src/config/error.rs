@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and where.
+//! Errors of configurations, with their positions.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong with a configuration. Keys are given with their path: `forward.shard.axis`.
+/// An error of a configuration. Keys have their path: `forward.shard.axis`.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum ConfigError {
     #[error("{place}: this cannot be read: {reason}")]

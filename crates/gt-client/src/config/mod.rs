@@ -1,4 +1,4 @@
-//! Signal configurations in YAML: what the names of signals mean.
+//! Signal configurations in YAML: the placements of signals.
 //!
 //! ```yaml
 //! forward:
@@ -28,7 +28,7 @@ use gt_ir::signal::Shard;
 pub use error::{ConfigError, Place};
 pub use reader::Reader;
 
-/// What a signal means.
+/// The configuration of a signal.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct SignalConfig {
     pub shard: Option<Shard>,
@@ -37,12 +37,12 @@ pub struct SignalConfig {
     pub compile: bool,
 }
 
-/// What a YAML text says.
+/// The contents of a YAML text.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Config {
     /// The signals, in the order of the text.
     pub signals: Vec<(String, SignalConfig)>,
-    /// How many slots sessions have: the keys `slots` and `elastic`, where they are no signals.
+    /// The sessions' number of slots: the keys `slots` and `elastic`, if they are not signals.
     pub slots: Rescale,
 }
 

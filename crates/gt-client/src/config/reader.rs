@@ -84,8 +84,8 @@ impl Reader<'_> {
         axis.ok_or_else(|| self.wrong(value, path, "a whole number"))
     }
 
-    /// A mesh: one or two named axes of workers. `axis` gives the tensor's axis that is sharded over
-    /// each.
+    /// Reads a mesh: one or two named axes of workers. `axis` has the tensor axis that is sharded
+    /// over each.
     fn mesh(
         &self,
         value: &Value,
@@ -159,7 +159,7 @@ impl Reader<'_> {
     /// The entries of a mapping. Null counts as an empty one.
     ///
     /// # Errors
-    /// It is something else.
+    /// It is another kind of value.
     pub fn map<'v>(
         &self,
         value: &'v Value,
@@ -173,13 +173,13 @@ impl Reader<'_> {
         }
     }
 
-    /// The error of a value that is not what is expected.
+    /// Returns the error of an unexpected value.
     pub fn wrong(&self, value: &Value, key: &str, expected: &'static str) -> ConfigError {
         let (place, given) = (value.place(self.file), value.to_string());
         ConfigError::WrongValue { place, key: key.into(), given, expected }
     }
 
-    /// The error of a key that is not known.
+    /// Returns the error of an unknown key.
     pub fn unknown(
         &self,
         key: &Entry,

@@ -1,4 +1,4 @@
-//! The signals of this process, by name, and how many slots its sessions have.
+//! The signals of this process, by name, and the number of slots of its sessions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard};
@@ -9,7 +9,7 @@ use gt_ir::Rescale;
 
 use super::SignalConfig;
 
-/// What is said of sessions.
+/// The configuration of sessions.
 #[derive(Default)]
 struct Registered {
     signals: FxHashMap<String, SignalConfig>,
@@ -17,49 +17,49 @@ struct Registered {
 }
 
 static REGISTERED: LazyLock<Mutex<Registered>> = LazyLock::new(Mutex::default);
-/// Grows with every change, so that sessions notice.
+/// Increases with every change, so that sessions notice.
 static VERSION: AtomicU64 = AtomicU64::new(0);
 
 fn lock() -> MutexGuard<'static, Registered> {
     REGISTERED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Says what a signal means from now on, in all sessions.
+/// Configures a signal in all sessions from now on.
 pub fn register(name: &str, config: SignalConfig) {
     lock().signals.insert(name.to_string(), config);
     VERSION.fetch_add(1, Ordering::Release);
 }
 
-/// Says how many slots sessions have that are not told otherwise.
+/// Sets the default number of slots of sessions.
 pub fn set_slots(slots: Rescale) {
     lock().slots = slots;
     VERSION.fetch_add(1, Ordering::Release);
 }
 
-/// How many slots sessions have that are not told otherwise.
+/// Returns the default number of slots of sessions.
 pub fn slots() -> Rescale {
     lock().slots
 }
 
-/// What a signal means, if anything is said of it.
+/// Returns the configuration of a signal, if any.
 pub fn get(name: &str) -> Option<SignalConfig> {
     lock().signals.get(name).cloned()
 }
 
-/// The names of all signals of which something is said, sorted.
+/// Returns the names of all configured signals, sorted.
 pub fn names() -> Vec<String> {
     let mut names: Vec<String> = lock().signals.keys().cloned().collect();
     names.sort_unstable();
     names
 }
 
-/// Forgets all signals, and how many slots sessions have.
+/// Removes all signals, and the number of slots.
 pub fn clear() {
     *lock() = Registered::default();
     VERSION.fetch_add(1, Ordering::Release);
 }
 
-/// A number that grows with every change.
+/// Returns a number that increases with every change.
 pub fn version() -> u64 {
     VERSION.load(Ordering::Acquire)
 }

@@ -1,4 +1,4 @@
-//! YAML as a tree whose parts know where they stand.
+//! YAML as a tree whose parts have their positions.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct Entry {
     location: Location,
 }
 
-/// A value, and where it stands.
+/// A value with its position.
 pub struct Value {
     node: Node,
     location: Location,
@@ -74,7 +74,7 @@ impl Value {
         matches!(self.node, Node::Null)
     }
 
-    /// Whether it is a number, a text or a flag.
+    /// Returns whether it is a number, a text or a flag.
     pub fn is_scalar(&self) -> bool {
         self.flag().is_some() || self.whole().is_some() || self.text().is_some()
     }
@@ -100,7 +100,7 @@ impl Value {
     }
 }
 
-/// What a message calls it.
+/// Returns its name in messages.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.node {

@@ -1,4 +1,4 @@
-//! Matches a stream against a template, and collects what differs from its prediction.
+//! Matches a stream against a template, and collects the differences from its prediction.
 
 use gt_ir::template::{Argument, IterationPart, Name, RunStep, Step, Values, varying_numbers};
 use gt_ir::{
@@ -7,9 +7,10 @@ use gt_ir::{
 };
 use smallvec::SmallVec;
 
-/// Iterations are sent in parts while somebody has waited for a value in one of this many.
+/// Iterations are sent in parts if the program has waited for a value in one of the last
+/// iterations, this many.
 const RECENT: u64 = 16;
-/// How many steps are the first part of an iteration that is sent in parts.
+/// The number of steps of the first part of an iteration that is sent in parts.
 const PART: usize = 64;
 
 /// An instruction before its results are inferred.
@@ -22,7 +23,7 @@ pub struct Issue<'a> {
     pub signal: u32,
 }
 
-/// What a step's results were inferred from.
+/// The operands from which a step's results were inferred.
 struct Inferred {
     inputs: SmallVec<[Operand<Meta>; 2]>,
     /// Its cost, as [`Driver::submit`](crate::Driver::submit) takes it.
@@ -36,20 +37,20 @@ pub struct Known {
     pub tokens: Vec<u64>,
     /// By step, once one was matched.
     inferred: Vec<Option<Box<Inferred>>>,
-    /// How many slots for outside tensors, and for numbers, are bound before each step.
+    /// The number of slots for outside tensors, and for numbers, that are bound before each step.
     slots_before: Vec<(u32, u32)>,
-    /// How many slots for outside tensors its steps bind.
+    /// The number of slots for outside tensors that its steps bind.
     slots: u32,
-    /// How many of its frees, the first ones, are of tensors that its steps make or read.
+    /// The number of its frees, the first ones, of tensors that its steps make or read.
     used_frees: usize,
     /// Whether it is a run of a section, in which tensors of varying shape are freed that it cannot
     /// name.
     pub of_section: bool,
-    /// When it was used last, as the detector counts tokens.
+    /// When it was used last, in tokens of the detector.
     pub used: u64,
-    /// How many iterations in a row were incomplete.
+    /// The number of consecutive incomplete iterations.
     pub broken: u32,
-    /// How many iterations in a row freed other tensors than the template says.
+    /// The number of consecutive iterations that freed other tensors than the template.
     pub odd: u32,
 }
 
@@ -94,7 +95,7 @@ impl Known {
         self.instance.template.len()
     }
 
-    /// Whether so many tokens are no more than a few iterations.
+    /// Returns whether `tokens` tokens are at most a few iterations.
     pub fn is_recent(&self, tokens: u64) -> bool {
         tokens <= RECENT * self.len() as u64
     }
@@ -103,24 +104,24 @@ impl Known {
 /// An iteration in progress. Steps that have matched but were not sent yet are pending.
 pub struct Following {
     pub number: u32,
-    /// How many steps have matched.
+    /// The number of matched steps.
     position: usize,
-    /// How many of these were sent.
+    /// The number of matched steps that were sent.
     sent: usize,
-    /// How many had matched at the last flush.
+    /// The number of matched steps at the last flush.
     flushed: usize,
-    /// The bytes of data among the steps that were not sent, and how many steps had matched after the
-    /// last of it.
+    /// The bytes of data among the unsent steps, and the number of matched steps after the last
+    /// data.
     data: (u64, usize),
-    /// How many of the template's frees of tensors that its steps use have matched.
+    /// The number of matched frees of tensors that the template's steps use.
     freed: usize,
-    /// How many of its further frees have matched, of tensors that no step uses.
+    /// The number of matched frees of tensors that no step uses.
     dropped: usize,
-    /// Those of them that wait for all of the above: then they count as the template's.
+    /// Those of them that wait for all of the above; then they count as the template's.
     held: Vec<TensorId>,
     /// Whether some had to be sent before that, by their names.
     apart: bool,
-    /// How many of its frees were sent.
+    /// The number of its frees that were sent.
     freed_sent: usize,
     /// Outside tensors by slot, where they differ from the prediction; not sent yet.
     tensors: Vec<(u32, TensorId)>,
@@ -133,7 +134,7 @@ pub struct Following {
 }
 
 impl Following {
-    /// Begins an iteration with a command; `None` if it does not match the first step.
+    /// Starts an iteration with a command; `None` if it does not match the first step.
     pub fn begin(known: &mut Known, command: &ClientCommand) -> Option<Following> {
         let base = command.made()?;
         let mut iteration = Following {
@@ -160,7 +161,8 @@ impl Following {
         None
     }
 
-    /// Takes the next command that makes a tensor; whether it matches the template's next step.
+    /// Processes the next command that makes a tensor; returns whether it matches the template's
+    /// next step.
     #[inline]
     pub fn step(&mut self, known: &mut Known, command: &ClientCommand) -> bool {
         let Known { instance, slots_before, .. } = known;
@@ -185,7 +187,7 @@ impl Following {
         fits
     }
 
-    /// Notes what the results of the step matched last were inferred from.
+    /// Records the operands from which the results of the last matched step were inferred.
     #[inline]
     pub fn note(&self, known: &mut Known, inputs: &[Operand<Meta>], work: u64) {
         if let Some(at) = self.position.checked_sub(1)
@@ -195,9 +197,9 @@ impl Following {
         }
     }
 
-    /// As [`Following::step`], for an instruction whose results need not be inferred: it is all that
-    /// the step was before, up to the numbers. Neither the first nor the last step of an iteration.
-    /// Returns the result, and the cost.
+    /// Like [`Following::step`], for an instruction whose results need not be inferred, because it
+    /// equals the step of the previous iteration up to numbers. Never the first or last step of an
+    /// iteration. Returns the result and the cost.
     #[inline]
     pub fn step_again(
         &mut self,
@@ -227,7 +229,7 @@ impl Following {
                 (Operand::Scalar(_), None) => true,
                 _ => false,
             });
-        // What is inferred may depend on a number's value.
+        // Inference may depend on a number's value.
         let is_same_number =
             |(argument, operand): (&Argument, &Operand<TensorId>)| match (argument, operand) {
                 (Argument::Number(slot), Operand::Scalar(scalar)) => {
@@ -299,11 +301,12 @@ impl Following {
         true
     }
 
-    /// Takes a free. It takes effect after the pending steps, wherever it was issued among them.
+    /// Processes a free. It takes effect after the pending steps, wherever it was issued among
+    /// them.
     #[inline]
     pub fn free(&mut self, known: &Known, id: TensorId) {
         let Instance { template, bindings, .. } = &known.instance;
-        // A slot that a later step binds may be another tensor then.
+        // A slot that a later step binds may then be another tensor.
         let is_bound = |name: &Name| match (name, known.slots_before.get(self.position)) {
             (Name::Outside(slot), Some((bound, _))) => *slot < *bound || *slot >= known.slots,
             _ => true,
@@ -322,7 +325,7 @@ impl Following {
         }
     }
 
-    /// How many of the template's frees, from the first on, are done.
+    /// Returns the number of the template's frees, from the first on, that are complete.
     fn frees(&self, known: &Known) -> usize {
         let counts = self.freed == known.used_frees && !self.apart;
         self.freed + if counts { self.dropped } else { 0 }
@@ -332,13 +335,13 @@ impl Following {
         self.position == known.len()
     }
 
-    /// Whether the iteration has freed exactly what its template says.
+    /// Returns whether the iteration has freed exactly the tensors that its template frees.
     pub fn is_usual(&self, known: &Known) -> bool {
         let dropped = known.instance.template.frees.len() - known.used_frees;
         !self.odd && self.freed == known.used_frees && self.dropped == dropped
     }
 
-    /// Whether steps that were not sent follow on so many bytes of data, which was.
+    /// Returns whether unsent steps follow this many bytes of data, which was sent.
     pub fn is_behind_data(&self, bytes: u64) -> bool {
         let (data, after) = self.data;
         data >= bytes && self.position > after
@@ -348,26 +351,26 @@ impl Following {
         self.position
     }
 
-    /// Whether the steps held back are sent ahead of the rest: after 64, 128, 256 and so on since the
-    /// last flush, where at least 32 are still to come.
+    /// Returns whether the held-back steps are sent before the rest: after 64, 128, 256, ... steps
+    /// since the last flush, if at least 32 remain.
     pub fn is_part(&self, known: &Known) -> bool {
         let steps = self.position - self.flushed;
         steps >= PART && steps.is_power_of_two() && known.len() - self.position >= PART / 2
     }
 
-    /// Whether the next step may be the last of a part.
+    /// Returns whether the next step may be the last of a part.
     pub fn ends_part(&self) -> bool {
         let steps = self.position + 1 - self.flushed;
         steps >= PART && steps.is_power_of_two()
     }
 
-    /// As [`Following::send`], where what was issued so far is waited for.
+    /// Like [`Following::send`], when the program waits for what it has issued.
     pub fn flush(&mut self, known: &Known, out: &mut Vec<ClientCommand>) {
         self.flushed = self.position;
         self.send(known, out);
     }
 
-    /// Whether there is anything to send.
+    /// Returns whether anything is pending.
     pub fn is_pending(&self, known: &Known) -> bool {
         self.position > self.sent
             || self.frees(known) > self.freed_sent
@@ -383,7 +386,7 @@ impl Following {
         if self.freed == known.used_frees {
             self.held.clear();
         } else if !self.held.is_empty() {
-            // What they wait for may come late, or never.
+            // What they wait for may be late, or never happen.
             self.apart = true;
             self.others.append(&mut self.held);
         }

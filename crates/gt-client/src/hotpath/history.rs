@@ -1,39 +1,39 @@
 //! The tokens of a stream so far, and the period with which they repeat.
 //!
-//! A period is found by its tokens alone, in constant time for each: as long as every token equals
-//! the one a candidate period before it, that period stands. When it falls, the place where the
-//! last few tokens were seen before gives the next candidate. So a loop is found through the loops
-//! inside it, and a stream that never repeats costs a look into one small table.
+//! A period is found from the tokens alone, in constant time for each: while every token equals the
+//! one a candidate period before it, the period holds. When it fails, the previous occurrence of
+//! the last few tokens yields the next candidate. So a loop is found through the loops inside it,
+//! and a stream that never repeats costs a lookup in one small table.
 
-/// How many tokens are remembered; a period is shorter.
+/// The number of tokens that are remembered; a period is shorter.
 const CAPACITY: usize = 1 << 15;
 /// Places in the table of where tokens were seen.
 const PLACES: usize = 1 << 11;
-/// So many tokens together are looked up.
+/// The number of tokens in a lookup window.
 const WINDOW: u64 = 4;
 
 /// What is remembered of a token.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     token: u64,
-    /// How bad it is to begin a round with it.
+    /// The cost of starting a round with it.
     weight: i32,
-    /// How many tokens had come as ordinary commands before it.
+    /// The number of earlier tokens that were ordinary commands.
     cold: u32,
 }
 
 /// What is remembered of a stream.
 pub struct History {
     seen: Vec<Seen>,
-    /// How many tokens have come.
+    /// The number of tokens so far.
     count: u64,
-    /// The last few tokens together.
+    /// The hash of the last few tokens.
     window: u64,
     /// Where a window of tokens was seen last: its hash, and the number of its last token.
     places: Vec<(u32, u32)>,
     /// The candidate period; 0 for none.
     period: u64,
-    /// For how many tokens it has stood.
+    /// The number of tokens for which it has held.
     run: u64,
 }
 
@@ -57,19 +57,19 @@ impl History {
         self.seen(number).token
     }
 
-    /// Takes the next token, how bad it is to begin a round with it, and how many ordinary commands
-    /// there were before it.
+    /// Adds the next token, with the cost of starting a round with it, and the number of ordinary
+    /// commands before it.
     #[inline]
     pub fn push(&mut self, token: u64, weight: i32, cold: u64) {
         let at = self.count;
         self.seen[at as usize % CAPACITY] = Seen { token, weight, cold: cold as u32 };
         self.count += 1;
-        // A token leaves it at the top once WINDOW others have come.
+        // A token leaves it at the top after WINDOW others.
         self.window = self.window << (u64::BITS / WINDOW as u32) ^ token;
         if self.period != 0 && self.token(at - self.period) == token {
             self.run += 1;
             if self.run > self.period {
-                // Nothing new: the places of an earlier round are as good.
+                // The places of an earlier round are as good.
                 return;
             }
         } else if self.period != 0 {
@@ -91,8 +91,8 @@ impl History {
         }
     }
 
-    /// The period that has stood for `rounds` rounds on end, if there is one; of a short one so many
-    /// rounds together that they are of `shortest` tokens.
+    /// Returns the period that has held for `rounds` consecutive rounds, if any; for a short one,
+    /// as many rounds together as make `shortest` tokens.
     #[inline]
     pub fn period(&self, rounds: u64, shortest: u64) -> Option<usize> {
         if self.period == 0 {
@@ -102,21 +102,21 @@ impl History {
         (self.run + WINDOW >= period * rounds).then_some(period as usize)
     }
 
-    /// Whether the stream repeats with this period, which the last token kept.
+    /// Returns whether the stream repeats with this period at the last token.
     #[inline]
     pub fn stands(&self, period: usize) -> bool {
         self.period != 0 && (period as u64).is_multiple_of(self.period)
     }
 
-    /// How many of the last tokens came as ordinary commands.
+    /// Returns how many of the last tokens were ordinary commands.
     pub fn cold_in_last(&self, period: usize) -> u64 {
         let before = |number: u64| self.seen(number).cold;
         let (first, last) = (self.count.saturating_sub(period as u64), self.count - 1);
         u64::from(before(last).wrapping_sub(before(first)))
     }
 
-    /// How many more tokens come before the round begins anew at the best place: of least weight,
-    /// where every round is taken to add as much as the last.
+    /// Returns the number of tokens until the best place to start a round: the one of least cost,
+    /// if every round adds as much as the last.
     pub fn tokens_to_start(&self, period: usize) -> usize {
         let weight = |number: u64| i64::from(self.seen(number).weight);
         let (period, last) = (period as u64, self.count - 1);
@@ -174,7 +174,7 @@ mod tests {
         let mut history = History::new();
         for _ in 0..5 {
             for token in 0..10u64 {
-                // Token 7 comes when all else is gone.
+                // Token 7 occurs when all other tensors are freed.
                 history.push(token * 99_991, if token == 7 { 1 } else { 5 }, 0);
             }
         }

@@ -1,4 +1,4 @@
-//! Hot paths: finds what a session's stream repeats, and sends it as invocations of templates.
+//! Hot paths: detects repetition in a session's stream, and sends it as invocations of templates.
 //!
 //! - [`token`]: a hash of what makes two commands alike; [`history`]: with which period tokens
 //!   repeat.
@@ -9,9 +9,9 @@
 //! - [`settings`]: when sequences become hot paths, and what is counted.
 //!
 //! A command that matches the next step of a template is not sent: one invocation at the end of the
-//! iteration stands for all its steps. In a loop in which somebody waits for values, a long iteration
-//! is sent in a few parts, so that workers begin while the rest is issued. When the stream leaves the
-//! template, or somebody waits for a value, the steps matched so far are sent as a part, and ordinary
+//! iteration replaces all its steps. In a loop that waits for values, a long iteration is sent in a
+//! few parts, so that workers start while the rest is issued. When the stream leaves the template,
+//! or the program waits for a value, the steps matched so far are sent as a part, and ordinary
 //! commands follow. So a template changes how much is sent, never what is computed.
 
 mod following;
@@ -35,9 +35,9 @@ use settings::FEWEST;
 pub use settings::{Settings, Stats};
 use waits::Waits;
 
-/// A template is forgotten after this many incomplete iterations in a row,
+/// A template is dropped after this many consecutive incomplete iterations,
 const BROKEN: u32 = 4;
-/// or this many in a row that free other tensors than it says.
+/// or this many consecutive ones that free other tensors.
 const ODD: u32 = 4;
 /// The least number of steps of a loop's template: of a shorter loop it takes several rounds.
 const SHORTEST: u64 = 16;
@@ -46,10 +46,10 @@ const SHORTEST: u64 = 16;
 const ROUND: usize = 2048;
 /// or if at least one in this many of the loop's commands is part of no template.
 const COLD: u64 = 20;
-/// Data of so many bytes is not sent ahead of steps that use data before it: what they free makes room
+/// Data of this many bytes is not sent before steps that use earlier data: their frees make room
 /// for it.
 const MUCH_DATA: u64 = 64 << 10;
-/// How much better it is to begin a round with so much data than with fewer tensors alive.
+/// How much better it is to start a round with this much data than with fewer live tensors.
 const BEGINS_WITH_DATA: i32 = 1 << 20;
 
 /// Turns a stream of commands into one with invocations.
@@ -61,7 +61,7 @@ pub struct HotPathDetector {
     following: Option<Following>,
     /// The templates by number; `None` where a number is free.
     known: Vec<Option<Box<Known>>>,
-    /// The numbers of the templates that begin with a token, the longest first.
+    /// The numbers of the templates that start with a token, the longest first.
     starts: FxHashMap<u64, Vec<u32>>,
     /// The compiled region of the last command that made a tensor; 0 for none.
     region: u32,
@@ -69,11 +69,11 @@ pub struct HotPathDetector {
     in_region: bool,
     /// The region's first tensor; outside of one, tensor 0.
     oldest: TensorId,
-    /// How many tokens there were so far.
+    /// The number of tokens so far.
     total: u64,
-    /// How many of them were sent as ordinary commands.
+    /// The number of them that were sent as ordinary commands.
     cold: u64,
-    /// How many tensors are alive.
+    /// The number of live tensors.
     alive: i32,
     /// Whether the detector was flushed since the last token.
     flushed: bool,
@@ -123,9 +123,9 @@ impl HotPathDetector {
         }
     }
 
-    /// Takes a command and appends to `out` what is to be sent: the command itself, or nothing while
-    /// it matches a template. `region` is the scope it is issued in, if that is to be compiled as
-    /// one; else 0.
+    /// Processes a command and appends what to send to `out`: the command itself, or nothing while
+    /// it matches a template. `region` is the scope that it is issued in, if the scope is compiled
+    /// as a whole; otherwise 0.
     #[inline]
     pub fn process(&mut self, command: ClientCommand, region: u32, out: &mut Vec<ClientCommand>) {
         if !self.settings.enabled {
@@ -147,7 +147,7 @@ impl HotPathDetector {
                 if region != self.region {
                     self.leave_region(region, out);
                 }
-                // Where it most often stays: it is long, and not to be moved twice.
+                // Usually the command stays there: it is large, and must not be moved twice.
                 out.push(command);
                 let mut before = Vec::new();
                 let is_sent = out.last().is_some_and(|command| self.step(command, &mut before));
@@ -170,8 +170,8 @@ impl HotPathDetector {
         }
     }
 
-    /// Notes what the results of the command processed last were inferred from, if it has matched a
-    /// step.
+    /// Records the operands from which the results of the last command were inferred, if it has
+    /// matched a step.
     #[inline]
     pub fn note(&mut self, inputs: &[Operand<Meta>], work: u64) {
         if let Some(iteration) = &mut self.following {
@@ -180,9 +180,9 @@ impl HotPathDetector {
         }
     }
 
-    /// Takes an instruction that goes on with the iteration as it did before, inside of it: nothing
-    /// is inferred, and no command is made. Returns its result and its cost; `None` where it is to
-    /// be processed as a command.
+    /// Processes an instruction that continues the iteration as the previous one did: nothing is
+    /// inferred, and no command is made. Returns its result and its cost; `None` if it must be
+    /// processed as a command.
     #[inline]
     pub fn repeat(
         &mut self,
@@ -207,7 +207,7 @@ impl HotPathDetector {
         Some(made)
     }
 
-    /// Sends what is held back.
+    /// Sends the held-back commands.
     pub fn flush(&mut self, out: &mut Vec<ClientCommand>) {
         self.flushed = true;
         if let Some(iteration) = &mut self.following {
@@ -215,32 +215,32 @@ impl HotPathDetector {
         }
     }
 
-    /// Notes that somebody waits for a value.
+    /// Records that the program waits for a value.
     pub fn note_wait(&mut self) {
         self.waits.note(self.total);
     }
 
-    /// Whether each few commands are waited for: a part of an iteration costs more than they do. In a
-    /// scope that is to be compiled that is not asked.
+    /// Returns whether the program waits after every few commands: a part of an iteration costs
+    /// more than they do. Ignored in a scope that is compiled.
     #[inline]
     fn is_talkative(&self) -> bool {
         self.region == 0 && self.waits.are_close(self.total)
     }
 
-    /// Whether anything is held back.
+    /// Returns whether commands are held back.
     pub fn is_pending(&self) -> bool {
         let pending = |of: &Following| of.is_pending(known(&self.known, of.number));
         self.following.as_ref().is_some_and(pending)
     }
 
-    /// Whether an iteration is unfinished, so that its remaining steps may follow.
+    /// Returns whether an iteration is unfinished, so that its remaining steps may follow.
     pub fn is_midway(&self) -> bool {
         self.following
             .as_ref()
             .is_some_and(|iteration| !iteration.is_complete(known(&self.known, iteration.number)))
     }
 
-    /// Processes a command that makes a tensor; whether it is to be sent as an ordinary command.
+    /// Processes a command that makes a tensor; returns whether to send it as an ordinary command.
     #[inline]
     fn step(&mut self, command: &ClientCommand, out: &mut Vec<ClientCommand>) -> bool {
         if self.region == 0 {
@@ -294,11 +294,11 @@ impl HotPathDetector {
         !is_hot || matches!(command, ClientCommand::Create(_))
     }
 
-    /// Counts a token that makes a tensor, of so many bytes of data.
+    /// Counts a token that makes a tensor, with its bytes of data.
     #[inline]
     fn advance(&mut self, token: u64, data: u64) {
-        // The best step to begin a round with: where much data comes, as that is sent before the
-        // round's other steps; else the fewest tensors alive, just after a flush.
+        // The best step to start a round with: one with much data, as that is sent before the
+        // round's other steps; otherwise one with the fewest live tensors, just after a flush.
         let mut weight = 2 * self.alive + i32::from(!std::mem::take(&mut self.flushed));
         let was_in_data = std::mem::replace(&mut self.is_in_data, data >= MUCH_DATA);
         if self.is_in_data && !was_in_data {
@@ -319,7 +319,7 @@ impl HotPathDetector {
     }
 
     /// Matches a command against the iteration in progress, or against the first step of the next
-    /// one. Returns the step's token if it matches; otherwise no template is followed any more.
+    /// one. Returns the step's token if it matches; otherwise stops following the template.
     fn follow(&mut self, command: &ClientCommand, out: &mut Vec<ClientCommand>) -> Option<u64> {
         let is_talkative = self.is_talkative();
         let iteration = self.following.as_mut()?;
@@ -362,7 +362,7 @@ impl HotPathDetector {
         None
     }
 
-    /// Begins an iteration of a template whose first step matches the command, if there is one.
+    /// Starts an iteration of a template whose first step matches the command, if any.
     fn start(&mut self, token: u64, command: &ClientCommand) -> bool {
         if self.starts.is_empty() || self.following.is_some() || self.is_talkative() {
             return false;
@@ -379,7 +379,7 @@ impl HotPathDetector {
         false
     }
 
-    /// Begins to record once a loop has repeated often enough.
+    /// Starts recording once a loop has repeated often enough.
     #[inline]
     fn look_for_period(&mut self) {
         // The recorded round is the last of the `threshold` rounds; the first one sets the period.
@@ -401,7 +401,7 @@ impl HotPathDetector {
         self.recording = Some(Recording::new(self.history.tokens_to_start(period), period));
     }
 
-    /// Makes a template of the round that was recorded.
+    /// Makes a template of the recorded round.
     fn learn(&mut self, out: &mut Vec<ClientCommand>) {
         let Some(recording) = self.recording.take() else { return };
         let of_section = recording.is_section();
@@ -432,7 +432,7 @@ impl HotPathDetector {
         self.stats.unique_sequences += 1;
     }
 
-    /// Forgets the least recently used templates, until there is room for one of `steps` steps.
+    /// Drops the least recently used templates until one of `steps` steps fits.
     fn make_room(&mut self, steps: usize, out: &mut Vec<ClientCommand>) {
         loop {
             let all: usize = self.known.iter().flatten().map(|known| known.len()).sum();
@@ -452,7 +452,7 @@ impl HotPathDetector {
         }
     }
 
-    /// Forgets a template, here and at the receiver, whose memory for templates is limited.
+    /// Drops a template, here and at the receiver, whose memory for templates is limited.
     fn forget(&mut self, number: u32, out: &mut Vec<ClientCommand>) {
         let Some(known) = self.known[number as usize].take() else { return };
         out.push(ClientCommand::Forget { template: number });
@@ -471,7 +471,7 @@ impl HotPathDetector {
     }
 }
 
-/// The bytes of the data that a command brings.
+/// Returns the bytes of a command's data.
 fn data_in(command: &ClientCommand) -> u64 {
     match command {
         ClientCommand::Create(create) => create.content.meta().bytes() as u64,

@@ -7,18 +7,18 @@ use rustc_hash::FxHashSet;
 
 use super::history::History;
 
-/// A round in the course of being recorded.
+/// A round that is being recorded.
 pub struct Recording {
-    /// How many more tokens to skip until the round begins.
+    /// The number of tokens to skip until the round starts.
     wait: usize,
-    /// How many tokens the round has; `None` for a compiled region, which ends with its scope.
+    /// The number of the round's tokens; `None` for a compiled region, which ends with its scope.
     period: Option<usize>,
     tokens: Vec<u64>,
     commands: Vec<ClientCommand>,
     frees: Vec<TensorId>,
-    /// Whether it is a run of a section, which does not come again at once.
+    /// Whether it is a run of a section, which does not repeat immediately.
     is_section: bool,
-    /// Whether every token so far equals that of the round before.
+    /// Whether every token so far equals that of the previous round.
     repeats: bool,
 }
 
@@ -41,12 +41,12 @@ impl Recording {
         }
     }
 
-    /// A recording of a scope that is to be compiled, from its first command on.
+    /// Starts recording a scope that is compiled, from its first command on.
     pub fn of_region() -> Recording {
         Recording { period: None, ..Recording::new(0, 0) }
     }
 
-    /// A recording of a run of so many steps, from its first command on.
+    /// Starts recording a run of `steps` steps, from its first command on.
     pub fn of_section(length: usize) -> Recording {
         Recording { is_section: true, ..Recording::new(0, length) }
     }
@@ -59,7 +59,7 @@ impl Recording {
         self.period.is_none()
     }
 
-    /// How many steps it has so far.
+    /// Returns the number of steps so far.
     pub fn len(&self) -> usize {
         self.commands.len()
     }
@@ -68,12 +68,12 @@ impl Recording {
         self.commands.len() > MAX_STEPS
     }
 
-    /// Whether the round is complete. What is freed before the next begins belongs to it.
+    /// Returns whether the round is complete. Frees before the next round belong to it.
     pub fn is_complete(&self) -> bool {
         self.period == Some(self.commands.len())
     }
 
-    /// Takes a command that makes a tensor; `history` includes its token already.
+    /// Adds a command that makes a tensor; `history` includes its token already.
     pub fn step(&mut self, token: u64, command: &ClientCommand, history: &History) {
         self.repeats &= self.is_section || self.period.is_none_or(|period| history.stands(period));
         if self.wait > 0 {
@@ -94,8 +94,8 @@ impl Recording {
         }
     }
 
-    /// The round as template `number`; `None` if it did not repeat the one before, or cannot be a
-    /// template.
+    /// Returns the round as template `number`; `None` if it did not repeat the previous one, or
+    /// cannot be a template.
     pub fn finish(self, number: u32, compile: bool) -> Option<Round> {
         let Recording { tokens, commands, frees, repeats, period, .. } = self;
         let base = commands.first().and_then(ClientCommand::made).filter(|_| repeats)?;
@@ -117,14 +117,14 @@ impl Recording {
                 _ => return None,
             }
         }
-        // What the round only drops, as the loss of the round before, may have gone earlier: it
-        // comes last, so that the frees before it do not wait for it.
+        // Tensors that the round only drops, such as the previous loss, may be freed earlier: they
+        // are last, so that the frees before them do not wait.
         let read: FxHashSet<TensorId> = commands.iter().flat_map(reads).collect();
         let is_used = |id: &TensorId| *id >= base || read.contains(id);
         let (used, dropped): (Vec<_>, Vec<_>) = frees.into_iter().partition(is_used);
         used.into_iter().chain(dropped).for_each(|id| builder.free_later(id));
         let definition = builder.finish(number, compile || period.is_none());
-        // Where several threads issue into one session, a round may not be a valid template.
+        // If several threads issue into one session, a round may not be a valid template.
         definition.check_client().ok()?;
         Some(Round { tokens, definition })
     }
@@ -139,7 +139,7 @@ fn reads(command: &ClientCommand) -> impl Iterator<Item = TensorId> {
     operands.iter().filter_map(|operand| operand.tensor().copied())
 }
 
-/// The command without its data, of which only shape and dtype matter to a template.
+/// Returns the command without its data, of which only shape and dtype matter to a template.
 fn without_data(create: &Create) -> Create {
     let meta = create.content.meta();
     let data = TensorData { dtype: meta.dtype, shape: meta.shape, bytes: Bytes::new() };

@@ -1,16 +1,16 @@
-//! Loops in which shapes depend on data. Where a count was awaited, as for `x[mask]`, the shapes of
-//! what follows may differ from round to round, so that the loop never repeats as a whole.
+//! Loops with data-dependent shapes. After an awaited count, as for `x[mask]`, shapes may differ
+//! from round to round, so the loop never repeats as a whole.
 //!
-//! What is between one such place and the next is a *section*. A section is compared with the same one
-//! of the round before, command by command: those that are alike each time, and read nothing
-//! that is not, are runs that can be hot by themselves.
+//! The commands between two such places are a *section*. A section is compared with the same one of
+//! the previous round, command by command: sequences of commands that are equal each time, and read
+//! only results of such commands, can be hot paths by themselves.
 
 use gt_ir::{ClientCommand, Operand, SourceId, TensorId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Longer sections are not compared; inner loops of theirs are found by their period.
 const LONGEST: usize = 2048;
-/// Shorter runs are not worth a template.
+/// The shortest run for which a template pays.
 const SHORTEST: usize = 8;
 /// The most sections that are remembered.
 const MOST: usize = 64;
@@ -18,12 +18,12 @@ const MOST: usize = 64;
 /// The sections of a stream so far.
 #[derive(Default)]
 pub struct Sections {
-    /// By the instruction that they begin with, and the length of the section before: a line may
-    /// begin several.
+    /// By their first instruction, and the length of the previous section: a line may start
+    /// several.
     known: FxHashMap<Key, Section>,
-    /// The section that the stream is in, and how many of its commands have come.
+    /// The current section, and the number of its commands so far.
     current: Option<(Key, usize)>,
-    /// The tensors alive that commands of varying shapes have made.
+    /// The live tensors of varying shapes.
     varied: FxHashSet<TensorId>,
 }
 
@@ -34,9 +34,9 @@ type Key = (u16, SourceId, usize);
 #[derive(Default)]
 struct Section {
     steps: Vec<Step>,
-    /// How many steps it had the last time.
+    /// The number of its steps the last time.
     length: usize,
-    /// How often it has come with as many steps.
+    /// How often it has had this number of steps.
     times: u64,
 }
 
@@ -44,7 +44,7 @@ struct Section {
 struct Step {
     /// Its token the last time.
     token: u64,
-    /// Whether its token has ever been another one.
+    /// Whether its token has ever differed.
     varies: bool,
     /// Whether it has ever read a tensor of varying shape.
     reads: bool,
@@ -55,21 +55,21 @@ impl Step {
         Step { token, varies: false, reads: false }
     }
 
-    /// Whether it has been the same each time.
+    /// Returns whether it has been the same each time.
     fn is_stable(&self) -> bool {
         !self.varies && !self.reads
     }
 }
 
 impl Sections {
-    /// Whether a command begins a section.
+    /// Returns whether a command starts a section.
     #[inline]
     pub fn begins(command: &ClientCommand) -> bool {
         matches!(command, ClientCommand::Run(instruction) if instruction.operation.data_dependent)
     }
 
-    /// Takes a command that makes tensors. Gives the number of steps of the run that begins with it,
-    /// if one does in a section that has come `threshold` times.
+    /// Processes a command that makes tensors. Returns the number of steps of the run that starts
+    /// with it, if one does in a section that has occurred `threshold` times.
     #[inline]
     pub fn step(&mut self, token: u64, command: &ClientCommand, threshold: u64) -> Option<usize> {
         if Sections::begins(command) {
@@ -103,13 +103,13 @@ impl Sections {
         (length >= SHORTEST).then_some(length)
     }
 
-    /// Whether the stream is in no section.
+    /// Returns whether the stream is outside sections.
     #[inline]
     pub fn are_out(&self) -> bool {
         self.current.is_none()
     }
 
-    /// Forgets that a tensor is of varying shape.
+    /// Removes a tensor from those of varying shape.
     #[inline]
     pub fn free(&mut self, id: TensorId) {
         if !self.varied.is_empty() {
@@ -122,8 +122,8 @@ impl Sections {
         if let Some((key, length)) = self.current.take()
             && let Some(section) = self.known.get_mut(&key)
         {
-            // With another number of steps than before, as in a loop's first round, it was not the
-            // same steps that were compared.
+            // If the number of steps has changed, as in a loop's first round, different steps were
+            // compared.
             if length != std::mem::replace(&mut section.length, length) {
                 section.times = 1;
                 section.steps.truncate(length);

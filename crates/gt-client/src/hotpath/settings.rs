@@ -1,19 +1,18 @@
-//! When sequences become hot paths, and what the detector counts.
+//! Settings and counters of the detector.
 
 use crate::environment;
 
-/// The least number of repetitions after which a sequence is hot: fewer do not show that it
-/// repeats.
+/// The least number of repetitions after which a sequence is hot.
 pub(super) const FEWEST: u64 = 3;
 
 /// When sequences become hot paths.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Whether repetition is looked for at all.
+    /// Whether the detector is enabled.
     pub enabled: bool,
-    /// How often a sequence is seen before it is hot.
+    /// The number of repetitions before a sequence is hot.
     pub threshold: u32,
-    /// Whether engines are to compile hot paths even where that may not help.
+    /// Whether engines compile hot paths even if that may not help.
     pub compile: bool,
 }
 
@@ -31,7 +30,7 @@ impl Settings {
 /// Counters of a detector.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Stats {
-    /// Instructions so far, and how many of them were sent as part of invocations.
+    /// Instructions so far, and the number of them that were sent as part of invocations.
     pub total_instructions: u64,
     pub hot_instructions: u64,
     /// Templates ever made, and templates at present.

@@ -1,13 +1,13 @@
-//! What makes two commands alike: all but the names of tensors, and numbers.
+//! Tokens: hashes of commands without tensors' ids and numbers.
 
 use gt_ir::template::varying_attribute;
 use gt_ir::{Attribute, ClientCommand, Instruction, Meta, Operand, Scalar, TensorId};
 
-/// Operands up to this far back count by their distance.
+/// Operands up to this distance are hashed by their distance.
 const NEAR: u64 = 16;
 
-/// A hash of what makes an instruction or a tensor from data what it is; `None` for commands that
-/// make no tensor. How far back tensors older than `oldest` are does not count.
+/// Returns the hash of an instruction, or of a tensor from data; `None` for commands that make no
+/// tensor. The distance of tensors older than `oldest` is ignored.
 #[inline]
 pub fn token(command: &ClientCommand, oldest: TensorId) -> Option<u64> {
     match command {
@@ -26,7 +26,7 @@ fn instruction_token(instruction: &Instruction, oldest: TensorId) -> u64 {
     let operation = instruction.operation;
     let mut hash = Hash::new(u64::from(operation.id) << 32 | u64::from(instruction.source.0));
     instruction.results.iter().for_each(|meta| hash.meta(meta));
-    // A word holds many: distances and kinds are small.
+    // One word holds several distances and kinds, as these are small.
     let mut operands = u64::from(instruction.signal);
     for operand in &instruction.operands {
         let operand = match operand {

@@ -1,13 +1,13 @@
-//! When somebody waited for a value, in tokens of the stream.
+//! When the program waited for values, in tokens of the stream.
 
-/// Where values are waited for after fewer commands than this, no template is followed.
+/// If the program waits after fewer commands than this, no template is followed.
 const CLOSE: u64 = 4;
 
 /// The waits for values so far.
 pub struct Waits {
-    /// The token after which the last one came.
+    /// The token before the last wait.
     last: Option<u64>,
-    /// How many tokens there were between waits: the most, where each wait halves those before it.
+    /// The number of tokens between waits: the maximum, halved at each wait.
     between: u64,
 }
 
@@ -18,23 +18,23 @@ impl Default for Waits {
 }
 
 impl Waits {
-    /// Notes a wait after so many tokens.
+    /// Records a wait after `token` tokens.
     pub fn note(&mut self, total: u64) {
         let since = total - self.last.unwrap_or(0);
-        // Several values that are asked for in a row are one wait.
+        // Several consecutive requests are one wait.
         if since > 0 {
             self.between = since.max(self.between / 2);
         }
         self.last = Some(total);
     }
 
-    /// How many tokens there were since the last wait, if there was one.
+    /// Returns the number of tokens since the last wait, if any.
     #[inline]
     pub fn since(&self, total: u64) -> Option<u64> {
         self.last.map(|last| total - last)
     }
 
-    /// Whether each few commands are waited for.
+    /// Returns whether the program waits after every few commands.
     #[inline]
     pub fn are_close(&self, total: u64) -> bool {
         self.between < CLOSE && self.since(total).is_some_and(|since| since < CLOSE)

@@ -8,7 +8,7 @@ pub use loss::{binary_cross_entropy, cross_entropy_loss, mse_loss};
 
 use crate::tensor::Tensor;
 
-/// Something with parameters that turns a tensor into another.
+/// A module: a function of a tensor with parameters.
 pub trait Module {
     fn forward(&self, input: &Tensor) -> crate::Result<Tensor>;
 

@@ -1,7 +1,7 @@
-//! Elements of a value, as iterating over a tensor gives them.
+//! Elements of a value, as iterating over a tensor yields them.
 //!
-//! Their values are fetched in blocks: the first that is asked for brings its neighbours along. The
-//! instructions that take an element out are issued when something is computed with it.
+//! Their values are fetched in blocks: a request for one also fetches its neighbours. The
+//! instructions that extract an element are issued when it is used in a computation.
 
 use std::sync::{Arc, OnceLock};
 
@@ -28,13 +28,13 @@ pub(crate) struct Block {
 #[derive(Clone)]
 pub(crate) struct Element {
     block: Arc<Block>,
-    /// Its place in the block.
+    /// Its index in the block.
     at: usize,
 }
 
 impl Block {
-    /// So many elements are fetched at once: a request's fixed cost is spread, and little is moved in
-    /// vain.
+    /// The number of elements of a block: it amortizes a request's fixed cost, and fetches few
+    /// unused elements.
     pub const LENGTH: usize = 1024;
 
     /// The block from an element on.
@@ -61,7 +61,7 @@ impl Element {
         &self.block
     }
 
-    /// The element's value, if its block has been fetched.
+    /// Returns the element's value, if its block was fetched.
     pub fn known(&self) -> Option<TensorData> {
         program::spoil();
         let data = self.block.data.get()?;
@@ -70,13 +70,13 @@ impl Element {
         Some(TensorData { dtype: data.dtype, shape: Shape::SCALAR, bytes })
     }
 
-    /// The element's value, out of its block's.
+    /// Returns the element's value from its block's.
     pub fn keep(&self, block: TensorData) -> TensorData {
         self.block.data.get_or_init(|| block);
         self.known().expect("it has been fetched")
     }
 
-    /// Issues the instructions that take the element out.
+    /// Issues the instructions that extract the element.
     fn issue(&self, source: SourceId) -> TensorId {
         let place = self.block.start + self.at;
         let one = sliced(&self.block.of, place, 1, source).expect("it is within the value");
@@ -88,8 +88,8 @@ impl Element {
 }
 
 impl Value {
-    /// Its number in the stream. That of an element is given, and its instructions are issued, when
-    /// it is first asked for.
+    /// Returns its id in the stream. An element gets its id, and its instructions are issued, at
+    /// the first call.
     pub fn id(&self) -> TensorId {
         *self.id.get_or_init(|| {
             let element = self.element.get().expect("all but elements have been issued");

@@ -19,8 +19,8 @@ pub struct AskedSave {
 }
 
 impl AskedSave {
-    /// Waits until all is on the disk; gives what was written, by tensor. It can be had once. Files are
-    /// written also if nobody waits.
+    /// Waits until all tensors are on disk; returns what was written, by tensor. It can be taken
+    /// once. Files are also written if no thread waits.
     ///
     /// # Errors
     /// An operation that made a tensor failed, a file could not be written, the connection was lost,
@@ -42,14 +42,14 @@ impl AskedSave {
 }
 
 impl Session {
-    /// The folders in which its workers may read and write files; `None` if that is wherever this
-    /// process may.
+    /// Returns the folders in which its workers may read and write files; `None` if they may access
+    /// what this process may.
     pub fn data_roots(&self) -> Option<Vec<String>> {
         self.0.driver.data_roots()
     }
 
-    /// Has the workers write tensors into files of a folder, which is made if it is missing. Each
-    /// file is there once it is complete. Returns at once.
+    /// Has the workers write tensors into files of a folder, which is created if it is missing.
+    /// Each file appears once it is complete. Returns at once.
     ///
     /// # Errors
     /// A tensor is of another session, or has no values of its own.
@@ -70,7 +70,8 @@ impl Session {
         Ok(AskedSave { pending: Pending::new(self, request, false), tensors })
     }
 
-    /// A tensor whose values the workers read from files, each what it needs. Returns at once.
+    /// Returns a tensor whose values the workers read from files, each the part that it needs.
+    /// Returns at once.
     pub fn load(&self, values: StoredValues) -> Tensor {
         Tensor::from_content(self, Content::Stored(Box::new(values)))
     }

@@ -17,22 +17,22 @@ use crate::vmap::Batched;
 /// The result of an instruction in a session's stream. It is freed when the last reference is
 /// dropped.
 pub(crate) struct Value {
-    /// Its number in the stream, once it has one: see [`Value::id`].
+    /// Its id in the stream, once it has one: see [`Value::id`].
     pub(super) id: OnceLock<TensorId>,
     pub meta: Meta,
     /// The line that issued it.
     pub source: SourceId,
     pub session: Session,
-    /// How many elements are not zero, once that was asked for.
+    /// The number of its nonzero elements, once known.
     pub(crate) true_count: OnceLock<i64>,
-    /// What it is an element of, if iterating gave it.
+    /// The block that it is an element of, if it comes from iterating.
     pub(crate) element: OnceLock<Element>,
-    /// What it is with the batch axis that it hides, inside `vmap`.
+    /// The value with the batch axis that it hides, inside `vmap`.
     pub(crate) batched: Option<Box<Batched>>,
 }
 
 impl Value {
-    /// The same tensor, seen without its batch axis.
+    /// Returns the same tensor without its batch axis.
     pub(crate) fn hidden(&self, meta: Meta, batched: Batched) -> Value {
         Value {
             id: OnceLock::from(self.id()),
@@ -45,13 +45,13 @@ impl Value {
         }
     }
 
-    /// Its number in the stream, if it has one.
+    /// Returns its id in the stream, if it has one.
     #[inline]
     pub(crate) fn issued(&self) -> Option<TensorId> {
         self.id.get().copied()
     }
 
-    /// Whether it, or what it is an element of, was there before a tensor.
+    /// Returns whether it, or the tensor that it is an element of, is older than a tensor.
     pub(crate) fn is_older_than(&self, tensor: TensorId) -> bool {
         self.id.get().is_none_or(|&id| id < tensor)
     }
@@ -59,7 +59,7 @@ impl Value {
 
 impl Drop for Value {
     fn drop(&mut self) {
-        // One that hides an axis only refers to the one that has it.
+        // A value that hides an axis refers to the value that has it.
         if self.batched.is_none()
             && let Some(&id) = self.id.get()
         {
@@ -69,8 +69,8 @@ impl Drop for Value {
 }
 
 impl Session {
-    /// Takes an instruction that repeats one of a hot path: its result is known, and no command is
-    /// made. Returns the result's id and meta; `None` where it is to be issued.
+    /// Appends an instruction that repeats one of a hot path: its result is known, and no command
+    /// is made. Returns the result's id and meta; `None` if it must be issued as a command.
     #[inline]
     pub(crate) fn repeat(
         &self,
@@ -81,7 +81,7 @@ impl Session {
         source: SourceId,
     ) -> Option<(TensorId, Meta)> {
         let Scope { signal, compiled: region, .. } = signal::current();
-        // A signal's configuration may be another by now.
+        // A signal's configuration may have changed.
         if signal != 0 || program::is_recording() {
             return None;
         }
@@ -95,8 +95,8 @@ impl Session {
     }
 
     /// Appends an instruction with these results, and returns the id of the first. `work` estimates
-    /// its cost, as [`Driver::submit`](crate::Driver::submit) takes it. `inputs` are what the results
-    /// were inferred from, where there is one.
+    /// its cost, as [`Driver::submit`](crate::Driver::submit) takes it. `inputs` are the operands
+    /// from which a single result was inferred.
     #[expect(clippy::too_many_arguments, reason = "an instruction has as many parts")]
     pub(crate) fn issue(
         &self,
@@ -124,7 +124,7 @@ impl Session {
         output
     }
 
-    /// A reference to a tensor that has just been issued.
+    /// Returns a reference to a tensor that was just issued.
     pub(crate) fn value(&self, id: TensorId, meta: Meta, source: SourceId) -> Arc<Value> {
         Arc::new(Value {
             id: OnceLock::from(id),
@@ -137,12 +137,12 @@ impl Session {
         })
     }
 
-    /// Frees a tensor that nobody refers to.
+    /// Frees a tensor without references.
     pub(crate) fn free(&self, id: TensorId) {
         self.0.push(ClientCommand::Free(id));
     }
 
-    /// The id that the next tensor gets.
+    /// Returns the id of the next tensor.
     pub(crate) fn next_tensor(&self) -> TensorId {
         self.0.lock().new_tensors(0)
     }

@@ -29,7 +29,7 @@ pub(crate) use issue::Value;
 use outbox::Inner;
 pub use request::{Asked, AskedStatus};
 
-/// One user's stream. Cloning shares it; it ends when the last clone and tensor are gone, or at
+/// One user's stream. Cloning shares it; it ends when the last clone and tensor are dropped, or at
 /// [`Session::close`].
 #[derive(Clone)]
 pub struct Session(Arc<Inner>);
@@ -46,17 +46,17 @@ impl Session {
         Session(Inner::new(driver))
     }
 
-    /// Whether both are the same session.
+    /// Returns whether both are the same session.
     pub fn is(&self, other: &Session) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Its number among the sessions of this process, from 1 on.
+    /// Returns its number among the sessions of this process, from 1 on.
     pub fn number(&self) -> u64 {
         self.0.number
     }
 
-    /// Whether there are other references to it: clones, or tensors.
+    /// Returns whether other references to it exist: clones, or tensors.
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
@@ -70,38 +70,38 @@ impl Session {
         self.set_random_state(seed, 0);
     }
 
-    /// The seed, and how many random instructions were issued since it was set.
+    /// Returns the seed, and the number of random instructions since it was set.
     pub fn random_state(&self) -> (u64, u64) {
         let issued = self.0.random_instructions.load(Ordering::Relaxed);
         (self.0.seed.load(Ordering::Relaxed), issued)
     }
 
-    /// Goes on from a state that [`Session::random_state`] gave.
+    /// Restores a state from [`Session::random_state`].
     pub fn set_random_state(&self, seed: u64, issued: u64) {
         self.0.seed.store(seed, Ordering::Relaxed);
         self.0.random_instructions.store(issued, Ordering::Relaxed);
     }
 
-    /// Seed and number for the next random instruction.
+    /// Returns the seed and number for the next random instruction.
     pub fn next_random(&self) -> (u64, u64) {
         program::spoil();
         let number = self.0.random_instructions.fetch_add(1, Ordering::Relaxed);
         (self.0.seed.load(Ordering::Relaxed), number)
     }
 
-    /// Makes implicit moves of more than `limit` bytes errors: those that neither a signal's scope
-    /// nor a sum asks for. Returns the previous limit.
+    /// Makes implicit redistributions of more than `limit` bytes errors: those that neither a
+    /// signal's scope nor a reduction requires. Returns the previous limit.
     pub fn set_strict(&self, limit: Option<u64>) -> Option<u64> {
         let mut stream = self.0.lock();
         self.0.append(&mut stream, ClientCommand::Strict { limit }, 0, 0);
         std::mem::replace(&mut stream.strict, limit)
     }
 
-    /// Sets how many slots tensors are cut over from now on, and whether each worker that joins adds
-    /// one; what is `None` stays as it is.
+    /// Sets the number of slots over which tensors are sharded from now on, and whether each worker
+    /// that joins adds one; `None` leaves a setting unchanged.
     ///
     /// # Errors
-    /// The number is none that a session may have; the connection was lost.
+    /// The number is out of range; the connection was lost.
     pub fn rescale(&self, slots: Option<u32>, elastic: Option<bool>) -> Result<()> {
         if let Some(count) = slots.filter(|count| Rescale::count(*count).is_none()) {
             let most = Rescale::MOST;
@@ -113,13 +113,13 @@ impl Session {
         if stream.closed {
             return Err(ClientError::Connection("the session is closed".into()));
         }
-        // It comes before what configurations say.
+        // It takes precedence over configurations.
         stream.slots = registry::slots();
         self.0.rescale(&mut stream, Rescale { slots, elastic });
         Ok(())
     }
 
-    /// Submits everything that waits in the stream, unfinished iterations of hot paths included.
+    /// Submits all commands of the stream, unfinished iterations of hot paths included.
     pub fn flush(&self) {
         let mut stream = self.0.lock();
         stream.flush();
@@ -128,29 +128,29 @@ impl Session {
         }
     }
 
-    /// Sets when sequences become hot paths. The detector starts anew.
+    /// Sets when sequences become hot paths. The detector restarts.
     pub fn set_hot_paths(&self, settings: hotpath::Settings) {
         self.0.lock().restart_detector(settings);
     }
 
-    /// Counters of the hot path detector.
+    /// Returns the counters of the hot path detector.
     pub fn hot_path_stats(&self) -> hotpath::Stats {
         self.0.lock().detector.get_stats()
     }
 
-    /// Whether the driver's window is used up, so that the next instruction should wait.
+    /// Returns whether the driver's window is full, so that the next instruction should wait.
     pub fn is_full(&self) -> bool {
         self.0.driver.is_full()
     }
 
-    /// Sets how the session waits for room before an instruction: an interpreter gives up its lock
-    /// meanwhile, and looks for signals. The first call counts.
+    /// Sets how the session waits for room before an instruction: an interpreter releases its lock
+    /// meanwhile, and checks for signals. Only the first call has an effect.
     pub fn make_room_by(&self, make_room: MakeRoom) {
         let _ = self.0.room.set(make_room);
     }
 
-    /// Waits, if the window is used up, until there is room for more instructions: called before each
-    /// of them, so that no program sends more than it has credit for.
+    /// Waits, if the window is full, until more instructions fit: called before each instruction,
+    /// so that no program sends more than its credit.
     ///
     /// # Errors
     /// The connection was lost; the wait was interrupted.
@@ -159,8 +159,8 @@ impl Session {
         if self.is_full() { self.wait_by_caller() } else { Ok(()) }
     }
 
-    /// As [`Session::make_room`], for data. An interpreter waits before it calls; an error shows when a
-    /// value is asked for.
+    /// Like [`Session::make_room`], for data. An interpreter waits before it calls; an error is
+    /// raised when a value is requested.
     pub(crate) fn make_room_for_data(&self) {
         if self.is_full() && self.0.room.get().is_none() {
             let _ = self.wait_for_room(&mut || false);
@@ -175,7 +175,7 @@ impl Session {
         }
     }
 
-    /// Waits until there is room for more instructions.
+    /// Waits until more instructions fit.
     pub fn wait_for_room(&self, interrupt: Interrupt) -> Result<()> {
         let mut stream = self.0.lock();
         if !stream.batch.is_empty() {
@@ -196,19 +196,19 @@ impl Session {
         self.0.lock().closed
     }
 
-    /// What it is connected to, as text for the user.
+    /// Returns what it is connected to, as text for the user.
     pub fn describe(&self) -> String {
         self.0.driver.describe()
     }
 }
 
 impl WeakSession {
-    /// The session, unless it has ended with its last clone and tensor.
+    /// Returns the session, unless it has ended with its last clone and tensor.
     pub fn upgrade(&self) -> Option<Session> {
         self.0.upgrade().map(Session)
     }
 
-    /// Whether there is still a reference to the session.
+    /// Returns whether a reference to the session still exists.
     pub fn is_alive(&self) -> bool {
         self.0.strong_count() > 0
     }

@@ -1,5 +1,5 @@
-//! What the clones of a session share: the stream behind a lock, and the driver that takes batches
-//! from it.
+//! The shared state of a session's clones: the stream behind a lock, and the driver that takes
+//! batches from it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
@@ -14,24 +14,24 @@ use crate::driver::{Batches, Driver, Interrupt, Outbox};
 use crate::error::{ClientError, Result};
 use crate::{hotpath, signal};
 
-/// How many sessions there have been in this process.
+/// The number of sessions created in this process.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 pub(super) struct Inner {
     pub(super) number: u64,
     stream: Mutex<Stream>,
     pub(super) driver: Arc<dyn Driver>,
-    /// How a caller waits for room, where not as [`Session::wait_for_room`] does.
+    /// How a caller waits for room, if not as [`Session::wait_for_room`] does.
     pub(super) room: OnceLock<MakeRoom>,
-    /// The driver's limits, asked for once.
+    /// The driver's limits.
     batches: Batches,
     pub(super) seed: AtomicU64,
-    /// How many random instructions were issued since the seed was set.
+    /// The number of random instructions since the seed was set.
     pub(super) random_instructions: AtomicU64,
 }
 
 impl Inner {
-    /// A new stream, which the driver can flush by itself from now on.
+    /// Creates a stream, which the driver can flush by itself from now on.
     pub(super) fn new(driver: Arc<dyn Driver>) -> Arc<Inner> {
         let inner = Arc::new(Inner {
             number: COUNT.fetch_add(1, Ordering::Relaxed) + 1,
@@ -51,7 +51,7 @@ impl Inner {
         self.stream.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Appends a command that costs nothing and belongs to no region.
+    /// Appends a command without cost, which belongs to no region.
     pub(super) fn push(&self, command: ClientCommand) {
         let mut stream = self.lock();
         self.append(&mut stream, command, 0, 0);
@@ -77,13 +77,14 @@ impl Inner {
         }
     }
 
-    /// Hands the batch to the driver.
+    /// Submits the batch to the driver.
     pub(super) fn submit(&self, stream: &mut Stream) {
         let work = stream.take_work();
         self.driver.submit(&mut stream.batch, work);
     }
 
-    /// The value of a tensor, if the driver has it, or has it once it has done what waits here.
+    /// Returns the value of a tensor, if the driver has it, or will after running the unsent
+    /// commands.
     pub(super) fn read(&self, tensor: TensorId) -> Option<TensorData> {
         if !self.driver.can_read() {
             return None;
@@ -105,7 +106,7 @@ impl Inner {
         self.driver.read(tensor)
     }
 
-    /// Sends how many slots the session has, as the last command of its batch.
+    /// Sends the session's number of slots, as the last command of its batch.
     pub(super) fn rescale(&self, stream: &mut Stream, rescale: Rescale) {
         self.append(stream, ClientCommand::Rescale(rescale), 0, 0);
         stream.flush();
@@ -127,8 +128,8 @@ impl Inner {
         }
     }
 
-    /// Waits for the answer to a request. An interrupted wait cancels the request, so that what is
-    /// computed for it alone is not computed any more.
+    /// Waits for the answer to a request. An interrupted wait cancels the request, so that work for
+    /// it alone is skipped.
     pub(super) fn wait(&self, request: RequestId, interrupt: Interrupt) -> Result<Message> {
         let answer = self.driver.wait(request, interrupt);
         if let Err(ClientError::Interrupted) = &answer {
@@ -137,8 +138,7 @@ impl Inner {
         answer
     }
 
-    /// Nobody waits for the answer to a request: what is computed for a question alone is not computed
-    /// any more, and the answer is dropped.
+    /// Cancels a request: work for it alone is skipped, and the answer is dropped.
     pub(super) fn drop_request(&self, request: RequestId, is_question: bool) {
         self.driver.abandon(request);
         if is_question {

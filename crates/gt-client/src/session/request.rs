@@ -1,4 +1,4 @@
-//! Requests: questions to the dispatcher, and waiting for their answers.
+//! Requests to the dispatcher, and waiting for their answers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,12 +16,12 @@ use crate::{program, source};
 /// The bytes of the largest value that is read at once: a larger one takes longer than a request.
 const READ_AT_ONCE: usize = 16 << 10;
 
-/// A request whose answer is taken once. Dropped before that, its answer is dropped, too.
+/// A request whose answer is taken once. If it is dropped before that, its answer is dropped, too.
 pub(super) struct Pending {
     session: Session,
     request: RequestId,
     is_taken: AtomicBool,
-    /// Whether nothing need be computed for it once nobody waits.
+    /// Whether dropping it cancels work for it.
     is_question: bool,
 }
 
@@ -65,7 +65,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Waits for the value, which can be had once.
+    /// Waits for the value, which can be taken once.
     ///
     /// # Errors
     /// The operation that made it failed, the connection was lost, `interrupt` gave up, or there was
@@ -152,7 +152,7 @@ impl Session {
         self.explain(true, interrupt).map(|_| ())
     }
 
-    /// What was planned since [`Session::begin_explaining`].
+    /// Returns the plans since [`Session::begin_explaining`].
     pub fn end_explaining(&self, interrupt: Interrupt) -> Result<Explanation> {
         self.explain(false, interrupt)
     }
@@ -165,7 +165,7 @@ impl Session {
         }
     }
 
-    /// Where a tensor is: its layouts, each with its workers.
+    /// Returns the layouts of a tensor, each with its workers.
     pub(crate) fn locate(&self, value: &Value, interrupt: Interrupt) -> Result<Vec<PlacedTensor>> {
         let tensor = value.id();
         let request = self.request(|request| ClientCommand::Locate { request, tensor })?;
@@ -175,7 +175,7 @@ impl Session {
         }
     }
 
-    /// Submits a request, after all that was issued before it.
+    /// Submits a request, after all earlier commands.
     pub(super) fn request(
         &self,
         command: impl FnOnce(RequestId) -> ClientCommand,
@@ -192,8 +192,8 @@ impl Session {
     }
 }
 
-/// The error that an answer carries; an answer to another question is a broken connection. `line`
-/// is the requested tensor's, for failures that do not name a line themselves.
+/// Returns the error that an answer carries; a mismatched answer is a broken connection. `line` is
+/// the requested tensor's, for failures without a line.
 pub(super) fn error_in(answer: Message, line: SourceId) -> ClientError {
     match answer {
         Message::Value { result: Err(failure), .. }

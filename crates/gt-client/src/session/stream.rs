@@ -1,4 +1,4 @@
-//! The commands of a session that its driver has not taken yet.
+//! The unsent commands of a session.
 
 use gt_ir::{ClientCommand, Meta, RequestId, Rescale, TensorId};
 use rustc_hash::FxHashMap;
@@ -11,20 +11,20 @@ pub(super) struct Stream {
     next_request: u64,
     pub(super) detector: HotPathDetector,
     pub(super) batch: Vec<ClientCommand>,
-    /// How many instructions the batch stands for. An invocation counts as its steps.
+    /// The number of instructions in the batch. An invocation counts as its steps.
     pub(super) weight: usize,
     /// The cost of running the batch, as [`Driver::submit`](crate::Driver::submit) takes it.
     pub(super) work: u64,
-    /// Tensors before this one were made by commands that the driver has been handed.
+    /// Tensors before this one were made by submitted commands.
     submitted: u64,
     /// The cost of the commands that the detector holds back.
     held_work: u64,
     /// `next_tensor` at the outbox's last flush: whether anything was issued since.
     next_tensor_at_flush: u64,
-    /// The signals that the dispatcher knows, each with the version of the configurations it was
-    /// told.
+    /// The signals that the dispatcher knows, each with the version of the configurations that was
+    /// sent.
     pub(super) signals: FxHashMap<u32, u64>,
-    /// How many slots the configurations said that the session has when it was last told.
+    /// The configured number of slots that was last sent.
     pub(super) slots: Rescale,
     pub(super) strict: Option<u64>,
     pub(super) closed: bool,
@@ -60,12 +60,12 @@ impl Stream {
     pub(super) fn new_request(&mut self) -> RequestId {
         let id = RequestId(self.next_request);
         self.next_request += 1;
-        // What asks is handed over with all that was issued before it.
+        // A request is submitted with all earlier commands.
         self.submitted = self.next_tensor;
         id
     }
 
-    /// Takes a command, the compiled region it is issued in (0 for none), and its cost.
+    /// Appends a command, with the compiled region that it is issued in (0 for none), and its cost.
     #[inline]
     pub(super) fn push(&mut self, command: ClientCommand, region: u32, work: u64) {
         let before = self.batch.len();
@@ -76,8 +76,8 @@ impl Stream {
         }
     }
 
-    /// Takes an instruction that repeats one of a hot path, inside of an iteration. Returns the id and
-    /// the meta of its result; `None` where it is to be issued as a command.
+    /// Appends an instruction that repeats one of a hot path, inside an iteration. Returns the id
+    /// and the meta of its result; `None` if it must be issued as a command.
     #[inline]
     pub(super) fn repeat(
         &mut self,
@@ -92,7 +92,7 @@ impl Stream {
         Some((issue.output, meta))
     }
 
-    /// The cost of the batch, which is handed over now.
+    /// Returns the cost of the batch, and resets it.
     pub(super) fn take_work(&mut self) -> u64 {
         self.weight = 0;
         std::mem::take(&mut self.work)
@@ -105,21 +105,21 @@ impl Stream {
         self.count(before);
     }
 
-    /// Whether the driver has not been handed all commands up to the one that made a tensor.
+    /// Returns whether the command that made a tensor was not submitted yet.
     pub(super) fn holds(&self, tensor: TensorId) -> bool {
         tensor.0 >= self.submitted
     }
 
-    /// As [`Stream::flush`], for a thread that waits for a value.
+    /// Like [`Stream::flush`], for a thread that waits for a value.
     pub(super) fn flush_to_read(&mut self) {
         self.flush();
         self.detector.note_wait();
         self.submitted = self.next_tensor;
     }
 
-    /// As [`Stream::flush`], but only if nothing was issued since the last call, and no iteration
-    /// of a hot path is unfinished. Where an iteration is cut must not depend on time: it is sent
-    /// whole, or up to where a value is asked for.
+    /// Like [`Stream::flush`], but only if nothing was issued since the last call, and no iteration
+    /// of a hot path is unfinished. Where an iteration is split must not depend on time: it is sent
+    /// whole, or up to where a value is requested.
     pub(super) fn flush_if_idle(&mut self) {
         let before = std::mem::replace(&mut self.next_tensor_at_flush, self.next_tensor);
         if before == self.next_tensor && !self.detector.is_midway() {
@@ -127,7 +127,7 @@ impl Stream {
         }
     }
 
-    /// Begins with a new detector; what the old one holds back goes into the batch.
+    /// Starts a new detector; the commands that the old one holds back go into the batch.
     pub(super) fn restart_detector(&mut self, settings: hotpath::Settings) {
         self.flush();
         self.detector = HotPathDetector::new(settings);
@@ -145,8 +145,8 @@ impl Stream {
         self.work += std::mem::take(&mut self.held_work);
     }
 
-    /// Whether there is anything to send. An unfinished iteration of a hot path does not count: it
-    /// waits for its remaining steps.
+    /// Returns whether there are commands to send. An unfinished iteration of a hot path does not
+    /// count: it waits for its remaining steps.
     #[inline]
     pub(super) fn has_waiting(&self) -> bool {
         !self.batch.is_empty() || self.detector.is_pending() && !self.detector.is_midway()

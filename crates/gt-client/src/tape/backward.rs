@@ -1,4 +1,4 @@
-//! A backward pass: gradients go from some tensors back to the leaves, the latest node first.
+//! Backward passes: gradients propagate from some tensors to the leaves, the latest node first.
 
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::error::{ClientError, Result};
 use crate::tensor::Tensor;
 use crate::vmap;
 
-/// How a backward pass is to run.
+/// Options of a backward pass.
 #[derive(Clone, Copy, Default)]
 pub struct BackwardOptions {
-    /// Keep what the graph has saved, for another pass.
+    /// Keep the values that the graph has saved, for another pass.
     pub retain_graph: bool,
     /// Record the pass itself, for gradients of gradients.
     pub create_graph: bool,
@@ -25,14 +25,14 @@ pub struct BackwardOptions {
 /// given.
 pub type Root<'a> = (&'a Tensor, Option<&'a Tensor>);
 
-/// Sends the gradients of `roots` back and adds to the gradients of all leaves they reach.
+/// Propagates the gradients of `roots` and accumulates them in all leaves that they reach.
 pub fn backward(roots: &[Root<'_>], options: BackwardOptions) -> Result<()> {
     check_no_vmap()?;
     let reached = run(roots, options, &[])?;
     reached.leaves.into_iter().try_for_each(|(node, grad)| accumulate(&node, grad, options))
 }
 
-/// As [`backward`], but adds to the gradients of `inputs` alone.
+/// Like [`backward`], but accumulates in the gradients of `inputs` only.
 pub fn backward_to(roots: &[Root<'_>], inputs: &[Tensor], options: BackwardOptions) -> Result<()> {
     check_no_vmap()?;
     if inputs.iter().any(|input| !input.is_leaf()) {
@@ -68,7 +68,8 @@ fn accumulate(leaf: &Node, grad: Tensor, options: BackwardOptions) -> Result<()>
     Ok(())
 }
 
-/// The gradients of `roots` together with respect to `inputs`; `None` for one that none depends on.
+/// Returns the gradients of the sum of `roots` with respect to `inputs`; `None` for an input that
+/// no root depends on.
 pub fn grad(
     roots: &[Root<'_>],
     inputs: &[Tensor],
@@ -120,7 +121,7 @@ fn run(roots: &[Root<'_>], options: BackwardOptions, wanted: &[Arc<Node>]) -> Re
     autocast::without(|| with_grad(options.create_graph, || walk(starts, options, wanted)))
 }
 
-/// The node of a root, and the gradient that is sent back from it.
+/// Returns the node of a root, and its gradient.
 fn start(&(root, gradient): &Root<'_>) -> Result<(Arc<Node>, Tensor)> {
     let Some(node) = root.node() else {
         return Err(ClientError::usage(
@@ -195,18 +196,18 @@ fn walk(
     Ok(reached)
 }
 
-/// The gradients that are on their way.
+/// The gradients in flight.
 #[derive(Default)]
 struct Pass {
     queue: BinaryHeap<Latest>,
     grads: FxHashMap<u64, Tensor>,
     /// Of functions, and operations with several results: by output.
     outputs: FxHashMap<u64, Vec<Option<Tensor>>>,
-    /// The nodes on the way to those that are wanted, and these; all, where none is named.
+    /// The nodes on a path to the requested ones, and these; all, if none is named.
     ways: Option<FxHashSet<u64>>,
 }
 
-/// The nodes from which one of those wanted can be reached, and these themselves.
+/// Returns the nodes from which a requested one can be reached, and the requested ones.
 fn ways(starts: Vec<Arc<Node>>, wanted: &[Arc<Node>]) -> Option<FxHashSet<u64>> {
     if wanted.is_empty() {
         return None;
@@ -239,7 +240,7 @@ impl Pass {
         Ok(())
     }
 
-    /// Adds to the gradient of one of several results: one that was saved comes by a node of its own.
+    /// Accumulates the gradient of one of several results: a saved result arrives by its own node.
     fn add_output(&mut self, of: &Arc<Node>, index: usize, grad: Tensor) -> Result<()> {
         let outputs = self.outputs.entry(of.number).or_default();
         outputs.resize(outputs.len().max(index + 1), None);
@@ -251,7 +252,7 @@ impl Pass {
         Ok(())
     }
 
-    /// Takes the gradients of several results through what made them.
+    /// Propagates the gradients of several results through their operation.
     fn through_several(
         &mut self,
         node: &Arc<Node>,
@@ -285,7 +286,7 @@ impl Pass {
         self.add(parent, grad)
     }
 
-    /// Whether anything beyond a node is wanted.
+    /// Returns whether a requested node lies beyond a node.
     fn goes_on(&self, node: &Node) -> bool {
         self.ways
             .as_ref()
@@ -293,8 +294,7 @@ impl Pass {
     }
 }
 
-/// Whether the gradient of `root` goes to a leaf, or anything that `inputs` are results of: to more
-/// than the `inputs` themselves.
+/// Returns whether the gradient of `root` reaches a leaf or a node beyond `inputs`.
 pub fn reaches_others(root: &Tensor, inputs: &[Tensor]) -> bool {
     let own: FxHashSet<u64> = inputs.iter().filter_map(|of| Some(of.node()?.number)).collect();
     if inputs.iter().any(|input| !input.is_leaf()) {

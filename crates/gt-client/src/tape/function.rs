@@ -1,4 +1,4 @@
-//! Functions whose gradients are defined by those who write them.
+//! Functions with user-defined gradients.
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -14,18 +14,18 @@ use crate::source;
 use crate::tensor::Tensor;
 use crate::vmap::{Levels, levels_of, without_ended};
 
-/// What a function's backward is called with.
+/// The arguments of a function's backward.
 pub struct BackwardCall<'a> {
     /// The gradient of each output; zeros where none reached it.
     pub grads: &'a [Tensor],
-    /// The outputs that were to be kept, with their history.
+    /// The saved outputs, with their history.
     pub kept: &'a [Tensor],
 }
 
-/// Gives the gradient of each input; `None` for those that have none.
+/// Returns the gradient of each input; `None` for those that have none.
 pub type Backward = dyn Fn(BackwardCall<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync;
 
-/// A computation that has been made, and how its gradients are.
+/// A computation that was run, and its gradients.
 pub struct Function<'a> {
     pub name: String,
     pub inputs: &'a [Tensor],
@@ -33,7 +33,7 @@ pub struct Function<'a> {
     pub outputs: &'a [Tensor],
     /// For each output, whether gradients flow through it.
     pub differentiable: &'a [bool],
-    /// The outputs that `backward` wants to see again.
+    /// The outputs that `backward` uses.
     pub kept: &'a [usize],
     pub backward: Box<Backward>,
 }
@@ -46,15 +46,15 @@ pub(super) struct FunctionRecord {
     pub inputs: SmallVec<[Meta; 3]>,
     pub outputs: SmallVec<[Meta; 3]>,
     pub parents: SmallVec<[Option<Arc<Node>>; 3]>,
-    /// The levels at which each input is mapped over, if an output is.
+    /// The `vmap` levels at which each input is mapped over, if an output is.
     levels: Option<Box<[Levels]>>,
     session: Session,
     kept: OnceLock<Vec<Kept>>,
-    /// Given up after a backward pass that does not retain the graph.
+    /// Dropped after a backward pass that does not retain the graph.
     backward: Mutex<Option<Arc<Backward>>>,
 }
 
-/// An output that `backward` wants to see again. It does not keep its node, which keeps this.
+/// An output that `backward` uses. It does not own its node, which owns this.
 struct Kept {
     index: usize,
     value: Arc<Value>,
@@ -180,7 +180,7 @@ impl FunctionRecord {
     }
 }
 
-/// A graph is gone through once, unless it is retained.
+/// A graph can be traversed once, unless it is retained.
 pub(super) fn given_up(name: &str) -> ClientError {
     ClientError::usage(format!(
         "backward: the graph of '{name}' was given up by an earlier backward\n  hint: use backward(retain_graph=True) the first time"

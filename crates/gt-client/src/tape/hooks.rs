@@ -1,4 +1,4 @@
-//! Looks at a tensor's gradient as a backward pass computes it.
+//! Hooks on a tensor's gradient, which a backward pass calls.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -10,18 +10,18 @@ use super::node::Node;
 use crate::error::{ClientError, Result};
 use crate::tensor::Tensor;
 
-/// Gets a gradient; gives another to go on with, or `None` to keep it.
+/// Receives a gradient; returns a replacement, or `None` to keep it.
 pub type Hook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
 
-/// Those who look at the gradient of one tensor.
+/// The hooks of one tensor.
 #[derive(Default)]
 pub(super) struct Watch {
     hooks: Mutex<Vec<(u64, Hook)>>,
-    /// For a tensor that is no leaf: its gradient, where that is to be kept.
+    /// For a tensor that is not a leaf: its gradient, if it is retained.
     retained: Mutex<Option<Option<Tensor>>>,
 }
 
-/// Takes a hook away again.
+/// Removes a hook.
 pub struct HookHandle {
     node: Weak<Node>,
     number: u64,
@@ -31,7 +31,7 @@ impl HookHandle {
     pub fn remove(&self) {
         let node = self.node.upgrade();
         if let Some(watch) = node.as_ref().and_then(|node| node.watch.get()) {
-            // What the hook holds goes after the lock: it may be anything of the user's.
+            // The hook is dropped after the lock is released: it may hold any object of the user's.
             let mut hooks = lock(&watch.hooks);
             let place = hooks.iter().position(|(number, _)| *number == self.number);
             let removed = place.map(|place| hooks.remove(place));
@@ -72,19 +72,19 @@ impl Node {
         HookHandle { node: Arc::downgrade(self), number }
     }
 
-    /// Keeps the gradient of a tensor that is no leaf, as a leaf's is.
+    /// Retains the gradient of a tensor that is not a leaf.
     pub fn retain_grad(&self) {
         if !self.is_leaf() {
             lock(&self.watch.get_or_init(Box::default).retained).get_or_insert(None);
         }
     }
 
-    /// Whether its gradient is kept though it is no leaf.
+    /// Returns whether the gradient of a tensor that is not a leaf is retained.
     pub fn retains_grad(&self) -> bool {
         self.watch.get().is_some_and(|watch| lock(&watch.retained).is_some())
     }
 
-    /// Shows a gradient to those who look at it, and gives the one to go on with.
+    /// Calls the hooks on a gradient, and returns the resulting one.
     pub(super) fn show(&self, grad: Tensor) -> Result<Tensor> {
         let Some(watch) = self.watch.get() else { return Ok(grad) };
         let hooks = lock(&watch.hooks).clone();
@@ -100,7 +100,7 @@ impl Node {
 }
 
 impl Tensor {
-    /// This gradient of a tensor of `meta`, given by a user's function, in that tensor's dtype.
+    /// Casts a gradient from a user's function to the dtype of its tensor.
     ///
     /// # Errors
     /// It has another shape.

@@ -1,4 +1,4 @@
-//! The tape itself: a list of what was recorded, for people to read.
+//! The tape: a list of the recorded operations, for display.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, Weak};
@@ -15,7 +15,7 @@ static TAPE: Mutex<Vec<Weak<Node>>> = Mutex::new(Vec::new());
 pub(super) fn add(node: &Arc<Node>) {
     let mut tape = lock(&TAPE);
     if tape.len() == tape.capacity() {
-        // Forgets what is gone before it would grow, so that its length stays in proportion.
+        // Removes dropped nodes before it would grow, so its length stays proportional.
         tape.retain(|node| node.strong_count() > 0);
         let room = tape.len().max(256);
         tape.reserve(room);
@@ -23,7 +23,7 @@ pub(super) fn add(node: &Arc<Node>) {
     tape.push(Arc::downgrade(node));
 }
 
-/// One recorded operation, for people to read.
+/// One recorded operation, for display.
 #[derive(Clone, Debug)]
 pub struct TapeEntry {
     pub number: u64,
@@ -33,7 +33,7 @@ pub struct TapeEntry {
     pub signal: Option<String>,
 }
 
-/// What the tape holds now, oldest first.
+/// Returns the recorded operations, oldest first.
 pub fn tape() -> Vec<TapeEntry> {
     let nodes: Vec<_> = lock(&TAPE).iter().filter_map(Weak::upgrade).collect();
     nodes.iter().filter_map(|node| entry(node)).collect()

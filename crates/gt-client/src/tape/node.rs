@@ -1,4 +1,4 @@
-//! What stands on the tape: leaves, operations, functions.
+//! Nodes of the tape: leaves, operations, functions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
@@ -17,12 +17,12 @@ use crate::signal::{self, Scope};
 use crate::tensor::Tensor;
 use crate::vmap::{Levels, levels_of};
 
-/// What made a tensor, or, for a leaf, where its gradient is kept.
+/// The operation that made a tensor, or, for a leaf, where its gradient is accumulated.
 pub(crate) struct Node {
     /// Later nodes have larger numbers: their order is an order of the graph.
     pub(super) number: u64,
     pub(super) kind: NodeKind,
-    /// Who looks at the gradient as it passes; rarely anyone.
+    /// The hooks on the gradient; rarely any.
     pub(super) watch: OnceLock<Box<Watch>>,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum NodeKind {
     },
     Operation(Box<Record>),
     Function(Box<FunctionRecord>),
-    /// One of the tensors that a function, or an operation with several results, gave.
+    /// One of the results of a function, or of an operation with several.
     Output {
         of: Arc<Node>,
         index: usize,
@@ -52,7 +52,7 @@ pub(super) struct Record {
     pub(super) parents: SmallVec<[Option<Arc<Node>>; 3]>,
     /// The levels at which each operand is mapped over, if a result is: those of its gradient.
     pub(super) levels: Option<Box<[Levels]>>,
-    /// Given up after a backward pass that does not retain the graph.
+    /// Dropped after a backward pass that does not retain the graph.
     pub(super) saved: Mutex<Option<SavedValues>>,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct SavedValues {
 }
 
 impl SavedValues {
-    /// Whether anything is there to give up: what saved nothing may be passed again and again.
+    /// Whether it has saved values: without any it may be traversed repeatedly.
     pub(super) fn holds_any(&self) -> bool {
         !self.outputs.is_empty() || self.operands.iter().any(Option::is_some)
     }
@@ -143,7 +143,7 @@ impl Node {
         several.iter().flatten().chain(one)
     }
 
-    /// Whether it exchanges the last two axes, and no others.
+    /// Returns whether it transposes the last two axes, and no others.
     pub(super) fn is_transpose(&self) -> bool {
         let NodeKind::Operation(record) = &self.kind else { return false };
         if !std::ptr::eq(record.operation, &ops::shape::PERMUTE) {
@@ -159,7 +159,7 @@ impl Node {
         order.iter().enumerate().all(turned)
     }
 
-    /// A leaf's gradient, or one that was asked to be retained.
+    /// A leaf's gradient, or a retained one.
     pub fn grad(&self) -> Option<Tensor> {
         match &self.kind {
             NodeKind::Leaf { grad } => lock(grad).clone(),
@@ -170,7 +170,7 @@ impl Node {
     pub fn set_grad(&self, value: Option<Tensor>) {
         match &self.kind {
             NodeKind::Leaf { grad } => {
-                // The old one goes after the lock, and its graph with it.
+                // The old one is dropped after the lock is released, and its graph with it.
                 let old = std::mem::replace(&mut *lock(grad), value);
                 drop(old);
             }
@@ -192,7 +192,7 @@ impl Node {
     }
 }
 
-/// Stands for a function that an output has let go.
+/// A placeholder for the function that an output has released.
 static NOWHERE: LazyLock<Arc<Node>> = LazyLock::new(Node::leaf);
 
 /// A long chain of nodes is taken apart in a loop: recursion would overflow the stack.

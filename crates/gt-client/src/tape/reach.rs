@@ -1,4 +1,4 @@
-//! Which tensors the history of another one leads to.
+//! Which tensors another one depends on.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use rustc_hash::FxHashSet;
 use super::Node;
 use crate::tensor::Tensor;
 
-/// For each of `on`, whether it, or what made it, is part of how `result` came to be.
+/// Returns for each of `on` whether `result` depends on it.
 pub fn depends(result: &Tensor, on: &[Tensor]) -> Vec<bool> {
     let wanted: Vec<Option<Arc<Node>>> = on.iter().map(Tensor::node).collect();
-    // Nodes that are older than all that are looked for lead to none of them.
+    // Nodes that are older than all requested ones lead to none of them.
     let Some(oldest) = wanted.iter().flatten().map(|node| node.number).min() else {
         return vec![false; on.len()];
     };

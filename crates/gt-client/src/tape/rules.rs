@@ -81,7 +81,7 @@ impl Record {
         own.map(|(index, grad)| Ok((index, without_ended(grad, &levels[index])?))).collect()
     }
 
-    /// An error if a gradient is wanted that nobody has a formula for.
+    /// Returns an error if a required gradient has no formula.
     fn check_derived(&self) -> Result<()> {
         let underived = |index: usize| self.operation.underived >> index & 1 == 1;
         let mut wanted = self.parents.iter().enumerate();

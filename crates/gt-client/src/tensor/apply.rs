@@ -1,5 +1,5 @@
-//! Issuing an operation: its operands are checked, an instruction goes into the stream, and the
-//! tape records it where a gradient is wanted.
+//! Issuing an operation: its operands are checked, an instruction is appended to the stream, and
+//! the tape records it if a gradient is required.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use crate::tape::{Node, grad_enabled};
 use crate::vmap;
 
 impl Tensor {
-    /// Issues an operation and, where a gradient is wanted, records it on the tape.
+    /// Issues an operation and, if a gradient is required, records it on the tape.
     ///
     /// # Errors
-    /// What the operation's inference rejects; operands of two sessions.
+    /// The operation's inference rejects the operands, or they belong to two sessions.
     #[track_caller]
     pub fn apply(
         session: &Session,
@@ -44,8 +44,8 @@ impl Tensor {
         Tensor::compute(session, operation, operands, attributes)
     }
 
-    /// As [`Tensor::apply`], but the result shares no memory with the operand, and nothing is waited
-    /// for: whoever builds several instructions at once makes room before.
+    /// Like [`Tensor::apply`], but the result shares no memory with the operand, and it never
+    /// waits: a caller that issues several instructions makes room before.
     ///
     /// # Errors
     /// As for [`Tensor::apply`].
@@ -64,7 +64,7 @@ impl Tensor {
         call.issue(session, operation, attributes)
     }
 
-    /// As [`Tensor::apply`], for an operation with several results.
+    /// Like [`Tensor::apply`], for an operation with several results.
     ///
     /// # Errors
     /// As for [`Tensor::apply`].

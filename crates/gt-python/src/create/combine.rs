@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::error::IntoPython;
-use crate::tensor::{PyTensor, Value};
+use crate::tensor::{PyTensor, PyOperand};
 use crate::{convert, session, source};
 
 /// The tensors of a list; `function` names who asks, for errors.
@@ -76,7 +76,7 @@ pub(super) fn select(
     let condition = condition.get();
     let session = session::ready_session(py, &condition.0)?;
     source::note(py);
-    let (a, b) = (Value::parse(&condition.0, input)?, Value::parse(&condition.0, other)?);
+    let (a, b) = (PyOperand::parse(&condition.0, input)?, PyOperand::parse(&condition.0, other)?);
     let operands = [Operand::Tensor(&condition.0), a.operand(), b.operand()];
     Ok(PyTensor(Tensor::apply(&session, &ternary::WHERE, &operands, Default::default()).py()?))
 }

@@ -10,23 +10,23 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use super::convert::Classes;
-use super::{Held, Object};
+use super::{EngineTensor, SharedObject};
 
-/// The `Collectives` of an engine.
-pub struct Collectives {
-    object: Object,
+/// The `EngineCollectives` of an engine.
+pub struct EngineCollectives {
+    object: SharedObject,
     group: Py<PyAny>,
     fabric: Fabric,
     adds: Vec<DType>,
 }
 
-impl Collectives {
+impl EngineCollectives {
     /// What GT_COLLECTIVES and an engine (of this name; `None` for GT's own) agree on.
     pub fn agreed(
         py: Python<'_>,
-        engine: Option<&Object>,
+        engine: Option<&SharedObject>,
         name: &str,
-    ) -> PyResult<Option<Collectives>> {
+    ) -> PyResult<Option<EngineCollectives>> {
         let module = py.import("gt.engines.collectives")?;
         let engine = engine.map(|engine| engine.bind(py));
         let object = module.call_method1("agreed", (engine, name))?;
@@ -43,7 +43,7 @@ impl Collectives {
         let added = object.getattr("adds")?;
         let adds = DType::ALL.into_iter().map(|dtype| Ok((dtype, added.contains(dtype.name())?)));
         let adds = adds.collect::<PyResult<Vec<_>>>()?;
-        Ok(Some(Collectives {
+        Ok(Some(EngineCollectives {
             group: module.getattr("Group")?.unbind(),
             fabric,
             adds: adds.into_iter().filter(|(_, added)| *added).map(|(dtype, _)| dtype).collect(),
@@ -63,10 +63,10 @@ impl Collectives {
     pub fn join(
         &self,
         py: Python<'_>,
-        engine: &Object,
+        engine: &SharedObject,
         classes: &Classes,
-        part: &Joining<Held>,
-    ) -> PyResult<Vec<Held>> {
+        part: &Joining<EngineTensor>,
+    ) -> PyResult<Vec<EngineTensor>> {
         let members = part.joint.members.iter();
         let numbers = PyTuple::new(py, members.clone().map(|member| member.worker.0))?;
         let names = PyTuple::new(py, members.map(|member| &member.name))?;
@@ -96,7 +96,7 @@ impl Collectives {
                     found.dtype, found.shape, meta.dtype, meta.shape
                 )));
             }
-            held.push(Held::new(Arc::new(object), *meta));
+            held.push(EngineTensor::new(Arc::new(object), *meta));
         }
         Ok(held)
     }

@@ -9,8 +9,8 @@ use gt::worker::{Engine, EngineError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::watch::Cost;
-use super::{Held, PythonEngine, convert, explain};
+use super::watchdog::Cost;
+use super::{EngineTensor, PythonEngine, convert, explain};
 
 impl PythonEngine {
     /// Whether an operation makes random numbers.
@@ -25,7 +25,7 @@ impl PythonEngine {
         numbers: &[Scalar],
         attributes: &Attributes,
         output: Meta,
-    ) -> Result<Held, EngineError> {
+    ) -> Result<EngineTensor, EngineError> {
         if !self.draws {
             let numbers = numbers.iter().map(|&number| Operand::Scalar(number)).collect();
             let native = &mut self.native;
@@ -38,7 +38,7 @@ impl PythonEngine {
             })?;
             return self.create(data);
         }
-        let _at_work = self.watch.begin(Cost::Work(output.bytes() as u64));
+        let _at_work = self.watchdog.begin(Cost::Work(output.bytes() as u64));
         Python::attach(|py| {
             let numbers = numbers.iter().map(|number| convert::number(py, *number));
             let numbers = PyTuple::new(py, numbers.collect::<Vec<_>>())?;
@@ -46,7 +46,7 @@ impl PythonEngine {
             let meta = self.classes.to_meta(py, &output)?;
             let made = (operation.name, numbers, meta, part);
             let object = Arc::new(self.object.bind(py).call_method1("draw", made)?.unbind());
-            Ok(Held::new(object, output))
+            Ok(EngineTensor::new(object, output))
         })
         .map_err(explain)
     }

@@ -10,9 +10,9 @@ use pyo3::exceptions::{PyRuntimeError, PySystemExit};
 use pyo3::prelude::*;
 
 use super::convert::Classes;
-use super::functions::{Described, Functions};
-use super::program::Settings;
-use super::{PythonEngine, Watch};
+use super::lowerings::{ResultChecker, LoweringCache};
+use super::prepared_plan::CompileSettings;
+use super::{PythonEngine, Watchdog};
 
 impl PythonEngine {
     /// The engine of a name, on the GPU of a number; `None` for the native one.
@@ -20,7 +20,7 @@ impl PythonEngine {
         if name == "native" {
             return Ok(None);
         }
-        PythonEngine::made(py, name, index).map(Some).map_err(|error| {
+        PythonEngine::construct(py, name, index).map(Some).map_err(|error| {
             // It is meant for whoever waits, not for the process.
             if error.is_instance_of::<PySystemExit>(py) {
                 PyRuntimeError::new_err(format!("the engine '{name}' raises SystemExit: {error}"))
@@ -30,10 +30,10 @@ impl PythonEngine {
         })
     }
 
-    fn made(py: Python<'_>, name: &str, index: usize) -> PyResult<PythonEngine> {
+    fn construct(py: Python<'_>, name: &str, index: usize) -> PyResult<PythonEngine> {
         let engines = py.import("gt.engines")?;
         let object = engines.call_method1("load", (name, index))?;
-        let called: String = object.getattr("name")?.extract()?;
+        let engine_name: String = object.getattr("name")?.extract()?;
         let rate: u64 = object.getattr("rate")?.extract()?;
         let factors: Option<String> = object.getattr("factors")?.extract()?;
         let named = |name: &String| DType::ALL.into_iter().find(|dtype| dtype.name() == name);
@@ -47,14 +47,14 @@ impl PythonEngine {
         let memory: Option<u64> = object.getattr("memory")?.extract()?;
         let makes_views = object.getattr("makes_views")?.extract()?;
         let runs_ahead = object.getattr("runs_ahead")?.extract()?;
-        let settings = Settings::new(&object)?;
+        let settings = CompileSettings::new(&object)?;
         Ok(PythonEngine {
             object: Arc::new(object.unbind()),
-            name: called,
+            name: engine_name,
             lowers,
             classes: Arc::new(Classes::new(py)?),
-            functions: Functions::default(),
-            described: Described::default(),
+            lowerings: LoweringCache::default(),
+            checker: ResultChecker::default(),
             settings,
             factors,
             memory,
@@ -66,7 +66,7 @@ impl PythonEngine {
             native: NativeEngine::new(thread::available_parallelism().map_or(1, usize::from)),
             started: Instant::now(),
             rate,
-            watch: Watch::new(rate),
+            watchdog: Watchdog::new(rate),
         })
     }
 }

@@ -15,14 +15,14 @@ mod collectives;
 mod compiler;
 mod convert;
 mod draws;
-mod functions;
+mod lowerings;
 mod load;
 pub mod native;
-mod program;
+mod prepared_plan;
 mod reason;
 mod tally;
 mod values;
-mod watch;
+mod watchdog;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,48 +43,48 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 pub use choice::{default_workers, embedded_engines};
-use collectives::Collectives;
+use collectives::EngineCollectives;
 use convert::Classes;
-use functions::{Call, Described, Functions};
-pub use program::Program;
-use program::Settings;
+use lowerings::{OperationCall, ResultChecker, LoweringCache};
+pub use prepared_plan::PreparedPlan;
+use prepared_plan::CompileSettings;
 pub use reason::explain;
 use tally::Tally;
-use watch::Cost;
-pub use watch::{Inside, Watch, close_engines};
+use watchdog::Cost;
+pub use watchdog::{ExitGuard, Watchdog, close_engines};
 
 /// A Python object; it may be held and dropped without Python's lock.
-pub type Object = Arc<Py<PyAny>>;
+pub type SharedObject = Arc<Py<PyAny>>;
 
 /// A tensor of a Python engine's.
 #[derive(Clone)]
-pub struct Held {
-    pub object: Object,
+pub struct EngineTensor {
+    pub object: SharedObject,
     pub meta: Meta,
     /// The memory that it shares, if it is a view.
     pub buffer: Option<SharedBuffer>,
 }
 
-impl Held {
+impl EngineTensor {
     /// A tensor with memory of its own.
-    pub fn new(object: Object, meta: Meta) -> Held {
-        Held { object, meta, buffer: None }
+    pub fn new(object: SharedObject, meta: Meta) -> EngineTensor {
+        EngineTensor { object, meta, buffer: None }
     }
 }
 
 /// An engine that is a Python object.
 pub struct PythonEngine {
-    object: Object,
+    object: SharedObject,
     name: String,
     /// By the operations' ids.
     lowers: Vec<bool>,
     classes: Arc<Classes>,
-    functions: Functions,
-    described: Described,
-    settings: Settings,
+    lowerings: LoweringCache,
+    checker: ResultChecker,
+    settings: CompileSettings,
     tally: Arc<Tally>,
     /// How it joins other workers' engines, if it does.
-    collectives: Option<Collectives>,
+    collectives: Option<EngineCollectives>,
     /// Whether it makes random numbers itself; else they are the native engine's, on all processors.
     draws: bool,
     native: NativeEngine,
@@ -96,13 +96,13 @@ pub struct PythonEngine {
     memory: Option<u64>,
     makes_views: bool,
     runs_ahead: bool,
-    watch: Watch,
+    watchdog: Watchdog,
 }
 
 impl PythonEngine {
     /// Lets it join the engines of other workers, if GT_COLLECTIVES wants that; gives where.
-    pub fn join_others(&mut self, py: Python<'_>) -> PyResult<Option<Fabric>> {
-        self.collectives = Collectives::agreed(py, Some(&self.object), &self.name)?;
+    pub fn enable_collectives(&mut self, py: Python<'_>) -> PyResult<Option<Fabric>> {
+        self.collectives = EngineCollectives::negotiate(py, Some(&self.object), &self.name)?;
         Ok(self.collectives.as_ref().map(|collectives| collectives.fabric().clone()))
     }
 
@@ -112,19 +112,19 @@ impl PythonEngine {
     }
 
     /// Since when it is at work.
-    pub fn watch(&self) -> Watch {
-        self.watch.clone()
+    pub fn watchdog(&self) -> Watchdog {
+        self.watchdog.clone()
     }
 }
 
 /// Refuses what GT_COLLECTIVES asks of GT's own engine, which joins no others.
-pub fn join_nobody(py: Python<'_>) -> PyResult<()> {
-    Collectives::agreed(py, None, "native").map(drop)
+pub fn refuse_collectives(py: Python<'_>) -> PyResult<()> {
+    EngineCollectives::negotiate(py, None, "native").map(drop)
 }
 
 impl Engine for PythonEngine {
-    type Tensor = Held;
-    type Program = Program;
+    type Tensor = EngineTensor;
+    type Program = PreparedPlan;
 
     fn name(&self) -> &str {
         &self.name
@@ -139,53 +139,53 @@ impl Engine for PythonEngine {
         self.lowers[operation.id as usize] || matches!(operation.body, Body::Primitive)
     }
 
-    fn create(&mut self, data: TensorData) -> Result<Held, EngineError> {
+    fn create(&mut self, data: TensorData) -> Result<EngineTensor, EngineError> {
         let meta = Meta::new(data.dtype, data.shape);
-        let _at_work = self.watch.begin(Cost::Work(meta.bytes() as u64));
+        let _at_work = self.watchdog.begin(Cost::Work(meta.bytes() as u64));
         let made = Python::attach(|py| values::create(self.object.bind(py), data));
-        Ok(Held::new(Arc::new(made.map_err(explain)?), meta))
+        Ok(EngineTensor::new(Arc::new(made.map_err(explain)?), meta))
     }
 
-    fn read(&mut self, tensor: &Held) -> Result<TensorData, EngineError> {
-        let _at_work = self.watch.begin(Cost::Work(tensor.meta.bytes() as u64));
+    fn read(&mut self, tensor: &EngineTensor) -> Result<TensorData, EngineError> {
+        let _at_work = self.watchdog.begin(Cost::Work(tensor.meta.bytes() as u64));
         let read = Python::attach(|py| values::read(self.object.bind(py), tensor));
-        self.watch.caught_up();
+        self.watchdog.caught_up();
         read.map_err(explain)
     }
 
     fn run(
         &mut self,
         operation: &'static Operation,
-        operands: Operands<Held>,
+        operands: Operands<EngineTensor>,
         attributes: &Attributes,
         output: Meta,
-    ) -> Result<Held, EngineError> {
+    ) -> Result<EngineTensor, EngineError> {
         if PythonEngine::is_random(operation) {
             let numbers: Vec<Scalar> = operands.iter().filter_map(Operand::scalar).collect();
             return self.draw(operation, &numbers, attributes, output);
         }
-        let _at_work = self.watch.begin(Cost::of_call(operation, &operands, &[output]));
+        let _at_work = self.watchdog.begin(Cost::of_call(operation, &operands, &[output]));
         Python::attach(|py| {
-            let call = Call { operation, operands: &operands, attributes, output };
-            let made = self.functions.call(py, self.object.bind(py), &self.classes, &call)?;
-            let held = self.held(made, output, operation.name)?;
+            let call = OperationCall { operation, operands: &operands, attributes, output };
+            let made = self.lowerings.call(py, self.object.bind(py), &self.classes, &call)?;
+            let held = self.checked_tensor(made, output, operation.name)?;
             let may_be_view = matches!(operation.family, Family::Reshape | Family::Slice);
             let buffer = if may_be_view { self.buffer(py, &held) } else { None };
-            Ok(Held { buffer, ..held })
+            Ok(EngineTensor { buffer, ..held })
         })
     }
 
     fn run_several(
         &mut self,
         operation: &'static Operation,
-        operands: Operands<Held>,
+        operands: Operands<EngineTensor>,
         attributes: &Attributes,
         outputs: &[Meta],
-    ) -> Result<Vec<Held>, EngineError> {
-        let _at_work = self.watch.begin(Cost::of_call(operation, &operands, outputs));
+    ) -> Result<Vec<EngineTensor>, EngineError> {
+        let _at_work = self.watchdog.begin(Cost::of_call(operation, &operands, outputs));
         Python::attach(|py| {
-            let call = Call { operation, operands: &operands, attributes, output: outputs[0] };
-            let made = self.functions.call(py, self.object.bind(py), &self.classes, &call)?;
+            let call = OperationCall { operation, operands: &operands, attributes, output: outputs[0] };
+            let made = self.lowerings.call(py, self.object.bind(py), &self.classes, &call)?;
             let name = custom::title(operation, attributes);
             let expected = |given: String| {
                 let count = outputs.len();
@@ -200,7 +200,7 @@ impl Engine for PythonEngine {
             }
             made.into_iter()
                 .zip(outputs)
-                .map(|(made, output)| self.held(made, *output, &name))
+                .map(|(made, output)| self.checked_tensor(made, *output, &name))
                 .collect()
         })
     }
@@ -209,9 +209,9 @@ impl Engine for PythonEngine {
         Python::attach(|_| calls());
     }
 
-    fn prepare(&mut self, plan: &Plan) -> Result<Program, EngineError> {
-        let _at_work = self.watch.begin(Cost::Work(0));
-        let mut program = Program::new(&self.name, &self.tally, plan, self.settings);
+    fn prepare(&mut self, plan: &Plan) -> Result<PreparedPlan, EngineError> {
+        let _at_work = self.watchdog.begin(Cost::Work(0));
+        let mut program = PreparedPlan::new(&self.name, &self.tally, plan, self.settings);
         program.start_compiling(&self.object, &self.classes).map_err(explain)?;
         Ok(program)
     }
@@ -220,16 +220,16 @@ impl Engine for PythonEngine {
         self.settings.warmup()
     }
 
-    fn settle(&mut self, program: &mut Program, at_most: Duration) -> bool {
+    fn settle(&mut self, program: &mut PreparedPlan, at_most: Duration) -> bool {
         // The thread that compiles needs Python's lock, too.
         Python::attach(|py| py.detach(|| program.settle(at_most)))
     }
 
     fn launch(
         &mut self,
-        program: &mut Program,
-        inputs: &mut [InputValue<Held>],
-    ) -> Result<Vec<Held>, EngineError> {
+        program: &mut PreparedPlan,
+        inputs: &mut [InputValue<EngineTensor>],
+    ) -> Result<Vec<EngineTensor>, EngineError> {
         if !program.is_compiled() {
             return self.launch_cold(program, inputs);
         }
@@ -238,10 +238,10 @@ impl Engine for PythonEngine {
             let made = self.draw(step.operation, &numbers, &step.attributes, step.output)?;
             given.push(InputValue::Tensor(made));
         }
-        let at_work = self.watch.begin(program.cost());
+        let at_work = self.watchdog.begin(program.cost());
         let held = Python::attach(|py| {
             let Some(outputs) = program.launch(py, &given)? else { return Ok(None) };
-            self.outputs(program, outputs).map(Some)
+            self.checked_outputs(program, outputs).map(Some)
         })?;
         drop(at_work);
         if let Some(held) = held {
@@ -254,20 +254,20 @@ impl Engine for PythonEngine {
 
     fn launch_cold(
         &mut self,
-        program: &mut Program,
-        inputs: &mut [InputValue<Held>],
-    ) -> Result<Vec<Held>, EngineError> {
+        program: &mut PreparedPlan,
+        inputs: &mut [InputValue<EngineTensor>],
+    ) -> Result<Vec<EngineTensor>, EngineError> {
         let (plan, last_uses) = program.plan();
         let mut launched = Err(EngineError::Other(String::new()));
         PythonEngine::hold(&mut || launched = launch_plainly(self, plan, last_uses, inputs));
         launched
     }
 
-    fn is_unchecked(&mut self, program: &mut Program) -> bool {
+    fn is_unchecked(&mut self, program: &mut PreparedPlan) -> bool {
         program.is_fresh()
     }
 
-    fn is_compiled(&self, program: &Program) -> bool {
+    fn is_compiled(&self, program: &PreparedPlan) -> bool {
         program.is_compiled()
     }
 
@@ -279,7 +279,7 @@ impl Engine for PythonEngine {
         Python::attach(|py| self.tally.compilations(self.object.bind(py)))
     }
 
-    fn judge(&mut self, program: &mut Program, wrong: Option<&str>) {
+    fn judge(&mut self, program: &mut PreparedPlan, wrong: Option<&str>) {
         program.judge(wrong);
     }
 
@@ -291,11 +291,11 @@ impl Engine for PythonEngine {
         gt::mismatch::keep(mismatch)
     }
 
-    fn shared_buffer(&self, tensor: &Held) -> Option<SharedBuffer> {
+    fn shared_buffer(&self, tensor: &EngineTensor) -> Option<SharedBuffer> {
         tensor.buffer
     }
 
-    fn is_in(&self, tensor: &Held, buffer: SharedBuffer) -> bool {
+    fn is_in(&self, tensor: &EngineTensor, buffer: SharedBuffer) -> bool {
         let of = tensor.buffer.or_else(|| Python::attach(|py| self.buffer(py, tensor)));
         of.is_some_and(|of| of.id == buffer.id)
     }
@@ -304,7 +304,7 @@ impl Engine for PythonEngine {
         self.makes_views
     }
 
-    fn makes_view_of(&self, tensor: &Held, _: &Shape) -> bool {
+    fn makes_view_of(&self, tensor: &EngineTensor, _: &Shape) -> bool {
         // One that cannot tell is taken to need memory.
         Python::attach(|py| {
             let said = self.object.bind(py).call_method1("is_contiguous", (&*tensor.object,));
@@ -312,11 +312,11 @@ impl Engine for PythonEngine {
         })
     }
 
-    fn compact(&mut self, tensor: &Held) -> Result<Held, EngineError> {
-        let _at_work = self.watch.begin(Cost::Work(tensor.meta.bytes() as u64));
+    fn compact(&mut self, tensor: &EngineTensor) -> Result<EngineTensor, EngineError> {
+        let _at_work = self.watchdog.begin(Cost::Work(tensor.meta.bytes() as u64));
         Python::attach(|py| {
             let made = self.object.bind(py).call_method1("copy", (&*tensor.object,))?;
-            Ok(Held::new(Arc::new(made.unbind()), tensor.meta))
+            Ok(EngineTensor::new(Arc::new(made.unbind()), tensor.meta))
         })
         .map_err(explain)
     }
@@ -334,15 +334,15 @@ impl Engine for PythonEngine {
     }
 
     fn begin_turn(&mut self) {
-        self.tell("begin_turn");
+        self.notify("begin_turn");
     }
 
     fn end_turn(&mut self) -> bool {
-        self.tell("end_turn")
+        self.notify("end_turn")
     }
 
     fn turns_done(&mut self, under_way: usize) -> Vec<u64> {
-        let _at_work = self.watch.begin(Cost::Work(0));
+        let _at_work = self.watchdog.begin(Cost::Work(0));
         Python::attach(|py| {
             let done = self.object.bind(py).call_method1("turns_done", (under_way,));
             done.and_then(|done| done.extract()).unwrap_or_default()
@@ -350,18 +350,18 @@ impl Engine for PythonEngine {
     }
 
     fn release_memory(&mut self) {
-        self.tell("release_memory");
+        self.notify("release_memory");
     }
 
     fn now(&self) -> Duration {
         self.started.elapsed()
     }
 
-    fn join(&mut self, part: Joining<Held>) -> Result<Vec<Held>, EngineError> {
+    fn join(&mut self, part: Joining<EngineTensor>) -> Result<Vec<EngineTensor>, EngineError> {
         let Some(collectives) = &self.collectives else {
             return Err(EngineError::Other(format!("the engine '{}' joins no others", self.name)));
         };
-        let _at_work = self.watch.begin(Cost::Unknown);
+        let _at_work = self.watchdog.begin(Cost::Unknown);
         Python::attach(|py| collectives.join(py, &self.object, &self.classes, &part))
             .map_err(explain)
     }
@@ -379,13 +379,13 @@ impl Engine for PythonEngine {
 
 impl PythonEngine {
     /// Calls a method that gives nothing; returns whether it could be.
-    fn tell(&self, method: &str) -> bool {
-        let _at_work = self.watch.begin(Cost::Work(0));
+    fn notify(&self, method: &str) -> bool {
+        let _at_work = self.watchdog.begin(Cost::Work(0));
         Python::attach(|py| self.object.bind(py).call_method0(method).is_ok())
     }
 
     /// The memory that a tensor is in, as the engine says.
-    fn buffer(&self, py: Python<'_>, tensor: &Held) -> Option<SharedBuffer> {
+    fn buffer(&self, py: Python<'_>, tensor: &EngineTensor) -> Option<SharedBuffer> {
         // An engine that cannot say is taken to give each tensor its own.
         let said = self.object.bind(py).call_method1("buffer", (&*tensor.object,)).ok()?;
         let (id, bytes): (u64, u64) = said.extract().ok()?;
@@ -393,18 +393,18 @@ impl PythonEngine {
     }
 
     /// What an operation has given, if it is as declared.
-    fn held(&mut self, made: Bound<'_, PyAny>, meta: Meta, of: &str) -> Result<Held, EngineError> {
+    fn checked_tensor(&mut self, made: Bound<'_, PyAny>, meta: Meta, of: &str) -> Result<EngineTensor, EngineError> {
         let engine = self.object.bind(made.py());
-        self.described.check(engine, &self.classes, &made, &meta, of)?;
-        Ok(Held::new(Arc::new(made.unbind()), meta))
+        self.checker.check(engine, &self.classes, &made, &meta, of)?;
+        Ok(EngineTensor::new(Arc::new(made.unbind()), meta))
     }
 
     /// What compiled code has given, if it is as the plan says.
-    fn outputs(
+    fn checked_outputs(
         &mut self,
-        program: &Program,
+        program: &PreparedPlan,
         made: Vec<Bound<'_, PyAny>>,
-    ) -> Result<Vec<Held>, EngineError> {
+    ) -> Result<Vec<EngineTensor>, EngineError> {
         let (plan, _) = program.plan();
         let (given, wanted) = (made.len(), plan.outputs.len());
         if given != wanted {
@@ -414,7 +414,7 @@ impl PythonEngine {
         let outputs = plan.outputs.iter().zip(made);
         let held = outputs.map(|(&value, made)| {
             let meta = *plan.meta(value).tensor().expect("outputs are tensors");
-            self.held(made, meta, program.maker(value))
+            self.checked_tensor(made, meta, program.producer(value))
         });
         held.collect()
     }

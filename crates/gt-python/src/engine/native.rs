@@ -20,7 +20,7 @@ thread_local! {
 }
 
 /// A tensor outside of engines: its dtype, shape and values.
-type Plain<'py> = (String, Vec<i64>, Bound<'py, PyMemoryView>);
+type HostTensor<'py> = (String, Vec<i64>, Bound<'py, PyMemoryView>);
 
 fn operation(name: &str) -> PyResult<&'static Operation> {
     Operation::from_name(name)
@@ -71,7 +71,7 @@ fn compute<'py>(
     name: &str,
     operands: Vec<Bound<'py, PyAny>>,
     given: &Bound<'py, PyDict>,
-) -> PyResult<Vec<Plain<'py>>> {
+) -> PyResult<Vec<HostTensor<'py>>> {
     let operation = operation(name)?;
     let attributes = attributes(operation, given)?;
     // Operands without a result: in these words users are told, without a traceback.

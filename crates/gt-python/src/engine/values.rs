@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyMemoryView, PyTuple};
 
-use super::Held;
+use super::EngineTensor;
 use crate::export::to_shared_array;
 
 /// An engine's tensor of these values. They are not copied; if others have them, too, the engine
@@ -28,7 +28,7 @@ pub fn create(engine: &Bound<'_, PyAny>, data: TensorData) -> PyResult<Py<PyAny>
 }
 
 /// A tensor's values, where the engine has put them: nothing is copied here.
-pub fn read(engine: &Bound<'_, PyAny>, tensor: &Held) -> PyResult<TensorData> {
+pub fn read(engine: &Bound<'_, PyAny>, tensor: &EngineTensor) -> PyResult<TensorData> {
     shared(tensor.meta, &engine.call_method1("read", (&*tensor.object,))?)
 }
 
@@ -37,7 +37,7 @@ pub fn shared(meta: Meta, values: &Bound<'_, PyAny>) -> PyResult<TensorData> {
     let flat = values.py().import("numpy")?.call_method1("frombuffer", (values, "u1"));
     // NumPy makes nothing of an empty buffer.
     let bytes =
-        if meta.bytes() == 0 { Bytes::new() } else { Bytes::from_owner(Values::new(flat?)?) };
+        if meta.bytes() == 0 { Bytes::new() } else { Bytes::from_owner(PythonBuffer::new(flat?)?) };
     let length = bytes.len();
     TensorData::new(meta.dtype, meta.shape, bytes).ok_or_else(|| {
         PyValueError::new_err(format!(
@@ -50,25 +50,25 @@ pub fn shared(meta: Meta, values: &Bound<'_, PyAny>) -> PyResult<TensorData> {
 }
 
 /// The memory of an array that nobody writes to any more.
-struct Values {
+struct PythonBuffer {
     _array: Py<PyAny>,
     start: *const u8,
     length: usize,
 }
 
-impl Values {
-    fn new(flat: Bound<'_, PyAny>) -> PyResult<Values> {
+impl PythonBuffer {
+    fn new(flat: Bound<'_, PyAny>) -> PyResult<PythonBuffer> {
         let array: PyReadonlyArray1<'_, u8> = flat.extract()?;
         let (start, length) = (array.data() as *const u8, array.len());
         if !array.is_contiguous() {
             return Err(PyValueError::new_err("read gave bytes that do not lie one after another"));
         }
         drop(array);
-        Ok(Values { _array: flat.unbind(), start, length })
+        Ok(PythonBuffer { _array: flat.unbind(), start, length })
     }
 }
 
-impl AsRef<[u8]> for Values {
+impl AsRef<[u8]> for PythonBuffer {
     fn as_ref(&self) -> &[u8] {
         // SAFETY: `_array` keeps the memory alive, which has `length` bytes from `start` on, as
         // they lie one after another; no engine writes to values that it has given out.
@@ -77,4 +77,4 @@ impl AsRef<[u8]> for Values {
 }
 
 // SAFETY: the memory is only read, and a Python object may be dropped in any thread.
-unsafe impl Send for Values {}
+unsafe impl Send for PythonBuffer {}

@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
-use super::{Form, Given};
-use crate::tensor::{PyTensor, Value};
+use super::{CallForm, CallArguments};
+use crate::tensor::{PyTensor, PyOperand};
 use crate::{convert, dtype};
 
 /// What NumPy calls a parameter that PyTorch calls otherwise.
@@ -26,21 +26,21 @@ const SYNONYMS: &[(&str, &str)] = &[
 ];
 
 /// One argument for each parameter; `None` where the default holds.
-pub struct Arguments<'py> {
+pub struct BoundArguments<'py> {
     operation: &'static Operation,
     given: SmallVec<[Option<Bound<'py, PyAny>>; 6]>,
 }
 
-impl<'py> Arguments<'py> {
+impl<'py> BoundArguments<'py> {
     /// Binds what a call was given to the parameters.
     ///
     /// # Errors
     /// Too many arguments, an unknown name, a parameter given twice or missing.
     pub fn bind(
         operation: &'static Operation,
-        form: Form,
-        given: &Given<'_, 'py>,
-    ) -> PyResult<Arguments<'py>> {
+        form: CallForm,
+        given: &CallArguments<'_, 'py>,
+    ) -> PyResult<BoundArguments<'py>> {
         let parameters = operation.parameters;
         let mut bound: SmallVec<[Option<Bound<'py, PyAny>>; 6]> = SmallVec::new();
         bound.resize_with(parameters.len(), || None);
@@ -60,7 +60,7 @@ impl<'py> Arguments<'py> {
             }
         }
         for (name, argument) in given.named {
-            let at = place(parameters, name).ok_or_else(|| unknown(operation, name))?;
+            let at = position(parameters, name).ok_or_else(|| unknown(operation, name))?;
             if bound[at].is_some() {
                 let text = format!("{}: {name} is given twice", operation.name);
                 return Err(PyTypeError::new_err(text));
@@ -78,7 +78,7 @@ impl<'py> Arguments<'py> {
                 return Err(PyTypeError::new_err(text));
             }
         }
-        Ok(Arguments { operation, given: bound })
+        Ok(BoundArguments { operation, given: bound })
     }
 
     fn with_parameters(
@@ -102,7 +102,7 @@ impl<'py> Arguments<'py> {
     }
 
     /// The operands, in the session that they are issued in.
-    pub fn operands(&self, session: &Session) -> PyResult<SmallVec<[Value<'py>; 4]>> {
+    pub fn operands(&self, session: &Session) -> PyResult<SmallVec<[PyOperand<'py>; 4]>> {
         let mut operands = SmallVec::new();
         for (of, given) in self.with_parameters().filter(|(of, _)| of.attribute().is_none()) {
             match (of.kind, given) {
@@ -112,7 +112,7 @@ impl<'py> Arguments<'py> {
                     }
                 }
                 (_, Some(given)) => operands.push(self.operand(session, of, given)?),
-                (_, None) => operands.push(Value::Scalar(number(of))),
+                (_, None) => operands.push(PyOperand::Scalar(number(of))),
             }
         }
         Ok(operands)
@@ -123,16 +123,16 @@ impl<'py> Arguments<'py> {
         session: &Session,
         of: &Parameter,
         given: &Bound<'py, PyAny>,
-    ) -> PyResult<Value<'py>> {
+    ) -> PyResult<PyOperand<'py>> {
         let wrong = |_| wrong(self.operation, of, given);
         let beside = || self.first_tensor().map_or(gt::DType::F32, |first| first.get().0.dtype());
-        let value = Value::parse_in(|| Ok(session.clone()), beside, given).map_err(wrong)?;
+        let value = PyOperand::parse_in(|| Ok(session.clone()), beside, given).map_err(wrong)?;
         match value {
-            Value::Scalar(scalar) if of.kind != ParameterKind::Value => {
+            PyOperand::Scalar(scalar) if of.kind != ParameterKind::Value => {
                 let shape = gt::Shape::SCALAR;
                 let dtype = gt::tensor::default_dtype::dtype_of(scalar);
                 let made = Tensor::full(session, shape, scalar, dtype);
-                made.map(Value::Made).map_err(crate::error::to_python)
+                made.map(PyOperand::Converted).map_err(crate::error::to_python)
             }
             value => Ok(value),
         }
@@ -189,7 +189,7 @@ fn wrong(operation: &Operation, of: &Parameter, given: &Bound<'_, PyAny>) -> PyE
         Ok(text) if text.len().is_ok_and(|length| length <= 40) => format!(" {text}"),
         _ => String::new(),
     };
-    let expected = super::document::takes(of);
+    let expected = super::document::expected_kind(of);
     let text = format!("{}: {} must be {expected}, not {kind}{shown}", operation.name, of.name);
     match of.kind {
         ParameterKind::Choice(_) if given.is_instance_of::<PyString>() => {
@@ -211,7 +211,7 @@ fn whole(given: &Bound<'_, PyAny>) -> Option<i64> {
 }
 
 /// The place of the parameter with a name.
-fn place(parameters: &[Parameter], name: &str) -> Option<usize> {
+fn position(parameters: &[Parameter], name: &str) -> Option<usize> {
     let named = |name: &str| parameters.iter().position(|of| of.name == name);
     named(name).or_else(|| {
         let synonyms = SYNONYMS.iter().filter(|(other, _)| *other == name);
@@ -250,10 +250,10 @@ fn number(of: &Parameter) -> Scalar {
 }
 
 #[cold]
-fn too_many(operation: &'static Operation, form: Form, given: usize) -> PyErr {
+fn too_many(operation: &'static Operation, form: CallForm, given: usize) -> PyErr {
     let most = operation.parameters.len();
     let (given, most) = match form {
-        Form::Function => (given, most),
+        CallForm::Function => (given, most),
         _ => (given - 1, most - 1),
     };
     PyTypeError::new_err(format!(
@@ -268,6 +268,6 @@ fn unknown(operation: &'static Operation, name: &str) -> PyErr {
     PyTypeError::new_err(format!(
         "{}: there is no parameter '{name}'\n  hint: {}",
         operation.name,
-        super::document::signature(operation, Form::Function)
+        super::document::signature(operation, CallForm::Function)
     ))
 }

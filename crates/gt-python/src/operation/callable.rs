@@ -16,10 +16,10 @@ use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use super::document::document;
-use super::{Form, Given};
+use super::{CallForm, CallArguments};
 use crate::tensor::PyTensor;
 
-type Entry = unsafe extern "C" fn(
+type CFunction = unsafe extern "C" fn(
     *mut ffi::PyObject,
     *const *mut ffi::PyObject,
     ffi::Py_ssize_t,
@@ -64,9 +64,9 @@ macro_rules! all_rows {
 }
 
 /// The C functions by form, then by the operation's id.
-static ENTRIES: [[[Entry; 16]; ROWS]; 4] = [all_rows!(0), all_rows!(1), all_rows!(2), all_rows!(3)];
+static ENTRIES: [[[CFunction; 16]; ROWS]; 4] = [all_rows!(0), all_rows!(1), all_rows!(2), all_rows!(3)];
 
-fn entry_of(operation: &Operation, form: Form) -> Entry {
+fn entry_of(operation: &Operation, form: CallForm) -> CFunction {
     let id = usize::from(operation.id);
     ENTRIES[form as usize][id / 16][id % 16]
 }
@@ -81,7 +81,7 @@ unsafe extern "C" fn entry<const ID: u16, const FORM: u8>(
     count: ffi::Py_ssize_t,
     names: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let form = const { [Form::Function, Form::Method, Form::InPlace, Form::Direct][FORM as usize] };
+    let form = const { [CallForm::Function, CallForm::Method, CallForm::InPlace, CallForm::Direct][FORM as usize] };
     // SAFETY: Python's call is passed on as it is.
     unsafe { enter(this, arguments, count, names, (ID, form)) }
 }
@@ -95,7 +95,7 @@ unsafe fn enter(
     arguments: *const *mut ffi::PyObject,
     count: ffi::Py_ssize_t,
     names: *mut ffi::PyObject,
-    (id, form): (u16, Form),
+    (id, form): (u16, CallForm),
 ) -> *mut ffi::PyObject {
     let call = |py: Python<'_>| {
         let run = || {
@@ -126,7 +126,7 @@ unsafe fn enter(
 unsafe fn run<'py>(
     py: Python<'py>,
     id: u16,
-    form: Form,
+    form: CallForm,
     this: *mut ffi::PyObject,
     arguments: *const *mut ffi::PyObject,
     count: usize,
@@ -134,7 +134,7 @@ unsafe fn run<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let operation = Operation::from_id(id).expect("made for operations that exist");
     let mut positional: SmallVec<[Bound<'py, PyAny>; 6]> = SmallVec::new();
-    if form != Form::Function {
+    if form != CallForm::Function {
         // SAFETY: see `entry`.
         positional.push(unsafe { Bound::from_borrowed_ptr(py, this) });
     }
@@ -152,9 +152,9 @@ unsafe fn run<'py>(
             named.push((name.extract()?, value));
         }
     }
-    let given = Given { positional: &positional, named: &named };
+    let given = CallArguments { positional: &positional, named: &named };
     match form {
-        Form::Direct => direct(py, operation, &given),
+        CallForm::Direct => direct(py, operation, &given),
         form => super::call(py, operation, form, &given),
     }
 }
@@ -167,11 +167,11 @@ static COMPOSITES: [OnceLock<Py<PyAny>>; 16 * ROWS] = [const { OnceLock::new() }
 fn direct<'py>(
     py: Python<'py>,
     operation: &'static Operation,
-    given: &Given<'_, 'py>,
+    given: &CallArguments<'_, 'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
     // Under autocast the composite decides for all that it consists of.
     if autocast().is_none() {
-        match super::call(py, operation, Form::Method, given) {
+        match super::call(py, operation, CallForm::Method, given) {
             Err(error) if error.is_instance_of::<PyTypeError>(py) => {}
             result => return result,
         }
@@ -197,14 +197,14 @@ pub fn direct_method<'py>(
     let operation = operation
         .ok_or_else(|| PyRuntimeError::new_err(format!("there is no primitive '{name}'")))?;
     let _ = COMPOSITES[usize::from(operation.id)].set(composite);
-    describe(py, definition(operation, name, Form::Direct, text)?)
+    describe(py, definition(operation, name, CallForm::Direct, text)?)
 }
 
 /// The description of a C function; it lives as long as the process, as Python requires.
 fn definition(
     operation: &'static Operation,
     name: &str,
-    form: Form,
+    form: CallForm,
     text: &str,
 ) -> PyResult<*mut ffi::PyMethodDef> {
     let documentation = CString::new(text)?;
@@ -222,8 +222,8 @@ pub fn function<'py>(
     py: Python<'py>,
     operation: &'static Operation,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let text = document(operation, operation.name, Form::Function);
-    let definition = definition(operation, operation.name, Form::Function, &text)?;
+    let text = document(operation, operation.name, CallForm::Function);
+    let definition = definition(operation, operation.name, CallForm::Function, &text)?;
     // SAFETY: the definition is valid and is never freed; a function needs no object to be bound to.
     unsafe {
         let function =
@@ -237,7 +237,7 @@ pub fn method<'py>(
     py: Python<'py>,
     operation: &'static Operation,
     name: &str,
-    form: Form,
+    form: CallForm,
 ) -> PyResult<Bound<'py, PyAny>> {
     let text = document(operation, name, form);
     describe(py, definition(operation, name, form, &text)?)

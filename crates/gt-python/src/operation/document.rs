@@ -3,10 +3,10 @@
 use gt::ir::Operation;
 use gt::ir::operation::{Default, ParameterKind, Parameter};
 
-use super::Form;
+use super::CallForm;
 
 /// What a parameter takes, in words.
-pub fn takes(of: &Parameter) -> String {
+pub fn expected_kind(of: &Parameter) -> String {
     let kind = match of.kind {
         ParameterKind::Tensor => "a tensor",
         ParameterKind::Value => "a tensor or a number",
@@ -44,9 +44,9 @@ fn parameter(of: &Parameter) -> String {
 }
 
 /// The parameters of an operation in brackets.
-fn parameters(operation: &Operation, form: Form) -> String {
+fn parameters(operation: &Operation, form: CallForm) -> String {
     let mut names: Vec<_> = operation.parameters.iter().map(parameter).collect();
-    if form != Form::Function {
+    if form != CallForm::Function {
         names[0] = "$self".to_string();
         names.insert(1, "/".to_string());
     }
@@ -54,30 +54,30 @@ fn parameters(operation: &Operation, form: Form) -> String {
 }
 
 /// How an operation is called, for errors.
-pub fn signature(operation: &Operation, form: Form) -> String {
+pub fn signature(operation: &Operation, form: CallForm) -> String {
     let names: Vec<_> = operation.parameters.iter().map(parameter).collect();
     match form {
-        Form::Function => format!("gt.{}({})", operation.name, names.join(", ")),
-        Form::Method | Form::Direct => format!("x.{}({})", operation.name, names[1..].join(", ")),
-        Form::InPlace => format!("x.{}_({})", operation.name, names[1..].join(", ")),
+        CallForm::Function => format!("gt.{}({})", operation.name, names.join(", ")),
+        CallForm::Method | CallForm::Direct => format!("x.{}({})", operation.name, names[1..].join(", ")),
+        CallForm::InPlace => format!("x.{}_({})", operation.name, names[1..].join(", ")),
     }
 }
 
 /// The docstring of an operation, headed by its signature as Python's `inspect` reads it.
-pub fn document(operation: &Operation, name: &str, form: Form) -> String {
+pub fn document(operation: &Operation, name: &str, form: CallForm) -> String {
     let mut text = format!("{name}{}\n--\n\n", parameters(operation, form));
-    if form == Form::InPlace {
+    if form == CallForm::InPlace {
         text += "In place: ";
         text += operation.doc;
     } else {
         text += &sentence(operation.doc);
     }
-    let skipped = usize::from(form != Form::Function);
+    let skipped = usize::from(form != CallForm::Function);
     let described = &operation.parameters[skipped.min(operation.parameters.len())..];
     if !described.is_empty() {
         text += "\n\nArgs:";
         for of in described {
-            text += &format!("\n    {}: {}", of.name, takes(of));
+            text += &format!("\n    {}: {}", of.name, expected_kind(of));
         }
     }
     if !operation.example.is_empty() {

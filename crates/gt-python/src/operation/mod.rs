@@ -18,11 +18,11 @@ use smallvec::SmallVec;
 use crate::error::IntoPython;
 use crate::tensor::PyTensor;
 use crate::{session, source};
-use arguments::Arguments;
+use arguments::BoundArguments;
 
 /// How an operation is called.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum CallForm {
     Function,
     Method,
     InPlace,
@@ -31,7 +31,7 @@ pub enum Form {
 }
 
 /// What a call passes: positional arguments, and the names and values of the others.
-pub struct Given<'a, 'py> {
+pub struct CallArguments<'a, 'py> {
     pub positional: &'a [Bound<'py, PyAny>],
     pub named: &'a [(String, Bound<'py, PyAny>)],
 }
@@ -40,11 +40,11 @@ pub struct Given<'a, 'py> {
 fn call<'py>(
     py: Python<'py>,
     operation: &'static Operation,
-    form: Form,
-    given: &Given<'_, 'py>,
+    form: CallForm,
+    given: &CallArguments<'_, 'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
     source::note(py);
-    let arguments = Arguments::bind(operation, form, given)?;
+    let arguments = BoundArguments::bind(operation, form, given)?;
     let session = match arguments.first_tensor() {
         Some(tensor) => session::ready_session(py, &tensor.get().0)?,
         None => session::ready_current(py)?,
@@ -57,7 +57,7 @@ fn call<'py>(
         return Ok(PyTuple::new(py, results.into_iter().map(PyTensor))?.into_any());
     }
     let result = Tensor::apply(&session, operation, &operands, attributes).py()?;
-    if form == Form::InPlace {
+    if form == CallForm::InPlace {
         let this = given.positional[0].cast::<PyTensor>()?;
         this.get().0.assign(&result, format_args!("{}_", operation.name)).py()?;
         return Ok(this.clone().into_any());
@@ -75,11 +75,11 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let names = [operation.name].into_iter().chain(operation.aliases.iter().copied());
         for name in names {
             if operation.face & face::METHOD != 0 {
-                tensor.setattr(name, callable::method(py, operation, name, Form::Method)?)?;
+                tensor.setattr(name, callable::method(py, operation, name, CallForm::Method)?)?;
             }
             if operation.face & face::IN_PLACE != 0 {
                 let name = format!("{name}_");
-                let method = callable::method(py, operation, &name, Form::InPlace)?;
+                let method = callable::method(py, operation, &name, CallForm::InPlace)?;
                 tensor.setattr(name.as_str(), method)?;
             }
         }

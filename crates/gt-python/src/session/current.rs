@@ -13,41 +13,41 @@ use pyo3::exceptions::{PyConnectionError, PyRuntimeError};
 use pyo3::prelude::*;
 
 use super::exit;
-use super::fork::Changing;
-use super::handle::{self, Handle};
+use super::fork::ForkBlocker;
+use super::handle::{self, SessionHandle};
 use super::wait::detached;
 use crate::source;
 
 /// What threads use that have not connected.
-pub struct Process {
-    pub handle: Option<Arc<Handle>>,
+pub struct ProcessSession {
+    pub handle: Option<Arc<SessionHandle>>,
     /// Workers of an embedded session, as asked for by `gpu_workers`; else one for each GPU.
     pub workers: Option<usize>,
     /// As asked for by `manual_seed`.
     pub seed: Option<u64>,
 }
 
-static PROCESS: Mutex<Process> = Mutex::new(Process { handle: None, workers: None, seed: None });
+static PROCESS: Mutex<ProcessSession> = Mutex::new(ProcessSession { handle: None, workers: None, seed: None });
 
 /// What is a thread's own.
-struct Own {
+struct ThreadSessions {
     /// The innermost last.
-    blocks: Vec<Block>,
+    blocks: Vec<WithBlock>,
     /// Of a thread other than the main one: what it has connected to, even after it disconnected.
-    connection: Option<Arc<Handle>>,
+    connection: Option<Arc<SessionHandle>>,
     /// As asked for by `manual_seed` since it connected.
     seed: Option<u64>,
 }
 
-struct Block {
-    handle: Arc<Handle>,
+struct WithBlock {
+    handle: Arc<SessionHandle>,
     /// Its end is the session's.
     closes: bool,
 }
 
 thread_local! {
-    static OWN: RefCell<Own> =
-        const { RefCell::new(Own { blocks: Vec::new(), connection: None, seed: None }) };
+    static THREAD: RefCell<ThreadSessions> =
+        const { RefCell::new(ThreadSessions { blocks: Vec::new(), connection: None, seed: None }) };
 }
 
 thread_local! {
@@ -85,24 +85,24 @@ fn latest() -> MutexGuard<'static, Option<WeakSession>> {
 }
 
 /// The session that a thread uses, closed or not, and whose it is.
-pub enum Used {
-    Block {
-        handle: Arc<Handle>,
+pub enum UsedSession {
+    WithBlock {
+        handle: Arc<SessionHandle>,
         closes: bool,
     },
     /// What a thread other than the main one has connected to.
-    Own(Arc<Handle>),
+    ThreadSessions(Arc<SessionHandle>),
     /// The process's, used by the main thread.
-    Main(Arc<Handle>),
+    Main(Arc<SessionHandle>),
     /// The process's, used by another thread.
-    Shared(Arc<Handle>),
+    Shared(Arc<SessionHandle>),
     /// The process's, which was not started yet.
     Nothing,
 }
 
 /// Whoever starts a session may load an engine, and needs Python's lock for it: others wait without.
 /// It is taken with Python's lock only, so that none has it at a fork who is not starting one.
-pub fn process() -> MutexGuard<'static, Process> {
+pub fn process() -> MutexGuard<'static, ProcessSession> {
     loop {
         match PROCESS.try_lock() {
             Ok(process) => return process,
@@ -114,8 +114,8 @@ pub fn process() -> MutexGuard<'static, Process> {
     }
 }
 
-impl Own {
-    fn handle(&self) -> Option<&Arc<Handle>> {
+impl ThreadSessions {
+    fn handle(&self) -> Option<&Arc<SessionHandle>> {
         self.blocks.last().map(|block| &block.handle).or(self.connection.as_ref())
     }
 }
@@ -125,13 +125,13 @@ pub fn current() -> PyResult<Session> {
     if let Some(session) = OPERANDS.with_borrow(Clone::clone) {
         return Ok(session);
     }
-    if source::is_foreign()
+    if source::runs_no_user_code()
         && let Some(session) = latest().as_ref().and_then(WeakSession::upgrade)
         && !session.is_closed()
     {
         return Ok(session);
     }
-    let found = OWN.with_borrow(|own| own.handle().map(|handle| handle.session()));
+    let found = THREAD.with_borrow(|own| own.handle().map(|handle| handle.session()));
     let found = found.or_else(|| process().handle.as_ref().map(|handle| handle.session()));
     match found {
         Some(Some(session)) => Ok(session),
@@ -141,45 +141,45 @@ pub fn current() -> PyResult<Session> {
 }
 
 /// The handle of the session that new tensors belong to.
-pub fn handle(py: Python<'_>) -> PyResult<Arc<Handle>> {
+pub fn handle(py: Python<'_>) -> PyResult<Arc<SessionHandle>> {
     let handle = match used(py) {
-        Used::Nothing => start(py)?,
-        Used::Block { handle, .. }
-        | Used::Own(handle)
-        | Used::Main(handle)
-        | Used::Shared(handle) => handle,
+        UsedSession::Nothing => start(py)?,
+        UsedSession::Block { handle, .. }
+        | UsedSession::Own(handle)
+        | UsedSession::Main(handle)
+        | UsedSession::Shared(handle) => handle,
     };
     if handle.is_closed() { Err(closed()) } else { Ok(handle) }
 }
 
 /// Starts the process's session, if nobody else has meanwhile.
-fn start(py: Python<'_>) -> PyResult<Arc<Handle>> {
-    let changing = Changing::to_open(py)?;
+fn start(py: Python<'_>) -> PyResult<Arc<SessionHandle>> {
+    let blocker = ForkBlocker::to_open(py)?;
     let mut process = process();
     if let Some(handle) = &process.handle {
         return Ok(Arc::clone(handle));
     }
     let seed = process.seed.unwrap_or_else(random_seed);
-    let handle = Handle::embedded(py, &changing, process.workers, seed)?;
+    let handle = SessionHandle::embedded(py, &blocker, process.workers, seed)?;
     process.handle = Some(Arc::clone(&handle));
     Ok(handle)
 }
 
 /// The session that this thread uses.
-pub fn used(py: Python<'_>) -> Used {
-    let own = OWN.with_borrow(|own| match (own.blocks.last(), &own.connection) {
-        (Some(Block { handle, closes }), _) => {
-            Some(Used::Block { handle: Arc::clone(handle), closes: *closes })
+pub fn used(py: Python<'_>) -> UsedSession {
+    let own = THREAD.with_borrow(|own| match (own.blocks.last(), &own.connection) {
+        (Some(WithBlock { handle, closes }), _) => {
+            Some(UsedSession::Block { handle: Arc::clone(handle), closes: *closes })
         }
-        (None, Some(handle)) => Some(Used::Own(Arc::clone(handle))),
+        (None, Some(handle)) => Some(UsedSession::Own(Arc::clone(handle))),
         (None, None) => None,
     });
     own.unwrap_or_else(|| {
         let handle = process().handle.clone();
         match handle {
-            Some(handle) if exit::is_main_thread(py) => Used::Main(handle),
-            Some(handle) => Used::Shared(handle),
-            None => Used::Nothing,
+            Some(handle) if exit::is_main_thread(py) => UsedSession::Main(handle),
+            Some(handle) => UsedSession::Shared(handle),
+            None => UsedSession::Nothing,
         }
     })
 }
@@ -192,33 +192,33 @@ fn closed() -> PyErr {
         }
         let hint = "call gt.connect(...), or compute inside `with gt.Session(...):`";
         PyConnectionError::new_err(match used(py) {
-            Used::Block { handle, .. } => format!(
+            UsedSession::Block { handle, .. } => format!(
                 "the session of this `with` block is closed ({})\n  hint: open another with gt.Session(...)",
                 handle.place()
             ),
-            Used::Own(handle) => {
-                format!("this thread disconnected from {}\n  hint: {hint}", handle.end())
+            UsedSession::Own(handle) => {
+                format!("this thread disconnected from {}\n  hint: {hint}", handle.left_target())
             }
-            Used::Main(handle) => format!(
+            UsedSession::Main(handle) => format!(
                 "this thread disconnected from {}\n  hint: {hint}; gt.gpu_workers(n) lets the next tensor start workers in this process",
-                handle.end()
+                handle.left_target()
             ),
-            Used::Shared(handle) => format!(
+            UsedSession::Shared(handle) => format!(
                 "this thread uses the main thread's session, which disconnected from {}\n  hint: {hint}",
-                handle.end()
+                handle.left_target()
             ),
-            Used::Nothing => "the session was closed at this moment".into(),
+            UsedSession::Nothing => "the session was closed at this moment".into(),
         })
     })
 }
 
 /// Makes a session the one that this thread uses outside of blocks. The one before ends with its
 /// last tensor.
-pub fn set(py: Python<'_>, handle: Arc<Handle>) {
+pub fn set(py: Python<'_>, handle: Arc<SessionHandle>) {
     let before = if exit::is_main_thread(py) {
         process().handle.replace(handle)
     } else {
-        OWN.with_borrow_mut(|own| own.connection.replace(handle))
+        THREAD.with_borrow_mut(|own| own.connection.replace(handle))
     };
     if let Some(before) = before {
         handle::release(py, before);
@@ -226,13 +226,13 @@ pub fn set(py: Python<'_>, handle: Arc<Handle>) {
 }
 
 /// Has this thread use a session until [`leave`].
-pub fn enter(handle: Arc<Handle>, closes: bool) {
-    OWN.with_borrow_mut(|own| own.blocks.push(Block { handle, closes }));
+pub fn enter(handle: Arc<SessionHandle>, closes: bool) {
+    THREAD.with_borrow_mut(|own| own.blocks.push(WithBlock { handle, closes }));
 }
 
 /// Takes the innermost block with a session away: blocks of generators may end in any order.
-pub fn leave(py: Python<'_>, handle: &Arc<Handle>) -> PyResult<()> {
-    let block = OWN.with_borrow_mut(|own| {
+pub fn leave(py: Python<'_>, handle: &Arc<SessionHandle>) -> PyResult<()> {
+    let block = THREAD.with_borrow_mut(|own| {
         let place = own.blocks.iter().rposition(|block| Arc::ptr_eq(&block.handle, handle))?;
         Some(own.blocks.remove(place))
     });
@@ -249,7 +249,7 @@ pub fn leave(py: Python<'_>, handle: &Arc<Handle>) -> PyResult<()> {
 
 /// The seed of a session that this thread opens now.
 pub fn seed() -> u64 {
-    let own = OWN.with_borrow(|own| own.seed);
+    let own = THREAD.with_borrow(|own| own.seed);
     own.or_else(|| process().seed).unwrap_or_else(random_seed)
 }
 
@@ -258,22 +258,22 @@ pub fn seed() -> u64 {
 pub fn set_seed(py: Python<'_>, seed: u64) {
     let used = used(py);
     match &used {
-        Used::Block { .. } => {}
-        Used::Own(_) => OWN.with_borrow_mut(|own| own.seed = Some(seed)),
-        Used::Main(_) | Used::Shared(_) | Used::Nothing => process().seed = Some(seed),
+        UsedSession::Block { .. } => {}
+        UsedSession::Own(_) => THREAD.with_borrow_mut(|own| own.seed = Some(seed)),
+        UsedSession::Main(_) | UsedSession::Shared(_) | UsedSession::Nothing => process().seed = Some(seed),
     }
     match used {
-        Used::Nothing => {}
-        Used::Block { handle, .. }
-        | Used::Own(handle)
-        | Used::Main(handle)
-        | Used::Shared(handle) => handle.seed(seed),
+        UsedSession::Nothing => {}
+        UsedSession::Block { handle, .. }
+        | UsedSession::Own(handle)
+        | UsedSession::Main(handle)
+        | UsedSession::Shared(handle) => handle.seed(seed),
     }
 }
 
 /// In the child of a fork: what the forking thread has of its own is the process's from now on.
 pub fn become_main_thread() {
-    let (connection, seed) = OWN.with_borrow_mut(|own| (own.connection.take(), own.seed.take()));
+    let (connection, seed) = THREAD.with_borrow_mut(|own| (own.connection.take(), own.seed.take()));
     let mut process = process();
     process.seed = seed.or(process.seed);
     if connection.is_some() {

@@ -8,9 +8,9 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
-use super::current::{self, Used};
-use super::fork::Changing;
-use super::handle::Handle;
+use super::current::{self, UsedSession};
+use super::fork::ForkBlocker;
+use super::handle::SessionHandle;
 use super::wait;
 use crate::error::IntoPython;
 
@@ -60,7 +60,7 @@ pub fn slot_count(name: &str, count: i64) -> PyResult<u32> {
 }
 
 /// Tells a session how many slots it has, if that is given.
-pub fn set_slots(handle: &Handle, slots: Option<u32>, elastic: Option<bool>) -> PyResult<()> {
+pub fn set_slots(handle: &SessionHandle, slots: Option<u32>, elastic: Option<bool>) -> PyResult<()> {
     match handle.session().filter(|_| slots.is_some() || elastic.is_some()) {
         Some(session) => session.rescale(slots, elastic).py(),
         None => Ok(()),
@@ -100,10 +100,10 @@ pub fn open_connection(
     address: &str,
     key_file: Option<PathBuf>,
     insecure: bool,
-) -> PyResult<Arc<Handle>> {
+) -> PyResult<Arc<SessionHandle>> {
     let seed = current::seed();
-    let changing = Changing::to_open(py)?;
-    Handle::connect(py, &changing, address, key_file.as_deref(), insecure, seed)
+    let blocker = ForkBlocker::to_open(py)?;
+    SessionHandle::connect(py, &blocker, address, key_file.as_deref(), insecure, seed)
 }
 
 /// Ends this thread's session: its tensors are gone, and a new tensor is an error.
@@ -119,15 +119,15 @@ pub fn open_connection(
 #[pyfunction]
 fn disconnect(py: Python<'_>) -> PyResult<()> {
     let (handle, whose) = match current::used(py) {
-        Used::Nothing => return Ok(()),
-        Used::Block { handle, closes: true } | Used::Own(handle) | Used::Main(handle) => {
+        UsedSession::Nothing => return Ok(()),
+        UsedSession::Block { handle, closes: true } | UsedSession::Own(handle) | UsedSession::Main(handle) => {
             handle.close(py);
             return Ok(());
         }
-        Used::Block { handle, closes: false } => {
+        UsedSession::Block { handle, closes: false } => {
             (handle, "this `with` block uses a session that others have opened")
         }
-        Used::Shared(handle) => {
+        UsedSession::Shared(handle) => {
             (handle, "this thread has not connected, and uses the main thread's session")
         }
     };
@@ -154,7 +154,7 @@ fn gpu_workers(py: Python<'_>, count: i64) -> PyResult<()> {
     let workers = worker_count("gpu_workers", count)?;
     let instead = format!("use `with gt.Session(workers={count}):`");
     refuse_in_block(py, "gpu_workers", &instead)?;
-    if let Used::Own(handle) = current::used(py) {
+    if let UsedSession::Own(handle) = current::used(py) {
         return Err(PyRuntimeError::new_err(format!(
             "gpu_workers: this thread has a session of its own ({}), and does not use that of the process\n  hint: {instead}",
             handle.place()
@@ -179,9 +179,9 @@ pub fn worker_count(name: &str, count: i64) -> PyResult<usize> {
     })
 }
 
-/// Inside a block nothing would come of a change outside.
+/// ExitGuard a block nothing would come of a change outside.
 fn refuse_in_block(py: Python<'_>, name: &str, instead: &str) -> PyResult<()> {
-    let Used::Block { handle, .. } = current::used(py) else { return Ok(()) };
+    let UsedSession::Block { handle, .. } = current::used(py) else { return Ok(()) };
     Err(PyRuntimeError::new_err(format!(
         "{name}: this is inside a `with` block of session {} ({}), and would have no effect in it\n  hint: leave the block first, or {instead}",
         handle.number(),
@@ -237,11 +237,11 @@ pub fn parse_seed(seed: &Bound<'_, PyAny>) -> PyResult<u64> {
 #[pyfunction]
 fn synchronize(py: Python<'_>) -> PyResult<()> {
     let session = match current::used(py) {
-        Used::Nothing => None,
-        Used::Block { handle, .. }
-        | Used::Own(handle)
-        | Used::Main(handle)
-        | Used::Shared(handle) => handle.session(),
+        UsedSession::Nothing => None,
+        UsedSession::Block { handle, .. }
+        | UsedSession::Own(handle)
+        | UsedSession::Main(handle)
+        | UsedSession::Shared(handle) => handle.session(),
     };
     session.map_or(Ok(()), |session| wait::synchronize(py, &session))
 }

@@ -13,7 +13,7 @@ use gt::drivers::embedded::fork::is_in_engine;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::lock::with_lock;
+use super::gil::with_gil;
 use super::wait::detached;
 use super::{current, exit};
 
@@ -24,31 +24,31 @@ static FORKING: AtomicUsize = AtomicUsize::new(0);
 const PAUSE: Duration = Duration::from_micros(50);
 
 thread_local! {
-    /// How many of [`Changing`] this thread has: it counts once.
+    /// How many of [`ForkBlocker`] this thread has: it counts once.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
 /// While this lives, other threads' forks wait: for who starts or ends a session, and for what PyTorch
 /// asks of GT without Python's lock, which else keeps forks away.
-pub struct Changing {
+pub struct ForkBlocker {
     /// It stays with its thread.
     _thread: PhantomData<*const ()>,
 }
 
-impl Changing {
+impl ForkBlocker {
     /// To open a session, which is refused at the end of the process.
-    pub fn to_open(py: Python<'_>) -> PyResult<Changing> {
+    pub fn to_open(py: Python<'_>) -> PyResult<ForkBlocker> {
         exit::refuse(py)?;
-        let changing = Changing::new();
+        let blocker = ForkBlocker::new();
         if exit::is_exiting() {
-            drop(changing);
+            drop(blocker);
             return Err(exit::refusal(py));
         }
-        Ok(changing)
+        Ok(blocker)
     }
 
     /// To end one, or for anything else; a thread that has one already does not wait.
-    pub fn new() -> Changing {
+    pub fn new() -> ForkBlocker {
         while DEPTH.get() == 0 {
             CHANGING.fetch_add(1, Ordering::SeqCst);
             if FORKING.load(Ordering::SeqCst) == 0 {
@@ -56,14 +56,14 @@ impl Changing {
             }
             CHANGING.fetch_sub(1, Ordering::SeqCst);
             // The forking thread needs the lock, which this one may have.
-            with_lock(|py| detached(py, || thread::sleep(PAUSE)));
+            with_gil(|py| detached(py, || thread::sleep(PAUSE)));
         }
         DEPTH.with(|depth| depth.set(depth.get() + 1));
-        Changing { _thread: PhantomData }
+        ForkBlocker { _thread: PhantomData }
     }
 }
 
-impl Drop for Changing {
+impl Drop for ForkBlocker {
     fn drop(&mut self) {
         let left = DEPTH.with(|depth| {
             depth.set(depth.get() - 1);

@@ -7,13 +7,13 @@ use gt::worker::Work;
 use gt::{Session, WeakSession};
 use pyo3::prelude::*;
 
-use super::fork::Changing;
+use super::fork::ForkBlocker;
 use super::wait::{detached, make_room};
 use crate::engine;
 use crate::error::IntoPython;
 
 /// A session as threads, blocks and Python objects share it. Once it is closed nothing of it is held.
-pub struct Handle {
+pub struct SessionHandle {
     number: u64,
     /// What it is connected to, for people.
     place: String,
@@ -26,16 +26,16 @@ pub struct Handle {
 }
 
 /// All sessions of the process that may be open, with the handle that they have, if there is one.
-static ALL: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+static SESSIONS: Mutex<Vec<RegisteredSession>> = Mutex::new(Vec::new());
 
 /// Sessions without a handle that may have tensors still, and that cannot end while the last of them
 /// is dropped: Python's lock is held then, and their workers may need it to come to an end.
 static ORPHANS: Mutex<Vec<Session>> = Mutex::new(Vec::new());
 
-struct Entry {
+struct RegisteredSession {
     number: u64,
     session: WeakSession,
-    handle: Weak<Handle>,
+    handle: Weak<SessionHandle>,
     connected_by: Option<u32>,
     runs_python: bool,
 }
@@ -44,28 +44,28 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Handle {
+impl SessionHandle {
     /// A session on a server.
     pub fn connect(
         py: Python<'_>,
-        _changing: &Changing,
+        _blocker: &ForkBlocker,
         address: &str,
         key_file: Option<&Path>,
         insecure: bool,
         seed: u64,
-    ) -> PyResult<Arc<Handle>> {
+    ) -> PyResult<Arc<SessionHandle>> {
         let session = detached(py, || gt::connect(address, key_file, insecure)).py()?;
         session.manual_seed(seed);
-        Ok(Handle::of_new(py, session, Some(std::process::id()), false))
+        Ok(SessionHandle::of_new(py, session, Some(std::process::id()), false))
     }
 
     /// A session with workers of its own in this process; without a number, one for each GPU.
     pub fn embedded(
         py: Python<'_>,
-        _changing: &Changing,
+        _blocker: &ForkBlocker,
         workers: Option<usize>,
         seed: u64,
-    ) -> PyResult<Arc<Handle>> {
+    ) -> PyResult<Arc<SessionHandle>> {
         let workers = match workers {
             Some(workers) => workers,
             None => engine::default_workers(py)?,
@@ -84,7 +84,7 @@ impl Handle {
             }
         };
         session.manual_seed(seed);
-        Ok(Handle::of_new(py, session, None, runs_python))
+        Ok(SessionHandle::of_new(py, session, None, runs_python))
     }
 
     fn of_new(
@@ -92,32 +92,32 @@ impl Handle {
         session: Session,
         connected_by: Option<u32>,
         runs_python: bool,
-    ) -> Arc<Handle> {
-        reap(py);
+    ) -> Arc<SessionHandle> {
+        collect_orphans(py);
         session.make_room_by(make_room);
         let (number, weak) = (session.number(), session.downgrade());
-        let handle = Handle::share(session, connected_by, runs_python);
+        let handle = SessionHandle::share(session, connected_by, runs_python);
         let shared = Arc::downgrade(&handle);
-        let entry = Entry { number, session: weak, handle: shared, connected_by, runs_python };
-        let mut all = lock(&ALL);
+        let entry = RegisteredSession { number, session: weak, handle: shared, connected_by, runs_python };
+        let mut all = lock(&SESSIONS);
         all.retain(|entry| entry.session.is_alive());
         all.push(entry);
         handle
     }
 
-    fn share(session: Session, connected_by: Option<u32>, runs_python: bool) -> Arc<Handle> {
+    fn share(session: Session, connected_by: Option<u32>, runs_python: bool) -> Arc<SessionHandle> {
         let (number, place) = (session.number(), session.describe());
         let session = Mutex::new(Some(session));
-        Arc::new(Handle { number, place, connected_by, runs_python, session })
+        Arc::new(SessionHandle { number, place, connected_by, runs_python, session })
     }
 
     /// The handle of a tensor's session, which may have lost the one it had.
-    pub fn of(session: Session) -> Arc<Handle> {
-        let mut all = lock(&ALL);
+    pub fn of(session: Session) -> Arc<SessionHandle> {
+        let mut all = lock(&SESSIONS);
         let entry = all.iter_mut().find(|entry| entry.number == session.number());
-        let Some(entry) = entry else { return Handle::share(session, None, true) };
+        let Some(entry) = entry else { return SessionHandle::share(session, None, true) };
         entry.handle.upgrade().unwrap_or_else(|| {
-            let handle = Handle::share(session, entry.connected_by, entry.runs_python);
+            let handle = SessionHandle::share(session, entry.connected_by, entry.runs_python);
             entry.handle = Arc::downgrade(&handle);
             handle
         })
@@ -134,7 +134,7 @@ impl Handle {
     }
 
     /// What somebody leaves who closes it, for people.
-    pub fn end(&self) -> &str {
+    pub fn left_target(&self) -> &str {
         if self.connected_by.is_some() { &self.place } else { "its workers in this process" }
     }
 
@@ -158,14 +158,14 @@ impl Handle {
     pub fn close(&self, py: Python<'_>) {
         let session = lock(&self.session).take();
         if let Some(session) = session {
-            let _changing = Changing::new();
+            let _blocker = ForkBlocker::new();
             detached(py, move || close(&session, self.connected_by));
         }
-        reap(py);
+        collect_orphans(py);
     }
 }
 
-impl Drop for Handle {
+impl Drop for SessionHandle {
     fn drop(&mut self) {
         let session = self.session.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(session) = session
@@ -177,20 +177,20 @@ impl Drop for Handle {
 }
 
 /// Lets go of a handle. If it was the last, its session ends with its last tensor.
-pub fn release(py: Python<'_>, handle: Arc<Handle>) {
+pub fn release(py: Python<'_>, handle: Arc<SessionHandle>) {
     if let Some(handle) = Arc::into_inner(handle) {
-        let _changing = Changing::new();
+        let _blocker = ForkBlocker::new();
         detached(py, move || drop(handle));
-        reap(py);
+        collect_orphans(py);
     }
 }
 
 /// Ends the orphans that nobody has any more.
-fn reap(py: Python<'_>) {
+fn collect_orphans(py: Python<'_>) {
     let done: Vec<Session> =
         lock(&ORPHANS).extract_if(.., |session| !session.is_shared()).collect();
     if !done.is_empty() {
-        let _changing = Changing::new();
+        let _blocker = ForkBlocker::new();
         detached(py, move || drop(done));
     }
 }
@@ -204,8 +204,8 @@ fn close(session: &Session, connected_by: Option<u32>) {
 
 /// Ends all sessions of the process.
 pub fn close_all(py: Python<'_>) {
-    let all = std::mem::take(&mut *lock(&ALL));
-    let _changing = Changing::new();
+    let all = std::mem::take(&mut *lock(&SESSIONS));
+    let _blocker = ForkBlocker::new();
     detached(py, || {
         for entry in all {
             if let Some(session) = entry.session.upgrade() {

@@ -13,15 +13,15 @@ mod default;
 pub mod exit;
 pub mod fork;
 mod handle;
-mod lock;
+mod gil;
 mod object;
 mod wait;
 
 use pyo3::prelude::*;
 
 pub use current::{current, note, within};
-pub use fork::Changing;
-pub use lock::with_lock;
+pub use fork::ForkBlocker;
+pub use gil::with_gil;
 pub use object::PySession;
 pub use wait::{at_exit, ready, ready_current, ready_session, waiting};
 

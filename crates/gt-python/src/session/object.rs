@@ -9,18 +9,18 @@ use pyo3::prelude::*;
 
 use super::current;
 use super::default::{open_connection, parse_seed, set_slots, slot_count, worker_count};
-use super::fork::Changing;
-use super::handle::{self, Handle};
+use super::fork::ForkBlocker;
+use super::handle::{self, SessionHandle};
 use super::wait;
 use crate::error::IntoPython;
 use crate::tensor::PyTensor;
 
 /// A session, or what is left of one that is closed.
 #[pyclass(name = "OpenSession", module = "gt._gt", frozen)]
-pub struct PySession(Option<Arc<Handle>>);
+pub struct PySession(Option<Arc<SessionHandle>>);
 
 impl PySession {
-    fn handle(&self) -> &Arc<Handle> {
+    fn handle(&self) -> &Arc<SessionHandle> {
         self.0.as_ref().expect("it is there until it is dropped")
     }
 
@@ -125,8 +125,8 @@ fn open_session(
     }
     let workers = workers.map(|count| worker_count("Session", count)).transpose()?;
     let seed = current::seed();
-    let changing = Changing::to_open(py)?;
-    let handle = Handle::embedded(py, &changing, workers, seed)?;
+    let blocker = ForkBlocker::to_open(py)?;
+    let handle = SessionHandle::embedded(py, &blocker, workers, seed)?;
     set_slots(&handle, slots, elastic)?;
     Ok(PySession(Some(handle)))
 }
@@ -140,7 +140,7 @@ fn current_session(py: Python<'_>) -> PyResult<PySession> {
 /// The session of a tensor.
 #[pyfunction]
 fn session_of(tensor: &PyTensor) -> PySession {
-    PySession(Some(Handle::of(tensor.0.session())))
+    PySession(Some(SessionHandle::of(tensor.0.session())))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

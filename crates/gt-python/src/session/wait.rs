@@ -6,12 +6,12 @@ use pyo3::prelude::*;
 use super::{current, exit};
 use crate::engine;
 use crate::error::{from_python, to_python};
-use crate::notice::Notice;
+use crate::notice::WaitNotice;
 
 /// Runs what takes its time without the GIL. At the end of the process only the main thread comes back.
 pub fn detached<T: Send>(py: Python<'_>, act: impl Send + FnOnce() -> T) -> T {
     // With Python's lock comes what was left to be dropped, engines' tensors among it.
-    let (result, _inside) = py.detach(|| (act(), engine::Inside::enter()));
+    let (result, _inside) = py.detach(|| (act(), engine::ExitGuard::enter()));
     result
 }
 
@@ -23,11 +23,11 @@ pub fn waiting<T: Send>(
 ) -> PyResult<T> {
     let mut raised = None;
     let result = detached(py, || {
-        let mut notice = Notice::new();
+        let mut notice = WaitNotice::new();
         // At the interpreter's end there are no signals to look for.
         let mut interrupt = || match Python::try_attach(|py| py.check_signals()).unwrap_or(Ok(())) {
             Ok(()) => {
-                notice.look(session);
+                notice.poll(session);
                 false
             }
             Err(error) => {

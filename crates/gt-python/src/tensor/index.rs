@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyIndexError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
-use super::{PyTensor, Value};
+use super::{PyTensor, PyOperand};
 use crate::error::IntoPython;
 use crate::number::element;
 use crate::{convert, session, source};
@@ -102,14 +102,14 @@ impl PyTensor {
         session::ready(py, &self.0)?;
         source::note(py);
         let entries = entries(self, key)?;
-        let value = Value::parse(&self.0, &element("setitem", value, self.0.dtype())?)?;
+        let value = PyOperand::parse(&self.0, &element("setitem", value, self.0.dtype())?)?;
         let tensor = match &value {
-            Value::Tensor(tensor) => Some(tensor.get().0.clone()),
-            Value::Made(tensor) => Some(tensor.clone()),
-            Value::Scalar(_) => None,
+            PyOperand::Tensor(tensor) => Some(tensor.get().0.clone()),
+            PyOperand::Converted(tensor) => Some(tensor.clone()),
+            PyOperand::Scalar(_) => None,
         };
         let scalar = match value {
-            Value::Scalar(scalar) => Some(scalar),
+            PyOperand::Scalar(scalar) => Some(scalar),
             _ => None,
         };
         session::waiting(py, &self.0.session(), |interrupt| {

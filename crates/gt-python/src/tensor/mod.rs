@@ -27,17 +27,17 @@ use crate::convert;
 pub struct PyTensor(pub Tensor);
 
 /// An operand from Python: a tensor or a number.
-pub enum Value<'py> {
+pub enum PyOperand<'py> {
     Tensor(Bound<'py, PyTensor>),
     /// Made for this operation from a list or array.
-    Made(Tensor),
+    Converted(Tensor),
     Scalar(Scalar),
 }
 
-impl<'py> Value<'py> {
+impl<'py> PyOperand<'py> {
     /// An operand beside `this`, whose session a list or array is brought to.
-    pub fn parse(this: &Tensor, given: &Bound<'py, PyAny>) -> PyResult<Value<'py>> {
-        Value::parse_in(|| Ok(this.session()), || this.dtype(), given)
+    pub fn parse(this: &Tensor, given: &Bound<'py, PyAny>) -> PyResult<PyOperand<'py>> {
+        PyOperand::parse_in(|| Ok(this.session()), || this.dtype(), given)
     }
 
     /// An operand in the session that `session` gives when it is needed. A complex number has as many
@@ -46,19 +46,19 @@ impl<'py> Value<'py> {
         session: impl FnOnce() -> PyResult<Session>,
         beside: impl FnOnce() -> gt::DType,
         given: &Bound<'py, PyAny>,
-    ) -> PyResult<Value<'py>> {
+    ) -> PyResult<PyOperand<'py>> {
         if let Ok(tensor) = given.cast::<PyTensor>() {
-            return Ok(Value::Tensor(tensor.clone()));
+            return Ok(PyOperand::Tensor(tensor.clone()));
         }
         if let Some(scalar) = convert::scalar(given)? {
-            return Ok(Value::Scalar(scalar));
+            return Ok(PyOperand::Scalar(scalar));
         }
         if given.is_instance_of::<PyComplex>() {
             let dtype = Some(beside().to_complex());
-            return Ok(Value::Made(convert::tensor(&session()?, given, dtype)?));
+            return Ok(PyOperand::Converted(convert::tensor(&session()?, given, dtype)?));
         }
         if given.hasattr("__array__")? || given.is_instance_of::<pyo3::types::PyList>() {
-            return Ok(Value::Made(convert::tensor(&session()?, given, None)?));
+            return Ok(PyOperand::Converted(convert::tensor(&session()?, given, None)?));
         }
         Err(PyTypeError::new_err(format!(
             "an operand must be a tensor, a number or an array, not {}",
@@ -80,9 +80,9 @@ impl<'py> Value<'py> {
 
     pub fn operand(&self) -> Operand<&Tensor> {
         match self {
-            Value::Tensor(tensor) => Operand::Tensor(&tensor.get().0),
-            Value::Made(tensor) => Operand::Tensor(tensor),
-            Value::Scalar(scalar) => Operand::Scalar(*scalar),
+            PyOperand::Tensor(tensor) => Operand::Tensor(&tensor.get().0),
+            PyOperand::Converted(tensor) => Operand::Tensor(tensor),
+            PyOperand::Scalar(scalar) => Operand::Scalar(*scalar),
         }
     }
 }

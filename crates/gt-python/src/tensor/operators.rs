@@ -8,7 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 
-use super::{PyTensor, Value};
+use super::{PyTensor, PyOperand};
 use crate::error::IntoPython;
 use crate::{session, source};
 
@@ -21,7 +21,7 @@ pub fn apply(
     reflected: bool,
 ) -> PyResult<PyTensor> {
     source::note(py);
-    let other = Value::parse(&this.0, other)?;
+    let other = PyOperand::parse(&this.0, other)?;
     let (left, right) = (Operand::Tensor(&this.0), other.operand());
     let operands = if reflected { [right, left] } else { [left, right] };
     match Tensor::try_apply(operation, &operands, Default::default()) {
@@ -156,7 +156,7 @@ impl PyTensor {
             CompareOp::Gt => &compare::GT,
             CompareOp::Ge => &compare::GE,
         };
-        if !Value::is_operand(other)? {
+        if !PyOperand::is_operand(other)? {
             return Ok(py.NotImplemented());
         }
         let result = apply(py, operation, self, other, false)?;
@@ -190,10 +190,10 @@ fn matmul(
     session::ready(py, &this.0)?;
     source::note(py);
     let session = this.0.session();
-    let other = match Value::parse(&this.0, other)? {
-        Value::Tensor(tensor) => tensor.get().0.clone(),
-        Value::Made(tensor) => tensor,
-        Value::Scalar(scalar) => {
+    let other = match PyOperand::parse(&this.0, other)? {
+        PyOperand::Tensor(tensor) => tensor.get().0.clone(),
+        PyOperand::Converted(tensor) => tensor,
+        PyOperand::Scalar(scalar) => {
             Tensor::full(&session, gt::Shape::SCALAR, scalar, DType::F32).py()?
         }
     };

@@ -16,17 +16,17 @@ use crate::{dtype, export, session, source};
 const CONTROL_FLOW: &str = "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet\n  hint: gt.where(condition, a, b) computes both sides";
 
 /// Values that were asked for.
-pub enum Question {
+pub enum ValueRequest {
     Known(TensorData),
     Asked(Asked, Session),
 }
 
-impl Question {
+impl ValueRequest {
     /// Waits for the values.
     pub fn wait(self, py: Python<'_>) -> PyResult<TensorData> {
         match self {
-            Question::Known(data) => Ok(data),
-            Question::Asked(asked, session) => {
+            ValueRequest::Known(data) => Ok(data),
+            ValueRequest::Asked(asked, session) => {
                 session::waiting(py, &session, |interrupt| asked.wait(interrupt))
             }
         }
@@ -35,18 +35,18 @@ impl Question {
 
 impl PyTensor {
     /// Asks for the values, to wait for them later.
-    pub fn question(&self, py: Python<'_>) -> PyResult<Question> {
+    pub fn request_values(&self, py: Python<'_>) -> PyResult<ValueRequest> {
         if let Some(data) = self.0.at_hand() {
-            return Ok(Question::Known(data));
+            return Ok(ValueRequest::Known(data));
         }
         source::note(py);
         // Asked with Python's lock held: whoever forks meanwhile finds no lock of ours taken.
         let asked = self.0.ask().or_else(|error| session::at_exit(py, error))?;
-        Ok(Question::Asked(asked, self.0.session()))
+        Ok(ValueRequest::Asked(asked, self.0.session()))
     }
 
     pub fn fetch(&self, py: Python<'_>) -> PyResult<TensorData> {
-        self.question(py)?.wait(py)
+        self.request_values(py)?.wait(py)
     }
 
     fn one_element(&self, py: Python<'_>, what: &str) -> PyResult<gt::Scalar> {

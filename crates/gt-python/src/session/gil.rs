@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 /// Runs a function with Python's lock. PyTorch lets go of it around operators, also inside functions
 /// that Python has called from here: whether this thread has it, Python alone knows.
-pub fn with_lock<T>(function: impl FnOnce(Python<'_>) -> T) -> T {
+pub fn with_gil<T>(function: impl FnOnce(Python<'_>) -> T) -> T {
     struct Release(ffi::PyGILState_STATE);
     impl Drop for Release {
         fn drop(&mut self) {

@@ -14,7 +14,7 @@ use gt::ir::operation::Family;
 use gt::ir::ops::custom::CUSTOM;
 use gt::ir::{Meta, Operand, Operation};
 
-use super::{Held, compiler};
+use super::{EngineTensor, compiler};
 
 /// How long any call of an engine may take if GT_ENGINE_TIMEOUT says nothing.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -53,13 +53,13 @@ pub fn is_ending() -> bool {
 }
 
 /// A thread that is in an engine, or drops what is an engine's; the end of the process waits for it.
-pub struct Inside(());
+pub struct ExitGuard(());
 
-impl Inside {
+impl ExitGuard {
     /// Comes back only if the process is not about to end.
-    pub fn enter() -> Inside {
+    pub fn enter() -> ExitGuard {
         INSIDE.fetch_add(1, Ordering::SeqCst);
-        let inside = Inside(());
+        let inside = ExitGuard(());
         if ENDING.get().is_some_and(|ending| *ending != thread::current().id()) {
             drop(inside);
             loop {
@@ -70,7 +70,7 @@ impl Inside {
     }
 }
 
-impl Drop for Inside {
+impl Drop for ExitGuard {
     fn drop(&mut self) {
         INSIDE.fetch_sub(1, Ordering::SeqCst);
     }
@@ -103,8 +103,8 @@ impl Cost {
     }
 
     /// That of an operation on an engine's tensors, with all results.
-    pub fn of_call(operation: &Operation, operands: &Operands<Held>, outputs: &[Meta]) -> Cost {
-        let meta = |operand: &Operand<Held>| match operand {
+    pub fn of_call(operation: &Operation, operands: &Operands<EngineTensor>, outputs: &[Meta]) -> Cost {
+        let meta = |operand: &Operand<EngineTensor>| match operand {
             Operand::Scalar(scalar) => Operand::Scalar(*scalar),
             Operand::Tensor(held) => Operand::Tensor(held.meta),
         };
@@ -124,14 +124,14 @@ impl Cost {
 
 /// Since when an engine is at work, and what it may cost.
 #[derive(Clone)]
-pub struct Watch {
+pub struct Watchdog {
     /// The work that the engine does in a second.
     rate: u64,
-    state: Arc<State>,
+    state: Arc<CallState>,
 }
 
 #[derive(Default)]
-struct State {
+struct CallState {
     /// The number of the call under way; 0 while it is idle.
     call: AtomicU64,
     calls: AtomicU64,
@@ -142,23 +142,23 @@ struct State {
 }
 
 /// While this lives, the engine is at work.
-pub struct AtWork(Arc<State>, Inside, InEngine);
+pub struct EngineCallGuard(Arc<CallState>, ExitGuard, InEngine);
 
-impl Watch {
+impl Watchdog {
     /// That of an engine which does this work in a second.
-    pub fn new(rate: u64) -> Watch {
-        Watch { rate, state: Arc::default() }
+    pub fn new(rate: u64) -> Watchdog {
+        Watchdog { rate, state: Arc::default() }
     }
 
-    pub fn begin(&self, cost: Cost) -> AtWork {
-        let (inside, state) = (Inside::enter(), &self.state);
+    pub fn begin(&self, cost: Cost) -> EngineCallGuard {
+        let (inside, state) = (ExitGuard::enter(), &self.state);
         let work = match cost {
             Cost::Work(work) => work.max(state.most.fetch_max(work, Ordering::Relaxed)),
             Cost::Unknown => u64::MAX,
         };
         state.work.store(work, Ordering::Relaxed);
         state.call.store(state.calls.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-        AtWork(Arc::clone(state), inside, InEngine::enter())
+        EngineCallGuard(Arc::clone(state), inside, InEngine::enter())
     }
 
     /// A value was read: the device has done all before.
@@ -202,7 +202,7 @@ impl Watch {
     }
 }
 
-impl Drop for AtWork {
+impl Drop for EngineCallGuard {
     fn drop(&mut self) {
         self.0.call.store(0, Ordering::Relaxed);
     }
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_call_may_take_as_long_as_it_may_cost() {
-        let (watch, least) = (Watch::new(1_000_000_000), Duration::from_secs(60));
+        let (watch, least) = (Watchdog::new(1_000_000_000), Duration::from_secs(60));
         let limit = |operation, dims: &[usize]| {
             let meta = Meta::new(DType::F32, Shape::new(dims).unwrap());
             let operands = [Operand::Tensor(meta), Operand::Tensor(meta)];
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn what_a_device_may_still_be_at_counts_until_a_value_is_read() {
-        let watch = Watch::new(1_000_000_000);
+        let watch = Watchdog::new(1_000_000_000);
         let work = || watch.state.work.load(Ordering::Relaxed);
         drop(watch.begin(Cost::Work(500)));
         drop(watch.begin(Cost::Work(7)));

@@ -11,38 +11,38 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::convert::{Classes, attribute, number, number_type};
-use super::{Held, explain};
+use super::{EngineTensor, explain};
 
 /// The most functions that are kept.
 const MOST: usize = 4096;
 
 /// An operation on operands of some kinds, as bytes: its id, the dtype of its (first) result, and
 /// a byte for each operand; of a custom operation its id and its name.
-type Key = SmallVec<[u8; 16]>;
+type LoweringKey = SmallVec<[u8; 16]>;
 
 /// The functions of an engine, each worked out when it is first needed.
 #[derive(Default)]
-pub struct Functions {
-    known: FxHashMap<Key, Function>,
+pub struct LoweringCache {
+    known: FxHashMap<LoweringKey, EngineLowering>,
 }
 
 /// What computes an operation.
-struct Function {
+struct EngineLowering {
     call: Py<PyAny>,
     /// The names of the attributes that it takes; `None` for one that it does not.
     names: SmallVec<[Option<Py<PyString>>; 4]>,
 }
 
 /// An operation that is to be computed.
-pub struct Call<'a> {
+pub struct OperationCall<'a> {
     pub operation: &'static Operation,
-    pub operands: &'a Operands<Held>,
+    pub operands: &'a Operands<EngineTensor>,
     pub attributes: &'a Attributes,
     /// Shape and dtype of the result, of several results of the first.
     pub output: Meta,
 }
 
-impl Functions {
+impl LoweringCache {
     /// Computes an operation, and gives what its function gives.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Functions {
         py: Python<'py>,
         engine: &Bound<'py, PyAny>,
         classes: &Classes,
-        call: &Call,
+        call: &OperationCall,
     ) -> Result<Bound<'py, PyAny>, EngineError> {
         let key = key(call);
         let function = match self.known.get(&key) {
@@ -61,7 +61,7 @@ impl Functions {
                 if self.known.len() >= MOST {
                     self.known.clear();
                 }
-                let function = Function::new(py, engine, classes, call).map_err(explain)?;
+                let function = EngineLowering::new(py, engine, classes, call).map_err(explain)?;
                 self.known.entry(key).or_insert(function)
             }
         };
@@ -69,15 +69,15 @@ impl Functions {
     }
 }
 
-impl Function {
+impl EngineLowering {
     fn new(
         py: Python<'_>,
         engine: &Bound<'_, PyAny>,
         classes: &Classes,
-        call: &Call,
-    ) -> PyResult<Function> {
+        call: &OperationCall,
+    ) -> PyResult<EngineLowering> {
         if *call.operation == CUSTOM {
-            return Function::custom(engine, call.attributes);
+            return EngineLowering::custom(engine, call.attributes);
         }
         let kinds = call.operands.iter().map(|operand| match operand {
             Operand::Tensor(tensor) => classes.kind(py, &tensor.meta),
@@ -91,21 +91,21 @@ impl Function {
             (of.name != "dtype").then(|| PyString::intern(py, of.name).unbind())
         };
         let names = call.operation.named(call.attributes).map(name).collect();
-        Ok(Function { call: function, names })
+        Ok(EngineLowering { call: function, names })
     }
 
     /// A custom operation: its function takes what the user gave besides tensors as one text.
-    fn custom(engine: &Bound<'_, PyAny>, attributes: &Attributes) -> PyResult<Function> {
+    fn custom(engine: &Bound<'_, PyAny>, attributes: &Attributes) -> PyResult<EngineLowering> {
         let function = engine.call_method1("custom", (custom::name(attributes),))?.unbind();
         let name = |(of, _): (&gt::ir::operation::Parameter, _)| {
             let is_taken = of.name == "arguments";
             is_taken.then(|| PyString::intern(engine.py(), of.name).unbind())
         };
         let names = CUSTOM.named(attributes).map(name).collect();
-        Ok(Function { call: function, names })
+        Ok(EngineLowering { call: function, names })
     }
 
-    fn call<'py>(&self, py: Python<'py>, call: &Call) -> PyResult<Bound<'py, PyAny>> {
+    fn call<'py>(&self, py: Python<'py>, call: &OperationCall) -> PyResult<Bound<'py, PyAny>> {
         let operands = PyTuple::new(py, values(py, call.operands))?;
         let function = self.call.bind(py);
         if self.names.iter().all(Option::is_none) {
@@ -122,15 +122,15 @@ impl Function {
     }
 }
 
-fn key(call: &Call) -> Key {
+fn key(call: &OperationCall) -> LoweringKey {
     let id = call.operation.id.to_le_bytes();
     if *call.operation == CUSTOM {
         let name = custom::name(call.attributes).unwrap_or_default();
         return id.into_iter().chain(name.into_bytes()).collect();
     }
-    let mut key: Key = SmallVec::from_slice(&[id[0], id[1], call.output.dtype as u8]);
+    let mut key: LoweringKey = SmallVec::from_slice(&[id[0], id[1], call.output.dtype as u8]);
     key.extend(call.operands.iter().map(|operand| match operand {
-        Operand::Tensor(Held { meta, .. }) => {
+        Operand::Tensor(EngineTensor { meta, .. }) => {
             (meta.dtype as u8) << 1 | u8::from(meta.shape.rank() > 0)
         }
         Operand::Scalar(Scalar::Bool(_)) => 253,
@@ -140,8 +140,8 @@ fn key(call: &Call) -> Key {
     key
 }
 
-fn values<'py>(py: Python<'py>, operands: &Operands<Held>) -> SmallVec<[Bound<'py, PyAny>; 4]> {
-    let value = |operand: &Operand<Held>| match operand {
+fn values<'py>(py: Python<'py>, operands: &Operands<EngineTensor>) -> SmallVec<[Bound<'py, PyAny>; 4]> {
+    let value = |operand: &Operand<EngineTensor>| match operand {
         Operand::Tensor(tensor) => tensor.object.bind(py).clone(),
         Operand::Scalar(scalar) => number(py, *scalar),
     };
@@ -149,7 +149,7 @@ fn values<'py>(py: Python<'py>, operands: &Operands<Held>) -> SmallVec<[Bound<'p
 }
 
 /// Why a function has failed, in the engine's words.
-fn reason(engine: &Bound<'_, PyAny>, classes: &Classes, call: &Call, error: PyErr) -> PyErr {
+fn reason(engine: &Bound<'_, PyAny>, classes: &Classes, call: &OperationCall, error: PyErr) -> PyErr {
     let py = engine.py();
     let cause = || {
         let step = classes.step(py, call.operation, call.attributes, &call.output)?;
@@ -164,12 +164,12 @@ fn reason(engine: &Bound<'_, PyAny>, classes: &Classes, call: &Call, error: PyEr
 
 /// What results of an engine are: compared with what was declared.
 #[derive(Default)]
-pub struct Described {
+pub struct ResultChecker {
     /// The objects that stand for dtypes, as the tensors that were described had them.
     dtypes: Vec<(Py<PyAny>, DType)>,
 }
 
-impl Described {
+impl ResultChecker {
     /// Compares a tensor with what it is declared as; `of` is the operation that made it.
     ///
     /// # Errors

@@ -16,8 +16,8 @@ use pyo3::types::PyList;
 use super::compiler;
 use super::convert::{Classes, Translation, number};
 use super::tally::Tally;
-use super::watch::Cost;
-use super::{Held, Object, PythonEngine, explain};
+use super::watchdog::Cost;
+use super::{EngineTensor, SharedObject, PythonEngine, explain};
 
 /// How long a compilation may take if GT_COMPILE_TIMEOUT says nothing.
 const TIMEOUT: Duration = Duration::from_secs(300);
@@ -27,13 +27,13 @@ const WARMUP: u32 = 8;
 
 /// What is compiled, and when.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Settings {
-    mode: Mode,
+pub struct CompileSettings {
+    mode: CompileMode,
     timeout: Duration,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Mode {
+enum CompileMode {
     Never,
     /// What somebody has asked for.
     Asked,
@@ -43,28 +43,28 @@ enum Mode {
     First,
 }
 
-impl Settings {
+impl CompileSettings {
     /// As the environment says: GT_COMPILE=1 compiles everything at once, GT_AUTO_COMPILE decides
     /// about plans that nobody asked for; by default the engine does.
-    pub fn new(engine: &Bound<'_, PyAny>) -> PyResult<Settings> {
+    pub fn new(engine: &Bound<'_, PyAny>) -> PyResult<CompileSettings> {
         let helps: bool = engine.getattr("compiles_by_default")?.extract()?;
         let switches = ["GT_COMPILE", "GT_AUTO_COMPILE"].map(environment::switch);
         let mode = match switches {
-            [Some(true), _] => Mode::First,
-            [_, Some(false)] => Mode::Never,
-            [_, Some(true)] => Mode::Background,
-            _ if helps => Mode::Background,
-            _ => Mode::Asked,
+            [Some(true), _] => CompileMode::First,
+            [_, Some(false)] => CompileMode::Never,
+            [_, Some(true)] => CompileMode::Background,
+            _ if helps => CompileMode::Background,
+            _ => CompileMode::Asked,
         };
         let timeout = environment::seconds("GT_COMPILE_TIMEOUT").unwrap_or(TIMEOUT);
-        Ok(Settings { mode, timeout })
+        Ok(CompileSettings { mode, timeout })
     }
 
     /// How often a lane runs a plan one by one before it takes compiled code: meanwhile it is
     /// compiled. A number of runs, so that the stream alone decides which run is which.
     pub fn warmup(&self) -> u32 {
         match self.mode {
-            Mode::First => 0,
+            CompileMode::First => 0,
             _ => WARMUP,
         }
     }
@@ -72,27 +72,27 @@ impl Settings {
 
 /// What a compilation in another thread comes to, and who is told.
 #[derive(Default)]
-struct Outcome {
+struct CompilationResult {
     /// The code, if there is any, or why there is none; and the time that it took.
     made: Mutex<Option<(Result<Option<Py<PyAny>>, String>, Duration)>>,
     is_done: Condvar,
 }
 
-enum State {
+enum CompileState {
     Plain,
     Compiling {
-        outcome: Arc<Outcome>,
+        outcome: Arc<CompilationResult>,
         queued: Instant,
         /// Since when it is compiled; others may be before it.
         begun: Arc<OnceLock<Instant>>,
     },
     /// Compiled, and not compared with the plain run yet.
-    Fresh(Object),
-    Compiled(Object),
+    Fresh(SharedObject),
+    Compiled(SharedObject),
 }
 
 /// A plan made ready.
-pub struct Program {
+pub struct PreparedPlan {
     plan: Plan,
     last_uses: Vec<Option<u32>>,
     /// What a run of compiled code costs.
@@ -102,15 +102,15 @@ pub struct Program {
     /// Its engine's name, and the tally of its compilations.
     name: String,
     tally: Arc<Tally>,
-    state: State,
-    settings: Settings,
+    state: CompileState,
+    settings: CompileSettings,
     /// Why compiled code has failed just now.
     failure: Option<EngineError>,
 }
 
-impl Program {
-    pub fn new(name: &str, tally: &Arc<Tally>, plan: &Plan, settings: Settings) -> Program {
-        Program {
+impl PreparedPlan {
+    pub fn new(name: &str, tally: &Arc<Tally>, plan: &Plan, settings: CompileSettings) -> PreparedPlan {
+        PreparedPlan {
             plan: plan.clone(),
             last_uses: plan.last_uses(),
             cost: plan
@@ -121,7 +121,7 @@ impl Program {
             translation: None,
             name: name.to_string(),
             tally: Arc::clone(tally),
-            state: State::Plain,
+            state: CompileState::Plain,
             settings,
             failure: None,
         }
@@ -142,11 +142,11 @@ impl Program {
     ///
     /// # Errors
     /// The plan cannot be given to the engine.
-    pub fn start_compiling(&mut self, engine: &Object, classes: &Classes) -> PyResult<()> {
+    pub fn start_compiling(&mut self, engine: &SharedObject, classes: &Classes) -> PyResult<()> {
         let wanted = match self.settings.mode {
-            Mode::Never => false,
-            Mode::Asked => self.plan.compile,
-            Mode::Background | Mode::First => true,
+            CompileMode::Never => false,
+            CompileMode::Asked => self.plan.compile,
+            CompileMode::Background | CompileMode::First => true,
         };
         if !wanted || self.plan.steps.iter().any(|step| *step.operation == CUSTOM) {
             return Ok(());
@@ -156,7 +156,7 @@ impl Program {
         if translation.steps == 0 {
             return Ok(());
         }
-        let outcome: Arc<Outcome> = Arc::default();
+        let outcome: Arc<CompilationResult> = Arc::default();
         let (engine, result) = (Arc::clone(engine), Arc::clone(&outcome));
         let plan = Python::attach(|py| translation.plan.clone_ref(py));
         self.translation = Some(translation);
@@ -173,16 +173,16 @@ impl Program {
                 Some((made, since.elapsed()));
             result.is_done.notify_all();
         };
-        self.state = State::Compiling { outcome, queued: Instant::now(), begun };
-        if !compiler::later(Box::new(compile)) {
-            self.state = State::Plain;
+        self.state = CompileState::Compiling { outcome, queued: Instant::now(), begun };
+        if !compiler::enqueue(Box::new(compile)) {
+            self.state = CompileState::Plain;
         }
         Ok(())
     }
 
     /// Waits for the compilation; returns whether it is done, or given up.
     pub fn settle(&mut self, at_most: Duration) -> bool {
-        let State::Compiling { outcome, queued, begun } = &self.state else { return true };
+        let CompileState::Compiling { outcome, queued, begun } = &self.state else { return true };
         let made = outcome.made.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = outcome.is_done.wait_timeout_while(made, at_most, |made| made.is_none());
         let made = waited.unwrap_or_else(PoisonError::into_inner).0.take();
@@ -192,20 +192,20 @@ impl Program {
             None if taken < self.settings.timeout => return false,
             None => {
                 if is_begun {
-                    compiler::give_up();
+                    compiler::abandon_thread();
                 }
                 self.failed();
                 let limit = self.settings.timeout.as_secs_f64();
                 let how = if is_begun { "takes longer" } else { "waits for others longer" };
                 self.warn(&format!("{how} than {limit:.0} s"));
-                State::Plain
+                CompileState::Plain
             }
             Some((Err(reason), _)) => {
                 self.failed();
                 self.warn(&format!("failed: {reason}"));
-                State::Plain
+                CompileState::Plain
             }
-            Some((Ok(None), _)) => State::Plain,
+            Some((Ok(None), _)) => CompileState::Plain,
             Some((Ok(Some(code)), taken)) => {
                 self.tally.add(Compilation {
                     operations: self.plan.summary(),
@@ -213,7 +213,7 @@ impl Program {
                     time: taken,
                 });
                 self.report(&code, taken);
-                State::Fresh(Arc::new(code))
+                CompileState::Fresh(Arc::new(code))
             }
         };
         true
@@ -222,7 +222,7 @@ impl Program {
     /// Why it is compiled.
     fn reason(&self) -> String {
         match self.settings.mode {
-            Mode::First => "GT_COMPILE=1".to_string(),
+            CompileMode::First => "GT_COMPILE=1".to_string(),
             _ if self.plan.compile => "asked for by a scope".to_string(),
             _ => format!("came {WARMUP} times"),
         }
@@ -234,7 +234,7 @@ impl Program {
 
     /// Whether compiled code is run.
     pub fn is_compiled(&self) -> bool {
-        matches!(self.state, State::Fresh(_) | State::Compiled(_))
+        matches!(self.state, CompileState::Fresh(_) | CompileState::Compiled(_))
     }
 
     /// Tells who wants to know; compiled code has its text, or what gives it, as `code`.
@@ -261,21 +261,21 @@ impl Program {
 
     /// Whether it is compiled, and not compared yet.
     pub fn is_fresh(&self) -> bool {
-        matches!(self.state, State::Fresh(_))
+        matches!(self.state, CompileState::Fresh(_))
     }
 
     /// Takes the result of the comparison.
     pub fn judge(&mut self, wrong: Option<&str>) {
-        let state = std::mem::replace(&mut self.state, State::Plain);
+        let state = std::mem::replace(&mut self.state, CompileState::Plain);
         match (state, wrong) {
-            (State::Fresh(code), None) => self.state = State::Compiled(code),
+            (CompileState::Fresh(code), None) => self.state = CompileState::Compiled(code),
             (_, Some(text)) => self.warn(&format!("gave {text}")),
             (state, None) => self.state = state,
         }
     }
 
     /// The steps whose random numbers compiled code is given, with the numbers that they take.
-    pub fn random(&self, inputs: &[InputValue<Held>]) -> Vec<(&PlanStep, Vec<Scalar>)> {
+    pub fn random(&self, inputs: &[InputValue<EngineTensor>]) -> Vec<(&PlanStep, Vec<Scalar>)> {
         let Some(translation) = &self.translation else { return Vec::new() };
         let numbers = |&index: &usize| {
             let step = &self.plan.steps[index];
@@ -296,10 +296,10 @@ impl Program {
     pub fn launch<'py>(
         &mut self,
         py: Python<'py>,
-        given: &[InputValue<Held>],
+        given: &[InputValue<EngineTensor>],
     ) -> Result<Option<Vec<Bound<'py, PyAny>>>, EngineError> {
         let code = match &self.state {
-            State::Fresh(code) | State::Compiled(code) => Arc::clone(code),
+            CompileState::Fresh(code) | CompileState::Compiled(code) => Arc::clone(code),
             _ => return Ok(None),
         };
         let Some(translation) = &self.translation else { return Ok(None) };
@@ -320,7 +320,7 @@ impl Program {
         if let Some(error) = self.failure.take() {
             self.failed();
             self.warn(&format!("gave code that fails: {error}"));
-            self.state = State::Plain;
+            self.state = CompileState::Plain;
         }
     }
 
@@ -329,9 +329,9 @@ impl Program {
         &self,
         py: Python<'py>,
         translation: &Translation,
-        given: &[InputValue<Held>],
+        given: &[InputValue<EngineTensor>],
     ) -> Bound<'py, PyList> {
-        let object = |given: &InputValue<Held>| match given {
+        let object = |given: &InputValue<EngineTensor>| match given {
             InputValue::Tensor(tensor) => tensor.object.bind(py).clone(),
             InputValue::Number(scalar) => number(py, *scalar),
             InputValue::Taken => unreachable!("nothing was taken"),
@@ -351,7 +351,7 @@ impl Program {
     }
 
     /// The operation that makes a value of the plan.
-    pub fn maker(&self, value: u32) -> &'static str {
+    pub fn producer(&self, value: u32) -> &'static str {
         let step = (value as usize).checked_sub(self.plan.inputs.len());
         step.map_or("an input", |step| self.plan.steps[step].operation.name)
     }
