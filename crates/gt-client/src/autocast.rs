@@ -29,20 +29,20 @@ pub fn set_autocast(dtype: Option<DType>) -> Option<DType> {
 
 /// Runs `body` with autocast off.
 pub(crate) fn without<T>(body: impl FnOnce() -> T) -> T {
-    struct Restore(Option<DType>);
-    impl Drop for Restore {
+    struct RestoreDType(Option<DType>);
+    impl Drop for RestoreDType {
         fn drop(&mut self) {
             LOWER.set(self.0);
         }
     }
-    let _restore = Restore(LOWER.replace(None));
+    let _restore = RestoreDType(LOWER.replace(None));
     body()
 }
 
 /// Operands, cast to the dtype that autocast requires.
-pub(crate) struct Cast(SmallVec<[Operand<Tensor>; 3]>);
+pub(crate) struct CastOperands(SmallVec<[Operand<Tensor>; 3]>);
 
-impl Cast {
+impl CastOperands {
     pub fn operands(&self) -> SmallVec<[Operand<&Tensor>; 3]> {
         let borrowed = self.0.iter().map(|operand| match operand {
             Operand::Tensor(tensor) => Operand::Tensor(tensor),
@@ -58,7 +58,7 @@ pub(crate) fn cast(
     operation: &Operation,
     operands: &[Operand<&Tensor>],
     attributes: &Attributes,
-) -> Result<Option<Cast>> {
+) -> Result<Option<CastOperands>> {
     match LOWER.get() {
         None => Ok(None),
         Some(lower) => cast_for(lower, operation, operands, attributes),
@@ -71,14 +71,14 @@ fn cast_for(
     operation: &Operation,
     operands: &[Operand<&Tensor>],
     attributes: &Attributes,
-) -> Result<Option<Cast>> {
+) -> Result<Option<CastOperands>> {
     let Some(wanted) = wanted(lower, operation) else { return Ok(None) };
-    let is_told = attributes.iter().any(|one| matches!(one, Attribute::DType(_)));
+    let has_dtype = attributes.iter().any(|one| matches!(one, Attribute::DType(_)));
     let dtypes = || operands.iter().filter_map(Operand::tensor).map(|tensor| tensor.dtype());
     let takes_part = |dtype: DType| matches!(dtype, DType::F16 | DType::BF16 | DType::F32);
     let differs = dtypes().any(|dtype| takes_part(dtype) && dtype != wanted);
     let is_wide = dtypes().any(|dtype| dtype == DType::F64 || dtype.is_complex());
-    if is_told || is_wide || !differs {
+    if has_dtype || is_wide || !differs {
         return Ok(None);
     }
     let mut cast: SmallVec<[Operand<Tensor>; 3]> = SmallVec::new();
@@ -91,7 +91,7 @@ fn cast_for(
             Operand::Scalar(scalar) => Operand::Scalar(*scalar),
         });
     }
-    Ok(Some(Cast(cast)))
+    Ok(Some(CastOperands(cast)))
 }
 
 /// Returns the dtype in which an operation is computed, by PyTorch's lists; `None` for any.

@@ -77,7 +77,7 @@ fn read<T>(name: &str, expected: &str, parse: impl Fn(&str) -> Option<T>) -> Opt
 
 /// Returns whether this variable was not reported yet.
 fn first_time(name: &str) -> bool {
-    static TOLD: Mutex<Option<HashSet<String>>> = Mutex::new(None);
-    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-    told.get_or_insert_default().insert(name.to_string())
+    static REPORTED: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+    let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
+    reported.get_or_insert_default().insert(name.to_string())
 }

@@ -62,7 +62,7 @@ impl ClientError {
 
 /// Returns the error of an index out of range under the name of the function that the user called;
 /// `None` if the failure names it already.
-fn in_users_words(failure: &Failure) -> Option<String> {
+fn bad_index_text(failure: &Failure) -> Option<String> {
     let BadIndex { index, length } = failure.bad_index()?;
     let is_wrapped = failure.name() == WRAP_INDEX.name;
     let call = source::call(failure.line).filter(|call| call.name != failure.name());
@@ -83,7 +83,7 @@ pub fn failed_text(
     location: Option<&str>,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> String {
-    let mut text = in_users_words(failure).unwrap_or_else(|| failure.to_string());
+    let mut text = bad_index_text(failure).unwrap_or_else(|| failure.to_string());
     for (index, holding) in failure.largest.iter().enumerate() {
         let Holding { meta, bytes, .. } = holding;
         let begin = if index == 0 { "\n  the largest are " } else { ",\n  " };

@@ -25,7 +25,7 @@ impl Sgd {
         let velocities = self.velocities.iter().flatten();
         let step = Transaction::begin(self.parameters.iter().chain(velocities));
         let had: Vec<bool> = self.velocities.iter().map(Option::is_some).collect();
-        if let Err(error) = self.move_all() {
+        if let Err(error) = self.update_all() {
             step.roll_back()?;
             return Err(error);
         }
@@ -34,7 +34,7 @@ impl Sgd {
     }
 
     #[track_caller]
-    fn move_all(&mut self) -> Result<()> {
+    fn update_all(&mut self) -> Result<()> {
         let (learning_rate, momentum) = (self.learning_rate, self.momentum);
         no_grad(|| {
             for (parameter, velocity) in self.parameters.iter().zip(&mut self.velocities) {

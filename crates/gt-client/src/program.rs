@@ -15,23 +15,23 @@ use gt_ir::{Attributes, Instruction, Meta, Operand, Operation, Scalar, TensorId}
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::session::{Session, Value};
+use crate::session::{Session, StreamValue};
 use crate::tensor::ValueRef;
 use crate::{autocast, source, vmap};
 
 /// The most instructions of a program.
-const MOST: usize = 8192;
+const MAX_INSTRUCTIONS: usize = 8192;
 
 /// The instructions of a function. Its values are numbered: the inputs, then all results.
 #[derive(Debug)]
 pub struct Program {
     inputs: SmallVec<[Meta; 4]>,
-    steps: Vec<Step>,
+    steps: Vec<RecordedInstruction>,
     outputs: SmallVec<[u32; 2]>,
 }
 
 #[derive(Debug)]
-struct Step {
+struct RecordedInstruction {
     operation: &'static Operation,
     operands: Operands<u32>,
     /// The positions among the operands of numbers that may differ, and the index of each number.
@@ -40,7 +40,7 @@ struct Step {
     results: Results,
     work: u64,
     /// The values that are not used after it.
-    ends: SmallVec<[u32; 2]>,
+    last_used: SmallVec<[u32; 2]>,
 }
 
 thread_local! {
@@ -55,17 +55,17 @@ struct Recorder {
     /// The numbers that may differ, and which of them were seen.
     numbers: SmallVec<[f64; 2]>,
     passed: SmallVec<[bool; 2]>,
-    steps: Vec<Step>,
+    steps: Vec<RecordedInstruction>,
     /// Whether everything so far can be replayed.
-    is_whole: bool,
+    is_replayable: bool,
 }
 
 /// Adds an instruction of this thread to the program that is being recorded, if any.
 #[inline]
-pub(crate) fn take(session: &Session, instruction: &Instruction, work: u64) {
+pub(crate) fn record_instruction(session: &Session, instruction: &Instruction, work: u64) {
     RECORDER.with_borrow_mut(|recorder| {
         if let Some(recorder) = recorder {
-            recorder.take(session, instruction, work);
+            recorder.record(session, instruction, work);
         }
     });
 }
@@ -73,10 +73,10 @@ pub(crate) fn take(session: &Session, instruction: &Instruction, work: u64) {
 /// Marks the recording as not replayable: something happened on this thread that is not an
 /// instruction.
 #[inline]
-pub(crate) fn spoil() {
+pub(crate) fn invalidate() {
     RECORDER.with_borrow_mut(|recorder| {
         if let Some(recorder) = recorder {
-            recorder.is_whole = false;
+            recorder.is_replayable = false;
         }
     });
 }
@@ -101,12 +101,12 @@ impl Recorder {
             numbers: SmallVec::from_slice(numbers),
             passed: SmallVec::from_elem(false, numbers.len()),
             steps: Vec::new(),
-            is_whole: true,
+            is_replayable: true,
         })
     }
 
     #[cold]
-    fn take(&mut self, session: &Session, instruction: &Instruction, work: u64) {
+    fn record(&mut self, session: &Session, instruction: &Instruction, work: u64) {
         let (mut operands, mut numbers) = (Operands::new(), SmallVec::new());
         for (place, operand) in instruction.operands.iter().enumerate() {
             operands.push(match operand {
@@ -123,7 +123,7 @@ impl Recorder {
                 }
                 Operand::Tensor(id) => match self.names.get(id) {
                     Some(&number) => Operand::Tensor(number),
-                    None => return self.is_whole = false,
+                    None => return self.is_replayable = false,
                 },
             });
         }
@@ -131,23 +131,23 @@ impl Recorder {
             self.names.insert(instruction.output.after(index), self.values);
             self.values += 1;
         }
-        self.is_whole &= session.is(&self.session) && self.steps.len() < MOST;
-        if self.is_whole {
-            self.steps.push(Step {
+        self.is_replayable &= session.is(&self.session) && self.steps.len() < MAX_INSTRUCTIONS;
+        if self.is_replayable {
+            self.steps.push(RecordedInstruction {
                 operation: instruction.operation,
                 operands,
                 numbers,
                 attributes: instruction.attributes.clone(),
                 results: instruction.results.clone(),
                 work,
-                ends: SmallVec::new(),
+                last_used: SmallVec::new(),
             });
         }
     }
 }
 
 /// A function's instructions, recorded until it is known which of them are its results.
-pub struct Recording {
+pub struct ProgramRecording {
     inputs: SmallVec<[Meta; 4]>,
     recorder: Recorder,
 }
@@ -170,7 +170,7 @@ pub fn record<T>(
     inputs: &[ValueRef],
     numbers: &[f64],
     function: impl FnOnce() -> T,
-) -> (T, Option<Recording>) {
+) -> (T, Option<ProgramRecording>) {
     let running = inputs.first().and_then(|first| begin(first.session(), inputs, numbers));
     let result = function();
     (result, running.and_then(Running::end))
@@ -190,11 +190,11 @@ pub fn begin(session: &Session, inputs: &[ValueRef], numbers: &[f64]) -> Option<
 
 impl Running {
     /// Ends the recording; `None` if something happened that cannot be replayed.
-    pub fn end(mut self) -> Option<Recording> {
+    pub fn end(mut self) -> Option<ProgramRecording> {
         let inputs = std::mem::take(&mut self.inputs);
         let recorder = RECORDER.take()?;
         let passes_all = recorder.passed.iter().all(|&passed| passed);
-        (recorder.is_whole && passes_all).then_some(Recording { inputs, recorder })
+        (recorder.is_replayable && passes_all).then_some(ProgramRecording { inputs, recorder })
     }
 }
 
@@ -204,14 +204,14 @@ impl Drop for Running {
     }
 }
 
-impl Recording {
+impl ProgramRecording {
     /// Returns the program with these results; `None` if one of them was not made by it.
     pub fn finish(self, outputs: &[ValueRef]) -> Option<Program> {
-        let Recording { inputs, recorder: Recorder { names, mut steps, values, .. } } = self;
+        let ProgramRecording { inputs, recorder: Recorder { names, mut steps, values, .. } } = self;
         let outputs: Option<SmallVec<[u32; 2]>> =
             outputs.iter().map(|output| names.get(&output.value().id()).copied()).collect();
         let outputs = outputs?;
-        // Each value ends after its last use; one that is never used, after it is made.
+        // Each value is dropped after its last use; one that is never used, after it is made.
         let mut is_done = vec![false; values as usize];
         for &output in &outputs {
             is_done[output as usize] = true;
@@ -223,7 +223,7 @@ impl Recording {
             let used = step.operands.iter().filter_map(|operand| operand.tensor().copied());
             for number in used.chain(made) {
                 if !std::mem::replace(&mut is_done[number as usize], true) {
-                    step.ends.push(number);
+                    step.last_used.push(number);
                 }
             }
         }
@@ -246,9 +246,9 @@ impl Program {
         inputs: &[ValueRef],
         numbers: &[f64],
     ) -> Option<SmallVec<[ValueRef; 2]>> {
-        let mut values: SmallVec<[Option<Arc<Value>>; 8]> =
+        let mut values: SmallVec<[Option<Arc<StreamValue>>; 8]> =
             inputs.iter().map(|input| Some(Arc::clone(input.value()))).collect();
-        let is_alike = |value: &Option<Arc<Value>>, meta: &Meta| {
+        let is_alike = |value: &Option<Arc<StreamValue>>, meta: &Meta| {
             value.as_ref().is_some_and(|value| {
                 value.meta == *meta && value.session.is(session) && value.batched.is_none()
             })
@@ -273,7 +273,7 @@ impl Program {
             for (index, meta) in step.results.iter().enumerate() {
                 values.push(Some(session.value(first.after(index as u64), *meta, source)));
             }
-            for &number in &step.ends {
+            for &number in &step.last_used {
                 values[number as usize] = None;
             }
         }

@@ -38,10 +38,10 @@ impl Scope {
 }
 
 /// A scope on a thread's stack.
-struct Open {
+struct StackScope {
     scope: Scope,
     /// It inherits nothing from enclosing scopes.
-    closed: bool,
+    isolated: bool,
     /// Its serial number.
     entry: u32,
     /// The resolved placement and gradient signal, for a version of the configurations.
@@ -49,7 +49,7 @@ struct Open {
 }
 
 thread_local! {
-    static STACK: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
+    static STACK: RefCell<Vec<StackScope>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The bit that distinguishes scopes of gradients.
@@ -60,14 +60,14 @@ static ENTERED: AtomicU32 = AtomicU32::new(0);
 
 /// Names by number, for the whole process; number 0 has none.
 #[derive(Default)]
-struct Names {
+struct NameInterner {
     list: Vec<String>,
     numbers: FxHashMap<String, u32>,
 }
 
-static NAMES: LazyLock<Mutex<Names>> = LazyLock::new(Mutex::default);
+static NAMES: LazyLock<Mutex<NameInterner>> = LazyLock::new(Mutex::default);
 
-fn names() -> MutexGuard<'static, Names> {
+fn names() -> MutexGuard<'static, NameInterner> {
     NAMES.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
@@ -126,7 +126,7 @@ pub fn enter(signal: &str, backward: Option<&str>) -> Result<usize> {
 /// # }
 /// ```
 #[must_use = "the scope is closed when this is dropped"]
-pub struct OpenScope {
+pub struct ScopeGuard {
     depth: usize,
     /// A scope belongs to its thread.
     thread: PhantomData<*const ()>,
@@ -136,37 +136,37 @@ pub struct OpenScope {
 ///
 /// # Errors
 /// As for [`enter`].
-pub fn scope(signal: &str) -> Result<OpenScope> {
-    enter(signal, None).map(|depth| OpenScope { depth, thread: PhantomData })
+pub fn scope(signal: &str) -> Result<ScopeGuard> {
+    enter(signal, None).map(|depth| ScopeGuard { depth, thread: PhantomData })
 }
 
-impl Drop for OpenScope {
+impl Drop for ScopeGuard {
     fn drop(&mut self) {
         unwind(self.depth);
     }
 }
 
-fn push(stack: &mut Vec<Open>, scope: Scope, closed: bool) {
+fn push(stack: &mut Vec<StackScope>, scope: Scope, isolated: bool) {
     // 0 is none. The gradients of a signal are one, though each is in a scope of its own.
-    let entry = match closed {
+    let entry = match isolated {
         true => GRADIENTS | scope.signal,
         false => (ENTERED.fetch_add(1, Ordering::Relaxed) % (GRADIENTS - 1)) + 1,
     };
-    stack.push(Open { scope, closed, entry, effective: (scope, 0) });
+    stack.push(StackScope { scope, isolated, entry, effective: (scope, 0) });
     let effective = Scope { compiled: compiled(stack), ..effective(stack) };
     stack.last_mut().expect("pushed above").effective = (effective, registry::version());
 }
 
 /// Resolves the innermost scope: the placement of the first scope, from inside out, that has one,
 /// and the gradient signal of the first that names one.
-fn effective(stack: &[Open]) -> Scope {
+fn effective(stack: &[StackScope]) -> Scope {
     let Some(innermost) = stack.last() else { return Scope::default() };
     let mut backward = 0;
     for open in stack.iter().rev() {
         if backward == 0 {
             backward = open.scope.backward;
         }
-        if open.closed {
+        if open.isolated {
             return Scope { signal: open.scope.signal, backward, compiled: 0 };
         }
         let Some(config) = name(open.scope.signal).and_then(|name| registry::get(&name)) else {
@@ -184,7 +184,7 @@ fn effective(stack: &[Open]) -> Scope {
 
 /// Returns the innermost scope whose configuration requests compilation. Gradients that are
 /// computed in one belong to it.
-fn compiled(stack: &[Open]) -> u32 {
+fn compiled(stack: &[StackScope]) -> u32 {
     for open in stack.iter().rev() {
         let config = name(open.scope.signal).and_then(|name| registry::get(&name));
         if config.is_some_and(|config| config.compile) {

@@ -32,16 +32,16 @@ impl CallId {
 }
 
 #[derive(Default)]
-struct Lines {
+struct LineInterner {
     /// Each with the function called there.
     texts: Vec<(String, CallId)>,
     numbers: FxHashMap<(String, CallId), u32>,
     calls: Vec<Call>,
 }
 
-static LINES: LazyLock<Mutex<Lines>> = LazyLock::new(Mutex::default);
+static LINES: LazyLock<Mutex<LineInterner>> = LazyLock::new(Mutex::default);
 
-fn lines() -> MutexGuard<'static, Lines> {
+fn lines() -> MutexGuard<'static, LineInterner> {
     LINES.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
@@ -104,23 +104,23 @@ pub fn set(source: SourceId) {
 }
 
 /// Issues instructions of this thread for a line until it is dropped.
-pub struct During {
+pub struct LineScope {
     before: SourceId,
     /// It belongs to the thread that started it.
     _thread: PhantomData<*const ()>,
 }
 
 /// Issues instructions of this thread for a line, unless that is unknown.
-pub fn during(source: SourceId) -> During {
+pub fn line_scope(source: SourceId) -> LineScope {
     let before = CURRENT.with(|current| {
         let before = current.get();
         current.set(if source.0 == 0 { before } else { source });
         before
     });
-    During { before, _thread: PhantomData }
+    LineScope { before, _thread: PhantomData }
 }
 
-impl Drop for During {
+impl Drop for LineScope {
     fn drop(&mut self) {
         set(self.before);
     }
@@ -169,8 +169,8 @@ mod tests {
     fn a_line_is_issued_for_during_a_while() {
         set(SourceId(8));
         {
-            let _during = during(SourceId(4));
-            let _unknown = during(SourceId(0));
+            let _scope = line_scope(SourceId(4));
+            let _unknown = line_scope(SourceId(0));
             assert_eq!(current(), SourceId(4));
         }
         assert_eq!(current(), SourceId(8));

@@ -13,39 +13,39 @@ use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::error::Result;
-use crate::session::{Session, Value};
+use crate::session::{Session, StreamValue};
 use crate::signal::{self, Scope};
 use crate::source;
 use crate::tape::no_grad;
-use crate::tensor::{Held, Tensor, ValueRef};
+use crate::tensor::{RollbackPoint, Tensor, ValueRef};
 
 /// Tensors with the values that they had when the step began.
 pub struct Transaction {
-    held: Vec<Held>,
+    points: Vec<RollbackPoint>,
     /// The first id of the tensors that the step has made, in the session of the first tensor.
     first: Option<TensorId>,
 }
 
 /// The most tensors of one commit; larger steps have several.
-const MOST: usize = 1 << 12;
+const MAX_COMMIT: usize = 1 << 12;
 
 /// A change of a step: the new value, and the old one.
-type Pair = (Arc<Value>, Arc<Value>);
+type ChangedValue = (Arc<StreamValue>, Arc<StreamValue>);
 
 impl Transaction {
     /// Starts a step that may change these tensors. For a view, its base is remembered.
     pub fn begin<'a>(tensors: impl Iterator<Item = &'a Tensor>) -> Transaction {
-        let mut held: Vec<Held> = Vec::with_capacity(tensors.size_hint().0);
+        let mut points: Vec<RollbackPoint> = Vec::with_capacity(tensors.size_hint().0);
         let mut first = None;
         for tensor in tensors {
-            let one = tensor.held();
-            if one.is_shared() && held.iter().any(|other| other.is_of_same(&one)) {
+            let one = tensor.rollback_point();
+            if one.is_shared() && points.iter().any(|other| other.is_of_same(&one)) {
                 continue;
             }
             first.get_or_insert_with(|| one.old().session.next_tensor());
-            held.push(one);
+            points.push(one);
         }
-        Transaction { held, first }
+        Transaction { points, first }
     }
 
     /// Ends the step. `made` are further tensors that have replaced others, with the old values of
@@ -59,23 +59,23 @@ impl Transaction {
         made: impl Iterator<Item = (&'a Tensor, Option<ValueRef>)>,
     ) -> Result<()> {
         let Some(first) = self.first else { return Ok(()) };
-        let mut pairs: SmallVec<[Pair; 8]> = SmallVec::new();
-        let mut seen = Seen::default();
+        let mut pairs: SmallVec<[ChangedValue; 8]> = SmallVec::new();
+        let mut seen = SeenTensors::default();
         // A value that another tensor shares is copied first.
-        let mut own = |held: &Held, new: Arc<Value>| {
+        let mut own = |point: &RollbackPoint, new: Arc<StreamValue>| {
             let is_own = new.issued().is_some_and(|id| id >= first) && seen.insert(new.id());
-            if is_own { Ok(new) } else { held.renew() }
+            if is_own { Ok(new) } else { point.reissue() }
         };
-        for held in &self.held {
-            let (new, old) = (held.current(), held.old());
+        for point in &self.points {
+            let (new, old) = (point.current(), point.old());
             if Arc::ptr_eq(&new, old) || new.batched.is_some() || new.meta != old.meta {
                 continue;
             }
-            pairs.push((own(held, new)?, Arc::clone(old)));
+            pairs.push((own(point, new)?, Arc::clone(old)));
         }
         for (tensor, old) in made {
-            let held = tensor.held();
-            let new = held.current();
+            let point = tensor.rollback_point();
+            let new = point.current();
             if new.batched.is_some() {
                 continue;
             }
@@ -86,10 +86,10 @@ impl Transaction {
                     no_grad(|| Tensor::full(&new.session, shape, 0.0, dtype))?.value()
                 }
             };
-            pairs.push((own(&held, new)?, old));
+            pairs.push((own(&point, new)?, old));
         }
         end(&pairs)?;
-        self.held.iter().for_each(Held::change);
+        self.points.iter().for_each(RollbackPoint::mark_changed);
         Ok(())
     }
 
@@ -98,18 +98,18 @@ impl Transaction {
     /// # Errors
     /// Those of a change in place.
     pub fn roll_back(self) -> Result<()> {
-        no_grad(|| self.held.into_iter().try_for_each(Held::restore))
+        no_grad(|| self.points.into_iter().try_for_each(RollbackPoint::restore))
     }
 }
 
 /// The tensors that were seen: few in a list, more in a set.
 #[derive(Default)]
-struct Seen {
+struct SeenTensors {
     few: SmallVec<[TensorId; 16]>,
     more: FxHashSet<TensorId>,
 }
 
-impl Seen {
+impl SeenTensors {
     /// Adds a tensor; returns whether it is new.
     fn insert(&mut self, id: TensorId) -> bool {
         if self.few.contains(&id) {
@@ -126,14 +126,14 @@ impl Seen {
 /// A step on values, for callers that track changes themselves.
 pub struct ValueStep {
     first: TensorId,
-    seen: Seen,
-    pairs: Vec<Pair>,
+    seen: SeenTensors,
+    pairs: Vec<ChangedValue>,
 }
 
 impl ValueStep {
     /// Starts a step in a session.
     pub fn begin(session: &Session) -> ValueStep {
-        ValueStep { first: session.next_tensor(), seen: Seen::default(), pairs: Vec::new() }
+        ValueStep { first: session.next_tensor(), seen: SeenTensors::default(), pairs: Vec::new() }
     }
 
     /// Records that a value has replaced another; zeros plus `number`, if there was none. Returns
@@ -180,10 +180,11 @@ impl ValueStep {
 
 /// Ends a step that has changed these.
 #[track_caller]
-fn end(pairs: &[Pair]) -> Result<()> {
+fn end(pairs: &[ChangedValue]) -> Result<()> {
     let Some((first, _)) = pairs.first() else { return Ok(()) };
-    let is_of =
-        |(new, old): &Pair, session: &Session| new.session.is(session) && old.session.is(session);
+    let is_of = |(new, old): &ChangedValue, session: &Session| {
+        new.session.is(session) && old.session.is(session)
+    };
     if pairs.iter().all(|pair| is_of(pair, &first.session)) {
         return end_in(&first.session, pairs);
     }
@@ -195,22 +196,23 @@ fn end(pairs: &[Pair]) -> Result<()> {
         }
     }
     for session in sessions {
-        let own: Vec<Pair> = pairs.iter().filter(|pair| is_of(pair, session)).cloned().collect();
+        let own: Vec<ChangedValue> =
+            pairs.iter().filter(|pair| is_of(pair, session)).cloned().collect();
         end_in(session, &own)?;
     }
     Ok(())
 }
 
 #[track_caller]
-fn end_in(session: &Session, pairs: &[Pair]) -> Result<()> {
-    let mut guards: SmallVec<[Arc<Value>; 2]> = SmallVec::new();
-    if pairs.len() > MOST {
-        for some in pairs.chunks(MOST) {
+fn end_in(session: &Session, pairs: &[ChangedValue]) -> Result<()> {
+    let mut guards: SmallVec<[Arc<StreamValue>; 2]> = SmallVec::new();
+    if pairs.len() > MAX_COMMIT {
+        for some in pairs.chunks(MAX_COMMIT) {
             let id = issue(session, some.iter().map(|(new, _)| new), some.len())?;
             guards.push(session.value(id, RESULT, source::current()));
         }
     }
-    for some in pairs.chunks(MOST) {
+    for some in pairs.chunks(MAX_COMMIT) {
         let pairs = some.iter().flat_map(|(new, old)| [new, old]);
         let id = issue(session, guards.iter().chain(pairs), guards.len())?;
         session.free(id);
@@ -222,7 +224,7 @@ fn end_in(session: &Session, pairs: &[Pair]) -> Result<()> {
 #[track_caller]
 fn issue<'a>(
     session: &Session,
-    values: impl Iterator<Item = &'a Arc<Value>> + Clone,
+    values: impl Iterator<Item = &'a Arc<StreamValue>> + Clone,
     guards: usize,
 ) -> Result<TensorId> {
     session.make_room()?;

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use gt_ir::operation::{AttributeKind, ParameterKind, Parameter, face};
+use gt_ir::operation::{AttributeKind, Parameter, ParameterKind, face};
 use gt_ir::{Operation, ops};
 
 #[test]

@@ -1,9 +1,9 @@
 //! What the engine may allocate in a turn: for results, copies of operands and scratch.
 //!
-//! The worker sets a budget before a lane's turn and takes it away afterwards. A block of memory that
-//! does not fit into what is left is out of memory for the operation that asks for it, and for nobody
-//! else. The budget follows the memory itself: a block that is dropped during the turn gives back what
-//! it took, whether it was a result, scratch or an operand that dies.
+//! The worker sets a budget before a lane's turn and removes it afterwards. A block of memory that
+//! exceeds the rest of the budget fails the operation that allocates it, and no other. The budget
+//! follows the memory itself: a block that is dropped during the turn returns its bytes, whether it
+//! was a result, a temporary or an operand.
 //!
 //! Blocks of up to [`UNCOUNTED`] bytes do not count: an operation holds few of them at a time, and the
 //! worker counts those that are results in the lane's next turn.
@@ -31,7 +31,7 @@ impl Budget {
         Box::leak(Box::new(Budget(AtomicI64::new(0))))
     }
 
-    /// Begins with so many bytes.
+    /// Begins with this many bytes.
     pub fn set(&self, bytes: u64) {
         self.0.store(bytes.try_into().unwrap_or(i64::MAX), Ordering::Relaxed);
     }
@@ -47,10 +47,10 @@ pub fn enter(budget: Option<&'static Budget>) {
     CURRENT.set(budget);
 }
 
-/// Takes so many bytes; returns how many are left after that.
+/// Takes this many bytes; returns how many are left after that.
 ///
 /// # Errors
-/// There are not so many left.
+/// There are not this many left.
 pub fn take(bytes: usize) -> Result<u64, EngineError> {
     // A thread that is ending has no budget any more.
     let Some(budget) = CURRENT.try_with(Cell::get).ok().flatten() else { return Ok(u64::MAX) };
@@ -62,12 +62,12 @@ pub fn take(bytes: usize) -> Result<u64, EngineError> {
     }
 }
 
-/// Takes so many bytes that are there already, as data that has arrived.
+/// Takes this many bytes that are allocated already, such as received data.
 pub fn note(bytes: usize) {
     add(-i64::try_from(bytes).unwrap_or(i64::MAX));
 }
 
-/// Gives back so many bytes.
+/// Gives back this many bytes.
 pub fn give(bytes: usize) {
     add(i64::try_from(bytes).unwrap_or(i64::MAX));
 }
@@ -85,7 +85,7 @@ pub struct Scratch(usize);
 /// Takes bytes for scratch that is allocated elsewhere: by a library, or as a vector.
 ///
 /// # Errors
-/// There are not so many left.
+/// There are not this many left.
 pub fn scratch(bytes: usize) -> Result<Scratch, EngineError> {
     if bytes <= UNCOUNTED {
         return Ok(Scratch(0));

@@ -24,7 +24,7 @@ const ALIGN: usize = 64;
 const CLASSES: usize = 11;
 const KEPT_BYTES: usize = 128 << 10;
 
-/// Larger blocks, up to this size, are kept for all threads: so many bytes together.
+/// Larger blocks, up to this size, are kept for all threads: this many bytes together.
 const LARGEST_KEPT: usize = 64 << 20;
 const KEPT_LARGE: usize = 256 << 20;
 
@@ -64,10 +64,11 @@ impl Drop for Block {
     }
 }
 
-/// Memory that tensors share. It hands out its address; whoever follows that answers for it.
+/// Memory that tensors share. It exposes its address; code that dereferences it must prove that
+/// this is sound.
 pub struct Buffer {
     memory: Memory,
-    /// How many bytes were asked for: the memory may have more, which nobody writes.
+    /// The requested bytes: the memory may have more, which are never written.
     length: usize,
 }
 
@@ -84,7 +85,7 @@ impl Buffer {
         let capacity = round(bytes).ok_or(EngineError::OutOfMemory { bytes })?;
         let left = if is_counted(bytes) { budget::take(bytes)? } else { u64::MAX };
         let block = take_kept(capacity).or_else(|| {
-            // Blocks that are kept take up what the budget leaves.
+            // Cached blocks use what the budget leaves.
             if left < KEPT_LARGE as u64 {
                 release_kept_beyond(left);
             }
@@ -121,7 +122,7 @@ impl Buffer {
         self.length
     }
 
-    /// How many bytes it takes up.
+    /// Returns its bytes.
     pub fn capacity(&self) -> usize {
         match &self.memory {
             Memory::Own(block) => block.as_ref().expect("it is there").capacity,
@@ -150,7 +151,7 @@ impl Drop for Buffer {
     }
 }
 
-/// Whether so many bytes draw on the budget.
+/// Whether this many bytes draw on the budget.
 fn is_counted(bytes: usize) -> bool {
     bytes > budget::UNCOUNTED
 }
@@ -199,7 +200,7 @@ pub fn release_kept() {
     release_kept_beyond(0);
 }
 
-/// Gives so much of them back that at most so many bytes are kept; the largest first.
+/// Gives so much of them back that at most this many bytes are kept; the largest first.
 fn release_kept_beyond(most: u64) {
     let mut large = large();
     while large.bytes as u64 > most {

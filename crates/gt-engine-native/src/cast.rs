@@ -103,7 +103,7 @@ unsafe fn narrow(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
 ///
 /// # Safety
 /// `n` elements can be read at `input` and written at `out`, aligned; the two do not overlap. For as
-/// long as the slices live, nobody else writes the one or looks at the other.
+/// long as the slices live, no other thread writes the one or accesses the other.
 #[inline(always)]
 pub unsafe fn runs<'a, A, B>(
     input: *const u8,

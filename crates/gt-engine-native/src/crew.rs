@@ -17,7 +17,7 @@ use crate::processor;
 /// step of a small network takes. Sleeping sooner, it often wakes on the processor of the caller.
 const LOOKS: u32 = 6000;
 
-/// After so many looks, some 15 microseconds, a helper checks whether it is in another thread's way.
+/// After this many looks, some 15 microseconds, a helper checks whether it is in another thread's way.
 const CHECK: u32 = 300;
 
 /// How often the caller looks whether helpers have left before it sleeps: some 20 microseconds.
@@ -68,7 +68,7 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Does pieces until there are none left, or one panics: then nobody begins another.
+    /// Runs pieces until none are left, or one panics: then no thread starts another.
     fn work(&self) -> Result<(), Panic> {
         let done = catch_unwind(AssertUnwindSafe(|| {
             loop {
@@ -104,8 +104,9 @@ impl Crew {
         Crew { board, helpers }
     }
 
-    /// Calls `body` once for each number below `pieces`, on this thread and the helpers'. A panic of
-    /// one of the calls goes on here. There is one job at a time, which is why this takes `&mut`.
+    /// Calls `body` once for each number below `pieces`, on this thread and the helpers'. A panic
+    /// of one of the calls is resumed here. There is one job at a time, which is why this takes
+    /// `&mut`.
     pub fn run(&mut self, pieces: usize, body: &(dyn Fn(usize) + Sync)) {
         let next = AtomicUsize::new(0);
         let job = Job { body, pieces, next, budget: budget::current() };

@@ -139,9 +139,9 @@ fn small(operands: &Operands<Tensor>, kernel: &Kernel, out: &mut Uninit, in_plac
             _ => return false,
         }
     }
-    // SAFETY: each input has n elements of the dtype that the kernel reads, and the output n of
-    // the one it writes: there are as many inputs as it reads. The output's memory is nobody
-    // else's; where it is the first input's too, the kernel works in place.
+    // SAFETY: each input has n elements of the dtype that the kernel reads, and the output n of the
+    // one it writes: there are as many inputs as it reads. The output's memory is not shared; where
+    // it is the first input's too, the kernel works in place.
     unsafe { kernel.run(&inputs, out.write(), n) };
     true
 }
@@ -215,7 +215,7 @@ fn general(
         }
     }
     // SAFETY: the loops are over the output's shape, to which the operands broadcast; there are as
-    // many as the kernel reads, and they are held above. The output is nobody else's; where it is
+    // many as the kernel reads, and they are held above. The output is not shared; where it is
     // the first operand too, the kernel works in place.
     unsafe { split(threads, &job, shape.numel(), parallel) };
     Ok(())
@@ -225,7 +225,7 @@ fn general(
 ///
 /// # Safety
 /// The loops stay within every operand. The output is contiguous, has `numel` elements, as many as
-/// the loops, and nobody else reads or writes it, unless it is the first operand as well: then that
+/// the loops, and no other thread reads or writes it, unless it is the first operand as well: then that
 /// is walked in the same way, and the kernel works in place.
 unsafe fn split(threads: &mut Threads, job: &Job, numel: usize, parallel: usize) {
     let (rows, columns) = (job.loops.rows(), job.loops.inner());
@@ -277,7 +277,7 @@ fn access(job: &Job, index: usize) -> Access {
 /// Runs the columns of some rows.
 ///
 /// # Safety
-/// As for [`split`]; the rows and columns are within the loops, and nobody else is at the same.
+/// As for [`split`]; the rows and columns are within the loops, and no other thread accesses the same.
 unsafe fn part(job: &Job, rows: Range<usize>, columns: Range<usize>) {
     // A block for each operand, one for what is to be cast and one for the result. They are used by
     // their addresses alone, and never moved: that would take longer than the work.

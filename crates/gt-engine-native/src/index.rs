@@ -17,7 +17,7 @@ use crate::tensor::{Strides, Tensor};
 use crate::threads::{Shared, Threads};
 use crate::uninit::Uninit;
 
-/// Threads take so many entries, or elements, at a time.
+/// Threads take this many entries, or elements, at a time.
 pub const PART: usize = 1 << 14;
 
 /// An index tensor as contiguous int64, with its lowest and its highest entry.
@@ -38,7 +38,7 @@ fn with_range(threads: &mut Threads, index: Tensor) -> Result<(Tensor, i64, i64)
     Ok((index, low, high))
 }
 
-/// The error that tells the first entry that is not in a range.
+/// Returns the error that names the first entry out of range.
 fn out_of_range(index: &Tensor, range: Range<i64>) -> EngineError {
     let outside = index.as_slice::<i64>().iter().find(|at| !range.contains(at));
     let index = *outside.expect("an entry is out of range");
@@ -131,7 +131,7 @@ pub fn gather(
     with_bits!(output.dtype.size(), T => threads.for_each(count.div_ceil(PART), |part| {
         let (from, to) = (from.get().cast::<T>(), to.get().cast::<T>());
         places.each(part * PART..count.min((part + 1) * PART), |number, place| {
-            // SAFETY: the places are of elements of x, which nobody writes. The numbers are those
+            // SAFETY: the places are of elements of x, which no thread writes. The numbers are those
             // of elements of the output, which is as large as the index, and each is in one part.
             unsafe { to.add(number).write(*from.offset(place)) }
         });

@@ -112,7 +112,7 @@ impl NativeEngine {
     /// An engine that computes on up to `threads` threads, the caller's among them. The others
     /// start with the first operation that is large enough for them.
     pub fn new(threads: usize) -> NativeEngine {
-        // A setting of gemm's for the whole process, which nobody else uses: small batches
+        // A setting of gemm's for the whole process, which no other code uses: small batches
         // multiply some 5 % faster when the weights are not copied first.
         gemm::set_lhs_packing_threshold_single_thread(32);
         let (threads, started) = (Threads::new(threads), Instant::now());

@@ -54,7 +54,7 @@ impl Mask {
             let values = &values[first..values.len().min(first + PART)];
             let (words, rest) = values.as_chunks::<8>();
             for (index, word) in words.iter().enumerate() {
-                // A value is a byte of 0 or 1: the lowest bit that is set tells the next one.
+                // A value is a byte of 0 or 1: the lowest set bit is the next one.
                 let mut word = u64::from_le_bytes(*word);
                 while word != 0 {
                     body(number, first + index * 8 + word.trailing_zeros() as usize / 8);
@@ -142,7 +142,7 @@ pub fn masked_rows_scatter(
         mask.for_each(threads, |number, place| {
             let (from, to) = (from.get().cast_const().cast::<T>(), to.get().cast::<T>());
             // SAFETY: the source is contiguous and has a row for each number; the output, which is
-            // nobody else's, has one for each place of the mask, of which each is given once.
+            // not shared, has one for each position of the mask, each of which occurs once.
             unsafe { copy_row(from.add(number * inner), to.add(place * inner), inner) };
         });
     });

@@ -72,7 +72,7 @@ macro_rules! integers {
             fn at(x: $T) -> Bool { Bool::from(($negative)(x)) }
         }
         impl Binary<$T> for Fmod {
-            // A divisor of 0 was told before; the lowest number by -1 leaves the range.
+            // A divisor of 0 was reported before; the lowest number divided by -1 overflows.
             #[inline(always)]
             fn at(a: $T, b: $T) -> $T { if b == 0 { 0 } else { a.wrapping_rem(b) } }
         }

@@ -256,7 +256,7 @@ fn largest<T: Number>(
                     },
                 );
                 let at = (plane * depth * lines + line) * length;
-                // SAFETY: a line of the outputs of a plane, at which nobody else is.
+                // SAFETY: a line of the outputs of a plane, which no other thread accesses.
                 let (values, indices) = unsafe {
                     let values = std::slice::from_raw_parts_mut(values.get().add(at), length);
                     (values, std::slice::from_raw_parts_mut(indices.get().add(at), length))

@@ -5,7 +5,7 @@ use gt_ir::Shape;
 
 use crate::tensor::Tensor;
 
-/// Results of so many elements and more repeat what their operands repeat. Smaller ones are written
+/// Results of this many elements and more repeat what their operands repeat. Smaller ones are written
 /// out: they are faster to read so.
 pub const MANY: usize = 1 << 18;
 

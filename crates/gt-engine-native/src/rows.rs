@@ -47,7 +47,7 @@ pub fn index_select(
         let (mut slice, mut entry) = (numbers.start / entries.len(), numbers.start % entries.len());
         for number in numbers {
             // SAFETY: x is contiguous and has `length` rows in each slice, and the entry is below
-            // that; nobody writes it. The output has a row for each slice and entry, and each is in
+            // that; no thread writes it. The output has a row for each slice and entry, and each is in
             // one part.
             unsafe {
                 let from = from.add((slice * length + entries[entry] as usize) * inner);

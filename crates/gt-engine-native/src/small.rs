@@ -41,7 +41,7 @@ pub fn is_small(rows: usize, depth: usize, columns: usize) -> bool {
 ///
 /// # Safety
 /// The matrices can be read in these lengths. `out` has room for such rows, which overlap with
-/// neither and nobody else looks at.
+/// neither and no other thread accesses.
 pub unsafe fn multiply<T: Number>(
     [rows, depth, columns]: [usize; 3],
     a: Strided<T>,

@@ -25,7 +25,7 @@ const COPY_BELOW: usize = 64 << 10;
 ///
 /// All of the buffer has been written; it holds elements of one dtype, aligned for it, and the
 /// tensor's are some of them. They change only by [`Uninit::over`], [`Tensor::region`] and
-/// [`Tensor::bytes_mut`], which see to it that nobody else refers to the buffer.
+/// [`Tensor::bytes_mut`], which see to it without other references the buffer.
 #[derive(Clone)]
 pub struct Tensor {
     buffer: Arc<Buffer>,
@@ -33,7 +33,7 @@ pub struct Tensor {
     /// Of the first element, in elements.
     offset: isize,
     shape: Shape,
-    /// None for a contiguous tensor: most are, and so they are small and quick to tell.
+    /// `None` for a contiguous tensor: most are, so they are small and quick to recognize.
     strides: Option<Arc<Strides>>,
 }
 
@@ -196,8 +196,8 @@ impl Tensor {
 
     /// Whether nothing else refers to the memory, so that it can be overwritten.
     pub(crate) fn is_writable(&mut self) -> bool {
-        // Buffers have no weak references, so that one strong one is the only one, and nobody makes
-        // another while this is borrowed. `Arc::get_mut` locks, which takes longer than the rest.
+        // Buffers have no weak references, so one strong reference is the only one, and no other is
+        // made while this is borrowed. `Arc::get_mut` locks, which takes longer than the rest.
         let is_only = Arc::strong_count(&self.buffer) == 1;
         // What others did before they let go of it has happened.
         fence(Ordering::Acquire);
@@ -219,12 +219,12 @@ impl Tensor {
         if self.numel() == 0 {
             return &[];
         }
-        // SAFETY: a contiguous tensor's elements are so many bytes of its buffer, all written. They
+        // SAFETY: a contiguous tensor's elements are exactly this many bytes of its buffer, all written. They
         // do not change while `self` is borrowed, as that takes the only reference.
         unsafe { std::slice::from_raw_parts(self.read(), self.meta().bytes()) }
     }
 
-    /// The elements of a contiguous tensor that nobody else refers to, as bytes.
+    /// The elements of a contiguous tensor without other references, as bytes.
     ///
     /// # Panics
     /// Somebody else refers to it.
@@ -265,7 +265,7 @@ impl Tensor {
         unsafe { std::slice::from_raw_parts(self.read().cast(), last + 1) }
     }
 
-    /// The elements of a contiguous tensor that nobody else refers to.
+    /// The elements of a contiguous tensor without other references.
     ///
     /// # Panics
     /// Somebody else refers to it.

@@ -1,4 +1,4 @@
-//! Work split over threads: none of them is there until a piece of work is worth it.
+//! Work split over threads, which are started with the first work that is large enough.
 
 use crate::crew::Crew;
 
@@ -18,7 +18,7 @@ impl Threads {
         self.count
     }
 
-    /// Forgets the helpers, who do not exist in a forked child; they are made anew when needed.
+    /// Drops the helpers, which do not exist in a forked child; they are started again when needed.
     pub fn after_fork(&mut self) {
         std::mem::forget(self.crew.take());
     }
@@ -26,8 +26,8 @@ impl Threads {
     /// Calls `body` once for each number below `pieces`, in any order and on any thread.
     ///
     /// # Panics
-    /// One of the calls panics, on whichever thread: the panic goes on here, once no other call
-    /// is under way. Calls that have not begun by then are left out.
+    /// One of the calls panics, on any thread: the panic is resumed here, once no other call is
+    /// running. Calls that have not started by then are skipped.
     #[inline]
     pub fn for_each(&mut self, pieces: usize, body: impl Fn(usize) + Sync) {
         self.run(pieces, &body);
@@ -67,8 +67,8 @@ impl Threads {
     }
 }
 
-/// The address of memory that several threads work on, each on a part of its own. It gives no
-/// access by itself: whoever follows it says, in an `unsafe` block, why nobody else is there.
+/// The address of memory that several threads work on, each on its own part. It grants no access by
+/// itself: each `unsafe` block that dereferences it states why no other thread accesses the part.
 #[derive(Clone, Copy)]
 pub struct Shared<T>(*mut T);
 

@@ -48,7 +48,7 @@ pub unsafe fn turn<T: Copy>(
     );
 }
 
-/// Copies so many rows and columns element by element.
+/// Copies rows and columns element by element.
 ///
 /// # Safety
 /// As for [`turn`].

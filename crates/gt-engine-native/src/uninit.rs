@@ -10,8 +10,8 @@ use crate::buffer::Buffer;
 use crate::element::Element;
 use crate::tensor::{Strides, Tensor, are_within, bytes_of, contiguous_strides};
 
-/// A contiguous tensor that is being written. Its memory is our own and nobody else's, and may hold
-/// nothing yet: so the tensor is not to be seen until every element is there.
+/// A contiguous tensor that is being written. Its memory is not shared, and may be uninitialized,
+/// so the tensor becomes visible only when every element is written.
 pub(crate) struct Uninit(Tensor);
 
 impl Uninit {
@@ -66,8 +66,8 @@ impl Uninit {
         if numel == 0 {
             return &mut [];
         }
-        // SAFETY: the memory has room for so many elements of this size and is aligned for them.
-        // It is nobody else's, and `self` is borrowed for as long as the slots are.
+        // SAFETY: the memory has room for this many elements of this size and is aligned for them.
+        // It is not shared, and `self` is borrowed for as long as the slots are.
         unsafe { std::slice::from_raw_parts_mut(self.write().cast(), numel) }
     }
 

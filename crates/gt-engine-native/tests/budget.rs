@@ -53,7 +53,7 @@ static ALLOCATOR: Counting = Counting;
 /// than what is asked for.
 const SLACK: i64 = 3 << 20;
 
-/// Operands are enlarged to about so many bytes.
+/// Operands are enlarged to about this many bytes.
 const LARGE: usize = 8 << 20;
 
 /// Operations whose shapes follow from attributes that are not enlarged: they allocate their results

@@ -40,7 +40,8 @@ pub enum ClientCommand {
     Locate { request: RequestId, tensor: TensorId },
     /// Answer with the status of the dispatcher, its workers and its sessions.
     Status { request: RequestId },
-    /// Make moves of more bytes than this errors, unless a scope or a reduction requires them.
+    /// Make redistributions of more bytes than this errors, unless a scope or a reduction requires
+    /// them.
     Strict { limit: Option<u64> },
     /// Define a template. Nothing is computed.
     Define(Box<Definition>),
@@ -72,7 +73,8 @@ record!(enum ClientCommand {
     16 => Rescale(rescale),
 });
 
-/// How many slots a session has, and whether workers that join add some; what is `None` stays.
+/// The number of a session's slots, and whether workers that join add some; `None` leaves a setting
+/// unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Rescale {
     pub slots: Option<u32>,
@@ -85,7 +87,7 @@ impl Rescale {
     /// The most slots that a session may have.
     pub const MOST: u32 = 4096;
 
-    /// A number of slots, if a session may have so many.
+    /// Returns a number of slots, if a session may have it.
     pub fn count(given: impl TryInto<u32>) -> Option<u32> {
         given.try_into().ok().filter(|count| (1..=Rescale::MOST).contains(count))
     }
@@ -117,8 +119,8 @@ pub enum WorkerCommand {
     Invoke(Arc<Invocation>),
     /// Keep the values of all tensors, here and elsewhere.
     Snapshot(Box<Snapshot>),
-    /// Take back the values of a snapshot, as the first command of a lane that is made again. They are
-    /// here, or on their way.
+    /// Restore the values of a snapshot, as the first command of a restored lane. They are stored
+    /// on this worker, or in flight to it.
     Restore { session: u32, snapshot: u64, is_here: bool },
 }
 
@@ -170,7 +172,7 @@ impl Create {
 }
 
 impl ClientCommand {
-    /// Its weight in flow control.
+    /// Returns its weight in flow control.
     pub fn weight(&self) -> u64 {
         match self {
             ClientCommand::Create(create) => create.weight(),
@@ -180,7 +182,7 @@ impl ClientCommand {
         }
     }
 
-    /// Whether it asks about the moment only.
+    /// Returns whether it concerns the present state only, and so overtakes queued commands.
     pub fn is_momentary(&self) -> bool {
         matches!(self, ClientCommand::Status { .. } | ClientCommand::Cancel { .. })
     }

@@ -1,4 +1,4 @@
-//! What sessions are entitled to on a worker.
+//! Entitlements of sessions: their shares of device time and their memory quotas on a worker.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ pub enum PolicyKind {
     /// Equal shares, by weights.
     #[default]
     Fair,
-    /// Whoever came first is served until nothing is left to do.
+    /// Sessions are served in the order of arrival, each until it has no work left.
     Fifo,
-    /// Those of the highest priority are served alone; equals get fair shares.
+    /// Only sessions of the highest priority are served; equals get fair shares.
     Priority,
 }
 
@@ -33,7 +33,7 @@ impl PolicyKind {
     }
 }
 
-/// What a session is entitled to.
+/// The entitlement of a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entitlement {
     pub team: String,
@@ -46,17 +46,17 @@ pub struct Entitlement {
     pub weight: u32,
     /// With [`PolicyKind::Priority`], the highest is served first.
     pub priority: u32,
-    /// How many bytes it may hold, together with all others of a holder.
+    /// The quotas that bound its bytes, each together with all other sessions of the holder.
     pub memory: Vec<MemoryQuota>,
-    /// Whether its client's connection is lost: its tensors are moved elsewhere first.
+    /// Whether its client is disconnected: its tensors are spilled first.
     pub is_away: bool,
 }
 
 record!(struct Entitlement { team, team_weight, user, user_weight, weight, priority, memory, is_away });
 
 impl Entitlement {
-    /// A session's part of a worker's time and memory beside `all` sessions there, itself among
-    /// them, by the weights: between 0 and 1.
+    /// Returns a session's share of a worker's time and memory beside `all` sessions there, itself
+    /// included, by the weights: between 0 and 1.
     pub fn share<'a>(&self, all: impl Iterator<Item = &'a Entitlement>) -> f64 {
         let mut teams: BTreeMap<&str, u32> = BTreeMap::new();
         let mut users: BTreeMap<&str, u32> = BTreeMap::new();
@@ -76,7 +76,7 @@ impl Entitlement {
 }
 
 impl Default for Entitlement {
-    /// That of whoever has no user's key.
+    /// The entitlement of users without a key of their own.
     fn default() -> Entitlement {
         Entitlement {
             team: String::new(),
@@ -98,7 +98,7 @@ pub struct Usage {
     pub device: u64,
     /// The bytes held in the worker's memory.
     pub bytes: u64,
-    /// The bytes held elsewhere, as there was no room.
+    /// The spilled bytes.
     pub spilled: u64,
 }
 
@@ -114,7 +114,7 @@ pub struct MemoryQuota {
 
 record!(struct MemoryQuota { holder, bytes });
 
-/// A tensor that takes up memory.
+/// A tensor that uses memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Holding {
     pub session: u32,
@@ -127,26 +127,26 @@ pub struct Holding {
 
 record!(struct Holding { session, line, meta, bytes });
 
-/// What another session holds, where there is no more memory.
+/// What another session holds, in an error for lack of memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Other {
-    /// Its number at the worker, which knows no name.
+    /// Its number at the worker, which does not know names.
     pub session: u32,
-    /// Its name, as `ada#1`, once the dispatcher has said it.
+    /// Its name, as `ada#1`, filled in by the dispatcher.
     pub label: String,
     pub bytes: u64,
 }
 
 record!(struct Other { session, label, bytes });
 
-/// What a lane that needs memory waits for.
+/// A lane's wait for memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MemoryWait {
-    /// Tells the waits of a lane apart.
+    /// Distinguishes the waits of a lane.
     pub number: u64,
     /// The bytes that it needs.
     pub bytes: u64,
-    /// Whose quota is used up, as `user ada`; empty if the worker has no more memory.
+    /// Whose quota is exhausted, as `user ada`; empty if the worker's memory is.
     pub holder: String,
 }
 

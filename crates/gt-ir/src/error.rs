@@ -1,4 +1,4 @@
-//! Errors in the use of operations, with messages that tell the user how to fix them.
+//! Errors in the use of operations, with hints how to fix them.
 
 use thiserror::Error;
 

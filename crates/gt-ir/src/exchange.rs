@@ -105,7 +105,7 @@ pub struct Exchange {
     pub parts: Parts,
     /// How the received blocks are combined; `None` if each fills its own place.
     pub reduction: Option<Reduction>,
-    /// Set if the members' engines carry it out; otherwise pieces go from worker to worker.
+    /// Set for a collective of the members' engines; otherwise pieces go from worker to worker.
     pub joint: Option<Arc<EngineCollective>>,
     /// The line that needed it, for errors.
     pub line: SourceId,

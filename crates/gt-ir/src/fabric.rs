@@ -1,11 +1,11 @@
-//! Fabrics and joint exchanges: data movement from engine to engine, such as by NCCL or Gloo,
-//! without passing through the workers.
+//! Fabrics and collectives: data movement from engine to engine, such as by NCCL or Gloo, without
+//! passing through the workers.
 
 use crate::exchange::{SlotId, WorkerId};
 use crate::record;
 use crate::wire::{DecodeError, Decoded, Record, Sink, Source};
 
-/// How a worker's engine reaches others.
+/// The transport by which a worker's engine reaches others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fabric {
     /// The library and its version, without spaces: engines with equal kinds can join.
@@ -20,7 +20,7 @@ pub struct Fabric {
 
 record!(struct Fabric { kind, local, store, device });
 
-/// An exchange that its members' engines carry out together.
+/// A collective: an exchange that the engines of all members carry out together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EngineCollective {
     /// [`Fabric::kind`] of all members.
@@ -56,7 +56,7 @@ impl Record for EngineCollective {
     }
 }
 
-/// A worker that takes part in a joint exchange.
+/// A member of a collective.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Member {
     pub slot: SlotId,

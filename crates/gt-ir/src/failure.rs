@@ -15,9 +15,9 @@ pub struct Failure {
     pub worker: String,
     /// The line that issued it; only its client can resolve it.
     pub line: SourceId,
-    /// The tensors that take up most memory, if there was no room.
+    /// The largest tensors, for an operation out of memory.
     pub largest: Vec<Holding>,
-    /// The other sessions that hold most of the same.
+    /// The other sessions that hold the most of the exhausted memory.
     pub others: Vec<Other>,
     /// The number of the tensor that was not made, if the client has named it: the place in the
     /// program.
@@ -33,7 +33,7 @@ pub struct BadIndex {
 }
 
 impl Failure {
-    /// A failure for a reason that has nothing to do with memory.
+    /// Returns a failure for a reason other than memory.
     pub fn new(
         operation: impl Into<String>,
         reason: impl Into<String>,
@@ -66,8 +66,8 @@ impl Failure {
         self.operation.split(' ').next().unwrap_or_default()
     }
 
-    /// Its place in the program; one whose place is not known comes last. Of several failures, the
-    /// first is told.
+    /// Returns its place in the program; an unknown place sorts last. Of several failures, the
+    /// first is reported.
     pub fn order(&self) -> u64 {
         self.place.unwrap_or(u64::MAX)
     }

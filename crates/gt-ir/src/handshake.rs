@@ -1,4 +1,4 @@
-//! How peers greet: who they are, and what the dispatcher tells them.
+//! The handshake: a peer's hello, and the dispatcher's welcome.
 
 use std::time::Duration;
 
@@ -46,20 +46,20 @@ pub struct Hello {
     pub fabric: Option<Box<Fabric>>,
     /// The estimated work ([`crate::Operation::work`]) that a worker's engine does in a second.
     pub rate: u64,
-    /// Whether a worker's engine gives the same bits each time, however it is asked.
+    /// Whether a worker's engine computes the same bits each time, in every form of execution.
     pub is_exact: bool,
     /// What the bits of a worker's results depend on beside its commands: engine, versions and
-    /// processor. Workers that say the same compute the same.
+    /// processor. Workers with equal values compute the same.
     pub arithmetic: String,
-    /// Whether what a worker keeps of sessions outlives its process.
+    /// Whether a worker's snapshots outlive its process.
     pub is_durable: bool,
     /// The user whose key a client has, if it is a user's. The server's driver checks the proof: to
     /// the dispatcher it is a fact.
     pub badge: Option<Box<Badge>>,
     /// A client's process.
     pub process: Option<Process>,
-    /// What a client or worker goes on with after its connection was lost. To the dispatcher, the
-    /// server's driver adds that of a new one.
+    /// What a client or worker resumes after its connection was lost. For a new peer, the server's
+    /// driver fills it in for the dispatcher.
     pub resume: Option<Box<Resume>>,
 }
 
@@ -68,7 +68,7 @@ record!(struct Hello {
 });
 
 impl Hello {
-    /// That of a peer of this version, without anything that only some have.
+    /// Returns the hello of a peer of this version, without optional parts.
     pub fn new(role: Role, name: impl Into<String>) -> Hello {
         Hello {
             version: PROTOCOL_VERSION,
@@ -99,14 +99,14 @@ pub struct Process {
 
 record!(struct Process { pid, start });
 
-/// Who a peer was before its connection was lost, and how much it has got since it came.
+/// The identity of a peer before its connection was lost, and its message counts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Resume {
-    /// Which it alone was told.
+    /// A secret that only the peer received.
     pub token: u128,
-    /// How many of the other end's messages it has received.
+    /// The number of the other end's messages that it has received.
     pub received: u64,
-    /// How many of its own messages it has sent, and how many the other end has acknowledged.
+    /// The numbers of its own messages that it has sent, and that the other end has acknowledged.
     pub sent: u64,
     pub acknowledged: u64,
     /// How many there were up to the last acknowledged one that a journal records: a stream.
@@ -118,20 +118,20 @@ pub struct Resume {
 record!(struct Resume { token, received, sent, acknowledged, recorded, waits });
 
 impl Resume {
-    /// Whether a token is this one's, in a time that does not depend on where they differ.
+    /// Returns whether a token is this one's, in constant time.
     pub fn is_by(&self, token: u128) -> bool {
         let differences = self.token.to_ne_bytes().into_iter().zip(token.to_ne_bytes());
         let all = differences.fold(0, |all, (left, right)| all | (left ^ right));
         std::hint::black_box(all) == 0
     }
 
-    /// That of a new peer.
+    /// Returns the value for a new peer.
     pub fn new(token: u128) -> Resume {
         Resume { token, ..Resume::default() }
     }
 }
 
-/// Says who a client's user is.
+/// Identifies a client's user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Badge {
     pub user: String,
@@ -156,14 +156,15 @@ pub struct Welcome {
     pub machine: String,
     /// The folders in which the server's workers may read and write files.
     pub data_roots: Vec<String>,
-    /// What the peer goes on by when its connection is lost, and how much the server has received.
+    /// What the peer needs to resume after its connection is lost, and the number of messages that
+    /// the server has received.
     pub resume: Option<Box<Resume>>,
     /// How long the server waits for a client that is lost, or a worker for a server.
     pub grace: Duration,
     /// Whether the server keeps its state: one that is gone may be started again.
     pub is_kept: bool,
-    /// Whether the server was started again since the peer was last connected, and goes on with it:
-    /// a client gets no credit for what it has sent, a worker's snapshots are wanted.
+    /// Whether the server has restarted since the peer was last connected, and resumes with it: a
+    /// client gets no credit for what it has sent, and a worker's snapshots are needed.
     pub is_renewed: bool,
 }
 

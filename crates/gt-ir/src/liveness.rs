@@ -16,7 +16,7 @@ pub struct Effects {
     pub makes: SmallVec<[TensorId; 2]>,
     pub reads: SmallVec<[TensorId; 4]>,
     pub frees: SmallVec<[TensorId; 2]>,
-    /// Those that are there already, and that it may give another value.
+    /// Existing tensors that it may assign another value.
     pub changes: SmallVec<[TensorId; 2]>,
     /// Whether it must be done even if its results are dead.
     pub is_needed: bool,

@@ -20,7 +20,7 @@ use crate::statistics::WorkerStats;
 use crate::status::{Report, Status};
 use crate::stored::{OnDisk, Written};
 
-/// The bytes from which on a value is large: its receipt is told.
+/// The least bytes of a large value, whose receipt clients report.
 pub const LARGE_VALUE: u64 = 64 << 10;
 
 /// A message on a link.
@@ -30,7 +30,7 @@ pub enum Message {
     Hello(Hello),
     /// The dispatcher's answer to a hello.
     Welcome(Welcome),
-    /// The sender has received so many messages of the session.
+    /// The sender has received this many messages of the session.
     Acknowledge {
         received: u64,
     },
@@ -57,7 +57,7 @@ pub enum Message {
         weight: u64,
         usage: Usage,
     },
-    /// A command does not fit a lane's state: the dispatcher must end the session.
+    /// A command is inconsistent with a lane's state: the dispatcher must end the session.
     LaneBroken {
         lane: LaneId,
         reason: String,
@@ -67,26 +67,26 @@ pub enum Message {
         lane: LaneId,
         wait: Option<MemoryWait>,
     },
-    /// All that the session has sent is at the lane that waits for memory: it fails what there is no
-    /// room for once nobody else is about to free any, or at once if it `has_waited` long enough.
+    /// All commands of the session have reached the lane that waits for memory: the waiting command
+    /// fails once no other lane is about to free any, or at once if it `has_waited` long enough.
     MemoryTimeout {
         lane: LaneId,
         number: u64,
         has_waited: bool,
     },
-    /// Tells workers what a session is entitled to.
+    /// Sends workers a session's entitlement.
     Admit {
         session: u32,
         entitlement: Entitlement,
     },
-    /// Tells workers how time is divided between sessions.
+    /// Sends workers the scheduling policy.
     Divide(PolicyKind),
-    /// A worker has undone a step of a lane; the dispatcher hands it on to the client.
+    /// A worker has undone a step of a lane; the dispatcher forwards this to the client.
     StepUndone {
         lane: LaneId,
         failure: Box<Failure>,
     },
-    /// Tells a client what is about to happen to its session.
+    /// A notice to a client about its session.
     Notice {
         text: String,
     },
@@ -179,35 +179,35 @@ pub enum Message {
     },
     /// Values of a snapshot: to the worker that keeps a copy of them, or to the dispatcher.
     Backup(Box<Backup>),
-    /// All of a slot's snapshot is kept: so many bytes, or it could not be.
+    /// A slot's snapshot is stored, with its bytes; or it could not be.
     Backed {
         session: u32,
         slot: SlotId,
         snapshot: u64,
         result: Result<u64, Unkept>,
     },
-    /// Asks a client to say that it has got all messages before this one.
+    /// Requests a client's confirmation that it has received all messages before this one.
     Confirm {
         snapshot: u64,
     },
     Confirmed {
         snapshot: u64,
     },
-    /// Workers drop all but this snapshot of a session, and those from the number `next` on; all
-    /// without one.
+    /// Workers drop a session's snapshots except this one, and those from the number `next` on; all
+    /// if there is none.
     Retain {
         session: u32,
         snapshot: Option<u64>,
         next: u64,
     },
     /// A worker drops the snapshots of all other sessions, and the lanes with numbers before
-    /// `oldest`: they are those of a dispatcher that is gone.
+    /// `oldest`, which belong to a previous dispatcher.
     RetainSessions {
         sessions: Vec<u32>,
         oldest: u32,
     },
-    /// A worker that has a slot's snapshot sends it to the one that restores it; by way of the
-    /// dispatcher without one.
+    /// A worker that stores a slot's snapshot sends it to the one that restores it, or else to the
+    /// dispatcher.
     HandOver {
         session: u32,
         slot: SlotId,
@@ -219,20 +219,20 @@ pub enum Message {
         worker: WorkerId,
         name: String,
     },
-    /// A lane is ready for a joint exchange with these members (`Ok` with its group's epoch), or
-    /// has failed.
+    /// A lane is ready for a collective with these members (`Ok` with its group's epoch), or has
+    /// failed.
     Ready {
         lane: LaneId,
         transfer: TransferId,
         members: Vec<SlotId>,
         result: Result<u64, Failure>,
     },
-    /// Other members of a joint exchange wait for a lane.
+    /// Other members of a collective wait for a lane.
     Awaited {
         lane: LaneId,
     },
-    /// All members are ready: each joins in the order of `sequence`, which is the same on every
-    /// worker. Or a member has failed, and the exchange is called off.
+    /// All members are ready: each worker starts collectives in the order of `sequence`, which is
+    /// the same on every worker. Or a member has failed, and the collective is cancelled.
     Join {
         lane: LaneId,
         transfer: TransferId,

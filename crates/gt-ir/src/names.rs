@@ -118,7 +118,7 @@ impl Names {
         self.merged(other, |own, its| own | its)
     }
 
-    /// Replaces the words of these numbers, which come in order, by the names of them that are there.
+    /// Replaces the words with these numbers, which are in order, by the present names.
     pub fn renew(&mut self, words: &[u64], is_there: impl Fn(TensorId) -> bool) {
         let bit = |id: TensorId| if is_there(id) { place(id).1 } else { 0 };
         let bits = |word: u64| Names::of_word(word).map(bit).sum::<u64>();

@@ -22,7 +22,7 @@ pub enum Numbers {
     /// Operands 1 and 2 are the lower and the upper limit: one beyond the dtype's range limits nothing,
     /// and one that leaves no value in the range is an error.
     Limits,
-    /// They become elements of the result, whose dtype the function tells: it must hold them.
+    /// They become elements of the result, whose dtype the function returns: it must hold them.
     Stored(fn(&[Operand<Meta>]) -> DType),
 }
 

@@ -53,8 +53,8 @@ impl RandomStream {
         philox([i0, i1, n0, n1], split(self.seed))
     }
 
-    /// Four words for an attempt at an element, of samplers that reject. Elements are fewer than
-    /// 2^48, so that the upper 16 bits of their counter can tell attempts apart.
+    /// Returns four words for an attempt at an element, for rejection samplers. There are fewer
+    /// than 2^48 elements, so the upper 16 bits of the counter distinguish attempts.
     #[inline]
     pub fn attempt(&self, element: u64, attempt: u16) -> [u32; 4] {
         self.words(element | u64::from(attempt) << 48)

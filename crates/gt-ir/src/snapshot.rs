@@ -1,7 +1,8 @@
-//! Snapshots of lanes: the values from which a session's tensors are made again when a worker is lost.
+//! Snapshots of lanes: the values from which a session's tensors are restored when a worker is
+//! lost.
 //!
-//! A snapshot is a point in the stream of every lane of a session. Each lane keeps the values that
-//! it has there, and a copy of them is kept elsewhere.
+//! A snapshot is a point in the stream of every lane of a session. Each lane stores its values at
+//! that point, and another worker stores a copy.
 
 use std::fmt;
 
@@ -12,8 +13,8 @@ use crate::message::Failure;
 use crate::names::Names;
 use crate::record;
 
-/// Whose values they are: a slot of a session. The session's number stays the same when its lanes
-/// are made again.
+/// The owner of values: a slot of a session. The session's number stays the same when its lanes are
+/// restored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Owner {
     pub session: u32,
@@ -67,27 +68,27 @@ pub struct Backup {
 
 record!(struct Backup { owner, snapshot, sender, values, inventory });
 
-/// What a slot has at a snapshot, beside the values.
+/// The state of a slot at a snapshot, beside the values.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Inventory {
     /// All of its tensors.
     pub names: Names,
-    /// How often it has run each of its plans, by their hashes, where that decides how they are run.
+    /// The number of runs of its plans, by their hashes, as far as it affects how they run.
     pub runs: Vec<(u64, u32)>,
 }
 
 record!(struct Inventory { names, runs });
 
-/// Why values of a snapshot are not kept.
+/// Why a snapshot is not stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unkept {
     /// The worker that was to get them cannot be reached.
     Unreachable(String),
-    /// Some have not come.
+    /// Some values have not arrived.
     Incomplete,
-    /// They were, and are not any more.
+    /// It was stored, and has been dropped.
     Dropped(String),
-    /// They cannot be.
+    /// It cannot be stored.
     Refused(String),
 }
 

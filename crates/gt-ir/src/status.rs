@@ -112,7 +112,7 @@ pub struct SessionStatus {
     pub spilled: u64,
     /// The device time that it has used on all workers.
     pub busy: Duration,
-    /// How often its tensors were made again.
+    /// How often its tensors were restored.
     pub recoveries: u64,
     /// Why its tensors would be lost with a worker; empty if they would not.
     pub unkept: String,

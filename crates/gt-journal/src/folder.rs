@@ -126,7 +126,7 @@ impl Folder {
         for record in records {
             length += segment::write_record(&record, &mut writer)?;
             if length - durable > SYNC {
-                // Progress tells a slow disk from one that hangs.
+                // Progress distinguishes a slow disk from one that hangs.
                 writer.flush()?;
                 writer.get_ref().sync_data()?;
                 durable = length;

@@ -221,7 +221,7 @@ impl<R> JournalThread<R> {
                     self.shared.bytes.fetch_add(bytes, Ordering::Relaxed);
                     unsynced += bytes;
                     if unsynced > SYNC {
-                        // Progress tells a slow disk from one that hangs.
+                        // Progress distinguishes a slow disk from one that hangs.
                         file.flush()?;
                         file.get_ref().sync_data()?;
                         self.shared.encoded.fetch_add(1, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use crate::Policy;
 /// The device time, in nanoseconds, that a session may catch up on after it was idle.
 pub const QUANTUM: u64 = 20_000_000;
 /// How far, in nanoseconds of device time, a session may get ahead before another is served. Switching
-/// less often keeps the device's caches warm. Less than the quantum, so that a session that was idle is
+/// less often reuses the warm caches of the device. Less than the quantum, so that a session that was idle is
 /// served at once.
 pub const SLICE: u64 = 10_000_000;
 

@@ -1,4 +1,4 @@
-//! NumPy arrays as tensors' values.
+//! Tensor data from NumPy arrays.
 
 use std::thread;
 
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::convert;
 
-/// The values of a NumPy array, or of whatever can become one.
+/// Returns the values of a NumPy array, or of an object that NumPy can convert to one.
 pub fn from_array(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorData> {
     if let Some(data) = plain(given, dtype) {
         return Ok(data);
@@ -39,7 +39,7 @@ pub fn from_array(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Te
     let array = numpy.call_method1("ascontiguousarray", (&array, little))?;
     let flat = array.call_method1("reshape", (-1,))?.call_method1("view", ("uint8",))?;
     let flat = flat.cast::<PyArray1<u8>>()?;
-    // The one copy: the array may change after this call, a tensor's value never does.
+    // The only copy. It is needed because the array may change after this call.
     let bytes = Bytes::from(copied(flat.readonly().as_slice()?));
     let data = TensorData::new(own, convert::shape(&dims)?, bytes);
     let data = data.ok_or_else(|| PyValueError::new_err("the array changed while it was read"))?;
@@ -50,7 +50,8 @@ pub fn from_array(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Te
     })
 }
 
-/// PyTorch's tensors of bfloat16, which NumPy lacks, as integers of the same bits.
+/// Returns a PyTorch tensor of bfloat16, which NumPy lacks, as an int16 tensor with the same bits;
+/// `None` for other objects.
 fn bits_of_bfloat16<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Ok(dtype) = given.getattr("dtype") else { return Ok(None) };
     if given.cast::<PyUntypedArray>().is_ok() || dtype.str()? != "torch.bfloat16" {
@@ -60,7 +61,7 @@ fn bits_of_bfloat16<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py
     given.call_method0("contiguous")?.call_method1("view", (int16,)).map(Some)
 }
 
-/// The bfloat16 values whose bits an array of 16-bit integers has.
+/// Returns bfloat16 values from an array of 16-bit integers with the same bits.
 fn from_bits(array: &Bound<'_, PyAny>) -> PyResult<TensorData> {
     let dims: Vec<i64> = array.getattr("shape")?.extract()?;
     let numpy = array.py().import("numpy")?;
@@ -72,9 +73,9 @@ fn from_bits(array: &Bound<'_, PyAny>) -> PyResult<TensorData> {
         .ok_or_else(|| PyValueError::new_err("the array changed while it was read"))
 }
 
-/// The values of a NumPy array that has the dtype that is wanted, and lies in memory as a tensor
-/// does; `None` for any other object. Nothing is called by name, which takes longer than to copy a
-/// row of numbers.
+/// Returns the values of a contiguous NumPy array of the wanted dtype; `None` for any other object.
+/// The fast path for small arrays: it avoids Python attribute lookups, which cost more than the
+/// copy.
 fn plain(given: &Bound<'_, PyAny>, wanted: Option<DType>) -> Option<TensorData> {
     let array = given.cast::<PyUntypedArray>().ok()?;
     let own = array.dtype();
@@ -97,22 +98,22 @@ fn plain(given: &Bound<'_, PyAny>, wanted: Option<DType>) -> Option<TensorData> 
         return None;
     }
     let shape = Shape::new(array.shape()).ok()?;
-    // SAFETY: the array is contiguous and has elements, so that all of their bytes lie from where
-    // its data begin. It is borrowed, and Python code that could change it does not run meanwhile.
+    // SAFETY: the array is contiguous and not empty, so its data pointer is followed by the bytes
+    // of all elements. It is borrowed, and no Python code that could change it runs meanwhile.
     let bytes = unsafe {
         let data = (*array.as_array_ptr()).fields.data.cast::<u8>();
         std::slice::from_raw_parts(data, array.len() * dtype.size())
     };
-    // The one copy: the array may change after this call, a tensor's value never does.
+    // The only copy. It is needed because the array may change after this call.
     Some(TensorData { dtype, shape, bytes: Bytes::from(copied(bytes)) })
 }
 
-/// From this many bytes on, several threads copy: one cannot fill what a GPU's bus takes, since the
-/// system gives it the new memory page by page.
+/// Arrays of at least this many bytes are copied by several threads: page faults of the new memory
+/// limit a single thread to less than the bandwidth of a GPU's bus.
 const LARGE: usize = 64 << 20;
 const THREADS: usize = 8;
 
-/// The same bytes in memory of their own.
+/// Returns a copy of the bytes.
 pub fn copied(values: &[u8]) -> Vec<u8> {
     if values.len() < LARGE {
         return values.to_vec();
@@ -131,7 +132,7 @@ pub fn copied(values: &[u8]) -> Vec<u8> {
     copy
 }
 
-/// The same values in another dtype.
+/// Returns the values converted to another dtype.
 pub fn recode(data: &TensorData, dtype: DType) -> TensorData {
     let mut bytes = Vec::with_capacity(data.shape.numel() * dtype.size());
     for index in 0..data.shape.numel() {

@@ -1,4 +1,4 @@
-//! Gradients: recording on and off, of one tensor with respect to others, users' own functions,
+//! Autograd: switching recording and autocast, gradients and backward passes, custom functions,
 //! hooks.
 
 use gt::tape::{self, BackwardCall, BackwardOptions, Function, Hook};
@@ -9,32 +9,33 @@ use crate::error::{IntoPython, from_python};
 use crate::tensor::PyTensor;
 use crate::{dtype, session, source};
 
-/// Whether operations on this thread are recorded for gradients.
+/// Return whether operations on this thread are recorded for gradients.
 #[pyfunction]
 fn is_grad_enabled() -> bool {
     gt::grad_enabled()
 }
 
-/// Turns recording on or off on this thread, and returns how it was.
+/// Enable or disable recording on this thread, and return whether it was enabled.
 #[pyfunction]
 fn set_grad_enabled(enabled: bool) -> bool {
     gt::set_grad_enabled(enabled)
 }
 
-/// Sets the dtype that products are computed in on this thread; None turns autocast off.
+/// Set the dtype in which this thread computes matrix products and convolutions; None disables
+/// autocast.
 #[pyfunction]
 fn set_autocast(dtype: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     gt::autocast::set_autocast(dtype::parse_optional(dtype)?);
     Ok(())
 }
 
-/// Whether autocast is on, on this thread.
+/// Return whether autocast is enabled on this thread.
 #[pyfunction]
 fn is_autocast() -> bool {
     gt::autocast::autocast().is_some()
 }
 
-/// Whether there is a tensor of 16-bit floats among the arguments of a call.
+/// Return whether the arguments of a call include a tensor of 16-bit floats.
 #[pyfunction]
 fn has_halves(args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> bool {
     let is_half = |given: &Bound<'_, PyAny>| {
@@ -46,7 +47,7 @@ fn has_halves(args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> bool {
     args.iter().any(|given| is_half(&given)) || kwargs.iter().any(|(_, given)| is_half(&given))
 }
 
-/// Forgets the gradients of all parameters.
+/// Set the gradients of all parameters to None.
 #[pyfunction]
 fn forget_gradients(parameters: &Bound<'_, PyList>) -> PyResult<()> {
     for parameter in parameters {
@@ -55,8 +56,9 @@ fn forget_gradients(parameters: &Bound<'_, PyList>) -> PyResult<()> {
     Ok(())
 }
 
-/// Adds gradient * factor in place to each parameter that has a gradient, in one instruction each.
-/// Returns false, and changes none, where one of them is complex.
+/// Add gradient * factor in place to each parameter that has a gradient, in one instruction each.
+///
+/// Return False, without changing any parameter, if one of them is complex.
 #[pyfunction]
 fn add_scaled_gradients(parameters: &Bound<'_, PyList>, factor: f64) -> PyResult<bool> {
     let py = parameters.py();
@@ -83,7 +85,8 @@ fn add_scaled_gradients(parameters: &Bound<'_, PyList>, factor: f64) -> PyResult
 
 type Tensors<'py> = Vec<PyRef<'py, PyTensor>>;
 
-/// The gradients of `outputs` together with respect to `inputs`; None for one that none depends on.
+/// Return the gradients of the sum of `outputs` with respect to `inputs`; None for an input that no
+/// output depends on. `gradients` holds the gradient of each output, or None for ones.
 #[pyfunction]
 fn grad(
     py: Python<'_>,
@@ -100,14 +103,15 @@ fn grad(
     Ok(grads.into_iter().map(|grad| grad.map(PyTensor)).collect())
 }
 
-/// For each of `on`, whether it, or what made it, is part of how a tensor came to be.
+/// Return for each tensor of `on` whether `result` was computed from it or from its recorded
+/// producer.
 #[pyfunction]
 fn depends(result: PyRef<'_, PyTensor>, on: Tensors<'_>) -> Vec<bool> {
     let on: Vec<_> = on.iter().map(|tensor| tensor.0.clone()).collect();
     tape::depends(&result.0, &on)
 }
 
-/// Adds the gradients of `outputs` to those of all leaves they depend on, or of `inputs`.
+/// Add the gradients of `outputs` to the `grad` of all leaves that they depend on, or of `inputs`.
 #[pyfunction]
 fn backward(
     py: Python<'_>,
@@ -129,7 +133,7 @@ fn backward(
     }
 }
 
-/// Waits until there is room for instructions, and notes whose they are.
+/// Waits for room in the session's window, and records the user's line for the next instructions.
 fn ready(py: Python<'_>, outputs: &[PyRef<'_, PyTensor>]) -> PyResult<()> {
     outputs.first().map_or(Ok(()), |output| session::ready(py, &output.0))?;
     source::note(py);
@@ -144,8 +148,13 @@ fn roots<'a>(
     outputs.iter().map(|output| &output.0).zip(gradients).collect()
 }
 
-/// Puts a computation on the tape whose gradients `backward(grads, kept)` gives, where `grads`
-/// are those of the outputs and `kept` the outputs at the indices given.
+/// Record a custom function on the tape, and return its outputs.
+///
+/// Args:
+///     differentiable: for each output, whether gradients flow through it.
+///     kept: the indices of the outputs that are saved for the backward pass.
+///     backward: called as `backward(grads, saved)` with the outputs' gradients and the saved
+///         outputs; returns the gradient of each input, or None.
 #[pyfunction]
 fn record_function(
     name: String,
@@ -178,7 +187,8 @@ fn record_function(
     function.record().into_iter().map(PyTensor).collect()
 }
 
-/// A tensor with the value and history that this one has now, whatever becomes of it.
+/// Return a tensor with the current value and history of another one, unaffected by later changes
+/// to it.
 #[pyfunction]
 fn snapshot(tensor: &PyTensor) -> PyTensor {
     PyTensor(tensor.0.snapshot())
@@ -188,13 +198,13 @@ fn tuple<'py>(py: Python<'py>, tensors: &[gt::Tensor]) -> PyResult<Bound<'py, Py
     PyTuple::new(py, tensors.iter().map(|tensor| PyTensor(tensor.clone())))
 }
 
-/// Takes a hook away: `handle.remove()`, or the end of a `with` block.
+/// The handle of a registered hook. `remove()`, or the end of a `with` block, unregisters the hook.
 #[pyclass(module = "gt", frozen)]
 pub struct RemovableHandle(tape::HookHandle);
 
 #[pymethods]
 impl RemovableHandle {
-    /// Calls the hook no more.
+    /// Unregister the hook.
     fn remove(&self) {
         self.0.remove();
     }
@@ -212,8 +222,8 @@ impl RemovableHandle {
 
 #[pymethods]
 impl PyTensor {
-    /// Calls hook(grad) whenever this tensor's gradient is computed. A tensor that it returns
-    /// takes the gradient's place.
+    /// Call `hook(grad)` whenever this tensor's gradient is computed. If the hook returns a tensor,
+    /// it replaces the gradient.
     fn register_hook(&self, hook: Py<PyAny>) -> PyResult<RemovableHandle> {
         let call: Hook = std::sync::Arc::new(move |grad| {
             let result = Python::attach(|py| -> PyResult<Option<gt::Tensor>> {
@@ -226,12 +236,12 @@ impl PyTensor {
         self.0.register_hook(call).map(RemovableHandle).py()
     }
 
-    /// Keeps the gradient in `grad`, though this tensor is no leaf.
+    /// Store this tensor's gradient in `grad` during backward passes, although it is not a leaf.
     fn retain_grad(&self) -> PyResult<()> {
         self.0.retain_grad().py()
     }
 
-    /// Whether `retain_grad()` was called for a tensor that is no leaf.
+    /// Whether `retain_grad()` was called on this tensor, which is not a leaf.
     #[getter]
     fn retains_grad(&self) -> bool {
         self.0.retains_grad()

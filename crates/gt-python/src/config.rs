@@ -13,8 +13,8 @@ type PyShard = (Option<Vec<u32>>, Vec<(String, u32, Option<i64>)>);
 /// Name, shard, backward, compile.
 type Signal = (String, Option<PyShard>, Option<String>, bool);
 
-/// The signals of a YAML text, how many slots sessions have, and whether workers that join add some;
-/// `file` names the text in errors.
+/// The signals of a YAML text, how many slots sessions have, and whether workers that join add
+/// some; `file` names the text in errors.
 #[pyfunction]
 fn parse_config(text: &str, file: &str) -> PyResult<(Vec<Signal>, Option<u32>, Option<bool>)> {
     let config::Config { signals, slots } =

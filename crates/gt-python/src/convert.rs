@@ -102,8 +102,8 @@ pub fn axis(axis: Option<i64>, dim: Option<i64>, default: Option<i64>) -> PyResu
     }
 }
 
-/// Whether an object is a list, tuple or number of Python's own: what it lacks need not be looked for,
-/// which takes longer than to read it.
+/// Whether an object is a list, tuple or number of Python's own: what it lacks need not be looked
+/// for, which takes longer than to read it.
 fn is_builtin(given: &Bound<'_, PyAny>) -> bool {
     given.is_exact_instance_of::<PyList>()
         || given.is_exact_instance_of::<PyTuple>()

@@ -65,8 +65,8 @@ fn get_worker_stats(py: Python<'_>) -> PyResult<Py<PyDict>> {
     Ok(all.unbind())
 }
 
-/// What is in error in this thread's session: for each failure its text, its line, how many tensors it
-/// has left without a value, and how many steps were undone by it.
+/// What is in error in this thread's session: for each failure its text, its line, how many tensors
+/// it has left without a value, and how many steps were undone by it.
 #[pyfunction]
 fn failures(py: Python<'_>) -> PyResult<Vec<(String, Option<String>, u64, u64)>> {
     let session = session::current()?;

@@ -1,18 +1,28 @@
-//! The Python module `gt._gt`. It converts between Python's values and the client's, and decides
-//! nothing.
+//! The extension module `gt._gt`: Python bindings of the client (`gt`), the server and worker
+//! processes, and the diagnostic tools (`gt-tools`).
 //!
-//! - [`tensor`]: the class `Tensor`; [`create`]: functions that make tensors.
-//! - [`operation`]: operations as functions and methods, from their declarations.
-//! - [`convert`]: Python numbers, lists, axes and shapes; [`array`]: NumPy arrays; [`export`]: values for Python.
-//! - [`session`]: sessions, which one a thread uses, connecting, waiting.
-//! - [`network`]: servers, workers and keys; [`engine`]: engines that are Python objects.
-//! - [`autograd`], [`vmap`], [`signal`], [`debug`], [`dtype`]: what the Python modules of these names use.
-//! - [`tools`]: looking at a dispatcher: status, traces, pictures.
-//! - [`files`]: tensors in safetensors files.
-//! - [`torch`]: tensors as PyTorch's, on a device of its own.
-//! - [`error`]: the client's errors as Python exceptions; [`source`]: the user's current line.
+//! It converts between Python objects and Rust values, manages the GIL, forks and process exit, and
+//! records the user's source lines. It makes no scheduling or sharding decisions, and knows neither
+//! the wire format nor the instruction rules of single operations.
+//!
+//! - [`tensor`]: the class `Tensor`; [`create`]: functions that create tensors.
+//! - [`operation`]: primitives as functions and methods, generated from their declarations.
+//! - [`convert`], [`number`], [`array`]: Python numbers, lists, shapes and NumPy arrays as Rust
+//!   values; [`export`]: Rust values as Python objects; [`dtype`]: the class `dtype`.
+//! - [`session`]: the session that a thread uses; connecting, waiting, forks, process exit.
+//! - [`network`]: server and worker processes, and keys.
+//! - [`engine`]: engines that are implemented in Python.
+//! - [`autograd`], [`vmap`], [`signal`], [`config`], [`debug`]: functions behind the Python modules
+//!   of these names.
+//! - [`transaction`]: optimizer steps that commit or roll back as a whole.
+//! - [`files`]: tensors in safetensors files and checkpoints.
+//! - [`tools`]: status, traces, `top` and visualization of a dispatcher.
+//! - [`torch`]: PyTorch's device `cluster`, backed by GT's tensors.
+//! - [`error`]: the client's errors as Python exceptions; [`source`]: the user's current source
+//!   line;
+//!   [`notice`]: progress messages during long waits.
 
-// PyO3's generated wrappers are unsafe functions whose bodies call others like them.
+// PyO3 generates unsafe functions whose bodies call other unsafe functions without a block.
 #![allow(unsafe_op_in_unsafe_fn)]
 
 mod array;

@@ -1,11 +1,12 @@
-//! Servers and workers in this process, and keys.
+//! Server and worker processes, and keys: the functions behind `python -m gt.server`,
+//! `python -m gt.worker` and `gt key`.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use gt::LineageLimits;
-use gt::drivers::network::server::{Ask, ShutdownReason, Server, ServerOptions};
+use gt::drivers::network::server::{Ask, Server, ServerOptions, ShutdownReason};
 use gt::drivers::network::worker::{WorkerOptions, WorkerProcess};
 use gt::net::NetError;
 use gt::net::address::Address;
@@ -25,7 +26,7 @@ fn to_python(error: NetError) -> PyErr {
     }
 }
 
-/// Runs `serve` without the GIL until it ends or a signal such as Ctrl-C comes.
+/// Runs `serve` without the GIL until it returns or a signal such as Ctrl-C arrives.
 fn until_signal(
     py: Python<'_>,
     serve: impl Send + FnOnce(&mut dyn FnMut() -> bool) -> Result<(), NetError>,
@@ -33,7 +34,7 @@ fn until_signal(
     let mut raised = None;
     let result = py.detach(|| {
         serve(&mut || match Python::attach(|py| py.check_signals()) {
-            // Whoever has to stop asks again.
+            // The server polls again while it shuts down.
             Ok(()) => raised.is_some(),
             Err(error) => {
                 raised = Some(error);
@@ -52,8 +53,11 @@ fn seconds(name: &str, given: f64) -> PyResult<Duration> {
         .map_err(|_| PyValueError::new_err(format!("{name} is {given}, expected seconds")))
 }
 
-/// Listens at an address and serves until a signal comes. `on_ready` is called once it listens;
-/// `wants_reload`, several times a second, says whether the policy file is to be read again.
+/// Run a server: listen at an address and serve until a signal arrives.
+///
+/// Args:
+///     on_ready: called once the server listens.
+///     wants_reload: called several times a second; a true result reloads the policy file.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
 #[pyo3(signature = (address, on_ready, key_file=None, insecure=false, log_file=None, worker_wait=30.0, data_roots=Vec::new(), policy=None, lineage_bytes=256 << 20, lineage_time=5.0, lineage_disk=256 << 20, lineage_total=4 << 30, grace=600.0, state=None, workers=0, wants_reload=None))]
@@ -117,7 +121,7 @@ fn run_server(
         };
         let mut server = server;
         while server.run(&mut ask)? == ShutdownReason::StoodStill {
-            // Its address and its folder are free for the next one.
+            // Release the address and the state folder for the next server.
             drop(server);
             server = Server::bind(&options)?;
         }
@@ -126,7 +130,8 @@ fn run_server(
     failed.map_or(result, Err)
 }
 
-/// Joins a server as a worker and serves until a signal comes or the server is gone.
+/// Run a worker: connect to a server and execute its instructions until a signal arrives or the
+/// server is gone. `on_ready` is called once the worker is connected.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "they are the options of a program")]
 #[pyo3(signature = (address, name, on_ready, key_file=None, insecure=false, threads=None, peer_host=None, backend="native", data_roots=Vec::new(), memory=None, spill_dir=None, spill_limit=None, state=None))]
@@ -197,7 +202,7 @@ fn run_worker(
     until_signal(py, |stop| worker.run(stop))
 }
 
-/// The bytes that a text such as `16GB` says.
+/// Return the number of bytes that a string such as `16GB` means.
 #[pyfunction]
 fn parse_size(text: &str) -> PyResult<u64> {
     gt::environment::bytes(text).ok_or_else(|| {
@@ -207,8 +212,8 @@ fn parse_size(text: &str) -> PyResult<u64> {
     })
 }
 
-/// A new cluster key, or one limited to a role ("client", "worker" or "watcher") or a user of a
-/// given one.
+/// Return a new cluster key, or one derived from the key `of`: limited to a role ("client",
+/// "worker" or "watcher"), or to a user of a team.
 #[pyfunction]
 #[pyo3(signature = (role=None, of=None, user=None, team=""))]
 fn make_key(

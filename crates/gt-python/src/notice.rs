@@ -1,4 +1,4 @@
-//! A wait of more than two seconds says, on a terminal or in a notebook, what it waits for.
+//! Messages about long waits: after two seconds, a terminal or notebook shows what the wait is for.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -7,14 +7,15 @@ use gt::Session;
 use gt_tools::words;
 use pyo3::prelude::*;
 
-/// After how long the first notice comes, each further one, and how they grow apart.
+/// The delay before the first message. Each later one appears after [`GROWTH`] times the time
+/// waited so far, but at most [`MAX_INTERVAL`] after the previous one.
 const FIRST: Duration = Duration::from_secs(2);
 const GROWTH: u32 = 5;
-const MOST: Duration = Duration::from_secs(60);
-/// How long the dispatcher may take to say how it is.
-const ANSWER: Duration = Duration::from_millis(500);
+const MAX_INTERVAL: Duration = Duration::from_secs(60);
+/// How long the dispatcher may take to return its status.
+const STATUS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The notices of one wait.
+/// The messages of one wait.
 pub struct WaitNotice {
     began: Option<Instant>,
     next: Duration,
@@ -25,26 +26,26 @@ impl WaitNotice {
         WaitNotice { began: None, next: FIRST }
     }
 
-    /// Says what the wait is for, if it is time to. Called now and then, without Python's lock.
+    /// Shows what the wait is for, if a message is due. Called repeatedly, without the GIL.
     pub fn poll(&mut self, session: &Session) {
-        // Short waits need no clock: they are over before this is called.
+        // The clock starts here: short waits end before the first call and never read it.
         let waited = self.began.get_or_insert_with(Instant::now).elapsed();
         if waited < self.next {
             return;
         }
-        self.next = (waited * GROWTH).min(waited + MOST);
+        self.next = (waited * GROWTH).min(waited + MAX_INTERVAL);
         let text = || format!("gt: waiting for {:.0} s: {}", waited.as_secs_f64(), reason(session));
         if std::io::stderr().is_terminal() {
             eprintln!("{}", text());
         } else if Python::try_attach(is_notebook).unwrap_or(false) {
             let text = text();
-            // Where it cannot be shown, the wait goes on without.
+            // If it cannot be shown, the wait continues without it.
             let _ = Python::try_attach(|py| show(py, &text));
         }
     }
 }
 
-/// Whether this is the kernel of a notebook, whose `sys.stderr` is shown below the cell that runs.
+/// Whether this process is a notebook kernel, which shows `sys.stderr` below the running cell.
 fn is_notebook(py: Python<'_>) -> bool {
     let modules = py.import("sys").and_then(|sys| sys.getattr("modules"));
     modules.and_then(|modules| modules.contains("ipykernel")).unwrap_or(false)
@@ -57,9 +58,9 @@ fn show(py: Python<'_>, text: &str) -> PyResult<()> {
 }
 
 fn reason(session: &Session) -> String {
-    // Asked with Python's lock held: whoever forks meanwhile finds no lock of ours taken.
+    // The GIL is held, so no other thread can fork while this call holds a lock of the session.
     let asked = Python::attach(|_| session.ask_status());
-    let until = Instant::now() + ANSWER;
+    let until = Instant::now() + STATUS_TIMEOUT;
     let status = asked.and_then(|asked| asked.wait(&mut || Instant::now() > until));
     match status {
         Ok(status) => words::asker_waits(&status),

@@ -1,4 +1,4 @@
-//! Python's numbers as elements of a tensor.
+//! Conversion of Python numbers to elements of a dtype.
 
 use gt::DType;
 use gt::ir::number;
@@ -10,11 +10,11 @@ use crate::error::IntoPython;
 use crate::tensor::PyTensor;
 use crate::{convert, export};
 
-/// A number as an element of a dtype: whole for an integer one, real for a real one. What is no number
-/// stays as it is.
+/// Returns a number converted to a dtype's element: an int for integer dtypes, a float for floating
+/// ones. Objects that are not numbers are returned unchanged.
 ///
 /// # Errors
-/// The dtype does not hold the number, which `operation` was given.
+/// The dtype cannot hold the number; the message names `operation`.
 pub fn element<'py>(
     operation: &'static str,
     given: &Bound<'py, PyAny>,
@@ -41,7 +41,7 @@ pub fn element<'py>(
         let element = number::element(operation, number, dtype);
         return Ok(export::number(py, element.map_err(gt::ClientError::from).py()?)?.into_bound(py));
     }
-    // NumPy's numbers.
+    // NumPy scalars and 0-d arrays.
     if given.cast::<PyTensor>().is_err()
         && given.hasattr("__array_interface__")?
         && given.getattr("shape")?.len()? == 0
@@ -51,10 +51,13 @@ pub fn element<'py>(
     Ok(given.clone())
 }
 
-/// The operations in Python that store a number, as errors name them.
+/// The operations of the Python layer that store a number; error messages name them.
 const STORING: [&str; 5] = ["masked_fill", "index_fill", "scatter", "threshold", "pad"];
 
-/// Return a number as an element of a dtype; anything but a number as it is.
+/// Return a number converted to an element of a dtype; return other objects unchanged.
+///
+/// Raises:
+///     ValueError: the dtype cannot hold the number; the message names `operation`.
 #[pyfunction]
 fn element_of(
     operation: &str,

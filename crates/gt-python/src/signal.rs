@@ -1,4 +1,4 @@
-//! Signal scopes of the current thread.
+//! Signal scopes of the current thread, for `gt.signal`.
 
 use gt::signal;
 use pyo3::prelude::*;
@@ -8,32 +8,37 @@ use crate::session;
 use crate::source;
 use crate::tensor::PyTensor;
 
-/// Opens a scope; gives how many were open.
+/// Open a scope, and return how many scopes were open before.
 #[pyfunction]
 #[pyo3(signature = (name, backward=None))]
 fn signal_enter(name: &str, backward: Option<&str>) -> PyResult<usize> {
     signal::enter(name, backward).py()
 }
 
-/// Closes the innermost scopes until `depth` are left.
+/// Close the innermost scopes until `depth` are left.
 #[pyfunction]
 fn signal_unwind(depth: usize) {
     signal::unwind(depth);
 }
 
+/// Close the innermost scope.
+///
+/// Raises:
+///     RuntimeError: the innermost scope has another name, or no scope is open.
 #[pyfunction]
 fn signal_exit(name: &str) -> PyResult<()> {
     signal::exit(name).py()
 }
 
-/// The names of the innermost scope's signal and backward signal.
+/// Return the names of the innermost scope's signal and backward signal, each None if there is
+/// none.
 #[pyfunction]
 fn signal_current() -> (Option<String>, Option<String>) {
     let scope = signal::innermost();
     (signal::name(scope.signal), signal::name(scope.backward))
 }
 
-/// A copy of a tensor placed as a signal says.
+/// Return a copy of a tensor with the layout that a signal's configuration specifies.
 #[pyfunction]
 #[pyo3(signature = (tensor, name, backward=None))]
 fn signal_tensor(

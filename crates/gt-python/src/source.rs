@@ -45,8 +45,8 @@ struct ThreadPosition {
     /// The code object, instruction and function that were looked up last, and the number of their
     /// line: loops stay in place.
     last: Cell<(usize, (i64, CallId), SourceId)>,
-    /// The frame that a backward pass was called in, and the line whose gradients a function of this
-    /// thread computes for it.
+    /// The frame that a backward pass was called in, and the line whose gradients a function of
+    /// this thread computes for it.
     gradient: Cell<(usize, SourceId)>,
 }
 
@@ -88,8 +88,12 @@ fn frame_functions() -> &'static FrameFunctions {
         // have them; a null pointer is `None`.
         unsafe {
             FrameFunctions {
-                back: std::mem::transmute::<*mut c_void, Option<GetBack>>(found(c"PyFrame_GetBack")),
-                last: std::mem::transmute::<*mut c_void, Option<GetLasti>>(found(c"PyFrame_GetLasti")),
+                back: std::mem::transmute::<*mut c_void, Option<GetBack>>(found(
+                    c"PyFrame_GetBack",
+                )),
+                last: std::mem::transmute::<*mut c_void, Option<GetLasti>>(found(
+                    c"PyFrame_GetLasti",
+                )),
             }
         }
     })
@@ -118,9 +122,9 @@ fn instruction_index(frame: &Bound<'_, PyAny>) -> i64 {
     place.and_then(|place| place.extract()).unwrap_or(-1)
 }
 
-/// Tells the client which line issues the instructions that follow on this thread. A thread that runs
-/// no line of a user's, as those of PyTorch's backward passes, works for the line noted last. Returns
-/// whether it is such a thread.
+/// Tells the client which line issues the instructions that follow on this thread. A thread that
+/// runs no line of a user's, as those of PyTorch's backward passes, works for the line noted last.
+/// Returns whether it is such a thread.
 pub fn note(py: Python<'_>) -> bool {
     POSITION.with(|position| position.note(py))
 }
@@ -148,8 +152,8 @@ pub fn runs_no_user_code() -> bool {
     POSITION.with(|position| position.runs_no_user_code.get())
 }
 
-/// Runs a function of a backward pass: what GT's own code issues in it is of the line that is set now,
-/// whose gradients it computes, and what a user's does, of its own lines.
+/// Runs a function of a backward pass: what GT's own code issues in it is of the line that is set
+/// now, whose gradients it computes, and what a user's does, of its own lines.
 pub fn within_gradient<T>(py: Python<'_>, function: impl FnOnce() -> T) -> T {
     struct Restore((usize, SourceId));
     impl Drop for Restore {
@@ -161,7 +165,8 @@ pub fn within_gradient<T>(py: Python<'_>, function: impl FnOnce() -> T) -> T {
     // SAFETY: the GIL is held (`py`); only the address is taken, of a frame that runs until after
     // this function.
     let frame = unsafe { ffi::PyEval_GetFrame() } as usize;
-    let _restore = Restore(POSITION.with(|position| position.gradient.replace((frame, source::current()))));
+    let _restore =
+        Restore(POSITION.with(|position| position.gradient.replace((frame, source::current()))));
     function()
 }
 
@@ -185,7 +190,8 @@ impl ThreadPosition {
         found.is_none()
     }
 
-    /// The line of the user's program that runs now, if one of the innermost 64 frames is the user's.
+    /// The line of the user's program that runs now, if one of the innermost 64 frames is the
+    /// user's.
     fn find(&self, py: Python<'_>) -> Option<SourceId> {
         // SAFETY: the GIL is held (`py`); the result is borrowed from the running frame, or null.
         let frame = unsafe { ffi::PyEval_GetFrame() };
@@ -231,8 +237,8 @@ impl ThreadPosition {
         {
             return Some(FrameOrigin::Own(own));
         }
-        // The line itself is found by reading the code object's table from its start: too slow to do
-        // each time.
+        // The line itself is found by reading the code object's table from its start: too slow to
+        // do each time.
         let at = (instruction_index(frame), call);
         if (last_key, last_at) == (key, at) {
             return Some(FrameOrigin::User(last_source));
@@ -253,11 +259,13 @@ impl ThreadPosition {
             });
             match entry {
                 KnownCode::Own(own) => FrameOrigin::Own(*own),
-                KnownCode::User { file, lines } => FrameOrigin::User(*lines.entry(at).or_insert_with(|| {
-                    // SAFETY: `pointer` is a frame object; this only reads it.
-                    let line = unsafe { ffi::PyFrame_GetLineNumber(pointer) };
-                    source::intern_within(&format!("{file}:{line}"), call)
-                })),
+                KnownCode::User { file, lines } => {
+                    FrameOrigin::User(*lines.entry(at).or_insert_with(|| {
+                        // SAFETY: `pointer` is a frame object; this only reads it.
+                        let line = unsafe { ffi::PyFrame_GetLineNumber(pointer) };
+                        source::intern_within(&format!("{file}:{line}"), call)
+                    }))
+                }
             }
         });
         if let FrameOrigin::User(source) = seen {
@@ -274,7 +282,8 @@ fn add_package_folder(folder: String) {
 }
 
 /// Names a function that users call, and what it calls the operand whose values may be refused. Its
-/// code is kept, so that its address is never another's. KnownCode that several functions share has no name.
+/// code is kept, so that its address is never another's. KnownCode that several functions share has
+/// no name.
 #[pyfunction]
 fn add_call(code: Py<PyAny>, name: String, operand: String) {
     let call = source::intern_call(Call { name, operand });

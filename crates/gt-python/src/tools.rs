@@ -1,4 +1,4 @@
-//! The tools that look at a dispatcher from outside, and `gt.status()`.
+//! The diagnostic tools, which connect to a dispatcher as watchers, and `gt.status()`.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -30,9 +30,12 @@ fn to_python(error: ToolError) -> PyErr {
     }
 }
 
-/// Records what happens at a dispatcher into a log, for some seconds or until there are `limit`
-/// events. Gives how many there are, how many were lost, what was watched, and why it could be watched
-/// no longer, if it could not.
+/// Record the events of a dispatcher into a log, for some seconds or until there are `limit`
+/// events.
+///
+/// Returns:
+///     The number of recorded events, the number of dropped events, the title of the dispatcher,
+///     and why the recording ended early, or None.
 #[pyfunction]
 #[pyo3(signature = (path, seconds, limit=None, address=None, process=None, key_file=None, insecure=false))]
 #[allow(clippy::too_many_arguments)] // One for each option of the command.
@@ -51,7 +54,7 @@ fn trace(
     })?;
     let target = WatchTarget { address, process, key_file, insecure };
     let recorded = py.detach(|| {
-        // Ctrl-C ends the recording; what there is by then is written.
+        // Ctrl-C ends the recording; the events recorded so far are written.
         let mut stop = || Python::attach(|py| py.check_signals()).is_err();
         gt_tools::trace::record(&target, duration, limit, &path, &mut stop)
     });
@@ -59,7 +62,8 @@ fn trace(
     Ok((recorded.events, recorded.dropped, recorded.title, recorded.ended))
 }
 
-/// Draws a log. Gives what was drawn.
+/// Draw a log as a timeline, and return the numbers of lanes, events and moves in it, its duration
+/// in seconds, and whether it was cut off.
 #[pyfunction]
 #[pyo3(signature = (log, output, format=None, dpi=150.0, width=16.0, height=10.0))]
 fn visualize(
@@ -84,7 +88,7 @@ fn visualize(
     Ok(dict.unbind())
 }
 
-/// Shows what a dispatcher is at, until the user leaves; or one moment, which is given as text.
+/// Show a dispatcher's activity until the user quits; with `once`, return one snapshot as text.
 #[pyfunction]
 #[pyo3(signature = (alpha=0.15, once=false, json=false, address=None, process=None, key_file=None, insecure=false))]
 #[allow(clippy::too_many_arguments)] // One for each option of the command.
@@ -117,7 +121,7 @@ fn top(
     }
 }
 
-/// Says what a session waits for, and because of whom.
+/// Return a text that explains what a session waits for, and which other sessions cause it.
 #[pyfunction]
 #[pyo3(signature = (session, address=None, process=None, key_file=None, insecure=false))]
 fn explain_wait(
@@ -132,16 +136,17 @@ fn explain_wait(
     py.detach(|| gt_tools::explain_wait::run(&target, session)).map_err(to_python)
 }
 
-/// How long workers may take to answer that had nothing to do.
+/// How long idle workers may take to answer.
 const IDLE_ANSWER: Duration = Duration::from_millis(200);
 
-/// How the dispatcher of the current session is, with its workers and sessions.
+/// Return the status of the current session's dispatcher as a dict, with its workers, sessions and
+/// users.
 #[pyfunction]
 fn get_status(py: Python<'_>) -> PyResult<Py<PyDict>> {
     let session = session::current()?;
     let ask = || session::waiting(py, &session, |interrupt| session.status(interrupt));
     let mut status = ask()?;
-    // A worker that has never reported may only be ending a batch whose answer came before.
+    // A worker without a report may be finishing a batch whose answer has already arrived.
     let until = Instant::now() + IDLE_ANSWER;
     let is_unknown = |status: &Status| {
         let of = |worker: &WorkerStatus| worker.in_flight > 0 && worker.report.engine.is_empty();
@@ -151,7 +156,8 @@ fn get_status(py: Python<'_>) -> PyResult<Py<PyDict>> {
         py.detach(|| std::thread::sleep(Duration::from_millis(1)));
         status = ask()?;
     }
-    // Workers that are at work would answer only afterwards; another session may give them some.
+    // Ask the workers themselves only while all are idle: a busy one answers after its work. The
+    // deadline covers work that another session submits meanwhile.
     let is_idle = status.workers.iter().all(|worker| worker.in_flight == 0);
     if is_idle && !status.workers.is_empty() {
         let until = Instant::now() + IDLE_ANSWER;

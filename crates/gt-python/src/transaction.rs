@@ -87,8 +87,9 @@ impl OpenStep {
             let Ok(own) = own.cast_into::<PyDict>() else { continue };
             for (key, value) in own.iter() {
                 let Ok(value) = value.cast_into::<PyTensor>() else { continue };
-                let is_it =
-                    |entry: &StateTensor| entry.of == own.as_ptr() as usize && is_key(&entry.key, &key);
+                let is_it = |entry: &StateTensor| {
+                    entry.of == own.as_ptr() as usize && is_key(&entry.key, &key)
+                };
                 // They are mostly in the same order.
                 let found = match entries.get(next).filter(|entry| is_it(entry)) {
                     Some(entry) => Some(entry),
@@ -127,15 +128,15 @@ impl OpenStep {
     }
 }
 
-/// Begins a step that may change tensors: those that are "params" of a group, and those that the state
-/// has in its dicts, where they may also be replaced.
+/// Begins a step that may change tensors: those that are "params" of a group, and those that the
+/// state has in its dicts, where they may also be replaced.
 #[pyfunction]
 fn begin_step(groups: &Bound<'_, PyList>, state: &Bound<'_, PyDict>) -> PyResult<OptimizerStep> {
     Ok(OptimizerStep(Mutex::new(Some(OpenStep::new(groups, state)?))))
 }
 
-/// Runs `step(optimizer, args, kwargs)` as a step of what the optimizer changes, unless it is in one
-/// already.
+/// Runs `step(optimizer, args, kwargs)` as a step of what the optimizer changes, unless it is in
+/// one already.
 #[pyfunction]
 fn run_step(
     step: &Bound<'_, PyAny>,

@@ -6,13 +6,13 @@ use thiserror::Error;
 
 /// A place in a file; lines and columns count from 1, 0 where the parser knows none.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct FilePosition {
     pub file: String,
     pub line: u64,
     pub column: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             0 => f.write_str(&self.file),
@@ -25,25 +25,25 @@ impl fmt::Display for Place {
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum ConfigError {
     #[error("{place}: this cannot be read: {reason}")]
-    Syntax { place: Place, reason: String },
+    Syntax { place: FilePosition, reason: String },
     #[error("{place}: '{key}' stands twice, expected once")]
-    DuplicateKey { place: Place, key: String },
+    DuplicateKey { place: FilePosition, key: String },
     #[error(
         "{place}: '{key}' is not a known key, expected {}{}",
         expected.join(", "), hint(*nearest)
     )]
     UnknownKey {
-        place: Place,
+        place: FilePosition,
         key: String,
         expected: &'static [&'static str],
         nearest: Option<&'static str>,
     },
     #[error("{place}: '{key}' is {given}, expected {expected}")]
-    WrongValue { place: Place, key: String, given: String, expected: &'static str },
+    WrongValue { place: FilePosition, key: String, given: String, expected: &'static str },
     #[error("{place}: '{key}' is not an axis of the mesh, expected {}", names.join(", "))]
-    UnknownMeshAxis { place: Place, key: String, names: Vec<String> },
+    UnknownMeshAxis { place: FilePosition, key: String, names: Vec<String> },
     #[error("{place}: '{key}' names worker {worker} twice, expected each worker once")]
-    DuplicateWorker { place: Place, key: String, worker: u32 },
+    DuplicateWorker { place: FilePosition, key: String, worker: u32 },
 }
 
 fn hint(nearest: Option<&str>) -> String {

@@ -25,7 +25,7 @@ pub mod tree;
 use gt_ir::Rescale;
 use gt_ir::signal::Shard;
 
-pub use error::{ConfigError, Place};
+pub use error::{ConfigError, FilePosition};
 pub use reader::Reader;
 
 /// The configuration of a signal.

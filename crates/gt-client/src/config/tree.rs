@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Error, Location, SnippetMode, Spanned};
 
-use super::{ConfigError, Place};
+use super::{ConfigError, FilePosition};
 
 /// A key of a mapping.
 pub struct Entry {
@@ -15,11 +15,11 @@ pub struct Entry {
 
 /// A value with its position.
 pub struct Value {
-    node: Node,
+    node: YamlNode,
     location: Location,
 }
 
-enum Node {
+enum YamlNode {
     Null,
     Flag(bool),
     Whole(i128),
@@ -55,23 +55,23 @@ fn explain(error: &Error, file: &str) -> ConfigError {
     ConfigError::Syntax { place, reason: reason.to_string() }
 }
 
-fn place(location: Location, file: &str) -> Place {
-    Place { file: file.into(), line: location.line(), column: location.column() }
+fn place(location: Location, file: &str) -> FilePosition {
+    FilePosition { file: file.into(), line: location.line(), column: location.column() }
 }
 
 impl Entry {
-    pub fn place(&self, file: &str) -> Place {
+    pub fn place(&self, file: &str) -> FilePosition {
         place(self.location, file)
     }
 }
 
 impl Value {
-    pub fn place(&self, file: &str) -> Place {
+    pub fn place(&self, file: &str) -> FilePosition {
         place(self.location, file)
     }
 
     pub fn is_null(&self) -> bool {
-        matches!(self.node, Node::Null)
+        matches!(self.node, YamlNode::Null)
     }
 
     /// Returns whether it is a number, a text or a flag.
@@ -80,23 +80,23 @@ impl Value {
     }
 
     pub fn flag(&self) -> Option<bool> {
-        if let Node::Flag(flag) = self.node { Some(flag) } else { None }
+        if let YamlNode::Flag(flag) = self.node { Some(flag) } else { None }
     }
 
     pub fn whole(&self) -> Option<i128> {
-        if let Node::Whole(number) = self.node { Some(number) } else { None }
+        if let YamlNode::Whole(number) = self.node { Some(number) } else { None }
     }
 
     pub fn text(&self) -> Option<&str> {
-        if let Node::Text(text) = &self.node { Some(text) } else { None }
+        if let YamlNode::Text(text) = &self.node { Some(text) } else { None }
     }
 
     pub fn list(&self) -> Option<&[Value]> {
-        if let Node::List(list) = &self.node { Some(list) } else { None }
+        if let YamlNode::List(list) = &self.node { Some(list) } else { None }
     }
 
     pub fn map(&self) -> Option<&[(Entry, Value)]> {
-        if let Node::Map(entries) = &self.node { Some(entries) } else { None }
+        if let YamlNode::Map(entries) = &self.node { Some(entries) } else { None }
     }
 }
 
@@ -104,21 +104,21 @@ impl Value {
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.node {
-            Node::Null => f.write_str("null"),
-            Node::Flag(flag) => write!(f, "{flag}"),
-            Node::Whole(number) => write!(f, "{number}"),
-            Node::Fraction(number) => write!(f, "{number}"),
-            Node::Text(text) => write!(f, "'{text}'"),
-            Node::List(list) if list.is_empty() => f.write_str("an empty list"),
-            Node::List(_) => f.write_str("a list"),
-            Node::Map(_) => f.write_str("a mapping"),
+            YamlNode::Null => f.write_str("null"),
+            YamlNode::Flag(flag) => write!(f, "{flag}"),
+            YamlNode::Whole(number) => write!(f, "{number}"),
+            YamlNode::Fraction(number) => write!(f, "{number}"),
+            YamlNode::Text(text) => write!(f, "'{text}'"),
+            YamlNode::List(list) if list.is_empty() => f.write_str("an empty list"),
+            YamlNode::List(_) => f.write_str("a list"),
+            YamlNode::Map(_) => f.write_str("a mapping"),
         }
     }
 }
 
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-        let spanned = Spanned::<Node>::deserialize(deserializer)?;
+        let spanned = Spanned::<YamlNode>::deserialize(deserializer)?;
         Ok(Value { node: spanned.value, location: spanned.referenced })
     }
 }
@@ -130,66 +130,66 @@ impl<'de> Deserialize<'de> for Entry {
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Node, D::Error> {
-        deserializer.deserialize_any(NodeVisitor)
+impl<'de> Deserialize<'de> for YamlNode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<YamlNode, D::Error> {
+        deserializer.deserialize_any(YamlNodeVisitor)
     }
 }
 
-struct NodeVisitor;
+struct YamlNodeVisitor;
 
-impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
+impl<'de> Visitor<'de> for YamlNodeVisitor {
+    type Value = YamlNode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Null)
+    fn visit_unit<E>(self) -> Result<YamlNode, E> {
+        Ok(YamlNode::Null)
     }
 
-    fn visit_none<E>(self) -> Result<Node, E> {
-        Ok(Node::Null)
+    fn visit_none<E>(self) -> Result<YamlNode, E> {
+        Ok(YamlNode::Null)
     }
 
-    fn visit_bool<E>(self, flag: bool) -> Result<Node, E> {
-        Ok(Node::Flag(flag))
+    fn visit_bool<E>(self, flag: bool) -> Result<YamlNode, E> {
+        Ok(YamlNode::Flag(flag))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Node, E> {
-        Ok(Node::Whole(number.into()))
+    fn visit_i64<E>(self, number: i64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Whole(number.into()))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Node, E> {
-        Ok(Node::Whole(number.into()))
+    fn visit_u64<E>(self, number: u64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Whole(number.into()))
     }
 
-    fn visit_i128<E>(self, number: i128) -> Result<Node, E> {
-        Ok(Node::Whole(number))
+    fn visit_i128<E>(self, number: i128) -> Result<YamlNode, E> {
+        Ok(YamlNode::Whole(number))
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Node, E> {
-        Ok(Node::Fraction(number))
+    fn visit_f64<E>(self, number: f64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Fraction(number))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Node, E> {
-        Ok(Node::Text(text.to_string()))
+    fn visit_str<E>(self, text: &str) -> Result<YamlNode, E> {
+        Ok(YamlNode::Text(text.to_string()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<YamlNode, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element()? {
             list.push(item);
         }
-        Ok(Node::List(list))
+        Ok(YamlNode::List(list))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut items: A) -> Result<YamlNode, A::Error> {
         let mut entries = Vec::new();
         while let Some(entry) = items.next_entry()? {
             entries.push(entry);
         }
-        Ok(Node::Map(entries))
+        Ok(YamlNode::Map(entries))
     }
 }

@@ -8,13 +8,13 @@
 /// The number of tokens that are remembered; a period is shorter.
 const CAPACITY: usize = 1 << 15;
 /// Places in the table of where tokens were seen.
-const PLACES: usize = 1 << 11;
+const TABLE_SIZE: usize = 1 << 11;
 /// The number of tokens in a lookup window.
 const WINDOW: u64 = 4;
 
 /// What is remembered of a token.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct SeenToken {
     token: u64,
     /// The cost of starting a round with it.
     weight: i32,
@@ -23,33 +23,33 @@ struct Seen {
 }
 
 /// What is remembered of a stream.
-pub struct History {
-    seen: Vec<Seen>,
+pub struct TokenHistory {
+    seen: Vec<SeenToken>,
     /// The number of tokens so far.
     count: u64,
     /// The hash of the last few tokens.
     window: u64,
     /// Where a window of tokens was seen last: its hash, and the number of its last token.
-    places: Vec<(u32, u32)>,
+    table: Vec<(u32, u32)>,
     /// The candidate period; 0 for none.
     period: u64,
     /// The number of tokens for which it has held.
     run: u64,
 }
 
-impl History {
-    pub fn new() -> History {
-        History {
-            seen: vec![Seen::default(); CAPACITY],
+impl TokenHistory {
+    pub fn new() -> TokenHistory {
+        TokenHistory {
+            seen: vec![SeenToken::default(); CAPACITY],
             count: 0,
             window: 0,
-            places: vec![(0, 0); PLACES],
+            table: vec![(0, 0); TABLE_SIZE],
             period: 0,
             run: 0,
         }
     }
 
-    fn seen(&self, number: u64) -> &Seen {
+    fn seen(&self, number: u64) -> &SeenToken {
         &self.seen[number as usize % CAPACITY]
     }
 
@@ -62,14 +62,14 @@ impl History {
     #[inline]
     pub fn push(&mut self, token: u64, weight: i32, cold: u64) {
         let at = self.count;
-        self.seen[at as usize % CAPACITY] = Seen { token, weight, cold: cold as u32 };
+        self.seen[at as usize % CAPACITY] = SeenToken { token, weight, cold: cold as u32 };
         self.count += 1;
         // A token leaves it at the top after WINDOW others.
         self.window = self.window << (u64::BITS / WINDOW as u32) ^ token;
         if self.period != 0 && self.token(at - self.period) == token {
             self.run += 1;
             if self.run > self.period {
-                // The places of an earlier round are as good.
+                // The positions of an earlier round are as good.
                 return;
             }
         } else if self.period != 0 {
@@ -79,7 +79,7 @@ impl History {
             return;
         }
         let window = (self.window ^ self.window >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let place = &mut self.places[(window >> 52) as usize % PLACES];
+        let place = &mut self.table[(window >> 52) as usize % TABLE_SIZE];
         let window = (window >> 20) as u32;
         let (hash, before) = std::mem::replace(place, (window, at as u32));
         if self.period == 0 && hash == window {
@@ -104,7 +104,7 @@ impl History {
 
     /// Returns whether the stream repeats with this period at the last token.
     #[inline]
-    pub fn stands(&self, period: usize) -> bool {
+    pub fn holds(&self, period: usize) -> bool {
         self.period != 0 && (period as u64).is_multiple_of(self.period)
     }
 
@@ -133,13 +133,13 @@ impl History {
 mod tests {
     use super::*;
 
-    fn feed(history: &mut History, tokens: impl IntoIterator<Item = u64>) {
+    fn feed(history: &mut TokenHistory, tokens: impl IntoIterator<Item = u64>) {
         tokens.into_iter().for_each(|token| history.push(token * 77_777 + 5, 0, 0));
     }
 
     #[test]
     fn a_loop_is_found_in_its_third_round() {
-        let mut history = History::new();
+        let mut history = TokenHistory::new();
         feed(&mut history, 100..150);
         feed(&mut history, 0..30);
         feed(&mut history, 0..30);
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_loop_is_found_through_the_loops_inside_it() {
-        let mut history = History::new();
+        let mut history = TokenHistory::new();
         let round = || (0..10).chain((0..8).flat_map(|_| 20..25)).chain(30..40);
         for _ in 0..4 {
             feed(&mut history, round());
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn short_loops_and_what_never_repeats() {
-        let mut history = History::new();
+        let mut history = TokenHistory::new();
         feed(&mut history, 0..20_000);
         assert_eq!(history.period(1, 1), None);
         feed(&mut history, [3; 12]);
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_round_starts_where_the_fewest_are_alive() {
-        let mut history = History::new();
+        let mut history = TokenHistory::new();
         for _ in 0..5 {
             for token in 0..10u64 {
                 // Token 7 occurs when all other tensors are freed.
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn it_goes_on_beyond_its_memory() {
-        let mut history = History::new();
+        let mut history = TokenHistory::new();
         feed(&mut history, 0..3 * CAPACITY as u64);
         for _ in 0..4 {
             feed(&mut history, 0..1000);

@@ -4,8 +4,8 @@
 //!   repeat.
 //! - [`recording`]: one round of a loop, from which its template is made.
 //! - [`sections`]: the parts of a loop in which shapes depend on data.
-//! - [`following`]: matching the stream against a template, one iteration at a time.
-//! - [`waits`]: when somebody waited for a value.
+//! - [`iteration`]: matching the stream against a template, one iteration at a time.
+//! - [`waits`]: when the program waited for values.
 //! - [`settings`]: when sequences become hot paths, and what is counted.
 //!
 //! A command that matches the next step of a template is not sent: one invocation at the end of the
@@ -14,8 +14,8 @@
 //! or the program waits for a value, the steps matched so far are sent as a part, and ordinary
 //! commands follow. So a template changes how much is sent, never what is computed.
 
-mod following;
 mod history;
+mod iteration;
 mod recording;
 mod sections;
 mod settings;
@@ -26,41 +26,41 @@ use gt_ir::template::{MAX_ALL_STEPS, MAX_STEPS, MAX_TEMPLATES};
 use gt_ir::{ClientCommand, Meta, Operand, TensorId};
 use rustc_hash::FxHashMap;
 
-pub use following::Issue;
-use following::{Following, Known};
-use history::History;
-use recording::{Recording, Round};
+use history::TokenHistory;
+pub use iteration::UninferredInstruction;
+use iteration::{IterationInProgress, SessionTemplate};
+use recording::{RecordedRound, RoundRecording};
 use sections::Sections;
-use settings::FEWEST;
-pub use settings::{Settings, Stats};
-use waits::Waits;
+use settings::MIN_REPETITIONS;
+pub use settings::{HotPathStats, Settings};
+use waits::WaitHistory;
 
 /// A template is dropped after this many consecutive incomplete iterations,
-const BROKEN: u32 = 4;
+const MAX_BROKEN: u32 = 4;
 /// or this many consecutive ones that free other tensors.
-const ODD: u32 = 4;
+const MAX_ODD: u32 = 4;
 /// The least number of steps of a loop's template: of a shorter loop it takes several rounds.
-const SHORTEST: u64 = 16;
+const MIN_STEPS: u64 = 16;
 /// While a template is followed, a longer loop around it replaces it if the loop has at most this
 /// many steps,
-const ROUND: usize = 2048;
+const MAX_OUTER_STEPS: usize = 2048;
 /// or if at least one in this many of the loop's commands is part of no template.
-const COLD: u64 = 20;
+const COLD_ONE_IN: u64 = 20;
 /// Data of this many bytes is not sent before steps that use earlier data: their frees make room
 /// for it.
-const MUCH_DATA: u64 = 64 << 10;
+const LARGE_DATA: u64 = 64 << 10;
 /// How much better it is to start a round with this much data than with fewer live tensors.
-const BEGINS_WITH_DATA: i32 = 1 << 20;
+const DATA_WEIGHT: i32 = 1 << 20;
 
 /// Turns a stream of commands into one with invocations.
 pub struct HotPathDetector {
     settings: Settings,
-    history: History,
+    history: TokenHistory,
     sections: Sections,
-    recording: Option<Recording>,
-    following: Option<Following>,
+    recording: Option<RoundRecording>,
+    following: Option<IterationInProgress>,
     /// The templates by number; `None` where a number is free.
-    known: Vec<Option<Box<Known>>>,
+    known: Vec<Option<Box<SessionTemplate>>>,
     /// The numbers of the templates that start with a token, the longest first.
     starts: FxHashMap<u64, Vec<u32>>,
     /// The compiled region of the last command that made a tensor; 0 for none.
@@ -79,19 +79,19 @@ pub struct HotPathDetector {
     flushed: bool,
     /// Whether the last token was of much data.
     is_in_data: bool,
-    waits: Waits,
+    waits: WaitHistory,
     /// No recording of a loop begins until `total` has reached this.
-    quiet_until: u64,
+    backoff_until: u64,
     /// By how many tokens the next failed recording delays the one after it; doubles each time.
-    patience: u64,
-    stats: Stats,
+    backoff: u64,
+    stats: HotPathStats,
 }
 
 impl HotPathDetector {
     pub fn new(settings: Settings) -> HotPathDetector {
         HotPathDetector {
             settings,
-            history: History::new(),
+            history: TokenHistory::new(),
             sections: Sections::default(),
             recording: None,
             following: None,
@@ -105,17 +105,17 @@ impl HotPathDetector {
             alive: 0,
             flushed: false,
             is_in_data: false,
-            waits: Waits::default(),
-            quiet_until: 0,
-            patience: 16,
-            stats: Stats { hot_threshold: settings.threshold, ..Stats::default() },
+            waits: WaitHistory::default(),
+            backoff_until: 0,
+            backoff: 16,
+            stats: HotPathStats { hot_threshold: settings.threshold, ..HotPathStats::default() },
         }
     }
 
     /// The counters so far.
-    pub fn get_stats(&self) -> Stats {
+    pub fn get_stats(&self) -> HotPathStats {
         let hot_sequences = self.known.iter().flatten().count() as u64;
-        Stats {
+        HotPathStats {
             total_instructions: self.total,
             hot_instructions: self.total - self.cold,
             hot_sequences,
@@ -186,7 +186,7 @@ impl HotPathDetector {
     #[inline]
     pub fn repeat(
         &mut self,
-        issue: &Issue,
+        issue: &UninferredInstruction,
         region: u32,
         inputs: impl Iterator<Item = Option<Meta>>,
     ) -> Option<(Meta, u64)> {
@@ -195,12 +195,12 @@ impl HotPathDetector {
             && (region == 0 || self.in_region)
             && self.recording.is_none()
             && !issue.operation.data_dependent
-            && self.sections.are_out();
+            && self.sections.is_outside();
         if !is_plain || iteration.ends_part() {
             return None;
         }
         let known = self.known[iteration.number as usize].as_mut().expect("it is being followed");
-        let made = iteration.step_again(known, issue, inputs)?;
+        let made = iteration.repeat_step(known, issue, inputs)?;
         let token = known.tokens[iteration.position() - 1];
         self.advance(token, 0);
         self.look_for_period();
@@ -223,13 +223,13 @@ impl HotPathDetector {
     /// Returns whether the program waits after every few commands: a part of an iteration costs
     /// more than they do. Ignored in a scope that is compiled.
     #[inline]
-    fn is_talkative(&self) -> bool {
+    fn waits_often(&self) -> bool {
         self.region == 0 && self.waits.are_close(self.total)
     }
 
     /// Returns whether commands are held back.
     pub fn is_pending(&self) -> bool {
-        let pending = |of: &Following| of.is_pending(known(&self.known, of.number));
+        let pending = |of: &IterationInProgress| of.is_pending(known(&self.known, of.number));
         self.following.as_ref().is_some_and(pending)
     }
 
@@ -261,7 +261,7 @@ impl HotPathDetector {
             token::token(command, self.oldest).expect("it makes a tensor, and so has a token")
         });
         self.advance(token, data_in(command));
-        if self.recording.as_ref().is_some_and(Recording::is_complete) {
+        if self.recording.as_ref().is_some_and(RoundRecording::is_complete) {
             self.learn(out);
         }
         let is_hot = is_hot || self.start(token, command);
@@ -272,13 +272,13 @@ impl HotPathDetector {
         if let Some(length) = run
             && self.recording.is_none()
             && !is_hot
-            && !self.is_talkative()
+            && !self.waits_often()
         {
-            self.recording = Some(Recording::of_section(length));
+            self.recording = Some(RoundRecording::of_section(length));
         }
         self.cold += u64::from(!is_hot);
         if self.recording.is_none() && self.region != 0 && !self.in_region && !is_hot {
-            self.recording = Some(Recording::of_region());
+            self.recording = Some(RoundRecording::of_region());
         }
         self.in_region = self.region != 0;
         match &mut self.recording {
@@ -300,9 +300,9 @@ impl HotPathDetector {
         // The best step to start a round with: one with much data, as that is sent before the
         // round's other steps; otherwise one with the fewest live tensors, just after a flush.
         let mut weight = 2 * self.alive + i32::from(!std::mem::take(&mut self.flushed));
-        let was_in_data = std::mem::replace(&mut self.is_in_data, data >= MUCH_DATA);
+        let was_in_data = std::mem::replace(&mut self.is_in_data, data >= LARGE_DATA);
         if self.is_in_data && !was_in_data {
-            weight -= BEGINS_WITH_DATA;
+            weight -= DATA_WEIGHT;
         }
         self.history.push(token, weight, self.cold);
         self.total += 1;
@@ -311,7 +311,7 @@ impl HotPathDetector {
 
     /// Ends a region, after which region `next` follows: its recording becomes a template.
     fn leave_region(&mut self, next: u32, out: &mut Vec<ClientCommand>) {
-        if self.recording.as_ref().is_some_and(Recording::is_region) {
+        if self.recording.as_ref().is_some_and(RoundRecording::is_region) {
             self.learn(out);
         }
         self.sections.leave();
@@ -321,10 +321,10 @@ impl HotPathDetector {
     /// Matches a command against the iteration in progress, or against the first step of the next
     /// one. Returns the step's token if it matches; otherwise stops following the template.
     fn follow(&mut self, command: &ClientCommand, out: &mut Vec<ClientCommand>) -> Option<u64> {
-        let is_talkative = self.is_talkative();
+        let waits_often = self.waits_often();
         let iteration = self.following.as_mut()?;
         let known = self.known[iteration.number as usize].as_mut().expect("it is being followed");
-        if data_in(command) > 0 && iteration.is_behind_data(MUCH_DATA) {
+        if data_in(command) > 0 && iteration.is_behind_data(LARGE_DATA) {
             iteration.send(known, out);
         }
         if iteration.step(known, command) {
@@ -343,9 +343,9 @@ impl HotPathDetector {
             known.broken = 0;
             let is_usual = known.of_section || iteration.is_usual(known);
             known.odd = if is_usual { 0 } else { known.odd + 1 };
-            if known.odd < ODD
-                && !is_talkative
-                && let Some(next) = Following::begin(known, command)
+            if known.odd < MAX_ODD
+                && !waits_often
+                && let Some(next) = IterationInProgress::begin(known, command)
             {
                 self.following = Some(next);
                 return Some(known.tokens[0]);
@@ -353,24 +353,24 @@ impl HotPathDetector {
         } else {
             known.broken += 1;
         }
-        let (number, is_bad) = (known.number, known.broken >= BROKEN || known.odd >= ODD);
+        let (number, is_bad) = (known.number, known.broken >= MAX_BROKEN || known.odd >= MAX_ODD);
         self.following = None;
         if is_bad {
             self.forget(number, out);
-            self.be_patient();
+            self.back_off();
         }
         None
     }
 
     /// Starts an iteration of a template whose first step matches the command, if any.
     fn start(&mut self, token: u64, command: &ClientCommand) -> bool {
-        if self.starts.is_empty() || self.following.is_some() || self.is_talkative() {
+        if self.starts.is_empty() || self.following.is_some() || self.waits_often() {
             return false;
         }
         let Some(numbers) = self.starts.get(&token) else { return false };
         for &number in numbers {
             let known = self.known[number as usize].as_mut().expect("listed by its start");
-            if let Some(iteration) = Following::begin(known, command) {
+            if let Some(iteration) = IterationInProgress::begin(known, command) {
                 known.used = self.total;
                 self.following = Some(iteration);
                 return true;
@@ -383,9 +383,9 @@ impl HotPathDetector {
     #[inline]
     fn look_for_period(&mut self) {
         // The recorded round is the last of the `threshold` rounds; the first one sets the period.
-        let rounds = u64::from(self.settings.threshold).max(FEWEST) - 2;
-        let Some(period) = self.history.period(rounds, SHORTEST) else { return };
-        if self.total < self.quiet_until || period > MAX_STEPS || self.is_talkative() {
+        let rounds = u64::from(self.settings.threshold).max(MIN_REPETITIONS) - 2;
+        let Some(period) = self.history.period(rounds, MIN_STEPS) else { return };
+        if self.total < self.backoff_until || period > MAX_STEPS || self.waits_often() {
             return;
         }
         if let Some(iteration) = &self.following {
@@ -394,11 +394,11 @@ impl HotPathDetector {
                 return;
             }
             let cold = self.history.cold_in_last(period);
-            if period > ROUND && cold * COLD < period as u64 {
+            if period > MAX_OUTER_STEPS && cold * COLD_ONE_IN < period as u64 {
                 return;
             }
         }
-        self.recording = Some(Recording::new(self.history.tokens_to_start(period), period));
+        self.recording = Some(RoundRecording::new(self.history.tokens_to_start(period), period));
     }
 
     /// Makes a template of the recorded round.
@@ -409,16 +409,16 @@ impl HotPathDetector {
         let free = self.known.iter().position(Option::is_none);
         let number = free.unwrap_or(self.known.len()) as u32;
         let Some(round) = recording.finish(number, self.settings.compile) else {
-            return self.be_patient();
+            return self.back_off();
         };
-        let Round { tokens, definition } = round;
+        let RecordedRound { tokens, definition } = round;
         // The iteration in progress ends here; the current command is the first of the next one.
         if let Some(mut iteration) = self.following.take() {
             iteration.send(known(&self.known, iteration.number), out);
         }
         out.push(ClientCommand::Define(Box::new(definition.clone())));
         let start = tokens[0];
-        let known = Known::new(definition, tokens, of_section, self.total);
+        let known = SessionTemplate::new(definition, tokens, of_section, self.total);
         if free.is_none() {
             self.known.push(None);
         }
@@ -465,9 +465,9 @@ impl HotPathDetector {
     }
 
     /// Delays the next recording after a failure, exponentially.
-    fn be_patient(&mut self) {
-        self.quiet_until = self.total + self.patience;
-        self.patience = (self.patience * 2).min(1 << 20);
+    fn back_off(&mut self) {
+        self.backoff_until = self.total + self.backoff;
+        self.backoff = (self.backoff * 2).min(1 << 20);
     }
 }
 
@@ -479,6 +479,6 @@ fn data_in(command: &ClientCommand) -> u64 {
     }
 }
 
-fn known(all: &[Option<Box<Known>>], number: u32) -> &Known {
+fn known(all: &[Option<Box<SessionTemplate>>], number: u32) -> &SessionTemplate {
     all[number as usize].as_ref().expect("a template that is followed is known")
 }

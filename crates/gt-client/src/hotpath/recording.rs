@@ -5,10 +5,10 @@ use gt_ir::template::{MAX_STEPS, Step, TemplateBuilder};
 use gt_ir::{ClientCommand, Content, Create, Definition, TensorData, TensorId, TransferId};
 use rustc_hash::FxHashSet;
 
-use super::history::History;
+use super::history::TokenHistory;
 
 /// A round that is being recorded.
-pub struct Recording {
+pub struct RoundRecording {
     /// The number of tokens to skip until the round starts.
     wait: usize,
     /// The number of the round's tokens; `None` for a compiled region, which ends with its scope.
@@ -23,14 +23,14 @@ pub struct Recording {
 }
 
 /// A finished round.
-pub struct Round {
+pub struct RecordedRound {
     pub tokens: Vec<u64>,
     pub definition: Definition,
 }
 
-impl Recording {
-    pub fn new(wait: usize, period: usize) -> Recording {
-        Recording {
+impl RoundRecording {
+    pub fn new(wait: usize, period: usize) -> RoundRecording {
+        RoundRecording {
             wait,
             period: Some(period),
             tokens: Vec::with_capacity(period),
@@ -42,13 +42,13 @@ impl Recording {
     }
 
     /// Starts recording a scope that is compiled, from its first command on.
-    pub fn of_region() -> Recording {
-        Recording { period: None, ..Recording::new(0, 0) }
+    pub fn of_region() -> RoundRecording {
+        RoundRecording { period: None, ..RoundRecording::new(0, 0) }
     }
 
     /// Starts recording a run of `steps` steps, from its first command on.
-    pub fn of_section(length: usize) -> Recording {
-        Recording { is_section: true, ..Recording::new(0, length) }
+    pub fn of_section(length: usize) -> RoundRecording {
+        RoundRecording { is_section: true, ..RoundRecording::new(0, length) }
     }
 
     pub fn is_section(&self) -> bool {
@@ -74,8 +74,8 @@ impl Recording {
     }
 
     /// Adds a command that makes a tensor; `history` includes its token already.
-    pub fn step(&mut self, token: u64, command: &ClientCommand, history: &History) {
-        self.repeats &= self.is_section || self.period.is_none_or(|period| history.stands(period));
+    pub fn step(&mut self, token: u64, command: &ClientCommand, history: &TokenHistory) {
+        self.repeats &= self.is_section || self.period.is_none_or(|period| history.holds(period));
         if self.wait > 0 {
             self.wait -= 1;
             return;
@@ -96,8 +96,8 @@ impl Recording {
 
     /// Returns the round as template `number`; `None` if it did not repeat the previous one, or
     /// cannot be a template.
-    pub fn finish(self, number: u32, compile: bool) -> Option<Round> {
-        let Recording { tokens, commands, frees, repeats, period, .. } = self;
+    pub fn finish(self, number: u32, compile: bool) -> Option<RecordedRound> {
+        let RoundRecording { tokens, commands, frees, repeats, period, .. } = self;
         let base = commands.first().and_then(ClientCommand::made).filter(|_| repeats)?;
         let outputs = |command: &ClientCommand| match command {
             ClientCommand::Run(instruction) => instruction.results.len() as u32,
@@ -126,7 +126,7 @@ impl Recording {
         let definition = builder.finish(number, compile || period.is_none());
         // If several threads issue into one session, a round may not be a valid template.
         definition.check_client().ok()?;
-        Some(Round { tokens, definition })
+        Some(RecordedRound { tokens, definition })
     }
 }
 

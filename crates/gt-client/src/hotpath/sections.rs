@@ -9,31 +9,31 @@ use gt_ir::{ClientCommand, Operand, SourceId, TensorId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Longer sections are not compared; inner loops of theirs are found by their period.
-const LONGEST: usize = 2048;
+const MAX_STEPS: usize = 2048;
 /// The shortest run for which a template pays.
-const SHORTEST: usize = 8;
+const MIN_RUN: usize = 8;
 /// The most sections that are remembered.
-const MOST: usize = 64;
+const MAX_SECTIONS: usize = 64;
 
 /// The sections of a stream so far.
 #[derive(Default)]
 pub struct Sections {
     /// By their first instruction, and the length of the previous section: a line may start
     /// several.
-    known: FxHashMap<Key, Section>,
+    known: FxHashMap<SectionKey, Section>,
     /// The current section, and the number of its commands so far.
-    current: Option<(Key, usize)>,
+    current: Option<(SectionKey, usize)>,
     /// The live tensors of varying shapes.
     varied: FxHashSet<TensorId>,
 }
 
 /// The operation and line of an instruction, and the length of the section before it.
-type Key = (u16, SourceId, usize);
+type SectionKey = (u16, SourceId, usize);
 
 /// What is remembered of a section.
 #[derive(Default)]
 struct Section {
-    steps: Vec<Step>,
+    steps: Vec<SectionStep>,
     /// The number of its steps the last time.
     length: usize,
     /// How often it has had this number of steps.
@@ -41,7 +41,7 @@ struct Section {
 }
 
 /// A command of a section.
-struct Step {
+struct SectionStep {
     /// Its token the last time.
     token: u64,
     /// Whether its token has ever differed.
@@ -50,9 +50,9 @@ struct Step {
     reads: bool,
 }
 
-impl Step {
-    fn new(token: u64) -> Step {
-        Step { token, varies: false, reads: false }
+impl SectionStep {
+    fn new(token: u64) -> SectionStep {
+        SectionStep { token, varies: false, reads: false }
     }
 
     /// Returns whether it has been the same each time.
@@ -76,14 +76,14 @@ impl Sections {
             self.begin(command);
         }
         let (key, at) = self.current?;
-        if at >= LONGEST {
+        if at >= MAX_STEPS {
             self.leave();
             return None;
         }
         self.current = Some((key, at + 1));
         let section = self.known.get_mut(&key)?;
         if at == section.steps.len() {
-            section.steps.push(Step { varies: at == 0, ..Step::new(token) });
+            section.steps.push(SectionStep { varies: at == 0, ..SectionStep::new(token) });
         }
         let step = &mut section.steps[at];
         step.varies |= std::mem::replace(&mut step.token, token) != token;
@@ -100,12 +100,12 @@ impl Sections {
             return None;
         }
         let length = section.steps[at..].iter().take_while(|step| step.is_stable()).count();
-        (length >= SHORTEST).then_some(length)
+        (length >= MIN_RUN).then_some(length)
     }
 
     /// Returns whether the stream is outside sections.
     #[inline]
-    pub fn are_out(&self) -> bool {
+    pub fn is_outside(&self) -> bool {
         self.current.is_none()
     }
 
@@ -129,7 +129,7 @@ impl Sections {
                 section.steps.truncate(length);
                 self.varied.clear();
                 for (at, step) in section.steps.iter_mut().enumerate() {
-                    *step = Step { varies: at == 0, ..Step::new(step.token) };
+                    *step = SectionStep { varies: at == 0, ..SectionStep::new(step.token) };
                 }
             }
         }
@@ -140,7 +140,7 @@ impl Sections {
         let before = self.current.map_or(0, |(_, length)| length);
         self.leave();
         let key = (instruction.operation.id, instruction.source, before);
-        if self.known.len() >= MOST && !self.known.contains_key(&key) {
+        if self.known.len() >= MAX_SECTIONS && !self.known.contains_key(&key) {
             self.known.clear();
         }
         self.known.entry(key).or_default().times += 1;

@@ -3,7 +3,7 @@
 use crate::environment;
 
 /// The least number of repetitions after which a sequence is hot.
-pub(super) const FEWEST: u64 = 3;
+pub(super) const MIN_REPETITIONS: u64 = 3;
 
 /// When sequences become hot paths.
 #[derive(Clone, Copy, Debug)]
@@ -21,15 +21,15 @@ impl Settings {
     pub fn from_env() -> Settings {
         let compile = environment::switch("GT_COMPILE") == Some(true);
         let enabled = compile || environment::switch("GT_AUTO_COMPILE") != Some(false);
-        let threshold = environment::count("GT_HOTPATH_THRESHOLD").unwrap_or(FEWEST);
-        let threshold = threshold.clamp(FEWEST, u64::from(u32::MAX)) as u32;
+        let threshold = environment::count("GT_HOTPATH_THRESHOLD").unwrap_or(MIN_REPETITIONS);
+        let threshold = threshold.clamp(MIN_REPETITIONS, u64::from(u32::MAX)) as u32;
         Settings { enabled, threshold, compile }
     }
 }
 
 /// Counters of a detector.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub struct Stats {
+pub struct HotPathStats {
     /// Instructions so far, and the number of them that were sent as part of invocations.
     pub total_instructions: u64,
     pub hot_instructions: u64,

@@ -13,7 +13,7 @@ pub fn token(command: &ClientCommand, oldest: TensorId) -> Option<u64> {
     match command {
         ClientCommand::Run(instruction) => Some(instruction_token(instruction, oldest)),
         ClientCommand::Create(create) => {
-            let mut hash = Hash::new(1);
+            let mut hash = TokenHasher::new(1);
             hash.eat(u64::from(create.signal));
             hash.meta(&create.content.meta());
             Some(hash.finish())
@@ -24,7 +24,8 @@ pub fn token(command: &ClientCommand, oldest: TensorId) -> Option<u64> {
 
 fn instruction_token(instruction: &Instruction, oldest: TensorId) -> u64 {
     let operation = instruction.operation;
-    let mut hash = Hash::new(u64::from(operation.id) << 32 | u64::from(instruction.source.0));
+    let mut hash =
+        TokenHasher::new(u64::from(operation.id) << 32 | u64::from(instruction.source.0));
     instruction.results.iter().for_each(|meta| hash.meta(meta));
     // One word holds several distances and kinds, as these are small.
     let mut operands = u64::from(instruction.signal);
@@ -58,11 +59,11 @@ fn instruction_token(instruction: &Instruction, oldest: TensorId) -> u64 {
 }
 
 /// Multiplies and folds: two words a step, as wyhash does.
-struct Hash(u64);
+struct TokenHasher(u64);
 
-impl Hash {
-    fn new(seed: u64) -> Hash {
-        Hash(seed ^ 0x9e37_79b9_7f4a_7c15)
+impl TokenHasher {
+    fn new(seed: u64) -> TokenHasher {
+        TokenHasher(seed ^ 0x9e37_79b9_7f4a_7c15)
     }
 
     #[inline]

@@ -1,23 +1,23 @@
 //! When the program waited for values, in tokens of the stream.
 
 /// If the program waits after fewer commands than this, no template is followed.
-const CLOSE: u64 = 4;
+const MIN_DISTANCE: u64 = 4;
 
 /// The waits for values so far.
-pub struct Waits {
+pub struct WaitHistory {
     /// The token before the last wait.
     last: Option<u64>,
     /// The number of tokens between waits: the maximum, halved at each wait.
     between: u64,
 }
 
-impl Default for Waits {
-    fn default() -> Waits {
-        Waits { last: None, between: 16 * CLOSE }
+impl Default for WaitHistory {
+    fn default() -> WaitHistory {
+        WaitHistory { last: None, between: 16 * MIN_DISTANCE }
     }
 }
 
-impl Waits {
+impl WaitHistory {
     /// Records a wait after `token` tokens.
     pub fn note(&mut self, total: u64) {
         let since = total - self.last.unwrap_or(0);
@@ -37,6 +37,6 @@ impl Waits {
     /// Returns whether the program waits after every few commands.
     #[inline]
     pub fn are_close(&self, total: u64) -> bool {
-        self.between < CLOSE && self.since(total).is_some_and(|since| since < CLOSE)
+        self.between < MIN_DISTANCE && self.since(total).is_some_and(|since| since < MIN_DISTANCE)
     }
 }

@@ -12,13 +12,13 @@ use gt_ir::{
 };
 use smallvec::smallvec;
 
-use super::{Session, Value};
+use super::{Session, StreamValue};
 use crate::error::Result;
 use crate::program;
 
 /// Neighbouring elements of a value with one axis, which are fetched together.
-pub(crate) struct Block {
-    of: Arc<Value>,
+pub(crate) struct ElementBlock {
+    of: Arc<StreamValue>,
     start: usize,
     length: usize,
     data: OnceLock<TensorData>,
@@ -26,25 +26,25 @@ pub(crate) struct Block {
 
 /// One element of a block.
 #[derive(Clone)]
-pub(crate) struct Element {
-    block: Arc<Block>,
+pub(crate) struct BlockElement {
+    block: Arc<ElementBlock>,
     /// Its index in the block.
     at: usize,
 }
 
-impl Block {
+impl ElementBlock {
     /// The number of elements of a block: it amortizes a request's fixed cost, and fetches few
     /// unused elements.
     pub const LENGTH: usize = 1024;
 
     /// The block from an element on.
-    pub fn from(of: &Arc<Value>, start: usize) -> Arc<Block> {
-        let length = Block::LENGTH.min(of.meta.shape.numel() - start);
-        Arc::new(Block { of: Arc::clone(of), start, length, data: OnceLock::new() })
+    pub fn from(of: &Arc<StreamValue>, start: usize) -> Arc<ElementBlock> {
+        let length = ElementBlock::LENGTH.min(of.meta.shape.numel() - start);
+        Arc::new(ElementBlock { of: Arc::clone(of), start, length, data: OnceLock::new() })
     }
 
     /// The value that has all elements of the block, and no others.
-    pub fn value(&self, source: SourceId) -> Result<Arc<Value>> {
+    pub fn value(&self, source: SourceId) -> Result<Arc<StreamValue>> {
         if self.length == self.of.meta.shape.numel() {
             return Ok(Arc::clone(&self.of));
         }
@@ -52,18 +52,18 @@ impl Block {
     }
 }
 
-impl Element {
-    pub fn new(block: &Arc<Block>, at: usize) -> Element {
-        Element { block: Arc::clone(block), at }
+impl BlockElement {
+    pub fn new(block: &Arc<ElementBlock>, at: usize) -> BlockElement {
+        BlockElement { block: Arc::clone(block), at }
     }
 
-    pub fn block(&self) -> &Block {
+    pub fn block(&self) -> &ElementBlock {
         &self.block
     }
 
     /// Returns the element's value, if its block was fetched.
     pub fn known(&self) -> Option<TensorData> {
-        program::spoil();
+        program::invalidate();
         let data = self.block.data.get()?;
         let size = data.dtype.size();
         let bytes = data.bytes.slice(self.at * size..(self.at + 1) * size);
@@ -87,7 +87,7 @@ impl Element {
     }
 }
 
-impl Value {
+impl StreamValue {
     /// Returns its id in the stream. An element gets its id, and its instructions are issued, at
     /// the first call.
     pub fn id(&self) -> TensorId {
@@ -100,9 +100,9 @@ impl Value {
 
 impl Session {
     /// An element that is issued when it is needed.
-    pub(crate) fn element(&self, element: Element, source: SourceId) -> Arc<Value> {
+    pub(crate) fn element(&self, element: BlockElement, source: SourceId) -> Arc<StreamValue> {
         let meta = Meta::new(element.block.of.meta.dtype, Shape::SCALAR);
-        Arc::new(Value {
+        Arc::new(StreamValue {
             id: OnceLock::new(),
             meta,
             source,
@@ -115,7 +115,12 @@ impl Session {
 }
 
 /// Neighbouring elements of a value with one axis.
-fn sliced(of: &Value, start: usize, length: usize, source: SourceId) -> Result<Arc<Value>> {
+fn sliced(
+    of: &StreamValue,
+    start: usize,
+    length: usize,
+    source: SourceId,
+) -> Result<Arc<StreamValue>> {
     let attributes = smallvec![
         Attribute::ints(&[start as i64]),
         Attribute::ints(&[length as i64]),
@@ -126,7 +131,7 @@ fn sliced(of: &Value, start: usize, length: usize, source: SourceId) -> Result<A
 }
 
 fn issue(
-    of: &Value,
+    of: &StreamValue,
     operation: &'static Operation,
     attributes: Attributes,
     source: SourceId,

@@ -5,7 +5,7 @@ use gt_ir::stored::{Save, StoredValues, Written};
 use gt_ir::{ClientCommand, Content, SourceId, TensorId};
 
 use super::Session;
-use super::request::{Pending, error_in};
+use super::request::{PendingAnswer, error_in};
 use crate::driver::Interrupt;
 use crate::error::Result;
 use crate::source;
@@ -13,7 +13,7 @@ use crate::tensor::{Tensor, apply};
 
 /// Tensors that are being written.
 pub struct AskedSave {
-    pending: Pending,
+    pending: PendingAnswer,
     /// Keeps the values until they are on the disk.
     tensors: Vec<Tensor>,
 }
@@ -67,7 +67,7 @@ impl Session {
         let request = self.request(|request| {
             ClientCommand::Save(Box::new(Save { request, folder, tensors: ids, line }))
         })?;
-        Ok(AskedSave { pending: Pending::new(self, request, false), tensors })
+        Ok(AskedSave { pending: PendingAnswer::new(self, request, false), tensors })
     }
 
     /// Returns a tensor whose values the workers read from files, each the part that it needs.

@@ -8,16 +8,16 @@ use gt_ir::{
     TensorId,
 };
 
-use super::{Element, Session};
-use crate::hotpath::Issue;
+use super::{BlockElement, Session};
+use crate::hotpath::UninferredInstruction;
 use crate::program;
 use crate::signal::{self, Scope};
-use crate::vmap::Batched;
+use crate::vmap::BatchedValue;
 
 /// The result of an instruction in a session's stream. It is freed when the last reference is
 /// dropped.
-pub(crate) struct Value {
-    /// Its id in the stream, once it has one: see [`Value::id`].
+pub(crate) struct StreamValue {
+    /// Its id in the stream, once it has one: see [`StreamValue::id`].
     pub(super) id: OnceLock<TensorId>,
     pub meta: Meta,
     /// The line that issued it.
@@ -26,15 +26,15 @@ pub(crate) struct Value {
     /// The number of its nonzero elements, once known.
     pub(crate) true_count: OnceLock<i64>,
     /// The block that it is an element of, if it comes from iterating.
-    pub(crate) element: OnceLock<Element>,
+    pub(crate) element: OnceLock<BlockElement>,
     /// The value with the batch axis that it hides, inside `vmap`.
-    pub(crate) batched: Option<Box<Batched>>,
+    pub(crate) batched: Option<Box<BatchedValue>>,
 }
 
-impl Value {
+impl StreamValue {
     /// Returns the same tensor without its batch axis.
-    pub(crate) fn hidden(&self, meta: Meta, batched: Batched) -> Value {
-        Value {
+    pub(crate) fn hidden(&self, meta: Meta, batched: BatchedValue) -> StreamValue {
+        StreamValue {
             id: OnceLock::from(self.id()),
             meta,
             source: self.source,
@@ -57,7 +57,7 @@ impl Value {
     }
 }
 
-impl Drop for Value {
+impl Drop for StreamValue {
     fn drop(&mut self) {
         // A value that hides an axis refers to the value that has it.
         if self.batched.is_none()
@@ -86,7 +86,8 @@ impl Session {
             return None;
         }
         let output = TensorId(0);
-        let issue = Issue { operation, output, operands, attributes, source, signal };
+        let issue =
+            UninferredInstruction { operation, output, operands, attributes, source, signal };
         let mut stream = self.0.lock();
         if stream.closed {
             return None;
@@ -116,7 +117,7 @@ impl Session {
         let output = stream.new_tensors(results.len());
         let instruction =
             Instruction { operation, output, results, operands, attributes, source, signal };
-        program::take(self, &instruction, work);
+        program::record_instruction(self, &instruction, work);
         self.0.append(&mut stream, ClientCommand::Run(instruction), region, work);
         if !inputs.is_empty() {
             stream.detector.note(inputs, work);
@@ -125,8 +126,8 @@ impl Session {
     }
 
     /// Returns a reference to a tensor that was just issued.
-    pub(crate) fn value(&self, id: TensorId, meta: Meta, source: SourceId) -> Arc<Value> {
-        Arc::new(Value {
+    pub(crate) fn value(&self, id: TensorId, meta: Meta, source: SourceId) -> Arc<StreamValue> {
+        Arc::new(StreamValue {
             id: OnceLock::from(id),
             meta,
             source,
@@ -148,8 +149,8 @@ impl Session {
     }
 
     /// Appends a tensor's data.
-    pub(crate) fn create(&self, content: Content, source: SourceId) -> Arc<Value> {
-        program::spoil();
+    pub(crate) fn create(&self, content: Content, source: SourceId) -> Arc<StreamValue> {
+        program::invalidate();
         let meta = content.meta();
         let Scope { signal, compiled: region, .. } = signal::current();
         let mut stream = self.0.lock();

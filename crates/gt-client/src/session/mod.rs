@@ -23,27 +23,27 @@ use crate::config::registry;
 use crate::driver::{Driver, Interrupt};
 use crate::error::{ClientError, Result};
 use crate::{hotpath, program};
-pub(crate) use element::{Block, Element};
+pub(crate) use element::{BlockElement, ElementBlock};
 pub use files::AskedSave;
-pub(crate) use issue::Value;
-use outbox::Inner;
+pub(crate) use issue::StreamValue;
+use outbox::SessionState;
 pub use request::{Asked, AskedStatus};
 
 /// One user's stream. Cloning shares it; it ends when the last clone and tensor are dropped, or at
 /// [`Session::close`].
 #[derive(Clone)]
-pub struct Session(Arc<Inner>);
+pub struct Session(Arc<SessionState>);
 
 /// Waits until a session has room for more instructions.
 pub type MakeRoom = fn(&Session) -> Result<()>;
 
 /// A reference to a session that does not keep it alive.
 #[derive(Clone)]
-pub struct WeakSession(Weak<Inner>);
+pub struct WeakSession(Weak<SessionState>);
 
 impl Session {
     pub fn new(driver: Arc<dyn Driver>) -> Session {
-        Session(Inner::new(driver))
+        Session(SessionState::new(driver))
     }
 
     /// Returns whether both are the same session.
@@ -84,7 +84,7 @@ impl Session {
 
     /// Returns the seed and number for the next random instruction.
     pub fn next_random(&self) -> (u64, u64) {
-        program::spoil();
+        program::invalidate();
         let number = self.0.random_instructions.fetch_add(1, Ordering::Relaxed);
         (self.0.seed.load(Ordering::Relaxed), number)
     }
@@ -108,7 +108,7 @@ impl Session {
             let text = format!("rescale: a session has 1 to {most} slots, {count} given");
             return Err(ClientError::Usage(text));
         }
-        program::spoil();
+        program::invalidate();
         let mut stream = self.0.lock();
         if stream.closed {
             return Err(ClientError::Connection("the session is closed".into()));
@@ -134,7 +134,7 @@ impl Session {
     }
 
     /// Returns the counters of the hot path detector.
-    pub fn hot_path_stats(&self) -> hotpath::Stats {
+    pub fn hot_path_stats(&self) -> hotpath::HotPathStats {
         self.0.lock().detector.get_stats()
     }
 

@@ -17,7 +17,7 @@ use crate::{hotpath, signal};
 /// The number of sessions created in this process.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-pub(super) struct Inner {
+pub(super) struct SessionState {
     pub(super) number: u64,
     stream: Mutex<Stream>,
     pub(super) driver: Arc<dyn Driver>,
@@ -30,10 +30,10 @@ pub(super) struct Inner {
     pub(super) random_instructions: AtomicU64,
 }
 
-impl Inner {
+impl SessionState {
     /// Creates a stream, which the driver can flush by itself from now on.
-    pub(super) fn new(driver: Arc<dyn Driver>) -> Arc<Inner> {
-        let inner = Arc::new(Inner {
+    pub(super) fn new(driver: Arc<dyn Driver>) -> Arc<SessionState> {
+        let inner = Arc::new(SessionState {
             number: COUNT.fetch_add(1, Ordering::Relaxed) + 1,
             stream: Mutex::new(Stream::new(hotpath::Settings::from_env())),
             room: OnceLock::new(),
@@ -155,7 +155,7 @@ impl Inner {
     }
 }
 
-impl Outbox for Inner {
+impl Outbox for SessionState {
     fn flush(&self) {
         let mut stream = self.lock();
         stream.flush_if_idle();
@@ -169,7 +169,7 @@ impl Outbox for Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for SessionState {
     fn drop(&mut self) {
         let stream = self.stream.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
         if !stream.closed {

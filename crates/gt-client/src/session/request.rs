@@ -8,7 +8,7 @@ use gt_ir::statistics::WorkerStats;
 use gt_ir::status::Status;
 use gt_ir::{ClientCommand, Content, RequestId, SourceId, TensorData};
 
-use super::{Element, Session, Value};
+use super::{BlockElement, Session, StreamValue};
 use crate::driver::Interrupt;
 use crate::error::{ClientError, Result};
 use crate::{program, source};
@@ -17,7 +17,7 @@ use crate::{program, source};
 const READ_AT_ONCE: usize = 16 << 10;
 
 /// A request whose answer is taken once. If it is dropped before that, its answer is dropped, too.
-pub(super) struct Pending {
+pub(super) struct PendingAnswer {
     session: Session,
     request: RequestId,
     is_taken: AtomicBool,
@@ -25,9 +25,14 @@ pub(super) struct Pending {
     is_question: bool,
 }
 
-impl Pending {
-    pub fn new(session: &Session, request: RequestId, is_question: bool) -> Pending {
-        Pending { session: session.clone(), request, is_taken: AtomicBool::new(false), is_question }
+impl PendingAnswer {
+    pub fn new(session: &Session, request: RequestId, is_question: bool) -> PendingAnswer {
+        PendingAnswer {
+            session: session.clone(),
+            request,
+            is_taken: AtomicBool::new(false),
+            is_question,
+        }
     }
 
     pub fn session(&self) -> &Session {
@@ -48,7 +53,7 @@ impl Pending {
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
         if !*self.is_taken.get_mut() {
             self.session.0.drop_request(self.request, self.is_question);
@@ -58,10 +63,10 @@ impl Drop for Pending {
 
 /// A value that has been requested.
 pub struct Asked {
-    pending: Pending,
+    pending: PendingAnswer,
     source: SourceId,
     /// The element that was asked for, where its block was requested.
-    element: Option<Element>,
+    element: Option<BlockElement>,
 }
 
 impl Asked {
@@ -82,7 +87,7 @@ impl Asked {
 }
 
 /// A status that has been requested.
-pub struct AskedStatus(Pending);
+pub struct AskedStatus(PendingAnswer);
 
 impl AskedStatus {
     /// Waits for the status.
@@ -99,22 +104,26 @@ impl AskedStatus {
 
 impl Session {
     /// Requests a tensor's value; of an element, that of its block.
-    pub(crate) fn ask(&self, value: &Value) -> Result<Asked> {
+    pub(crate) fn ask(&self, value: &StreamValue) -> Result<Asked> {
         let line = source::current();
         let element = value.element.get().cloned();
         let block = element.as_ref().map(|element| element.block().value(line)).transpose()?;
         let tensor = block.as_deref().unwrap_or(value).id();
         let fetch = |request| ClientCommand::Fetch { request, tensor, line };
         let request = self.request(fetch)?;
-        Ok(Asked { pending: Pending::new(self, request, true), source: value.source, element })
+        Ok(Asked {
+            pending: PendingAnswer::new(self, request, true),
+            source: value.source,
+            element,
+        })
     }
 
     /// A tensor's value, if it can be had without a request.
-    pub(crate) fn read(&self, value: &Value) -> Option<TensorData> {
+    pub(crate) fn read(&self, value: &StreamValue) -> Option<TensorData> {
         if value.meta.bytes() > READ_AT_ONCE || value.element.get().is_some() {
             return None;
         }
-        program::spoil();
+        program::invalidate();
         self.0.read(value.id())
     }
 
@@ -141,7 +150,7 @@ impl Session {
     /// The session is closed.
     pub fn ask_status(&self) -> Result<AskedStatus> {
         let request = self.request(|request| ClientCommand::Status { request })?;
-        Ok(AskedStatus(Pending::new(self, request, true)))
+        Ok(AskedStatus(PendingAnswer::new(self, request, true)))
     }
 
     /// Begins to record what is planned.
@@ -166,7 +175,11 @@ impl Session {
     }
 
     /// Returns the layouts of a tensor, each with its workers.
-    pub(crate) fn locate(&self, value: &Value, interrupt: Interrupt) -> Result<Vec<PlacedTensor>> {
+    pub(crate) fn locate(
+        &self,
+        value: &StreamValue,
+        interrupt: Interrupt,
+    ) -> Result<Vec<PlacedTensor>> {
         let tensor = value.id();
         let request = self.request(|request| ClientCommand::Locate { request, tensor })?;
         match self.0.wait(request, interrupt)? {
@@ -180,7 +193,7 @@ impl Session {
         &self,
         command: impl FnOnce(RequestId) -> ClientCommand,
     ) -> Result<RequestId> {
-        program::spoil();
+        program::invalidate();
         let mut stream = self.0.lock();
         if stream.closed {
             return Err(ClientError::Connection("the session is closed".into()));

@@ -3,7 +3,7 @@
 use gt_ir::{ClientCommand, Meta, RequestId, Rescale, TensorId};
 use rustc_hash::FxHashMap;
 
-use crate::hotpath::{self, HotPathDetector, Issue};
+use crate::hotpath::{self, HotPathDetector, UninferredInstruction};
 
 /// A session's stream: commands enter the hot path detector, and leave it into the batch.
 pub(super) struct Stream {
@@ -81,7 +81,7 @@ impl Stream {
     #[inline]
     pub(super) fn repeat(
         &mut self,
-        mut issue: Issue,
+        mut issue: UninferredInstruction,
         region: u32,
         inputs: impl Iterator<Item = Option<Meta>>,
     ) -> Option<(TensorId, Meta)> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::node::{Node, NodeKind};
+use super::node::{NodeKind, TapeNode};
 use super::with_grad;
 use crate::autocast;
 use crate::error::{ClientError, Result};
@@ -59,7 +59,7 @@ fn check_no_vmap() -> Result<()> {
     ))
 }
 
-fn accumulate(leaf: &Node, grad: Tensor, options: BackwardOptions) -> Result<()> {
+fn accumulate(leaf: &TapeNode, grad: Tensor, options: BackwardOptions) -> Result<()> {
     let sum = match leaf.grad() {
         Some(before) => with_grad(options.create_graph, || before.add(&grad))?,
         None => grad,
@@ -88,41 +88,45 @@ pub fn grad(
 }
 
 #[derive(Default)]
-struct Reached {
-    leaves: Vec<(Arc<Node>, Tensor)>,
+struct ReachedGradients {
+    leaves: Vec<(Arc<TapeNode>, Tensor)>,
     wanted: FxHashMap<u64, Tensor>,
 }
 
 /// Nodes in the order of a backward pass: the latest first.
-struct Latest(Arc<Node>);
+struct QueuedNode(Arc<TapeNode>);
 
-impl PartialEq for Latest {
-    fn eq(&self, other: &Latest) -> bool {
+impl PartialEq for QueuedNode {
+    fn eq(&self, other: &QueuedNode) -> bool {
         self.0.number == other.0.number
     }
 }
 
-impl Eq for Latest {}
+impl Eq for QueuedNode {}
 
-impl PartialOrd for Latest {
-    fn partial_cmp(&self, other: &Latest) -> Option<std::cmp::Ordering> {
+impl PartialOrd for QueuedNode {
+    fn partial_cmp(&self, other: &QueuedNode) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Latest {
-    fn cmp(&self, other: &Latest) -> std::cmp::Ordering {
+impl Ord for QueuedNode {
+    fn cmp(&self, other: &QueuedNode) -> std::cmp::Ordering {
         self.0.number.cmp(&other.0.number)
     }
 }
 
-fn run(roots: &[Root<'_>], options: BackwardOptions, wanted: &[Arc<Node>]) -> Result<Reached> {
+fn run(
+    roots: &[Root<'_>],
+    options: BackwardOptions,
+    wanted: &[Arc<TapeNode>],
+) -> Result<ReachedGradients> {
     let starts = roots.iter().map(|root| start(root)).collect::<Result<Vec<_>>>()?;
     autocast::without(|| with_grad(options.create_graph, || walk(starts, options, wanted)))
 }
 
 /// Returns the node of a root, and its gradient.
-fn start(&(root, gradient): &Root<'_>) -> Result<(Arc<Node>, Tensor)> {
+fn start(&(root, gradient): &Root<'_>) -> Result<(Arc<TapeNode>, Tensor)> {
     let Some(node) = root.node() else {
         return Err(ClientError::usage(
             "backward: the tensor does not depend on any that requires gradients\n  hint: make one with requires_grad=True, outside of no_grad",
@@ -156,32 +160,32 @@ fn start(&(root, gradient): &Root<'_>) -> Result<(Arc<Node>, Tensor)> {
 }
 
 fn walk(
-    starts: Vec<(Arc<Node>, Tensor)>,
+    starts: Vec<(Arc<TapeNode>, Tensor)>,
     options: BackwardOptions,
-    wanted: &[Arc<Node>],
-) -> Result<Reached> {
-    let mut reached = Reached::default();
-    let ways = ways(starts.iter().map(|(node, _)| Arc::clone(node)).collect(), wanted);
-    let mut pass = Pass { ways, ..Pass::default() };
+    wanted: &[Arc<TapeNode>],
+) -> Result<ReachedGradients> {
+    let mut reached = ReachedGradients::default();
+    let ways = nodes_towards(starts.iter().map(|(node, _)| Arc::clone(node)).collect(), wanted);
+    let mut pass = BackwardPass { ways, ..BackwardPass::default() };
     for (node, gradient) in starts {
         pass.add(&node, gradient)?;
     }
-    while let Some(Latest(node)) = pass.queue.pop() {
+    while let Some(QueuedNode(node)) = pass.queue.pop() {
         if let Some(grads) = pass.outputs.remove(&node.number) {
-            if pass.goes_on(&node) {
-                pass.through_several(&node, grads, options)?;
+            if pass.leads_to_wanted(&node) {
+                pass.propagate_outputs(&node, grads, options)?;
             }
             continue;
         }
         // A node is in the queue once for each use; the first time all its gradients are in.
         let Some(grad) = pass.grads.remove(&node.number) else { continue };
-        let grad = node.show(grad)?;
+        let grad = node.run_hooks(grad)?;
         if wanted.iter().any(|wanted| wanted.number == node.number) {
             reached.wanted.insert(node.number, grad.clone());
         }
         match &node.kind {
             NodeKind::Leaf { .. } => reached.leaves.push((Arc::clone(&node), grad)),
-            _ if !pass.goes_on(&node) => {}
+            _ if !pass.leads_to_wanted(&node) => {}
             NodeKind::Operation(record) => {
                 for (index, grad) in record.gradients(&node, &[Some(grad)], options)? {
                     pass.add_to(&record.parents[index], grad)?;
@@ -198,8 +202,8 @@ fn walk(
 
 /// The gradients in flight.
 #[derive(Default)]
-struct Pass {
-    queue: BinaryHeap<Latest>,
+struct BackwardPass {
+    queue: BinaryHeap<QueuedNode>,
     grads: FxHashMap<u64, Tensor>,
     /// Of functions, and operations with several results: by output.
     outputs: FxHashMap<u64, Vec<Option<Tensor>>>,
@@ -208,7 +212,7 @@ struct Pass {
 }
 
 /// Returns the nodes from which a requested one can be reached, and the requested ones.
-fn ways(starts: Vec<Arc<Node>>, wanted: &[Arc<Node>]) -> Option<FxHashSet<u64>> {
+fn nodes_towards(starts: Vec<Arc<TapeNode>>, wanted: &[Arc<TapeNode>]) -> Option<FxHashSet<u64>> {
     if wanted.is_empty() {
         return None;
     }
@@ -229,33 +233,33 @@ fn ways(starts: Vec<Arc<Node>>, wanted: &[Arc<Node>]) -> Option<FxHashSet<u64>> 
     Some(ways)
 }
 
-impl Pass {
-    fn add(&mut self, node: &Arc<Node>, grad: Tensor) -> Result<()> {
+impl BackwardPass {
+    fn add(&mut self, node: &Arc<TapeNode>, grad: Tensor) -> Result<()> {
         let sum = match self.grads.remove(&node.number) {
             Some(before) => before.add(&grad)?,
             None => grad,
         };
         self.grads.insert(node.number, sum);
-        self.queue.push(Latest(Arc::clone(node)));
+        self.queue.push(QueuedNode(Arc::clone(node)));
         Ok(())
     }
 
     /// Accumulates the gradient of one of several results: a saved result arrives by its own node.
-    fn add_output(&mut self, of: &Arc<Node>, index: usize, grad: Tensor) -> Result<()> {
+    fn add_output(&mut self, of: &Arc<TapeNode>, index: usize, grad: Tensor) -> Result<()> {
         let outputs = self.outputs.entry(of.number).or_default();
         outputs.resize(outputs.len().max(index + 1), None);
         outputs[index] = Some(match outputs[index].take() {
             Some(before) => before.add(&grad)?,
             None => grad,
         });
-        self.queue.push(Latest(Arc::clone(of)));
+        self.queue.push(QueuedNode(Arc::clone(of)));
         Ok(())
     }
 
     /// Propagates the gradients of several results through their operation.
-    fn through_several(
+    fn propagate_outputs(
         &mut self,
-        node: &Arc<Node>,
+        node: &Arc<TapeNode>,
         mut grads: Vec<Option<Tensor>>,
         options: BackwardOptions,
     ) -> Result<()> {
@@ -278,7 +282,7 @@ impl Pass {
         Ok(())
     }
 
-    fn add_to(&mut self, parent: &Option<Arc<Node>>, grad: Tensor) -> Result<()> {
+    fn add_to(&mut self, parent: &Option<Arc<TapeNode>>, grad: Tensor) -> Result<()> {
         let parent = parent.as_ref().expect("only these are computed");
         if self.ways.as_ref().is_some_and(|ways| !ways.contains(&parent.number)) {
             return Ok(());
@@ -287,7 +291,7 @@ impl Pass {
     }
 
     /// Returns whether a requested node lies beyond a node.
-    fn goes_on(&self, node: &Node) -> bool {
+    fn leads_to_wanted(&self, node: &TapeNode) -> bool {
         self.ways
             .as_ref()
             .is_none_or(|ways| node.parents().any(|parent| ways.contains(&parent.number)))
@@ -301,7 +305,7 @@ pub fn reaches_others(root: &Tensor, inputs: &[Tensor]) -> bool {
         return true;
     }
     let mut seen = FxHashSet::default();
-    let mut pending: Vec<Arc<Node>> = root.node().into_iter().collect();
+    let mut pending: Vec<Arc<TapeNode>> = root.node().into_iter().collect();
     while let Some(node) = pending.pop() {
         if own.contains(&node.number) || !seen.insert(node.number) {
             continue;

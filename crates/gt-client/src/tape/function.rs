@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use gt_ir::{Meta, SourceId};
 use smallvec::SmallVec;
 
-use super::node::{Node, NodeKind};
+use super::node::{NodeKind, TapeNode};
 use super::{grad_enabled, list, lock};
 use crate::error::{ClientError, Result};
-use crate::session::{Session, Value};
+use crate::session::{Session, StreamValue};
 use crate::signal::{self, Scope};
 use crate::source;
 use crate::tensor::Tensor;
-use crate::vmap::{Levels, levels_of, without_ended};
+use crate::vmap::{LevelNumbers, levels_of, without_ended};
 
 /// The arguments of a function's backward.
 pub struct BackwardCall<'a> {
@@ -45,28 +45,29 @@ pub(super) struct FunctionRecord {
     source: SourceId,
     pub inputs: SmallVec<[Meta; 3]>,
     pub outputs: SmallVec<[Meta; 3]>,
-    pub parents: SmallVec<[Option<Arc<Node>>; 3]>,
+    pub parents: SmallVec<[Option<Arc<TapeNode>>; 3]>,
     /// The `vmap` levels at which each input is mapped over, if an output is.
-    levels: Option<Box<[Levels]>>,
+    levels: Option<Box<[LevelNumbers]>>,
     session: Session,
-    kept: OnceLock<Vec<Kept>>,
+    kept: OnceLock<Vec<SavedOutput>>,
     /// Dropped after a backward pass that does not retain the graph.
     backward: Mutex<Option<Arc<Backward>>>,
 }
 
 /// An output that `backward` uses. It does not own its node, which owns this.
-struct Kept {
+struct SavedOutput {
     index: usize,
-    value: Arc<Value>,
+    value: Arc<StreamValue>,
     /// `None` for one that gradients do not flow through.
-    node: Option<Weak<Node>>,
+    node: Option<Weak<TapeNode>>,
 }
 
-impl Kept {
+impl SavedOutput {
     /// The output with its history, which is the node of its function.
-    fn tensor(&self, of: &Arc<Node>) -> Tensor {
-        let again =
-            |node: &Weak<Node>| node.upgrade().unwrap_or_else(|| Node::output(of, self.index));
+    fn tensor(&self, of: &Arc<TapeNode>) -> Tensor {
+        let again = |node: &Weak<TapeNode>| {
+            node.upgrade().unwrap_or_else(|| TapeNode::output(of, self.index))
+        };
         Tensor::from_parts(Arc::clone(&self.value), self.node.as_ref().map(again))
     }
 }
@@ -82,7 +83,7 @@ impl Function<'_> {
         };
         let values = |tensors: &[Tensor]| -> Vec<_> { tensors.iter().map(Tensor::value).collect() };
         let levels = levels_of(values(self.inputs).iter().map(Some), &values(self.outputs));
-        let node = Node::new(NodeKind::Function(Box::new(FunctionRecord {
+        let node = TapeNode::new(NodeKind::Function(Box::new(FunctionRecord {
             levels,
             name: self.name,
             scope: signal::current(),
@@ -102,12 +103,12 @@ impl Function<'_> {
             .enumerate()
             .map(|(index, (output, &differentiable))| {
                 let on_tape = differentiable && output.dtype().has_gradients();
-                let of = || Node::output(&node, index);
+                let of = || TapeNode::output(&node, index);
                 Tensor::from_parts(output.value(), on_tape.then(of))
             })
             .collect();
         if let NodeKind::Function(record) = &node.kind {
-            let keep = |&index: &usize| Kept {
+            let keep = |&index: &usize| SavedOutput {
                 index,
                 value: outputs[index].value(),
                 node: outputs[index].node().as_ref().map(Arc::downgrade),
@@ -122,16 +123,16 @@ impl FunctionRecord {
     /// The gradients of those inputs that have a node, from those of the outputs.
     pub fn gradients(
         &self,
-        node: &Arc<Node>,
+        node: &Arc<TapeNode>,
         grads: &[Option<Tensor>],
         retain: bool,
     ) -> Result<SmallVec<[(usize, Tensor); 3]>> {
         let name = &self.name;
         let backward =
             if retain { lock(&self.backward).clone() } else { lock(&self.backward).take() };
-        let Some(backward) = backward else { return Err(given_up(name)) };
+        let Some(backward) = backward else { return Err(already_freed(name)) };
         let scope = Scope { signal: self.scope.of_gradients(), ..Scope::default() };
-        let _during = source::during(source::of_gradient(self.source));
+        let _line = source::line_scope(source::of_gradient(self.source));
         let inputs = signal::within(scope, || self.call(node, &*backward, grads))?;
         if inputs.len() < self.parents.len()
             || inputs[self.parents.len()..].iter().any(Option::is_some)
@@ -163,7 +164,7 @@ impl FunctionRecord {
 
     fn call(
         &self,
-        node: &Arc<Node>,
+        node: &Arc<TapeNode>,
         backward: &Backward,
         grads: &[Option<Tensor>],
     ) -> Result<Vec<Option<Tensor>>> {
@@ -181,7 +182,7 @@ impl FunctionRecord {
 }
 
 /// A graph can be traversed once, unless it is retained.
-pub(super) fn given_up(name: &str) -> ClientError {
+pub(super) fn already_freed(name: &str) -> ClientError {
     ClientError::usage(format!(
         "backward: the graph of '{name}' was given up by an earlier backward\n  hint: use backward(retain_graph=True) the first time"
     ))

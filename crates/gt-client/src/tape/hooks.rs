@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use gt_ir::Meta;
 
 use super::lock;
-use super::node::Node;
+use super::node::TapeNode;
 use crate::error::{ClientError, Result};
 use crate::tensor::Tensor;
 
@@ -15,7 +15,7 @@ pub type Hook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
 
 /// The hooks of one tensor.
 #[derive(Default)]
-pub(super) struct Watch {
+pub(super) struct GradientHooks {
     hooks: Mutex<Vec<(u64, Hook)>>,
     /// For a tensor that is not a leaf: its gradient, if it is retained.
     retained: Mutex<Option<Option<Tensor>>>,
@@ -23,16 +23,16 @@ pub(super) struct Watch {
 
 /// Removes a hook.
 pub struct HookHandle {
-    node: Weak<Node>,
+    node: Weak<TapeNode>,
     number: u64,
 }
 
 impl HookHandle {
     pub fn remove(&self) {
         let node = self.node.upgrade();
-        if let Some(watch) = node.as_ref().and_then(|node| node.watch.get()) {
+        if let Some(gradient_hooks) = node.as_ref().and_then(|node| node.hooks.get()) {
             // The hook is dropped after the lock is released: it may hold any object of the user's.
-            let mut hooks = lock(&watch.hooks);
+            let mut hooks = lock(&gradient_hooks.hooks);
             let place = hooks.iter().position(|(number, _)| *number == self.number);
             let removed = place.map(|place| hooks.remove(place));
             drop(hooks);
@@ -41,7 +41,7 @@ impl HookHandle {
     }
 }
 
-impl Watch {
+impl GradientHooks {
     pub fn retained(&self) -> Option<Tensor> {
         lock(&self.retained).clone().flatten()
     }
@@ -64,37 +64,37 @@ impl Watch {
     }
 }
 
-impl Node {
-    pub fn add_hook(self: &Arc<Node>, hook: Hook) -> HookHandle {
+impl TapeNode {
+    pub fn add_hook(self: &Arc<TapeNode>, hook: Hook) -> HookHandle {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        lock(&self.watch.get_or_init(Box::default).hooks).push((number, hook));
+        lock(&self.hooks.get_or_init(Box::default).hooks).push((number, hook));
         HookHandle { node: Arc::downgrade(self), number }
     }
 
     /// Retains the gradient of a tensor that is not a leaf.
     pub fn retain_grad(&self) {
         if !self.is_leaf() {
-            lock(&self.watch.get_or_init(Box::default).retained).get_or_insert(None);
+            lock(&self.hooks.get_or_init(Box::default).retained).get_or_insert(None);
         }
     }
 
     /// Returns whether the gradient of a tensor that is not a leaf is retained.
     pub fn retains_grad(&self) -> bool {
-        self.watch.get().is_some_and(|watch| lock(&watch.retained).is_some())
+        self.hooks.get().is_some_and(|gradient_hooks| lock(&gradient_hooks.retained).is_some())
     }
 
     /// Calls the hooks on a gradient, and returns the resulting one.
-    pub(super) fn show(&self, grad: Tensor) -> Result<Tensor> {
-        let Some(watch) = self.watch.get() else { return Ok(grad) };
-        let hooks = lock(&watch.hooks).clone();
+    pub(super) fn run_hooks(&self, grad: Tensor) -> Result<Tensor> {
+        let Some(gradient_hooks) = self.hooks.get() else { return Ok(grad) };
+        let hooks = lock(&gradient_hooks.hooks).clone();
         let mut grad = grad;
         for (_, hook) in hooks {
             if let Some(other) = hook(&grad)? {
                 grad = other.as_gradient_of(grad.meta(), "a hook")?;
             }
         }
-        watch.keep(&grad)?;
+        gradient_hooks.keep(&grad)?;
         Ok(grad)
     }
 }

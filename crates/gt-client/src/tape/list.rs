@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, Weak};
 use gt_ir::{Meta, Operand};
 
 use super::lock;
-use super::node::{Node, NodeKind};
+use super::node::{NodeKind, TapeNode};
 use crate::signal;
 
 /// The tape: every recorded operation that can still be reached, in order.
-static TAPE: Mutex<Vec<Weak<Node>>> = Mutex::new(Vec::new());
+static TAPE: Mutex<Vec<Weak<TapeNode>>> = Mutex::new(Vec::new());
 
-pub(super) fn add(node: &Arc<Node>) {
+pub(super) fn add(node: &Arc<TapeNode>) {
     let mut tape = lock(&TAPE);
     if tape.len() == tape.capacity() {
         // Removes dropped nodes before it would grow, so its length stays proportional.
@@ -39,7 +39,7 @@ pub fn tape() -> Vec<TapeEntry> {
     nodes.iter().filter_map(|node| entry(node)).collect()
 }
 
-fn entry(node: &Node) -> Option<TapeEntry> {
+fn entry(node: &TapeNode) -> Option<TapeEntry> {
     let text = |meta: &Meta| format!("{} {}", meta.dtype, meta.shape);
     let number = node.number;
     match &node.kind {

@@ -1,6 +1,6 @@
 //! Autograd: a tape of what was computed, and the gradients that follow from it.
 //!
-//! Each recorded operation is a [`Node`] that holds what its gradient rule needs. Nodes hang on
+//! Each recorded operation is a [`TapeNode`] that holds what its gradient rule needs. Nodes hang on
 //! the tensors they made, so a graph lives as long as something can still reach it; the tape
 //! itself only lists them. Gradients are further instructions, issued in reverse order.
 //!
@@ -24,7 +24,7 @@ pub use backward::{BackwardOptions, Root, backward, backward_to, grad, reaches_o
 pub use function::{BackwardCall, Function};
 pub use hooks::{Hook, HookHandle};
 pub use list::{TapeEntry, tape};
-pub(crate) use node::Node;
+pub(crate) use node::TapeNode;
 pub use reach::depends;
 
 thread_local! {
@@ -47,13 +47,13 @@ pub fn no_grad<T>(body: impl FnOnce() -> T) -> T {
 }
 
 fn with_grad<T>(enabled: bool, body: impl FnOnce() -> T) -> T {
-    struct Restore(bool);
-    impl Drop for Restore {
+    struct RestoreGradMode(bool);
+    impl Drop for RestoreGradMode {
         fn drop(&mut self) {
             ENABLED.set(self.0);
         }
     }
-    let _restore = Restore(ENABLED.replace(enabled));
+    let _restore = RestoreGradMode(ENABLED.replace(enabled));
     body()
 }
 

@@ -10,36 +10,36 @@ use gt_ir::{Attributes, Meta, Operand, Operation, SourceId};
 use smallvec::SmallVec;
 
 use super::function::FunctionRecord;
-use super::hooks::Watch;
+use super::hooks::GradientHooks;
 use super::{list, lock};
-use crate::session::Value;
+use crate::session::StreamValue;
 use crate::signal::{self, Scope};
 use crate::tensor::Tensor;
-use crate::vmap::{Levels, levels_of};
+use crate::vmap::{LevelNumbers, levels_of};
 
 /// The operation that made a tensor, or, for a leaf, where its gradient is accumulated.
-pub(crate) struct Node {
+pub(crate) struct TapeNode {
     /// Later nodes have larger numbers: their order is an order of the graph.
     pub(super) number: u64,
     pub(super) kind: NodeKind,
     /// The hooks on the gradient; rarely any.
-    pub(super) watch: OnceLock<Box<Watch>>,
+    pub(super) hooks: OnceLock<Box<GradientHooks>>,
 }
 
 pub(super) enum NodeKind {
     Leaf {
         grad: Mutex<Option<Tensor>>,
     },
-    Operation(Box<Record>),
+    Operation(Box<OperationRecord>),
     Function(Box<FunctionRecord>),
     /// One of the results of a function, or of an operation with several.
     Output {
-        of: Arc<Node>,
+        of: Arc<TapeNode>,
         index: usize,
     },
 }
 
-pub(super) struct Record {
+pub(super) struct OperationRecord {
     pub(super) operation: &'static Operation,
     pub(super) attributes: Attributes,
     pub(super) scope: Scope,
@@ -49,17 +49,17 @@ pub(super) struct Record {
     pub(super) results: Results,
     pub(super) metas: SmallVec<[Operand<Meta>; 3]>,
     /// The nodes of the operands, where they have any.
-    pub(super) parents: SmallVec<[Option<Arc<Node>>; 3]>,
+    pub(super) parents: SmallVec<[Option<Arc<TapeNode>>; 3]>,
     /// The levels at which each operand is mapped over, if a result is: those of its gradient.
-    pub(super) levels: Option<Box<[Levels]>>,
+    pub(super) levels: Option<Box<[LevelNumbers]>>,
     /// Dropped after a backward pass that does not retain the graph.
     pub(super) saved: Mutex<Option<SavedValues>>,
 }
 
 pub(super) struct SavedValues {
-    pub(super) operands: SmallVec<[Option<Operand<Arc<Value>>>; 3]>,
+    pub(super) operands: SmallVec<[Option<Operand<Arc<StreamValue>>>; 3]>,
     /// All results, or none.
-    pub(super) outputs: SmallVec<[Arc<Value>; 1]>,
+    pub(super) outputs: SmallVec<[Arc<StreamValue>; 1]>,
 }
 
 impl SavedValues {
@@ -71,24 +71,24 @@ impl SavedValues {
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-impl Node {
-    pub(super) fn new(kind: NodeKind) -> Arc<Node> {
+impl TapeNode {
+    pub(super) fn new(kind: NodeKind) -> Arc<TapeNode> {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Node { number, kind, watch: OnceLock::new() })
+        Arc::new(TapeNode { number, kind, hooks: OnceLock::new() })
     }
 
     /// The node of a tensor that the user wants gradients for.
-    pub fn leaf() -> Arc<Node> {
-        Node::new(NodeKind::Leaf { grad: Mutex::new(None) })
+    pub fn leaf() -> Arc<TapeNode> {
+        TapeNode::new(NodeKind::Leaf { grad: Mutex::new(None) })
     }
 
     /// Records an operation.
     pub fn record(
         operation: &'static Operation,
         attributes: Attributes,
-        operands: &[Operand<(Arc<Value>, Option<Arc<Node>>)>],
-        outputs: &[Arc<Value>],
-    ) -> Arc<Node> {
+        operands: &[Operand<(Arc<StreamValue>, Option<Arc<TapeNode>>)>],
+        outputs: &[Arc<StreamValue>],
+    ) -> Arc<TapeNode> {
         let save = |index: usize| operation.saves & 1 << index != 0;
         let saved = operands.iter().enumerate().map(|(index, operand)| {
             save(index).then(|| operand.map(|(value, _)| Arc::clone(value)))
@@ -101,7 +101,7 @@ impl Node {
                 SmallVec::new()
             },
         };
-        let record = Record {
+        let record = OperationRecord {
             operation,
             attributes,
             scope: signal::current(),
@@ -118,14 +118,14 @@ impl Node {
             ),
             saved: Mutex::new(Some(saved)),
         };
-        let node = Node::new(NodeKind::Operation(Box::new(record)));
+        let node = TapeNode::new(NodeKind::Operation(Box::new(record)));
         list::add(&node);
         node
     }
 
     /// The node of one of the results of an operation that has several.
-    pub fn output(of: &Arc<Node>, index: usize) -> Arc<Node> {
-        Node::new(NodeKind::Output { of: Arc::clone(of), index })
+    pub fn output(of: &Arc<TapeNode>, index: usize) -> Arc<TapeNode> {
+        TapeNode::new(NodeKind::Output { of: Arc::clone(of), index })
     }
 
     pub fn is_leaf(&self) -> bool {
@@ -133,7 +133,7 @@ impl Node {
     }
 
     /// The nodes that its gradient goes to.
-    pub(super) fn parents(&self) -> impl Iterator<Item = &Arc<Node>> {
+    pub(super) fn parents(&self) -> impl Iterator<Item = &Arc<TapeNode>> {
         let (several, one) = match &self.kind {
             NodeKind::Leaf { .. } => (&[][..], None),
             NodeKind::Operation(record) => (&record.parents[..], None),
@@ -163,7 +163,7 @@ impl Node {
     pub fn grad(&self) -> Option<Tensor> {
         match &self.kind {
             NodeKind::Leaf { grad } => lock(grad).clone(),
-            _ => self.watch.get()?.retained(),
+            _ => self.hooks.get()?.retained(),
         }
     }
 
@@ -175,14 +175,14 @@ impl Node {
                 drop(old);
             }
             _ => {
-                if let Some(watch) = self.watch.get() {
-                    watch.set_retained(value);
+                if let Some(gradient_hooks) = self.hooks.get() {
+                    gradient_hooks.set_retained(value);
                 }
             }
         }
     }
 
-    fn take_parents(&mut self, into: &mut Vec<Arc<Node>>) {
+    fn take_parents(&mut self, into: &mut Vec<Arc<TapeNode>>) {
         match &mut self.kind {
             NodeKind::Leaf { .. } => {}
             NodeKind::Operation(record) => into.extend(record.parents.drain(..).flatten()),
@@ -193,10 +193,10 @@ impl Node {
 }
 
 /// A placeholder for the function that an output has released.
-static NOWHERE: LazyLock<Arc<Node>> = LazyLock::new(Node::leaf);
+static NOWHERE: LazyLock<Arc<TapeNode>> = LazyLock::new(TapeNode::leaf);
 
 /// A long chain of nodes is taken apart in a loop: recursion would overflow the stack.
-impl Drop for Node {
+impl Drop for TapeNode {
     fn drop(&mut self) {
         let mut pending = Vec::new();
         self.take_parents(&mut pending);

@@ -6,8 +6,8 @@ use gt_ir::operation::{ComplexRule, Gradient, Saved};
 use gt_ir::{Attributes, Graph, Meta, Operand, Operation, Var};
 use smallvec::SmallVec;
 
-use super::function::given_up;
-use super::node::{Node, Record};
+use super::function::already_freed;
+use super::node::{OperationRecord, TapeNode};
 use super::{BackwardOptions, lock};
 use crate::error::{ClientError, Result};
 use crate::session::Session;
@@ -16,25 +16,25 @@ use crate::source;
 use crate::tensor::Tensor;
 use crate::vmap::without_ended;
 
-impl Record {
+impl OperationRecord {
     /// The gradients of those operands that have a node, issued for the line of the operation.
     pub fn gradients(
         &self,
-        node: &Arc<Node>,
+        node: &Arc<TapeNode>,
         grads: &[Option<Tensor>],
         options: BackwardOptions,
     ) -> Result<SmallVec<[(usize, Tensor); 3]>> {
         self.check_derived()?;
-        let _during = source::during(source::of_gradient(self.source));
+        let _line = source::line_scope(source::of_gradient(self.source));
         let given = grads.iter().flatten().next().expect("a gradient has arrived");
         // Before a lock is taken, and outside of the rules, which cannot fail.
         given.session().make_room()?;
         let mut guard = lock(&self.saved);
         let Some(saved) = guard.as_ref() else {
-            return Err(given_up(self.operation.name));
+            return Err(already_freed(self.operation.name));
         };
         let holomorphic = self.operation.complex == ComplexRule::Holomorphic;
-        let mut graph = Recording { session: given.session(), vars: Vec::with_capacity(12) };
+        let mut graph = RuleGraph { session: given.session(), vars: Vec::with_capacity(12) };
         let first = match &grads[0] {
             Some(grad) => grad.clone(),
             None => {
@@ -56,7 +56,7 @@ impl Record {
         let several = self.results.len() > 1;
         let outputs = saved.outputs.iter().enumerate().map(|(index, value)| {
             let on_tape = value.meta.dtype.has_gradients();
-            let own = if several { Node::output(node, index) } else { Arc::clone(node) };
+            let own = if several { TapeNode::output(node, index) } else { Arc::clone(node) };
             graph.push(Tensor::from_parts(Arc::clone(value), on_tape.then_some(own)))
         });
         let outputs: SmallVec<[Var; 2]> = outputs.collect();
@@ -96,10 +96,10 @@ impl Record {
         )))
     }
 
-    fn apply_rules(&self, graph: &mut Recording, saved: &Saved) -> SmallVec<[(usize, Tensor); 3]> {
+    fn apply_rules(&self, graph: &mut RuleGraph, saved: &Saved) -> SmallVec<[(usize, Tensor); 3]> {
         let mut gradients: SmallVec<[(usize, Var); 3]> = SmallVec::new();
         let wanted: SmallVec<[bool; 8]> = self.parents.iter().map(Option::is_some).collect();
-        let joint = match self.operation.gradient {
+        let all_gradients = match self.operation.gradient {
             Gradient::EngineCollective(rule) => rule(graph, saved, &wanted),
             _ => SmallVec::new(),
         };
@@ -111,7 +111,7 @@ impl Record {
                 Gradient::Each(rules) => rules[index](graph, saved),
                 Gradient::Any(rule) => rule(graph, saved, index),
                 Gradient::EngineCollective(_) => {
-                    joint[index].expect("a gradient for each that is wanted")
+                    all_gradients[index].expect("a gradient for each that is wanted")
                 }
                 Gradient::None => unreachable!("such operations are not recorded"),
             };
@@ -133,12 +133,12 @@ fn conjugate(graph: &mut dyn Graph, var: Var) -> Var {
 }
 
 /// A graph that issues what gradient rules build.
-struct Recording {
+struct RuleGraph {
     session: Session,
     vars: Vec<Tensor>,
 }
 
-impl Recording {
+impl RuleGraph {
     fn push(&mut self, tensor: Tensor) -> Var {
         self.vars.push(tensor);
         Var(self.vars.len() as u32 - 1)
@@ -149,7 +149,7 @@ impl Recording {
     }
 }
 
-impl Graph for Recording {
+impl Graph for RuleGraph {
     fn emit(
         &mut self,
         operation: &'static Operation,

@@ -13,12 +13,12 @@ use smallvec::SmallVec;
 
 use super::Tensor;
 use super::default_dtype::default_dtype;
-use super::step::is_view;
+use super::view_step::is_view;
 use crate::autocast;
 use crate::error::{ClientError, Result};
-use crate::session::{Session, Value};
+use crate::session::{Session, StreamValue};
 use crate::source;
-use crate::tape::{Node, grad_enabled};
+use crate::tape::{TapeNode, grad_enabled};
 use crate::vmap;
 
 impl Tensor {
@@ -56,7 +56,7 @@ impl Tensor {
         operands: &[Operand<&Tensor>],
         attributes: Attributes,
     ) -> Result<Tensor> {
-        let call = Call::autocast(operation, operands, &attributes)?;
+        let call = GatheredCall::autocast(operation, operands, &attributes)?;
         if operation.further.is_some() {
             let mut results = call.issue_several(session, operation, attributes)?;
             return Ok(results.swap_remove(0));
@@ -87,7 +87,7 @@ impl Tensor {
         operands: &[Operand<&Tensor>],
         attributes: Attributes,
     ) -> Result<Vec<Tensor>> {
-        let call = Call::autocast(operation, operands, &attributes)?;
+        let call = GatheredCall::autocast(operation, operands, &attributes)?;
         call.issue_several(session, operation, attributes)
     }
 
@@ -101,7 +101,7 @@ impl Tensor {
         operands: &[Operand<&Tensor>],
         attributes: Attributes,
     ) -> Result<Tensor> {
-        let call = Call::gather(operation, operands);
+        let call = GatheredCall::gather(operation, operands);
         let first = call.operands.iter().find_map(Operand::tensor);
         let session = first.map(|(value, _)| value.session.clone()).ok_or_else(|| {
             ClientError::usage(format!("{}: one operand must be a tensor", operation.name))
@@ -110,7 +110,7 @@ impl Tensor {
             return Err(ClientError::WindowFull);
         }
         let call = if autocast::autocast().is_some() {
-            Call::autocast(operation, operands, &attributes)?
+            GatheredCall::autocast(operation, operands, &attributes)?
         } else {
             call
         };
@@ -136,35 +136,36 @@ impl Tensor {
 
 /// The operands of an operation. It holds references to them, so that no other thread can free
 /// them before the instruction is issued.
-struct Call {
-    operands: SmallVec<[Operand<(Arc<Value>, Option<Arc<Node>>)>; 3]>,
+struct GatheredCall {
+    operands: SmallVec<[Operand<(Arc<StreamValue>, Option<Arc<TapeNode>>)>; 3]>,
     wants_grad: bool,
     /// An operand is mapped over by a `vmap`.
     is_batched: bool,
 }
 
-impl Call {
+impl GatheredCall {
     /// The operands, in the dtype that autocast wants them in.
     #[inline]
     fn autocast(
         operation: &Operation,
         operands: &[Operand<&Tensor>],
         attributes: &Attributes,
-    ) -> Result<Call> {
+    ) -> Result<GatheredCall> {
         match autocast::cast(operation, operands, attributes)? {
-            Some(cast) => Ok(Call::gather(operation, &cast.operands())),
-            None => Ok(Call::gather(operation, operands)),
+            Some(cast) => Ok(GatheredCall::gather(operation, &cast.operands())),
+            None => Ok(GatheredCall::gather(operation, operands)),
         }
     }
 
-    fn gather(operation: &Operation, operands: &[Operand<&Tensor>]) -> Call {
+    fn gather(operation: &Operation, operands: &[Operand<&Tensor>]) -> GatheredCall {
         let recordable = !matches!(operation.gradient, Gradient::None) && grad_enabled();
-        let mut call = Call { operands: SmallVec::new(), wants_grad: false, is_batched: false };
+        let mut call =
+            GatheredCall { operands: SmallVec::new(), wants_grad: false, is_batched: false };
         for operand in operands {
             call.operands.push(match operand {
                 Operand::Tensor(tensor) => {
                     let state = tensor.fresh();
-                    let recorded = recordable && !tensor.bare;
+                    let recorded = recordable && !tensor.detached;
                     let node = if recorded { state.node.clone() } else { None };
                     call.wants_grad |= node.is_some();
                     call.is_batched |= state.value.batched.is_some();
@@ -188,14 +189,14 @@ impl Call {
             self.convert_numbers(operation)?;
         }
         if let Some((id, meta)) = self.repeat(session, operation, &attributes, source) {
-            return Ok(self.made(session, operation, attributes, (id, meta), source));
+            return Ok(self.result_tensor(session, operation, attributes, (id, meta), source));
         }
-        let (mut metas, mut ids) = self.named(session, operation)?;
+        let (mut metas, mut ids) = self.metas_and_ids(session, operation)?;
         let mut meta = operation.check(&metas, &attributes)?;
         let default = default_dtype();
         if meta.dtype == DType::F32 && default != DType::F32 {
             self.cast_integers(session, operation, &attributes, default)?;
-            (metas, ids) = self.named(session, operation)?;
+            (metas, ids) = self.metas_and_ids(session, operation)?;
             meta = operation.check(&metas, &attributes)?;
         }
         if self.is_in_vmap(operation) {
@@ -206,7 +207,7 @@ impl Call {
         let work = operation.work(&metas, meta);
         let results = Results::from_buf([meta]);
         let id = session.issue(operation, ids, attributes, results, &metas, work, source);
-        Ok(self.made(session, operation, kept, (id, meta), source))
+        Ok(self.result_tensor(session, operation, kept, (id, meta), source))
     }
 
     /// Has numbers take part as the operation's rule for the dtype says.
@@ -252,7 +253,7 @@ impl Call {
 
     /// The tensor that an instruction makes, on the tape where a gradient is wanted.
     #[inline]
-    fn made(
+    fn result_tensor(
         &self,
         session: &Session,
         operation: &'static Operation,
@@ -263,12 +264,12 @@ impl Call {
         let value = session.value(id, meta, source);
         let wants_grad = self.wants_grad && meta.dtype.has_gradients();
         let node = wants_grad.then(|| {
-            Node::record(operation, attributes, &self.operands, std::slice::from_ref(&value))
+            TapeNode::record(operation, attributes, &self.operands, std::slice::from_ref(&value))
         });
         Tensor::from_parts(value, node)
     }
 
-    /// As [`Call::issue`], for an operation with several results.
+    /// As [`GatheredCall::issue`], for an operation with several results.
     #[track_caller]
     fn issue_several(
         mut self,
@@ -283,7 +284,7 @@ impl Call {
         if self.is_in_vmap(operation) {
             return self.issue_batched(session, operation, attributes);
         }
-        let (metas, ids) = self.named(session, operation)?;
+        let (metas, ids) = self.metas_and_ids(session, operation)?;
         let results = operation.results(&metas, &attributes)?;
         let wants_grad = self.wants_grad && results.iter().any(|meta| meta.dtype.has_gradients());
         let kept = if wants_grad { attributes.clone() } else { Attributes::new() };
@@ -293,8 +294,8 @@ impl Call {
             .iter()
             .enumerate()
             .map(|(index, meta)| session.value(first.after(index as u64), *meta, source));
-        let values: Vec<Arc<Value>> = values.collect();
-        Ok(self.recorded(operation, kept, values, wants_grad))
+        let values: Vec<Arc<StreamValue>> = values.collect();
+        Ok(self.result_tensors(operation, kept, values, wants_grad))
     }
 
     /// Whether a `vmap` has a part in it.
@@ -303,7 +304,7 @@ impl Call {
         self.is_batched || matches!(operation.batching, Batching::Drawn) && vmap::is_active()
     }
 
-    /// As [`Call::issue_several`], inside `vmap`.
+    /// As [`GatheredCall::issue_several`], inside `vmap`.
     #[cold]
     #[track_caller]
     fn issue_batched(
@@ -312,8 +313,8 @@ impl Call {
         operation: &'static Operation,
         attributes: Attributes,
     ) -> Result<Vec<Tensor>> {
-        self.named(session, operation)?;
-        let operands: SmallVec<[Operand<Arc<Value>>; 3]> = self
+        self.metas_and_ids(session, operation)?;
+        let operands: SmallVec<[Operand<Arc<StreamValue>>; 3]> = self
             .operands
             .iter()
             .map(|operand| operand.map(|(value, _)| Arc::clone(value)))
@@ -323,27 +324,27 @@ impl Call {
         let wants_grad =
             self.wants_grad && values.iter().any(|value| value.meta.dtype.has_gradients());
         if operation.further.is_some() {
-            return Ok(self.recorded(operation, kept, values.into_vec(), wants_grad));
+            return Ok(self.result_tensors(operation, kept, values.into_vec(), wants_grad));
         }
-        let node = wants_grad.then(|| Node::record(operation, kept, &self.operands, &values));
+        let node = wants_grad.then(|| TapeNode::record(operation, kept, &self.operands, &values));
         Ok(vec![Tensor::from_parts(Arc::clone(&values[0]), node)])
     }
 
     /// The results of an operation that has several, on the tape where a gradient is wanted.
-    fn recorded(
+    fn result_tensors(
         &self,
         operation: &'static Operation,
         kept: Attributes,
-        values: Vec<Arc<Value>>,
+        values: Vec<Arc<StreamValue>>,
         wants_grad: bool,
     ) -> Vec<Tensor> {
         if !wants_grad {
             return values.into_iter().map(|value| Tensor::from_parts(value, None)).collect();
         }
-        let node = Node::record(operation, kept, &self.operands, &values);
+        let node = TapeNode::record(operation, kept, &self.operands, &values);
         let outputs = values.into_iter().enumerate().map(|(index, value)| {
             let on_tape = value.meta.dtype.has_gradients();
-            let node = on_tape.then(|| Node::output(&node, index));
+            let node = on_tape.then(|| TapeNode::output(&node, index));
             Tensor::from_parts(value, node)
         });
         outputs.collect()
@@ -360,8 +361,8 @@ impl Call {
     ) -> Result<()> {
         let mut tensors = self.operands.iter().filter_map(Operand::tensor);
         let all_are = tensors.all(|(value, _)| value.meta.dtype.is_exact());
-        let is_told = attributes.iter().any(|one| matches!(one, Attribute::DType(_)));
-        if !all_are || is_told {
+        let has_dtype = attributes.iter().any(|one| matches!(one, Attribute::DType(_)));
+        if !all_are || has_dtype {
             return Ok(());
         }
         // Of `where`, the first operand is the condition.
@@ -382,7 +383,7 @@ impl Call {
 
     /// The operands' metas and ids.
     #[inline]
-    fn named(
+    fn metas_and_ids(
         &self,
         session: &Session,
         operation: &'static Operation,

@@ -1,4 +1,5 @@
-//! Changes in place, and copies. Values never change: a change in place gives a tensor another value (and node).
+//! In-place changes, and copies. Values never change: an in-place change assigns a tensor another
+//! value (and node).
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use crate::error::{ClientError, Result};
 use crate::tape::grad_enabled;
 
 impl Tensor {
-    /// Gives this tensor the value (and history) of another, as in-place operations do.
+    /// Assigns this tensor the value (and history) of another, as in-place operations do.
     ///
     /// # Errors
     /// A leaf that requires gradients, outside of no_grad; another shape or session; a dtype
@@ -33,15 +34,15 @@ impl Tensor {
             return Ok(());
         }
         self.replace(&other, &operation.to_string())?;
-        if let Some(shared) = &self.lock().shared {
-            shared.changed();
+        if let Some(storage) = &self.lock().storage {
+            storage.bump_version();
         }
         Ok(())
     }
 
     /// A leaf that requires gradients is changed only where nothing is recorded.
     fn check_not_leaf(&self, operation: &impl Display) -> Result<()> {
-        let keeps_history = grad_enabled() && !self.bare;
+        let keeps_history = grad_enabled() && !self.detached;
         if keeps_history && self.lock().node.as_ref().is_some_and(|node| node.is_leaf()) {
             return Err(ClientError::usage(format!(
                 "{operation}: a leaf tensor that requires gradients cannot be changed in place\n  hint: do it inside `with gt.no_grad():`"
@@ -56,7 +57,7 @@ impl Tensor {
         self.check_takes(other, operation)?;
         let (value, node) = (other.value(), other.node());
         let mut state = self.lock();
-        let keeps_history = grad_enabled() && !self.bare;
+        let keeps_history = grad_enabled() && !self.detached;
         if keeps_history
             && let (Some(old), Some(new)) = (&state.node, &node)
             && old.retains_grad()
@@ -88,7 +89,7 @@ impl Tensor {
     #[track_caller]
     pub fn copy(&self) -> Result<Tensor> {
         let state = self.fresh();
-        if self.bare || state.node.is_none() || !grad_enabled() {
+        if self.detached || state.node.is_none() || !grad_enabled() {
             return Ok(Tensor::from_parts(Arc::clone(&state.value), None));
         }
         drop(state);
@@ -98,11 +99,11 @@ impl Tensor {
     /// This same tensor seen without its history, as PyTorch's `.data`: changing it in place
     /// changes this tensor, unnoticed by autograd.
     pub fn data(&self) -> Tensor {
-        Tensor { state: Arc::clone(&self.state), bare: true }
+        Tensor { state: Arc::clone(&self.state), detached: true }
     }
 
-    /// Takes up the memory of another tensor, with its shape and dtype, unnoticed by autograd: a change
-    /// in place of either is one of both from here on. Views of what this tensor was keep that.
+    /// Adopts the memory of another tensor, with its shape and dtype, unnoticed by autograd: an
+    /// in-place change of either is one of both from here on. Existing views keep the old memory.
     ///
     /// # Errors
     /// Another session; a dtype without gradients, where this tensor requires them.

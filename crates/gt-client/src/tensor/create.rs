@@ -13,13 +13,13 @@ use crate::session::Session;
 use crate::source;
 
 /// A type of Rust numbers that tensors can be made from.
-pub trait Element: bytemuck::Pod {
+pub trait HostNumber: bytemuck::Pod {
     const DTYPE: DType;
 }
 
 macro_rules! elements {
     ($($type:ty => $dtype:ident),*) => {
-        $(impl Element for $type {
+        $(impl HostNumber for $type {
             const DTYPE: DType = DType::$dtype;
         })*
     };
@@ -46,7 +46,7 @@ impl Tensor {
     /// # Errors
     /// Not as many numbers as the shape has elements.
     #[track_caller]
-    pub fn from_slice<E: Element>(
+    pub fn from_slice<E: HostNumber>(
         session: &Session,
         values: &[E],
         dims: &[usize],
@@ -192,11 +192,11 @@ impl Tensor {
 /// counted exactly, also where float64 has gaps.
 fn steps_between(start: Scalar, end: Scalar, step: Scalar) -> Option<i64> {
     if let (Scalar::Int(start), Scalar::Int(end), Scalar::Int(step)) = (start, end, step) {
-        let (way, step) = (i128::from(end) - i128::from(start), i128::from(step));
-        if step == 0 || way.signum() * step.signum() < 0 {
+        let (distance, step) = (i128::from(end) - i128::from(start), i128::from(step));
+        if step == 0 || distance.signum() * step.signum() < 0 {
             return None;
         }
-        return i64::try_from(way.unsigned_abs().div_ceil(step.unsigned_abs())).ok();
+        return i64::try_from(distance.unsigned_abs().div_ceil(step.unsigned_abs())).ok();
     }
     let (from, to, by) = (start.as_f64(), end.as_f64(), step.as_f64());
     let length = ((to - from) / by).ceil();

@@ -1,4 +1,4 @@
-//! Iterating over a tensor with one axis.
+//! Iteration over a tensor with one axis.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use gt_ir::{Error, Shape, SourceId};
 
 use super::Tensor;
 use super::index::Index;
-use super::step::Step;
 use super::strides::Strided;
+use super::view_step::ViewStep;
 use crate::error::Result;
-use crate::session::{Block, Element, Value};
+use crate::session::{BlockElement, ElementBlock, StreamValue};
 use crate::source;
 use crate::tape::grad_enabled;
 
-/// The elements of a tensor with one axis: views of it, as indexing gives them. Nothing is awaited
-/// before a value is asked for; then those of a block come at once.
-pub struct Elements {
+/// The elements of a tensor with one axis: views of it, as indexing returns them. Nothing waits
+/// until a value is requested; then the values of a block are fetched together.
+pub struct ElementIter {
     of: Tensor,
     /// The tensor's value at the last step, and the block of it that is gone through.
-    value: Arc<Value>,
-    block: Arc<Block>,
+    value: Arc<StreamValue>,
+    block: Arc<ElementBlock>,
     strided: Strided,
     /// Whether the elements are recorded for gradients, which needs their instructions.
     on_tape: bool,
@@ -34,14 +34,14 @@ impl Tensor {
     ///
     /// # Errors
     /// Another number of axes.
-    pub fn elements(&self) -> Result<Elements> {
+    pub fn elements(&self) -> Result<ElementIter> {
         if self.rank() != 1 {
             return Err(Error::TooManyIndices { given: 1, shape: self.shape() }.into());
         }
         let value = self.value();
-        Ok(Elements {
+        Ok(ElementIter {
             of: self.clone(),
-            block: Block::from(&value, 0),
+            block: ElementBlock::from(&value, 0),
             value,
             strided: self.strided(),
             on_tape: self.requires_grad() && grad_enabled(),
@@ -60,42 +60,42 @@ impl Tensor {
     }
 }
 
-impl Elements {
-    fn element(&self, place: usize) -> Result<Tensor> {
+impl ElementIter {
+    fn element(&self, index: usize) -> Result<Tensor> {
         if self.in_vmap {
-            return self.of.index(&[Index::At(place as i64)], &mut || false);
+            return self.of.index(&[Index::At(index as i64)], &mut || false);
         }
-        let element = Element::new(&self.block, place % Block::LENGTH);
+        let element = BlockElement::new(&self.block, index % ElementBlock::LENGTH);
         if self.on_tape {
-            let tensor = self.of.index(&[Index::At(place as i64)], &mut || false)?;
-            // No other element is there, as the value is new.
+            let tensor = self.of.index(&[Index::At(index as i64)], &mut || false)?;
+            // No other element exists, as the value is new.
             let _ = tensor.lock().value.element.set(element);
             return Ok(tensor);
         }
         let value = self.value.session.element(element, self.source);
         let tensor = Tensor::from_parts(value, None);
-        let offset = self.strided.offset + place as i64 * self.strided.strides[0];
+        let offset = self.strided.offset + index as i64 * self.strided.strides[0];
         let strided = Strided { offset, ..Strided::contiguous(Shape::SCALAR) };
-        tensor.link(&self.of, Some(Step::Element { place }), strided, self.of.bare);
+        tensor.link(&self.of, Some(ViewStep::Element { index }), strided, self.of.detached);
         Ok(tensor)
     }
 }
 
-impl Iterator for Elements {
+impl Iterator for ElementIter {
     type Item = Result<Tensor>;
 
     fn next(&mut self) -> Option<Result<Tensor>> {
-        let place = self.next;
+        let index = self.next;
         let value = self.of.value();
-        if value.meta.shape.rank() != 1 || place >= value.meta.shape.numel() {
+        if value.meta.shape.rank() != 1 || index >= value.meta.shape.numel() {
             return None;
         }
-        let first = place - place % Block::LENGTH;
-        if place == first || !Arc::ptr_eq(&value, &self.value) {
-            self.block = Block::from(&value, first);
+        let first = index - index % ElementBlock::LENGTH;
+        if index == first || !Arc::ptr_eq(&value, &self.value) {
+            self.block = ElementBlock::from(&value, first);
             self.value = value;
         }
         self.next += 1;
-        Some(self.element(place))
+        Some(self.element(index))
     }
 }

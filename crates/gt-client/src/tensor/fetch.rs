@@ -1,4 +1,4 @@
-//! Getting values out of a tensor, once they are computed.
+//! Fetching a tensor's values, once they are computed.
 
 use gt_ir::{Scalar, TensorData};
 
@@ -19,7 +19,7 @@ impl Tensor {
         }
     }
 
-    /// The values, if they can be had without a request.
+    /// Returns the values, if they are available without a request.
     pub fn at_hand(&self) -> Option<TensorData> {
         let value = self.value();
         match value.element.get() {

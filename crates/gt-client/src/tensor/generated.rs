@@ -580,7 +580,7 @@ impl Tensor {
         Tensor::apply(&self.session(), by_id(143), &operands, smallvec![Attribute::Int(dim)])
     }
 
-    /// values combined at an index along an axis: by their sum, product, mean, maximum or minimum, with the value that is there or (where any is put) without it
+    /// values combined at an index along an axis: by their sum, product, mean, maximum or minimum, with the existing value or (where any is put) without it
     #[track_caller]
     pub fn scatter_reduce(&self, dim: i64, index: &Tensor, src: &Tensor, reduce: &str, include_self: bool) -> Result<Tensor> {
         let operands = [Operand::Tensor(self), Operand::Tensor(index), Operand::Tensor(src)];

@@ -1,10 +1,10 @@
-//! What a tensor has to do with gradients: whether it requires one, its own, and its hooks.
+//! A tensor's gradient: whether it requires one, the accumulated gradient, and hooks.
 
 use std::sync::Arc;
 
 use super::Tensor;
 use crate::error::{ClientError, Result};
-use crate::tape::{self, BackwardOptions, Hook, HookHandle, Node};
+use crate::tape::{self, BackwardOptions, Hook, HookHandle, TapeNode};
 
 impl Tensor {
     pub fn requires_grad(&self) -> bool {
@@ -20,7 +20,7 @@ impl Tensor {
     /// # Errors
     /// Turned on: not a float dtype. Turned off: a result of tensors that require gradients.
     pub fn set_requires_grad(&self, wanted: bool) -> Result<()> {
-        if self.bare && wanted {
+        if self.detached && wanted {
             return Err(ClientError::usage(
                 "requires_grad: `.data` shares its tensor's value and has no history\n  hint: use detach() or clone() for a tensor of its own",
             ));
@@ -35,7 +35,7 @@ impl Tensor {
             .into());
         }
         match (wanted, &state.node) {
-            (true, None) => state.node = Some(state.frozen.take().unwrap_or_else(Node::leaf)),
+            (true, None) => state.node = Some(state.frozen.take().unwrap_or_else(TapeNode::leaf)),
             (false, Some(node)) if node.is_leaf() => state.frozen = state.node.take(),
             (false, Some(_)) => {
                 return Err(ClientError::usage(
@@ -56,7 +56,8 @@ impl Tensor {
         Ok(node.add_hook(hook))
     }
 
-    /// Makes backward passes keep this tensor's gradient in [`Tensor::grad`], though it is no leaf.
+    /// Has backward passes retain this tensor's gradient in [`Tensor::grad`], although it is not a
+    /// leaf.
     ///
     /// # Errors
     /// The tensor does not require gradients.
@@ -65,14 +66,14 @@ impl Tensor {
         Ok(())
     }
 
-    /// Whether its gradient is kept though it is no leaf.
+    /// Returns whether its gradient is retained although it is not a leaf.
     pub fn retains_grad(&self) -> bool {
         self.node().is_some_and(|node| node.retains_grad())
     }
 
     /// The gradient that backward passes have accumulated: a leaf's, or a retained one.
     pub fn grad(&self) -> Option<Tensor> {
-        if self.bare {
+        if self.detached {
             return None;
         }
         match self.node() {
@@ -99,13 +100,13 @@ impl Tensor {
         if let Some(grad) = &grad {
             self.check_session(grad, "grad")?;
         }
-        if self.bare {
+        if self.detached {
             return Err(no_gradient("grad"));
         }
         match self.node() {
             Some(node) => node.set_grad(grad),
             None => {
-                let leaf = Arc::clone(self.lock().frozen.get_or_insert_with(Node::leaf));
+                let leaf = Arc::clone(self.lock().frozen.get_or_insert_with(TapeNode::leaf));
                 leaf.set_grad(grad);
             }
         }

@@ -5,9 +5,9 @@
 //! - [`methods`]: those that follow from the operations' declarations.
 //! - [`elementwise`], [`reduce`], [`matmul`], [`shape`]: operations.
 //! - [`index`]: reading and writing parts; [`elements`]: iterating.
-//! - [`assign`]: changes in place, and copies; [`view`] over [`strides`]: shared memory; [`restride`]: by strides.
+//! - [`assign`]: changes in place, and copies; [`view`] over [`strides`]: shared storage; [`restride`]: views by strides.
 //! - [`gradient`]: what a tensor has to do with gradients.
-//! - [`fetch`]: getting values out; [`placement`]: where they are; [`value_ref`], [`held`]: references to them.
+//! - [`fetch`]: getting values out; [`placement`]: where they are; [`value_ref`], [`rollback`]: references to them.
 
 pub(crate) mod apply;
 mod assign;
@@ -17,7 +17,6 @@ mod elements;
 pub mod elementwise;
 mod fetch;
 mod gradient;
-mod held;
 pub mod index;
 pub mod matmul;
 mod methods;
@@ -25,82 +24,83 @@ mod overlap;
 mod placement;
 pub mod reduce;
 mod restride;
+mod rollback;
 pub mod shape;
-mod step;
-mod steps;
 pub mod strides;
 mod value_ref;
 mod view;
+mod view_step;
+mod view_steps;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use gt_ir::{DType, Meta, Shape};
 
-use crate::session::{Session, Value};
-use crate::tape::Node;
-pub(crate) use held::Held;
+use crate::session::{Session, StreamValue};
+use crate::tape::TapeNode;
+pub(crate) use rollback::RollbackPoint;
 pub use value_ref::ValueRef;
-use view::{Shared, View};
+use view::{SharedStorage, ViewState};
 
 /// A tensor. Cloning gives another reference to the same one, as assignment does in Python.
 #[derive(Clone)]
 pub struct Tensor {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<TensorImpl>>,
     /// Seen without its history, as [`Tensor::data`] does: changes in place change only the value.
-    bare: bool,
+    detached: bool,
 }
 
-struct State {
-    value: Arc<Value>,
+struct TensorImpl {
+    value: Arc<StreamValue>,
     /// The tape node that its gradient flows to, if it requires one.
-    node: Option<Arc<Node>>,
+    node: Option<Arc<TapeNode>>,
     /// The leaf node (with gradient and hooks) of a tensor that requires no gradient at present;
     /// kept for when it does so again.
-    frozen: Option<Arc<Node>>,
+    frozen: Option<Arc<TapeNode>>,
     /// How it follows from a root whose memory it shares.
-    view: Option<Box<View>>,
+    view: Option<Box<ViewState>>,
     /// What it shares with its views, if it has had any.
-    shared: Option<Arc<Shared>>,
+    storage: Option<Arc<SharedStorage>>,
 }
 
-impl Drop for State {
+impl Drop for TensorImpl {
     fn drop(&mut self) {
-        if let Some(shared) = &self.shared {
-            shared.leave(&self.value, self.node.clone());
+        if let Some(storage) = &self.storage {
+            storage.drop_root(&self.value, self.node.clone());
         }
     }
 }
 
 impl Tensor {
-    pub(crate) fn from_parts(value: Arc<Value>, node: Option<Arc<Node>>) -> Tensor {
+    pub(crate) fn from_parts(value: Arc<StreamValue>, node: Option<Arc<TapeNode>>) -> Tensor {
         Tensor {
-            state: Arc::new(Mutex::new(State {
+            state: Arc::new(Mutex::new(TensorImpl {
                 value,
                 node,
                 frozen: None,
                 view: None,
-                shared: None,
+                storage: None,
             })),
-            bare: false,
+            detached: false,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TensorImpl> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// The value, taken anew if this is a view of what has changed.
-    pub(crate) fn value(&self) -> Arc<Value> {
+    pub(crate) fn value(&self) -> Arc<StreamValue> {
         Arc::clone(&self.fresh().value)
     }
 
-    pub(crate) fn node(&self) -> Option<Arc<Node>> {
-        if self.bare { None } else { self.fresh().node.clone() }
+    pub(crate) fn node(&self) -> Option<Arc<TapeNode>> {
+        if self.detached { None } else { self.fresh().node.clone() }
     }
 
     /// The state, with a value that is up to date.
     #[inline]
-    fn fresh(&self) -> MutexGuard<'_, State> {
+    fn fresh(&self) -> MutexGuard<'_, TensorImpl> {
         let state = self.lock();
         if !state.view.as_ref().is_some_and(|view| view.is_stale()) {
             return state;
@@ -112,12 +112,12 @@ impl Tensor {
     }
 
     /// The value as it is.
-    pub(crate) fn current_value(&self) -> Arc<Value> {
+    pub(crate) fn current_value(&self) -> Arc<StreamValue> {
         Arc::clone(&self.lock().value)
     }
 
-    fn current_node(&self) -> Option<Arc<Node>> {
-        if self.bare { None } else { self.lock().node.clone() }
+    fn current_node(&self) -> Option<Arc<TapeNode>> {
+        if self.detached { None } else { self.lock().node.clone() }
     }
 
     pub fn meta(&self) -> Meta {

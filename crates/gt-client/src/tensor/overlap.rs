@@ -1,14 +1,14 @@
 //! Changes in place of views that pass through an expanded tensor: several of its elements are one in
-//! memory, so that the elements are written by their places there.
+//! memory, so that the elements are written by their index there.
 
 use gt_ir::ops::{compare, index, shape, slice, ternary};
 use gt_ir::{Attribute, Attributes, DType, Operand, Scalar, Shape};
 use smallvec::smallvec;
 
 use super::Tensor;
-use super::step::{compute, reshape};
 use super::strides::Strided;
-use super::view::View;
+use super::view::ViewState;
+use super::view_step::{compute, reshape};
 use crate::error::Result;
 
 /// What may change a view whose elements overlap: operations that write one value, or the last of
@@ -25,7 +25,7 @@ const MAY_OVERLAP: [&str; 9] = [
     "triu_",
 ];
 
-/// The elements of a view whose places are listed for a change: beyond, it must be cloned.
+/// The elements of a view whose indices are listed for a change: beyond, it must be cloned.
 const MOST: usize = 1 << 24;
 
 /// An error if an operation may not change a view whose elements overlap.
@@ -41,7 +41,7 @@ pub(super) fn check(view: &Strided, operation: &str) -> Result<()> {
 /// written: one that stays as it was does not undo the change of another in the same place.
 pub(super) fn write(
     root: &Tensor,
-    view: &View,
+    view: &ViewState,
     changed: &Tensor,
     overlaps: bool,
 ) -> Result<Tensor> {
@@ -52,16 +52,16 @@ pub(super) fn write(
     let (start, step) = (Scalar::Int(0), Scalar::Int(1));
     let numbers = Tensor::arange(&session, start, Scalar::Int(size as i64), step, DType::I64)?;
     let numbers = reshape(&numbers, shape)?;
-    let places = view.path(&numbers)?.pop().unwrap_or(numbers);
-    let mut places = flat(&places, count)?;
+    let indices = view.path(&numbers)?.pop().unwrap_or(numbers);
+    let mut indices = flat(&indices, count)?;
     let memory = &flat(root, size)?;
     let changed = &flat(changed, count)?;
     let along = || smallvec![Attribute::Int(0)];
     if !overlaps {
-        let written = compute(&index::INDEX_COPY, &[memory, &places, changed], along())?;
+        let written = compute(&index::INDEX_COPY, &[memory, &indices, changed], along())?;
         return reshape(&written, shape);
     }
-    let before = &compute(&index::INDEX_SELECT, &[memory, &places], along())?;
+    let before = &compute(&index::INDEX_SELECT, &[memory, &indices], along())?;
     let mut differs = compute(&compare::NE, &[changed, before], Attributes::new())?;
     // Not a number differs from itself, and stays as it was.
     if !root.dtype().is_exact() {
@@ -72,11 +72,11 @@ pub(super) fn write(
     }
     // What does not differ goes to a place behind the last one, which is cut off again.
     let behind = Operand::Scalar(Scalar::Int(size as i64));
-    let operands = [Operand::Tensor(&differs), Operand::Tensor(&places), behind];
-    places = Tensor::compute(&session, &ternary::WHERE, &operands, Attributes::new())?;
+    let operands = [Operand::Tensor(&differs), Operand::Tensor(&indices), behind];
+    indices = Tensor::compute(&session, &ternary::WHERE, &operands, Attributes::new())?;
     let spare = Tensor::full(&session, Shape::new(&[1])?, 0i64, root.dtype())?;
     let room = compute(&shape::CAT, &[memory, &spare], along())?;
-    let written = compute(&index::INDEX_COPY, &[&room, &places, changed], along())?;
+    let written = compute(&index::INDEX_COPY, &[&room, &indices, changed], along())?;
     let whole =
         smallvec![Attribute::ints(&[0]), Attribute::ints(&[size as i64]), Attribute::ints(&[1])];
     reshape(&compute(&slice::SLICE, &[&written], whole)?, shape)

@@ -13,7 +13,7 @@ type Dims = SmallVec<[i64; MAX_RANK]>;
 
 /// The way from a contiguous tensor to a view of it.
 #[derive(Debug, PartialEq)]
-struct Path {
+struct ViewPath {
     /// The shape that the base is seen under first.
     base: Dims,
     starts: Dims,
@@ -40,7 +40,7 @@ impl Tensor {
             let empty = self.reshape(&[-1])?.narrow(0, 0, 0)?;
             return empty.reshape(&wanted);
         }
-        let Some(path) = Path::find(&own, to) else { return self.at_places(to) };
+        let Some(path) = ViewPath::find(&own, to) else { return self.gather_view(to) };
         let mut view = self.clone();
         if path.base != dims_of(&own) {
             view = view.reshape(&path.base)?;
@@ -58,7 +58,7 @@ impl Tensor {
     }
 
     /// The elements at `to`'s places, gathered one by one.
-    fn at_places(&self, to: &Strided) -> Result<Tensor> {
+    fn gather_view(&self, to: &Strided) -> Result<Tensor> {
         let session = self.session();
         let range = |n: i64| {
             let (start, end, step) = (gt_ir::Scalar::Int(0), n.into(), gt_ir::Scalar::Int(1));
@@ -78,24 +78,24 @@ impl Tensor {
     }
 }
 
-impl Path {
-    fn find(own: &Shape, to: &Strided) -> Option<Path> {
+impl ViewPath {
+    fn find(own: &Shape, to: &Strided) -> Option<ViewPath> {
         let axes: SmallVec<[usize; MAX_RANK]> = (0..to.shape.rank())
             .filter(|&axis| to.shape[axis] > 1 && to.strides[axis] > 0)
             .collect();
-        Path::through(dims_of(own), &axes, to)
-            .or_else(|| Path::through(divided(own, &axes, to, true)?, &axes, to))
-            .or_else(|| Path::through(divided(own, &axes, to, false)?, &axes, to))
+        ViewPath::through(dims_of(own), &axes, to)
+            .or_else(|| ViewPath::through(split_base(own, &axes, to, true)?, &axes, to))
+            .or_else(|| ViewPath::through(split_base(own, &axes, to, false)?, &axes, to))
     }
 
     /// The path where each of the view's `axes` runs along an axis of `base` of its own.
-    fn through(base: Dims, axes: &[usize], to: &Strided) -> Option<Path> {
+    fn through(base: Dims, axes: &[usize], to: &Strided) -> Option<ViewPath> {
         let rank = base.len();
         let mut strides: Dims = smallvec![1; rank];
         for axis in (1..rank).rev() {
             strides[axis - 1] = strides[axis] * base[axis];
         }
-        let mut path = Path {
+        let mut path = ViewPath {
             starts: (0..rank).map(|axis| to.offset / strides[axis] % base[axis]).collect(),
             sizes: smallvec![1; rank],
             steps: smallvec![1; rank],
@@ -130,7 +130,7 @@ impl Path {
 
 /// The base's shape, divided where the view's axes begin. With `keeps`, its own axes stay apart, save
 /// where one of the view runs over several. `None` where rows would not be complete.
-fn divided(own: &Shape, axes: &[usize], to: &Strided, keeps: bool) -> Option<Dims> {
+fn split_base(own: &Shape, axes: &[usize], to: &Strided, keeps: bool) -> Option<Dims> {
     let all = own.numel() as i64;
     let mut rows: SmallVec<[i64; 2 * MAX_RANK]> = smallvec![1, all];
     rows.extend(axes.iter().map(|&axis| to.strides[axis]));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     /// The places that a path takes the elements from, in the order of the view.
-    fn places(path: &Path, to: &Strided) -> Vec<i64> {
+    fn places(path: &ViewPath, to: &Strided) -> Vec<i64> {
         let rank = path.base.len();
         let stride = |axis: usize| path.base[axis + 1..].iter().product::<i64>();
         let mut places = vec![(0..rank).map(|axis| path.starts[axis] * stride(axis)).sum::<i64>()];
@@ -195,7 +195,7 @@ mod tests {
     }
 
     fn check(own: &[usize], to: &Strided) -> bool {
-        let Some(path) = Path::find(&Shape::new(own).unwrap(), to) else { return false };
+        let Some(path) = ViewPath::find(&Shape::new(own).unwrap(), to) else { return false };
         let mut expected = vec![to.offset];
         for axis in 0..to.shape.rank() {
             expected = expected

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use gt_ir::Meta;
 
 use super::Tensor;
-use crate::session::{Session, Value};
+use crate::session::{Session, StreamValue};
 
 /// A tensor's value at one moment: no change in place reaches it, and it has no history.
 #[derive(Clone)]
-pub struct ValueRef(Arc<Value>);
+pub struct ValueRef(Arc<StreamValue>);
 
 impl ValueRef {
-    pub(crate) fn new(value: Arc<Value>) -> ValueRef {
+    pub(crate) fn new(value: Arc<StreamValue>) -> ValueRef {
         ValueRef(value)
     }
 
-    pub(crate) fn value(&self) -> &Arc<Value> {
+    pub(crate) fn value(&self) -> &Arc<StreamValue> {
         &self.0
     }
 

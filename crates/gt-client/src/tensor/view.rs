@@ -1,12 +1,12 @@
 //! Views: tensors that share the memory of another, as PyTorch's slices, reshapes and transposes do.
 //!
-//! Values never change, so sharing is kept up here: a view remembers its *root* and the steps from
-//! there. A change in place of a view becomes a functional update of the root; whoever finds that
-//! the root has changed takes its own value anew when it is used.
+//! Values never change, so this module maintains the sharing: a view has its *root* and the steps
+//! from there. An in-place change of a view becomes a functional update of the root; other views
+//! recompute their values from the root when they are used next.
 //!
-//! Nothing is kept alive for a view alone: when the root is dropped, its last value is kept only
-//! if several views could still see each other's changes, or one has not seen a change yet. A single
-//! one goes on by itself.
+//! A view does not keep its root alive: when the root is dropped, its last value is kept only if
+//! several views could still see each other's changes, or one has not seen a change yet. A single
+//! view becomes independent.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -15,48 +15,48 @@ use gt_ir::ops::complex;
 use gt_ir::{Attributes, Operation, Shape};
 
 use super::overlap;
-use super::step::Step;
-use super::steps::Steps;
 use super::strides::Strided;
-use super::{State, Tensor};
+use super::view_step::ViewStep;
+use super::view_steps::ViewSteps;
+use super::{Tensor, TensorImpl};
 use crate::error::{ClientError, Result};
-use crate::session::Value;
-use crate::tape::Node;
+use crate::session::StreamValue;
+use crate::tape::TapeNode;
 
-/// What a root and its views have in common.
+/// The storage state of a root and its views.
 #[derive(Default)]
-pub(super) struct Shared {
+pub(super) struct SharedStorage {
     /// Counts the changes in place.
     version: AtomicU64,
-    /// A view may have one element of the root several times: it alone cannot go on by itself.
+    /// A view may have one element of the root several times: it cannot become independent.
     repeats: AtomicBool,
-    root: Mutex<Root>,
+    root: Mutex<StorageRoot>,
 }
 
 #[derive(Default)]
-enum Root {
-    /// A tensor that somebody holds.
-    Alive(Weak<Mutex<State>>),
-    /// What the root was when it was dropped.
-    Left { value: Arc<Value>, node: Option<Arc<Node>> },
+enum StorageRoot {
+    /// A live tensor.
+    Alive(Weak<Mutex<TensorImpl>>),
+    /// The root's last state, after it was dropped.
+    Dropped { value: Arc<StreamValue>, node: Option<Arc<TapeNode>> },
     #[default]
-    Gone,
+    Released,
 }
 
 /// How a view follows from its root.
 #[derive(Clone)]
-pub(super) struct View {
-    shared: Arc<Shared>,
-    steps: Steps,
+pub(super) struct ViewState {
+    storage: Arc<SharedStorage>,
+    steps: ViewSteps,
     /// The version of the root that its value was taken from.
-    seen: u64,
+    seen_version: u64,
     /// Seen without history: changes of values only.
-    bare: bool,
+    detached: bool,
     pub strided: Strided,
 }
 
-impl Shared {
-    pub fn changed(&self) -> u64 {
+impl SharedStorage {
+    pub fn bump_version(&self) -> u64 {
         self.version.fetch_add(1, Ordering::AcqRel) + 1
     }
 
@@ -64,40 +64,50 @@ impl Shared {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Lets views go on by themselves, as their root takes up other memory.
-    pub fn let_go(&self) {
-        *self.lock() = Root::Gone;
+    /// Makes views independent, as their root adopts other memory.
+    pub fn release(&self) {
+        *self.lock() = StorageRoot::Released;
     }
 
-    /// The root is dropped: its value is left to its views, if there are several.
-    pub fn leave(self: &Arc<Shared>, value: &Arc<Value>, node: Option<Arc<Node>>) {
+    /// Drops the root; several views keep its value.
+    pub fn drop_root(
+        self: &Arc<SharedStorage>,
+        value: &Arc<StreamValue>,
+        node: Option<Arc<TapeNode>>,
+    ) {
         let views = Arc::strong_count(self) - 1;
         let left = match views {
-            0 => Root::Gone,
-            // Nothing has changed: the view has the value that it is to have.
-            1 if self.version() == 0 && !self.repeats.load(Ordering::Relaxed) => Root::Gone,
-            _ => Root::Left { value: Arc::clone(value), node },
+            0 => StorageRoot::Released,
+            // Nothing has changed: the view's value is current.
+            1 if self.version() == 0 && !self.repeats.load(Ordering::Relaxed) => {
+                StorageRoot::Released
+            }
+            _ => StorageRoot::Dropped { value: Arc::clone(value), node },
         };
         *self.lock() = left;
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Root> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, StorageRoot> {
         self.root.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The root, or what it was.
+    /// Returns the root, or its last state.
     pub fn root(&self) -> Option<Tensor> {
         match &*self.lock() {
-            Root::Alive(state) => state.upgrade().map(|state| Tensor { state, bare: false }),
-            Root::Left { value, node } => Some(Tensor::from_parts(Arc::clone(value), node.clone())),
-            Root::Gone => None,
+            StorageRoot::Alive(state) => {
+                state.upgrade().map(|state| Tensor { state, detached: false })
+            }
+            StorageRoot::Dropped { value, node } => {
+                Some(Tensor::from_parts(Arc::clone(value), node.clone()))
+            }
+            StorageRoot::Released => None,
         }
     }
 
-    /// Gives a root that nobody holds another value.
-    pub fn set_left(&self, changed: &Tensor) {
+    /// Sets the value of a dropped root.
+    pub fn set_dropped_value(&self, changed: &Tensor) {
         let mut root = self.lock();
-        if let Root::Left { value, node } = &mut *root {
+        if let StorageRoot::Dropped { value, node } = &mut *root {
             let old = (std::mem::replace(value, changed.value()), node.take());
             *node = changed.node();
             drop(root);
@@ -105,8 +115,8 @@ impl Shared {
         }
     }
 
-    pub fn is_alive(&self) -> bool {
-        matches!(&*self.lock(), Root::Alive(_))
+    pub fn root_is_alive(&self) -> bool {
+        matches!(&*self.lock(), StorageRoot::Alive(_))
     }
 }
 
@@ -123,8 +133,8 @@ impl Tensor {
     ) -> Result<()> {
         let from = base.strided();
         if let Some(strided) = from.after(operation, given) {
-            let step = Step::Operation { operation, attributes: given.clone() };
-            self.link(base, Some(step), strided, base.bare);
+            let step = ViewStep::Operation { operation, attributes: given.clone() };
+            self.link(base, Some(step), strided, base.detached);
         } else if operation.id == complex::VIEW_AS_COMPLEX.id {
             return Err(ClientError::usage(format!(
                 "{}: the two parts of a number must lie one after the other, an even number of floats from the next; these of shape {} have strides {:?} and offset {}\n  hint: contiguous() copies them so",
@@ -137,26 +147,26 @@ impl Tensor {
         Ok(())
     }
 
-    /// A view of the elements at some places, which are numbered in row-major order, or of those at
-    /// some places along one axis. Where no chain of slices and reshapes leads to it.
+    /// Returns a view of the elements at some indices, in row-major order or along one axis, for
+    /// views that no chain of slices and reshapes yields.
     ///
     /// `shape`, `strides` and `offset` say where these are in memory.
     ///
     /// # Errors
-    /// What `index_select` and `reshape` reject: places that are not integers along one axis.
+    /// What `index_select` and `reshape` reject: indices that are not integers along one axis.
     pub fn view_at(
         &self,
         dim: Option<usize>,
-        places: &Tensor,
+        indices: &Tensor,
         shape: Shape,
         strides: &[i64],
         offset: i64,
     ) -> Result<Tensor> {
         let mut strided = Strided { offset, ..Strided::contiguous(shape) };
         strided.strides.iter_mut().zip(strides).for_each(|(own, &given)| *own = given);
-        let step = Step::Places { dim, places: places.detach(), shape };
-        let view = step.take(self)?;
-        view.link(self, Some(step), strided, self.bare);
+        let step = ViewStep::Indices { dim, indices: indices.detach(), shape };
+        let view = step.apply(self)?;
+        view.link(self, Some(step), strided, self.detached);
         Ok(view)
     }
 
@@ -167,42 +177,48 @@ impl Tensor {
         alias
     }
 
-    /// All of it, as a view: what `x[:]` gives.
+    /// Returns a view of the whole tensor, as `x[:]` does.
     ///
     /// # Errors
     /// Those of the instruction that a gradient flows back through, where one is wanted.
     #[track_caller]
     pub(super) fn alias(&self) -> Result<Tensor> {
         let alias = self.copy()?;
-        alias.link(self, None, self.strided(), self.bare);
+        alias.link(self, None, self.strided(), self.detached);
         Ok(alias)
     }
 
-    pub(super) fn link(&self, base: &Tensor, step: Option<Step>, strided: Strided, bare: bool) {
+    pub(super) fn link(
+        &self,
+        base: &Tensor,
+        step: Option<ViewStep>,
+        strided: Strided,
+        detached: bool,
+    ) {
         let mut view = {
             let mut state = base.lock();
             match &state.view {
-                Some(view) if view.shared.root().is_some() => (**view).clone(),
+                Some(view) if view.storage.root().is_some() => (**view).clone(),
                 _ => {
                     let root = Arc::downgrade(&base.state);
-                    let shared = state.shared.get_or_insert_with(|| {
-                        let root = Mutex::new(Root::Alive(root));
-                        Arc::new(Shared { root, ..Shared::default() })
+                    let storage = state.storage.get_or_insert_with(|| {
+                        let root = Mutex::new(StorageRoot::Alive(root));
+                        Arc::new(SharedStorage { root, ..SharedStorage::default() })
                     });
-                    let (shared, steps) = (Arc::clone(shared), Steps::default());
-                    let seen = shared.version();
-                    View { shared, steps, seen, bare: false, strided }
+                    let (storage, steps) = (Arc::clone(storage), ViewSteps::default());
+                    let seen_version = storage.version();
+                    ViewState { storage, steps, seen_version, detached: false, strided }
                 }
             }
         };
         if let Some(step) = step {
             if step.repeats() {
-                view.shared.repeats.store(true, Ordering::Relaxed);
+                view.storage.repeats.store(true, Ordering::Relaxed);
             }
             view.steps.push(step);
         }
         view.strided = strided;
-        view.bare |= bare;
+        view.detached |= detached;
         self.lock().view = Some(Box::new(view));
     }
 
@@ -217,18 +233,18 @@ impl Tensor {
 
     /// Whether it shares another tensor's memory.
     pub fn is_view(&self) -> bool {
-        self.lock().view.as_ref().is_some_and(|view| view.shared.root().is_some())
+        self.lock().view.as_ref().is_some_and(|view| view.storage.root().is_some())
     }
 
-    /// Becomes another tensor, in its shape and memory: what `t_()` does with the transpose. Views
-    /// of what this tensor was go on sharing that.
+    /// Becomes another tensor, with its shape and memory, as `t_()` does with the transpose.
+    /// Existing views keep sharing the old memory.
     pub fn become_other(&self, other: &Tensor) {
         let (value, node) = (other.value(), other.node());
         let view = other.lock().view.clone();
         let mut state = self.lock();
-        if let Some(shared) = state.shared.take() {
+        if let Some(storage) = state.storage.take() {
             let (value, node) = (Arc::clone(&state.value), state.node.clone());
-            *shared.lock() = Root::Left { value, node };
+            *storage.lock() = StorageRoot::Dropped { value, node };
         }
         let old_view = std::mem::replace(&mut state.view, view);
         let old_node = std::mem::replace(&mut state.node, node);
@@ -237,11 +253,11 @@ impl Tensor {
         drop((old, old_node, old_view));
     }
 
-    /// Takes up the memory of another tensor; a view of this very tensor gives its values alone.
+    /// Adopts the memory of another tensor; of a view of this tensor, only the values.
     pub(super) fn share_memory(&self, other: &Tensor) {
         let alias = other.detach();
         let (value, mut view) = (alias.value(), alias.lock().view.take());
-        let is_own = |view: &View| match view.shared.root() {
+        let is_own = |view: &ViewState| match view.storage.root() {
             Some(root) => Arc::ptr_eq(&root.state, &self.state),
             None => true,
         };
@@ -249,9 +265,9 @@ impl Tensor {
             view = None;
         }
         let mut state = self.lock();
-        if let Some(shared) = state.shared.take() {
+        if let Some(storage) = state.storage.take() {
             let (value, node) = (Arc::clone(&state.value), state.node.clone());
-            *shared.lock() = Root::Left { value, node };
+            *storage.lock() = StorageRoot::Dropped { value, node };
         }
         let old_view = std::mem::replace(&mut state.view, view);
         let old = std::mem::replace(&mut state.value, value);
@@ -269,46 +285,46 @@ impl Tensor {
         let old_node = std::mem::replace(&mut state.node, node);
         let old = std::mem::replace(&mut state.value, value);
         if let Some(view) = &mut state.view {
-            view.seen = version;
+            view.seen_version = version;
         }
         drop(state);
         drop((old, old_node));
     }
 
-    /// Takes the value anew if the root has changed since.
+    /// Recomputes the value if the root has changed since.
     #[cold]
     pub(super) fn refresh(&self) -> Result<()> {
         let view = self.lock().view.clone();
         let Some(view) = view else { return Ok(()) };
-        let version = view.shared.version();
+        let version = view.storage.version();
         // Its own reference and this one: there is no other view that could change it.
-        let is_alone = !view.shared.is_alive()
-            && Arc::strong_count(&view.shared) == 2
-            && !view.shared.repeats.load(Ordering::Relaxed);
-        let Some(root) = view.shared.root() else {
+        let is_alone = !view.storage.root_is_alive()
+            && Arc::strong_count(&view.storage) == 2
+            && !view.storage.repeats.load(Ordering::Relaxed);
+        let Some(root) = view.storage.root() else {
             self.lock().view = None;
             return Ok(());
         };
-        let root = if view.bare { root.data() } else { root };
+        let root = if view.detached { root.data() } else { root };
         let fresh = view.path(&root)?.pop().unwrap_or(root);
         let (value, node) = (fresh.current_value(), fresh.current_node());
         let mut state = self.lock();
         let old = (std::mem::replace(&mut state.value, value), state.node.clone());
-        if !view.bare {
+        if !view.detached {
             state.node = node;
         }
         if is_alone {
-            view.shared.let_go();
+            view.storage.release();
             state.view = None;
         } else if let Some(view) = &mut state.view {
-            view.seen = version;
+            view.seen_version = version;
         }
         drop(state);
         drop(old);
         Ok(())
     }
 
-    /// Carries a change in place of a view over to its root. Returns whether it is one.
+    /// Applies an in-place change of a view to its root. Returns whether it is a view.
     ///
     /// # Errors
     /// The view repeats elements; the root is a leaf that requires gradients.
@@ -317,38 +333,38 @@ impl Tensor {
         let Some(view) = view else { return Ok(false) };
         overlap::check(&view.strided, operation)?;
         let overlaps = view.strided.overlaps();
-        let Some(root) = view.shared.root() else {
+        let Some(root) = view.storage.root() else {
             // Its elements are copies by now, which no change would reach.
             view.strided.check_writable(operation)?;
             return Ok(false);
         };
-        let bare = view.bare || self.bare;
-        let root = if bare { root.data() } else { root };
+        let detached = view.detached || self.detached;
+        let root = if detached { root.data() } else { root };
         let whole = if overlaps || view.repeats() {
             overlap::write(&root, &view, changed, overlaps)?
         } else {
             view.undo(&root, changed)?
         };
-        if view.shared.is_alive() {
+        if view.storage.root_is_alive() {
             root.replace(&whole, operation)?;
         } else {
-            view.shared.set_left(&whole);
+            view.storage.set_dropped_value(&whole);
         }
-        let version = view.shared.changed();
-        if view.bare && !self.bare {
+        let version = view.storage.bump_version();
+        if view.detached && !self.detached {
             self.keep_history(changed, version);
         }
         Ok(true)
     }
 }
 
-impl View {
-    pub fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+impl ViewState {
+    pub fn storage(&self) -> &Arc<SharedStorage> {
+        &self.storage
     }
 
     pub fn is_stale(&self) -> bool {
-        self.seen != self.shared.version()
+        self.seen_version != self.storage.version()
     }
 
     /// The root such that the steps from there give `changed`.
@@ -364,7 +380,7 @@ impl View {
 
     /// Whether a step on the way may lead to one element twice.
     fn repeats(&self) -> bool {
-        self.steps.all().into_iter().any(Step::repeats)
+        self.steps.all().into_iter().any(ViewStep::repeats)
     }
 
     /// The values after each step from the root.
@@ -373,7 +389,7 @@ impl View {
         let mut path: Vec<Tensor> = Vec::with_capacity(steps.len());
         for step in steps {
             let before = path.last().unwrap_or(root);
-            path.push(step.take(before)?);
+            path.push(step.apply(before)?);
         }
         Ok(path)
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::value::{levels, nest, with_level, without_level};
-use super::{Level, Levels};
+use super::{Level, LevelNumbers};
 use crate::error::{ClientError, Result};
-use crate::session::Value;
+use crate::session::StreamValue;
 use crate::tape::{BackwardCall, Function, grad_enabled};
 use crate::tensor::Tensor;
 
@@ -37,7 +37,7 @@ impl Tensor {
     /// What this tensor is on the other side; its gradient comes `back`.
     fn crossed(
         &self,
-        value: Arc<Value>,
+        value: Arc<StreamValue>,
         level: &Arc<Level>,
         back: fn(&Tensor, &Arc<Level>) -> Result<Tensor>,
     ) -> Result<Tensor> {
@@ -61,7 +61,7 @@ impl Tensor {
 
 /// The gradient of an operand that is mapped over at the levels in `own`: where its result was
 /// mapped over at more, by a `vmap` that is over, each of the batch adds to it.
-pub(crate) fn without_ended(grad: Tensor, own: &Levels) -> Result<Tensor> {
+pub(crate) fn without_ended(grad: Tensor, own: &LevelNumbers) -> Result<Tensor> {
     let value = grad.value();
     let ended = nest(&value).find(|level| {
         level.is_over.load(std::sync::atomic::Ordering::Relaxed) && !own.contains(&level.number)
@@ -73,9 +73,9 @@ pub(crate) fn without_ended(grad: Tensor, own: &Levels) -> Result<Tensor> {
 
 /// The levels of each tensor, if any of `results` is mapped over.
 pub(crate) fn levels_of<'a>(
-    tensors: impl Iterator<Item = Option<&'a Arc<Value>>>,
-    results: &[Arc<Value>],
-) -> Option<Box<[Levels]>> {
+    tensors: impl Iterator<Item = Option<&'a Arc<StreamValue>>>,
+    results: &[Arc<StreamValue>],
+) -> Option<Box<[LevelNumbers]>> {
     let is_mapped = results.iter().any(|result| result.batched.is_some());
     is_mapped.then(|| {
         tensors.map(|value| value.map(|value| levels(value)).unwrap_or_default()).collect()

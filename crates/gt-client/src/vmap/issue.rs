@@ -11,10 +11,10 @@ use smallvec::SmallVec;
 use super::value::{hide, nest};
 use super::{Level, random};
 use crate::error::{ClientError, Result};
-use crate::session::{Session, Value};
+use crate::session::{Session, StreamValue};
 
 /// The results of an operation.
-pub(crate) type Values = SmallVec<[Arc<Value>; 1]>;
+pub(crate) type ResultValues = SmallVec<[Arc<StreamValue>; 1]>;
 
 /// Issues an operation as user code calls it.
 ///
@@ -24,10 +24,10 @@ pub(crate) type Values = SmallVec<[Arc<Value>; 1]>;
 pub(crate) fn issue(
     session: &Session,
     operation: &'static Operation,
-    operands: &[Operand<Arc<Value>>],
+    operands: &[Operand<Arc<StreamValue>>],
     attributes: Attributes,
     source: SourceId,
-) -> Result<Values> {
+) -> Result<ResultValues> {
     check_rank(operation, operands, &attributes)?;
     if matches!(operation.batching, Batching::Drawn) {
         return random::draw(session, operation, operands, attributes, source);
@@ -38,7 +38,7 @@ pub(crate) fn issue(
 /// There must be room for all batch axes.
 fn check_rank(
     operation: &'static Operation,
-    operands: &[Operand<Arc<Value>>],
+    operands: &[Operand<Arc<StreamValue>>],
     attributes: &Attributes,
 ) -> Result<()> {
     let results = operation.results(&metas(operands), attributes)?;
@@ -59,26 +59,26 @@ fn check_rank(
 pub(super) fn emit(
     session: &Session,
     operation: &'static Operation,
-    operands: &[Operand<Arc<Value>>],
+    operands: &[Operand<Arc<StreamValue>>],
     attributes: Attributes,
     source: SourceId,
-) -> Result<Values> {
+) -> Result<ResultValues> {
     let metas = metas(operands);
     let results = operation.results(&metas, &attributes)?;
     let given = operands.iter().filter_map(Operand::tensor);
     let innermost = given.filter_map(|value| nest(value).next()).max_by_key(|level| level.number);
     let Some(level) = innermost else {
-        return Ok(send(session, operation, operands, attributes, &metas, source));
+        return Ok(issue_unbatched(session, operation, operands, attributes, &metas, source));
     };
-    let mut calls = Calls { session, source, values: Vec::new() };
+    let mut graph = BatchingGraph { session, source, values: Vec::new() };
     let (mut inner, mut batched) = (Operands::<Var>::new(), SmallVec::<[bool; 3]>::new());
     for operand in operands {
         let (operand, is_batched) = match operand {
             Operand::Scalar(scalar) => (Operand::Scalar(*scalar), false),
             Operand::Tensor(value) => {
-                let at_level = at(value, level);
+                let at_level = shown_at(value, level);
                 let of = at_level.unwrap_or(value);
-                (Operand::Tensor(calls.push(Arc::clone(of))), at_level.is_some())
+                (Operand::Tensor(graph.push(Arc::clone(of))), at_level.is_some())
             }
         };
         inner.push(operand);
@@ -93,29 +93,29 @@ pub(super) fn emit(
         results: &results,
         size: level.size,
     };
-    let whole = batching::apply(&mut calls, &batch);
-    Ok(whole.iter().map(|var| hide(Arc::clone(&calls.values[var.0 as usize]), level)).collect())
+    let whole = batching::apply(&mut graph, &batch);
+    Ok(whole.iter().map(|var| hide(Arc::clone(&graph.values[var.0 as usize]), level)).collect())
 }
 
 /// What a value is with the axis of a level, if it is mapped over there.
-fn at<'a>(value: &'a Value, level: &Level) -> Option<&'a Arc<Value>> {
+fn shown_at<'a>(value: &'a StreamValue, level: &Level) -> Option<&'a Arc<StreamValue>> {
     let batched = value.batched.as_deref()?;
     (batched.level.number == level.number).then_some(&batched.of)
 }
 
-fn metas(operands: &[Operand<Arc<Value>>]) -> SmallVec<[Operand<Meta>; 3]> {
+fn metas(operands: &[Operand<Arc<StreamValue>>]) -> SmallVec<[Operand<Meta>; 3]> {
     operands.iter().map(|operand| operand.map(|value| value.meta)).collect()
 }
 
 /// An instruction, once no axes are hidden.
-fn send(
+fn issue_unbatched(
     session: &Session,
     operation: &'static Operation,
-    operands: &[Operand<Arc<Value>>],
+    operands: &[Operand<Arc<StreamValue>>],
     attributes: Attributes,
     metas: &[Operand<Meta>],
     source: SourceId,
-) -> Values {
+) -> ResultValues {
     let results = operation.results(metas, &attributes).expect("checked by the caller");
     let ids = operands.iter().map(|operand| operand.map(|value| value.id())).collect();
     let work = results.iter().map(|meta| operation.work(metas, *meta)).sum();
@@ -125,20 +125,20 @@ fn send(
 }
 
 /// A graph that issues what batching rules build.
-struct Calls<'a> {
+struct BatchingGraph<'a> {
     session: &'a Session,
     source: SourceId,
-    values: Vec<Arc<Value>>,
+    values: Vec<Arc<StreamValue>>,
 }
 
-impl Calls<'_> {
-    fn push(&mut self, value: Arc<Value>) -> Var {
+impl BatchingGraph<'_> {
+    fn push(&mut self, value: Arc<StreamValue>) -> Var {
         self.values.push(value);
         Var(self.values.len() as u32 - 1)
     }
 }
 
-impl Graph for Calls<'_> {
+impl Graph for BatchingGraph<'_> {
     fn emit(
         &mut self,
         operation: &'static Operation,
@@ -147,7 +147,8 @@ impl Graph for Calls<'_> {
     ) -> Var {
         let value =
             |operand: &Operand<Var>| operand.map(|var| Arc::clone(&self.values[var.0 as usize]));
-        let operands: SmallVec<[Operand<Arc<Value>>; 3]> = operands.iter().map(value).collect();
+        let operands: SmallVec<[Operand<Arc<StreamValue>>; 3]> =
+            operands.iter().map(value).collect();
         let results = emit(self.session, operation, &operands, attributes, self.source)
             .expect("batching rules build valid operations");
         let first = Var(self.values.len() as u32);

@@ -23,7 +23,7 @@ pub use random::Randomness;
 
 pub(crate) use boundary::{levels_of, without_ended};
 pub(crate) use issue::issue;
-pub(crate) use value::{Batched, Levels, levels};
+pub(crate) use value::{BatchedValue, LevelNumbers, levels};
 
 use crate::error::{ClientError, Result};
 use crate::session::Session;

@@ -7,11 +7,11 @@ use gt_ir::operation::ints;
 use gt_ir::{Attributes, Operand, Operation, SourceId};
 use smallvec::SmallVec;
 
-use super::issue::{Values, emit};
+use super::issue::{ResultValues, emit};
 use super::value::{hide, levels, repeated, with_level};
 use super::{Level, active};
 use crate::error::{ClientError, Result};
-use crate::session::{Session, Value};
+use crate::session::{Session, StreamValue};
 
 /// What random numbers are within a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,10 +40,10 @@ impl Randomness {
 pub(super) fn draw(
     session: &Session,
     operation: &'static Operation,
-    operands: &[Operand<Arc<Value>>],
+    operands: &[Operand<Arc<StreamValue>>],
     attributes: Attributes,
     source: SourceId,
-) -> Result<Values> {
+) -> Result<ResultValues> {
     let active = active();
     if active.iter().any(|level| level.randomness == Randomness::Error) {
         return Err(ClientError::usage(format!(
@@ -71,11 +71,11 @@ pub(super) fn draw(
 fn filled(
     session: &Session,
     operation: &'static Operation,
-    operands: &[Operand<Arc<Value>>],
+    operands: &[Operand<Arc<StreamValue>>],
     mut attributes: Attributes,
     levels: &[Arc<Level>],
     source: SourceId,
-) -> Result<Values> {
+) -> Result<ResultValues> {
     let lengths = levels.iter().map(|level| level.size as i64);
     let dims: SmallVec<[i64; 8]> = lengths.chain(ints(&attributes, 0).iter().copied()).collect();
     attributes[0] = Attribute::ints(&dims);
@@ -86,7 +86,7 @@ fn filled(
 /// Each of a batch of distributions has its own numbers.
 fn check_same(
     operation: &Operation,
-    operands: &[Operand<Arc<Value>>],
+    operands: &[Operand<Arc<StreamValue>>],
     different: &[Arc<Level>],
 ) -> Result<()> {
     let mut given = operands.iter().filter_map(Operand::tensor).flat_map(|value| levels(value));
@@ -100,7 +100,7 @@ fn check_same(
 }
 
 /// A value that is mapped over at all of the levels.
-fn at_all(value: &Arc<Value>, wanted: &[Arc<Level>]) -> Result<Arc<Value>> {
+fn at_all(value: &Arc<StreamValue>, wanted: &[Arc<Level>]) -> Result<Arc<StreamValue>> {
     let own = levels(value);
     let missing = wanted.iter().filter(|level| !own.contains(&level.number));
     missing.into_iter().try_fold(Arc::clone(value), |value, level| {

@@ -10,21 +10,21 @@ use smallvec::{SmallVec, smallvec};
 use super::Level;
 use super::issue::emit;
 use crate::error::Result;
-use crate::session::Value;
+use crate::session::StreamValue;
 use crate::source;
 
 /// What a value with a hidden axis is.
-pub(crate) struct Batched {
+pub(crate) struct BatchedValue {
     pub level: Arc<Level>,
     /// The same with the batch axis of this level in front. Axes of outer levels are hidden in it.
-    pub of: Arc<Value>,
+    pub of: Arc<StreamValue>,
 }
 
 /// The numbers of levels.
-pub(crate) type Levels = SmallVec<[u64; 2]>;
+pub(crate) type LevelNumbers = SmallVec<[u64; 2]>;
 
 /// The levels at which a value is mapped over, from the innermost on.
-pub(super) fn nest(value: &Value) -> impl Iterator<Item = &Arc<Level>> {
+pub(super) fn nest(value: &StreamValue) -> impl Iterator<Item = &Arc<Level>> {
     let mut next = value.batched.as_deref();
     std::iter::from_fn(move || {
         let batched = next?;
@@ -34,41 +34,44 @@ pub(super) fn nest(value: &Value) -> impl Iterator<Item = &Arc<Level>> {
 }
 
 /// Their numbers.
-pub(crate) fn levels(value: &Value) -> Levels {
+pub(crate) fn levels(value: &StreamValue) -> LevelNumbers {
     nest(value).map(|level| level.number).collect()
 }
 
 /// Hides the first axis, as that of a level further in than those the value has.
-pub(super) fn hide(of: Arc<Value>, level: &Arc<Level>) -> Arc<Value> {
+pub(super) fn hide(of: Arc<StreamValue>, level: &Arc<Level>) -> Arc<StreamValue> {
     let meta = Meta::new(of.meta.dtype, of.meta.shape.without(0));
-    Arc::new(of.hidden(meta, Batched { level: Arc::clone(level), of: Arc::clone(&of) }))
+    Arc::new(of.hidden(meta, BatchedValue { level: Arc::clone(level), of: Arc::clone(&of) }))
 }
 
 /// Hides the first axis as that of a level, inside or outside of those the value has.
-pub(super) fn with_level(value: Arc<Value>, level: &Arc<Level>) -> Result<Arc<Value>> {
+pub(super) fn with_level(value: Arc<StreamValue>, level: &Arc<Level>) -> Result<Arc<StreamValue>> {
     match &value.batched {
         Some(inner) if inner.level.number > level.number => {
-            let turned = exchanged(&inner.of)?;
-            Ok(hide(with_level(turned, level)?, &inner.level))
+            let swapped = swapped(&inner.of)?;
+            Ok(hide(with_level(swapped, level)?, &inner.level))
         }
         _ => Ok(hide(value, level)),
     }
 }
 
 /// Shows the axis of a level in front. What is the same for the whole batch is repeated.
-pub(super) fn without_level(value: &Arc<Value>, level: &Arc<Level>) -> Result<Arc<Value>> {
+pub(super) fn without_level(
+    value: &Arc<StreamValue>,
+    level: &Arc<Level>,
+) -> Result<Arc<StreamValue>> {
     match &value.batched {
         Some(batched) if batched.level.number == level.number => Ok(Arc::clone(&batched.of)),
         Some(inner) if inner.level.number > level.number => {
             let shown = without_level(&inner.of, level)?;
-            Ok(hide(exchanged(&shown)?, &inner.level))
+            Ok(hide(swapped(&shown)?, &inner.level))
         }
         _ => repeated(value, level.size),
     }
 }
 
 /// A value once for each of a batch, along a new first axis.
-pub(super) fn repeated(value: &Arc<Value>, size: usize) -> Result<Arc<Value>> {
+pub(super) fn repeated(value: &Arc<StreamValue>, size: usize) -> Result<Arc<StreamValue>> {
     let with = |length| -> Result<Attributes> {
         let dims: SmallVec<[usize; 8]> =
             std::iter::once(length).chain(value.meta.shape.iter().copied()).collect();
@@ -79,18 +82,18 @@ pub(super) fn repeated(value: &Arc<Value>, size: usize) -> Result<Arc<Value>> {
     rearranged(&one, &EXPAND, with(size)?)
 }
 
-/// The first two axes exchanged.
-fn exchanged(value: &Arc<Value>) -> Result<Arc<Value>> {
+/// The first two axes swapped.
+fn swapped(value: &Arc<StreamValue>) -> Result<Arc<StreamValue>> {
     let mut order: SmallVec<[i64; 8]> = (0..value.meta.shape.rank() as i64).collect();
     order.swap(0, 1);
     rearranged(value, &PERMUTE, smallvec![Attribute::ints(&order)])
 }
 
 fn rearranged(
-    value: &Arc<Value>,
+    value: &Arc<StreamValue>,
     operation: &'static Operation,
     attributes: Attributes,
-) -> Result<Arc<Value>> {
+) -> Result<Arc<StreamValue>> {
     let operands = [Operand::Tensor(Arc::clone(value))];
     let mut results = emit(&value.session, operation, &operands, attributes, source::current())?;
     Ok(results.swap_remove(0))

@@ -71,8 +71,8 @@ fn a_receiver_never_holds_too_many_templates() {
     assert!(issuer.finish().invocations > 12);
 }
 
-/// The parts in which a receiver gets hot iterations of so many steps; somebody waits after each of
-/// the first `waits`.
+/// Returns the parts in which a receiver gets hot iterations of `steps` steps; the program waits
+/// after each of the first `waits`.
 fn parts(steps: u32, iterations: u32, waits: u32) -> usize {
     let mut issuer = Issuer::new();
     let mut x = issuer.create(4);
@@ -98,7 +98,7 @@ fn iterations_that_are_waited_for_come_in_parts() {
     assert!((15 * 4..=18 * 4).contains(&waited), "{waited}");
     // What is short, or has little left, is not cut.
     assert!(parts(63, 20, 20) <= 20 && parts(90, 20, 20) <= 20);
-    // Once nobody has waited for 16 iterations, they come whole again.
+    // After 16 iterations without a wait, they are sent whole again.
     let (then, later) = (parts(300, 30, 10), parts(300, 40, 10));
     assert_eq!(later - then, 10);
 }

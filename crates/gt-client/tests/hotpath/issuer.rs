@@ -1,6 +1,6 @@
 //! Issues commands as a session does, and checks what a receiver makes of them.
 
-use gt_client::hotpath::{HotPathDetector, Issue, Settings};
+use gt_client::hotpath::{HotPathDetector, Settings, UninferredInstruction};
 use gt_ir::ops::binary;
 use gt_ir::template::{MAX_ALL_STEPS, MAX_TEMPLATES, expand};
 use gt_ir::{
@@ -88,8 +88,14 @@ impl Issuer {
             operands.iter().map(|operand| operand.map(|id| self.alive[&id.0])).collect();
         let metas = inputs.iter().map(|input| input.tensor().copied());
         let source = SourceId(line);
-        let issue =
-            Issue { operation, output, operands, attributes: &attributes, source, signal: 0 };
+        let issue = UninferredInstruction {
+            operation,
+            output,
+            operands,
+            attributes: &attributes,
+            source,
+            signal: 0,
+        };
         let repeated = self.detector.repeat(&issue, self.region, metas);
         let (results, signal) = (smallvec![meta], 0);
         let operands = operands.iter().copied().collect();

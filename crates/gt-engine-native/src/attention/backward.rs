@@ -16,7 +16,7 @@ use crate::threads::{Shared, Threads};
 use crate::uninit::zeroed;
 
 /// Where heads are few, the keys of each are split into groups, so that threads have as many pieces
-/// to share; but at most so many, as each has a gradient of the queries of its own.
+/// to share; but at most this many, as each has a gradient of the queries of its own.
 const PIECES: usize = 16;
 const MOST_GROUPS: usize = 8;
 
@@ -182,7 +182,7 @@ impl<T: AttentionFloat> Part<'_, T> {
             out: (grads.as_mut_ptr(), [columns, 1]),
             adds: false,
         };
-        // SAFETY: the rows of gradients and values are there, and the result is as long.
+        // SAFETY: the rows of gradients and values exist, and the result is as long.
         unsafe { product.run() };
         let rows = weights.chunks_exact_mut(columns).zip(grads.chunks_exact_mut(columns));
         for (query, (weights, grads)) in queries.zip(rows) {
@@ -240,7 +240,7 @@ impl<T: AttentionFloat> Part<'_, T> {
                 adds: true,
             },
         ];
-        // SAFETY: a block of weights and of gradients, the rows of the operands are there, and each
+        // SAFETY: a block of weights and of gradients, the rows of the operands exist, and each
         // result is as long; it has been written before.
         products.into_iter().for_each(|product| unsafe { product.run() });
     }

@@ -74,7 +74,7 @@ fn block<T: AttentionFloat>(
             out: (out.as_mut_ptr(), [values, 1]),
             adds: start > 0,
         };
-        // SAFETY: so many weights, rows of values, and rows of the output, which are written.
+        // SAFETY: the weights, rows of values, and rows of the output, which are written.
         unsafe { product.run() };
     }
     for (query, to) in logsumexp.iter_mut().enumerate() {

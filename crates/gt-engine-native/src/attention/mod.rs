@@ -1,7 +1,7 @@
 //! Attention in blocks: FlashAttention (Dao et al., 2022). Scores are computed for a block of queries
 //! and a block of keys at a time, and never kept.
 //!
-//! - [`operation`]: from tensors to matrices in memory, which [`heads`] tells about.
+//! - [`operation`]: from tensors to matrices in memory, described by [`heads`].
 //! - [`scores`]: a block of scores.
 //! - [`forward`]: blocks of keys one after another, with the largest score and the sum of exponentials
 //!   so far for each query. [`backward`]: the weights again, and the gradients.

@@ -75,7 +75,7 @@ impl<T: AttentionFloat> Scores<'_, T> {
             out: (out.as_mut_ptr(), [columns, 1]),
             adds: false,
         };
-        // SAFETY: the rows of queries and keys are there; `out` has room for the result.
+        // SAFETY: the rows of queries and keys exist; `out` has room for the result.
         unsafe { product.run() };
         for (query, row) in queries.zip(out.chunks_exact_mut(columns.max(1))) {
             vectorized(

@@ -16,7 +16,7 @@ pub const VECTOR: usize = 16;
 const SMALL: usize = 1024;
 /// Bytes of all unfolded inputs, where they are unfolded beforehand.
 const SHARED: usize = 1 << 25;
-/// Large work is cut into so many pieces, if they are not too small by then.
+/// Large work is split into this many pieces, if they are not too small by then.
 const PIECES: usize = 16;
 /// Multiplications of a piece that is not cut further.
 const PIECE: usize = 1 << 20;

@@ -29,7 +29,7 @@ pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>, grid: &Grid) -> Resul
         let (image, group) = (number / groups, number % groups);
         let mut plane = grid.plane::<T>()?;
         let memory = Buffer::new(lines.len() * padded * size_of::<T>())?;
-        // SAFETY: the memory has room for so many, and is this call's alone.
+        // SAFETY: the memory has room for this many, and is this call's alone.
         let kernel: &mut [MaybeUninit<T>] =
             unsafe { std::slice::from_raw_parts_mut(memory.data().cast(), lines.len() * padded) };
         let mut totals = vec![T::ZERO; outputs * starts.len()];
@@ -59,7 +59,7 @@ pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>, grid: &Grid) -> Resul
             for (index, total) in totals.iter().enumerate() {
                 let (row, x) = (index / width, index % width);
                 let at = plane + part.place([row / height, row % height, x]);
-                // SAFETY: an output of this group and image, at which nobody else is.
+                // SAFETY: an output of this group and image, which no other thread accesses.
                 unsafe { *part.out.get().add(at) = *total };
             }
         }
@@ -67,8 +67,8 @@ pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>, grid: &Grid) -> Resul
     })
 }
 
-/// Adds to each total the products of the kernel with the inputs from its start on. Lines of the
-/// kernel are `width` long, and padded; those of the inputs begin where `lines` tell.
+/// Adds to each total the products of the kernel with the inputs from its start on. Rows of the
+/// kernel are `width` long, and padded; `lines` has the starts of the rows of inputs.
 fn correlate<T: Real>(
     (kernel, padded): (&[T], usize),
     width: usize,

@@ -14,9 +14,9 @@ use crate::threads::{Shared, Threads};
 const BLOCK: usize = 1 << 19;
 /// Kernel elements of a block, if they are not a whole row of the kernel.
 const DEPTH: usize = 256;
-/// Kernels of so many elements are long enough to be multiplied channel by channel.
+/// Kernels of this many elements are long enough to be multiplied channel by channel.
 const WHOLE: usize = 256;
-/// Large work is cut into so many pieces, if they are not too short by then.
+/// Large work is split into this many pieces, if they are not too short by then.
 const PIECES: usize = 16;
 
 /// How a part is cut into blocks.
@@ -75,14 +75,14 @@ pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineE
     part.for_each(threads, pieces * groups * along, |number| {
         let (rest, column) = (number / along, number % along * blocks.column_step);
         let (piece, group) = (rest / groups, rest % groups);
-        // SAFETY: the sums of this piece, group and columns are nobody else's.
+        // SAFETY: the sums of this piece, group and columns are not shared.
         unsafe { multiply(part, &blocks, &weights, [piece, group, column], sums.0.get()) }
     })?;
     let step = blocks.column_step.div_ceil(4);
     let along = blocks.columns.div_ceil(step);
     part.for_each(threads, groups * along, |number| {
         let (group, column) = (number / along, number % along * step);
-        // SAFETY: all sums have been written; nobody else is at those of this group and columns,
+        // SAFETY: all sums have been written; no other thread accesses those of this group and columns,
         // nor at their outputs.
         unsafe { add_up(part, &blocks, pieces, group, column, step, sums.0.get()) };
         Ok(())
@@ -92,7 +92,7 @@ pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineE
 /// Multiplies one piece of the kernel with the inputs of some columns.
 ///
 /// # Safety
-/// `sums` has room for those of all pieces; nobody else is at the ones of this piece, group and
+/// `sums` has room for those of all pieces; no other thread accesses the ones of this piece, group and
 /// columns.
 unsafe fn multiply<T: Real>(
     part: &Part<T>,
@@ -116,7 +116,7 @@ unsafe fn multiply<T: Real>(
         let next = (start / blocks.depth_end + 1) * blocks.depth_end;
         let depth = blocks.depth_step.min(end - start).min(next - start);
         let (channel, tap) = (start / taps, start % taps);
-        // SAFETY: ranges of the part's own sides, of which all inputs and weights are there. The
+        // SAFETY: ranges of the part's own sides, whose inputs and weights all exist. The
         // buffer is this call's alone and has room for the matrix; for the sums it is promised.
         unsafe {
             let b = if blocks.in_place {
@@ -143,7 +143,7 @@ unsafe fn multiply<T: Real>(
 /// Adds up the pieces' sums of at most `step` columns, and writes them to their places.
 ///
 /// # Safety
-/// There are sums of so many pieces. Nobody else is at those of this group and columns, nor at
+/// There are sums of this many pieces. No other thread accesses those of this group and columns, nor at
 /// their outputs.
 unsafe fn add_up<T: Real>(
     part: &Part<T>,

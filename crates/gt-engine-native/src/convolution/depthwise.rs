@@ -50,7 +50,7 @@ pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>, grid: &Grid) -> Resul
                 for (chunk, sums) in sums.chunks_mut(CHUNK).enumerate() {
                     sum(sums, &inputs[chunk * CHUNK..], &starts, weights);
                 }
-                // SAFETY: nobody else is at this plane of the outputs.
+                // SAFETY: no other thread accesses this plane of the outputs.
                 unsafe { place(part, grid, sums, part.plane(number / groups, group, output)) };
             }
         }
@@ -97,7 +97,7 @@ fn add<T: Real, const N: usize>(sums: &mut [T], inputs: &[T], starts: &[usize; N
 /// Copies the outputs from among the sums to their places in a plane.
 ///
 /// # Safety
-/// Nobody else is at the plane.
+/// No other thread accesses the plane.
 unsafe fn place<T: Real>(part: &Part<T>, grid: &Grid, sums: &[T], plane: usize) {
     let [z, y, x] = part.axes;
     for (index_z, index_y) in pairs(z.output, y.output) {

@@ -158,7 +158,7 @@ pub fn pairs(outer: usize, inner: usize) -> impl Iterator<Item = (usize, usize)>
 
 impl<T: Real> Plane<T> {
     fn values(&mut self) -> &mut [MaybeUninit<T>] {
-        // SAFETY: the buffer has room for so many and is this plane's alone.
+        // SAFETY: the buffer has room for this many and is this plane's alone.
         unsafe { std::slice::from_raw_parts_mut(self.buffer.data().cast(), self.count) }
     }
 }

@@ -19,16 +19,16 @@ use crate::turn::turn;
 
 /// Fewer outputs than these of a register are left to gemm.
 const FEW: usize = 8;
-/// Channels are taken together as long as copies of inputs and weights have at most so many bytes.
+/// Channels are taken together as long as copies of inputs and weights have at most this many bytes.
 const COPIES: usize = if cfg!(test) { 1 << 12 } else { 64 << 20 };
 /// Rows of weights that stay in the cache while all tiles of a piece meet them.
 const DEPTH: usize = 128;
-/// Large work is cut into so many pieces, if they do not have too few pixels by then.
+/// Large work is split into this many pieces, if they do not have too few pixels by then.
 const PIECES: usize = 16;
 /// Pixels of a piece, in tiles.
 const TILES: Range<usize> = 4..32;
 
-/// Planes with the zeros around them are at most so many times as large as those without, or have
+/// Planes with the zeros around them are at most this many times as large as those without, or have
 /// so few elements.
 const ZEROS: (usize, usize) = (4, 1 << 10);
 
@@ -99,7 +99,7 @@ impl<T: Real> Padded<T> {
                 let from = image * part.input.steps[0]
                     + (group * all + channels.start + channel) * part.input.steps[1];
                 let to = (number * count + channel) * size;
-                // SAFETY: a plane of the inputs, and its place in the copy, where nobody else is.
+                // SAFETY: a plane of the inputs, and its place in the copy, which no other thread accesses.
                 unsafe {
                     let from = part.input.first.get().add(from).cast_const();
                     Self::pad(part, lengths, from, first.get().add(to));
@@ -114,7 +114,7 @@ impl<T: Real> Padded<T> {
     /// Copies a plane with the zeros around it.
     ///
     /// # Safety
-    /// A plane of the inputs can be read, and one of these lengths written, where nobody else is.
+    /// A plane of the inputs can be read, and one of these lengths written, which no other thread accesses.
     unsafe fn pad(part: &Part<T>, lengths: [usize; 3], from: *const T, to: *mut T) {
         let [low_z, low_y, low_x] = part.axes.map(|axis| axis.low);
         let [depth, height, width] = part.axes.map(|axis| axis.input);
@@ -217,7 +217,7 @@ impl<'a, T: Real> Pass<'a, T> {
             for (tile, starts) in starts.iter().enumerate() {
                 let sums = sums.wrapping_add(tile * PIXELS * wide);
                 let inputs = self.planes.first.get().cast_const();
-                // SAFETY: the inputs that an output of the part meets are there, with the zeros
+                // SAFETY: the inputs that an output of the part meets exist, with the zeros
                 // around them. The sums are this call's alone; all are written at the first index.
                 unsafe {
                     self.width.add(Tile { inputs, starts, reaches, weights, sums, begin });
@@ -228,7 +228,7 @@ impl<'a, T: Real> Pass<'a, T> {
         let count = wide.min(outputs - first);
         for (at, image, run) in self.runs(pixels) {
             let plane = self.part.plane(image, group, first);
-            // SAFETY: outputs of this piece, where nobody else is, and their sums.
+            // SAFETY: outputs of this piece, which no other thread accesses, and their sums.
             unsafe { self.write(sums.add(at * wide), plane, count, run) };
         }
         Ok(())
@@ -274,10 +274,10 @@ impl<'a, T: Real> Pass<'a, T> {
         })
     }
 
-    /// Writes the sums of a run to their places, in so many planes of the output.
+    /// Writes the sums of a run to their places, in this many planes of the output.
     ///
     /// # Safety
-    /// A row of sums for each pixel can be read. Nobody else is at these outputs.
+    /// A row of sums for each pixel can be read. No other thread accesses these outputs.
     unsafe fn write(&self, sums: *const T, plane: usize, count: usize, run: Range<usize>) {
         let [_, height, width] = self.part.axes.map(|axis| axis.output);
         let (x, rest) = (run.start % width, run.start / width);
@@ -326,7 +326,7 @@ fn weights<T: Real>(
         let row = (block / blocks * outputs + output) * from.row;
         let some = first..channels.len().min(first + step);
         // SAFETY: weights of these outputs and channels, and the rows for them, which have room for
-        // all outputs of a block and where nobody else is.
+        // all outputs of a block and which no other thread accesses.
         unsafe {
             let to = to.get().add((block * depth + first * taps) * wide);
             if count < wide {

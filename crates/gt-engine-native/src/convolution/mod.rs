@@ -2,7 +2,7 @@
 //! other windows, or with axes exchanged.
 //!
 //! - [`operation`]: from tensors to planes in memory.
-//! - [`conv_general`] here is the one entry for floats, [`Convolution`] what it is told.
+//! - [`conv_general`] here is the one entry for floats, [`Convolution`] its parameters.
 //! - [`axis`]: a spatial axis. Zeros between inputs are never multiplied: they split a convolution
 //!   into [`part`]s that have none.
 //! - [`indirect`], where there are enough outputs to fill a register: each finds its inputs by a
@@ -62,7 +62,7 @@ use vector::Registers;
 /// Convolutions of fewer multiplications stay on one thread.
 const PARALLEL: usize = 1 << 19;
 
-/// Large work is done plane by plane only if there are so many, for the threads to share.
+/// Large work is done plane by plane only if there are this many, for the threads to share.
 const PLANES: usize = 4;
 
 /// Elements of an output that one thread sets to 0 at a time.
@@ -180,9 +180,9 @@ impl<'a, T> Planes<'a, T> {
     }
 }
 
-/// Convolves: output (batch, outputs, spatial...) of the input and weight that `convolution` tells
-/// the lengths of. Writes every element of `out`, in row-major order; that of (outputs, batch,
-/// spatial...) if it is turned.
+/// Convolves input and weight, whose lengths are in `convolution`. Writes every element of `out`
+/// (batch, outputs, spatial...) in row-major order, or (outputs, batch, spatial...) if it is
+/// transposed.
 ///
 /// The gradient for the input is the convolution of the output's gradient with the weight, its
 /// first two axes exchanged (within each group) and its kernel in reverse, by

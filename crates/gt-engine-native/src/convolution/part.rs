@@ -210,7 +210,7 @@ pub struct Product<T> {
     pub b: (*const T, [usize; 2]),
     /// rows x columns.
     pub out: (*mut T, [usize; 2]),
-    /// Whether it is added to what is there.
+    /// Whether it is added to the existing values.
     pub adds: bool,
 }
 
@@ -218,7 +218,7 @@ impl<T: Real> Product<T> {
     /// Multiplies on this thread.
     ///
     /// # Safety
-    /// `a` and `b` can be read at these lengths, and `out` written, where nobody else is. What it
+    /// `a` and `b` can be read at these lengths, and `out` written, which no other thread accesses. What it
     /// adds to has been written.
     pub unsafe fn run(self) {
         let Product { rows, depth, columns, a, b, out, adds } = self;

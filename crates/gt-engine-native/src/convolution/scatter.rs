@@ -20,7 +20,7 @@ const BLOCK: usize = 1 << 19;
 const ROWS: usize = 512;
 /// Inputs that are multiplied together, at least.
 const COLUMNS: usize = 64;
-/// Large work is cut into so many pieces, if they do not repeat much by then.
+/// Large work is split into this many pieces, if they do not repeat much by then.
 const PIECES: usize = 16;
 /// How long it takes to add a product up, in multiplications; or to unfold an input.
 const STEP: usize = 48;
@@ -71,7 +71,7 @@ pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineE
     let rows = Shared::new(turned.data().cast::<T>());
     part.for_each(threads, groups * outputs, |output| {
         for (tap, channel) in pairs(taps, channels) {
-            // SAFETY: a weight of this output, and its place, where nobody else is.
+            // SAFETY: a weight of this output, and its place, which no other thread accesses.
             unsafe {
                 let from = weights.first.get().add(output * weights.row);
                 let to = rows.get().add((output * taps + tap) * channels + channel);
@@ -118,7 +118,7 @@ impl<T: Real> Piece<'_, T> {
         let sums = Buffer::new(self.outputs.len() * plane * size_of::<T>())?;
         let products = Buffer::new(rows * step * line * size_of::<T>())?;
         let products = products.data().cast::<T>();
-        // SAFETY: the memory has room for so many, is this piece's alone, and filled.
+        // SAFETY: the memory has room for this many, is this piece's alone, and filled.
         let sums = unsafe {
             let count = self.outputs.len() * plane;
             let sums: &mut [MaybeUninit<T>] =
@@ -161,7 +161,7 @@ impl<T: Real> Piece<'_, T> {
                     let at = plane + part.place([z, y, 0]);
                     for (index, sum) in sums.iter().enumerate() {
                         let at = at + index * part.axes[2].placed.step;
-                        // SAFETY: an output of this piece, where nobody else is.
+                        // SAFETY: an output of this piece, which no other thread accesses.
                         unsafe { *part.out.get().add(at) = *sum };
                     }
                 }

@@ -12,7 +12,7 @@ pub const PIXELS: usize = 6;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Begin {
     Zero,
-    /// What is there.
+    /// The existing values.
     Sums,
 }
 
@@ -39,7 +39,7 @@ pub struct Width {
 }
 
 impl Width {
-    /// The width that wastes least on so many outputs, of those that the machine has registers for.
+    /// The width that wastes least on this many outputs, of those that the machine has registers for.
     pub fn of<T: Real>(outputs: usize) -> Width {
         let level = level();
         let most = if level == Level::V4 { 4 } else { 2 };
@@ -71,7 +71,7 @@ impl Width {
     ///
     /// # Safety
     /// The inputs can be read at each start and reach, and a row of weights for each reach. The sums
-    /// can be read and written, and nobody else looks at them.
+    /// can be read and written, and no other thread accesses them.
     pub unsafe fn add<T: Real>(self, tile: Tile<T>) {
         // SAFETY: the caller's promise; the machine has the level, which is from [`level`].
         unsafe {

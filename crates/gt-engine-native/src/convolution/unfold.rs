@@ -82,13 +82,13 @@ struct Lines<T> {
 }
 
 impl<T: Real> Unfold<T> {
-    /// Writes rows that are `pitch` elements apart, with the columns that the segments tell of, in
-    /// their order. What is behind the last column may be written, too: `pitch` is [`SLACK`]
-    /// longer at least.
+    /// Writes rows that are `pitch` elements apart, with the columns of the segments, in order.
+    /// Elements behind the last column may be written, too: `pitch` is longer by at least
+    /// [`SLACK`].
     ///
     /// # Safety
     /// The inputs of all images and channels of both sides can be read, where rows and columns are
-    /// ranges of them. `out` has room for the rows and nobody else looks at them.
+    /// ranges of them. `out` has room for the rows and no other thread accesses them.
     pub unsafe fn fill(
         &self,
         (side, range): (&Side, Range<usize>),

@@ -20,7 +20,7 @@ pub trait Vector: Copy {
     unsafe fn load(from: *const Self::Item) -> Self;
 
     /// # Safety
-    /// As many elements can be written, at any alignment, and nobody else looks at them.
+    /// As many elements can be written, at any alignment, and no other thread accesses them.
     unsafe fn store(self, to: *mut Self::Item);
 
     /// `self * y + z`.

@@ -29,7 +29,7 @@ pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineE
         part.for_each(threads, count * deep, |number| {
             let (number, start) = (number / deep, number % deep * blocks.depth_step);
             let at = number * size + start * blocks.pitch;
-            // SAFETY: the memory has room for all of the depth of so many blocks, one of which is
+            // SAFETY: the memory has room for all of the depth of that many blocks, one of which is
             // this call's alone.
             unsafe { columns(number).unfold(start, matrix.get().add(at)) };
             Ok(())
@@ -81,13 +81,13 @@ impl<'a, T: Real> Columns<'a, T> {
     /// Unfolds a block of the depth.
     ///
     /// # Safety
-    /// `to` has room for its rows, at which nobody else is.
+    /// `to` has room for its rows, which no other thread accesses.
     unsafe fn unfold(&self, start: usize, to: *mut T) {
         let (part, pitch) = (self.part, self.blocks.pitch);
         let depth = self.blocks.depth_step.min(self.blocks.depth - start);
         let (output_side, kernel_side) = (part.output_side(), part.kernel_side());
         let rows = (&kernel_side, start..start + depth);
-        // SAFETY: ranges of the part's own sides, of which all inputs are there; for `to` it is
+        // SAFETY: ranges of the part's own sides, whose inputs all exist; for `to` it is
         // promised.
         unsafe {
             part.unfold(self.group).fill(rows, (&output_side, &self.segments), to, pitch);
@@ -100,7 +100,7 @@ impl<'a, T: Real> Columns<'a, T> {
     /// Writes a block of outputs, from a row on.
     ///
     /// # Safety
-    /// Where all columns are unfolded beforehand, these begin at `shared`. Nobody else is at these
+    /// Where all columns are unfolded beforehand, these begin at `shared`. No other thread accesses these
     /// rows and columns of the output.
     unsafe fn multiply(
         &self,
@@ -118,7 +118,7 @@ impl<'a, T: Real> Columns<'a, T> {
         let plane = part.plane(image, group, row);
         for start in (0..blocks.depth).step_by(blocks.depth_step) {
             let depth = blocks.depth_step.min(blocks.depth - start);
-            // SAFETY: all inputs and weights of the part are there. The buffer is this call's alone
+            // SAFETY: all inputs and weights of the part exist. The buffer is this call's alone
             // and has room for both matrices; for the output it is promised.
             unsafe {
                 let b = match blocks.inputs {
@@ -154,7 +154,7 @@ impl<'a, T: Real> Columns<'a, T> {
     /// Copies a block that gemm has written to its places in the output, from a row on.
     ///
     /// # Safety
-    /// The block has so many rows. Nobody else is at these rows and columns of the output.
+    /// The block has this many rows. No other thread accesses these rows and columns of the output.
     unsafe fn place(&self, first: usize, rows: usize, block: *const T) {
         let step = self.part.axes[2].placed.step;
         for segment in &self.segments {

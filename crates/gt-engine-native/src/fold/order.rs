@@ -25,7 +25,7 @@ pub const PIECE: usize = 1 << 16;
 pub const COLUMNS: usize = 512;
 pub const ROWS: usize = 64;
 
-/// Rows in a piece of so many columns: whole blocks.
+/// Rows in a piece of this many columns: whole blocks.
 pub fn piece_rows(columns: usize) -> usize {
     (PIECE / columns.max(1) / ROWS).max(1) * ROWS
 }
@@ -226,7 +226,7 @@ impl<T: Number> Block<T> {
     }
 }
 
-/// Folds columns: each result is that of one of them, from so many rows.
+/// Folds columns: each result is that of one of them, from this many rows.
 pub fn columns<T: Number, F: Fold<T>>(x: &[T], rows: usize, out: &mut [MaybeUninit<T>]) {
     let width = out.len();
     for (index, out) in out.chunks_mut(COLUMNS).enumerate() {

@@ -86,7 +86,7 @@ impl Made {
     }
 }
 
-/// The part of a batch's numbers that is matrix `index`, of so many numbers each.
+/// The part of a batch's numbers that is matrix `index`, of this many numbers each.
 pub fn nth<T>(all: &[T], index: usize, each: usize) -> &[T] {
     &all[index * each..][..each]
 }
@@ -94,7 +94,7 @@ pub fn nth<T>(all: &[T], index: usize, each: usize) -> &[T] {
 /// The bytes of the parts of an operation's results for a matrix.
 const PARTS: usize = 128;
 
-/// Takes what is allocated for so many numbers of scratch in each thread that works on a batch.
+/// Takes what is allocated for this many numbers of scratch in each thread that works on a batch.
 ///
 /// # Errors
 /// There is no memory for them.

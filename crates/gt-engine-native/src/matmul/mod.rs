@@ -23,17 +23,17 @@ use crate::uninit::Uninit;
 const PARALLEL: usize = 1 << 20;
 /// The same of a product with a vector, in which each number is read for one of them.
 const PARALLEL_BY_VECTOR: usize = 1 << 19;
-/// A piece that a thread takes has about so many, and there are at most so many pieces for each
+/// A piece that a thread takes has about this many, and there are at most this many pieces for each
 /// thread: where other programs use the processors, too, a thread that has to wait for one
 /// holds up little.
 const PIECE: usize = 1 << 22;
 const PIECES: usize = 8;
 
-/// Results of up to so many elements gemm sums in another order where both operands are runs along the
+/// Results of up to this many elements gemm sums in another order where both operands are runs along the
 /// depth.
 const BY_DEPTH: usize = 256;
 
-/// A matrix is copied into rows if it is multiplied with so many rows or columns.
+/// A matrix is copied into rows if it is multiplied with this many rows or columns.
 const TURNED: usize = 128;
 
 /// The lengths of one product: rows x depth times depth x columns.
@@ -66,7 +66,7 @@ impl<T: Copy> Matrix<T> {
         self.after(row as isize * self.row + column as isize * self.column)
     }
 
-    /// The matrix whose first element is so many after this one's.
+    /// The matrix whose first element is this many after this one's.
     fn after(self, offset: isize) -> Matrix<T> {
         Matrix { first: Shared::new(self.first.get().wrapping_offset(offset)), ..self }
     }
@@ -95,7 +95,7 @@ pub fn matmul(
     cast::to(threads, unsafe { out.finish() }, output.dtype)
 }
 
-/// A matrix, copied if it lies backwards along the axis that is summed over, so many from the last:
+/// A matrix, copied if it lies backwards along the axis that is summed over, this many from the last:
 /// gemm would sum backwards.
 fn forwards(threads: &mut Threads, x: Tensor, axis: usize) -> Result<Tensor, EngineError> {
     let is_backwards = x.strides()[x.shape().rank() - axis] < 0;
@@ -185,7 +185,7 @@ fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mu
     let (a, b) = (matrix(left), matrix(right));
     assert!(depth == inner, "the shapes of a product");
     if out.len() == rows * columns {
-        // SAFETY: the tensors' own lengths and strides; the output has so many elements.
+        // SAFETY: the tensors' own lengths and strides; the output has this many elements.
         return unsafe { split(threads, lengths, a, b, out.as_mut_ptr().cast()) };
     }
     let batch = batch_shape(left, right);
@@ -230,7 +230,7 @@ fn batch_shape(left: &Tensor, right: &Tensor) -> Shape {
 ///
 /// # Safety
 /// The matrices can be read in these lengths. `out` has room for the result, row by row, which
-/// overlaps with neither and nobody else looks at.
+/// overlaps with neither and no other thread accesses.
 unsafe fn split<T: Number>(
     threads: &mut Threads,
     lengths: Lengths,

@@ -18,7 +18,7 @@ use crate::turn::turn;
 ///
 /// # Safety
 /// The matrices can be read in these lengths. `out` has room for such rows, which overlap with
-/// neither and nobody else looks at.
+/// neither and no other thread accesses.
 pub(super) unsafe fn product<T: Number>(
     lengths: Lengths,
     a: Matrix<T>,
@@ -98,7 +98,7 @@ fn is_turned_left<T>(lengths: Lengths, a: Matrix<T>) -> bool {
 ///
 /// # Safety
 /// The matrices can be read in these lengths. `out` has room for the result at those steps, which
-/// overlaps with neither and nobody else looks at. T is no integer.
+/// overlaps with neither and no other thread accesses. T is no integer.
 unsafe fn multiply<T: Number>(
     lengths: Lengths,
     a: Matrix<T>,

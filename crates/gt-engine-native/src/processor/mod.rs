@@ -4,7 +4,7 @@
 //! working side by side: in virtual machines an idle processor can look taken to the kernel.
 //!
 //! - [`linux`]: asks the scheduler, and moves a thread by its affinity.
-//! - [`unknown`]: other systems tell neither, so threads stay where the system puts them.
+//! - [`unknown`]: other systems report neither, so threads stay where the system puts them.
 
 /// The bytes of a huge page, to which memory that is to have some is aligned.
 pub const HUGE_PAGE: usize = 2 << 20;

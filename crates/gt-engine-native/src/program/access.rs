@@ -41,7 +41,7 @@ pub enum Access {
     Tensor(TensorAccess),
 }
 
-/// It does not keep the tensor's memory: whoever reads it does.
+/// It does not own the tensor's memory: the reader does.
 pub struct TensorAccess {
     data: Shared<u8>,
     size: usize,

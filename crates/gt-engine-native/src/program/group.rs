@@ -71,7 +71,7 @@ pub enum Kind {
     Spread,
 }
 
-/// A reduction that needs all tiles: its result is there only after the group.
+/// A reduction that needs all tiles: its result is ready only after the group.
 pub struct End {
     pub folding: Folding,
     pub from: From,
@@ -92,7 +92,7 @@ pub struct Output {
     pub node: u16,
     pub value: u32,
     pub meta: Meta,
-    /// The inputs whose memory it may take, if nobody else refers to it.
+    /// The inputs whose memory it may take, if it has no other reference.
     pub replaces: Vec<u16>,
 }
 

@@ -62,7 +62,7 @@ pub fn micro(plan: &Plan, step: &PlanStep) -> Option<Micro> {
         Lowering::Own(_) if id == nn::GELU.id => {
             same(unary::gelu_kernels(int(&step.attributes, 0) == 1), 16)
         }
-        // Integers may have no result, which is told before anything is computed.
+        // Integer operations may have no result, which is reported before anything is computed.
         Lowering::Own(_) if !output.is_float() => None,
         Lowering::Own(_) if id == b::FLOOR_DIVIDE.id => same(&binary::FLOOR_DIVIDE, 4),
         Lowering::Own(_) if id == b::REMAINDER.id => same(&binary::REMAINDER, 4),

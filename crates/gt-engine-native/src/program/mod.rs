@@ -32,7 +32,7 @@ use sound::Sound;
 pub struct Program {
     plan: Plan,
     units: Vec<Unit>,
-    /// For each unit, the values that nobody needs after it.
+    /// For each unit, the values that are not used after it.
     dying: Vec<Vec<u32>>,
     /// Whether it was compared with its operations one by one.
     checked: bool,

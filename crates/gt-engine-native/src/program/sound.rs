@@ -108,7 +108,7 @@ fn may_replace(group: &Group, output: &Output, input: u16) -> bool {
         && !group.ends.iter().any(|end| end.from == here)
 }
 
-/// Where anything is told by rows, it is known where these end.
+/// If an input is described by rows, the ends of the rows are known.
 fn split_fits(group: &Group) -> bool {
     let by_rows = group.nodes.iter().any(|node| node.space == Space::Rows)
         || group.inputs.iter().any(|input| input.space == Space::Rows)

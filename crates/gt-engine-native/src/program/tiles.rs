@@ -45,8 +45,8 @@ pub struct Made {
 }
 
 impl<'a> Run<'a> {
-    /// A group with an input for each of its own. Results take over the memory of inputs that
-    /// nobody else refers to, where the group allows it.
+    /// Runs a group on its inputs. Results reuse the memory of inputs without other references,
+    /// where the group allows it.
     ///
     /// # Panics
     /// The inputs do not fit the group.
@@ -145,7 +145,7 @@ fn kernel(node: &Node, inputs: &[Access]) -> Option<Kernel> {
     }
 }
 
-/// The memory of an input that an output may replace, if nobody else refers to it.
+/// The memory of an input that an output may replace, if it has no other reference.
 fn take_over(tensors: &mut [Option<Tensor>], output: &Output) -> Option<Uninit> {
     output.replaces.iter().find_map(|&input| {
         let may = |tensor: &mut Tensor| {
@@ -234,7 +234,7 @@ impl Run<'_> {
                     // SAFETY: the group is sound. So what the node reads is an input's part of the tile,
                     // or what an earlier node wrote of it, in the right dtype and of n elements, or of
                     // the tile's for a fold, or one a row for a spread. Its own block, or its part of
-                    // a result, has room for what it writes: nobody else is at this tile. A result in
+                    // a result, has room for what it writes: no other thread accesses this tile. A result in
                     // an input's memory is written where that is read, or has been read; the input is
                     // contiguous and of the frame's elements, so that other tiles read other parts.
                     unsafe {

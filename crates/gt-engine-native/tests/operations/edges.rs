@@ -190,7 +190,7 @@ fn values_that_were_read_or_shared_are_not_overwritten() {
         let output = gt_ir::Meta::new(DType::F32, shape(&[40_000]));
         engine.run(&ops::binary::ADD, operands.into_iter().collect(), &Default::default(), output)
     };
-    // Foreign memory is shared with whoever uploaded it.
+    // Foreign memory is shared with the code that uploaded it.
     let upload = row(DType::F32, &[1.0; 40_000]);
     let x = engine.create(upload.clone()).unwrap();
     let x = add(&mut engine, x).unwrap();

@@ -101,7 +101,7 @@ fn indices_from_the_back() {
     }
 }
 
-/// The first entry that is out of range is told, wherever others follow.
+/// The first entry out of range is reported, wherever others follow.
 #[test]
 fn the_first_index_out_of_range_is_told() {
     let count = 50_000;

@@ -59,7 +59,7 @@ pub fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Resul
                 assert_eq!(a, b);
                 assert!(!again.iter().any(|given| matches!(given, InputValue::Taken)));
             }
-            // What nobody needs is not computed, and so cannot fail.
+            // Unused values are not computed, and so cannot fail.
             (Err(_), Ok(_)) => {}
             (Ok(_), Err(error)) => return Err(format!("only the program fails: {error}")),
         }

@@ -27,8 +27,8 @@ pub enum Batching {
     /// It computes the same along any further axis in front, which all tensors then have; axes that
     /// attributes name count one more.
     Leading,
-    /// As `Leading`, of an operation that draws random numbers: `vmap` is told whether they differ
-    /// within the batch.
+    /// Like `Leading`, for an operation that draws random numbers: an option of `vmap` decides
+    /// whether they differ within the batch.
     Drawn,
     /// A rule of its own; without a result, it is computed for each of the batch.
     Rule(fn(&mut dyn Graph, &BatchedCall) -> Option<Var>),

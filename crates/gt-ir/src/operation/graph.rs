@@ -1,4 +1,4 @@
-//! Graphs: what gradient rules and bodies of composites build, whoever runs it.
+//! Graphs: the interface by which gradient rules and bodies of composites emit operations.
 
 use super::{Operation, bool, float, int, ints};
 use crate::call::Meta;

@@ -89,8 +89,7 @@ pub enum Gradient {
 /// Builds the gradient of one operand from the values saved when the operation was issued.
 pub type Rule = fn(&mut dyn Graph, &Saved) -> Var;
 
-/// Builds the gradients of all operands; it is told which are wanted. `None` stands for an operand
-/// without gradient.
+/// Builds the gradients of the requested operands. `None` stands for an operand without gradient.
 pub type JointRule = fn(&mut dyn Graph, &Saved, &[bool]) -> SmallVec<[Option<Var>; 4]>;
 
 /// The placeholder rule of an operand without gradient (an index, a condition).
@@ -148,7 +147,7 @@ pub struct Operation {
     pub further: Option<fn(&Call, Meta) -> Results>,
     pub gradient: Gradient,
     pub complex: ComplexRule,
-    /// The operands, as bits, by which nobody has written a derivative: asking for one is an error.
+    /// The operands, as bits, without a derivative rule: requesting one is an error.
     pub underived: u8,
     /// The values that the gradient rules read: a sum of the bits above.
     pub saves: u8,

@@ -65,8 +65,8 @@ pub static COMMIT: Operation = Operation {
     ..Operation::base()
 };
 
-/// The attributes of a commit with so many guards. `is_replicated` says that other slots run the same
-/// on equal values, and that nobody tells this one how they fare.
+/// Returns the attributes of a commit with `guards` guards. With `is_replicated`, other slots run
+/// the same on equal values, and do not report their outcome to this one.
 pub fn attributes(guards: usize, is_replicated: bool) -> Attributes {
     smallvec![Attribute::Int(guards as i64), Attribute::Bool(is_replicated)]
 }

@@ -112,7 +112,7 @@ const MEAN: i64 = 2;
 pub static SCATTER_REDUCE: Operation = Operation {
     id: 145,
     name: "scatter_reduce",
-    doc: "values combined at an index along an axis: by their sum, product, mean, maximum or minimum, with the value that is there or (where any is put) without it",
+    doc: "values combined at an index along an axis: by their sum, product, mean, maximum or minimum, with the existing value or (where any is put) without it",
     parameters: &[
         takes::tensor("input"),
         takes::dim("dim"),

@@ -93,7 +93,7 @@ impl Window {
     }
 }
 
-/// From the first of so many elements to behind the last one.
+/// The extent from the first of `count` elements to behind the last one.
 fn spread(count: usize, step: usize) -> isize {
     count.checked_sub(1).map_or(0, |steps| (steps * step + 1) as isize)
 }

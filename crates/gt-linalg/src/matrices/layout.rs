@@ -11,7 +11,7 @@ use super::scalar::{Real, Scalar};
 /// Elements of a square that are turned together: their cache lines stay near.
 const SQUARE: usize = 16;
 
-/// Turns a matrix of so many rows, which lie one after another, into one whose columns do.
+/// Turns a matrix of this many rows, which lie one after another, into one whose columns do.
 ///
 /// # Panics
 /// A slice is not as long as the matrix.

@@ -4,7 +4,7 @@ use faer::traits::ext::ComplexFieldExt;
 
 use super::scalar::Scalar;
 
-/// Replaces `b`, of `n` rows and so many columns, by the solution x of a x = b, where `packed` and
+/// Replaces `b`, of `n` rows and this many columns, by the solution x of a x = b, where `packed` and
 /// `pivots` are the factors of a. LAPACK calls it sytrs or hetrs.
 ///
 /// Pivots out of range count as no exchange.

@@ -9,7 +9,7 @@ use faer::{Accum, MatMut, Par};
 use super::layout::{column_of, columns_of, scale, subtract, turn};
 use super::scalar::Scalar;
 
-/// Matrices of so many rows or columns are factored column by column.
+/// Matrices of this many rows or columns are factored column by column.
 const NARROW: usize = 8;
 
 /// Replaces a matrix by its factors: a = P L U. U is in the upper triangle, and L, whose diagonal

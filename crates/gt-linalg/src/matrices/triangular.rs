@@ -22,7 +22,7 @@ pub struct Triangle {
     pub conjugated: bool,
 }
 
-/// Replaces `b`, of so many rows and columns, by the solution x of a x = b, or of x a = b unless
+/// Replaces `b`, of this many rows and columns, by the solution x of a x = b, or of x a = b unless
 /// `left`. The triangle `a` has as many rows as `b`, or as many as `b` has columns. A zero on the
 /// diagonal makes elements that are infinite or not numbers, as in PyTorch.
 pub fn solve_triangular<T: Scalar>(

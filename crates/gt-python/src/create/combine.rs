@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::error::IntoPython;
-use crate::tensor::{PyTensor, PyOperand};
+use crate::tensor::{PyOperand, PyTensor};
 use crate::{convert, session, source};
 
 /// The tensors of a list; `function` names who asks, for errors.

@@ -103,7 +103,8 @@ pub(super) fn from_bytes(
     Ok(PyTensor(Tensor::from_data(&session, data)))
 }
 
-/// The bytes of a tensor's elements, little-endian, in order, as an array of its own. Waits for them.
+/// The bytes of a tensor's elements, little-endian, in order, as an array of its own. Waits for
+/// them.
 #[pyfunction]
 pub(super) fn to_bytes<'py>(
     py: Python<'py>,

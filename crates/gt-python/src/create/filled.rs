@@ -91,7 +91,8 @@ pub(crate) fn filled(
     Tensor::full(session, shape, value, dtype).py()
 }
 
-/// Whole numbers from low up to but without high: `randint(high, size)`, `randint(low, high, size)`.
+/// Whole numbers from low up to but without high: `randint(high, size)`, `randint(low, high,
+/// size)`.
 #[pyfunction]
 #[pyo3(signature = (*args, size=None, dtype=None))]
 pub(super) fn randint(

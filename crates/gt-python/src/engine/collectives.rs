@@ -22,7 +22,7 @@ pub struct EngineCollectives {
 
 impl EngineCollectives {
     /// What GT_COLLECTIVES and an engine (of this name; `None` for GT's own) agree on.
-    pub fn agreed(
+    pub fn negotiate(
         py: Python<'_>,
         engine: Option<&SharedObject>,
         name: &str,

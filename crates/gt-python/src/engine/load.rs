@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyRuntimeError, PySystemExit};
 use pyo3::prelude::*;
 
 use super::convert::Classes;
-use super::lowerings::{ResultChecker, LoweringCache};
+use super::lowerings::{LoweringCache, ResultChecker};
 use super::prepared_plan::CompileSettings;
 use super::{PythonEngine, Watchdog};
 

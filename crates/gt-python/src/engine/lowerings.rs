@@ -140,7 +140,10 @@ fn key(call: &OperationCall) -> LoweringKey {
     key
 }
 
-fn values<'py>(py: Python<'py>, operands: &Operands<EngineTensor>) -> SmallVec<[Bound<'py, PyAny>; 4]> {
+fn values<'py>(
+    py: Python<'py>,
+    operands: &Operands<EngineTensor>,
+) -> SmallVec<[Bound<'py, PyAny>; 4]> {
     let value = |operand: &Operand<EngineTensor>| match operand {
         Operand::Tensor(tensor) => tensor.object.bind(py).clone(),
         Operand::Scalar(scalar) => number(py, *scalar),
@@ -149,7 +152,12 @@ fn values<'py>(py: Python<'py>, operands: &Operands<EngineTensor>) -> SmallVec<[
 }
 
 /// Why a function has failed, in the engine's words.
-fn reason(engine: &Bound<'_, PyAny>, classes: &Classes, call: &OperationCall, error: PyErr) -> PyErr {
+fn reason(
+    engine: &Bound<'_, PyAny>,
+    classes: &Classes,
+    call: &OperationCall,
+    error: PyErr,
+) -> PyErr {
     let py = engine.py();
     let cause = || {
         let step = classes.step(py, call.operation, call.attributes, &call.output)?;

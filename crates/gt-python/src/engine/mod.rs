@@ -15,8 +15,8 @@ mod collectives;
 mod compiler;
 mod convert;
 mod draws;
-mod lowerings;
 mod load;
+mod lowerings;
 pub mod native;
 mod prepared_plan;
 mod reason;
@@ -45,9 +45,9 @@ use pyo3::types::PyTuple;
 pub use choice::{default_workers, embedded_engines};
 use collectives::EngineCollectives;
 use convert::Classes;
-use lowerings::{OperationCall, ResultChecker, LoweringCache};
-pub use prepared_plan::PreparedPlan;
+use lowerings::{LoweringCache, OperationCall, ResultChecker};
 use prepared_plan::CompileSettings;
+pub use prepared_plan::PreparedPlan;
 pub use reason::explain;
 use tally::Tally;
 use watchdog::Cost;
@@ -85,7 +85,8 @@ pub struct PythonEngine {
     tally: Arc<Tally>,
     /// How it joins other workers' engines, if it does.
     collectives: Option<EngineCollectives>,
-    /// Whether it makes random numbers itself; else they are the native engine's, on all processors.
+    /// Whether it makes random numbers itself; else they are the native engine's, on all
+    /// processors.
     draws: bool,
     native: NativeEngine,
     started: Instant,
@@ -184,7 +185,8 @@ impl Engine for PythonEngine {
     ) -> Result<Vec<EngineTensor>, EngineError> {
         let _at_work = self.watchdog.begin(Cost::of_call(operation, &operands, outputs));
         Python::attach(|py| {
-            let call = OperationCall { operation, operands: &operands, attributes, output: outputs[0] };
+            let call =
+                OperationCall { operation, operands: &operands, attributes, output: outputs[0] };
             let made = self.lowerings.call(py, self.object.bind(py), &self.classes, &call)?;
             let name = custom::title(operation, attributes);
             let expected = |given: String| {
@@ -393,7 +395,12 @@ impl PythonEngine {
     }
 
     /// What an operation has given, if it is as declared.
-    fn checked_tensor(&mut self, made: Bound<'_, PyAny>, meta: Meta, of: &str) -> Result<EngineTensor, EngineError> {
+    fn checked_tensor(
+        &mut self,
+        made: Bound<'_, PyAny>,
+        meta: Meta,
+        of: &str,
+    ) -> Result<EngineTensor, EngineError> {
         let engine = self.object.bind(made.py());
         self.checker.check(engine, &self.classes, &made, &meta, of)?;
         Ok(EngineTensor::new(Arc::new(made.unbind()), meta))

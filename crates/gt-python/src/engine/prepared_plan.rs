@@ -17,7 +17,7 @@ use super::compiler;
 use super::convert::{Classes, Translation, number};
 use super::tally::Tally;
 use super::watchdog::Cost;
-use super::{EngineTensor, SharedObject, PythonEngine, explain};
+use super::{EngineTensor, PythonEngine, SharedObject, explain};
 
 /// How long a compilation may take if GT_COMPILE_TIMEOUT says nothing.
 const TIMEOUT: Duration = Duration::from_secs(300);
@@ -109,7 +109,12 @@ pub struct PreparedPlan {
 }
 
 impl PreparedPlan {
-    pub fn new(name: &str, tally: &Arc<Tally>, plan: &Plan, settings: CompileSettings) -> PreparedPlan {
+    pub fn new(
+        name: &str,
+        tally: &Arc<Tally>,
+        plan: &Plan,
+        settings: CompileSettings,
+    ) -> PreparedPlan {
         PreparedPlan {
             plan: plan.clone(),
             last_uses: plan.last_uses(),

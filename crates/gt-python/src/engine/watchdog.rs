@@ -34,8 +34,8 @@ static INSIDE: AtomicUsize = AtomicUsize::new(0);
 /// The thread that ends the process, once it does.
 static ENDING: OnceLock<ThreadId> = OnceLock::new();
 
-/// Keeps all other threads out of engines from now on: Python stops a thread of its own at the end by
-/// unwinding it, and a library in between that does not expect it aborts the process.
+/// Keeps all other threads out of engines from now on: Python stops a thread of its own at the end
+/// by unwinding it, and a library in between that does not expect it aborts the process.
 pub fn close_engines() {
     let _ = ENDING.set(thread::current().id());
     compiler::stop();
@@ -52,7 +52,8 @@ pub fn is_ending() -> bool {
     ENDING.get().is_some()
 }
 
-/// A thread that is in an engine, or drops what is an engine's; the end of the process waits for it.
+/// A thread that is in an engine, or drops what is an engine's; the end of the process waits for
+/// it.
 pub struct ExitGuard(());
 
 impl ExitGuard {
@@ -86,8 +87,8 @@ pub enum Cost {
 }
 
 impl Cost {
-    /// That of an operation. Decompositions and attention take longer than their estimates say, by up
-    /// to the length of an axis.
+    /// That of an operation. Decompositions and attention take longer than their estimates say, by
+    /// up to the length of an axis.
     pub fn of(operation: &Operation, operands: &[Operand<Meta>], output: Meta) -> Cost {
         if *operation == CUSTOM {
             return Cost::Unknown;
@@ -103,7 +104,11 @@ impl Cost {
     }
 
     /// That of an operation on an engine's tensors, with all results.
-    pub fn of_call(operation: &Operation, operands: &Operands<EngineTensor>, outputs: &[Meta]) -> Cost {
+    pub fn of_call(
+        operation: &Operation,
+        operands: &Operands<EngineTensor>,
+        outputs: &[Meta],
+    ) -> Cost {
         let meta = |operand: &Operand<EngineTensor>| match operand {
             Operand::Scalar(scalar) => Operand::Scalar(*scalar),
             Operand::Tensor(held) => Operand::Tensor(held.meta),
@@ -180,7 +185,8 @@ impl Watchdog {
         let least = environment::seconds("GT_ENGINE_TIMEOUT").unwrap_or(TIMEOUT);
         let (watch, text) = (self.clone(), format!("gt worker: {worker}: the engine '{engine}'"));
         let look = move || {
-            // Looks are counted, not hours: a process that is stopped for a time is none that hangs.
+            // Looks are counted, not hours: a process that is stopped for a time is none that
+            // hangs.
             let (mut call, mut waited) = (0, Duration::ZERO);
             loop {
                 thread::sleep(LOOK_EVERY);

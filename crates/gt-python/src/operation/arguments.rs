@@ -1,7 +1,7 @@
 //! The arguments of a call, bound to the parameters that the operation declares.
 
 use gt::ir::instruction::Attribute;
-use gt::ir::operation::{Default, ParameterKind, Parameter};
+use gt::ir::operation::{Default, Parameter, ParameterKind};
 use gt::ir::{Attributes, Operation};
 use gt::{Scalar, Session, Tensor};
 use pyo3::exceptions::PyTypeError;
@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
-use super::{CallForm, CallArguments};
-use crate::tensor::{PyTensor, PyOperand};
+use super::{CallArguments, CallForm};
+use crate::tensor::{PyOperand, PyTensor};
 use crate::{convert, dtype};
 
 /// What NumPy calls a parameter that PyTorch calls otherwise.
@@ -164,20 +164,28 @@ pub fn attribute(
     Ok(match of.kind {
         ParameterKind::Int | ParameterKind::Dim => Attribute::Int(whole(given).ok_or_else(wrong)?),
         ParameterKind::Float => Attribute::Float(given.extract().map_err(|_| wrong())?),
-        ParameterKind::Bool if given.is_instance_of::<PyBool>() => Attribute::Bool(given.extract()?),
+        ParameterKind::Bool if given.is_instance_of::<PyBool>() => {
+            Attribute::Bool(given.extract()?)
+        }
         ParameterKind::Bool => return Err(wrong()),
-        ParameterKind::DType | ParameterKind::OptionalDType => Attribute::DType(dtype::parse(given)?),
+        ParameterKind::DType | ParameterKind::OptionalDType => {
+            Attribute::DType(dtype::parse(given)?)
+        }
         ParameterKind::Ints | ParameterKind::Dims | ParameterKind::Size => {
             let ints = convert::ints(given, "").map_err(|_| wrong())?;
             Attribute::ints(&ints)
         }
-        ParameterKind::Text => Attribute::text(given.cast::<PyString>().map_err(|_| wrong())?.to_str()?),
+        ParameterKind::Text => {
+            Attribute::text(given.cast::<PyString>().map_err(|_| wrong())?.to_str()?)
+        }
         ParameterKind::Choice(words) => {
             let word = given.cast::<PyString>().map_err(|_| wrong())?.to_string();
             let place = words.iter().position(|known| *known == word).ok_or_else(wrong)?;
             Attribute::Int(place as i64)
         }
-        ParameterKind::Tensor | ParameterKind::Value | ParameterKind::Tensors => unreachable!("these are operands"),
+        ParameterKind::Tensor | ParameterKind::Value | ParameterKind::Tensors => {
+            unreachable!("these are operands")
+        }
     })
 }
 

@@ -16,7 +16,7 @@ use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use super::document::document;
-use super::{CallForm, CallArguments};
+use super::{CallArguments, CallForm};
 use crate::tensor::PyTensor;
 
 type CFunction = unsafe extern "C" fn(
@@ -64,7 +64,8 @@ macro_rules! all_rows {
 }
 
 /// The C functions by form, then by the operation's id.
-static ENTRIES: [[[CFunction; 16]; ROWS]; 4] = [all_rows!(0), all_rows!(1), all_rows!(2), all_rows!(3)];
+static ENTRIES: [[[CFunction; 16]; ROWS]; 4] =
+    [all_rows!(0), all_rows!(1), all_rows!(2), all_rows!(3)];
 
 fn entry_of(operation: &Operation, form: CallForm) -> CFunction {
     let id = usize::from(operation.id);
@@ -81,7 +82,9 @@ unsafe extern "C" fn entry<const ID: u16, const FORM: u8>(
     count: ffi::Py_ssize_t,
     names: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    let form = const { [CallForm::Function, CallForm::Method, CallForm::InPlace, CallForm::Direct][FORM as usize] };
+    let form = const {
+        [CallForm::Function, CallForm::Method, CallForm::InPlace, CallForm::Direct][FORM as usize]
+    };
     // SAFETY: Python's call is passed on as it is.
     unsafe { enter(this, arguments, count, names, (ID, form)) }
 }
@@ -224,7 +227,8 @@ pub fn function<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let text = document(operation, operation.name, CallForm::Function);
     let definition = definition(operation, operation.name, CallForm::Function, &text)?;
-    // SAFETY: the definition is valid and is never freed; a function needs no object to be bound to.
+    // SAFETY: the definition is valid and is never freed; a function needs no object to be bound
+    // to.
     unsafe {
         let function =
             ffi::PyCFunction_NewEx(definition, std::ptr::null_mut(), std::ptr::null_mut());

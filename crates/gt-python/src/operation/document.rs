@@ -1,7 +1,7 @@
 //! Signatures and docstrings of operations.
 
 use gt::ir::Operation;
-use gt::ir::operation::{Default, ParameterKind, Parameter};
+use gt::ir::operation::{Default, Parameter, ParameterKind};
 
 use super::CallForm;
 
@@ -58,7 +58,9 @@ pub fn signature(operation: &Operation, form: CallForm) -> String {
     let names: Vec<_> = operation.parameters.iter().map(parameter).collect();
     match form {
         CallForm::Function => format!("gt.{}({})", operation.name, names.join(", ")),
-        CallForm::Method | CallForm::Direct => format!("x.{}({})", operation.name, names[1..].join(", ")),
+        CallForm::Method | CallForm::Direct => {
+            format!("x.{}({})", operation.name, names[1..].join(", "))
+        }
         CallForm::InPlace => format!("x.{}_({})", operation.name, names[1..].join(", ")),
     }
 }

@@ -27,7 +27,8 @@ pub struct ProcessSession {
     pub seed: Option<u64>,
 }
 
-static PROCESS: Mutex<ProcessSession> = Mutex::new(ProcessSession { handle: None, workers: None, seed: None });
+static PROCESS: Mutex<ProcessSession> =
+    Mutex::new(ProcessSession { handle: None, workers: None, seed: None });
 
 /// What is a thread's own.
 struct ThreadSessions {
@@ -71,8 +72,8 @@ pub fn within<T>(session: Session, function: impl FnOnce() -> T) -> T {
     function()
 }
 
-/// Notes a session that a kernel computes in. A backward pass, whose threads run no code of a user's
-/// that could say in which session, goes on in the one that was noted last.
+/// Notes a session that a kernel computes in. A backward pass, whose threads run no code of a
+/// user's that could say in which session, goes on in the one that was noted last.
 pub fn note(session: &Session) {
     if LATEST_NUMBER.load(Ordering::Relaxed) != session.number() {
         *latest() = Some(session.downgrade());
@@ -86,12 +87,12 @@ fn latest() -> MutexGuard<'static, Option<WeakSession>> {
 
 /// The session that a thread uses, closed or not, and whose it is.
 pub enum UsedSession {
-    WithBlock {
+    Block {
         handle: Arc<SessionHandle>,
         closes: bool,
     },
     /// What a thread other than the main one has connected to.
-    ThreadSessions(Arc<SessionHandle>),
+    Own(Arc<SessionHandle>),
     /// The process's, used by the main thread.
     Main(Arc<SessionHandle>),
     /// The process's, used by another thread.
@@ -100,8 +101,9 @@ pub enum UsedSession {
     Nothing,
 }
 
-/// Whoever starts a session may load an engine, and needs Python's lock for it: others wait without.
-/// It is taken with Python's lock only, so that none has it at a fork who is not starting one.
+/// Whoever starts a session may load an engine, and needs Python's lock for it: others wait
+/// without. It is taken with Python's lock only, so that none has it at a fork who is not starting
+/// one.
 pub fn process() -> MutexGuard<'static, ProcessSession> {
     loop {
         match PROCESS.try_lock() {
@@ -253,14 +255,17 @@ pub fn seed() -> u64 {
     own.or_else(|| process().seed).unwrap_or_else(random_seed)
 }
 
-/// Starts the random numbers of this thread's session anew. Outside of blocks the seed is remembered
-/// for sessions that are opened later: by this thread, or by all if the session is the process's.
+/// Starts the random numbers of this thread's session anew. Outside of blocks the seed is
+/// remembered for sessions that are opened later: by this thread, or by all if the session is the
+/// process's.
 pub fn set_seed(py: Python<'_>, seed: u64) {
     let used = used(py);
     match &used {
         UsedSession::Block { .. } => {}
         UsedSession::Own(_) => THREAD.with_borrow_mut(|own| own.seed = Some(seed)),
-        UsedSession::Main(_) | UsedSession::Shared(_) | UsedSession::Nothing => process().seed = Some(seed),
+        UsedSession::Main(_) | UsedSession::Shared(_) | UsedSession::Nothing => {
+            process().seed = Some(seed)
+        }
     }
     match used {
         UsedSession::Nothing => {}

@@ -60,7 +60,11 @@ pub fn slot_count(name: &str, count: i64) -> PyResult<u32> {
 }
 
 /// Tells a session how many slots it has, if that is given.
-pub fn set_slots(handle: &SessionHandle, slots: Option<u32>, elastic: Option<bool>) -> PyResult<()> {
+pub fn set_slots(
+    handle: &SessionHandle,
+    slots: Option<u32>,
+    elastic: Option<bool>,
+) -> PyResult<()> {
     match handle.session().filter(|_| slots.is_some() || elastic.is_some()) {
         Some(session) => session.rescale(slots, elastic).py(),
         None => Ok(()),
@@ -120,7 +124,9 @@ pub fn open_connection(
 fn disconnect(py: Python<'_>) -> PyResult<()> {
     let (handle, whose) = match current::used(py) {
         UsedSession::Nothing => return Ok(()),
-        UsedSession::Block { handle, closes: true } | UsedSession::Own(handle) | UsedSession::Main(handle) => {
+        UsedSession::Block { handle, closes: true }
+        | UsedSession::Own(handle)
+        | UsedSession::Main(handle) => {
             handle.close(py);
             return Ok(());
         }
@@ -199,7 +205,8 @@ fn manual_seed(py: Python<'_>, seed: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// The seed of this thread's session, and how many random operations it has issued since it was set.
+/// The seed of this thread's session, and how many random operations it has issued since it was
+/// set.
 #[pyfunction]
 fn random_state(py: Python<'_>) -> PyResult<(u64, u64)> {
     Ok(wait::ready_current(py)?.random_state())

@@ -21,7 +21,8 @@ pub fn is_exiting() -> bool {
     EXITING.load(Ordering::SeqCst)
 }
 
-/// Whether the process is ending, and this is a thread that ends with it: Python's own just stop then.
+/// Whether the process is ending, and this is a thread that ends with it: Python's own just stop
+/// then.
 fn is_stranded(py: Python<'_>) -> bool {
     is_exiting() && !is_main_thread(py)
 }

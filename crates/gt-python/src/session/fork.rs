@@ -1,7 +1,8 @@
 //! What happens around a fork.
 //!
 //! Only the forking thread lives on in the child. So nothing may be half done at that moment:
-//! sessions are brought to a rest, and whoever is starting or ending one comes to an end of it first.
+//! sessions are brought to a rest, and whoever is starting or ending one comes to an end of it
+//! first.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -28,8 +29,8 @@ thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// While this lives, other threads' forks wait: for who starts or ends a session, and for what PyTorch
-/// asks of GT without Python's lock, which else keeps forks away.
+/// While this lives, other threads' forks wait: for who starts or ends a session, and for what
+/// PyTorch asks of GT without Python's lock, which else keeps forks away.
 pub struct ForkBlocker {
     /// It stays with its thread.
     _thread: PhantomData<*const ()>,
@@ -92,7 +93,8 @@ fn before_fork(py: Python<'_>) {
         return;
     }
     let own = usize::from(DEPTH.get() > 0);
-    // Until the fork is over, this thread waits for nobody: it may be in the midst of any Python code.
+    // Until the fork is over, this thread waits for nobody: it may be in the midst of any Python
+    // code.
     DEPTH.with(|depth| depth.set(depth.get() + 1));
     FORKING.fetch_add(1, Ordering::SeqCst);
     py.detach(|| {

@@ -12,7 +12,8 @@ use super::wait::{detached, make_room};
 use crate::engine;
 use crate::error::IntoPython;
 
-/// A session as threads, blocks and Python objects share it. Once it is closed nothing of it is held.
+/// A session as threads, blocks and Python objects share it. Once it is closed nothing of it is
+/// held.
 pub struct SessionHandle {
     number: u64,
     /// What it is connected to, for people.
@@ -28,8 +29,8 @@ pub struct SessionHandle {
 /// All sessions of the process that may be open, with the handle that they have, if there is one.
 static SESSIONS: Mutex<Vec<RegisteredSession>> = Mutex::new(Vec::new());
 
-/// Sessions without a handle that may have tensors still, and that cannot end while the last of them
-/// is dropped: Python's lock is held then, and their workers may need it to come to an end.
+/// Sessions without a handle that may have tensors still, and that cannot end while the last of
+/// them is dropped: Python's lock is held then, and their workers may need it to come to an end.
 static ORPHANS: Mutex<Vec<Session>> = Mutex::new(Vec::new());
 
 struct RegisteredSession {
@@ -98,7 +99,8 @@ impl SessionHandle {
         let (number, weak) = (session.number(), session.downgrade());
         let handle = SessionHandle::share(session, connected_by, runs_python);
         let shared = Arc::downgrade(&handle);
-        let entry = RegisteredSession { number, session: weak, handle: shared, connected_by, runs_python };
+        let entry =
+            RegisteredSession { number, session: weak, handle: shared, connected_by, runs_python };
         let mut all = lock(&SESSIONS);
         all.retain(|entry| entry.session.is_alive());
         all.push(entry);

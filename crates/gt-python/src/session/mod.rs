@@ -12,8 +12,8 @@ mod current;
 mod default;
 pub mod exit;
 pub mod fork;
-mod handle;
 mod gil;
+mod handle;
 mod object;
 mod wait;
 

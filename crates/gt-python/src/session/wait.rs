@@ -8,7 +8,8 @@ use crate::engine;
 use crate::error::{from_python, to_python};
 use crate::notice::WaitNotice;
 
-/// Runs what takes its time without the GIL. At the end of the process only the main thread comes back.
+/// Runs what takes its time without the GIL. At the end of the process only the main thread comes
+/// back.
 pub fn detached<T: Send>(py: Python<'_>, act: impl Send + FnOnce() -> T) -> T {
     // With Python's lock comes what was left to be dropped, engines' tensors among it.
     let (result, _inside) = py.detach(|| (act(), engine::ExitGuard::enter()));
@@ -60,8 +61,8 @@ fn throttle(py: Python<'_>, session: &Session) -> PyResult<()> {
     Ok(())
 }
 
-/// Waits for room in the window within a call that issues many instructions, such as a backward pass.
-/// The interpreter's lock is given up where this thread holds it.
+/// Waits for room in the window within a call that issues many instructions, such as a backward
+/// pass. The interpreter's lock is given up where this thread holds it.
 pub fn make_room(session: &Session) -> gt::Result<()> {
     match Python::try_attach(|py| throttle(py, session)) {
         Some(done) => done.map_err(from_python),

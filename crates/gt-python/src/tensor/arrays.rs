@@ -43,9 +43,9 @@ impl PyTensor {
     /// tensor is, and `np.array(t)` one of its own.
     ///
     /// A read-only array lies over the memory in which the values come: that of the tensor itself
-    /// where GT's own engine computes in this process. Nothing is copied but bfloat16, which becomes
-    /// float32. Such an array keeps its values: changing the tensor in place changes no array. A
-    /// dtype other than the tensor's takes a copy, which `copy=False` forbids.
+    /// where GT's own engine computes in this process. Nothing is copied but bfloat16, which
+    /// becomes float32. Such an array keeps its values: changing the tensor in place changes no
+    /// array. A dtype other than the tensor's takes a copy, which `copy=False` forbids.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__(
         &self,

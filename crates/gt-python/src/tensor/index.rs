@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyIndexError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
-use super::{PyTensor, PyOperand};
+use super::{PyOperand, PyTensor};
 use crate::error::IntoPython;
 use crate::number::element;
 use crate::{convert, session, source};

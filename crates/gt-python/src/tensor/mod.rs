@@ -2,7 +2,8 @@
 //!
 //! - [`operators`]: `+`, `@`, `<`, `-=` and their likes.
 //! - [`shape`]: rearranging; [`layout`]: memory that is shared; [`assign`]: changes in place.
-//! - [`values`]: getting values out; [`arrays`]: as NumPy's arrays; [`index`]: `x[...]`; [`gradient`]: autograd.
+//! - [`values`]: getting values out; [`arrays`]: as NumPy's arrays; [`index`]: `x[...]`;
+//!   [`gradient`]: autograd.
 
 mod arrays;
 mod assign;
@@ -40,8 +41,8 @@ impl<'py> PyOperand<'py> {
         PyOperand::parse_in(|| Ok(this.session()), || this.dtype(), given)
     }
 
-    /// An operand in the session that `session` gives when it is needed. A complex number has as many
-    /// digits as the dtype `beside` it.
+    /// An operand in the session that `session` gives when it is needed. A complex number has as
+    /// many digits as the dtype `beside` it.
     pub fn parse_in(
         session: impl FnOnce() -> PyResult<Session>,
         beside: impl FnOnce() -> gt::DType,
@@ -66,8 +67,8 @@ impl<'py> PyOperand<'py> {
         )))
     }
 
-    /// Whether an object is a tensor, a number or an array: Python asks other objects themselves what
-    /// it is to be compared with a tensor.
+    /// Whether an object is a tensor, a number or an array: Python asks other objects themselves
+    /// what it is to be compared with a tensor.
     pub fn is_operand(given: &Bound<'_, PyAny>) -> PyResult<bool> {
         let is_number = given.is_instance_of::<pyo3::types::PyFloat>()
             || given.is_instance_of::<pyo3::types::PyInt>()

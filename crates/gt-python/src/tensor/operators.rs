@@ -8,7 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 
-use super::{PyTensor, PyOperand};
+use super::{PyOperand, PyTensor};
 use crate::error::IntoPython;
 use crate::{session, source};
 

@@ -90,8 +90,9 @@ fn size_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     Ok(size.bind(py))
 }
 
-/// The sizes that were asked for lately, each at the place that its lengths give: they do not change,
-/// and to make one takes twenty times as long as to find it. Locked with Python's lock only.
+/// The sizes that were asked for lately, each at the place that its lengths give: they do not
+/// change, and to make one takes twenty times as long as to find it. Locked with Python's lock
+/// only.
 static SIZES: Mutex<[Option<(Shape, Py<PyTuple>)>; 64]> = Mutex::new([const { None }; 64]);
 
 /// A shape as Python has it.

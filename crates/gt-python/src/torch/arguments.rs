@@ -6,12 +6,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
+use super::api::TorchApi;
+use super::cluster_tensor::{self, storage_view};
 use super::dlpack::{self, CLUSTER, CPU};
-use super::exchange::{self, place};
-use super::kernel::{Kernel, is_conjugate};
+use super::kernel::{TorchKernel, is_conjugate};
+use super::kernel_cache::KernelKey;
 use super::operands::Operands;
-use super::programs::Key;
-use super::side::Torch;
 use crate::session;
 use crate::tensor::PyTensor;
 
@@ -19,9 +19,9 @@ use crate::tensor::PyTensor;
 pub const SPECIAL: [f64; 5] = [-1.0, 0.0, 0.5, 1.0, 2.0];
 
 /// The arguments of a kernel, read.
-pub struct Arguments<'a, 'py> {
-    kernel: &'a Kernel,
-    torch: &'a Torch,
+pub struct KernelArguments<'a, 'py> {
+    kernel: &'a TorchKernel,
+    torch: &'a TorchApi,
     args: &'a Bound<'py, PyTuple>,
     kwargs: Option<&'a Bound<'py, PyDict>>,
     /// What the tensors on the cluster show, in the order of the arguments.
@@ -32,17 +32,17 @@ pub struct Arguments<'a, 'py> {
     /// The tensors that results are written to, where these have names.
     pub outs: SmallVec<[Bound<'py, PyAny>; 2]>,
     /// What decides which instructions are issued, if that can be told.
-    pub key: Option<Key>,
+    pub key: Option<KernelKey>,
 }
 
-impl<'a, 'py> Arguments<'a, 'py> {
+impl<'a, 'py> KernelArguments<'a, 'py> {
     pub fn read(
-        kernel: &'a Kernel,
-        torch: &'a Torch,
+        kernel: &'a TorchKernel,
+        torch: &'a TorchApi,
         args: &'a Bound<'py, PyTuple>,
         kwargs: Option<&'a Bound<'py, PyDict>>,
-    ) -> PyResult<Arguments<'a, 'py>> {
-        let mut read = Arguments {
+    ) -> PyResult<KernelArguments<'a, 'py>> {
+        let mut read = KernelArguments {
             kernel,
             torch,
             args,
@@ -51,7 +51,7 @@ impl<'a, 'py> Arguments<'a, 'py> {
             numbers: SmallVec::new(),
             operands: Operands::of(args),
             outs: SmallVec::new(),
-            key: (!program::is_recording()).then(Key::new),
+            key: (!program::is_recording()).then(KernelKey::new),
         };
         for given in args.iter_borrowed() {
             read.take(&given)?;
@@ -102,25 +102,25 @@ impl<'a, 'py> Arguments<'a, 'py> {
 
     fn take_tensor(&mut self, given: &Bound<'py, PyAny>) -> PyResult<()> {
         let py = given.py();
-        let view = dlpack::view(given)?;
-        if view.device.kind == CPU && (view.rank == 0 || self.kernel.mixed) {
+        let descriptor = dlpack::describe(given)?;
+        if descriptor.device.kind == CPU && (descriptor.rank == 0 || self.kernel.mixed) {
             // It is brought over when the function is called.
             self.key = None;
             return Ok(());
         }
-        if view.device.kind != CLUSTER {
+        if descriptor.device.kind != CLUSTER {
             let device = given.getattr("device")?;
             return Err(PyRuntimeError::new_err(format!(
                 "Expected all tensors to be on the same device, but found at least two devices, cluster:0 and {device}! ({})",
                 self.kernel.name
             )));
         }
-        let place = place(&view)?;
-        self.operands.layouts.push(place.strided);
-        let mut tensor = place.read(py)?;
+        let view = storage_view(&descriptor)?;
+        self.operands.layouts.push(view.strided);
+        let mut tensor = view.read(py)?;
         session::ready(py, &tensor)?;
-        if is_conjugate(given, &place)? {
-            tensor = exchange::conjugate(&tensor)?;
+        if is_conjugate(given, &view)? {
+            tensor = cluster_tensor::conjugate(&tensor)?;
         }
         if let Some(key) = &mut self.key {
             key.tensor(&tensor);
@@ -162,13 +162,13 @@ impl<'a, 'py> Arguments<'a, 'py> {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = given.py();
         if self.torch.is_tensor(given)? {
-            let view = dlpack::view(given)?;
-            if view.device.kind == CLUSTER {
+            let descriptor = dlpack::describe(given)?;
+            if descriptor.device.kind == CLUSTER {
                 let tensor = tensors.next().expect("read in the same order");
-                // What changes it in place is not to change the one that was read.
+                // What changes it in view is not to change the one that was read.
                 return Ok(Bound::new(py, PyTensor(tensor.without_history()))?.into_any());
             }
-            let beside = match view.rank {
+            let beside = match descriptor.rank {
                 0 => self.operands.beside(self.torch)?,
                 _ => Vec::new(),
             };

@@ -18,64 +18,64 @@ const MAJOR: u32 = 1;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct Device {
+pub struct DlDevice {
     pub kind: i32,
     pub index: i32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq)]
-pub struct Code {
+pub struct DlDataType {
     kind: u8,
     bits: u8,
     lanes: u16,
 }
 
 #[repr(C)]
-pub struct View {
+pub struct DlTensor {
     pub data: *mut c_void,
-    pub device: Device,
+    pub device: DlDevice,
     pub rank: i32,
-    pub code: Code,
+    pub code: DlDataType,
     pub sizes: *mut i64,
     pub strides: *mut i64,
     pub byte_offset: u64,
 }
 
 #[repr(C)]
-pub struct Version {
+pub struct DlVersion {
     pub major: u32,
     pub minor: u32,
 }
 
 #[repr(C)]
-pub struct Managed {
-    pub version: Version,
+pub struct DlManagedTensor {
+    pub version: DlVersion,
     pub context: *mut c_void,
-    pub deleter: Option<unsafe extern "C" fn(*mut Managed)>,
+    pub deleter: Option<unsafe extern "C" fn(*mut DlManagedTensor)>,
     pub flags: u64,
-    pub view: View,
+    pub view: DlTensor,
 }
 
 #[repr(C)]
-struct Exchange {
-    version: Version,
+struct DlExchangeApi {
+    version: DlVersion,
     before: *const c_void,
     allocate: *const c_void,
     managed_from_object: *const c_void,
-    object_from_managed: unsafe extern "C" fn(*mut Managed, *mut *mut c_void) -> c_int,
-    view_from_object: Option<unsafe extern "C" fn(*mut c_void, *mut View) -> c_int>,
+    object_from_managed: unsafe extern "C" fn(*mut DlManagedTensor, *mut *mut c_void) -> c_int,
+    view_from_object: Option<unsafe extern "C" fn(*mut c_void, *mut DlTensor) -> c_int>,
     stream: *const c_void,
 }
 
-struct Functions(&'static Exchange);
+struct ExchangeApi(&'static DlExchangeApi);
 
 // SAFETY: a table of functions that PyTorch never changes.
-unsafe impl Send for Functions {}
+unsafe impl Send for ExchangeApi {}
 // SAFETY: as above.
-unsafe impl Sync for Functions {}
+unsafe impl Sync for ExchangeApi {}
 
-static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
+static EXCHANGE_API: OnceLock<ExchangeApi> = OnceLock::new();
 
 /// Takes the functions from the class `torch.Tensor`.
 pub fn connect(class: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -87,25 +87,25 @@ pub fn connect(class: &Bound<'_, PyAny>) -> PyResult<()> {
         return Err(PyErr::fetch(class.py()));
     }
     // SAFETY: the capsule's name says what it points to: a table that lives as long as the process.
-    let exchange = unsafe { &*pointer.cast::<Exchange>() };
+    let exchange = unsafe { &*pointer.cast::<DlExchangeApi>() };
     if exchange.version.major != MAJOR || exchange.view_from_object.is_none() {
         return Err(PyRuntimeError::new_err(format!(
             "gt.torch: this PyTorch passes tensors by DLPack {}.{}, expected {MAJOR}",
             exchange.version.major, exchange.version.minor
         )));
     }
-    let _ = FUNCTIONS.set(Functions(exchange));
+    let _ = EXCHANGE_API.set(ExchangeApi(exchange));
     Ok(())
 }
 
-fn functions() -> &'static Exchange {
-    FUNCTIONS.get().expect("`setup` is called before any kernel").0
+fn exchange_api() -> &'static DlExchangeApi {
+    EXCHANGE_API.get().expect("`setup` is called before any kernel").0
 }
 
 /// What a tensor of PyTorch's shows. Sizes and strides are the tensor's own.
-pub fn view(tensor: &Bound<'_, PyAny>) -> PyResult<View> {
-    let mut view = std::mem::MaybeUninit::<View>::uninit();
-    let from_object = functions().view_from_object.expect("checked by `connect`");
+pub fn describe(tensor: &Bound<'_, PyAny>) -> PyResult<DlTensor> {
+    let mut view = std::mem::MaybeUninit::<DlTensor>::uninit();
+    let from_object = exchange_api().view_from_object.expect("checked by `connect`");
     // SAFETY: the caller has a tensor of PyTorch's and Python's lock; the function fills `view` or
     // fails.
     let failed = unsafe { from_object(tensor.as_ptr().cast(), view.as_mut_ptr()) };
@@ -117,11 +117,11 @@ pub fn view(tensor: &Bound<'_, PyAny>) -> PyResult<View> {
 }
 
 /// A tensor of PyTorch's over what is described; it is PyTorch's to delete.
-pub fn object(py: Python<'_>, managed: Box<Managed>) -> PyResult<Bound<'_, PyAny>> {
+pub fn tensor_from(py: Python<'_>, managed: Box<DlManagedTensor>) -> PyResult<Bound<'_, PyAny>> {
     let mut object = std::ptr::null_mut();
     // SAFETY: `managed` is complete, and has a deleter that frees it.
     let failed =
-        unsafe { (functions().object_from_managed)(Box::into_raw(managed), &raw mut object) };
+        unsafe { (exchange_api().object_from_managed)(Box::into_raw(managed), &raw mut object) };
     if failed != 0 {
         return Err(PyErr::fetch(py));
     }
@@ -129,13 +129,13 @@ pub fn object(py: Python<'_>, managed: Box<Managed>) -> PyResult<Bound<'_, PyAny
     unsafe { Bound::from_owned_ptr_or_err(py, object.cast()) }
 }
 
-impl Managed {
-    pub fn version() -> Version {
-        Version { major: MAJOR, minor: 0 }
+impl DlManagedTensor {
+    pub fn version() -> DlVersion {
+        DlVersion { major: MAJOR, minor: 0 }
     }
 }
 
-impl View {
+impl DlTensor {
     pub fn sizes(&self) -> &[i64] {
         // SAFETY: DLPack: `rank` numbers, unless there is none.
         unsafe { numbers(self.sizes, self.rank) }
@@ -147,7 +147,7 @@ impl View {
     }
 }
 
-impl View {
+impl DlTensor {
     /// The number that a tensor of the host's without axes holds, if it is none that is complex.
     pub fn host_number(&self) -> Option<Scalar> {
         let dtype = self.code.dtype().ok()?;
@@ -190,11 +190,11 @@ const CODES: &[(u8, u8, DType)] = &[
     (5, 128, DType::C128),
 ];
 
-impl Code {
-    pub fn of(dtype: DType) -> Code {
+impl DlDataType {
+    pub fn of(dtype: DType) -> DlDataType {
         let found = CODES.iter().find(|(_, _, other)| *other == dtype);
         let (kind, bits, _) = found.expect("every dtype has a code");
-        Code { kind: *kind, bits: *bits, lanes: 1 }
+        DlDataType { kind: *kind, bits: *bits, lanes: 1 }
     }
 
     pub fn dtype(self) -> PyResult<DType> {

@@ -11,20 +11,20 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
-use super::arguments::Arguments;
-use super::caller;
+use super::api::{TORCH_API, TorchApi};
+use super::arguments::KernelArguments;
+use super::cluster_tensor::{StorageView, make, storage_view};
 use super::dlpack::{self, CLUSTER};
-use super::exchange::{Place, make, place};
+use super::kernel_cache::KernelCache;
 use super::operands::Operands;
-use super::programs::Programs;
-use super::results::{Orders, Results};
-use super::side::{TORCH, Torch};
+use super::results::{AxisOrders, KernelResults};
+use super::thread_context;
 use crate::error::IntoPython;
 use crate::{convert, session};
 
 /// A kernel.
-#[pyclass(module = "gt._gt", frozen)]
-pub struct Kernel {
+#[pyclass(name = "Kernel", module = "gt._gt", frozen)]
+pub struct TorchKernel {
     pub name: Py<PyString>,
     function: Py<PyAny>,
     /// The operation that the function issues, where it takes tensors and numbers alone.
@@ -41,7 +41,7 @@ pub struct Kernel {
     pub passes_numbers: bool,
     writes: Writes,
     /// What the function has issued.
-    programs: Programs,
+    cache: KernelCache,
 }
 
 /// The tensors that results are written to.
@@ -54,12 +54,12 @@ enum Writes {
 }
 
 #[pymethods]
-impl Kernel {
+impl TorchKernel {
     /// A kernel from a function of GT's.
     ///
-    /// `writes` is `"first"`, or the names of the arguments that results are written to. `layout` is
-    /// called with the arguments where an operand does not lie in row-major order, and gives the order
-    /// of each result's axes in memory, or None.
+    /// `writes` is `"first"`, or the names of the arguments that results are written to. `layout`
+    /// is called with the arguments where an operand does not lie in row-major order, and gives the
+    /// order of each result's axes in memory, or None.
     #[new]
     #[allow(clippy::too_many_arguments, reason = "Python names them")]
     #[pyo3(signature = (name, function, pointwise=false, writes=None, operation=None, mixed=false, rank=None, passes_numbers=false, layout=None))]
@@ -73,7 +73,7 @@ impl Kernel {
         rank: Option<usize>,
         passes_numbers: bool,
         layout: Option<Py<PyAny>>,
-    ) -> PyResult<Kernel> {
+    ) -> PyResult<TorchKernel> {
         let operation = operation.and_then(|name| {
             let found = ops::ALL.iter().copied().find(|operation| operation.name == name)?;
             let is_plain = found.attributes().next().is_none() && found.further.is_none();
@@ -84,7 +84,7 @@ impl Kernel {
             Some(word) if word.is_instance_of::<PyString>() => Writes::First,
             Some(names) => Writes::Named(names.extract()?),
         };
-        Ok(Kernel {
+        Ok(TorchKernel {
             name,
             function,
             operation,
@@ -94,7 +94,7 @@ impl Kernel {
             mixed,
             passes_numbers,
             writes,
-            programs: Programs::default(),
+            cache: KernelCache::default(),
         })
     }
 
@@ -111,8 +111,8 @@ impl Kernel {
         resize: Py<PyAny>,
         from_host: Py<PyAny>,
     ) {
-        let torch = Torch { tensor, parameter, dtype, dtypes, resize, from_host };
-        let _ = TORCH.set(py, torch);
+        let torch = TorchApi { tensor, parameter, dtype, dtypes, resize, from_host };
+        let _ = TORCH_API.set(py, torch);
     }
 
     /// Whether the function passes numbers on to operations as they are.
@@ -143,23 +143,23 @@ fn as_torch_raises(py: Python<'_>, error: PyErr) -> PyErr {
     raised
 }
 
-impl Kernel {
+impl TorchKernel {
     fn call<'py>(
         &self,
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        caller::note(py);
-        let torch = TORCH.get(py).expect("`connect` is called before any kernel");
+        thread_context::note(py);
+        let torch = TORCH_API.get(py).expect("`connect` is called before any kernel");
         if let Some(operation) = self.operation
             && let Some((operation, scale)) = scaled(operation, kwargs)?
             && let Some(result) = self.issue(py, torch, operation, args, scale)?
         {
             return Ok(result);
         }
-        caller::note_indices(torch, args)?;
-        let mut arguments = Arguments::read(self, torch, args, kwargs)?;
+        thread_context::note_indices(torch, args)?;
+        let mut arguments = KernelArguments::read(self, torch, args, kwargs)?;
         if let Some(first) = arguments.tensors.first() {
             session::note(&first.session());
         }
@@ -171,8 +171,8 @@ impl Kernel {
             }
             Writes::First => {
                 let first = args.get_item(0)?;
-                let place = place(&dlpack::view(&first)?)?;
-                self.store(&first, &place, &results.one()?)?;
+                let view = storage_view(&dlpack::describe(&first)?)?;
+                self.store(&first, &view, &results.one()?)?;
                 Ok(first)
             }
             Writes::Named(_) => self.write_outs(torch, arguments, results, py),
@@ -200,14 +200,14 @@ fn scaled(
 }
 
 /// Whether a tensor shows the conjugates of what it holds: products get such tensors as they are.
-pub fn is_conjugate(tensor: &Bound<'_, PyAny>, place: &Place) -> PyResult<bool> {
-    if !place.dtype.is_complex() {
+pub fn is_conjugate(tensor: &Bound<'_, PyAny>, view: &StorageView) -> PyResult<bool> {
+    if !view.dtype.is_complex() {
         return Ok(false);
     }
     tensor.call_method0(intern!(tensor.py(), "is_conj"))?.is_truthy()
 }
 
-impl Kernel {
+impl TorchKernel {
     /// How results lie in memory.
     fn orders(
         &self,
@@ -215,15 +215,15 @@ impl Kernel {
         operands: &Operands<'_, '_>,
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Orders> {
+    ) -> PyResult<AxisOrders> {
         if self.pointwise {
-            return Ok(Orders::Elementwise);
+            return Ok(AxisOrders::Elementwise);
         }
         match &self.layout {
             Some(layout) if operands.any_in_other_order() => {
-                layout.bind(py).call1((args, kwargs))?.extract().map(Orders::Given)
+                layout.bind(py).call1((args, kwargs))?.extract().map(AxisOrders::Given)
             }
-            _ => Ok(Orders::Plain),
+            _ => Ok(AxisOrders::Plain),
         }
     }
 
@@ -231,12 +231,14 @@ impl Kernel {
     fn results<'py>(
         &self,
         py: Python<'py>,
-        arguments: &mut Arguments<'_, 'py>,
-    ) -> PyResult<Results<'py>> {
+        arguments: &mut KernelArguments<'_, 'py>,
+    ) -> PyResult<KernelResults<'py>> {
         let key = arguments.key.take();
-        let call = || arguments.call(self.function.bind(py)).map(Results::of);
+        let call = || arguments.call(self.function.bind(py)).map(KernelResults::of);
         match key {
-            Some(key) => self.programs.results(key, &arguments.tensors, &arguments.numbers, call),
+            Some(key) => {
+                self.cache.replay_or_record(key, &arguments.tensors, &arguments.numbers, call)
+            }
             None => call(),
         }
     }
@@ -245,7 +247,7 @@ impl Kernel {
     fn issue<'py>(
         &self,
         py: Python<'py>,
-        torch: &Torch,
+        torch: &TorchApi,
         operation: &'static Operation,
         args: &Bound<'py, PyTuple>,
         scale: Option<Scalar>,
@@ -258,24 +260,24 @@ impl Kernel {
         let mut tensors: SmallVec<[Operand<Tensor>; 3]> = SmallVec::new();
         for given in args.iter_borrowed() {
             if torch.is_tensor(&given)? {
-                let view = dlpack::view(&given)?;
-                if let Some(number) = view.host_number() {
+                let descriptor = dlpack::describe(&given)?;
+                if let Some(number) = descriptor.host_number() {
                     strongest = strongest.max(Some(number.category()));
                     tensors.push(Operand::Scalar(number));
                     continue;
                 }
-                if view.device.kind != CLUSTER {
+                if descriptor.device.kind != CLUSTER {
                     return Ok(None);
                 }
-                let place = place(&view)?;
-                if place.strided.shape.rank() > 0 {
-                    widest = widest.max(Some(place.dtype.category()));
+                let view = storage_view(&descriptor)?;
+                if view.strided.shape.rank() > 0 {
+                    widest = widest.max(Some(view.dtype.category()));
                 }
-                if place.dtype.is_complex() || (scale.is_some() && !place.dtype.is_float()) {
+                if view.dtype.is_complex() || (scale.is_some() && !view.dtype.is_float()) {
                     return Ok(None);
                 }
-                tensors.push(Operand::Tensor(place.read(py)?));
-                operands.layouts.push(place.strided);
+                tensors.push(Operand::Tensor(view.read(py)?));
+                operands.layouts.push(view.strided);
             } else {
                 match convert::scalar(&given)? {
                     Some(scalar) => tensors.push(Operand::Scalar(scalar)),
@@ -311,7 +313,11 @@ impl Kernel {
             }
             Writes::First => {
                 let first = args.get_item(0)?;
-                place(&dlpack::view(&first)?)?.write(py, &result, self.name.bind(py).to_str()?)?;
+                storage_view(&dlpack::describe(&first)?)?.write(
+                    py,
+                    &result,
+                    self.name.bind(py).to_str()?,
+                )?;
                 Ok(Some(first))
             }
             Writes::Named(_) => Ok(None),

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
+use super::api::TorchApi;
 use super::dlpack::{self, CLUSTER};
-use super::side::Torch;
 
 /// The arguments on their way, and how the operands lie.
 pub struct Operands<'a, 'py> {
@@ -22,10 +22,10 @@ impl<'a, 'py> Operands<'a, 'py> {
     }
 
     /// The tensors on the cluster that a number of the host's meets.
-    pub fn beside(&self, torch: &Torch) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    pub fn beside(&self, torch: &TorchApi) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let mut found = Vec::new();
         for given in self.args.iter_borrowed() {
-            if torch.is_tensor(&given)? && dlpack::view(&given)?.device.kind == CLUSTER {
+            if torch.is_tensor(&given)? && dlpack::describe(&given)?.device.kind == CLUSTER {
                 found.push(given.to_owned());
             }
         }

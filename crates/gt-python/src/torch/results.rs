@@ -6,33 +6,33 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyTuple};
 use smallvec::{SmallVec, smallvec};
 
-use super::arguments::Arguments;
+use super::api::TorchApi;
+use super::arguments::KernelArguments;
+use super::cluster_tensor::{self, StorageView, make, storage_view};
 use super::dlpack::{self, CLUSTER};
-use super::exchange::{self, Place, make, place};
-use super::kernel::{Kernel, is_conjugate};
+use super::kernel::{TorchKernel, is_conjugate};
 use super::operands::Operands;
-use super::side::Torch;
 use crate::tensor::PyTensor;
 
 /// What a kernel's function gives.
-pub enum Results<'py> {
+pub enum KernelResults<'py> {
     One(Tensor),
     /// A tuple or list.
-    Several(SmallVec<[Item; 4]>),
+    Several(SmallVec<[ResultItem; 4]>),
     /// What is passed on as it is, such as a number, or tensors in lists.
     Other(Bound<'py, PyAny>),
 }
 
 /// One of several results.
 #[derive(Clone)]
-pub enum Item<T = Tensor> {
+pub enum ResultItem<T = Tensor> {
     Tensor(T),
     None,
     Number(i64),
 }
 
 /// In which order the axes of results lie in memory.
-pub enum Orders {
+pub enum AxisOrders {
     /// Row-major.
     Plain,
     /// As the operands say.
@@ -42,37 +42,37 @@ pub enum Orders {
 }
 
 /// Which of a function's results are tensors, and what the others are.
-pub enum Form {
+pub enum ResultForm {
     One,
-    Several(SmallVec<[Item<()>; 4]>),
+    Several(SmallVec<[ResultItem<()>; 4]>),
 }
 
-impl Item {
+impl ResultItem {
     /// A result in a tuple; `None` for what is neither a tensor nor always the same.
-    fn of(item: &Bound<'_, PyAny>) -> Option<Item> {
+    fn of(item: &Bound<'_, PyAny>) -> Option<ResultItem> {
         if let Ok(tensor) = item.cast::<PyTensor>() {
-            return Some(Item::Tensor(tensor.get().0.clone()));
+            return Some(ResultItem::Tensor(tensor.get().0.clone()));
         }
         if item.is_none() {
-            return Some(Item::None);
+            return Some(ResultItem::None);
         }
         let number = item.cast_exact::<PyInt>().ok()?;
-        number.extract().ok().map(Item::Number)
+        number.extract().ok().map(ResultItem::Number)
     }
 }
 
-impl<T> Item<T> {
-    fn map<'a, U>(&'a self, tensor: impl FnOnce(&'a T) -> U) -> Item<U> {
+impl<T> ResultItem<T> {
+    fn map<'a, U>(&'a self, tensor: impl FnOnce(&'a T) -> U) -> ResultItem<U> {
         match self {
-            Item::Tensor(of) => Item::Tensor(tensor(of)),
-            Item::None => Item::None,
-            Item::Number(number) => Item::Number(*number),
+            ResultItem::Tensor(of) => ResultItem::Tensor(tensor(of)),
+            ResultItem::None => ResultItem::None,
+            ResultItem::Number(number) => ResultItem::Number(*number),
         }
     }
 
     fn tensor(&self) -> Option<&T> {
         match self {
-            Item::Tensor(of) => Some(of),
+            ResultItem::Tensor(of) => Some(of),
             _ => None,
         }
     }
@@ -87,38 +87,39 @@ fn items_of<'py>(of: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
     }
 }
 
-impl<'py> Results<'py> {
-    pub fn of(result: Bound<'py, PyAny>) -> Results<'py> {
+impl<'py> KernelResults<'py> {
+    pub fn of(result: Bound<'py, PyAny>) -> KernelResults<'py> {
         if let Ok(tensor) = result.cast::<PyTensor>() {
-            return Results::One(tensor.get().0.clone());
+            return KernelResults::One(tensor.get().0.clone());
         }
-        let several = items_of(&result).and_then(|items| items.iter().map(Item::of).collect());
+        let several =
+            items_of(&result).and_then(|items| items.iter().map(ResultItem::of).collect());
         match several {
-            Some(items) => Results::Several(items),
-            None => Results::Other(result),
+            Some(items) => KernelResults::Several(items),
+            None => KernelResults::Other(result),
         }
     }
 
     /// The tensors, and what they are of a program's outputs; `None` if there is anything else.
-    pub fn outputs(&self) -> Option<(SmallVec<[ValueRef; 4]>, Form)> {
+    pub fn outputs(&self) -> Option<(SmallVec<[ValueRef; 4]>, ResultForm)> {
         match self {
-            Results::One(tensor) => Some((smallvec![tensor.value_ref()], Form::One)),
-            Results::Several(items) => Some((
-                items.iter().filter_map(Item::tensor).map(Tensor::value_ref).collect(),
-                Form::Several(items.iter().map(|item| item.map(|_| ())).collect()),
+            KernelResults::One(tensor) => Some((smallvec![tensor.value_ref()], ResultForm::One)),
+            KernelResults::Several(items) => Some((
+                items.iter().filter_map(ResultItem::tensor).map(Tensor::value_ref).collect(),
+                ResultForm::Several(items.iter().map(|item| item.map(|_| ())).collect()),
             )),
-            Results::Other(_) => None,
+            KernelResults::Other(_) => None,
         }
     }
 
     /// A program's outputs, as the function gave them.
-    pub fn again(outputs: SmallVec<[ValueRef; 2]>, form: &Form) -> Results<'py> {
+    pub fn from_outputs(outputs: SmallVec<[ValueRef; 2]>, form: &ResultForm) -> KernelResults<'py> {
         let mut outputs = outputs.into_iter();
         let mut next = || outputs.next().expect("as many as there were").tensor();
         match form {
-            Form::One => Results::One(next()),
-            Form::Several(items) => {
-                Results::Several(items.iter().map(|item| item.map(|()| next())).collect())
+            ResultForm::One => KernelResults::One(next()),
+            ResultForm::Several(items) => {
+                KernelResults::Several(items.iter().map(|item| item.map(|()| next())).collect())
             }
         }
     }
@@ -126,9 +127,9 @@ impl<'py> Results<'py> {
     /// The only result.
     pub fn one(self) -> PyResult<Tensor> {
         match self {
-            Results::One(tensor) => Ok(tensor),
-            Results::Several(_) => Err(PyRuntimeError::new_err("one result is expected")),
-            Results::Other(other) => Ok(other.cast::<PyTensor>()?.get().0.clone()),
+            KernelResults::One(tensor) => Ok(tensor),
+            KernelResults::Several(_) => Err(PyRuntimeError::new_err("one result is expected")),
+            KernelResults::Other(other) => Ok(other.cast::<PyTensor>()?.get().0.clone()),
         }
     }
 
@@ -137,7 +138,7 @@ impl<'py> Results<'py> {
         self,
         py: Python<'py>,
         operands: &Operands<'_, 'py>,
-        orders: &Orders,
+        orders: &AxisOrders,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.in_order(py, operands, orders, &mut 0)
     }
@@ -147,16 +148,16 @@ impl<'py> Results<'py> {
         self,
         py: Python<'py>,
         operands: &Operands<'_, 'py>,
-        orders: &Orders,
+        orders: &AxisOrders,
         at: &mut usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let each = |of: Results<'py>, at: &mut usize| of.in_order(py, operands, orders, at);
+        let each = |of: KernelResults<'py>, at: &mut usize| of.in_order(py, operands, orders, at);
         match self {
-            Results::One(tensor) => {
+            KernelResults::One(tensor) => {
                 let order = match orders {
-                    Orders::Plain => None,
-                    Orders::Elementwise => operands.order(&tensor),
-                    Orders::Given(all) => {
+                    AxisOrders::Plain => None,
+                    AxisOrders::Elementwise => operands.order(&tensor),
+                    AxisOrders::Given(all) => {
                         let given = all.get(*at).and_then(Option::as_deref);
                         given.map(SmallVec::from_slice)
                     }
@@ -164,63 +165,63 @@ impl<'py> Results<'py> {
                 *at += 1;
                 make(py, &tensor, order.as_deref())
             }
-            Results::Several(items) => {
+            KernelResults::Several(items) => {
                 let items = items.into_iter().map(|item| match item {
-                    Item::Tensor(tensor) => each(Results::One(tensor), at),
-                    Item::None => Ok(py.None().into_bound(py)),
-                    Item::Number(number) => Ok(number.into_pyobject(py)?.into_any()),
+                    ResultItem::Tensor(tensor) => each(KernelResults::One(tensor), at),
+                    ResultItem::None => Ok(py.None().into_bound(py)),
+                    ResultItem::Number(number) => Ok(number.into_pyobject(py)?.into_any()),
                 });
                 Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
             }
-            Results::Other(other) => {
+            KernelResults::Other(other) => {
                 let Some(items) = items_of(&other) else { return Ok(other) };
-                let items = items.into_iter().map(|item| each(Results::of(item), at));
+                let items = items.into_iter().map(|item| each(KernelResults::of(item), at));
                 Ok(PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)?.into_any())
             }
         }
     }
 }
 
-impl Kernel {
+impl TorchKernel {
     /// Writes a result to a tensor, which may show the conjugates of what it holds.
-    pub fn store(&self, to: &Bound<'_, PyAny>, place: &Place, value: &Tensor) -> PyResult<()> {
-        let held = if is_conjugate(to, place)? && value.dtype().is_complex() {
-            &exchange::conjugate(value)?
+    pub fn store(&self, to: &Bound<'_, PyAny>, view: &StorageView, value: &Tensor) -> PyResult<()> {
+        let held = if is_conjugate(to, view)? && value.dtype().is_complex() {
+            &cluster_tensor::conjugate(value)?
         } else {
             value
         };
-        place.write(to.py(), held, self.name.bind(to.py()).to_str()?)
+        view.write(to.py(), held, self.name.bind(to.py()).to_str()?)
     }
 
     /// Writes results to the tensors that were given for them.
     pub fn write_outs<'py>(
         &self,
-        torch: &Torch,
-        arguments: Arguments<'_, 'py>,
-        results: Results<'py>,
+        torch: &TorchApi,
+        arguments: KernelArguments<'_, 'py>,
+        results: KernelResults<'py>,
         py: Python<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let outs = arguments.outs;
-        let items: SmallVec<[Item; 4]> = match results {
-            Results::Several(items) => items,
-            one => SmallVec::from_iter([Item::Tensor(one.one()?)]),
+        let items: SmallVec<[ResultItem; 4]> = match results {
+            KernelResults::Several(items) => items,
+            one => SmallVec::from_iter([ResultItem::Tensor(one.one()?)]),
         };
-        for (out, value) in outs.iter().zip(items.iter().filter_map(Item::tensor)) {
-            let view = dlpack::view(out)?;
-            if view.device.kind != CLUSTER {
+        for (out, value) in outs.iter().zip(items.iter().filter_map(ResultItem::tensor)) {
+            let descriptor = dlpack::describe(out)?;
+            if descriptor.device.kind != CLUSTER {
                 let device = out.getattr("device")?;
                 return Err(PyRuntimeError::new_err(format!(
                     "{}: expected out to be on cluster:0, but it is on {device}",
                     self.name
                 )));
             }
-            let mut place: Place = place(&view)?;
-            if place.strided.shape != value.shape() {
+            let mut view: StorageView = storage_view(&descriptor)?;
+            if view.strided.shape != value.shape() {
                 let size = PyTuple::new(py, value.shape().dims())?;
                 torch.resize.bind(py).call1((out, size))?;
-                place = self::place(&dlpack::view(out)?)?;
+                view = self::storage_view(&dlpack::describe(out)?)?;
             }
-            self.store(out, &place, value)?;
+            self.store(out, &view, value)?;
         }
         match outs.len() {
             1 => Ok(outs[0].clone()),

@@ -7,7 +7,7 @@ use gt::{Session, Tensor, ValueRef, ValueStep};
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::{caller, storage};
+use super::{storage, thread_context};
 use crate::error::IntoPython;
 use crate::session;
 
@@ -16,9 +16,9 @@ use crate::session;
 /// Args:
 ///     addresses: those of the tensors that it may change.
 #[pyclass(module = "gt", frozen)]
-pub struct StorageStep(Mutex<Option<Begun>>);
+pub struct StorageStep(Mutex<Option<OpenStorageStep>>);
 
-struct Begun {
+struct OpenStorageStep {
     /// What the storages held, by their numbers; `None` where that is not elements.
     held: FxHashMap<usize, Option<ValueRef>>,
     /// Of the session of the first.
@@ -36,16 +36,17 @@ impl StorageStep {
             let session = value.session().clone();
             (ValueStep::begin(&session), session)
         });
-        StorageStep(Mutex::new(Some(Begun { held, step })))
+        StorageStep(Mutex::new(Some(OpenStorageStep { held, step })))
     }
 
     /// Ends the step, which has changed the tensors at these addresses: each with the number that
     /// all its elements were before, if there was none at the beginning.
     fn commit(&self, py: Python<'_>, changed: Vec<(usize, f64)>) -> PyResult<()> {
-        let Some(Begun { mut held, step: Some((mut step, session)) }) = self.take() else {
+        let Some(OpenStorageStep { mut held, step: Some((mut step, session)) }) = self.take()
+        else {
             return Ok(());
         };
-        caller::note(py);
+        thread_context::note(py);
         for (address, number) in changed {
             let Some(at) = storage::number(address) else { continue };
             let Some(new) = elements(at).filter(|new| new.session().is(&session)) else { continue };
@@ -70,8 +71,8 @@ impl StorageStep {
     /// Ends the step: all tensors, at these addresses, are as they were when it began, or what they
     /// began with in it.
     fn roll_back(&self, py: Python<'_>, changed: Vec<(usize, f64)>) -> PyResult<()> {
-        let Some(Begun { held, .. }) = self.take() else { return Ok(()) };
-        caller::note(py);
+        let Some(OpenStorageStep { held, .. }) = self.take() else { return Ok(()) };
+        thread_context::note(py);
         for (address, number) in changed {
             let Some(at) = storage::number(address) else { continue };
             match (held.get(&at), elements(at)) {
@@ -89,14 +90,14 @@ impl StorageStep {
 }
 
 impl StorageStep {
-    fn take(&self) -> Option<Begun> {
+    fn take(&self) -> Option<OpenStorageStep> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 fn elements(number: usize) -> Option<ValueRef> {
-    let held = storage::look(number, |held| match &held.content {
-        storage::Content::Elements(value) => Some(value.clone()),
+    let held = storage::inspect(number, |held| match &held.content {
+        storage::StorageContent::Elements(value) => Some(value.clone()),
         _ => None,
     });
     held.flatten()

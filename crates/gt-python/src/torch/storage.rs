@@ -1,6 +1,6 @@
 //! Storages on the device `cluster`, by address. An address is `1 << 63`, the number of the storage
-//! and the offset in it in bytes; no memory is there, and no machine ever has any at such an address, so
-//! that whoever reads it stops at once.
+//! and the offset in it in bytes; no memory is there, and no machine ever has any at such an
+//! address, so that whoever reads it stops at once.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::error::{IntoPython, to_python};
-use crate::session::Changing;
+use crate::session::ForkBlocker;
 use crate::tensor::PyTensor;
 
 /// Bits of an address for the offset in a storage: 1 TiB.
@@ -25,11 +25,11 @@ const MOST: usize = 1 << (63 - OFFSET_BITS);
 pub struct Storage {
     pub dtype: DType,
     pub shape: Shape,
-    pub content: Content,
+    pub content: StorageContent,
 }
 
 #[derive(Clone)]
-pub enum Content {
+pub enum StorageContent {
     /// Nothing was written to it: what it holds is not defined.
     Blank,
     /// Bytes of the host's, of whatever dtype is asked for first.
@@ -57,7 +57,7 @@ impl Storage {
     /// One that holds these elements.
     pub fn of(elements: ValueRef) -> Storage {
         let &Meta { dtype, shape } = elements.meta();
-        Storage { dtype, shape, content: Content::Elements(elements) }
+        Storage { dtype, shape, content: StorageContent::Elements(elements) }
     }
 
     pub fn bytes(&self) -> usize {
@@ -66,14 +66,14 @@ impl Storage {
 }
 
 /// Where an address points to: the number of a storage, and the offset in it in bytes.
-pub fn place(address: usize) -> (usize, usize) {
+pub fn locate(address: usize) -> (usize, usize) {
     let plain = address & !MARK;
     (plain >> OFFSET_BITS, plain & ((1 << OFFSET_BITS) - 1))
 }
 
 /// The number of the storage at an address, if it is one of these.
 pub fn number(address: usize) -> Option<usize> {
-    (address & MARK != 0).then(|| place(address).0)
+    (address & MARK != 0).then(|| locate(address).0)
 }
 
 /// Files a storage. Returns its address; `None` if there are as many as there can be, or if it is
@@ -98,7 +98,7 @@ pub fn add(storage: Storage) -> Option<usize> {
 }
 
 /// Looks at the storage with a number.
-pub fn look<T>(number: usize, at: impl FnOnce(&Storage) -> T) -> Option<T> {
+pub fn inspect<T>(number: usize, at: impl FnOnce(&Storage) -> T) -> Option<T> {
     storages().all.get(number)?.as_ref().map(at)
 }
 
@@ -125,8 +125,8 @@ fn replace(number: usize, new: Storage) {
 
 /// Takes a storage away: PyTorch holds no tensor with it any more.
 pub fn remove(address: usize) {
-    let _changing = Changing::new();
-    let (number, _) = place(address);
+    let _blocker = ForkBlocker::new();
+    let (number, _) = locate(address);
     let mut storages = storages();
     let old = storages.all[number].take();
     storages.free.push(number);
@@ -138,9 +138,9 @@ pub fn remove(address: usize) {
 /// Fills a storage with bytes of the host's.
 #[pyfunction]
 pub fn fill_storage(address: usize, bytes: &[u8]) -> PyResult<()> {
-    let (number, _) = place(address);
+    let (number, _) = locate(address);
     let shape = Shape::new(&[bytes.len()]).map_err(|error| to_python(error.into()))?;
-    let content = Content::Bytes(Bytes::copy_from_slice(bytes));
+    let content = StorageContent::Bytes(Bytes::copy_from_slice(bytes));
     replace(number, Storage { dtype: DType::U8, shape, content });
     Ok(())
 }
@@ -148,19 +148,19 @@ pub fn fill_storage(address: usize, bytes: &[u8]) -> PyResult<()> {
 /// Gives a storage what another one holds.
 #[pyfunction]
 pub fn copy_storage(to: usize, from: usize) {
-    if let Some(held) = get(place(from).0) {
-        replace(place(to).0, held);
+    if let Some(held) = get(locate(from).0) {
+        replace(locate(to).0, held);
     }
 }
 
 /// What a storage holds, in one row: a tensor, or bytes; `None` where it is not defined.
 #[pyfunction]
 pub fn storage_content(py: Python<'_>, address: usize) -> PyResult<Option<Py<PyAny>>> {
-    let Some(storage) = get(place(address).0) else { return Ok(None) };
+    let Some(storage) = get(locate(address).0) else { return Ok(None) };
     Ok(match storage.content {
-        Content::Blank => None,
-        Content::Bytes(bytes) => Some(PyBytes::new(py, &bytes).into_any().unbind()),
-        Content::Elements(elements) => {
+        StorageContent::Blank => None,
+        StorageContent::Bytes(bytes) => Some(PyBytes::new(py, &bytes).into_any().unbind()),
+        StorageContent::Elements(elements) => {
             let row = PyTensor(elements.tensor().reshape(&[-1]).py()?);
             Some(Py::new(py, row)?.into_any())
         }

@@ -1,61 +1,63 @@
-//! The operators that every view of PyTorch's is made of: sizes, strides and an offset over the same
-//! storage. They run without Python.
+//! The operators that every view of PyTorch's is made of: sizes, strides and an offset over the
+//! same storage. They run without Python.
 
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use super::stable::{self, Boxed, Held, Lengths, Slot};
+use super::stable_abi::{self, BoxedKernel, Lengths, StackSlot, TensorHandle};
 
 /// Registers the kernels.
 ///
 /// `library` is the file of PyTorch's operators, `libtorch_cpu.so`.
 #[pyfunction]
 pub fn register_views(library: &str) -> PyResult<()> {
-    let kernels: [(_, Boxed); 3] =
+    let kernels: [(_, BoxedKernel); 3] =
         [(c"as_strided", as_strided), (c"_reshape_alias", reshape_alias), (c"view", view)];
-    stable::register(library, &kernels)
+    stable_abi::register(library, &kernels)
 }
 
 /// `as_strided(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset) -> Tensor`
-extern "C-unwind" fn as_strided(stack: *mut Slot, _arguments: u64, _results: u64) {
+extern "C-unwind" fn as_strided(stack: *mut StackSlot, _arguments: u64, _results: u64) {
     // SAFETY: PyTorch calls it with four arguments of these types, and has room for the result.
     unsafe {
         let arguments = std::slice::from_raw_parts(stack, 4);
-        let tensor = Held::from_slot(arguments[0]);
-        let (sizes, strides) = (stable::numbers(arguments[1]), stable::numbers(arguments[2]));
-        let offset = stable::optional(arguments[3]);
-        stable::give(stack, strided(tensor, &sizes, &strides, offset));
+        let tensor = TensorHandle::from_slot(arguments[0]);
+        let (sizes, strides) =
+            (stable_abi::numbers(arguments[1]), stable_abi::numbers(arguments[2]));
+        let offset = stable_abi::optional(arguments[3]);
+        stable_abi::put_result(stack, strided(tensor, &sizes, &strides, offset));
     }
 }
 
 /// `_reshape_alias(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor`
-extern "C-unwind" fn reshape_alias(stack: *mut Slot, _arguments: u64, _results: u64) {
+extern "C-unwind" fn reshape_alias(stack: *mut StackSlot, _arguments: u64, _results: u64) {
     // SAFETY: as above, with three arguments.
     unsafe {
         let arguments = std::slice::from_raw_parts(stack, 3);
-        let tensor = Held::from_slot(arguments[0]);
-        let (sizes, strides) = (stable::numbers(arguments[1]), stable::numbers(arguments[2]));
-        stable::give(stack, tensor.view(&sizes, &strides, 0));
+        let tensor = TensorHandle::from_slot(arguments[0]);
+        let (sizes, strides) =
+            (stable_abi::numbers(arguments[1]), stable_abi::numbers(arguments[2]));
+        stable_abi::put_result(stack, tensor.view(&sizes, &strides, 0));
     }
 }
 
 /// `view(Tensor self, SymInt[] size) -> Tensor`
-extern "C-unwind" fn view(stack: *mut Slot, _arguments: u64, _results: u64) {
+extern "C-unwind" fn view(stack: *mut StackSlot, _arguments: u64, _results: u64) {
     // SAFETY: as above, with two arguments.
     unsafe {
         let arguments = std::slice::from_raw_parts(stack, 2);
-        let tensor = Held::from_slot(arguments[0]);
-        let sizes = stable::numbers(arguments[1]);
-        stable::give(stack, viewed(tensor, sizes));
+        let tensor = TensorHandle::from_slot(arguments[0]);
+        let sizes = stable_abi::numbers(arguments[1]);
+        stable_abi::put_result(stack, viewed(tensor, sizes));
     }
 }
 
 fn strided(
-    tensor: Held,
+    tensor: TensorHandle,
     sizes: &[i64],
     strides: &[i64],
     offset: Option<i64>,
-) -> Result<Held, String> {
+) -> Result<TensorHandle, String> {
     let own = tensor.offset();
     let offset = offset.unwrap_or(own);
     if sizes.len() != strides.len() {
@@ -86,7 +88,7 @@ fn strided(
     tensor.view(sizes, strides, offset - own)
 }
 
-fn viewed(tensor: Held, mut sizes: Lengths) -> Result<Held, String> {
+fn viewed(tensor: TensorHandle, mut sizes: Lengths) -> Result<TensorHandle, String> {
     let (own, strides) = tensor.layout();
     infer(&own, &mut sizes)?;
     match strides_of_view(&own, &strides, &sizes) {

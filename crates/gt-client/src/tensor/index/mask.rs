@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::program;
 
 impl Tensor {
-    /// The places where the tensor is not zero, one row each. Waits for how many there are.
+    /// The indices where the tensor is not zero, one row each. Waits for how many there are.
     #[track_caller]
     pub fn nonzero(&self, interrupt: Interrupt) -> Result<Tensor> {
         let count = self.count_true(interrupt)?;
@@ -24,7 +24,7 @@ impl Tensor {
     fn count_true(&self, interrupt: Interrupt) -> Result<i64> {
         self.check_countable()?;
         // Whether the count is known already or not: it is another's for another mask.
-        program::spoil();
+        program::invalidate();
         if self.shape().numel() == 0 {
             return Ok(0);
         }
@@ -106,27 +106,27 @@ fn check_mask(shape: &Shape, first: usize, mask: &Tensor) -> Result<()> {
     Err(Error::MaskShape { mask: mask.shape(), shape: *shape, axis: first }.into())
 }
 
-/// The places where a mask over the axes of `shape` from `first` on is true: one index tensor for
+/// The indices where a mask over the axes of `shape` from `first` on is true: one index tensor for
 /// each of the mask's axes.
 #[track_caller]
-pub(super) fn mask_places(
+pub(super) fn mask_indices(
     shape: &Shape,
     first: usize,
     mask: &Tensor,
     interrupt: Interrupt,
 ) -> Result<Vec<Tensor>> {
     check_mask(shape, first, mask)?;
-    let places = mask.nonzero(interrupt)?;
-    let count = places.shape()[0] as i64;
+    let indices = mask.nonzero(interrupt)?;
+    let count = indices.shape()[0] as i64;
     (0..mask.rank() as i64)
-        .map(|axis| places.region(&[0, axis], &[count, 1], &[1, 1])?.reshape(&[count]))
+        .map(|axis| indices.region(&[0, axis], &[count, 1], &[1, 1])?.reshape(&[count]))
         .collect()
 }
 
 /// The index that a mask without axes is: place 0 of a new axis of length 1 if it is true, else
 /// none.
 #[track_caller]
-pub(super) fn scalar_mask_places(mask: &Tensor, interrupt: Interrupt) -> Result<Tensor> {
+pub(super) fn scalar_mask_index(mask: &Tensor, interrupt: Interrupt) -> Result<Tensor> {
     let count = mask.count_true(interrupt)? as usize;
     Tensor::full(&mask.session(), Shape::new(&[count])?, 0i64, DType::I64)
 }

@@ -1,13 +1,13 @@
 //! Reading and writing parts of a tensor: `x[1:, None, mask]`, `x[index] = value`.
 //!
 //! - [`resolve`]: an index expression as a region, new axes, and axes indexed by tensors.
-//! - [`places`]: reading and writing the places that index tensors name.
+//! - [`advanced`]: reading and writing the places that index tensors name.
 //! - [`mask`]: what a mask picks.
 //! - [`along`]: gather, scatter and their like, along one axis.
 
+mod advanced;
 mod along;
 mod mask;
-mod places;
 mod resolve;
 
 use gt_ir::instruction::Attribute;
@@ -19,8 +19,8 @@ use super::Tensor;
 use super::elementwise::Value;
 use crate::driver::Interrupt;
 use crate::error::Result;
+use advanced::{AdvancedIndex, invert};
 use mask::leading_mask;
-use places::{Places, invert};
 use resolve::Resolved;
 
 /// One entry of an index expression.
@@ -42,7 +42,7 @@ pub enum Index {
 }
 
 /// An index tensor without axes, and where it stands.
-struct ScalarPlace {
+struct ScalarIndex {
     axis: i64,
     /// The place as a row index, counted from the front.
     index: Tensor,
@@ -58,19 +58,19 @@ impl Tensor {
         if let Some(mask) = leading_mask(entries) {
             return self.masked_rows(mask, interrupt);
         }
-        if let Some(place) = self.scalar_place(entries)? {
-            let part = self.index_select(place.axis, &place.index)?;
-            return part.index(&place.others, interrupt);
+        if let Some(scalar) = self.scalar_index(entries)? {
+            let part = self.index_select(scalar.axis, &scalar.index)?;
+            return part.index(&scalar.others, interrupt);
         }
         let resolved = self.resolve(entries, interrupt)?;
         let part = self.take_region(&resolved)?;
         if resolved.tensors.is_empty() {
             return Ok(part);
         }
-        let places = Places::new(&part.shape(), &resolved.tensors)?;
-        let rows = part.permute(&places.order)?.reshape(&places.flat_dims)?;
-        let picked = rows.index_select(0, &places.flat_index)?;
-        picked.reshape(&places.picked_dims)?.permute(&places.back)
+        let advanced = AdvancedIndex::new(&part.shape(), &resolved.tensors)?;
+        let rows = part.permute(&advanced.order)?.reshape(&advanced.flat_dims)?;
+        let picked = rows.index_select(0, &advanced.flat_index)?;
+        picked.reshape(&advanced.picked_dims)?.permute(&advanced.back)
     }
 
     /// This tensor with the part that an index expression names replaced by `value`, which
@@ -89,10 +89,10 @@ impl Tensor {
         if let Some(mask) = leading_mask(entries) {
             return self.with_masked_rows(mask, value, interrupt);
         }
-        if let Some(place) = self.scalar_place(entries)? {
-            let part = self.index_select(place.axis, &place.index)?;
-            let part = part.with_index(&place.others, value, interrupt)?;
-            return self.index_copy(place.axis, &place.index, &part);
+        if let Some(scalar) = self.scalar_index(entries)? {
+            let part = self.index_select(scalar.axis, &scalar.index)?;
+            let part = part.with_index(&scalar.others, value, interrupt)?;
+            return self.index_copy(scalar.axis, &scalar.index, &part);
         }
         let resolved = self.resolve(entries, interrupt)?;
         let region: SmallVec<[usize; 8]> = resolved.dims.iter().map(|&dim| dim as usize).collect();
@@ -101,25 +101,26 @@ impl Tensor {
             self.value_for(value, &region)?
         } else {
             let part = self.take_region(&resolved)?;
-            let places = Places::new(&part.shape(), &resolved.tensors)?;
-            let rows = part.permute(&places.order)?.reshape(&places.flat_dims)?;
-            let value = self.value_for(value, &places.result_shape())?;
-            let source = value.permute(&places.forth())?.reshape(&places.source_dims())?;
+            let advanced = AdvancedIndex::new(&part.shape(), &resolved.tensors)?;
+            let rows = part.permute(&advanced.order)?.reshape(&advanced.flat_dims)?;
+            let value = self.value_for(value, &advanced.result_shape())?;
+            let source = value.permute(&advanced.forth())?.reshape(&advanced.source_dims())?;
             let operands = [
                 Operand::Tensor(&rows),
-                Operand::Tensor(&places.flat_index),
+                Operand::Tensor(&advanced.flat_index),
                 Operand::Tensor(&source),
             ];
             let attributes = smallvec![Attribute::Int(0)];
             let rows = Tensor::apply(&self.session(), &ops::INDEX_COPY, &operands, attributes)?;
-            rows.reshape(&places.ordered_dims)?.permute(&invert(&places.order))?
+            rows.reshape(&advanced.ordered_dims)?.permute(&invert(&advanced.order))?
         };
         let attributes = smallvec![
             Attribute::ints(&resolved.starts),
             Attribute::ints(&resolved.sizes),
             Attribute::ints(&resolved.steps)
         ];
-        // Only axes of length 1 in front tell a part that expands to as many elements from it.
+        // A part that expands to the same number of elements differs only in leading axes of length
+        // 1.
         let sizes: SmallVec<[usize; 8]> =
             resolved.sizes.iter().map(|&size| size as usize).collect();
         let new_part = if new_part.shape().expands_to(&Shape::new(&sizes)?) {
@@ -148,7 +149,7 @@ impl Tensor {
     /// The first index tensor without axes in an index expression: it takes its axis away, as a
     /// number does.
     #[track_caller]
-    fn scalar_place(&self, entries: &[Index]) -> Result<Option<ScalarPlace>> {
+    fn scalar_index(&self, entries: &[Index]) -> Result<Option<ScalarIndex>> {
         let is_scalar = |entry: &Index| matches!(entry, Index::Tensor(index) if index.rank() == 0 && index.dtype() != DType::Bool);
         let Some(at) = entries.iter().position(is_scalar) else { return Ok(None) };
         let (rank, used) = (self.rank(), resolve::axes_used(entries));
@@ -163,7 +164,7 @@ impl Tensor {
         let index = index.apply_unary(&ops::WRAP_INDEX, length)?.reshape(&[1])?;
         let mut others = entries.to_vec();
         others[at] = Index::At(0);
-        Ok(Some(ScalarPlace { axis: axis as i64, index, others }))
+        Ok(Some(ScalarIndex { axis: axis as i64, index, others }))
     }
 
     /// `value` in this tensor's dtype, expanded to `shape`. Leading axes of length 1 that the

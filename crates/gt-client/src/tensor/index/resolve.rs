@@ -4,7 +4,7 @@
 use gt_ir::{DType, Error, Shape};
 use smallvec::SmallVec;
 
-use super::mask::{mask_places, scalar_mask_places};
+use super::mask::{mask_indices, scalar_mask_index};
 use super::{Index, Tensor};
 use crate::driver::Interrupt;
 use crate::error::Result;
@@ -46,13 +46,13 @@ impl Tensor {
                 Index::NewAxis => resolved.dims.push(1),
                 Index::Bool(value) => {
                     let count = Shape::new(&[usize::from(*value)])?;
-                    let places = Tensor::full(&self.session(), count, 0i64, DType::I64)?;
-                    resolved.tensors.push((resolved.dims.len(), places));
+                    let indices = Tensor::full(&self.session(), count, 0i64, DType::I64)?;
+                    resolved.tensors.push((resolved.dims.len(), indices));
                     resolved.dims.push(1);
                 }
                 Index::Tensor(mask) if mask.dtype() == DType::Bool && mask.rank() == 0 => {
-                    let places = scalar_mask_places(mask, interrupt)?;
-                    resolved.tensors.push((resolved.dims.len(), places));
+                    let indices = scalar_mask_index(mask, interrupt)?;
+                    resolved.tensors.push((resolved.dims.len(), indices));
                     resolved.dims.push(1);
                 }
                 Index::At(at) => resolved.at(&shape, *at)?,
@@ -60,8 +60,8 @@ impl Tensor {
                     resolved.slice(&shape, *start, *stop, *step)?;
                 }
                 Index::Tensor(mask) if mask.dtype() == DType::Bool => {
-                    for places in mask_places(&shape, resolved.starts.len(), mask, interrupt)? {
-                        resolved.tensors.push((resolved.dims.len(), places));
+                    for indices in mask_indices(&shape, resolved.starts.len(), mask, interrupt)? {
+                        resolved.tensors.push((resolved.dims.len(), indices));
                         resolved.whole(&shape);
                     }
                 }
@@ -108,11 +108,11 @@ impl Resolved {
     fn at(&mut self, shape: &Shape, at: i64) -> Result<()> {
         let axis = self.starts.len();
         let length = shape[axis];
-        let place = if at < 0 { at + length as i64 } else { at };
-        if place < 0 || place >= length as i64 {
+        let index = if at < 0 { at + length as i64 } else { at };
+        if index < 0 || index >= length as i64 {
             return Err(Error::BadIndex { operation: "index", index: at, axis, length }.into());
         }
-        self.region(place, 1, 1);
+        self.region(index, 1, 1);
         Ok(())
     }
 

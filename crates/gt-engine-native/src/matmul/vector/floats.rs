@@ -1,5 +1,5 @@
-//! [`rows::block`](super::rows::block) of float32, with all lanes in AVX2's registers: compilers keep so
-//! many in memory.
+//! [`rows::block`](super::rows::block) of float32, with all lanes in AVX2's registers: compilers
+//! spill that many to memory.
 
 use std::arch::x86_64::*;
 use std::array::from_fn;

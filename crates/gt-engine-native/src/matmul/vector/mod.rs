@@ -34,7 +34,7 @@ pub(super) fn is_by_vector<T: Number>(lengths: Lengths) -> bool {
 ///
 /// # Safety
 /// The matrices can be read in these lengths. `out` has room for such rows, which overlap with
-/// neither and nobody else looks at. [`is_by_vector`] holds.
+/// neither and no other thread accesses. [`is_by_vector`] holds.
 pub(super) unsafe fn multiply<T: Number>(
     lengths: Lengths,
     a: Matrix<T>,
@@ -79,7 +79,7 @@ unsafe fn run<'a, T: Number>(first: *const T, length: usize, step: isize) -> Cow
 ///
 /// # Safety
 /// As many rows of as many elements as the vector can be read, and as many results written, which
-/// overlap with nothing and nobody else looks at. T and N are one type.
+/// overlap with nothing and no other thread accesses. T and N are one type.
 unsafe fn each<T: Number, N: Number>(
     matrix: Matrix<T>,
     vector: &[T],

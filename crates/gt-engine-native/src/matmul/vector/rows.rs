@@ -6,7 +6,7 @@ use super::LANES;
 use crate::element::Number;
 use crate::fold::{BLOCK, Fold, PIECE, Sum};
 
-/// Lanes that fill a few vector registers: arrays of so many stay in them.
+/// Lanes that fill a few vector registers: arrays of this many stay in them.
 const PART: usize = 16;
 const PARTS: usize = LANES / PART;
 

@@ -4,11 +4,11 @@ use std::slice;
 
 use gt::DType;
 
-/// What an argument is; as `Kind` in extension.cpp.
+/// What an argument is; as `ArgumentKind` in extension.cpp.
 #[repr(u32)]
 #[allow(dead_code, reason = "the extension makes them")]
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ArgumentKind {
     None,
     Tensor,
     Integer,
@@ -28,10 +28,11 @@ pub const CONJUGATE_OR_NEGATIVE: u8 = 2;
 pub const HOST: u8 = 0;
 pub const CLUSTER: u8 = 20;
 
-/// An argument, or an item of a list, which comes after its list; as `Argument` in extension.cpp.
+/// An argument, or an item of a list, which comes after its list; as `ExtensionArgument` in
+/// extension.cpp.
 #[repr(C)]
-pub struct Argument {
-    pub kind: Kind,
+pub struct ExtensionArgument {
+    pub kind: ArgumentKind,
     /// Axes of a tensor, items of a list, bytes of a text.
     pub count: u32,
     /// A number, the address of a text's bytes, or that of a tensor.
@@ -48,14 +49,14 @@ pub struct Argument {
     pub marks: u8,
 }
 
-impl Argument {
+impl ExtensionArgument {
     /// Whether it is a tensor on the cluster that may hold indices.
     pub fn is_index(&self) -> bool {
-        INDICES.contains(&self.dtype) && self.kind == Kind::Tensor && self.device == CLUSTER
+        INDICES.contains(&self.dtype) && self.kind == ArgumentKind::Tensor && self.device == CLUSTER
     }
 
     fn lengths(&self, first: *const i64) -> &[i64] {
-        if self.kind != Kind::Tensor || self.count == 0 {
+        if self.kind != ArgumentKind::Tensor || self.count == 0 {
             return &[];
         }
         // SAFETY: a tensor has as many sizes and strides as axes, which live as long as the call.
@@ -72,17 +73,20 @@ impl Argument {
 
     /// A text's bytes.
     pub fn text(&self) -> &[u8] {
-        if self.kind != Kind::Text || self.count == 0 {
+        if self.kind != ArgumentKind::Text || self.count == 0 {
             return &[];
         }
         // SAFETY: a text has this many bytes, which live as long as the call.
         unsafe { slice::from_raw_parts(self.value as *const u8, self.count as usize) }
     }
 
-    /// The number that a tensor of the host's without axes holds, as the word of a float64; `None` for
-    /// other tensors and dtypes.
+    /// The number that a tensor of the host's without axes holds, as the word of a float64; `None`
+    /// for other tensors and dtypes.
     pub fn host_number(&self) -> Option<f64> {
-        if self.kind != Kind::Tensor || self.device != HOST || self.count != 0 || self.address == 0
+        if self.kind != ArgumentKind::Tensor
+            || self.device != HOST
+            || self.count != 0
+            || self.address == 0
         {
             return None;
         }
@@ -138,7 +142,7 @@ pub fn number(dtype: DType) -> u8 {
 
 /// # Safety
 /// There are as many arguments, which live as long as they are used.
-pub unsafe fn list<'a>(first: *const Argument, count: usize) -> &'a [Argument] {
+pub unsafe fn list<'a>(first: *const ExtensionArgument, count: usize) -> &'a [ExtensionArgument] {
     if count == 0 {
         return &[];
     }

@@ -4,25 +4,25 @@ use gt::program::Program;
 use gt::{DType, Shape, ValueRef};
 use smallvec::SmallVec;
 
-use super::Results;
-use super::argument::{self, Argument};
-use super::call::Call;
+use super::ExtensionResults;
+use super::argument::{self, ExtensionArgument};
+use super::call::ExtensionCall;
 use crate::session;
-use crate::session::with_lock;
-use crate::torch::caller;
-use crate::torch::storage::{self, Content, Storage};
+use crate::session::with_gil;
+use crate::torch::storage::{self, Storage, StorageContent};
+use crate::torch::thread_context;
 
 /// What a call has issued, written and given.
-pub struct Effects {
+pub struct RecordedEffects {
     pub program: Program,
-    /// The storages that got other elements, by their place among the call's, and which outputs these
-    /// are.
+    /// The storages that got other elements, by their place among the call's, and which outputs
+    /// these are.
     pub writes: SmallVec<[(usize, usize); 1]>,
-    pub results: SmallVec<[Given; 1]>,
+    pub results: SmallVec<[RecordedResult; 1]>,
 }
 
 /// A result.
-pub enum Given {
+pub enum RecordedResult {
     Nothing,
     /// A number that follows from what the call is known by.
     Integer(u64),
@@ -31,11 +31,11 @@ pub enum Given {
     /// An argument, by its place.
     Argument(usize),
     /// A new tensor.
-    Tensor(Layout, Elements),
+    Tensor(RecordedLayout, RecordedElements),
 }
 
 /// What a new tensor's storage holds.
-pub enum Elements {
+pub enum RecordedElements {
     /// One of the program's outputs.
     Output(usize),
     /// They are not defined.
@@ -43,19 +43,19 @@ pub enum Elements {
 }
 
 /// Where the elements of a new tensor are.
-pub struct Layout {
+pub struct RecordedLayout {
     pub sizes: SmallVec<[i64; 4]>,
     pub strides: SmallVec<[i64; 4]>,
     pub offset: i64,
     pub dtype: DType,
 }
 
-impl Effects {
-    /// Does it again. `None` where it cannot; what it has issued then was in vain, and no tensor has
-    /// changed.
-    pub fn repeat(&self, call: &Call, results: Results) -> Option<()> {
-        let outputs = with_lock(|py| {
-            caller::note(py);
+impl RecordedEffects {
+    /// Does it again. `None` where it cannot; what it has issued then was in vain, and no tensor
+    /// has changed.
+    pub fn replay(&self, call: &ExtensionCall, results: ExtensionResults) -> Option<()> {
+        let outputs = with_gil(|py| {
+            thread_context::note(py);
             call.note_indices();
             let session = call.session().filter(|session| !session.is_full())?;
             session::note(&session);
@@ -67,11 +67,11 @@ impl Effects {
         }
         for given in &self.results {
             match given {
-                Given::Nothing => results.nothing(),
-                Given::Integer(number) => results.integer(*number),
-                Given::List(count) => results.list(*count),
-                Given::Argument(place) => results.argument(&call.arguments[*place]),
-                Given::Tensor(layout, _) => {
+                RecordedResult::Nothing => results.nothing(),
+                RecordedResult::Integer(number) => results.integer(*number),
+                RecordedResult::List(count) => results.list(*count),
+                RecordedResult::Argument(place) => results.argument(&call.arguments[*place]),
+                RecordedResult::Tensor(layout, _) => {
                     let (address, bytes) = new.next().expect("one for each");
                     results.tensor(address, bytes, layout);
                 }
@@ -80,16 +80,16 @@ impl Effects {
         Some(())
     }
 
-    /// Files the storages of new tensors; gives the address and the bytes of each. `None` if there is
-    /// no room for one.
+    /// Files the storages of new tensors; gives the address and the bytes of each. `None` if there
+    /// is no room for one.
     fn add_storages(&self, outputs: &[ValueRef]) -> Option<SmallVec<[(usize, usize); 2]>> {
         let mut added: SmallVec<[(usize, usize); 2]> = SmallVec::new();
         for given in &self.results {
-            let Given::Tensor(_, elements) = given else { continue };
+            let RecordedResult::Tensor(_, elements) = given else { continue };
             let storage = match elements {
-                Elements::Output(output) => Storage::of(outputs[*output].clone()),
-                Elements::Blank(dtype, shape) => {
-                    Storage { dtype: *dtype, shape: *shape, content: Content::Blank }
+                RecordedElements::Output(output) => Storage::of(outputs[*output].clone()),
+                RecordedElements::Blank(dtype, shape) => {
+                    Storage { dtype: *dtype, shape: *shape, content: StorageContent::Blank }
                 }
             };
             let bytes = storage.bytes();
@@ -103,10 +103,10 @@ impl Effects {
     }
 }
 
-impl Layout {
+impl RecordedLayout {
     /// That of a call's result; `None` where it shows other numbers than its storage holds.
-    pub fn of(result: &Argument) -> Option<Layout> {
-        (result.marks == 0).then_some(Layout {
+    pub fn of(result: &ExtensionArgument) -> Option<RecordedLayout> {
+        (result.marks == 0).then_some(RecordedLayout {
             sizes: result.sizes().into(),
             strides: result.strides().into(),
             offset: result.offset,

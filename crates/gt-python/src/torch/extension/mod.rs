@@ -6,8 +6,8 @@
 mod argument;
 mod call;
 mod effects;
-mod pending;
-mod repeated;
+mod recording;
+mod replay;
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem;
@@ -18,14 +18,14 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use super::storage;
-use crate::session::Changing;
-use argument::Argument;
-use effects::Layout;
-use repeated::Repeated;
+use crate::session::ForkBlocker;
+use argument::ExtensionArgument;
+use effects::RecordedLayout;
+use replay::ReplayedKernel;
 
-/// What becomes of a call; as `Outcome` in extension.cpp.
+/// What becomes of a call; as `CallOutcome` in extension.cpp.
 #[repr(u32)]
-enum Outcome {
+enum CallOutcome {
     Done,
     /// The kernel in Python is to be called.
     Call,
@@ -33,9 +33,9 @@ enum Outcome {
     Record,
 }
 
-/// A tensor that is to be made; as `Made` in extension.cpp.
+/// A tensor that is to be made; as `NewTensor` in extension.cpp.
 #[repr(C)]
-struct Made {
+struct NewTensor {
     address: usize,
     bytes: u64,
     offset: i64,
@@ -47,34 +47,45 @@ struct Made {
 
 /// The results of a call, on PyTorch's side.
 #[derive(Clone, Copy)]
-struct Results(*mut c_void);
+struct ExtensionResults(*mut c_void);
 
 /// How results are given; as `gt_torch_connect` fills it in.
 #[repr(C)]
-struct Give {
-    tensor: extern "C" fn(*mut c_void, *const Made),
+struct ResultFunctions {
+    tensor: extern "C" fn(*mut c_void, *const NewTensor),
     argument: extern "C" fn(*mut c_void, u64),
     integer: extern "C" fn(*mut c_void, u64),
     list: extern "C" fn(*mut c_void, u32),
     nothing: extern "C" fn(*mut c_void),
 }
 
-static GIVE: OnceLock<Give> = OnceLock::new();
+static RESULT_FUNCTIONS: OnceLock<ResultFunctions> = OnceLock::new();
 
-/// GT's side of calls; as `Calls` in extension.cpp.
+/// GT's side of calls; as `ExtensionCallbacks` in extension.cpp.
 #[repr(C)]
-struct Calls {
-    begin:
-        unsafe extern "C" fn(*const Repeated, *const Argument, usize, u8, *mut c_void) -> Outcome,
-    finish: unsafe extern "C" fn(*const Repeated, *const Argument, usize, *const Argument, usize),
+struct ExtensionCallbacks {
+    begin: unsafe extern "C" fn(
+        *const ReplayedKernel,
+        *const ExtensionArgument,
+        usize,
+        u8,
+        *mut c_void,
+    ) -> CallOutcome,
+    finish: unsafe extern "C" fn(
+        *const ReplayedKernel,
+        *const ExtensionArgument,
+        usize,
+        *const ExtensionArgument,
+        usize,
+    ),
     give_up: extern "C" fn(),
     remove: extern "C" fn(usize),
 }
 
-impl Results {
+impl ExtensionResults {
     /// Adds a new tensor over a storage.
-    fn tensor(self, address: usize, bytes: usize, layout: &Layout) {
-        let made = Made {
+    fn tensor(self, address: usize, bytes: usize, layout: &RecordedLayout) {
+        let made = NewTensor {
             address,
             bytes: bytes as u64,
             offset: layout.offset,
@@ -83,72 +94,75 @@ impl Results {
             rank: layout.sizes.len() as u32,
             dtype: u32::from(argument::number(layout.dtype)),
         };
-        (give().tensor)(self.0, &raw const made);
+        (result_functions().tensor)(self.0, &raw const made);
     }
 
     /// Adds one of the arguments.
-    fn argument(self, argument: &Argument) {
-        (give().argument)(self.0, argument.value);
+    fn argument(self, argument: &ExtensionArgument) {
+        (result_functions().argument)(self.0, argument.value);
     }
 
     fn integer(self, number: u64) {
-        (give().integer)(self.0, number);
+        (result_functions().integer)(self.0, number);
     }
 
     /// Adds a list of the next results.
     fn list(self, count: u32) {
-        (give().list)(self.0, count);
+        (result_functions().list)(self.0, count);
     }
 
     /// Adds a tensor that is not there.
     fn nothing(self) {
-        (give().nothing)(self.0);
+        (result_functions().nothing)(self.0);
     }
 }
 
-fn give() -> &'static Give {
-    GIVE.get().expect("filled in by `connect_extension`, before any kernel is registered")
+fn result_functions() -> &'static ResultFunctions {
+    RESULT_FUNCTIONS
+        .get()
+        .expect("filled in by `connect_extension`, before any kernel is registered")
 }
 
 /// # Safety
 /// A kernel of [`register_repeated`]'s, and as many arguments as said.
 unsafe extern "C" fn begin(
-    kernel: *const Repeated,
-    arguments: *const Argument,
+    kernel: *const ReplayedKernel,
+    arguments: *const ExtensionArgument,
     count: usize,
     dtype: u8,
     results: *mut c_void,
-) -> Outcome {
+) -> CallOutcome {
     // SAFETY: the caller's; kernels live as long as the process.
     let (kernel, arguments) = unsafe { (&*kernel, argument::list(arguments, count)) };
-    let _changing = Changing::new();
+    let _blocker = ForkBlocker::new();
     // Nothing has been changed yet where it panics, as changes and results come last.
-    let outcome =
-        catch_unwind(AssertUnwindSafe(|| kernel.begin(arguments, dtype, Results(results))));
-    outcome.unwrap_or(Outcome::Call)
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        kernel.begin(arguments, dtype, ExtensionResults(results))
+    }));
+    outcome.unwrap_or(CallOutcome::Call)
 }
 
 /// # Safety
 /// As [`begin`], with as many results as said.
 unsafe extern "C" fn finish(
-    kernel: *const Repeated,
-    arguments: *const Argument,
+    kernel: *const ReplayedKernel,
+    arguments: *const ExtensionArgument,
     count: usize,
-    results: *const Argument,
+    results: *const ExtensionArgument,
     results_count: usize,
 ) {
     // SAFETY: the caller's.
     let (kernel, arguments, results) = unsafe {
         (&*kernel, argument::list(arguments, count), argument::list(results, results_count))
     };
-    let _changing = Changing::new();
+    let _blocker = ForkBlocker::new();
     // Where it panics, the call is done, and nothing is kept of it.
     let _ = catch_unwind(AssertUnwindSafe(|| kernel.finish(arguments, results)));
 }
 
 extern "C" fn give_up() {
-    let _changing = Changing::new();
-    repeated::give_up();
+    let _blocker = ForkBlocker::new();
+    replay::give_up();
 }
 
 extern "C" fn remove(address: usize) {
@@ -173,7 +187,7 @@ type Register = unsafe extern "C" fn(
     *const c_char,
     *const c_char,
     *const c_char,
-    *const Repeated,
+    *const ReplayedKernel,
 ) -> *const c_char;
 
 static REGISTER: OnceLock<Register> = OnceLock::new();
@@ -189,15 +203,16 @@ pub fn connect_extension(path: &str) -> PyResult<()> {
         let why = unsafe { CStr::from_ptr(libc::dlerror()) }.to_string_lossy().into_owned();
         return Err(PyRuntimeError::new_err(format!("gt.torch: {path} cannot be loaded: {why}")));
     }
-    // SAFETY: the types of the functions in extension.cpp; the second call fills in a `Give`.
+    // SAFETY: the types of the functions in extension.cpp; the second call fills in a
+    // `ResultFunctions`.
     unsafe {
-        let connect: unsafe extern "C" fn(*const Calls, *mut Give) =
+        let connect: unsafe extern "C" fn(*const ExtensionCallbacks, *mut ResultFunctions) =
             function(library, c"gt_torch_connect")?;
         let register = function::<Register>(library, c"gt_torch_register")?;
-        let calls = Calls { begin, finish, give_up, remove };
-        let mut give = mem::MaybeUninit::<Give>::uninit();
+        let calls = ExtensionCallbacks { begin, finish, give_up, remove };
+        let mut give = mem::MaybeUninit::<ResultFunctions>::uninit();
         connect(&raw const calls, give.as_mut_ptr());
-        let _ = GIVE.set(give.assume_init());
+        let _ = RESULT_FUNCTIONS.set(give.assume_init());
         let _ = REGISTER.set(register);
     }
     Ok(())
@@ -206,8 +221,8 @@ pub fn connect_extension(path: &str) -> PyResult<()> {
 /// Makes an operator's kernel one that repeats what the kernel in Python has done for a like call.
 ///
 /// `schema` declares the operator, without its namespace. That kernel is to be registered for an
-/// operator declared alike in the namespace `gt_cluster`, which this makes. `passes_numbers` says that
-/// it hands numbers on to operations as they are.
+/// operator declared alike in the namespace `gt_cluster`, which this makes. `passes_numbers` says
+/// that it hands numbers on to operations as they are.
 #[pyfunction]
 pub fn register_repeated(
     name: &str,
@@ -218,7 +233,7 @@ pub fn register_repeated(
     let register = REGISTER.get().ok_or_else(|| {
         PyRuntimeError::new_err("gt.torch: the extension is to be connected first")
     })?;
-    let kernel = Box::leak(Box::new(Repeated::new(passes_numbers)));
+    let kernel = Box::leak(Box::new(ReplayedKernel::new(passes_numbers)));
     let (name, overload) = (CString::new(name)?, CString::new(overload)?);
     let schema = CString::new(schema)?;
     // SAFETY: three texts, and a kernel that lives as long as the process.

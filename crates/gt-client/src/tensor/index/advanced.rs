@@ -11,7 +11,7 @@ use crate::error::Result;
 
 /// How to read and write the places that index tensors name: the indexed axes are permuted to the
 /// front and flattened into one axis of rows, and one flat index picks rows.
-pub(super) struct Places {
+pub(super) struct AdvancedIndex {
     /// The permutation that brings the indexed axes to the front.
     pub(super) order: SmallVec<[i64; 8]>,
     /// The lengths of the permuted axes.
@@ -25,10 +25,10 @@ pub(super) struct Places {
     pub(super) back: SmallVec<[i64; 8]>,
 }
 
-impl Places {
+impl AdvancedIndex {
     /// The places that `tensors` name in a tensor of a shape, each on the axis beside it.
     #[track_caller]
-    pub(super) fn new(shape: &Shape, tensors: &[(usize, Tensor)]) -> Result<Places> {
+    pub(super) fn new(shape: &Shape, tensors: &[(usize, Tensor)]) -> Result<AdvancedIndex> {
         let indexed: Vec<usize> = tensors.iter().map(|(axis, _)| *axis).collect();
         let rest: Vec<usize> = (0..shape.rank()).filter(|axis| !indexed.contains(axis)).collect();
         let order: SmallVec<[i64; 8]> =
@@ -52,7 +52,7 @@ impl Places {
         let k = index_dims.len();
         let back = (k..k + before).chain(0..k).chain(k + before..picked_dims.len());
         let back = back.map(|axis| axis as i64).collect();
-        Ok(Places { order, ordered_dims, flat_dims, flat_index, picked_dims, back })
+        Ok(AdvancedIndex { order, ordered_dims, flat_dims, flat_index, picked_dims, back })
     }
 
     /// The permutation from the axes of the result to the picked ones: the inverse of `back`.

@@ -4,42 +4,46 @@ use gt::program::{self, Running};
 use gt::{Session, ValueRef};
 use smallvec::SmallVec;
 
-use super::argument::{Argument, CLUSTER, Kind};
-use super::call::Call;
-use super::effects::{Effects, Elements, Given, Layout};
-use crate::torch::programs::Key;
-use crate::torch::storage::{self, Content};
+use super::argument::{ArgumentKind, CLUSTER, ExtensionArgument};
+use super::call::ExtensionCall;
+use super::effects::{RecordedEffects, RecordedElements, RecordedLayout, RecordedResult};
+use crate::torch::kernel_cache::KernelKey;
+use crate::torch::storage::{self, StorageContent};
 
 /// A call that is being recorded.
-pub struct Pending {
+pub struct PendingRecording {
     running: Running,
-    key: Key,
+    key: KernelKey,
     /// The storages of its arguments, and which elements each had.
     storages: SmallVec<[(usize, Option<ValueRef>); 4]>,
-    views: Vec<Option<View>>,
+    views: Vec<Option<ArgumentView>>,
 }
 
 /// What an argument shows of its storage: address, offset, sizes and strides.
 #[derive(PartialEq)]
-struct View(usize, i64, SmallVec<[i64; 4]>, SmallVec<[i64; 4]>);
+struct ArgumentView(usize, i64, SmallVec<[i64; 4]>, SmallVec<[i64; 4]>);
 
-impl Pending {
+impl PendingRecording {
     /// Begins to record; `None` where that cannot be.
-    pub fn begin(session: &Session, call: Call) -> Option<Pending> {
+    pub fn begin(session: &Session, call: ExtensionCall) -> Option<PendingRecording> {
         let running = program::begin(session, &call.inputs.values, &call.numbers)?;
         let numbers = call.storages.all.iter().map(|&number| number as usize);
-        Some(Pending {
+        Some(PendingRecording {
             running,
             storages: numbers.map(|number| (number, elements(number))).collect(),
-            views: call.arguments.iter().map(View::of).collect(),
+            views: call.arguments.iter().map(ArgumentView::of).collect(),
             key: call.key,
         })
     }
 
     /// What the call has done; `None` where that cannot be told.
-    pub fn end(self, arguments: &[Argument], results: &[Argument]) -> Option<(Key, Effects)> {
+    pub fn end(
+        self,
+        arguments: &[ExtensionArgument],
+        results: &[ExtensionArgument],
+    ) -> Option<(KernelKey, RecordedEffects)> {
         let recording = self.running.end()?;
-        if !arguments.iter().map(View::of).eq(self.views) {
+        if !arguments.iter().map(ArgumentView::of).eq(self.views) {
             return None;
         }
         let mut outputs = Vec::new();
@@ -51,7 +55,7 @@ impl Pending {
             .collect();
         let results = results?;
         let program = recording.finish(&outputs)?;
-        Some((self.key, Effects { program, writes, results }))
+        Some((self.key, RecordedEffects { program, writes, results }))
     }
 }
 
@@ -64,13 +68,13 @@ fn writes(
     for (place, (number, before)) in storages.iter().enumerate() {
         let before = before.as_ref().map(ValueRef::identity);
         match storage::get(*number)?.content {
-            Content::Elements(elements) if before != Some(elements.identity()) => {
+            StorageContent::Elements(elements) if before != Some(elements.identity()) => {
                 writes.push((place, outputs.len()));
                 outputs.push(elements);
             }
-            Content::Elements(_) => {}
-            Content::Blank if before.is_none() => {}
-            Content::Blank | Content::Bytes(_) => return None,
+            StorageContent::Elements(_) => {}
+            StorageContent::Blank if before.is_none() => {}
+            StorageContent::Blank | StorageContent::Bytes(_) => return None,
         }
     }
     Some(writes)
@@ -79,21 +83,22 @@ fn writes(
 /// A result, which is an argument, new, or no tensor. The elements of a new one become an output;
 /// `taken` are the storages that others are over.
 fn given(
-    result: &Argument,
-    arguments: &[Argument],
+    result: &ExtensionArgument,
+    arguments: &[ExtensionArgument],
     taken: &mut Vec<usize>,
     outputs: &mut Vec<ValueRef>,
-) -> Option<Given> {
+) -> Option<RecordedResult> {
     match result.kind {
-        Kind::None => return Some(Given::Nothing),
-        Kind::Integer => return Some(Given::Integer(result.value)),
-        Kind::List => return Some(Given::List(result.count)),
-        Kind::Tensor => {}
+        ArgumentKind::None => return Some(RecordedResult::Nothing),
+        ArgumentKind::Integer => return Some(RecordedResult::Integer(result.value)),
+        ArgumentKind::List => return Some(RecordedResult::List(result.count)),
+        ArgumentKind::Tensor => {}
         _ => return None,
     }
-    let is_this = |of: &Argument| of.kind == Kind::Tensor && of.value == result.value;
+    let is_this =
+        |of: &ExtensionArgument| of.kind == ArgumentKind::Tensor && of.value == result.value;
     if let Some(place) = arguments.iter().position(is_this) {
-        return Some(Given::Argument(place));
+        return Some(RecordedResult::Argument(place));
     }
     let number = storage::number(result.address)?;
     if result.device != CLUSTER || taken.contains(&number) {
@@ -102,29 +107,29 @@ fn given(
     taken.push(number);
     let held = storage::get(number)?;
     let elements = match held.content {
-        Content::Elements(elements) => {
+        StorageContent::Elements(elements) => {
             outputs.push(elements);
-            Elements::Output(outputs.len() - 1)
+            RecordedElements::Output(outputs.len() - 1)
         }
-        Content::Blank => Elements::Blank(held.dtype, held.shape),
-        Content::Bytes(_) => return None,
+        StorageContent::Blank => RecordedElements::Blank(held.dtype, held.shape),
+        StorageContent::Bytes(_) => return None,
     };
-    Some(Given::Tensor(Layout::of(result)?, elements))
+    Some(RecordedResult::Tensor(RecordedLayout::of(result)?, elements))
 }
 
 /// The elements of a storage.
 fn elements(number: usize) -> Option<ValueRef> {
-    storage::look(number, |held| match &held.content {
-        Content::Elements(elements) => Some(elements.clone()),
-        Content::Blank | Content::Bytes(_) => None,
+    storage::inspect(number, |held| match &held.content {
+        StorageContent::Elements(elements) => Some(elements.clone()),
+        StorageContent::Blank | StorageContent::Bytes(_) => None,
     })?
 }
 
-impl View {
-    fn of(argument: &Argument) -> Option<View> {
-        (argument.kind == Kind::Tensor && argument.device == CLUSTER).then(|| {
+impl ArgumentView {
+    fn of(argument: &ExtensionArgument) -> Option<ArgumentView> {
+        (argument.kind == ArgumentKind::Tensor && argument.device == CLUSTER).then(|| {
             let (sizes, strides) = (argument.sizes().into(), argument.strides().into());
-            View(argument.address, argument.offset, sizes, strides)
+            ArgumentView(argument.address, argument.offset, sizes, strides)
         })
     }
 }

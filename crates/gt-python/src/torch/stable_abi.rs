@@ -1,5 +1,5 @@
-//! PyTorch's stable interface for kernels that are called without Python: its functions, looked up in
-//! the library that this process has loaded.
+//! PyTorch's stable interface for kernels that are called without Python: its functions, looked up
+//! in the library that this process has loaded.
 //! Source: torch/csrc/stable/c/shim.h and torch/csrc/inductor/aoti_torch/c/shim.h of PyTorch 2.13.
 
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 /// A value on a kernel's stack: a number, a handle, or the address of one that may be missing.
-pub type Slot = u64;
+pub type StackSlot = u64;
 /// A kernel: the stack, how many arguments are on it, and how many results are to be.
-pub type Boxed = extern "C-unwind" fn(*mut Slot, u64, u64);
+pub type BoxedKernel = extern "C-unwind" fn(*mut StackSlot, u64, u64);
 
 /// What `torch_library_impl` is told of the interface that a kernel was made for: 2.13.
 const VERSION: u64 = 2 << 56 | 13 << 48;
@@ -20,54 +20,54 @@ const VERSION: u64 = 2 << 56 | 13 << 48;
 macro_rules! functions {
     ($($name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
         #[expect(non_snake_case, reason = "they are PyTorch's names")]
-        struct Functions {
+        struct StableFunctions {
             $($name: unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?,)*
         }
 
-        impl Functions {
-            fn find(library: &Handle) -> PyResult<Functions> {
+        impl StableFunctions {
+            fn find(library: &Library) -> PyResult<StableFunctions> {
                 // SAFETY: each type is that of the function's declaration.
-                unsafe { Ok(Functions { $($name: library.function(stringify!($name))?,)* }) }
+                unsafe { Ok(StableFunctions { $($name: library.function(stringify!($name))?,)* }) }
             }
         }
     };
 }
 
 functions! {
-    torch_library_impl(*mut c_void, *const c_char, Boxed, u64) -> i32;
+    torch_library_impl(*mut c_void, *const c_char, BoxedKernel, u64) -> i32;
     aoti_torch_library_init_impl(
         *const c_char, *const c_char, *const c_char, u32, *mut *mut c_void
     ) -> i32;
-    torch_call_dispatcher(*const c_char, *const c_char, *mut Slot, u64) -> i32;
-    torch_new_list_reserve_size(usize, *mut Slot) -> i32;
-    torch_list_push_back(Slot, Slot) -> i32;
-    torch_list_size(Slot, *mut usize) -> i32;
-    torch_list_get_item(Slot, usize, *mut Slot) -> i32;
-    torch_delete_list(Slot) -> i32;
-    torch_new_stable_ivalue(*mut *mut Slot) -> i32;
-    torch_delete_stable_ivalue(*mut Slot) -> i32;
-    aoti_torch_get_dim(Slot, *mut i64) -> i32;
-    aoti_torch_get_sizes(Slot, *mut *const i64) -> i32;
-    aoti_torch_get_strides(Slot, *mut *const i64) -> i32;
-    aoti_torch_get_storage_offset(Slot, *mut i64) -> i32;
-    aoti_torch_get_storage_numel(Slot, *mut i64) -> i32;
-    aoti_torch_new_tensor_handle(Slot, *mut Slot) -> i32;
-    aoti_torch_delete_tensor_object(Slot) -> i32;
-    aoti_torch__reinterpret_tensor(Slot, i64, *const i64, *const i64, i64, *mut Slot) -> i32;
+    torch_call_dispatcher(*const c_char, *const c_char, *mut StackSlot, u64) -> i32;
+    torch_new_list_reserve_size(usize, *mut StackSlot) -> i32;
+    torch_list_push_back(StackSlot, StackSlot) -> i32;
+    torch_list_size(StackSlot, *mut usize) -> i32;
+    torch_list_get_item(StackSlot, usize, *mut StackSlot) -> i32;
+    torch_delete_list(StackSlot) -> i32;
+    torch_new_stable_ivalue(*mut *mut StackSlot) -> i32;
+    torch_delete_stable_ivalue(*mut StackSlot) -> i32;
+    aoti_torch_get_dim(StackSlot, *mut i64) -> i32;
+    aoti_torch_get_sizes(StackSlot, *mut *const i64) -> i32;
+    aoti_torch_get_strides(StackSlot, *mut *const i64) -> i32;
+    aoti_torch_get_storage_offset(StackSlot, *mut i64) -> i32;
+    aoti_torch_get_storage_numel(StackSlot, *mut i64) -> i32;
+    aoti_torch_new_tensor_handle(StackSlot, *mut StackSlot) -> i32;
+    aoti_torch_delete_tensor_object(StackSlot) -> i32;
+    aoti_torch__reinterpret_tensor(StackSlot, i64, *const i64, *const i64, i64, *mut StackSlot) -> i32;
     aoti_torch_check(bool, *const c_char, *const c_char, u32, *const c_char);
     // `c10::InferenceMode::is_enabled`.
     _ZN3c1013InferenceMode10is_enabledEv() -> bool;
     // `at::native::is_inference`, of a tensor, whose address a handle is.
-    _ZN2at6native12is_inferenceERKNS_6TensorE(Slot) -> bool;
+    _ZN2at6native12is_inferenceERKNS_6TensorE(StackSlot) -> bool;
 }
 
-static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
+static FUNCTIONS: OnceLock<StableFunctions> = OnceLock::new();
 
-struct Handle(*mut c_void, String);
+struct Library(*mut c_void, String);
 
-impl Handle {
+impl Library {
     /// The library, which is loaded already.
-    fn of(path: &str) -> PyResult<Handle> {
+    fn of(path: &str) -> PyResult<Library> {
         let name = CString::new(path)?;
         // SAFETY: a text; the library stays loaded for as long as PyTorch is.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_NOW) };
@@ -76,7 +76,7 @@ impl Handle {
                 "gt.torch: {path} is not loaded, where PyTorch's kernels are expected"
             )));
         }
-        Ok(Handle(handle, path.into()))
+        Ok(Library(handle, path.into()))
     }
 
     /// # Safety
@@ -97,8 +97,8 @@ impl Handle {
 }
 
 /// Registers kernels of operators for the device. They stay for as long as the process.
-pub fn register(library: &str, kernels: &[(&CStr, Boxed)]) -> PyResult<()> {
-    let functions = Functions::find(&Handle::of(library)?)?;
+pub fn register(library: &str, kernels: &[(&CStr, BoxedKernel)]) -> PyResult<()> {
+    let functions = StableFunctions::find(&Library::of(library)?)?;
     let functions = FUNCTIONS.get_or_init(|| functions);
     let mut made = std::ptr::null_mut();
     // SAFETY: texts that live as long as the process, and a place for the result.
@@ -120,14 +120,14 @@ pub fn register(library: &str, kernels: &[(&CStr, Boxed)]) -> PyResult<()> {
     }
 }
 
-fn functions() -> &'static Functions {
+fn functions() -> &'static StableFunctions {
     FUNCTIONS.get().expect("found by `register`, before any kernel runs")
 }
 
 /// A tensor of PyTorch's that a kernel was given or has made.
-pub struct Held(Slot);
+pub struct TensorHandle(StackSlot);
 
-impl Drop for Held {
+impl Drop for TensorHandle {
     fn drop(&mut self) {
         // SAFETY: a handle that nobody else deletes.
         unsafe { (functions().aoti_torch_delete_tensor_object)(self.0) };
@@ -137,15 +137,15 @@ impl Drop for Held {
 /// Sizes or strides.
 pub type Lengths = SmallVec<[i64; 8]>;
 
-impl Held {
+impl TensorHandle {
     /// # Safety
     /// The slot holds a tensor, which is the caller's to delete.
-    pub unsafe fn from_slot(slot: Slot) -> Held {
-        Held(slot)
+    pub unsafe fn from_slot(slot: StackSlot) -> TensorHandle {
+        TensorHandle(slot)
     }
 
     /// The tensor as a result: whoever reads the stack deletes it.
-    pub fn into_slot(self) -> Slot {
+    pub fn into_slot(self) -> StackSlot {
         let slot = self.0;
         std::mem::forget(self);
         slot
@@ -187,7 +187,12 @@ impl Held {
     }
 
     /// A tensor over the same storage, which begins `further` elements after this one.
-    pub fn view(&self, sizes: &[i64], strides: &[i64], further: i64) -> Result<Held, String> {
+    pub fn view(
+        &self,
+        sizes: &[i64],
+        strides: &[i64],
+        further: i64,
+    ) -> Result<TensorHandle, String> {
         // SAFETY: one takes nothing, the other a tensor.
         let is_alike = unsafe {
             (functions()._ZN3c1013InferenceMode10is_enabledEv)()
@@ -208,19 +213,24 @@ impl Held {
                 &raw mut made,
             )
         };
-        if failed == 0 { Ok(Held(made)) } else { Err("a view could not be made".into()) }
+        if failed == 0 { Ok(TensorHandle(made)) } else { Err("a view could not be made".into()) }
     }
 
-    /// As [`Held::view`], where a new tensor would be one of inference, or not, other than this one. A
-    /// view is what its base is: an alias of it, which gets other strides.
-    fn view_of_alias(&self, sizes: &[i64], strides: &[i64], further: i64) -> Result<Held, String> {
-        let call = |name: &CStr, stack: &mut [Slot]| {
+    /// As [`TensorHandle::view`], where a new tensor would be one of inference, or not, other than
+    /// this one. A view is what its base is: an alias of it, which gets other strides.
+    fn view_of_alias(
+        &self,
+        sizes: &[i64],
+        strides: &[i64],
+        further: i64,
+    ) -> Result<TensorHandle, String> {
+        let call = |name: &CStr, stack: &mut [StackSlot]| {
             // SAFETY: the stack holds what the operator takes, which the call deletes.
             match unsafe {
                 let first = stack.as_mut_ptr();
                 (functions().torch_call_dispatcher)(name.as_ptr(), c"".as_ptr(), first, VERSION)
             } {
-                0 => Ok(Held(stack[0])),
+                0 => Ok(TensorHandle(stack[0])),
                 _ => Err(format!("a view could not be made by {name:?}")),
             }
         };
@@ -229,22 +239,22 @@ impl Held {
         unsafe {
             (functions().aoti_torch_new_tensor_handle)(self.0, &raw mut own);
             (functions().torch_new_stable_ivalue)(&raw mut offset);
-            *offset = (self.offset() + further) as Slot;
+            *offset = (self.offset() + further) as StackSlot;
         }
         let alias = call(c"aten::alias", &mut [own])?;
-        let stack = &mut [alias.into_slot(), list(sizes), list(strides), offset as Slot];
+        let stack = &mut [alias.into_slot(), list(sizes), list(strides), offset as StackSlot];
         call(c"aten::as_strided_", stack)
     }
 }
 
 /// A list of numbers for the stack of a call, which deletes it.
-fn list(numbers: &[i64]) -> Slot {
+fn list(numbers: &[i64]) -> StackSlot {
     let mut made = 0;
     // SAFETY: a place for the list, and then a list.
     unsafe {
         (functions().torch_new_list_reserve_size)(numbers.len(), &raw mut made);
         for &number in numbers {
-            (functions().torch_list_push_back)(made, number as Slot);
+            (functions().torch_list_push_back)(made, number as StackSlot);
         }
     }
     made
@@ -254,7 +264,7 @@ fn list(numbers: &[i64]) -> Slot {
 ///
 /// # Safety
 /// The slot holds a list of integers.
-pub unsafe fn numbers(slot: Slot) -> Lengths {
+pub unsafe fn numbers(slot: StackSlot) -> Lengths {
     let mut count = 0;
     // SAFETY: the caller's; each number is below the count.
     unsafe {
@@ -275,8 +285,8 @@ pub unsafe fn numbers(slot: Slot) -> Lengths {
 ///
 /// # Safety
 /// The slot holds an optional integer.
-pub unsafe fn optional(slot: Slot) -> Option<i64> {
-    let address = slot as *mut Slot;
+pub unsafe fn optional(slot: StackSlot) -> Option<i64> {
+    let address = slot as *mut StackSlot;
     if address.is_null() {
         return None;
     }
@@ -292,7 +302,7 @@ pub unsafe fn optional(slot: Slot) -> Option<i64> {
 ///
 /// # Safety
 /// `stack` has room for a result.
-pub unsafe fn give(stack: *mut Slot, result: Result<Held, String>) {
+pub unsafe fn put_result(stack: *mut StackSlot, result: Result<TensorHandle, String>) {
     match result {
         // SAFETY: the caller's.
         Ok(made) => unsafe { *stack = made.into_slot() },

@@ -9,12 +9,12 @@ use smallvec::SmallVec;
 
 /// Iterations are sent in parts if the program has waited for a value in one of the last
 /// iterations, this many.
-const RECENT: u64 = 16;
+const RECENT_ITERATIONS: u64 = 16;
 /// The number of steps of the first part of an iteration that is sent in parts.
-const PART: usize = 64;
+const FIRST_PART_STEPS: usize = 64;
 
 /// An instruction before its results are inferred.
-pub struct Issue<'a> {
+pub struct UninferredInstruction<'a> {
     pub operation: &'static Operation,
     pub output: TensorId,
     pub operands: &'a [Operand<TensorId>],
@@ -31,7 +31,7 @@ struct Inferred {
 }
 
 /// A template of the session.
-pub struct Known {
+pub struct SessionTemplate {
     pub number: u32,
     pub instance: Instance,
     pub tokens: Vec<u64>,
@@ -54,8 +54,13 @@ pub struct Known {
     pub odd: u32,
 }
 
-impl Known {
-    pub fn new(definition: Definition, tokens: Vec<u64>, of_section: bool, used: u64) -> Known {
+impl SessionTemplate {
+    pub fn new(
+        definition: Definition,
+        tokens: Vec<u64>,
+        of_section: bool,
+        used: u64,
+    ) -> SessionTemplate {
         let (number, mut known, mut numbers) = (definition.number, 0, 0);
         let mut slots_before = Vec::with_capacity(definition.template.len());
         for step in &definition.template.steps {
@@ -76,7 +81,7 @@ impl Known {
         let used_frees = instance.template.frees.iter().take_while(is_used).count();
         let (broken, odd) = (0, 0);
         let inferred = (0..tokens.len()).map(|_| None).collect();
-        Known {
+        SessionTemplate {
             number,
             instance,
             tokens,
@@ -97,12 +102,12 @@ impl Known {
 
     /// Returns whether `tokens` tokens are at most a few iterations.
     pub fn is_recent(&self, tokens: u64) -> bool {
-        tokens <= RECENT * self.len() as u64
+        tokens <= RECENT_ITERATIONS * self.len() as u64
     }
 }
 
 /// An iteration in progress. Steps that have matched but were not sent yet are pending.
-pub struct Following {
+pub struct IterationInProgress {
     pub number: u32,
     /// The number of matched steps.
     position: usize,
@@ -118,9 +123,9 @@ pub struct Following {
     /// The number of matched frees of tensors that no step uses.
     dropped: usize,
     /// Those of them that wait for all of the above; then they count as the template's.
-    held: Vec<TensorId>,
+    deferred_frees: Vec<TensorId>,
     /// Whether some had to be sent before that, by their names.
-    apart: bool,
+    frees_separate: bool,
     /// The number of its frees that were sent.
     freed_sent: usize,
     /// Outside tensors by slot, where they differ from the prediction; not sent yet.
@@ -133,11 +138,14 @@ pub struct Following {
     odd: bool,
 }
 
-impl Following {
+impl IterationInProgress {
     /// Starts an iteration with a command; `None` if it does not match the first step.
-    pub fn begin(known: &mut Known, command: &ClientCommand) -> Option<Following> {
+    pub fn begin(
+        known: &mut SessionTemplate,
+        command: &ClientCommand,
+    ) -> Option<IterationInProgress> {
         let base = command.made()?;
-        let mut iteration = Following {
+        let mut iteration = IterationInProgress {
             number: known.number,
             position: 0,
             sent: 0,
@@ -145,8 +153,8 @@ impl Following {
             data: (0, 0),
             freed: 0,
             dropped: 0,
-            held: Vec::new(),
-            apart: false,
+            deferred_frees: Vec::new(),
+            frees_separate: false,
             freed_sent: 0,
             tensors: Vec::new(),
             numbers: Vec::new(),
@@ -164,8 +172,8 @@ impl Following {
     /// Processes the next command that makes a tensor; returns whether it matches the template's
     /// next step.
     #[inline]
-    pub fn step(&mut self, known: &mut Known, command: &ClientCommand) -> bool {
-        let Known { instance, slots_before, .. } = known;
+    pub fn step(&mut self, known: &mut SessionTemplate, command: &ClientCommand) -> bool {
+        let SessionTemplate { instance, slots_before, .. } = known;
         let Instance { template, bindings, .. } = instance;
         let fits = match (template.steps.get(self.position), command) {
             (Some(Step::Run(step)), ClientCommand::Run(instruction)) => {
@@ -189,7 +197,7 @@ impl Following {
 
     /// Records the operands from which the results of the last matched step were inferred.
     #[inline]
-    pub fn note(&self, known: &mut Known, inputs: &[Operand<Meta>], work: u64) {
+    pub fn note(&self, known: &mut SessionTemplate, inputs: &[Operand<Meta>], work: u64) {
         if let Some(at) = self.position.checked_sub(1)
             && known.inferred[at].is_none()
         {
@@ -197,17 +205,17 @@ impl Following {
         }
     }
 
-    /// Like [`Following::step`], for an instruction whose results need not be inferred, because it
+    /// Like [`IterationInProgress::step`], for an instruction whose results need not be inferred, because it
     /// equals the step of the previous iteration up to numbers. Never the first or last step of an
     /// iteration. Returns the result and the cost.
     #[inline]
-    pub fn step_again(
+    pub fn repeat_step(
         &mut self,
-        known: &mut Known,
-        issue: &Issue,
+        known: &mut SessionTemplate,
+        issue: &UninferredInstruction,
         inputs: impl Iterator<Item = Option<Meta>>,
     ) -> Option<(Meta, u64)> {
-        let Known { instance, slots_before, inferred, .. } = known;
+        let SessionTemplate { instance, slots_before, inferred, .. } = known;
         let Instance { template, bindings, .. } = instance;
         let at = self.position;
         if at == 0 || at + 1 >= template.len() {
@@ -304,7 +312,7 @@ impl Following {
     /// Processes a free. It takes effect after the pending steps, wherever it was issued among
     /// them.
     #[inline]
-    pub fn free(&mut self, known: &Known, id: TensorId) {
+    pub fn free(&mut self, known: &SessionTemplate, id: TensorId) {
         let Instance { template, bindings, .. } = &known.instance;
         // A slot that a later step binds may then be another tensor.
         let is_bound = |name: &Name| match (name, known.slots_before.get(self.position)) {
@@ -318,7 +326,7 @@ impl Following {
             self.freed += 1;
         } else if is_next(known.used_frees + self.dropped) {
             self.dropped += 1;
-            if self.apart { self.others.push(id) } else { self.held.push(id) }
+            if self.frees_separate { self.others.push(id) } else { self.deferred_frees.push(id) }
         } else {
             self.odd = true;
             self.others.push(id);
@@ -326,17 +334,17 @@ impl Following {
     }
 
     /// Returns the number of the template's frees, from the first on, that are complete.
-    fn frees(&self, known: &Known) -> usize {
-        let counts = self.freed == known.used_frees && !self.apart;
+    fn frees(&self, known: &SessionTemplate) -> usize {
+        let counts = self.freed == known.used_frees && !self.frees_separate;
         self.freed + if counts { self.dropped } else { 0 }
     }
 
-    pub fn is_complete(&self, known: &Known) -> bool {
+    pub fn is_complete(&self, known: &SessionTemplate) -> bool {
         self.position == known.len()
     }
 
     /// Returns whether the iteration has freed exactly the tensors that its template frees.
-    pub fn is_usual(&self, known: &Known) -> bool {
+    pub fn is_usual(&self, known: &SessionTemplate) -> bool {
         let dropped = known.instance.template.frees.len() - known.used_frees;
         !self.odd && self.freed == known.used_frees && self.dropped == dropped
     }
@@ -353,42 +361,44 @@ impl Following {
 
     /// Returns whether the held-back steps are sent before the rest: after 64, 128, 256, ... steps
     /// since the last flush, if at least 32 remain.
-    pub fn is_part(&self, known: &Known) -> bool {
+    pub fn is_part(&self, known: &SessionTemplate) -> bool {
         let steps = self.position - self.flushed;
-        steps >= PART && steps.is_power_of_two() && known.len() - self.position >= PART / 2
+        steps >= FIRST_PART_STEPS
+            && steps.is_power_of_two()
+            && known.len() - self.position >= FIRST_PART_STEPS / 2
     }
 
     /// Returns whether the next step may be the last of a part.
     pub fn ends_part(&self) -> bool {
         let steps = self.position + 1 - self.flushed;
-        steps >= PART && steps.is_power_of_two()
+        steps >= FIRST_PART_STEPS && steps.is_power_of_two()
     }
 
-    /// Like [`Following::send`], when the program waits for what it has issued.
-    pub fn flush(&mut self, known: &Known, out: &mut Vec<ClientCommand>) {
+    /// Like [`IterationInProgress::send`], when the program waits for what it has issued.
+    pub fn flush(&mut self, known: &SessionTemplate, out: &mut Vec<ClientCommand>) {
         self.flushed = self.position;
         self.send(known, out);
     }
 
     /// Returns whether anything is pending.
-    pub fn is_pending(&self, known: &Known) -> bool {
+    pub fn is_pending(&self, known: &SessionTemplate) -> bool {
         self.position > self.sent
             || self.frees(known) > self.freed_sent
-            || !self.held.is_empty()
+            || !self.deferred_frees.is_empty()
             || !self.others.is_empty()
     }
 
     /// Sends what is pending.
-    pub fn send(&mut self, known: &Known, out: &mut Vec<ClientCommand>) {
+    pub fn send(&mut self, known: &SessionTemplate, out: &mut Vec<ClientCommand>) {
         if !self.is_pending(known) {
             return;
         }
         if self.freed == known.used_frees {
-            self.held.clear();
-        } else if !self.held.is_empty() {
+            self.deferred_frees.clear();
+        } else if !self.deferred_frees.is_empty() {
             // What they wait for may be late, or never happen.
-            self.apart = true;
-            self.others.append(&mut self.held);
+            self.frees_separate = true;
+            self.others.append(&mut self.deferred_frees);
         }
         let bindings = &known.instance.bindings;
         let frees = self.frees(known);

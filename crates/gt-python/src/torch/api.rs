@@ -5,7 +5,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 /// What a kernel asks of PyTorch's side.
-pub struct Torch {
+pub struct TorchApi {
     pub tensor: Py<PyAny>,
     pub parameter: Py<PyAny>,
     pub dtype: Py<PyAny>,
@@ -17,9 +17,9 @@ pub struct Torch {
     pub from_host: Py<PyAny>,
 }
 
-pub static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
+pub static TORCH_API: PyOnceLock<TorchApi> = PyOnceLock::new();
 
-impl Torch {
+impl TorchApi {
     /// Whether something is a tensor of PyTorch's.
     pub fn is_tensor(&self, given: &Bound<'_, PyAny>) -> PyResult<bool> {
         let class = given.get_type();

@@ -12,9 +12,9 @@ use pyo3::types::{PyFloat, PyInt, PyString};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::places::DataRoots;
-use super::results::{Form, Results};
-use super::side::Torch;
+use super::api::TorchApi;
+use super::interner::Interner;
+use super::results::{KernelResults, ResultForm};
 use crate::convert;
 
 /// The most programs of one kernel, and the most instructions in all of them.
@@ -26,13 +26,13 @@ const RARELY: u32 = 16;
 
 /// What decides which instructions a function issues, apart from the tensors' elements.
 #[derive(PartialEq, Eq, Hash)]
-pub struct Key(SmallVec<[u64; 24]>);
+pub struct KernelKey(SmallVec<[u64; 24]>);
 
 /// What is kept of a kernel's calls.
-pub struct Programs<K = Kept>(Mutex<Known<K>>);
+pub struct KernelCache<K = RecordedKernel>(Mutex<KernelCacheState<K>>);
 
-struct Known<K> {
-    all: FxHashMap<Key, Entry<K>>,
+struct KernelCacheState<K> {
+    all: FxHashMap<KernelKey, KernelCacheEntry<K>>,
     /// The instructions of all of them.
     steps: usize,
     clock: u64,
@@ -40,7 +40,7 @@ struct Known<K> {
     missed: u32,
 }
 
-struct Entry<K> {
+struct KernelCacheEntry<K> {
     kept: Arc<K>,
     steps: usize,
     /// When it was used last.
@@ -48,29 +48,29 @@ struct Entry<K> {
 }
 
 /// A program, and what becomes of its outputs.
-pub struct Kept {
+pub struct RecordedKernel {
     program: Program,
-    form: Form,
+    form: ResultForm,
 }
 
-impl<K> Default for Programs<K> {
-    fn default() -> Programs<K> {
+impl<K> Default for KernelCache<K> {
+    fn default() -> KernelCache<K> {
         let all = FxHashMap::default();
-        Programs(Mutex::new(Known { all, steps: 0, clock: 0, found: 0, missed: 0 }))
+        KernelCache(Mutex::new(KernelCacheState { all, steps: 0, clock: 0, found: 0, missed: 0 }))
     }
 }
 
 /// The inputs of a program: a value that is given several times is one of them.
 #[derive(Default)]
-pub struct Inputs {
+pub struct InputSet {
     pub values: SmallVec<[ValueRef; 4]>,
-    ids: DataRoots,
+    ids: Interner,
 }
 
-impl Inputs {
+impl InputSet {
     /// The place of a value among them.
-    pub fn take(&mut self, value: ValueRef) -> usize {
-        let (place, is_new) = self.ids.take(value.identity());
+    pub fn intern(&mut self, value: ValueRef) -> usize {
+        let (place, is_new) = self.ids.intern(value.identity());
         if is_new {
             self.values.push(value);
         }
@@ -78,29 +78,29 @@ impl Inputs {
     }
 }
 
-impl Programs {
+impl KernelCache {
     /// What a function of tensors and numbers gives. Where it has been called with the like, it is
     /// not called again: what it issued then is issued for these.
-    pub fn results<'py>(
+    pub fn replay_or_record<'py>(
         &self,
-        mut key: Key,
+        mut key: KernelKey,
         tensors: &[Tensor],
         numbers: &[f64],
-        function: impl FnOnce() -> PyResult<Results<'py>>,
-    ) -> PyResult<Results<'py>> {
-        let mut inputs = Inputs::default();
+        function: impl FnOnce() -> PyResult<KernelResults<'py>>,
+    ) -> PyResult<KernelResults<'py>> {
+        let mut inputs = InputSet::default();
         for tensor in tensors {
-            key.words(&[inputs.take(tensor.value_ref()) as u64]);
+            key.words(&[inputs.intern(tensor.value_ref()) as u64]);
         }
         let inputs = inputs.values;
-        let (kept, wants_more) = self.find(&key);
+        let (kept, should_record) = self.find(&key);
         if let Some(kept) = kept
             && let Some(first) = inputs.first()
             && let Some(outputs) = kept.program.run(first.session(), &inputs, numbers)
         {
-            return Ok(Results::again(outputs, &kept.form));
+            return Ok(KernelResults::from_outputs(outputs, &kept.form));
         }
-        if !wants_more {
+        if !should_record {
             return function();
         }
         let (results, recording) = program::record(&inputs, numbers, function);
@@ -110,15 +110,15 @@ impl Programs {
             && let Some(program) = recording.finish(&outputs)
         {
             let steps = program.instructions();
-            self.keep(key, Kept { program, form }, steps);
+            self.insert(key, RecordedKernel { program, form }, steps);
         }
         Ok(results)
     }
 }
 
-impl<K> Programs<K> {
-    /// Whether nothing could be kept of so many calls that this one need not be looked at. Now and then
-    /// one is, as they may be others by now.
+impl<K> KernelCache<K> {
+    /// Whether nothing could be kept of so many calls that this one need not be looked at. Now and
+    /// then one is, as they may be others by now.
     pub fn is_hopeless(&self) -> bool {
         let mut known = self.lock();
         if !known.all.is_empty() || known.missed < PATIENCE {
@@ -129,7 +129,7 @@ impl<K> Programs<K> {
     }
 
     /// What is kept of a call like this, and whether it is worth it to keep more.
-    pub fn find(&self, key: &Key) -> (Option<Arc<K>>, bool) {
+    pub fn find(&self, key: &KernelKey) -> (Option<Arc<K>>, bool) {
         let mut known = self.lock();
         known.clock += 1;
         let clock = known.clock;
@@ -141,31 +141,31 @@ impl<K> Programs<K> {
             Some(_) => known.found = known.found.saturating_add(1),
             None => known.missed = known.missed.saturating_add(1),
         }
-        let wants_more = known.missed < known.found.saturating_add(PATIENCE);
-        (found, wants_more || known.missed.is_multiple_of(RARELY))
+        let should_record = known.missed < known.found.saturating_add(PATIENCE);
+        (found, should_record || known.missed.is_multiple_of(RARELY))
     }
 
     /// Keeps what a call has issued, so many instructions.
-    pub fn keep(&self, key: Key, kept: K, steps: usize) {
+    pub fn insert(&self, key: KernelKey, kept: K, steps: usize) {
         let mut known = self.lock();
         if known.all.len() >= MOST || known.steps >= MOST_STEPS {
-            known.forget_half();
+            known.evict_older_half();
         }
-        let entry = Entry { kept: Arc::new(kept), steps, used: known.clock };
+        let entry = KernelCacheEntry { kept: Arc::new(kept), steps, used: known.clock };
         known.steps += steps;
         if let Some(before) = known.all.insert(key, entry) {
             known.steps -= before.steps;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known<K>> {
+    fn lock(&self) -> MutexGuard<'_, KernelCacheState<K>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K> Known<K> {
+impl<K> KernelCacheState<K> {
     /// Forgets those that were not used for longest.
-    fn forget_half(&mut self) {
+    fn evict_older_half(&mut self) {
         let mut times: Vec<u64> = self.all.values().map(|entry| entry.used).collect();
         times.sort_unstable();
         let median = times.get(times.len() / 2).copied().unwrap_or_default();
@@ -174,9 +174,9 @@ impl<K> Known<K> {
     }
 }
 
-impl Key {
-    pub fn new() -> Key {
-        Key(SmallVec::from_slice(&[default_dtype() as u64]))
+impl KernelKey {
+    pub fn new() -> KernelKey {
+        KernelKey(SmallVec::from_slice(&[default_dtype() as u64]))
     }
 
     pub fn tensor(&mut self, tensor: &Tensor) {
@@ -223,7 +223,7 @@ impl Key {
     }
 
     /// Takes what is no tensor; whether it can.
-    pub fn value(&mut self, torch: &Torch, given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    pub fn value(&mut self, torch: &TorchApi, given: &Bound<'_, PyAny>) -> PyResult<bool> {
         if given.is_none() {
             self.0.push(4);
         } else if given.is_instance_of::<PyFloat>() || given.is_instance_of::<PyInt>() {

@@ -8,15 +8,15 @@ const FEW: usize = 16;
 
 /// Numbers in the order in which they came up first.
 #[derive(Default)]
-pub struct DataRoots {
+pub struct Interner {
     pub all: SmallVec<[u64; 4]>,
-    /// The places by number, of more than a few.
+    /// The interner by number, of more than a few.
     by_number: Option<Box<FxHashMap<u64, usize>>>,
 }
 
-impl DataRoots {
+impl Interner {
     /// The place of a number, and whether it is new.
-    pub fn take(&mut self, number: u64) -> (usize, bool) {
+    pub fn intern(&mut self, number: u64) -> (usize, bool) {
         let Some(by_number) = &mut self.by_number else {
             if let Some(place) = self.all.iter().position(|of| *of == number) {
                 return (place, false);
@@ -42,11 +42,11 @@ mod tests {
 
     #[test]
     fn a_number_keeps_its_place() {
-        let mut places = DataRoots::default();
+        let mut interner = Interner::default();
         for number in (0..50).map(|of| of * 7) {
-            assert_eq!(places.take(number), (number as usize / 7, true));
-            assert_eq!(places.take(7 * (number / 14)), (number as usize / 14, false));
+            assert_eq!(interner.intern(number), (number as usize / 7, true));
+            assert_eq!(interner.intern(7 * (number / 14)), (number as usize / 14, false));
         }
-        assert_eq!(places.all.len(), 50);
+        assert_eq!(interner.all.len(), 50);
     }
 }

@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::step::Step;
+use super::view_step::ViewStep;
 
-/// Steps that a view has of its own: beyond, it shares them with the views that are taken of it, so that
+/// ViewSteps that a view has of its own: beyond, it shares them with the views that are taken of it, so that
 /// a view of a view of a view takes no longer than the first.
 const OWN: usize = 16;
 
-/// Steps in their order, from the root on.
+/// ViewSteps in their order, from the root on.
 #[derive(Clone, Default)]
-pub(super) struct Steps {
-    earlier: Option<Arc<Steps>>,
-    last: SmallVec<[Step; 2]>,
+pub(super) struct ViewSteps {
+    earlier: Option<Arc<ViewSteps>>,
+    last: SmallVec<[ViewStep; 2]>,
 }
 
-impl Steps {
-    pub fn push(&mut self, step: Step) {
+impl ViewSteps {
+    pub fn push(&mut self, step: ViewStep) {
         if self.last.len() == OWN {
             self.earlier = Some(Arc::new(std::mem::take(self)));
         }
@@ -26,7 +26,7 @@ impl Steps {
     }
 
     /// All of them, from the root on.
-    pub fn all(&self) -> Vec<&Step> {
+    pub fn all(&self) -> Vec<&ViewStep> {
         let mut parts = vec![&self.last];
         let mut before = &self.earlier;
         while let Some(steps) = before {
@@ -37,7 +37,7 @@ impl Steps {
     }
 }
 
-impl Drop for Steps {
+impl Drop for ViewSteps {
     fn drop(&mut self) {
         // One after the other: dropping them within each other would take a long chain's worth of stack.
         let mut earlier = self.earlier.take();
@@ -53,24 +53,24 @@ mod tests {
 
     #[test]
     fn a_long_chain_keeps_its_order_and_ends() {
-        let mut steps = Steps::default();
+        let mut steps = ViewSteps::default();
         let mut kept = Vec::new();
-        for place in 0..100_000 {
-            steps.push(Step::Element { place });
-            if place % 1000 == 0 {
+        for index in 0..100_000 {
+            steps.push(ViewStep::Element { index });
+            if index % 1000 == 0 {
                 kept.push(steps.clone());
             }
         }
-        let places = |steps: &Steps| -> Vec<usize> {
+        let indices = |steps: &ViewSteps| -> Vec<usize> {
             let all = steps.all();
             all.iter()
                 .filter_map(|step| match step {
-                    Step::Element { place } => Some(*place),
+                    ViewStep::Element { index } => Some(*index),
                     _ => None,
                 })
                 .collect()
         };
-        assert!(places(&steps).into_iter().eq(0..100_000));
-        assert!(places(&kept[7]).into_iter().eq(0..7001));
+        assert!(indices(&steps).into_iter().eq(0..100_000));
+        assert!(indices(&kept[7]).into_iter().eq(0..7001));
     }
 }

@@ -10,19 +10,19 @@ use crate::error::Result;
 
 /// How a view is taken.
 #[derive(Clone)]
-pub(super) enum Step {
+pub(super) enum ViewStep {
     Operation {
         operation: &'static Operation,
         attributes: Attributes,
     },
     /// One element of a tensor with one axis.
     Element {
-        place: usize,
+        index: usize,
     },
-    /// The elements at some places, along an axis or, in row-major order, of all; as a shape.
-    Places {
+    /// The elements at some indices, along an axis or, in row-major order, of all; as a shape.
+    Indices {
         dim: Option<usize>,
-        places: Tensor,
+        indices: Tensor,
         shape: Shape,
     },
 }
@@ -41,30 +41,30 @@ pub(super) fn is_view(operation: &Operation) -> bool {
     .any(|view| view.id == operation.id)
 }
 
-impl Step {
+impl ViewStep {
     /// Whether elements of the view may be one element of the tensor.
     pub fn repeats(&self) -> bool {
         match self {
-            Step::Operation { operation, .. } => operation.id == shape::EXPAND.id,
-            Step::Places { .. } => true,
-            Step::Element { .. } => false,
+            ViewStep::Operation { operation, .. } => operation.id == shape::EXPAND.id,
+            ViewStep::Indices { .. } => true,
+            ViewStep::Element { .. } => false,
         }
     }
 
     /// Takes the view.
-    pub fn take(&self, before: &Tensor) -> Result<Tensor> {
+    pub fn apply(&self, before: &Tensor) -> Result<Tensor> {
         match self {
-            Step::Operation { operation, attributes } => {
+            ViewStep::Operation { operation, attributes } => {
                 compute(operation, &[before], attributes.clone())
             }
-            Step::Element { place } => {
-                let one = compute(&slice::SLICE, &[before], one_at(*place))?;
+            ViewStep::Element { index } => {
+                let one = compute(&slice::SLICE, &[before], one_at(*index))?;
                 reshape(&one, Shape::SCALAR)
             }
-            Step::Places { dim, places, shape } => {
+            ViewStep::Indices { dim, indices, shape } => {
                 let rows = &rows_of(before, *dim)?;
                 let along = Attribute::Int(dim.unwrap_or(0) as i64);
-                let found = compute(&index::INDEX_SELECT, &[rows, places], smallvec![along])?;
+                let found = compute(&index::INDEX_SELECT, &[rows, indices], smallvec![along])?;
                 reshape(&found, *shape)
             }
         }
@@ -74,18 +74,18 @@ impl Step {
     pub fn undo(&self, before: &Tensor, changed: &Tensor) -> Result<Tensor> {
         let from = before.current_value().meta.shape;
         let (operation, attributes) = match self {
-            Step::Operation { operation, attributes } => (*operation, attributes),
-            Step::Element { place } => {
+            ViewStep::Operation { operation, attributes } => (*operation, attributes),
+            ViewStep::Element { index } => {
                 let one = &reshape(changed, Shape::new(&[1])?)?;
-                return compute(&slice::SLICE_ASSIGN, &[before, one], one_at(*place));
+                return compute(&slice::SLICE_ASSIGN, &[before, one], one_at(*index));
             }
-            Step::Places { dim, places, .. } => {
+            ViewStep::Indices { dim, indices, .. } => {
                 let rows = &rows_of(before, *dim)?;
                 let axis = dim.unwrap_or(0);
-                let count = places.shape().numel();
+                let count = indices.shape().numel();
                 let changed = &reshape(changed, rows.shape().with(axis, count))?;
                 let along = smallvec![Attribute::Int(axis as i64)];
-                let whole = compute(&index::INDEX_COPY, &[rows, places, changed], along)?;
+                let whole = compute(&index::INDEX_COPY, &[rows, indices, changed], along)?;
                 return reshape(&whole, from);
             }
         };
@@ -113,11 +113,11 @@ impl Step {
 }
 
 /// The attributes of a slice of one element along the only axis.
-fn one_at(place: usize) -> Attributes {
-    smallvec![Attribute::ints(&[place as i64]), Attribute::ints(&[1]), Attribute::ints(&[1])]
+fn one_at(index: usize) -> Attributes {
+    smallvec![Attribute::ints(&[index as i64]), Attribute::ints(&[1]), Attribute::ints(&[1])]
 }
 
-/// The tensor that places are taken from: all elements along one axis, where no axis is named.
+/// The tensor that indices are taken from: all elements along one axis, where no axis is named.
 fn rows_of(before: &Tensor, dim: Option<usize>) -> Result<Tensor> {
     match dim {
         Some(_) => Ok(before.clone()),

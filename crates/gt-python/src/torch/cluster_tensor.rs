@@ -11,17 +11,17 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-use super::caller;
-use super::dlpack::{self, CLUSTER, Code, Device, Managed, View};
-use super::programs::{Key, Programs};
-use super::results::Results;
-use super::storage::{self, Content, Storage};
+use super::dlpack::{self, CLUSTER, DlDataType, DlDevice, DlManagedTensor, DlTensor};
+use super::kernel_cache::{KernelCache, KernelKey};
+use super::results::KernelResults;
+use super::storage::{self, Storage, StorageContent};
+use super::thread_context;
 use crate::error::{IntoPython, to_python};
 use crate::tensor::PyTensor;
 use crate::{convert, dtype, session};
 
 /// Where a tensor's elements are.
-pub struct Place {
+pub struct StorageView {
     number: usize,
     pub dtype: DType,
     pub strided: Strided,
@@ -31,21 +31,23 @@ pub struct Place {
 ///
 /// # Errors
 /// A dtype or rank that GT has not.
-pub fn place(view: &View) -> PyResult<Place> {
-    let dtype = view.code.dtype()?;
-    let lengths: SmallVec<[usize; 8]> = view.sizes().iter().map(|&size| size as usize).collect();
+pub fn storage_view(descriptor: &DlTensor) -> PyResult<StorageView> {
+    let dtype = descriptor.code.dtype()?;
+    let lengths: SmallVec<[usize; 8]> =
+        descriptor.sizes().iter().map(|&size| size as usize).collect();
     let shape = Shape::new(&lengths).map_err(|error| to_python(error.into()))?;
-    let (number, bytes) = storage::place(view.data as usize + view.byte_offset as usize);
+    let (number, bytes) =
+        storage::locate(descriptor.data as usize + descriptor.byte_offset as usize);
     let mut strided =
         Strided { offset: (bytes / dtype.size()) as i64, ..Strided::contiguous(shape) };
-    strided.strides[..view.strides().len()].copy_from_slice(view.strides());
+    strided.strides[..descriptor.strides().len()].copy_from_slice(descriptor.strides());
     if bytes % dtype.size() != 0 {
-        return Err(other_bits(dtype));
+        return Err(reinterpretation_error(dtype));
     }
-    Ok(Place { number, dtype, strided })
+    Ok(StorageView { number, dtype, strided })
 }
 
-impl Place {
+impl StorageView {
     fn storage(&self) -> PyResult<Storage> {
         storage::get(self.number).ok_or_else(|| {
             PyRuntimeError::new_err(
@@ -59,16 +61,16 @@ impl Place {
         let storage = self.storage()?;
         let bytes = storage.bytes();
         let root = match storage.content {
-            Content::Elements(elements) => return Ok(elements.tensor()),
-            Content::Blank => {
+            StorageContent::Elements(elements) => return Ok(elements.tensor()),
+            StorageContent::Blank => {
                 let session = session::ready_current(py)?;
                 let shape =
                     if storage.dtype == self.dtype { storage.shape } else { self.row(bytes)? };
                 Tensor::full(&session, shape, Scalar::Int(0), self.dtype).py()?
             }
-            Content::Bytes(held) => {
+            StorageContent::Bytes(held) => {
                 let held = TensorData::new(self.dtype, self.row(bytes)?, held);
-                let held = held.ok_or_else(|| other_bits(self.dtype))?;
+                let held = held.ok_or_else(|| reinterpretation_error(self.dtype))?;
                 Tensor::from_data(&session::ready_current(py)?, held)
             }
         };
@@ -79,7 +81,7 @@ impl Place {
     /// The shape of a storage's bytes as one row of its own dtype.
     fn row(&self, bytes: usize) -> PyResult<Shape> {
         if !bytes.is_multiple_of(self.dtype.size()) {
-            return Err(other_bits(self.dtype));
+            return Err(reinterpretation_error(self.dtype));
         }
         Shape::new(&[bytes / self.dtype.size()]).map_err(|error| to_python(error.into()))
     }
@@ -88,7 +90,7 @@ impl Place {
     pub fn read(&self, py: Python<'_>) -> PyResult<Tensor> {
         if self.strided.shape.numel() == 0 {
             let session = match self.storage().map(|storage| storage.content) {
-                Ok(Content::Elements(elements)) => elements.session().clone(),
+                Ok(StorageContent::Elements(elements)) => elements.session().clone(),
                 _ => session::ready_current(py)?,
             };
             return Tensor::full(&session, self.strided.shape, Scalar::Int(0), self.dtype).py();
@@ -100,14 +102,16 @@ impl Place {
         self.part(root)
     }
 
-    /// As [`Place::view`], for reading: the way to it is found once.
+    /// As [`StorageView::view`], for reading: the way to it is found once.
     fn part(&self, root: Tensor) -> PyResult<Tensor> {
-        static PARTS: LazyLock<Programs> = LazyLock::new(Programs::default);
-        let mut key = Key::new();
+        static PARTS: LazyLock<KernelCache> = LazyLock::new(KernelCache::default);
+        let mut key = KernelKey::new();
         key.tensor(&root);
         key.strided(self.dtype, &self.strided);
         let root = [root];
-        PARTS.results(key, &root, &[], || self.view(&root[0]).map(Results::One))?.one()
+        PARTS
+            .replay_or_record(key, &root, &[], || self.view(&root[0]).map(KernelResults::One))?
+            .one()
     }
 
     /// What it shows of its storage's elements, as a view of these.
@@ -116,7 +120,7 @@ impl Place {
             (own, seen) if own == seen => None,
             (own, seen) if own.to_real() == seen => Some(&complex::VIEW_AS_REAL),
             (own, seen) if own == seen.to_real() => Some(&complex::VIEW_AS_COMPLEX),
-            _ => return Err(other_bits(self.dtype)),
+            _ => return Err(reinterpretation_error(self.dtype)),
         };
         let Some(operation) = seen else { return root.restride(&self.strided).py() };
         let pairs = if operation.id == complex::VIEW_AS_COMPLEX.id {
@@ -143,7 +147,7 @@ impl Place {
             return Ok(());
         }
         let storage = self.storage()?;
-        let is_defined = matches!(storage.content, Content::Elements(_));
+        let is_defined = matches!(storage.content, StorageContent::Elements(_));
         let is_whole = (storage.dtype == self.dtype || !is_defined)
             && value.shape() == self.strided.shape
             && storage.bytes() == value.shape().numel() * self.dtype.size();
@@ -186,7 +190,7 @@ pub fn conjugate(tensor: &Tensor) -> PyResult<Tensor> {
     apply(&complex::CONJ, tensor)
 }
 
-fn other_bits(dtype: DType) -> PyErr {
+fn reinterpretation_error(dtype: DType) -> PyErr {
     PyTypeError::new_err(format!(
         "gt.torch: the bits of a tensor on the cluster cannot be seen as {dtype}\n  hint: x.to(dtype) converts the numbers; x.cpu().view(dtype) gives their bits"
     ))
@@ -220,7 +224,7 @@ fn over<'py>(py: Python<'py>, storage: Storage, strided: &Strided) -> PyResult<B
         strides: [i64; gt::ir::shape::MAX_RANK],
     }
 
-    unsafe extern "C" fn delete(managed: *mut Managed) {
+    unsafe extern "C" fn delete(managed: *mut DlManagedTensor) {
         // SAFETY: DLPack: called once, with what was passed; both boxes are made below.
         let (managed, context) = unsafe {
             let managed = Box::from_raw(managed);
@@ -231,7 +235,7 @@ fn over<'py>(py: Python<'py>, storage: Storage, strided: &Strided) -> PyResult<B
         drop(managed);
     }
 
-    let code = Code::of(storage.dtype);
+    let code = DlDataType::of(storage.dtype);
     let address = storage::add(storage).ok_or_else(|| {
         PyRuntimeError::new_err(
             "gt.torch: a storage must be smaller than 1 TiB, and there are 8388608 at most",
@@ -245,9 +249,9 @@ fn over<'py>(py: Python<'py>, storage: Storage, strided: &Strided) -> PyResult<B
     // SAFETY: the box was made above; it is freed by `delete`, after the last use of the view.
     let (sizes, strides) =
         unsafe { ((&raw mut (*context).sizes).cast(), (&raw mut (*context).strides).cast()) };
-    let view = View {
+    let view = DlTensor {
         data: address as *mut c_void,
-        device: Device { kind: CLUSTER, index: 0 },
+        device: DlDevice { kind: CLUSTER, index: 0 },
         rank: strided.shape.rank() as i32,
         code,
         sizes,
@@ -255,10 +259,10 @@ fn over<'py>(py: Python<'py>, storage: Storage, strided: &Strided) -> PyResult<B
         byte_offset: 0,
     };
     let context = context.cast();
-    let version = Managed::version();
-    dlpack::object(
+    let version = DlManagedTensor::version();
+    dlpack::tensor_from(
         py,
-        Box::new(Managed { version, context, deleter: Some(delete), flags: 0, view }),
+        Box::new(DlManagedTensor { version, context, deleter: Some(delete), flags: 0, view }),
     )
 }
 
@@ -271,22 +275,22 @@ pub fn setup(class: &Bound<'_, PyAny>) -> PyResult<()> {
 /// The elements that a tensor of PyTorch's on the device `cluster` shows.
 #[pyfunction]
 pub fn read(tensor: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
-    caller::note(tensor.py());
-    place(&dlpack::view(tensor)?)?.read(tensor.py()).map(PyTensor)
+    thread_context::note(tensor.py());
+    storage_view(&dlpack::describe(tensor)?)?.read(tensor.py()).map(PyTensor)
 }
 
 /// Changes the elements that a tensor of PyTorch's on the device `cluster` shows.
 #[pyfunction]
 pub fn write(tensor: &Bound<'_, PyAny>, value: &PyTensor, operation: &str) -> PyResult<()> {
-    caller::note(tensor.py());
+    thread_context::note(tensor.py());
     session::ready(tensor.py(), &value.0)?;
-    place(&dlpack::view(tensor)?)?.write(tensor.py(), &value.0, operation)
+    storage_view(&dlpack::describe(tensor)?)?.write(tensor.py(), &value.0, operation)
 }
 
 /// A tensor of PyTorch's on the device `cluster`, with a tensor's values.
 #[pyfunction]
 pub fn wrap<'py>(py: Python<'py>, value: &PyTensor) -> PyResult<Bound<'py, PyAny>> {
-    caller::note(py);
+    thread_context::note(py);
     make(py, &value.0, None)
 }
 
@@ -308,7 +312,7 @@ pub fn blank<'py>(
     }
     let mut strided = Strided::contiguous(shape);
     strided.strides[..strides.len()].copy_from_slice(&strides);
-    let place = Place { number: 0, dtype: dtype::parse(dtype)?, strided };
+    let place = StorageView { number: 0, dtype: dtype::parse(dtype)?, strided };
     let in_memory = match place.order_in_memory() {
         Some(order) => {
             let lengths: SmallVec<[usize; 8]> =
@@ -321,5 +325,5 @@ pub fn blank<'py>(
         }
     };
     let shape = in_memory.map_err(|error| to_python(error.into()))?;
-    over(py, Storage { dtype: place.dtype, shape, content: Content::Blank }, &place.strided)
+    over(py, Storage { dtype: place.dtype, shape, content: StorageContent::Blank }, &place.strided)
 }
