@@ -42,9 +42,9 @@ ODD = re.compile(r"\b(" + "|".join(WORDS) + r")\b")
 #: First words of docstrings that say less than "Return ...".
 WEAK_DOCSTRING = re.compile(r"(Give|Say|Tell|Apply it)s?\b")
 
-#: Types that several modules may define: alternatives of which a platform compiles one, and traits'
-#: names of their own results.
-SHARED_NAMES = {"Listener", "OwnedBlock", "Wake", "Result"}
+#: Names that several types may have: alternatives of which a platform compiles one, and the tensors
+#: of the client and of an engine.
+SHARED_NAMES = {"Listener", "OwnedBlock", "Tensor", "Wake"}
 
 #: Files over 400 lines that are not split yet, with the most lines that they may have.
 LONG_FILES: dict[str, int] = {}

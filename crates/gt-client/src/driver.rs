@@ -30,7 +30,7 @@ pub struct Batches {
 }
 
 impl Default for Batches {
-    /// Small ones, for drivers to which a batch costs little.
+    /// Small batches, for drivers with a low cost per batch.
     fn default() -> Batches {
         Batches { commands: 128, work: 128 << 10 }
     }

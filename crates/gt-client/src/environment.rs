@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tracing::warn;
 
-/// A switch; `None` if it is not set.
+/// Returns a boolean; `None` if it is not set.
 pub fn switch(name: &str) -> Option<bool> {
     read(name, "0 or 1", |text| match text.to_ascii_lowercase().as_str() {
         "1" | "true" | "on" | "yes" => Some(true),
@@ -25,7 +25,7 @@ pub fn count(name: &str) -> Option<u64> {
     read(name, "a whole number from 1 on", |text| text.parse().ok().filter(|&count| count > 0))
 }
 
-/// A time in seconds; `None` if it is not set.
+/// Returns a time in seconds; `None` if it is not set.
 pub fn seconds(name: &str) -> Option<Duration> {
     let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
     read(name, "a number of seconds above 0", |text| {
@@ -33,7 +33,8 @@ pub fn seconds(name: &str) -> Option<Duration> {
     })
 }
 
-/// A size in bytes, as `512MiB`, `16GB` or a number of bytes; `None` if it is not set.
+/// Returns a size in bytes, written as `512MiB`, `16GB` or a number of bytes; `None` if it is not
+/// set.
 pub fn size(name: &str) -> Option<u64> {
     read(name, "a size, as 16GB, 512MiB or a number of bytes", bytes)
 }

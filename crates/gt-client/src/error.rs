@@ -14,7 +14,7 @@ pub type Result<T> = std::result::Result<T, ClientError>;
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ClientError {
-    /// A mistake in the use of an operation, found before anything was sent.
+    /// An operation rejected its operands before anything was sent.
     #[error("{0}")]
     Invalid(#[from] gt_ir::Error),
 
@@ -34,7 +34,7 @@ pub enum ClientError {
     #[error("the window of the session is full: wait for room")]
     WindowFull,
 
-    /// A function that the user gave (a hook, a backward) failed.
+    /// A user's function (a hook, a backward) failed.
     #[error("{0}")]
     Callback(CallbackError),
 
@@ -71,7 +71,7 @@ fn bad_index_text(failure: &Failure) -> Option<String> {
         None if is_wrapped => ("indexing", "index"),
         None => return None,
     };
-    // Negative ones count from the end.
+    // Negative indices count from the end.
     let low = if is_wrapped { format!("-{length}") } else { "0".into() };
     Some(format!("{name}: {operand} {index} is not in [{low}, {length})"))
 }
@@ -94,7 +94,7 @@ pub fn failed_text(
         let of = if is_gradient { " for gradients of " } else { " of " };
         let made = line.map(|line| format!("{of}{line}")).unwrap_or_default();
         let size = (*bytes as f64) / 1e6;
-        // Writing into a text does not fail.
+        // Writing into a `String` does not fail.
         let _ = write!(text, "{begin}{name}{} {}{made}, {size:.1} MB", meta.dtype, meta.shape);
     }
     for (index, other) in failure.others.iter().enumerate() {

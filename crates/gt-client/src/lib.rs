@@ -1,20 +1,22 @@
-//! The client: what user code talks to. It turns tensor code into a stream of instructions.
+//! The client library: sessions, tensors, autograd. It turns tensor code into a stream of
+//! instructions.
 //!
-//! - [`session`]: the stream, and the [`driver`] that carries it away.
-//! - [`hotpath`]: what the stream repeats is sent once.
+//! - [`session`]: the stream of commands; [`driver`]: the interface that sends it to a dispatcher.
+//! - [`hotpath`]: detects loops in the stream and sends each iteration as one invocation.
 //! - [`tensor`]: tensors and their operations.
-//! - [`tape`]: gradients, which are more instructions.
-//! - [`program`]: what a function issued, to be issued again.
-//! - [`vmap`]: functions computed for a whole batch at once.
-//! - [`autocast`]: products in a lower precision.
-//! - [`signal`]: named scopes.
-//! - [`config`]: what signals mean, in YAML.
-//! - [`environment`]: what environment variables say.
-//! - [`source`]: which line of the user's program issued what.
-//! - [`transaction`]: changes that take place together, or not at all.
+//! - [`tape`]: autograd; a backward pass issues further instructions.
+//! - [`program`]: records the instructions of a function and replays them.
+//! - [`vmap`]: maps a function over a batch axis.
+//! - [`autocast`]: matrix products in a lower precision.
+//! - [`signal`]: named scopes; [`config`]: their placements, in YAML.
+//! - [`environment`]: reads environment variables.
+//! - [`source`]: the line of the user's program that issued an instruction.
+//! - [`transaction`]: changes of several tensors that take effect together, or not at all.
 //! - [`nn`], [`optim`]: modules, losses and optimizers for Rust programs.
 //!
-//! The client knows shapes and dtypes, never where a tensor lives or who computes it.
+//! The crate depends on `gt_ir` only; `gt` implements its [`Driver`]s, `gt-python` wraps it for
+//! Python. It knows shapes and dtypes, never on which worker a tensor is or which engine computes
+//! it.
 
 pub mod autocast;
 pub mod config;

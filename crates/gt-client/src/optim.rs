@@ -19,7 +19,7 @@ impl Sgd {
         Sgd { parameters, velocities, learning_rate, momentum }
     }
 
-    /// Moves each parameter against its gradient: all of them, or none if a gradient has failed.
+    /// Updates all parameters, or none if a gradient has failed.
     #[track_caller]
     pub fn step(&mut self) -> Result<()> {
         let velocities = self.velocities.iter().flatten();
@@ -58,7 +58,7 @@ impl Sgd {
         })
     }
 
-    /// Forgets all gradients.
+    /// Clears all gradients.
     pub fn zero_grad(&self) -> Result<()> {
         self.parameters.iter().try_for_each(|parameter| parameter.set_grad(None))
     }

@@ -39,7 +39,7 @@ struct RecordedInstruction {
     attributes: Attributes,
     results: Results,
     work: u64,
-    /// The values that are not used after it.
+    /// The values whose last use this is.
     last_used: SmallVec<[u32; 2]>,
 }
 
@@ -50,7 +50,7 @@ thread_local! {
 struct Recorder {
     session: Session,
     names: FxHashMap<TensorId, u32>,
-    /// Their count so far.
+    /// The number of values so far.
     values: u32,
     /// The numbers that may differ, and which of them were seen.
     numbers: SmallVec<[f64; 2]>,
@@ -89,7 +89,7 @@ impl Recorder {
                 return None;
             }
             if names.insert(input.value().id(), number as u32).is_some() {
-                // If two numbers are equal, which one is meant is ambiguous.
+                // Two equal inputs are ambiguous.
                 return None;
             }
         }
@@ -146,7 +146,7 @@ impl Recorder {
     }
 }
 
-/// A function's instructions, recorded until it is known which of them are its results.
+/// The recorded instructions of a function whose outputs are not named yet.
 pub struct ProgramRecording {
     inputs: SmallVec<[Meta; 4]>,
     recorder: Recorder,
@@ -155,7 +155,7 @@ pub struct ProgramRecording {
 /// A recording of this thread's instructions. It stops when it is dropped.
 pub struct Running {
     inputs: SmallVec<[Meta; 4]>,
-    /// It belongs to the thread that started it.
+    /// Not `Send`: it belongs to the thread that created it.
     _thread: PhantomData<*const ()>,
 }
 

@@ -17,7 +17,7 @@ use crate::environment;
 use crate::error::{ClientError, Result};
 use crate::nearest::nearest;
 
-/// A scope: the numbers of its signal and of the one for its gradients. 0 is none.
+/// A scope: the numbers of its signal and of the signal for its gradients; 0 is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Scope {
     pub signal: u32,
@@ -27,7 +27,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// The signal of gradients of what was computed in this scope.
+    /// Returns the signal for gradients of this scope's results.
     pub fn of_gradients(self) -> u32 {
         match self {
             Scope { backward, .. } if backward != 0 => backward,
@@ -71,7 +71,7 @@ fn names() -> MutexGuard<'static, NameInterner> {
     NAMES.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// The number of a signal's name.
+/// Returns the number of a signal's name.
 pub fn number(name: &str) -> u32 {
     let mut names = names();
     if let Some(number) = names.numbers.get(name) {
@@ -83,7 +83,7 @@ pub fn number(name: &str) -> u32 {
     number
 }
 
-/// The name of a signal's number.
+/// Returns the name of a signal's number.
 pub fn name(number: u32) -> Option<String> {
     names().list.get((number as usize).checked_sub(1)?).cloned()
 }
@@ -128,7 +128,7 @@ pub fn enter(signal: &str, backward: Option<&str>) -> Result<usize> {
 #[must_use = "the scope is closed when this is dropped"]
 pub struct ScopeGuard {
     depth: usize,
-    /// A scope belongs to its thread.
+    /// Not `Send`: a scope belongs to its thread.
     thread: PhantomData<*const ()>,
 }
 
@@ -147,7 +147,7 @@ impl Drop for ScopeGuard {
 }
 
 fn push(stack: &mut Vec<StackScope>, scope: Scope, isolated: bool) {
-    // 0 is none. The gradients of a signal are one, though each is in a scope of its own.
+    // 0 means none. All gradients of a signal share one serial number.
     let entry = match isolated {
         true => GRADIENTS | scope.signal,
         false => (ENTERED.fetch_add(1, Ordering::Relaxed) % (GRADIENTS - 1)) + 1,
@@ -268,7 +268,7 @@ pub fn unwind(depth: usize) {
     STACK.with_borrow_mut(|stack| stack.truncate(depth));
 }
 
-/// The innermost scope of this thread, as it was opened.
+/// Returns the innermost scope of this thread, as it was opened.
 pub fn innermost() -> Scope {
     STACK.with_borrow(|stack| stack.last().map(|open| open.scope).unwrap_or_default())
 }

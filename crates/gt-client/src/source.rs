@@ -1,7 +1,8 @@
-//! Which line of the user's program issued an instruction, and which function it called there.
+//! The line of the user's program that issued an instruction, and the function that it called
+//! there.
 //!
-//! Instructions carry a number; its text stays in this process. The lowest bit of the number marks
-//! gradients of what the line has computed.
+//! Instructions carry the line's number; its text stays in this process. The lowest bit of the
+//! number marks instructions that compute gradients of the line's results.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -17,13 +18,13 @@ thread_local! {
 
 /// A function that users call and that consists of several instructions.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Call {
+pub struct UserCall {
     pub name: String,
     /// The users' name of the operand whose values may be out of range: "target", "index".
     pub operand: String,
 }
 
-/// The number of a [`Call`]; 0 for none.
+/// The number of a [`UserCall`]; 0 for none.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct CallId(u32);
 
@@ -33,10 +34,10 @@ impl CallId {
 
 #[derive(Default)]
 struct LineInterner {
-    /// Each with the function called there.
+    /// The lines, each with the function that is called there.
     texts: Vec<(String, CallId)>,
     numbers: FxHashMap<(String, CallId), u32>,
-    calls: Vec<Call>,
+    calls: Vec<UserCall>,
 }
 
 static LINES: LazyLock<Mutex<LineInterner>> = LazyLock::new(Mutex::default);
@@ -45,8 +46,8 @@ fn lines() -> MutexGuard<'static, LineInterner> {
     LINES.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// The number for a function that users call.
-pub fn intern_call(call: Call) -> CallId {
+/// Returns the number of a function that users call.
+pub fn intern_call(call: UserCall) -> CallId {
     let mut lines = lines();
     let known = lines.calls.iter().position(|known| *known == call);
     let index = known.unwrap_or_else(|| {
@@ -56,12 +57,12 @@ pub fn intern_call(call: Call) -> CallId {
     CallId(index as u32 + 1)
 }
 
-/// The number for a line given as `file:line`; the same text always gets the same number.
+/// Returns the number of a line, given as `file:line`; equal texts have equal numbers.
 pub fn intern(text: &str) -> SourceId {
     intern_within(text, CallId::default())
 }
 
-/// The number for a line in which a function is called.
+/// Returns the number of a line in which a function is called.
 pub fn intern_within(text: &str, call: CallId) -> SourceId {
     let mut lines = lines();
     let key = (text.to_string(), call);
@@ -74,26 +75,26 @@ pub fn intern_within(text: &str, call: CallId) -> SourceId {
     SourceId(number << 1)
 }
 
-/// The text of a line's number.
+/// Returns the text of a line's number.
 pub fn text(source: SourceId) -> Option<String> {
     let lines = lines();
     let (text, _) = lines.texts.get(((source.0 >> 1) as usize).checked_sub(1)?)?;
     Some(text.clone())
 }
 
-/// The function that was called in a line, if it is one of several instructions.
-pub fn call(source: SourceId) -> Option<Call> {
+/// Returns the function that is called in a line, if it consists of several instructions.
+pub fn call(source: SourceId) -> Option<UserCall> {
     let lines = lines();
     let (_, call) = lines.texts.get(((source.0 >> 1) as usize).checked_sub(1)?)?;
     lines.calls.get((call.0 as usize).checked_sub(1)?).cloned()
 }
 
-/// The number under which gradients of what a line has computed are issued.
+/// Returns the number under which gradients of a line's results are issued.
 pub fn of_gradient(source: SourceId) -> SourceId {
     SourceId(source.0 | u32::from(source.0 != 0))
 }
 
-/// Whether a number is that of gradients of what a line has computed.
+/// Returns whether a number marks gradients of a line's results.
 pub fn is_of_gradient(source: SourceId) -> bool {
     source.0 & 1 == 1
 }
@@ -103,14 +104,15 @@ pub fn set(source: SourceId) {
     CURRENT.with(|current| current.set(source));
 }
 
-/// Issues instructions of this thread for a line until it is dropped.
+/// While it exists, instructions of this thread are issued for a line.
 pub struct LineScope {
     before: SourceId,
-    /// It belongs to the thread that started it.
+    /// Not `Send`: it belongs to the thread that created it.
     _thread: PhantomData<*const ()>,
 }
 
-/// Issues instructions of this thread for a line, unless that is unknown.
+/// Issues this thread's instructions for a line until the result is dropped; an unknown line (0)
+/// changes nothing.
 pub fn line_scope(source: SourceId) -> LineScope {
     let before = CURRENT.with(|current| {
         let before = current.get();
@@ -126,14 +128,14 @@ impl Drop for LineScope {
     }
 }
 
-/// The line set last on this thread, or else the caller's of a Rust program.
+/// Returns the line that was set last on this thread, or else the Rust caller's line.
 #[track_caller]
 pub fn current() -> SourceId {
     let set = CURRENT.get();
     if set.0 != 0 { set } else { of_caller() }
 }
 
-/// The number of the Rust caller's line, looked up by the address of its location.
+/// Returns the number of the Rust caller's line, looked up by the address of its location.
 #[track_caller]
 fn of_caller() -> SourceId {
     thread_local! {
@@ -153,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_line_is_known_with_its_call_and_for_its_gradients() {
-        let call_of = |name: &str| Call { name: name.into(), operand: "target".into() };
+        let call_of = |name: &str| UserCall { name: name.into(), operand: "target".into() };
         let loss = intern_call(call_of("cross_entropy"));
         assert_eq!(loss, intern_call(call_of("cross_entropy")));
         let (plain, within) = (intern("a.py:3"), intern_within("a.py:3", loss));

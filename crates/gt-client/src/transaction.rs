@@ -102,7 +102,7 @@ impl Transaction {
     }
 }
 
-/// The tensors that were seen: few in a list, more in a set.
+/// A set of tensors: a list while it is small.
 #[derive(Default)]
 struct SeenTensors {
     few: SmallVec<[TensorId; 16]>,
@@ -178,7 +178,7 @@ impl ValueStep {
     }
 }
 
-/// Ends a step that has changed these.
+/// Commits the changes of a step.
 #[track_caller]
 fn end(pairs: &[ChangedValue]) -> Result<()> {
     let Some((first, _)) = pairs.first() else { return Ok(()) };

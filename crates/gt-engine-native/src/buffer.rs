@@ -34,30 +34,30 @@ const HUGE: usize = 4 << 20;
 
 /// A block of memory from the allocator, given back to it when dropped. It hands out nothing but
 /// its address.
-struct Block {
+struct CachedBlock {
     data: NonNull<u8>,
     capacity: usize,
 }
 
 // SAFETY: the block owns its memory, which any thread may give back to the allocator.
-unsafe impl Send for Block {}
+unsafe impl Send for CachedBlock {}
 // SAFETY: through a shared block there is its address to be had, and nothing else.
-unsafe impl Sync for Block {}
+unsafe impl Sync for CachedBlock {}
 
-impl Block {
+impl CachedBlock {
     /// Memory that is not initialized. `capacity` comes from [`round`].
-    fn allocate(capacity: usize) -> Option<Block> {
+    fn allocate(capacity: usize) -> Option<CachedBlock> {
         assert!(capacity > 0);
         // SAFETY: the capacity is not 0.
         let data = NonNull::new(unsafe { alloc(layout(capacity)) })?;
         if capacity >= HUGE {
             processor::use_huge_pages(data, capacity);
         }
-        Some(Block { data, capacity })
+        Some(CachedBlock { data, capacity })
     }
 }
 
-impl Drop for Block {
+impl Drop for CachedBlock {
     fn drop(&mut self) {
         // SAFETY: allocated with the same layout, and given back once.
         unsafe { dealloc(self.data.as_ptr(), layout(self.capacity)) }
@@ -74,7 +74,7 @@ pub struct Buffer {
 
 enum Memory {
     /// There until the buffer is dropped.
-    Own(Option<Block>),
+    Own(Option<CachedBlock>),
     /// Someone else's, held here; it is never written.
     Foreign(Bytes),
 }
@@ -89,7 +89,7 @@ impl Buffer {
             if left < KEPT_LARGE as u64 {
                 release_kept_beyond(left);
             }
-            Block::allocate(capacity)
+            CachedBlock::allocate(capacity)
         });
         let Some(block) = block else {
             if is_counted(bytes) {
@@ -179,13 +179,13 @@ fn layout(capacity: usize) -> Layout {
 
 thread_local! {
     /// Blocks that this thread keeps, by class.
-    static KEPT: RefCell<[Vec<Block>; CLASSES]> =
+    static KEPT: RefCell<[Vec<CachedBlock>; CLASSES]> =
         const { RefCell::new([const { Vec::new() }; CLASSES]) };
 }
 
 /// Large blocks that are kept, by capacity.
 struct Large {
-    blocks: BTreeMap<usize, Vec<Block>>,
+    blocks: BTreeMap<usize, Vec<CachedBlock>>,
     bytes: usize,
 }
 
@@ -214,7 +214,7 @@ fn release_kept_beyond(most: u64) {
 }
 
 /// A block that was kept, of exactly this capacity.
-fn take_kept(capacity: usize) -> Option<Block> {
+fn take_kept(capacity: usize) -> Option<CachedBlock> {
     if let Some(class) = class(capacity) {
         return KEPT.try_with(|kept| kept.borrow_mut()[class].pop()).ok().flatten();
     }
@@ -225,7 +225,7 @@ fn take_kept(capacity: usize) -> Option<Block> {
 }
 
 /// Keeps a block for reuse, unless there are enough of its size or the thread is ending.
-fn keep(block: Block) {
+fn keep(block: CachedBlock) {
     let capacity = block.capacity;
     if let Some(class) = class(capacity) {
         // Where the thread is ending the block is dropped with the closure.

@@ -10,7 +10,7 @@ use half::f16;
 
 use crate::element::{Bool, Complex, Element};
 use crate::elementwise::{self, PARALLEL};
-use crate::halves;
+use crate::half_floats;
 use crate::kernel::Kernel;
 use crate::simd::vectorized;
 use crate::tensor::Tensor;
@@ -88,7 +88,7 @@ static NARROW: Kernel = unsafe { Kernel::new::<f32, f16>(narrow, 1) };
 unsafe fn widen(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
     // SAFETY: the contract of kernels.
     let (from, to) = unsafe { runs(inputs[0], out, n) };
-    halves::widen(from, to);
+    half_floats::widen(from, to);
 }
 
 /// # Safety
@@ -96,7 +96,7 @@ unsafe fn widen(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
 unsafe fn narrow(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
     // SAFETY: the contract of kernels.
     let (from, to) = unsafe { runs(inputs[0], out, n) };
-    halves::narrow(from, to);
+    half_floats::narrow(from, to);
 }
 
 /// A kernel's input and output as slices.

@@ -7,7 +7,7 @@ use gt_worker::EngineError;
 use crate::element::with_bits;
 use crate::tensor::{Strides, Tensor, contiguous_strides};
 use crate::threads::{Shared, Threads};
-use crate::turn::{BLOCK, turn};
+use crate::transpose::{BLOCK, turn};
 use crate::uninit::{Region, Uninit};
 
 /// The loops over one shape in which `K` tensors are walked together: axes of length 1 dropped,

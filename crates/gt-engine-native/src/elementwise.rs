@@ -250,11 +250,11 @@ unsafe fn split(threads: &mut Threads, job: &Job, numel: usize, parallel: usize)
 /// Room for [`BLOCK`] elements of any dtype.
 #[repr(align(64))]
 #[expect(dead_code, reason = "it is used by its address")]
-struct Block([[u64; 2]; BLOCK]);
+struct RowBlock([[u64; 2]; BLOCK]);
 
 /// How a kernel gets at an operand in the inner loop.
 #[derive(Clone, Copy, PartialEq)]
-enum Access {
+enum OperandAccess {
     /// Straight from its memory.
     Direct,
     /// One value throughout: in a block from the beginning.
@@ -263,14 +263,14 @@ enum Access {
     Load,
 }
 
-fn access(job: &Job, index: usize) -> Access {
+fn access(job: &Job, index: usize) -> OperandAccess {
     let wanted = job.kernel.inputs()[index];
     if index >= job.kernel.arity() || job.loops.is_constant(index) {
-        Access::Constant
+        OperandAccess::Constant
     } else if job.loops.inner_stride(index) == 1 && job.dtypes[index] == wanted {
-        Access::Direct
+        OperandAccess::Direct
     } else {
-        Access::Load
+        OperandAccess::Load
     }
 }
 
@@ -281,8 +281,8 @@ fn access(job: &Job, index: usize) -> Access {
 unsafe fn part(job: &Job, rows: Range<usize>, columns: Range<usize>) {
     // A block for each operand, one for what is to be cast and one for the result. They are used by
     // their addresses alone, and never moved: that would take longer than the work.
-    let mut blocks = MaybeUninit::<[Block; 5]>::uninit();
-    let start: *mut Block = blocks.as_mut_ptr().cast();
+    let mut blocks = MaybeUninit::<[RowBlock; 5]>::uninit();
+    let start: *mut RowBlock = blocks.as_mut_ptr().cast();
     // SAFETY: each of the five is within `blocks`, which lives until the end.
     let [first, second, third, raw, result] =
         std::array::from_fn(|k| unsafe { start.add(k).cast::<u8>() });
@@ -290,11 +290,11 @@ unsafe fn part(job: &Job, rows: Range<usize>, columns: Range<usize>) {
     let accesses = [access(job, 0), access(job, 1), access(job, 2)];
     let arity = job.kernel.arity();
     let casts = job.result != job.kernel.result();
-    let straight = !casts && accesses[..arity].iter().all(|&access| access == Access::Direct);
+    let straight = !casts && accesses[..arity].iter().all(|&access| access == OperandAccess::Direct);
     let run = if straight { columns.len() } else { BLOCK.min(columns.len()) };
     let mut inputs = [std::ptr::null(); 3];
     for index in 0..arity {
-        if accesses[index] == Access::Constant {
+        if accesses[index] == OperandAccess::Constant {
             // SAFETY: the operand is one element, which is at its start. Where `run` is more than a
             // block, all are direct.
             unsafe { load(job, index, job.from[index].get(), 0, blocks[index], run, raw) };
@@ -313,9 +313,9 @@ unsafe fn part(job: &Job, rows: Range<usize>, columns: Range<usize>) {
                 // SAFETY: the loops stay within the operand.
                 let from = unsafe { job.from[index].get().offset(at * size).cast_const() };
                 match accesses[index] {
-                    Access::Direct => inputs[index] = from,
-                    Access::Constant => {}
-                    Access::Load => {
+                    OperandAccess::Direct => inputs[index] = from,
+                    OperandAccess::Constant => {}
+                    OperandAccess::Load => {
                         // SAFETY: n elements at the stride are within the operand; n is at most
                         // BLOCK, as not all are direct.
                         unsafe { load(job, index, from, stride, blocks[index], n, raw) };

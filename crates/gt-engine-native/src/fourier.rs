@@ -6,12 +6,12 @@ use bytemuck::Pod;
 use gt_ir::instruction::Operands;
 use gt_ir::operation::{bool, float, int};
 use gt_ir::{Attributes, DType, Meta};
-use gt_linalg::fourier::{Float, Plans};
+use gt_linalg::fourier::{FourierFloat, Plans};
 use gt_worker::EngineError;
 
 use crate::budget;
 use crate::element::{Complex, Element};
-use crate::lines::Lines;
+use crate::axis_rows::AxisRows;
 use crate::table::tensor;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
@@ -24,15 +24,15 @@ const PIECE: usize = 1 << 14;
 const SCRATCH: usize = 6;
 
 /// A float whose complex numbers are element types.
-trait Part: Element + Float + Pod {
+trait ComplexPart: Element + FourierFloat + Pod {
     type Number: Element;
 }
 
-impl Part for f32 {
+impl ComplexPart for f32 {
     type Number = Complex<f32>;
 }
 
-impl Part for f64 {
+impl ComplexPart for f64 {
     type Number = Complex<f64>;
 }
 
@@ -56,7 +56,7 @@ fn transform<A: Element, B: Element>(
     let pieces = threads.count().min(output.shape.numel().div_ceil(PIECE.max(longest)));
     let scratch = SCRATCH * longest * A::DTYPE.size().max(B::DTYPE.size()) * pieces.max(1);
     let _scratch = budget::scratch(scratch)?;
-    let lines = Lines::new(threads, tensor(operands, 0)?, attributes, A::DTYPE)?;
+    let lines = AxisRows::new(threads, tensor(operands, 0)?, attributes, A::DTYPE)?;
     let mut out = lines.results(B::DTYPE, to)?;
     let from = lines.rows::<A>();
     if !from.is_empty() {
@@ -71,13 +71,13 @@ fn transform<A: Element, B: Element>(
     lines.back(threads, unsafe { out.finish() }, output.dtype)
 }
 
-fn scale<T: Float>(out: &mut [T], factor: f64) {
+fn scale<T: FourierFloat>(out: &mut [T], factor: f64) {
     if factor != 1.0 {
         T::scale(out, factor);
     }
 }
 
-fn c2c_in<T: Part>(
+fn c2c_in<T: ComplexPart>(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
     attributes: &Attributes,
@@ -101,7 +101,7 @@ where
     )
 }
 
-fn r2c_in<T: Part>(
+fn r2c_in<T: ComplexPart>(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
     attributes: &Attributes,
@@ -119,7 +119,7 @@ where
     })
 }
 
-fn c2r_in<T: Part>(
+fn c2r_in<T: ComplexPart>(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
     attributes: &Attributes,

@@ -4,14 +4,14 @@
 //! - [`tensor`] and [`buffer`]: memory, shared by reference, and strided views of it; [`uninit`]:
 //!   tensors while they are written; [`budget`]: what may be allocated in a turn.
 //! - [`elementwise`]: the one driver of all elementwise operations; [`unary`], [`binary`],
-//!   [`ternary`] and [`cast`] (over [`halves`]) are its [`kernel`]s, [`element`] and [`math`] what
+//!   [`ternary`] and [`cast`] (over [`half_floats`]) are its [`kernel`]s, [`element`] and [`math`] what
 //!   they compute.
-//! - [`wide`], [`parts`] and [`complex`]: further kernels; [`lines`]: what goes along one axis;
+//! - [`wide`], [`parts`] and [`complex`]: further kernels; [`axis_rows`]: what goes along one axis;
 //!   [`repeats`]: results that repeat elements.
 //! - [`reduce`] and [`extreme`] over [`fold`], [`matmul`], [`convolution`], [`pooling`], [`attention`], [`softmax`], [`normalization`], [`shape`] over [`copy`],
 //!   [`index`], [`scatter`] and [`rows`], [`create`], [`random`] and [`samplers`], [`fourier`], [`linalg`]: the other families.
 //! - [`program`]: many operations as one.
-//! - [`simd`] and [`threads`] over [`crew`]: the machine's vectors and processors; [`processor`]: who
+//! - [`simd`] and [`threads`] over [`thread_pool`]: the machine's vectors and processors; [`processor`]: who
 //!   runs on which.
 //!
 //! Matrices are multiplied by the `gemm` crate, the very kernels of burn-flex; all else of
@@ -30,17 +30,17 @@ mod complex;
 mod convolution;
 mod copy;
 mod create;
-mod crew;
+mod thread_pool;
 mod element;
 mod elementwise;
 mod extreme;
 mod fold;
 mod fourier;
-mod halves;
+mod half_floats;
 mod index;
 mod kernel;
 mod linalg;
-mod lines;
+mod axis_rows;
 mod masked;
 mod math;
 mod matmul;
@@ -63,7 +63,7 @@ mod table;
 mod tensor;
 mod ternary;
 mod threads;
-mod turn;
+mod transpose;
 mod unary;
 mod uninit;
 mod wide;
@@ -81,14 +81,14 @@ use crate::budget::Budget;
 use crate::element::compute_dtype;
 use crate::elementwise::{PARALLEL, PARALLEL_FUNCTIONS};
 use crate::kernel::{ByDType, Kernel};
-pub use crate::program::Program;
+pub use crate::program::NativeProgram;
 use crate::table::Lowering;
 pub use crate::tensor::Tensor;
 use crate::threads::Threads;
 pub use gt_simd as simd;
 
 /// Told of a plan made ready: the plan, what came of it, and how long that took.
-type Listener = Box<dyn Fn(&gt_worker::plan::Plan, &Program, Duration) + Send>;
+type Listener = Box<dyn Fn(&gt_worker::plan::Plan, &NativeProgram, Duration) + Send>;
 
 /// Keeps what replays a difference, and says where it is.
 type Keeper = Box<dyn Fn(&Mismatch) -> Option<String> + Send>;
@@ -122,7 +122,7 @@ impl NativeEngine {
     /// Tells a listener of every plan that is made ready.
     pub fn when_prepared(
         self,
-        listener: impl Fn(&gt_worker::plan::Plan, &Program, Duration) + Send + 'static,
+        listener: impl Fn(&gt_worker::plan::Plan, &NativeProgram, Duration) + Send + 'static,
     ) -> NativeEngine {
         NativeEngine { listener: Some(Box::new(listener)), ..self }
     }
@@ -138,7 +138,7 @@ impl NativeEngine {
 
 impl Engine for NativeEngine {
     type Tensor = Tensor;
-    type Program = Program;
+    type Program = NativeProgram;
 
     fn name(&self) -> &str {
         "native"
@@ -205,9 +205,9 @@ impl Engine for NativeEngine {
         }
     }
 
-    fn prepare(&mut self, plan: &gt_worker::plan::Plan) -> Result<Program, EngineError> {
+    fn prepare(&mut self, plan: &gt_worker::plan::Plan) -> Result<NativeProgram, EngineError> {
         let started = Instant::now();
-        let program = Program::new(plan.clone());
+        let program = NativeProgram::new(plan.clone());
         if let Some(listener) = &self.listener {
             listener(plan, &program, started.elapsed());
         }
@@ -216,7 +216,7 @@ impl Engine for NativeEngine {
 
     fn launch(
         &mut self,
-        program: &mut Program,
+        program: &mut NativeProgram,
         inputs: &mut [InputValue<Tensor>],
     ) -> Result<Vec<Tensor>, EngineError> {
         program.launch(self, inputs)
@@ -228,11 +228,11 @@ impl Engine for NativeEngine {
         true
     }
 
-    fn is_unchecked(&mut self, program: &mut Program) -> bool {
+    fn is_unchecked(&mut self, program: &mut NativeProgram) -> bool {
         program.is_unchecked()
     }
 
-    fn judge(&mut self, program: &mut Program, wrong: Option<&str>) {
+    fn judge(&mut self, program: &mut NativeProgram, wrong: Option<&str>) {
         if let Some(text) = wrong {
             tracing::warn!("a fused sequence gave {text}; it is run operation by operation");
         }

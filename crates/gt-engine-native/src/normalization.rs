@@ -25,7 +25,7 @@ const PIECE: usize = 1 << 15;
 const ROWS: usize = 64;
 
 /// Floats whose totals are float64.
-trait Real: Float {
+trait NormalizationFloat: Float {
     /// A value of this type.
     fn of(value: f64) -> Self;
     /// The mean of what `value` makes of each element of some rows of one length.
@@ -34,7 +34,7 @@ trait Real: Float {
 
 macro_rules! real {
     ($($type:ty)*) => { $(
-        impl Real for $type {
+        impl NormalizationFloat for $type {
             #[inline(always)]
             fn of(value: f64) -> $type {
                 value as $type
@@ -61,7 +61,7 @@ struct Statistics<T> {
     scale: f64,
 }
 
-impl<T: Real> Statistics<T> {
+impl<T: NormalizationFloat> Statistics<T> {
     #[inline(always)]
     fn new(x: &[T], eps: f64) -> Statistics<T> {
         let mean = T::of(T::mean([x], |[x]| x));
@@ -95,11 +95,11 @@ pub fn layer_norm(
 }
 
 /// Writes every element of the output.
-fn normalize<T: Real>(
+fn normalize<T: NormalizationFloat>(
     threads: &mut Threads,
     x: &Tensor,
-    weight: &Row,
-    bias: &Row,
+    weight: &NormalizedRow,
+    bias: &NormalizedRow,
     eps: f64,
     out: &mut Uninit,
     length: usize,
@@ -142,11 +142,11 @@ pub fn layer_norm_backward(
 }
 
 /// Writes every element of the output.
-fn project<T: Real>(
+fn project<T: NormalizationFloat>(
     threads: &mut Threads,
     grad: &Tensor,
     x: &Tensor,
-    weight: &Row,
+    weight: &NormalizedRow,
     eps: f64,
     out: &mut Uninit,
     length: usize,
@@ -197,7 +197,7 @@ pub fn layer_norm_weight_backward(
 }
 
 /// Writes every element of the output: there are as many as in a row.
-fn add_rows<T: Real>(threads: &mut Threads, grad: &Tensor, x: &Tensor, eps: f64, out: &mut Uninit)
+fn add_rows<T: NormalizationFloat>(threads: &mut Threads, grad: &Tensor, x: &Tensor, eps: f64, out: &mut Uninit)
 where
     Sum: Fold<T>,
 {
@@ -232,7 +232,7 @@ where
 }
 
 /// Calls `body` with the number of each row and its place.
-fn for_each_row<T: Real>(
+fn for_each_row<T: NormalizationFloat>(
     threads: &mut Threads,
     out: &mut [MaybeUninit<T>],
     length: usize,
@@ -255,16 +255,16 @@ fn for_each_row<T: Real>(
 }
 
 /// One value for each element of a row.
-enum Row {
+enum NormalizedRow {
     Number(f64),
     Tensor(Tensor),
 }
 
-impl Row {
-    fn values<T: Real>(&self, length: usize) -> Vec<T> {
+impl NormalizedRow {
+    fn values<T: NormalizationFloat>(&self, length: usize) -> Vec<T> {
         match self {
-            Row::Number(number) => vec![T::of(*number); length],
-            Row::Tensor(tensor) => {
+            NormalizedRow::Number(number) => vec![T::of(*number); length],
+            NormalizedRow::Tensor(tensor) => {
                 assert!(tensor.numel() == length, "a value for each element of a row");
                 tensor.as_slice::<T>().to_vec()
             }
@@ -277,10 +277,10 @@ fn row_of(
     operands: &mut Operands<Tensor>,
     index: usize,
     dtype: DType,
-) -> Result<Row, EngineError> {
+) -> Result<NormalizedRow, EngineError> {
     match operands[index] {
-        Operand::Scalar(number) => Ok(Row::Number(number.as_f64())),
-        Operand::Tensor(_) => Ok(Row::Tensor(contiguous(threads, operands, index, dtype)?)),
+        Operand::Scalar(number) => Ok(NormalizedRow::Number(number.as_f64())),
+        Operand::Tensor(_) => Ok(NormalizedRow::Tensor(contiguous(threads, operands, index, dtype)?)),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::uninit::Uninit;
 const BLOCK: usize = 64;
 
 /// Which elements of the whole tensor a part has, as runs of consecutive ones.
-pub struct Part {
+pub struct DrawPart {
     /// How many elements follow one another; then comes the next run.
     run: usize,
     /// The part's axes before those that are within a run: length, start, and what a step along it
@@ -32,12 +32,12 @@ pub struct Part {
     start: u64,
 }
 
-impl Part {
-    pub fn new(shape: &Shape, part: &[i64]) -> Part {
+impl DrawPart {
+    pub fn new(shape: &Shape, part: &[i64]) -> DrawPart {
         let Some((starts, whole)) = random_part(part) else {
-            return Part { run: shape.numel().max(1), outer: Vec::new(), start: 0 };
+            return DrawPart { run: shape.numel().max(1), outer: Vec::new(), start: 0 };
         };
-        let mut part = Part { run: 1, outer: Vec::new(), start: 0 };
+        let mut part = DrawPart { run: 1, outer: Vec::new(), start: 0 };
         let (mut step, mut is_within) = (1, true);
         for axis in (0..shape.rank()).rev() {
             if is_within {
@@ -80,7 +80,7 @@ fn drawn<T: Element, const N: usize>(
     draw: impl Fn([u32; 4]) -> [T; N] + Sync,
 ) -> Result<Tensor, EngineError> {
     let stream = stream(operands)?;
-    let part = Part::new(&output.shape, ints(attributes, 2));
+    let part = DrawPart::new(&output.shape, ints(attributes, 2));
     let mut out = Uninit::new(output)?;
     let fill = |piece: usize, mut slots: &mut [MaybeUninit<T>]| {
         let mut index = piece * PIECE;
@@ -238,7 +238,7 @@ mod tests {
                 for (e, f) in cuts(5) {
                     let shape =
                         Shape::new(&[(b - a), (d - c), (f - e)].map(|n| n as usize)).unwrap();
-                    let part = Part::new(&shape, &[&[a, c, e], &whole[..]].concat());
+                    let part = DrawPart::new(&shape, &[&[a, c, e], &whole[..]].concat());
                     let mut given = Vec::new();
                     while given.len() < shape.numel() {
                         let (place, length) = part.run(given.len());

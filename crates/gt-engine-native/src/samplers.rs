@@ -12,7 +12,7 @@ use gt_worker::EngineError;
 use libm::{lgamma, log, log1p};
 
 use crate::cast;
-use crate::random::{Part, stream};
+use crate::random::{DrawPart, stream};
 use crate::table::tensor;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
@@ -47,7 +47,7 @@ fn sampled<const N: usize>(
     draw: impl Fn([f64; N], &mut Attempts) -> f64 + Sync,
 ) -> Result<Tensor, EngineError> {
     let stream = stream(&operands)?;
-    let part = Part::new(&output.shape, ints(attributes, 0));
+    let part = DrawPart::new(&output.shape, ints(attributes, 0));
     let mut given = Vec::with_capacity(N);
     for index in 2..2 + N {
         let operand = tensor(&mut operands, index)?;

@@ -14,13 +14,13 @@ const ROWS: usize = 4;
 
 /// A matrix in memory: its first element, and the steps to the next row and column.
 #[derive(Clone, Copy)]
-pub struct Strided<T> {
+pub struct StridedMatrix<T> {
     pub first: *const T,
     pub row: isize,
     pub column: isize,
 }
 
-impl<T: Copy> Strided<T> {
+impl<T: Copy> StridedMatrix<T> {
     /// An element.
     ///
     /// # Safety
@@ -44,8 +44,8 @@ pub fn is_small(rows: usize, depth: usize, columns: usize) -> bool {
 /// neither and no other thread accesses.
 pub unsafe fn multiply<T: Number>(
     [rows, depth, columns]: [usize; 3],
-    a: Strided<T>,
-    b: Strided<T>,
+    a: StridedMatrix<T>,
+    b: StridedMatrix<T>,
     out: *mut T,
     pitch: usize,
 ) {
@@ -55,12 +55,12 @@ pub unsafe fn multiply<T: Number>(
             let mut row = 0;
             while row < rows {
                 let count = ROWS.min(rows - row);
-                let a = Strided { first: a.first.wrapping_offset(row as isize * a.row), ..a };
+                let a = StridedMatrix { first: a.first.wrapping_offset(row as isize * a.row), ..a };
                 let out = out.wrapping_add(row * pitch);
                 let mut column = 0;
                 while column < columns {
                     let b =
-                        Strided { first: b.first.wrapping_offset(column as isize * b.column), ..b };
+                        StridedMatrix { first: b.first.wrapping_offset(column as isize * b.column), ..b };
                     let out = out.wrapping_add(column);
                     // SAFETY: the caller's promise, for a block within the result.
                     column += unsafe {
@@ -86,8 +86,8 @@ pub unsafe fn multiply<T: Number>(
 unsafe fn block<T: Number, const WIDTH: usize>(
     rows: usize,
     depth: usize,
-    a: Strided<T>,
-    b: Strided<T>,
+    a: StridedMatrix<T>,
+    b: StridedMatrix<T>,
     out: *mut T,
     pitch: usize,
 ) -> usize {
@@ -97,7 +97,7 @@ unsafe fn block<T: Number, const WIDTH: usize>(
             sums::<T, WIDTH, ROWS>(depth, a, b, out, pitch);
         } else {
             for row in 0..rows {
-                let a = Strided { first: a.first.wrapping_offset(row as isize * a.row), ..a };
+                let a = StridedMatrix { first: a.first.wrapping_offset(row as isize * a.row), ..a };
                 sums::<T, WIDTH, 1>(depth, a, b, out.add(row * pitch), pitch);
             }
         }
@@ -112,8 +112,8 @@ unsafe fn block<T: Number, const WIDTH: usize>(
 #[inline(always)]
 unsafe fn sums<T: Number, const WIDTH: usize, const COUNT: usize>(
     depth: usize,
-    a: Strided<T>,
-    b: Strided<T>,
+    a: StridedMatrix<T>,
+    b: StridedMatrix<T>,
     out: *mut T,
     pitch: usize,
 ) {

@@ -18,7 +18,7 @@ use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::{
     attention, binary, cast, complex, convolution, create, extreme, fourier, index,
-    linalg::operations as linalg, linalg::systems, lines, masked, matmul, normalization, parts,
+    linalg::operations as linalg, linalg::systems, axis_rows, masked, matmul, normalization, parts,
     pooling, random, reduce, rows, samplers, scatter, shape, softmax, ternary, unary, wide,
 };
 
@@ -221,18 +221,18 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&fo::FFT_R2C, By(fourier::r2c)),
     (&fo::FFT_C2R, By(fourier::c2r)),
     // order
-    (&o::SORT, Several(lines::sort)),
-    (&o::TOPK, Several(lines::topk)),
-    (&o::MAX_ALONG, Several(lines::max_along)),
-    (&o::MIN_ALONG, Several(lines::min_along)),
-    (&o::CUMMAX, Several(lines::cummax)),
-    (&o::CUMMIN, Several(lines::cummin)),
+    (&o::SORT, Several(axis_rows::sort)),
+    (&o::TOPK, Several(axis_rows::topk)),
+    (&o::MAX_ALONG, Several(axis_rows::max_along)),
+    (&o::MIN_ALONG, Several(axis_rows::min_along)),
+    (&o::CUMMAX, Several(axis_rows::cummax)),
+    (&o::CUMMIN, Several(axis_rows::cummin)),
     // scatter
     (&sc::SCATTER, By(scatter::scatter)),
     (&sc::SCATTER_REDUCE, By(scatter::scatter_reduce)),
     // cumulative
-    (&cu::CUMPROD, By(lines::cumprod)),
-    (&cu::LOGCUMSUMEXP, By(lines::logcumsumexp)),
+    (&cu::CUMPROD, By(axis_rows::cumprod)),
+    (&cu::LOGCUMSUMEXP, By(axis_rows::logcumsumexp)),
     // matmul
     (&m::MATMUL, By(matmul::matmul)),
     // linalg

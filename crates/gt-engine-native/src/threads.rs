@@ -1,12 +1,12 @@
 //! Work split over threads, which are started with the first work that is large enough.
 
-use crate::crew::Crew;
+use crate::thread_pool::ThreadPool;
 
 /// Splits large work over threads. The calling thread takes part, so that there is one helper
 /// less than threads, and none for one thread.
 pub struct Threads {
     count: usize,
-    crew: Option<Crew>,
+    crew: Option<ThreadPool>,
 }
 
 impl Threads {
@@ -38,7 +38,7 @@ impl Threads {
         if self.count.min(pieces) < 2 {
             (0..pieces).for_each(body);
         } else {
-            self.crew.get_or_insert_with(|| Crew::new(self.count - 1)).run(pieces, body);
+            self.crew.get_or_insert_with(|| ThreadPool::new(self.count - 1)).run(pieces, body);
         }
     }
 

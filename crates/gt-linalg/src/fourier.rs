@@ -15,7 +15,7 @@ use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
 const KEPT: usize = 64;
 
 /// A float that rows consist of, with the compiled planners of its transforms.
-pub trait Float: FftNum {
+pub trait FourierFloat: FftNum {
     /// Plans the transform of `n` complex numbers.
     fn plan_complex(n: usize, direction: FftDirection) -> Arc<dyn Fft<Self>>;
 
@@ -31,7 +31,7 @@ pub trait Float: FftNum {
 
 macro_rules! floats {
     ($($float:ty),*) => { $(
-        impl Float for $float {
+        impl FourierFloat for $float {
             fn plan_complex(n: usize, direction: FftDirection) -> Arc<dyn Fft<Self>> {
                 FftPlanner::new().plan_fft(n, direction)
             }
@@ -57,12 +57,12 @@ floats!(f32, f64);
 /// The transforms planned so far.
 #[derive(Default)]
 pub struct Plans {
-    planned: FxHashMap<(TypeId, Kind, usize), Box<dyn Any + Send>>,
+    planned: FxHashMap<(TypeId, TransformKind, usize), Box<dyn Any + Send>>,
 }
 
 /// What a plan transforms.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum TransformKind {
     Complex { inverse: bool },
     FromReal,
     ToReal,
@@ -75,8 +75,8 @@ impl Plans {
 
     /// The transform of `n` complex numbers to as many, with exp(-2 pi i j k / n) or, if `inverse`,
     /// with exp(2 pi i j k / n).
-    pub fn complex<T: Float>(&mut self, n: usize, inverse: bool) -> ComplexPlan<T> {
-        self.plan(Kind::Complex { inverse }, n, || {
+    pub fn complex<T: FourierFloat>(&mut self, n: usize, inverse: bool) -> ComplexPlan<T> {
+        self.plan(TransformKind::Complex { inverse }, n, || {
             let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
             ComplexPlan(T::plan_complex(n, direction))
         })
@@ -84,16 +84,16 @@ impl Plans {
 
     /// The transform of `n` real numbers to the first n / 2 + 1 complex ones; the others are the
     /// conjugates of these.
-    pub fn real_to_complex<T: Float>(&mut self, n: usize) -> FromRealPlan<T> {
-        self.plan(Kind::FromReal, n, || FromRealPlan(T::plan_real_to_complex(n)))
+    pub fn real_to_complex<T: FourierFloat>(&mut self, n: usize) -> FromRealPlan<T> {
+        self.plan(TransformKind::FromReal, n, || FromRealPlan(T::plan_real_to_complex(n)))
     }
 
     /// The inverse transform of n / 2 + 1 complex numbers to `n` real ones.
-    pub fn complex_to_real<T: Float>(&mut self, n: usize) -> ToRealPlan<T> {
-        self.plan(Kind::ToReal, n, || ToRealPlan(T::plan_complex_to_real(n)))
+    pub fn complex_to_real<T: FourierFloat>(&mut self, n: usize) -> ToRealPlan<T> {
+        self.plan(TransformKind::ToReal, n, || ToRealPlan(T::plan_complex_to_real(n)))
     }
 
-    fn plan<P: Clone + Send + 'static>(&mut self, kind: Kind, n: usize, new: impl Fn() -> P) -> P {
+    fn plan<P: Clone + Send + 'static>(&mut self, kind: TransformKind, n: usize, new: impl Fn() -> P) -> P {
         let key = (TypeId::of::<P>(), kind, n);
         if self.planned.len() >= KEPT && !self.planned.contains_key(&key) {
             self.planned.clear();
@@ -107,7 +107,7 @@ impl Plans {
 #[derive(Clone)]
 pub struct ComplexPlan<T>(Arc<dyn Fft<T>>);
 
-impl<T: Float> ComplexPlan<T> {
+impl<T: FourierFloat> ComplexPlan<T> {
     /// Writes the transform of each row.
     ///
     /// # Panics
@@ -126,7 +126,7 @@ impl<T: Float> ComplexPlan<T> {
 #[derive(Clone)]
 pub struct FromRealPlan<T>(Arc<dyn RealToComplex<T>>);
 
-impl<T: Float> FromRealPlan<T> {
+impl<T: FourierFloat> FromRealPlan<T> {
     /// Writes the transform of each row.
     ///
     /// # Panics
@@ -146,7 +146,7 @@ impl<T: Float> FromRealPlan<T> {
 #[derive(Clone)]
 pub struct ToRealPlan<T>(Arc<dyn ComplexToReal<T>>);
 
-impl<T: Float> ToRealPlan<T> {
+impl<T: FourierFloat> ToRealPlan<T> {
     /// Writes the transform of each row. The first number counts as real, and so does the last
     /// where `n` is even.
     ///

@@ -7,7 +7,7 @@ use crate::matrices::{self, Triangle, Unsolved, Vectors};
 /// A real or complex number, in single or double precision: `f32`, `f64` and `Complex` of either.
 ///
 /// A matrix is a slice, row after row. The functions compute on the calling thread.
-pub trait Number: Copy + Send + Sync + 'static {
+pub trait MatrixElement: Copy + Send + Sync + 'static {
     /// The type of the number's parts.
     type Real: Copy + Send + Sync + 'static;
 
@@ -110,7 +110,7 @@ pub trait Number: Copy + Send + Sync + 'static {
 
 macro_rules! numbers {
     ($($number:ty, $real:ty, $zero:expr;)*) => { $(
-        impl Number for $number {
+        impl MatrixElement for $number {
             type Real = $real;
 
             const ZERO: Self = $zero;

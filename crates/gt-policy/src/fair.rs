@@ -26,7 +26,7 @@ pub const SLICE: u64 = 10_000_000;
 /// schedulers (implicit coscheduling: Dusseau, Arpaci and Culler, SIGMETRICS 1996).
 #[derive(Debug, Default)]
 pub struct Fair {
-    nodes: Vec<Node>,
+    nodes: Vec<ShareNode>,
     free: Vec<usize>,
     teams: FxHashMap<String, usize>,
     users: FxHashMap<(usize, String), usize>,
@@ -41,7 +41,7 @@ pub struct Fair {
 }
 
 #[derive(Debug, Default, Clone)]
-struct Node {
+struct ShareNode {
     /// The device time used, divided by the weight.
     used: u64,
     weight: u64,
@@ -51,7 +51,7 @@ struct Node {
     sessions: u32,
 }
 
-/// The scale of [`Node::used`], so that a policy_kind by a weight loses little precision.
+/// The scale of [`ShareNode::used`], so that a policy_kind by a weight loses little precision.
 const SCALE: u64 = 1 << 6;
 
 impl Fair {
@@ -64,7 +64,7 @@ impl Fair {
     }
 
     fn node(&mut self, weight: u32) -> usize {
-        let node = Node { weight: u64::from(weight.max(1)), ..Node::default() };
+        let node = ShareNode { weight: u64::from(weight.max(1)), ..ShareNode::default() };
         match self.free.pop() {
             Some(index) => {
                 self.nodes[index] = node;

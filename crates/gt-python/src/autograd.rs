@@ -103,8 +103,7 @@ fn grad(
     Ok(grads.into_iter().map(|grad| grad.map(PyTensor)).collect())
 }
 
-/// Return for each tensor of `on` whether `result` was computed from it or from its recorded
-/// producer.
+/// Return for each tensor of `on` whether `result` depends on it.
 #[pyfunction]
 fn depends(result: PyRef<'_, PyTensor>, on: Tensors<'_>) -> Vec<bool> {
     let on: Vec<_> = on.iter().map(|tensor| tensor.0.clone()).collect();

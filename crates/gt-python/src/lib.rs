@@ -18,9 +18,8 @@
 //! - [`files`]: tensors in safetensors files and checkpoints.
 //! - [`tools`]: status, traces, `top` and visualization of a dispatcher.
 //! - [`torch`]: PyTorch's device `cluster`, backed by GT's tensors.
-//! - [`error`]: the client's errors as Python exceptions; [`source`]: the user's current source
-//!   line;
-//!   [`notice`]: progress messages during long waits.
+//! - [`error`]: the client's errors as Python exceptions; [`source`]: the user's source line;
+//!   [`notice`]: messages about long waits.
 
 // PyO3 generates unsafe functions whose bodies call other unsafe functions without a block.
 #![allow(unsafe_op_in_unsafe_fn)]

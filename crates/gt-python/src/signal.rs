@@ -38,7 +38,8 @@ fn signal_current() -> (Option<String>, Option<String>) {
     (signal::name(scope.signal), signal::name(scope.backward))
 }
 
-/// Return a copy of a tensor with the layout that a signal's configuration specifies.
+/// Return a copy of a tensor, placed as the configuration of the signal says. `backward` names the
+/// signal of its gradient.
 #[pyfunction]
 #[pyo3(signature = (tensor, name, backward=None))]
 fn signal_tensor(

@@ -1,5 +1,5 @@
-//! The line of the user's program that runs now, and the function of GT's that it calls, for errors
-//! that come later.
+//! The line of the user's program that issues an instruction, and the GT function that it calls.
+//! Errors that are raised later name both.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
@@ -7,46 +7,48 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
 
 use gt::ir::SourceId;
-use gt::source::{self, Call, CallId};
+use gt::source::{self, UserCall, CallId};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use rustc_hash::FxHashMap;
 
-/// The folders of GT and of what it is part of: lines in them are not the user's.
+/// The folders of GT, PyTorch and other packages whose lines are not the user's.
 static PACKAGES: RwLock<Vec<String>> = RwLock::new(Vec::new());
 
-/// The functions that users call, by the addresses of their code objects, which live as long.
+/// The public functions, by the addresses of their code objects, which are never freed.
 static CALLS: LazyLock<RwLock<FxHashMap<usize, CallId>>> = LazyLock::new(RwLock::default);
 
-/// The line noted last by any thread.
+/// The user's line that was recorded last by any thread.
 static LATEST: AtomicU32 = AtomicU32::new(0);
 
+/// A code object that was seen before.
 enum KnownCode {
-    /// Part of a package, possibly a function that users call: look at who called it.
+    /// Code of a registered package, possibly a public function; the user's line is in a caller.
     Own(CallId),
-    /// The user's: the numbers of its lines, by instruction and the function called there.
+    /// The user's code: the ids of its lines, by instruction and the function called there.
     User { file: String, lines: FxHashMap<(i64, CallId), SourceId> },
 }
 
-/// What a frame is.
+/// Whether a frame belongs to a package or to the user.
 enum FrameOrigin {
     Own(CallId),
     User(SourceId),
 }
 
-/// Where a thread is.
+/// The source position of a thread.
 struct ThreadPosition {
-    /// The line that it works for while it runs no line of a user's; 0 for the line noted last.
+    /// The line to which instructions are attributed while the thread runs no user code; 0 means
+    /// the line recorded last.
     attributed: Cell<SourceId>,
-    /// Whether it ran no line of a user's when [`note`] was called last.
+    /// Whether the thread ran no user code at the last call of [`note`].
     runs_no_user_code: Cell<bool>,
-    /// The code object, instruction and function that were looked up last, and the number of their
-    /// line: loops stay in place.
+    /// The code object, instruction and function that were looked up last, and the id of their
+    /// line: a cache of one entry, for loops.
     last: Cell<(usize, (i64, CallId), SourceId)>,
-    /// The frame that a backward pass was called in, and the line whose gradients a function of
-    /// this thread computes for it.
+    /// The frame that called the backward function that runs, and the line whose gradients it
+    /// computes.
     gradient: Cell<(usize, SourceId)>,
 }
 
@@ -60,32 +62,32 @@ thread_local! {
         }
     };
 
-    /// What is known of each code object. An entry keeps its code object alive, so that an
-    /// address is never another's.
+    /// The code objects that were seen, by address. An entry keeps its code object alive, so that
+    /// the address is not reused.
     static KNOWN: RefCell<FxHashMap<usize, (Py<PyAny>, KnownCode)>> = RefCell::default();
 }
 
-/// Gives a new reference to who called a frame, or null.
+/// `PyFrame_GetBack`: returns a new reference to the calling frame, or null.
 type GetBack = unsafe extern "C" fn(*mut ffi::PyFrameObject) -> *mut ffi::PyFrameObject;
-/// Gives where a frame is.
+/// `PyFrame_GetLasti`: returns the index of the instruction that a frame executes.
 type GetLasti = unsafe extern "C" fn(*mut ffi::PyFrameObject) -> c_int;
 
-/// Functions of CPython that are in no stable interface, and faster than the attributes that are.
+/// Functions of CPython outside the stable ABI; they are faster than the frame's attributes.
 struct FrameFunctions {
     back: Option<GetBack>,
     last: Option<GetLasti>,
 }
 
-/// The functions that this interpreter has.
+/// Returns the frame functions that this interpreter has.
 fn frame_functions() -> &'static FrameFunctions {
     static FUNCTIONS: OnceLock<FrameFunctions> = OnceLock::new();
     FUNCTIONS.get_or_init(|| {
         let found = |name: &CStr| {
-            // SAFETY: the name ends with a zero byte; the process and its libraries are searched.
+            // SAFETY: the name is null-terminated; the process and its libraries are searched.
             unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
         };
-        // SAFETY: these are the types of CPython's functions of these names, in all versions that
-        // have them; a null pointer is `None`.
+        // SAFETY: CPython's functions of these names have these types in all versions that have
+        // them; a null pointer is `None`.
         unsafe {
             FrameFunctions {
                 back: std::mem::transmute::<*mut c_void, Option<GetBack>>(found(
@@ -99,7 +101,7 @@ fn frame_functions() -> &'static FrameFunctions {
     })
 }
 
-/// Who called a frame, if that is known.
+/// Returns the frame that called `frame`.
 fn calling_frame<'py>(frame: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     let Some(back) = frame_functions().back else {
         let back = frame.getattr(intern!(frame.py(), "f_back")).ok()?;
@@ -112,7 +114,7 @@ fn calling_frame<'py>(frame: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
     }
 }
 
-/// Where a frame is, in its code; -1 if that is not known.
+/// Returns the index of the instruction that a frame executes; -1 if it is unknown.
 fn instruction_index(frame: &Bound<'_, PyAny>) -> i64 {
     if let Some(last) = frame_functions().last {
         // SAFETY: `frame` is a frame object.
@@ -122,14 +124,14 @@ fn instruction_index(frame: &Bound<'_, PyAny>) -> i64 {
     place.and_then(|place| place.extract()).unwrap_or(-1)
 }
 
-/// Tells the client which line issues the instructions that follow on this thread. A thread that
-/// runs no line of a user's, as those of PyTorch's backward passes, works for the line noted last.
-/// Returns whether it is such a thread.
+/// Records the user's line that issues the following instructions of this thread. If the thread
+/// runs no user code, as the threads of PyTorch's backward passes, they are attributed to the line
+/// recorded last. Returns whether the thread runs no user code.
 pub fn note(py: Python<'_>) -> bool {
     POSITION.with(|position| position.note(py))
 }
 
-/// As [`note`], for the line noted last whatever this thread was attributed to work for.
+/// Like [`note`], but drops the line set by [`attribute_to`] first.
 pub fn note_unattributed(py: Python<'_>) -> bool {
     POSITION.with(|position| {
         position.attributed.set(SourceId(0));
@@ -137,7 +139,7 @@ pub fn note_unattributed(py: Python<'_>) -> bool {
     })
 }
 
-/// Says which line this thread works for while it runs no line of a user's.
+/// Attributes the instructions of this thread to a line while it runs no user code.
 pub fn attribute_to(line: SourceId) {
     POSITION.with(|position| {
         position.attributed.set(line);
@@ -147,13 +149,14 @@ pub fn attribute_to(line: SourceId) {
     });
 }
 
-/// Whether this thread ran no line of a user's when [`note`] was called last.
+/// Returns whether this thread ran no user code at the last call of [`note`].
 pub fn runs_no_user_code() -> bool {
     POSITION.with(|position| position.runs_no_user_code.get())
 }
 
-/// Runs a function of a backward pass: what GT's own code issues in it is of the line that is set
-/// now, whose gradients it computes, and what a user's does, of its own lines.
+/// Runs a function of a backward pass. Instructions that GT's own code issues in it are attributed
+/// to the line that is set now, whose gradients it computes; those of user code to the user's
+/// lines.
 pub fn within_gradient<T>(py: Python<'_>, function: impl FnOnce() -> T) -> T {
     struct Restore((usize, SourceId));
     impl Drop for Restore {
@@ -162,7 +165,7 @@ pub fn within_gradient<T>(py: Python<'_>, function: impl FnOnce() -> T) -> T {
         }
     }
     let _py = py;
-    // SAFETY: the GIL is held (`py`); only the address is taken, of a frame that runs until after
+    // SAFETY: the GIL is held (`py`); only the address of the frame is used, and the frame outlives
     // this function.
     let frame = unsafe { ffi::PyEval_GetFrame() } as usize;
     let _restore =
@@ -170,7 +173,7 @@ pub fn within_gradient<T>(py: Python<'_>, function: impl FnOnce() -> T) -> T {
     function()
 }
 
-/// The name of the attribute that says where a frame is.
+/// Returns the name of the frame attribute that holds the instruction index.
 pub fn last_instruction(py: Python<'_>) -> &Bound<'_, PyString> {
     intern!(py, "f_lasti")
 }
@@ -190,8 +193,7 @@ impl ThreadPosition {
         found.is_none()
     }
 
-    /// The line of the user's program that runs now, if one of the innermost 64 frames is the
-    /// user's.
+    /// Returns the user's line that runs now, if one of the innermost 64 frames is the user's.
     fn find(&self, py: Python<'_>) -> Option<SourceId> {
         // SAFETY: the GIL is held (`py`); the result is borrowed from the running frame, or null.
         let frame = unsafe { ffi::PyEval_GetFrame() };
@@ -209,7 +211,7 @@ impl ThreadPosition {
             }
             match self.lookup(&frame, call)? {
                 FrameOrigin::User(source) => return Some(source),
-                // The outermost is the one that the user calls.
+                // The outermost public function is the one that the user calls.
                 FrameOrigin::Own(own) if own != CallId::NONE => call = own,
                 FrameOrigin::Own(_) => {}
             }
@@ -218,7 +220,8 @@ impl ThreadPosition {
         None
     }
 
-    /// What a frame is; of a user's, the number of its line, in which `call` was called.
+    /// Returns the origin of a frame: a package's function, or the id of the user's line in which
+    /// `call` was called.
     fn lookup(&self, frame: &Bound<'_, PyAny>, call: CallId) -> Option<FrameOrigin> {
         let pointer = frame.as_ptr().cast::<ffi::PyFrameObject>();
         // SAFETY: `frame` is a frame object; the result is a new reference to its code object.
@@ -237,8 +240,8 @@ impl ThreadPosition {
         {
             return Some(FrameOrigin::Own(own));
         }
-        // The line itself is found by reading the code object's table from its start: too slow to
-        // do each time.
+        // Lines are cached by instruction: CPython finds a line by scanning the code object's table
+        // from its start, which is too slow for each call.
         let at = (instruction_index(frame), call);
         if (last_key, last_at) == (key, at) {
             return Some(FrameOrigin::User(last_source));
@@ -275,19 +278,19 @@ impl ThreadPosition {
     }
 }
 
-/// Names a folder whose lines are not the user's.
+/// Register a folder whose lines are not the user's.
 #[pyfunction]
 fn add_package_folder(folder: String) {
     PACKAGES.write().unwrap_or_else(PoisonError::into_inner).push(folder);
 }
 
-/// Names a function that users call, and what it calls the operand whose values may be refused. Its
-/// code is kept, so that its address is never another's. KnownCode that several functions share has
-/// no name.
+/// Register a public function by its code object, with the name of the operand whose values may be
+/// invalid. Errors name both. Code that several functions share is not named in errors.
 #[pyfunction]
 fn add_call(code: Py<PyAny>, name: String, operand: String) {
-    let call = source::intern_call(Call { name, operand });
+    let call = source::intern_call(UserCall { name, operand });
     let mut calls = CALLS.write().unwrap_or_else(PoisonError::into_inner);
+    // The reference is leaked on purpose, so that the address is not reused.
     let known = calls.entry(code.into_ptr() as usize).or_insert(call);
     if *known != call {
         *known = CallId::NONE;
@@ -297,7 +300,8 @@ fn add_call(code: Py<PyAny>, name: String, operand: String) {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     frame_functions();
     module.add_function(wrap_pyfunction!(add_call, module)?)?;
-    // Its first use lets go of Python's lock: a fork at that moment leaves a child without an end.
+    // Interned now, as the first use may release the GIL: if another thread forked at that moment,
+    // the child would deadlock.
     last_instruction(module.py());
     module.add_function(wrap_pyfunction!(add_package_folder, module)?)
 }

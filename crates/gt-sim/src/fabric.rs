@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use gt_engine_native::{NativeEngine, Program, Tensor};
+use gt_engine_native::{NativeEngine, NativeProgram, Tensor};
 use gt_ir::fabric::{CollectiveCall, Fabric};
 use gt_ir::instruction::Operands;
 use gt_ir::ops::binary::ADD;
@@ -152,7 +152,7 @@ impl JoiningEngine {
 
 impl Engine for JoiningEngine {
     type Tensor = Tensor;
-    type Program = Program;
+    type Program = NativeProgram;
 
     fn name(&self) -> &str {
         "joining"
@@ -180,23 +180,23 @@ impl Engine for JoiningEngine {
         self.native.run(operation, operands, attributes, output)
     }
 
-    fn prepare(&mut self, plan: &Plan) -> Result<Program, EngineError> {
+    fn prepare(&mut self, plan: &Plan) -> Result<NativeProgram, EngineError> {
         self.native.prepare(plan)
     }
 
     fn launch(
         &mut self,
-        program: &mut Program,
+        program: &mut NativeProgram,
         inputs: &mut [InputValue<Tensor>],
     ) -> Result<Vec<Tensor>, EngineError> {
         self.native.launch(program, inputs)
     }
 
-    fn is_unchecked(&mut self, program: &mut Program) -> bool {
+    fn is_unchecked(&mut self, program: &mut NativeProgram) -> bool {
         self.native.is_unchecked(program)
     }
 
-    fn judge(&mut self, program: &mut Program, wrong: Option<&str>) {
+    fn judge(&mut self, program: &mut NativeProgram, wrong: Option<&str>) {
         self.native.judge(program, wrong);
     }
 

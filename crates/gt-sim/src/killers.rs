@@ -12,7 +12,7 @@ use gt_client::config::{SignalConfig, registry};
 use gt_client::hotpath::Settings;
 use gt_client::{Result, Session, Tensor, signal};
 use gt_dispatcher::{Limits, LineageLimits};
-use gt_engine_native::{NativeEngine, Program, Tensor as Value};
+use gt_engine_native::{NativeEngine, NativeProgram, Tensor as Value};
 use gt_ir::instruction::Operands;
 use gt_ir::signal::Shard;
 use gt_ir::{Attributes, Meta, Operation, TensorData};
@@ -40,7 +40,7 @@ impl MortalEngine {
 
 impl Engine for MortalEngine {
     type Tensor = Value;
-    type Program = Program;
+    type Program = NativeProgram;
 
     fn name(&self) -> &str {
         "mortal"
@@ -71,23 +71,23 @@ impl Engine for MortalEngine {
         self.native.run(operation, operands, attributes, output)
     }
 
-    fn prepare(&mut self, plan: &Plan) -> std::result::Result<Program, EngineError> {
+    fn prepare(&mut self, plan: &Plan) -> std::result::Result<NativeProgram, EngineError> {
         self.native.prepare(plan)
     }
 
     fn launch(
         &mut self,
-        program: &mut Program,
+        program: &mut NativeProgram,
         inputs: &mut [InputValue<Value>],
     ) -> std::result::Result<Vec<Value>, EngineError> {
         self.native.launch(program, inputs)
     }
 
-    fn is_unchecked(&mut self, program: &mut Program) -> bool {
+    fn is_unchecked(&mut self, program: &mut NativeProgram) -> bool {
         self.native.is_unchecked(program)
     }
 
-    fn judge(&mut self, program: &mut Program, wrong: Option<&str>) {
+    fn judge(&mut self, program: &mut NativeProgram, wrong: Option<&str>) {
         self.native.judge(program, wrong);
     }
 

@@ -15,7 +15,7 @@ use crate::world::World;
 
 /// A worker's folder.
 #[derive(Default)]
-pub(crate) struct StateFolder {
+pub(crate) struct WorkerFolder {
     records: Vec<SnapshotRecord>,
     /// The number of durable records.
     durable: usize,
@@ -23,12 +23,12 @@ pub(crate) struct StateFolder {
     later: VecDeque<(usize, Out)>,
 }
 
-impl StateFolder {
+impl WorkerFolder {
     /// Returns what the next process finds in a folder: the durable records.
-    fn found(self) -> StateFolder {
-        let StateFolder { mut records, durable, .. } = self;
+    fn found(self) -> WorkerFolder {
+        let WorkerFolder { mut records, durable, .. } = self;
         records.truncate(durable);
-        StateFolder { records, durable, later: VecDeque::new() }
+        WorkerFolder { records, durable, later: VecDeque::new() }
     }
 
     /// A worker resumes from its folder.
@@ -59,7 +59,7 @@ impl World {
 
     /// Restarts a worker with its folder.
     pub(crate) fn start_again(&mut self, before: PeerId, name: String) {
-        let folder = self.states.remove(&before).map(StateFolder::found);
+        let folder = self.states.remove(&before).map(WorkerFolder::found);
         let owner = self.owners.get(&before).copied().unwrap_or(before);
         let peer = self.new_peer();
         if let Some(folder) = folder {

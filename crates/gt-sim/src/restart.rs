@@ -11,7 +11,7 @@ use gt_ir::message::{Message, Resume, Welcome};
 use gt_ir::{ClientCommand, RequestId};
 
 use crate::links::{DISPATCHER, Load};
-use crate::power::StateFolder;
+use crate::power::WorkerFolder;
 use crate::world::World;
 
 /// The journal of a world, and the ends of its clients' links.
@@ -220,7 +220,7 @@ impl World {
     fn rejoin(&mut self) {
         self.sent.clear();
         // Messages that waited for a worker's disk were for the old dispatcher.
-        self.states.values_mut().for_each(StateFolder::forget);
+        self.states.values_mut().for_each(WorkerFolder::forget);
         let there: Vec<PeerId> = self.workers.keys().copied().collect();
         for peer in there {
             if self.links.is_broken(peer, DISPATCHER) {

@@ -17,7 +17,7 @@ use crate::fabric::{Hub, JoiningEngine};
 use crate::faults::{Fault, NoticeDelay};
 use crate::killers::MortalEngine;
 use crate::links::{DISPATCHER, Delays, Flight, LinkEvents, Load};
-use crate::power::StateFolder;
+use crate::power::WorkerFolder;
 use crate::restart::DurableWorld;
 
 /// How often each session may have a deadline of which nothing comes before nothing ever will: as often
@@ -78,7 +78,7 @@ pub struct World {
     pub files: BTreeMap<(PeerId, u64), TensorData>,
     /// The folders of workers' state, if they have any.
     pub(crate) has_states: bool,
-    pub(crate) states: BTreeMap<PeerId, StateFolder>,
+    pub(crate) states: BTreeMap<PeerId, WorkerFolder>,
     /// Workers that do not know yet whether the dispatcher needs their state.
     pub(crate) unread: BTreeSet<PeerId>,
     /// The first worker that used the folder of each worker.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// The instruction sets that loops are compiled for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
-pub enum Level {
+pub enum InstructionSet {
     /// What every processor of the architecture has.
     Base = 1,
     /// AVX2 and FMA (x86-64-v3).
@@ -18,11 +18,11 @@ static LEVEL: AtomicU8 = AtomicU8::new(0);
 
 /// Return the best level of this machine.
 #[inline]
-pub fn level() -> Level {
+pub fn level() -> InstructionSet {
     match LEVEL.load(Ordering::Relaxed) {
-        1 => Level::Base,
-        2 => Level::V3,
-        3 => Level::V4,
+        1 => InstructionSet::Base,
+        2 => InstructionSet::V3,
+        3 => InstructionSet::V4,
         _ => {
             let level = detect();
             LEVEL.store(level as u8, Ordering::Relaxed);
@@ -32,27 +32,27 @@ pub fn level() -> Level {
 }
 
 /// Uses no level above `level`, in the whole process: for tests and comparisons.
-pub fn limit(level: Level) {
+pub fn limit(level: InstructionSet) {
     LEVEL.store(level.min(detect()) as u8, Ordering::Relaxed);
 }
 
 #[cfg(target_arch = "x86_64")]
-fn detect() -> Level {
+fn detect() -> InstructionSet {
     macro_rules! has {
         ($($feature:tt),*) => { $(is_x86_feature_detected!($feature))&&* };
     }
     if !has!("avx2", "fma", "bmi1", "bmi2", "f16c", "lzcnt", "popcnt") {
-        Level::Base
+        InstructionSet::Base
     } else if !has!("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl") {
-        Level::V3
+        InstructionSet::V3
     } else {
-        Level::V4
+        InstructionSet::V4
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn detect() -> Level {
-    Level::Base
+fn detect() -> InstructionSet {
+    InstructionSet::Base
 }
 
 /// Runs a loop as compiled for the machine's level. Write the closure with `#[inline(always)]`,
@@ -72,11 +72,11 @@ pub fn vectorized<R>(body: impl FnOnce() -> R) -> R {
     }
 
     match level() {
-        Level::Base => body(),
+        InstructionSet::Base => body(),
         // SAFETY: the level is one that `detect` found the features of.
-        Level::V3 => unsafe { v3(body) },
+        InstructionSet::V3 => unsafe { v3(body) },
         // SAFETY: as above.
-        Level::V4 => unsafe { v4(body) },
+        InstructionSet::V4 => unsafe { v4(body) },
     }
 }
 

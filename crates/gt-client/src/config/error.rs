@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// A place in a file; lines and columns count from 1, 0 where the parser knows none.
+/// A position in a file; lines and columns count from 1, and are 0 if the parser knows none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FilePosition {
     pub file: String,

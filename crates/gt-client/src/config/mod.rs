@@ -13,8 +13,7 @@
 //! ```
 //!
 //! - [`tree`]: the text as a tree of values that know their line and column.
-//! - [`reader`]: the tree as signals; [`error`]: what is wrong with it, with file, line, column and
-//!   key.
+//! - [`reader`]: reads signals from the tree; [`error`]: errors with file, line, column and key.
 //! - [`registry`]: the configurations registered in this process.
 
 mod error;

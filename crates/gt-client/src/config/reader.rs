@@ -3,7 +3,7 @@
 use gt_ir::Rescale;
 use gt_ir::signal::{MeshAxis, Shard};
 
-use super::tree::{Entry, Value};
+use super::tree::{Entry, YamlValue};
 use super::{ConfigError, SignalConfig};
 use crate::nearest::nearest;
 
@@ -18,7 +18,7 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    pub(super) fn signal(&self, name: &Entry, value: &Value) -> Result<SignalConfig, ConfigError> {
+    pub(super) fn signal(&self, name: &Entry, value: &YamlValue) -> Result<SignalConfig, ConfigError> {
         let mut signal = SignalConfig::default();
         for (key, value) in self.map(value, &name.text, "shard, backward and compile")? {
             let path = format!("{}.{}", name.text, key.text);
@@ -32,12 +32,12 @@ impl Reader<'_> {
         Ok(signal)
     }
 
-    pub(super) fn slots(&self, value: &Value) -> Result<u32, ConfigError> {
+    pub(super) fn slots(&self, value: &YamlValue) -> Result<u32, ConfigError> {
         let count = value.whole().and_then(Rescale::count);
         count.ok_or_else(|| self.wrong(value, "slots", "a number of slots, from 1 to 4096"))
     }
 
-    fn shard(&self, value: &Value, path: &str) -> Result<Option<Shard>, ConfigError> {
+    fn shard(&self, value: &YamlValue, path: &str) -> Result<Option<Shard>, ConfigError> {
         if value.is_null() {
             return Ok(None);
         }
@@ -79,7 +79,7 @@ impl Reader<'_> {
         Ok(Some(Shard { workers, mesh }))
     }
 
-    fn axis(&self, value: &Value, path: &str) -> Result<i64, ConfigError> {
+    fn axis(&self, value: &YamlValue, path: &str) -> Result<i64, ConfigError> {
         let axis = value.whole().and_then(|axis| i64::try_from(axis).ok());
         axis.ok_or_else(|| self.wrong(value, path, "a whole number"))
     }
@@ -88,9 +88,9 @@ impl Reader<'_> {
     /// over each.
     fn mesh(
         &self,
-        value: &Value,
+        value: &YamlValue,
         path: &str,
-        axis: Option<(&Value, String)>,
+        axis: Option<(&YamlValue, String)>,
     ) -> Result<Vec<MeshAxis>, ConfigError> {
         const SHAPE: &str = "one or two named lengths, as {data: 2, model: 4}";
         let lengths = self.map(value, path, SHAPE)?;
@@ -122,7 +122,7 @@ impl Reader<'_> {
         Ok(mesh)
     }
 
-    fn workers(&self, value: &Value, path: &str) -> Result<Option<Vec<u32>>, ConfigError> {
+    fn workers(&self, value: &YamlValue, path: &str) -> Result<Option<Vec<u32>>, ConfigError> {
         if value.is_null() {
             return Ok(None);
         }
@@ -144,7 +144,7 @@ impl Reader<'_> {
         Ok(Some(workers))
     }
 
-    fn name(&self, value: &Value, path: &str) -> Result<Option<String>, ConfigError> {
+    fn name(&self, value: &YamlValue, path: &str) -> Result<Option<String>, ConfigError> {
         match value.text() {
             Some(text) => Ok(Some(text.to_string())),
             None if value.is_null() => Ok(None),
@@ -152,20 +152,20 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn flag(&self, value: &Value, path: &str) -> Result<bool, ConfigError> {
+    pub(super) fn flag(&self, value: &YamlValue, path: &str) -> Result<bool, ConfigError> {
         value.flag().ok_or_else(|| self.wrong(value, path, "true or false"))
     }
 
-    /// The entries of a mapping. Null counts as an empty one.
+    /// Returns the entries of a mapping; null is an empty mapping.
     ///
     /// # Errors
-    /// It is another kind of value.
+    /// The value is neither a mapping nor null.
     pub fn map<'v>(
         &self,
-        value: &'v Value,
+        value: &'v YamlValue,
         path: &str,
         expected: &'static str,
-    ) -> Result<&'v [(Entry, Value)], ConfigError> {
+    ) -> Result<&'v [(Entry, YamlValue)], ConfigError> {
         match value.map() {
             Some(entries) => Ok(entries),
             None if value.is_null() => Ok(&[]),
@@ -174,7 +174,7 @@ impl Reader<'_> {
     }
 
     /// Returns the error of an unexpected value.
-    pub fn wrong(&self, value: &Value, key: &str, expected: &'static str) -> ConfigError {
+    pub fn wrong(&self, value: &YamlValue, key: &str, expected: &'static str) -> ConfigError {
         let (place, given) = (value.place(self.file), value.to_string());
         ConfigError::WrongValue { place, key: key.into(), given, expected }
     }

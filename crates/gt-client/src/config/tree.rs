@@ -14,7 +14,7 @@ pub struct Entry {
 }
 
 /// A value with its position.
-pub struct Value {
+pub struct YamlValue {
     node: YamlNode,
     location: Location,
 }
@@ -25,12 +25,12 @@ enum YamlNode {
     Whole(i128),
     Fraction(f64),
     Text(String),
-    List(Vec<Value>),
-    Map(Vec<(Entry, Value)>),
+    List(Vec<YamlValue>),
+    Map(Vec<(Entry, YamlValue)>),
 }
 
 /// Reads a text; `file` names it in errors.
-pub fn parse(text: &str, file: &str) -> Result<Value, ConfigError> {
+pub fn parse(text: &str, file: &str) -> Result<YamlValue, ConfigError> {
     serde_saphyr::from_str(text).map_err(|error| explain(&error, file))
 }
 
@@ -50,7 +50,7 @@ fn explain(error: &Error, file: &str) -> ConfigError {
     }
     let options = serde_saphyr::render_options! { snippets: SnippetMode::Off };
     let text = error.render_with_options(options);
-    // The place stands in front already.
+    // The message starts with the position already.
     let reason = text.split(" at line ").next().unwrap_or(&text).lines().next().unwrap_or_default();
     ConfigError::Syntax { place, reason: reason.to_string() }
 }
@@ -65,7 +65,7 @@ impl Entry {
     }
 }
 
-impl Value {
+impl YamlValue {
     pub fn place(&self, file: &str) -> FilePosition {
         place(self.location, file)
     }
@@ -91,17 +91,17 @@ impl Value {
         if let YamlNode::Text(text) = &self.node { Some(text) } else { None }
     }
 
-    pub fn list(&self) -> Option<&[Value]> {
+    pub fn list(&self) -> Option<&[YamlValue]> {
         if let YamlNode::List(list) = &self.node { Some(list) } else { None }
     }
 
-    pub fn map(&self) -> Option<&[(Entry, Value)]> {
+    pub fn map(&self) -> Option<&[(Entry, YamlValue)]> {
         if let YamlNode::Map(entries) = &self.node { Some(entries) } else { None }
     }
 }
 
-/// Returns its name in messages.
-impl fmt::Display for Value {
+/// Formats a value for error messages.
+impl fmt::Display for YamlValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.node {
             YamlNode::Null => f.write_str("null"),
@@ -116,10 +116,10 @@ impl fmt::Display for Value {
     }
 }
 
-impl<'de> Deserialize<'de> for Value {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+impl<'de> Deserialize<'de> for YamlValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<YamlValue, D::Error> {
         let spanned = Spanned::<YamlNode>::deserialize(deserializer)?;
-        Ok(Value { node: spanned.value, location: spanned.referenced })
+        Ok(YamlValue { node: spanned.value, location: spanned.referenced })
     }
 }
 

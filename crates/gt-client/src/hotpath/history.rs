@@ -7,12 +7,12 @@
 
 /// The number of tokens that are remembered; a period is shorter.
 const CAPACITY: usize = 1 << 15;
-/// Places in the table of where tokens were seen.
+/// The size of the table of positions.
 const TABLE_SIZE: usize = 1 << 11;
 /// The number of tokens in a lookup window.
 const WINDOW: u64 = 4;
 
-/// What is remembered of a token.
+/// A token of the stream.
 #[derive(Clone, Copy, Default)]
 struct SeenToken {
     token: u64,
@@ -22,7 +22,7 @@ struct SeenToken {
     cold: u32,
 }
 
-/// What is remembered of a stream.
+/// The last tokens of a stream, and its period.
 pub struct TokenHistory {
     seen: Vec<SeenToken>,
     /// The number of tokens so far.

@@ -7,8 +7,7 @@ use gt_ir::{
 };
 use smallvec::SmallVec;
 
-/// Iterations are sent in parts if the program has waited for a value in one of the last
-/// iterations, this many.
+/// Iterations are sent in parts if the program has waited for a value in one of the last 16.
 const RECENT_ITERATIONS: u64 = 16;
 /// The number of steps of the first part of an iteration that is sent in parts.
 const FIRST_PART_STEPS: usize = 64;
@@ -35,7 +34,7 @@ pub struct SessionTemplate {
     pub number: u32,
     pub instance: Instance,
     pub tokens: Vec<u64>,
-    /// By step, once one was matched.
+    /// By step, once the step was matched.
     inferred: Vec<Option<Box<Inferred>>>,
     /// The number of slots for outside tensors, and for numbers, that are bound before each step.
     slots_before: Vec<(u32, u32)>,
@@ -46,7 +45,7 @@ pub struct SessionTemplate {
     /// Whether it is a run of a section, in which tensors of varying shape are freed that it cannot
     /// name.
     pub of_section: bool,
-    /// When it was used last, in tokens of the detector.
+    /// When it was used last, in tokens of the stream.
     pub used: u64,
     /// The number of consecutive incomplete iterations.
     pub broken: u32,
@@ -115,22 +114,22 @@ pub struct IterationInProgress {
     sent: usize,
     /// The number of matched steps at the last flush.
     flushed: usize,
-    /// The bytes of data among the unsent steps, and the number of matched steps after the last
-    /// data.
+    /// The bytes of data among the unsent steps, and the position after the last of it.
     data: (u64, usize),
     /// The number of matched frees of tensors that the template's steps use.
     freed: usize,
     /// The number of matched frees of tensors that no step uses.
     dropped: usize,
-    /// Those of them that wait for all of the above; then they count as the template's.
+    /// Matched frees of unused tensors, held back until all used frees have matched: then they are
+    /// part of the template's frees.
     deferred_frees: Vec<TensorId>,
-    /// Whether some had to be sent before that, by their names.
+    /// Whether such frees were sent earlier, as others.
     frees_separate: bool,
     /// The number of its frees that were sent.
     freed_sent: usize,
     /// Outside tensors by slot, where they differ from the prediction; not sent yet.
     tensors: Vec<(u32, TensorId)>,
-    /// Numbers by slot, as `tensors`.
+    /// Numbers by slot, where they differ from the prediction; not sent yet.
     numbers: Vec<(u32, Scalar)>,
     /// Frees that are not among the template's; not sent yet.
     others: Vec<TensorId>,
@@ -396,7 +395,7 @@ impl IterationInProgress {
         if self.freed == known.used_frees {
             self.deferred_frees.clear();
         } else if !self.deferred_frees.is_empty() {
-            // What they wait for may be late, or never happen.
+            // The used frees may be late, or never happen.
             self.frees_separate = true;
             self.others.append(&mut self.deferred_frees);
         }
@@ -419,7 +418,7 @@ impl IterationInProgress {
     }
 }
 
-/// Whether an instruction matches a step, apart from its operands and numbers.
+/// Returns whether an instruction matches a step, except for its operands and numbers.
 #[inline]
 fn alike(step: &RunStep, instruction: &Instruction) -> bool {
     if step.operation.id != instruction.operation.id

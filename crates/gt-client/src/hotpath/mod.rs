@@ -1,12 +1,11 @@
 //! Hot paths: detects repetition in a session's stream, and sends it as invocations of templates.
 //!
-//! - [`token`]: a hash of what makes two commands alike; [`history`]: with which period tokens
-//!   repeat.
+//! - [`token`]: hashes of commands; [`history`]: the period with which tokens repeat.
 //! - [`recording`]: one round of a loop, from which its template is made.
-//! - [`sections`]: the parts of a loop in which shapes depend on data.
+//! - [`sections`]: loops with data-dependent shapes.
 //! - [`iteration`]: matching the stream against a template, one iteration at a time.
 //! - [`waits`]: when the program waited for values.
-//! - [`settings`]: when sequences become hot paths, and what is counted.
+//! - [`settings`]: settings and counters.
 //!
 //! A command that matches the next step of a template is not sent: one invocation at the end of the
 //! iteration replaces all its steps. In a loop that waits for values, a long iteration is sent in a
@@ -39,7 +38,7 @@ use waits::WaitHistory;
 const MAX_BROKEN: u32 = 4;
 /// or this many consecutive ones that free other tensors.
 const MAX_ODD: u32 = 4;
-/// The least number of steps of a loop's template: of a shorter loop it takes several rounds.
+/// The least number of steps of a loop's template; a shorter loop is unrolled.
 const MIN_STEPS: u64 = 16;
 /// While a template is followed, a longer loop around it replaces it if the loop has at most this
 /// many steps,
@@ -49,7 +48,7 @@ const COLD_ONE_IN: u64 = 20;
 /// Data of this many bytes is not sent before steps that use earlier data: their frees make room
 /// for it.
 const LARGE_DATA: u64 = 64 << 10;
-/// How much better it is to start a round with this much data than with fewer live tensors.
+/// How strongly starting a round with large data is preferred to starting with few live tensors.
 const DATA_WEIGHT: i32 = 1 << 20;
 
 /// Turns a stream of commands into one with invocations.
@@ -77,7 +76,7 @@ pub struct HotPathDetector {
     alive: i32,
     /// Whether the detector was flushed since the last token.
     flushed: bool,
-    /// Whether the last token was of much data.
+    /// Whether the last token was of large data.
     is_in_data: bool,
     waits: WaitHistory,
     /// No recording of a loop begins until `total` has reached this.
@@ -112,7 +111,7 @@ impl HotPathDetector {
         }
     }
 
-    /// The counters so far.
+    /// Returns the counters so far.
     pub fn get_stats(&self) -> HotPathStats {
         let hot_sequences = self.known.iter().flatten().count() as u64;
         HotPathStats {

@@ -41,12 +41,12 @@ impl RoundRecording {
         }
     }
 
-    /// Starts recording a scope that is compiled, from its first command on.
+    /// Starts recording a compiled region, from its first command on.
     pub fn of_region() -> RoundRecording {
         RoundRecording { period: None, ..RoundRecording::new(0, 0) }
     }
 
-    /// Starts recording a run of `steps` steps, from its first command on.
+    /// Starts recording a run of `length` steps, from its first command on.
     pub fn of_section(length: usize) -> RoundRecording {
         RoundRecording { is_section: true, ..RoundRecording::new(0, length) }
     }
@@ -130,7 +130,7 @@ impl RoundRecording {
     }
 }
 
-/// The tensors that a command reads.
+/// Returns the tensors that a command reads.
 fn reads(command: &ClientCommand) -> impl Iterator<Item = TensorId> {
     let operands = match command {
         ClientCommand::Run(instruction) => &instruction.operands[..],

@@ -30,7 +30,7 @@ pub struct Sections {
 /// The operation and line of an instruction, and the length of the section before it.
 type SectionKey = (u16, SourceId, usize);
 
-/// What is remembered of a section.
+/// A section, as in its last round.
 #[derive(Default)]
 struct Section {
     steps: Vec<SectionStep>,

@@ -17,7 +17,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The settings in GT_AUTO_COMPILE, GT_COMPILE and GT_HOTPATH_THRESHOLD.
+    /// Returns the settings in GT_AUTO_COMPILE, GT_COMPILE and GT_HOTPATH_THRESHOLD.
     pub fn from_env() -> Settings {
         let compile = environment::switch("GT_COMPILE") == Some(true);
         let enabled = compile || environment::switch("GT_AUTO_COMPILE") != Some(false);

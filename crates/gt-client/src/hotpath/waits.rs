@@ -5,7 +5,7 @@ const MIN_DISTANCE: u64 = 4;
 
 /// The waits for values so far.
 pub struct WaitHistory {
-    /// The token before the last wait.
+    /// The number of tokens before the last wait.
     last: Option<u64>,
     /// The number of tokens between waits: the maximum, halved at each wait.
     between: u64,
@@ -18,7 +18,7 @@ impl Default for WaitHistory {
 }
 
 impl WaitHistory {
-    /// Records a wait after `token` tokens.
+    /// Records a wait after `total` tokens.
     pub fn note(&mut self, total: u64) {
         let since = total - self.last.unwrap_or(0);
         // Several consecutive requests are one wait.

@@ -37,13 +37,13 @@ impl ElementBlock {
     /// unused elements.
     pub const LENGTH: usize = 1024;
 
-    /// The block from an element on.
+    /// Returns the block that starts with an element.
     pub fn from(of: &Arc<StreamValue>, start: usize) -> Arc<ElementBlock> {
         let length = ElementBlock::LENGTH.min(of.meta.shape.numel() - start);
         Arc::new(ElementBlock { of: Arc::clone(of), start, length, data: OnceLock::new() })
     }
 
-    /// The value that has all elements of the block, and no others.
+    /// Returns the value of exactly the block's elements.
     pub fn value(&self, source: SourceId) -> Result<Arc<StreamValue>> {
         if self.length == self.of.meta.shape.numel() {
             return Ok(Arc::clone(&self.of));
@@ -99,7 +99,7 @@ impl StreamValue {
 }
 
 impl Session {
-    /// An element that is issued when it is needed.
+    /// Returns an element whose instructions are issued when it is used.
     pub(crate) fn element(&self, element: BlockElement, source: SourceId) -> Arc<StreamValue> {
         let meta = Meta::new(element.block.of.meta.dtype, Shape::SCALAR);
         Arc::new(StreamValue {
@@ -114,7 +114,7 @@ impl Session {
     }
 }
 
-/// Neighbouring elements of a value with one axis.
+/// Slices a value with one axis.
 fn sliced(
     of: &StreamValue,
     start: usize,

@@ -11,10 +11,10 @@ use crate::error::Result;
 use crate::source;
 use crate::tensor::{Tensor, apply};
 
-/// Tensors that are being written.
+/// Tensors that workers are writing.
 pub struct AskedSave {
     pending: PendingAnswer,
-    /// Keeps the values until they are on the disk.
+    /// Keeps the values alive until they are on disk.
     tensors: Vec<Tensor>,
 }
 

@@ -1,4 +1,4 @@
-//! Appending instructions and data to the stream, and the references to their results.
+//! Appends instructions and data to the stream; references to their results.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,11 +1,11 @@
-//! A session: one user's stream of commands.
+//! A session: one client's stream of commands.
 //!
-//! - [`stream`]: the commands that wait: hot path detector, batch, and the next ids.
-//! - [`outbox`]: what the clones of a session share: the locked stream and the driver it feeds.
+//! - [`stream`]: the unsent commands: hot path detector, batch, and the next ids.
+//! - [`outbox`]: the shared state of a session's clones: the stream behind a lock, and the driver.
 //! - [`issue`]: appending instructions and data; the references to their results.
 //! - [`element`]: elements of a value, which are fetched in blocks.
 //! - [`files`]: tensors in files that workers read and write.
-//! - [`request`]: questions to the dispatcher, and waiting for their answers.
+//! - [`request`]: requests to the dispatcher, and waiting for their answers.
 
 mod element;
 mod files;
@@ -29,8 +29,8 @@ pub(crate) use issue::StreamValue;
 use outbox::SessionState;
 pub use request::{Asked, AskedStatus};
 
-/// One user's stream. Cloning shares it; it ends when the last clone and tensor are dropped, or at
-/// [`Session::close`].
+/// A connection of the client to a dispatcher, with its stream of commands. Clones share it; it
+/// ends when the last clone and tensor are dropped, or at [`Session::close`].
 #[derive(Clone)]
 pub struct Session(Arc<SessionState>);
 
@@ -185,7 +185,7 @@ impl Session {
         self.0.driver.wait_for_room(interrupt)
     }
 
-    /// Ends the session. Its tensors are freed; fetching one is an error from now on.
+    /// Ends the session. Its tensors are freed; fetching one is an error afterwards.
     pub fn close(&self) {
         self.flush();
         self.0.lock().closed = true;

@@ -93,8 +93,7 @@ impl SessionState {
         if stream.closed {
             return None;
         }
-        // A request does the same to the stream: which way a value comes must make no difference to
-        // hot paths.
+        // A request does the same to the stream: hot paths must not depend on how a value is read.
         let is_held = stream.holds(tensor) || stream.detector.is_pending();
         stream.flush_to_read();
         if is_held && !stream.batch.is_empty() {

@@ -21,7 +21,7 @@ pub(super) struct PendingAnswer {
     session: Session,
     request: RequestId,
     is_taken: AtomicBool,
-    /// Whether dropping it cancels work for it.
+    /// Whether dropping it cancels the work for the request.
     is_question: bool,
 }
 
@@ -65,7 +65,7 @@ impl Drop for PendingAnswer {
 pub struct Asked {
     pending: PendingAnswer,
     source: SourceId,
-    /// The element that was asked for, where its block was requested.
+    /// The requested element, if its block was requested.
     element: Option<BlockElement>,
 }
 
@@ -103,7 +103,7 @@ impl AskedStatus {
 }
 
 impl Session {
-    /// Requests a tensor's value; of an element, that of its block.
+    /// Requests a tensor's value; for an element, the value of its block.
     pub(crate) fn ask(&self, value: &StreamValue) -> Result<Asked> {
         let line = source::current();
         let element = value.element.get().cloned();
@@ -118,7 +118,7 @@ impl Session {
         })
     }
 
-    /// A tensor's value, if it can be had without a request.
+    /// Returns a tensor's value, if it is available without a request.
     pub(crate) fn read(&self, value: &StreamValue) -> Option<TensorData> {
         if value.meta.bytes() > READ_AT_ONCE || value.element.get().is_some() {
             return None;
@@ -127,7 +127,7 @@ impl Session {
         self.0.read(value.id())
     }
 
-    /// Statistics of all workers.
+    /// Returns the statistics of all workers.
     pub fn worker_stats(&self, interrupt: Interrupt) -> Result<Vec<WorkerStats>> {
         let request = self.request(|request| ClientCommand::Statistics { request })?;
         match self.0.wait(request, interrupt)? {
@@ -136,7 +136,7 @@ impl Session {
         }
     }
 
-    /// The state of the dispatcher, its workers and its sessions.
+    /// Returns the state of the dispatcher, its workers and its sessions.
     ///
     /// # Errors
     /// The connection was lost, or `interrupt` gave up.
@@ -153,7 +153,7 @@ impl Session {
         Ok(AskedStatus(PendingAnswer::new(self, request, true)))
     }
 
-    /// Begins to record what is planned.
+    /// Starts recording the dispatcher's plans.
     ///
     /// # Errors
     /// The connection was lost, or `interrupt` gave up.

@@ -50,7 +50,7 @@ impl Stream {
     }
 
     #[inline]
-    /// The first of `count` new ids, which follow each other.
+    /// Returns the first of `count` new, consecutive ids.
     pub(super) fn new_tensors(&mut self, count: usize) -> TensorId {
         let id = TensorId(self.next_tensor);
         self.next_tensor += count as u64;

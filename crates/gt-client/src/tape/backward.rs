@@ -49,7 +49,7 @@ pub fn backward_to(roots: &[Root<'_>], inputs: &[Tensor], options: BackwardOptio
     Ok(())
 }
 
-/// A leaf keeps its gradient beyond the `vmap`.
+/// Returns an error inside `vmap`: a leaf's gradient would outlive the `vmap`.
 fn check_no_vmap() -> Result<()> {
     if !vmap::is_active() {
         return Ok(());
@@ -93,7 +93,7 @@ struct ReachedGradients {
     wanted: FxHashMap<u64, Tensor>,
 }
 
-/// Nodes in the order of a backward pass: the latest first.
+/// A node, ordered for a backward pass: the latest first.
 struct QueuedNode(Arc<TapeNode>);
 
 impl PartialEq for QueuedNode {
@@ -205,7 +205,7 @@ fn walk(
 struct BackwardPass {
     queue: BinaryHeap<QueuedNode>,
     grads: FxHashMap<u64, Tensor>,
-    /// Of functions, and operations with several results: by output.
+    /// Gradients of nodes with several results, by output.
     outputs: FxHashMap<u64, Vec<Option<Tensor>>>,
     /// The nodes on a path to the requested ones, and these; all, if none is named.
     ways: Option<FxHashSet<u64>>,

@@ -25,7 +25,7 @@ pub struct BackwardCall<'a> {
 /// Returns the gradient of each input; `None` for those that have none.
 pub type Backward = dyn Fn(BackwardCall<'_>) -> Result<Vec<Option<Tensor>>> + Send + Sync;
 
-/// A computation that was run, and its gradients.
+/// A computation that was run, and the function that computes its gradients.
 pub struct Function<'a> {
     pub name: String,
     pub inputs: &'a [Tensor],
@@ -63,7 +63,7 @@ struct SavedOutput {
 }
 
 impl SavedOutput {
-    /// The output with its history, which is the node of its function.
+    /// Returns the output with its history, which is the node of its function.
     fn tensor(&self, of: &Arc<TapeNode>) -> Tensor {
         let again = |node: &Weak<TapeNode>| {
             node.upgrade().unwrap_or_else(|| TapeNode::output(of, self.index))
@@ -73,7 +73,8 @@ impl SavedOutput {
 }
 
 impl Function<'_> {
-    /// The outputs with their history: on the tape if an input is on it and recording is on.
+    /// Returns the outputs with their history: on the tape if recording is on and an input is on
+    /// it.
     #[track_caller]
     pub fn record(self) -> Vec<Tensor> {
         let parents: SmallVec<_> = self.inputs.iter().map(Tensor::node).collect();
@@ -120,7 +121,7 @@ impl Function<'_> {
 }
 
 impl FunctionRecord {
-    /// The gradients of those inputs that have a node, from those of the outputs.
+    /// Returns the gradients of the inputs that have a node, from the gradients of the outputs.
     pub fn gradients(
         &self,
         node: &Arc<TapeNode>,
@@ -154,7 +155,7 @@ impl FunctionRecord {
         Ok(gradients)
     }
 
-    /// The gradient of an input, summed over the batches of `vmap` that are over.
+    /// Returns the gradient of an input, summed over the batches of ended `vmap`s.
     fn without_ended(&self, grad: Tensor, index: usize) -> Result<Tensor> {
         match &self.levels {
             Some(levels) => without_ended(grad, &levels[index]),
@@ -181,7 +182,7 @@ impl FunctionRecord {
     }
 }
 
-/// A graph can be traversed once, unless it is retained.
+/// Returns the error of a second backward pass over a graph that was not retained.
 pub(super) fn already_freed(name: &str) -> ClientError {
     ClientError::usage(format!(
         "backward: the graph of '{name}' was given up by an earlier backward\n  hint: use backward(retain_graph=True) the first time"

@@ -1,13 +1,14 @@
-//! Autograd: a tape of what was computed, and the gradients that follow from it.
+//! Autograd: a tape of recorded operations, and backward passes over it.
 //!
-//! Each recorded operation is a [`TapeNode`] that holds what its gradient rule needs. Nodes hang on
-//! the tensors they made, so a graph lives as long as something can still reach it; the tape
-//! itself only lists them. Gradients are further instructions, issued in reverse order.
+//! Each recorded operation is a [`TapeNode`] with the values that its gradient rule needs. Tensors
+//! own the nodes that made them, and nodes own their operands' nodes, so a graph lives as long as a
+//! tensor can reach it; the tape itself has weak references. A backward pass issues instructions
+//! that compute the gradients.
 //!
-//! - [`node`]: what stands on the tape; [`list`]: the tape itself.
-//! - [`backward`]: the pass over a graph; [`rules`]: one operation's part in it.
-//! - [`reach`]: what a tensor depends on.
-//! - [`function`]: functions whose gradients a user defines; [`hooks`]: users' looks at gradients.
+//! - [`node`]: nodes of the graph; [`list`]: the tape itself.
+//! - [`backward`]: the pass over a graph; [`rules`]: the gradients of one operation.
+//! - [`reach`]: the tensors that another one depends on.
+//! - [`function`]: functions with user-defined gradients; [`hooks`]: hooks on gradients.
 
 mod backward;
 mod function;
@@ -31,12 +32,12 @@ thread_local! {
     static ENABLED: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Whether operations are recorded on this thread.
+/// Returns whether operations are recorded on this thread.
 pub fn grad_enabled() -> bool {
     ENABLED.get()
 }
 
-/// Turns recording on or off on this thread, and returns how it was.
+/// Turns recording on or off on this thread, and returns the previous setting.
 pub fn set_grad_enabled(enabled: bool) -> bool {
     ENABLED.replace(enabled)
 }

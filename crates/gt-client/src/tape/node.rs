@@ -19,7 +19,7 @@ use crate::vmap::{LevelNumbers, levels_of};
 
 /// The operation that made a tensor, or, for a leaf, where its gradient is accumulated.
 pub(crate) struct TapeNode {
-    /// Later nodes have larger numbers: their order is an order of the graph.
+    /// Later nodes have larger numbers, so their order is a topological order.
     pub(super) number: u64,
     pub(super) kind: NodeKind,
     /// The hooks on the gradient; rarely any.
@@ -63,7 +63,7 @@ pub(super) struct SavedValues {
 }
 
 impl SavedValues {
-    /// Whether it has saved values: without any it may be traversed repeatedly.
+    /// Returns whether it has saved values: a node without any may be traversed repeatedly.
     pub(super) fn holds_any(&self) -> bool {
         !self.outputs.is_empty() || self.operands.iter().any(Option::is_some)
     }
@@ -77,7 +77,7 @@ impl TapeNode {
         Arc::new(TapeNode { number, kind, hooks: OnceLock::new() })
     }
 
-    /// The node of a tensor that the user wants gradients for.
+    /// Returns the node of a leaf that requires gradients.
     pub fn leaf() -> Arc<TapeNode> {
         TapeNode::new(NodeKind::Leaf { grad: Mutex::new(None) })
     }
@@ -159,7 +159,7 @@ impl TapeNode {
         order.iter().enumerate().all(turned)
     }
 
-    /// A leaf's gradient, or a retained one.
+    /// Returns a leaf's gradient, or a retained one.
     pub fn grad(&self) -> Option<Tensor> {
         match &self.kind {
             NodeKind::Leaf { grad } => lock(grad).clone(),
@@ -195,7 +195,7 @@ impl TapeNode {
 /// A placeholder for the function that an output has released.
 static NOWHERE: LazyLock<Arc<TapeNode>> = LazyLock::new(TapeNode::leaf);
 
-/// A long chain of nodes is taken apart in a loop: recursion would overflow the stack.
+/// Drops a long chain of nodes in a loop: recursion would overflow the stack.
 impl Drop for TapeNode {
     fn drop(&mut self) {
         let mut pending = Vec::new();

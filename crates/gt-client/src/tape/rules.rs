@@ -17,7 +17,8 @@ use crate::tensor::Tensor;
 use crate::vmap::without_ended;
 
 impl OperationRecord {
-    /// The gradients of those operands that have a node, issued for the line of the operation.
+    /// Returns the gradients of the operands that have a node, issued for the line of the
+    /// operation.
     pub fn gradients(
         &self,
         node: &Arc<TapeNode>,
@@ -27,7 +28,7 @@ impl OperationRecord {
         self.check_derived()?;
         let _line = source::line_scope(source::of_gradient(self.source));
         let given = grads.iter().flatten().next().expect("a gradient has arrived");
-        // Before a lock is taken, and outside of the rules, which cannot fail.
+        // Waits before the lock is taken, and outside of the rules, which cannot return errors.
         given.session().make_room()?;
         let mut guard = lock(&self.saved);
         let Some(saved) = guard.as_ref() else {
@@ -127,12 +128,12 @@ impl OperationRecord {
     }
 }
 
-/// The complex conjugate; a real value itself.
+/// Returns the complex conjugate; of a real value, the value.
 fn conjugate(graph: &mut dyn Graph, var: Var) -> Var {
     if graph.meta(var).dtype.is_complex() { graph.conj(var) } else { var }
 }
 
-/// A graph that issues what gradient rules build.
+/// A graph that issues the instructions of gradient rules.
 struct RuleGraph {
     session: Session,
     vars: Vec<Tensor>,

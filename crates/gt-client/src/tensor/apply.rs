@@ -79,7 +79,7 @@ impl Tensor {
         Tensor::compute_several(session, operation, operands, attributes)
     }
 
-    /// As [`Tensor::apply_several`], without a wait for room.
+    /// Like [`Tensor::apply_several`], but never waits.
     #[track_caller]
     pub(crate) fn compute_several(
         session: &Session,
@@ -91,7 +91,7 @@ impl Tensor {
         call.issue_several(session, operation, attributes)
     }
 
-    /// As [`Tensor::apply`], in the session of the first tensor, and only if there is room.
+    /// Like [`Tensor::apply`], in the session of the first tensor, and only if the window has room.
     ///
     /// # Errors
     /// [`ClientError::WindowFull`] if the instruction should wait; no tensor among the operands.
@@ -117,7 +117,7 @@ impl Tensor {
         call.issue(&session, operation, attributes)
     }
 
-    /// An operation on this tensor alone.
+    /// Applies an operation to this tensor alone.
     #[track_caller]
     pub(crate) fn apply_unary(
         &self,
@@ -127,24 +127,24 @@ impl Tensor {
         Tensor::apply(&self.session(), operation, &[Operand::Tensor(self)], attributes)
     }
 
-    /// Another tensor that is to become part of this one must be of the same session.
+    /// Returns an error if another tensor is of another session.
     pub(crate) fn check_session(&self, other: &Tensor, operation: &str) -> Result<()> {
         let (own, others) = (self.session(), other.session());
         if own.is(&others) { Ok(()) } else { Err(two_sessions(operation, &own, &others)) }
     }
 }
 
-/// The operands of an operation. It holds references to them, so that no other thread can free
-/// them before the instruction is issued.
+/// The operands of an operation that is being issued. The references keep other threads from
+/// freeing them before the instruction is issued.
 struct GatheredCall {
     operands: SmallVec<[Operand<(Arc<StreamValue>, Option<Arc<TapeNode>>)>; 3]>,
     wants_grad: bool,
-    /// An operand is mapped over by a `vmap`.
+    /// Whether an operand is mapped over by a `vmap`.
     is_batched: bool,
 }
 
 impl GatheredCall {
-    /// The operands, in the dtype that autocast wants them in.
+    /// Gathers the operands, in the dtype that autocast requires.
     #[inline]
     fn autocast(
         operation: &Operation,
@@ -210,7 +210,7 @@ impl GatheredCall {
         Ok(self.result_tensor(session, operation, kept, (id, meta), source))
     }
 
-    /// Has numbers take part as the operation's rule for the dtype says.
+    /// Converts scalars by the operation's dtype rule.
     #[inline(never)]
     fn convert_numbers(&mut self, operation: &Operation) -> Result<()> {
         let mut metas: SmallVec<[Operand<Meta>; 3]> =
@@ -224,7 +224,8 @@ impl GatheredCall {
         Ok(())
     }
 
-    /// Takes an instruction that repeats one of a hot path, where nothing is special about it.
+    /// Issues an instruction that repeats one of a hot path; `None` if it must be inferred and
+    /// issued as a command.
     #[inline]
     fn repeat(
         &self,
@@ -251,7 +252,7 @@ impl GatheredCall {
         session.repeat(operation, &ids, attributes, inputs, source)
     }
 
-    /// The tensor that an instruction makes, on the tape where a gradient is wanted.
+    /// Returns the result of an instruction, recorded on the tape if a gradient is required.
     #[inline]
     fn result_tensor(
         &self,
@@ -269,7 +270,7 @@ impl GatheredCall {
         Tensor::from_parts(value, node)
     }
 
-    /// As [`GatheredCall::issue`], for an operation with several results.
+    /// Like [`GatheredCall::issue`], for an operation with several results.
     #[track_caller]
     fn issue_several(
         mut self,
@@ -298,13 +299,13 @@ impl GatheredCall {
         Ok(self.result_tensors(operation, kept, values, wants_grad))
     }
 
-    /// Whether a `vmap` has a part in it.
+    /// Returns whether batching rules of a `vmap` apply.
     #[inline]
     fn is_in_vmap(&self, operation: &Operation) -> bool {
         self.is_batched || matches!(operation.batching, Batching::Drawn) && vmap::is_active()
     }
 
-    /// As [`GatheredCall::issue_several`], inside `vmap`.
+    /// Like [`GatheredCall::issue_several`], inside `vmap`.
     #[cold]
     #[track_caller]
     fn issue_batched(
@@ -330,7 +331,8 @@ impl GatheredCall {
         Ok(vec![Tensor::from_parts(Arc::clone(&values[0]), node)])
     }
 
-    /// The results of an operation that has several, on the tape where a gradient is wanted.
+    /// Returns the results of an operation with several, recorded on the tape if a gradient is
+    /// required.
     fn result_tensors(
         &self,
         operation: &'static Operation,
@@ -350,7 +352,7 @@ impl GatheredCall {
         outputs.collect()
     }
 
-    /// Has integers that would become float32 take part in the default dtype.
+    /// Casts integers to the default dtype where inference would make them float32.
     #[cold]
     fn cast_integers(
         &mut self,
@@ -365,14 +367,14 @@ impl GatheredCall {
         if !all_are || has_dtype {
             return Ok(());
         }
-        // Of `where`, the first operand is the condition.
+        // The first operand of `where` is the condition.
         let first = usize::from(operation.id == WHERE.id);
         for operand in self.operands.iter_mut().skip(first) {
             if let Operand::Tensor((value, _)) = operand {
                 *value = Tensor::from_parts(Arc::clone(value), None).cast(default)?.value();
             }
         }
-        // Where there are numbers alone, one of them brings the dtype.
+        // If all operands are numbers, the first becomes a tensor of the dtype.
         let are_numbers = self.operands[first..].iter().all(|operand| operand.tensor().is_none());
         if let (true, Some(Operand::Scalar(number))) = (are_numbers, self.operands.get(first)) {
             let made = Tensor::full(session, Shape::SCALAR, *number, default)?;
@@ -381,7 +383,7 @@ impl GatheredCall {
         Ok(())
     }
 
-    /// The operands' metas and ids.
+    /// Returns the operands' metas and ids.
     #[inline]
     fn metas_and_ids(
         &self,

@@ -12,8 +12,8 @@ impl Tensor {
     /// Assigns this tensor the value (and history) of another, as in-place operations do.
     ///
     /// # Errors
-    /// A leaf that requires gradients, outside of no_grad; another shape or session; a dtype
-    /// that this tensor's cannot hold.
+    /// This is a leaf that requires gradients, outside of `no_grad`; `other` has another shape or
+    /// session, or a dtype that cannot be cast to this one's.
     #[track_caller]
     pub fn assign(&self, other: &Tensor, operation: impl Display) -> Result<()> {
         let dtype = self.dtype();
@@ -40,7 +40,7 @@ impl Tensor {
         Ok(())
     }
 
-    /// A leaf that requires gradients is changed only where nothing is recorded.
+    /// Returns an error if the change would be recorded on a leaf that requires gradients.
     fn check_not_leaf(&self, operation: &impl Display) -> Result<()> {
         let keeps_history = grad_enabled() && !self.detached;
         if keeps_history && self.lock().node.as_ref().is_some_and(|node| node.is_leaf()) {
@@ -51,7 +51,7 @@ impl Tensor {
         Ok(())
     }
 
-    /// Takes over the value (and history) of another tensor of the same shape and dtype.
+    /// Adopts the value (and history) of another tensor of the same shape and dtype.
     pub(super) fn replace(&self, other: &Tensor, operation: &str) -> Result<()> {
         self.check_not_leaf(&operation)?;
         self.check_takes(other, operation)?;
@@ -73,19 +73,19 @@ impl Tensor {
         Ok(())
     }
 
-    /// A separate tensor with the current value, and no history.
+    /// Returns a separate tensor with the current value, and no history.
     pub fn without_history(&self) -> Tensor {
         Tensor::from_parts(self.value(), None)
     }
 
-    /// A separate tensor with the current value and history of this one: later changes in place of
+    /// Returns a separate tensor with the current value and history: later in-place changes of
     /// either do not affect the other.
     pub fn snapshot(&self) -> Tensor {
         Tensor::from_parts(self.value(), self.node())
     }
 
-    /// A separate tensor with the same value, and no copy of the data. Where a gradient is wanted,
-    /// an instruction is issued for it to flow back through.
+    /// Returns a separate tensor with the same value, without copying data. If a gradient is
+    /// required, an instruction is issued that the gradient flows through.
     #[track_caller]
     pub fn copy(&self) -> Result<Tensor> {
         let state = self.fresh();
@@ -96,8 +96,8 @@ impl Tensor {
         self.cast_always(self.dtype())
     }
 
-    /// This same tensor seen without its history, as PyTorch's `.data`: changing it in place
-    /// changes this tensor, unnoticed by autograd.
+    /// Returns a reference to this tensor without its history, like PyTorch's `.data`: its in-place
+    /// changes change this tensor, unnoticed by autograd.
     pub fn data(&self) -> Tensor {
         Tensor { state: Arc::clone(&self.state), detached: true }
     }

@@ -1,4 +1,4 @@
-//! Tensors from data, numbers, nothing and chance.
+//! Creating tensors from data, numbers and random numbers.
 
 use bytes::Bytes;
 use gt_ir::instruction::Attribute;
@@ -12,7 +12,7 @@ use crate::error::{ClientError, Result};
 use crate::session::Session;
 use crate::source;
 
-/// A type of Rust numbers that tensors can be made from.
+/// A Rust number type that tensors can be created from.
 pub trait HostNumber: bytemuck::Pod {
     const DTYPE: DType;
 }
@@ -28,8 +28,8 @@ macro_rules! elements {
 elements!(u8 => U8, i8 => I8, i16 => I16, i32 => I32, i64 => I64, f32 => F32, f64 => F64);
 
 impl Tensor {
-    /// A tensor with these values. Must hold as many bytes as shape and dtype ask for, which
-    /// [`TensorData::new`] checks.
+    /// Creates a tensor from data, which has as many bytes as its shape and dtype require
+    /// ([`TensorData::new`] checks that).
     #[track_caller]
     pub fn from_data(session: &Session, data: TensorData) -> Tensor {
         Tensor::from_content(session, Content::Data(data))
@@ -41,10 +41,10 @@ impl Tensor {
         Tensor::from_parts(session.create(content, source::current()), None)
     }
 
-    /// A tensor of `dims` from numbers in row-major order.
+    /// Creates a tensor of shape `dims` from numbers in row-major order.
     ///
     /// # Errors
-    /// Not as many numbers as the shape has elements.
+    /// The number of values differs from the number of elements.
     #[track_caller]
     pub fn from_slice<E: HostNumber>(
         session: &Session,
@@ -84,10 +84,10 @@ impl Tensor {
         Tensor::full(session, Shape::new(dims)?, 1.0, DType::F32)
     }
 
-    /// Numbers from `start` up to but without `end`.
+    /// Creates the numbers from `start` to `end`, without `end`, in steps of `step`.
     ///
     /// # Errors
-    /// A step of 0, or one that leads away from the end.
+    /// The step is 0, or leads away from `end`.
     #[track_caller]
     pub fn arange(
         session: &Session,
@@ -104,7 +104,7 @@ impl Tensor {
         Tensor::apply(session, &create::ARANGE, &operands, attributes)
     }
 
-    /// `steps` numbers evenly from `start` to `end`, both included.
+    /// Creates `steps` evenly spaced numbers from `start` to `end`, both included.
     #[track_caller]
     pub fn linspace(
         session: &Session,
@@ -129,22 +129,22 @@ impl Tensor {
         Tensor::apply(session, &create::EYE, &[], attributes)
     }
 
-    /// Uniform numbers on `[0, 1)`.
+    /// Draws uniform random numbers in `[0, 1)`.
     #[track_caller]
     pub fn rand(session: &Session, shape: Shape, dtype: DType) -> Result<Tensor> {
         Tensor::random(session, &random::RAND, shape, dtype, &[])
     }
 
-    /// Standard normal numbers.
+    /// Draws standard normal random numbers.
     #[track_caller]
     pub fn randn(session: &Session, shape: Shape, dtype: DType) -> Result<Tensor> {
         Tensor::random(session, &random::RANDN, shape, dtype, &[])
     }
 
-    /// Whole numbers, uniform on `low..high`.
+    /// Draws uniform random integers in `low..high`.
     ///
     /// # Errors
-    /// `high` not above `low`.
+    /// `high` is not above `low`, or the dtype does not have the numbers.
     #[track_caller]
     pub fn randint(
         session: &Session,
@@ -188,8 +188,8 @@ impl Tensor {
     }
 }
 
-/// How many steps lead from `start` up to but without `end`; `None` if none do. Whole numbers are
-/// counted exactly, also where float64 has gaps.
+/// Returns the number of steps from `start` to `end`, without `end`; `None` if no number of steps
+/// leads there. Integers are counted exactly, also beyond 2^53.
 fn steps_between(start: Scalar, end: Scalar, step: Scalar) -> Option<i64> {
     if let (Scalar::Int(start), Scalar::Int(end), Scalar::Int(step)) = (start, end, step) {
         let (distance, step) = (i128::from(end) - i128::from(start), i128::from(step));

@@ -8,7 +8,7 @@ use crate::error::Result;
 
 static CODE: AtomicU8 = AtomicU8::new(DType::F32 as u8);
 
-/// The dtype of new tensors of floats, and of what integers become where floats are computed.
+/// Returns the dtype of new tensors of floats, and of float results of integers.
 #[inline]
 pub fn default_dtype() -> DType {
     DType::ALL[usize::from(CODE.load(Ordering::Relaxed))]
@@ -28,7 +28,7 @@ pub fn set_default_dtype(dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// The dtype of a new tensor of a number.
+/// Returns the dtype of a new tensor of a number.
 pub fn dtype_of(value: Scalar) -> DType {
     match value {
         Scalar::Float(_) => default_dtype(),

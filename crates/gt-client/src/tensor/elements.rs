@@ -17,23 +17,23 @@ use crate::tape::grad_enabled;
 /// until a value is requested; then the values of a block are fetched together.
 pub struct ElementIter {
     of: Tensor,
-    /// The tensor's value at the last step, and the block of it that is gone through.
+    /// The tensor's value at the last element, and the current block of it.
     value: Arc<StreamValue>,
     block: Arc<ElementBlock>,
     strided: Strided,
-    /// Whether the elements are recorded for gradients, which needs their instructions.
+    /// Whether the elements are recorded on the tape, so that each needs its instructions.
     on_tape: bool,
-    /// Whether a batch axis is hidden: what can be fetched are not its elements.
+    /// Whether a batch axis is hidden, so that elements cannot be fetched in blocks.
     in_vmap: bool,
     next: usize,
     source: SourceId,
 }
 
 impl Tensor {
-    /// Iterates over a tensor with one axis.
+    /// Returns an iterator over a tensor with one axis.
     ///
     /// # Errors
-    /// Another number of axes.
+    /// The tensor has another number of axes.
     pub fn elements(&self) -> Result<ElementIter> {
         if self.rank() != 1 {
             return Err(Error::TooManyIndices { given: 1, shape: self.shape() }.into());
@@ -51,8 +51,8 @@ impl Tensor {
         })
     }
 
-    /// The value where it is known without a request, as that of an element is once its neighbour's
-    /// was fetched.
+    /// Returns the value, if it is known without a request: that of an element whose block was
+    /// fetched.
     pub fn known(&self) -> Option<gt_ir::TensorData> {
         let state = self.fresh();
         let data = state.value.element.get()?.known()?;

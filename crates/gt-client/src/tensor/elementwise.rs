@@ -21,24 +21,24 @@ impl<S: Into<Scalar>> From<S> for Value<'_> {
     }
 }
 
-/// A tensor or a number, as the operand of an operation.
+/// An operand: a tensor or a number.
 #[derive(Clone, Copy)]
 pub struct Value<'a>(pub Operand<&'a Tensor>);
 
 impl Tensor {
-    /// The values in another dtype; the tensor itself where it has that dtype already.
+    /// Returns the values in another dtype; the tensor itself if it has that dtype already.
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Result<Tensor> {
         if self.dtype() == dtype { Ok(self.clone()) } else { self.cast_always(dtype) }
     }
 
-    /// As [`Tensor::cast`], but always a new instruction.
+    /// Like [`Tensor::cast`], but always issues an instruction.
     #[track_caller]
     pub(crate) fn cast_always(&self, dtype: DType) -> Result<Tensor> {
         self.apply_unary(&unary::CAST, smallvec![Attribute::DType(dtype)])
     }
 
-    /// `a` where `condition` holds, `b` elsewhere.
+    /// Returns `a` where `condition` is true, and `b` elsewhere.
     #[track_caller]
     pub fn select<'a>(
         condition: &Tensor,
@@ -49,10 +49,10 @@ impl Tensor {
         Tensor::apply(&condition.session(), &ternary::WHERE, &operands, smallvec![])
     }
 
-    /// The values, no less than `low` and no more than `high`; `None` is no limit.
+    /// Limits the values to at least `low` and at most `high`; `None` is no limit.
     ///
     /// # Errors
-    /// Neither limit given.
+    /// Both limits are `None`.
     #[track_caller]
     pub fn clamp<'a>(&'a self, low: Option<Value<'a>>, high: Option<Value<'a>>) -> Result<Tensor> {
         let whole = |given: &Option<Value<'a>>| match given.as_ref().map(|value| &value.0) {
@@ -77,14 +77,15 @@ impl Tensor {
         Tensor::apply(&self.session(), &ternary::CLAMP, &operands, smallvec![])
     }
 
-    /// `self + b * c` in one instruction.
+    /// Returns `self + b * c`, computed by one instruction.
     #[track_caller]
     pub fn mul_add<'a>(&self, b: impl Into<Value<'a>>, c: impl Into<Value<'a>>) -> Result<Tensor> {
         let operands = [Operand::Tensor(self), b.into().0, c.into().0];
         Tensor::apply(&self.session(), &ternary::MUL_ADD, &operands, smallvec![])
     }
 
-    /// An operation of two operands of which at least one is a tensor, for reflected forms.
+    /// Applies an operation to two operands of which at least one is a tensor, also for reflected
+    /// operators.
     #[track_caller]
     pub fn apply_binary(
         session: &Session,

@@ -8,7 +8,7 @@ use crate::error::{ClientError, Result};
 use crate::session::Asked;
 
 impl Tensor {
-    /// Waits for the values; `interrupt` is polled during the wait, and ends it.
+    /// Waits for the values; `interrupt` is polled during the wait, and can end it.
     ///
     /// # Errors
     /// The operation that made it failed; the connection was lost; interrupted.
@@ -36,12 +36,12 @@ impl Tensor {
         value.session.ask(&value)
     }
 
-    /// Waits for the values.
+    /// Waits for the values, without interruption.
     pub fn fetch(&self) -> Result<TensorData> {
         self.fetch_with(&mut || false)
     }
 
-    /// The only element, as a number.
+    /// Waits for the only element and returns it as a number.
     pub fn item(&self) -> Result<Scalar> {
         if self.shape().numel() != 1 {
             return Err(ClientError::usage(format!(
@@ -53,10 +53,10 @@ impl Tensor {
         Ok(self.fetch()?.element(0))
     }
 
-    /// The elements as float64, in row-major order.
+    /// Waits for the elements and returns them as float64, in row-major order.
     ///
     /// # Errors
-    /// As for [`Tensor::fetch`]; an integer that float64 does not hold exactly.
+    /// As for [`Tensor::fetch`]; an integer is not exact in float64.
     pub fn to_vec(&self) -> Result<Vec<f64>> {
         let data = self.fetch()?;
         let is_rounded = |index: &usize| match data.element(*index) {

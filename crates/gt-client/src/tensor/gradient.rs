@@ -18,7 +18,7 @@ impl Tensor {
     /// Turns gradients for this tensor on or off.
     ///
     /// # Errors
-    /// Turned on: not a float dtype. Turned off: a result of tensors that require gradients.
+    /// On: the dtype is not a float. Off: the tensor is not a leaf.
     pub fn set_requires_grad(&self, wanted: bool) -> Result<()> {
         if self.detached && wanted {
             return Err(ClientError::usage(
@@ -71,7 +71,7 @@ impl Tensor {
         self.node().is_some_and(|node| node.retains_grad())
     }
 
-    /// The gradient that backward passes have accumulated: a leaf's, or a retained one.
+    /// Returns the accumulated gradient: a leaf's, or a retained one.
     pub fn grad(&self) -> Option<Tensor> {
         if self.detached {
             return None;
@@ -85,7 +85,7 @@ impl Tensor {
     /// Replaces the accumulated gradient; `None` clears it.
     ///
     /// # Errors
-    /// Another shape or session; a tensor that can have no gradient.
+    /// The gradient has another shape or session; the tensor cannot have a gradient.
     pub fn set_grad(&self, grad: Option<Tensor>) -> Result<()> {
         if let Some(grad) = &grad
             && grad.shape() != self.shape()

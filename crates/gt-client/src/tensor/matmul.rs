@@ -8,9 +8,9 @@ use super::Tensor;
 use crate::error::Result;
 
 impl Tensor {
-    /// The matrix product of the last two axes. A one-axis left operand counts as a row, a
-    /// one-axis right one as a column; the axis this adds is taken away again. Axes before the
-    /// last two broadcast.
+    /// Returns the matrix product over the last two axes. A left operand with one axis is a row, a
+    /// right one a column; the added axis is removed from the result. Axes before the last two
+    /// broadcast.
     #[track_caller]
     pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
         if self.rank() >= 2 && other.rank() >= 2 {

@@ -1,4 +1,4 @@
-//! The methods that follow from the operations' declarations, written by `tests/methods.rs`.
+//! The methods that `tests/methods.rs` generates from the operations' declarations.
 
 use gt_ir::instruction::Attribute;
 use gt_ir::{Error, Operand, Operation};
@@ -15,7 +15,7 @@ fn by_id(id: u16) -> &'static Operation {
     Operation::from_id(id).expect("the methods name operations of this instruction set")
 }
 
-/// The place of a word among those that a parameter takes.
+/// Returns the index of a word among those that a parameter accepts.
 fn word(
     operation: &'static str,
     parameter: &'static str,

@@ -1,13 +1,15 @@
-//! Tensors: a value in a session's stream, and the history that gradients need.
+//! Tensors: a value in a session's stream, and the tape node for its gradient.
 //!
-//! - [`create`]: from data, numbers, nothing, random numbers; [`default_dtype`]: of which dtype.
+//! - [`create`]: from data, numbers and random numbers; [`default_dtype`]: the dtype of new floats.
 //! - [`apply`]: issuing an operation and recording it on the tape.
-//! - [`methods`]: those that follow from the operations' declarations.
+//! - [`methods`]: methods that are generated from the operations' declarations.
 //! - [`elementwise`], [`reduce`], [`matmul`], [`shape`]: operations.
-//! - [`index`]: reading and writing parts; [`elements`]: iterating.
-//! - [`assign`]: changes in place, and copies; [`view`] over [`strides`]: shared storage; [`restride`]: views by strides.
-//! - [`gradient`]: what a tensor has to do with gradients.
-//! - [`fetch`]: getting values out; [`placement`]: where they are; [`value_ref`], [`rollback`]: references to them.
+//! - [`index`]: index expressions; [`elements`]: iteration.
+//! - [`assign`]: in-place changes and copies; [`rollback`]: undoing them in transactions.
+//! - [`view`]: tensors that share storage, by lists ([`view_steps`]) of steps ([`view_step`]) and
+//!   [`strides`]; [`restride`]: `as_strided`; [`overlap`]: in-place changes of overlapping views.
+//! - [`gradient`]: `requires_grad`, gradients and hooks.
+//! - [`fetch`]: fetching values; [`placement`]: their workers; [`value_ref`]: references to values.
 
 pub(crate) mod apply;
 mod assign;
@@ -42,11 +44,12 @@ pub(crate) use rollback::RollbackPoint;
 pub use value_ref::ValueRef;
 use view::{SharedStorage, ViewState};
 
-/// A tensor. Cloning gives another reference to the same one, as assignment does in Python.
+/// A tensor. A clone is another reference to the same tensor, as after an assignment in Python.
 #[derive(Clone)]
 pub struct Tensor {
     state: Arc<Mutex<TensorImpl>>,
-    /// Seen without its history, as [`Tensor::data`] does: changes in place change only the value.
+    /// A reference without history, as [`Tensor::data`] returns: in-place changes change only the
+    /// value.
     detached: bool,
 }
 
@@ -54,12 +57,12 @@ struct TensorImpl {
     value: Arc<StreamValue>,
     /// The tape node that its gradient flows to, if it requires one.
     node: Option<Arc<TapeNode>>,
-    /// The leaf node (with gradient and hooks) of a tensor that requires no gradient at present;
-    /// kept for when it does so again.
+    /// The leaf node (with gradient and hooks) of a tensor that currently requires no gradient,
+    /// kept for when it does again.
     frozen: Option<Arc<TapeNode>>,
-    /// How it follows from a root whose memory it shares.
+    /// If it is a view: how it is computed from its root.
     view: Option<Box<ViewState>>,
-    /// What it shares with its views, if it has had any.
+    /// The state that it shares with its views, if it has had any.
     storage: Option<Arc<SharedStorage>>,
 }
 
@@ -89,7 +92,7 @@ impl Tensor {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The value, taken anew if this is a view of what has changed.
+    /// Returns the value; that of a view is recomputed if the root has changed.
     pub(crate) fn value(&self) -> Arc<StreamValue> {
         Arc::clone(&self.fresh().value)
     }
@@ -98,7 +101,7 @@ impl Tensor {
         if self.detached { None } else { self.fresh().node.clone() }
     }
 
-    /// The state, with a value that is up to date.
+    /// Locks the state, with a value that is up to date.
     #[inline]
     fn fresh(&self) -> MutexGuard<'_, TensorImpl> {
         let state = self.lock();
@@ -106,12 +109,12 @@ impl Tensor {
             return state;
         }
         drop(state);
-        // It was valid when the view was made, and the root has kept its shape.
+        // The steps were valid when the view was made, and the root has kept its shape.
         self.refresh().expect("a view can be taken anew");
         self.lock()
     }
 
-    /// The value as it is.
+    /// Returns the value without recomputing that of a view.
     pub(crate) fn current_value(&self) -> Arc<StreamValue> {
         Arc::clone(&self.lock().value)
     }
@@ -140,17 +143,17 @@ impl Tensor {
         self.lock().value.session.clone()
     }
 
-    /// Whether its session wants the next instruction to wait; see [`Session::is_full`].
+    /// Returns whether the next instruction should wait; see [`Session::is_full`].
     pub fn session_is_full(&self) -> bool {
         self.lock().value.session.is_full()
     }
 
-    /// The tensor's number in its session's stream, as the instruction log shows it.
+    /// Returns the tensor's id in its session's stream, as in the instruction log.
     pub fn id(&self) -> u64 {
         self.fresh().value.id().0
     }
 
-    /// A number that is the same for all references to this tensor, and for no other.
+    /// Returns a number that all references to this tensor share, and no other tensor has.
     pub fn identity(&self) -> usize {
         Arc::as_ptr(&self.state) as usize
     }

@@ -1,5 +1,5 @@
-//! Changes in place of views that pass through an expanded tensor: several of its elements are one in
-//! memory, so that the elements are written by their index there.
+//! In-place changes of views with overlapping elements, as of an expanded tensor: several elements
+//! are one in memory, so the elements are written by their index in the root.
 
 use gt_ir::ops::{compare, index, shape, slice, ternary};
 use gt_ir::{Attribute, Attributes, DType, Operand, Scalar, Shape};
@@ -11,8 +11,8 @@ use super::view::ViewState;
 use super::view_step::{compute, reshape};
 use crate::error::Result;
 
-/// What may change a view whose elements overlap: operations that write one value, or the last of
-/// several. PyTorch refuses all others.
+/// The operations that may change a view whose elements overlap: they write one value, or the last
+/// of several. PyTorch refuses all others.
 const MAY_OVERLAP: [&str; 9] = [
     "setitem",
     "fill_",
@@ -25,10 +25,10 @@ const MAY_OVERLAP: [&str; 9] = [
     "triu_",
 ];
 
-/// The elements of a view whose indices are listed for a change: beyond, it must be cloned.
+/// The most elements of a view that is written by index; a larger one must be cloned.
 const MOST: usize = 1 << 24;
 
-/// An error if an operation may not change a view whose elements overlap.
+/// Returns an error if the operation may not change a view whose elements overlap.
 pub(super) fn check(view: &Strided, operation: &str) -> Result<()> {
     let name = operation.strip_prefix("aten::").unwrap_or(operation);
     if MAY_OVERLAP.contains(&name) && view.shape.numel() <= MOST {
@@ -37,8 +37,9 @@ pub(super) fn check(view: &Strided, operation: &str) -> Result<()> {
     view.check_writable(operation)
 }
 
-/// The root after a view of it has become `changed`. Where elements overlap only those that differ are
-/// written: one that stays as it was does not undo the change of another in the same place.
+/// Returns the root after a view of it was changed to `changed`. If elements overlap, only those
+/// that differ are written: an unchanged element must not undo the change of another at the same
+/// index.
 pub(super) fn write(
     root: &Tensor,
     view: &ViewState,
@@ -48,7 +49,7 @@ pub(super) fn write(
     let (shape, count) = (root.shape(), changed.shape().numel());
     let size = shape.numel();
     let session = root.session();
-    // The way that the elements went, their numbers go, too.
+    // The view's steps, applied to the indices of the root's elements, yield those of the view's.
     let (start, step) = (Scalar::Int(0), Scalar::Int(1));
     let numbers = Tensor::arange(&session, start, Scalar::Int(size as i64), step, DType::I64)?;
     let numbers = reshape(&numbers, shape)?;
@@ -63,14 +64,14 @@ pub(super) fn write(
     }
     let before = &compute(&index::INDEX_SELECT, &[memory, &indices], along())?;
     let mut differs = compute(&compare::NE, &[changed, before], Attributes::new())?;
-    // Not a number differs from itself, and stays as it was.
+    // NaN differs from itself, but is unchanged.
     if !root.dtype().is_exact() {
         let own = |x: &Tensor| compute(&compare::EQ, &[x, x], Attributes::new());
         let either =
             compute(&compare::LOGICAL_OR, &[&own(changed)?, &own(before)?], Attributes::new())?;
         differs = compute(&compare::LOGICAL_AND, &[&differs, &either], Attributes::new())?;
     }
-    // What does not differ goes to a place behind the last one, which is cut off again.
+    // Unchanged elements are written behind the last element, which is sliced off.
     let behind = Operand::Scalar(Scalar::Int(size as i64));
     let operands = [Operand::Tensor(&differs), Operand::Tensor(&indices), behind];
     indices = Tensor::compute(&session, &ternary::WHERE, &operands, Attributes::new())?;

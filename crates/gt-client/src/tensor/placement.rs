@@ -1,4 +1,4 @@
-//! Where a tensor is, and placing a copy of it as a signal's configuration says.
+//! A tensor's layouts and workers, and copies placed by a signal.
 
 use gt_ir::explain::PlacedTensor;
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::signal;
 
 impl Tensor {
-    /// Where it is: its layouts, each with its workers.
+    /// Returns its layouts, each with its workers.
     ///
     /// # Errors
     /// The operation that made it failed; the connection was lost; interrupted.
@@ -19,7 +19,7 @@ impl Tensor {
         value.session.locate(&value, interrupt)
     }
 
-    /// A copy placed as a signal's configuration says.
+    /// Returns a copy placed by a signal's configuration.
     ///
     /// # Errors
     /// The tensor does not have an axis that the signal shards.

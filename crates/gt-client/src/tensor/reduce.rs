@@ -20,13 +20,14 @@ impl Tensor {
         self.apply_unary(operation, smallvec![Attribute::ints(axes), Attribute::Bool(keepdims)])
     }
 
-    /// The largest value along one axis and where it is; its gradient goes to that place alone.
+    /// Returns the largest value along an axis and its index; the gradient goes to that element
+    /// only.
     #[track_caller]
     pub fn max_with_index(&self, along: i64, keepdims: bool) -> Result<(Tensor, Tensor)> {
         self.extreme("max", &reduce::ARGMAX, along, keepdims)
     }
 
-    /// The smallest value along one axis and where it is.
+    /// Returns the smallest value along an axis and its index.
     #[track_caller]
     pub fn min_with_index(&self, along: i64, keepdims: bool) -> Result<(Tensor, Tensor)> {
         self.extreme("min", &reduce::ARGMIN, along, keepdims)

@@ -1,5 +1,5 @@
-//! Views by sizes, strides and offset in a contiguous tensor, as `as_strided` takes them: a slice,
-//! a permutation and an expansion where these lead there, else the places of the elements.
+//! Views by sizes, strides and offset in a contiguous tensor, as of `as_strided`: by a slice, a
+//! permutation and an expansion if these suffice, otherwise by the elements' indices.
 
 use gt_ir::Shape;
 use gt_ir::shape::MAX_RANK;
@@ -11,10 +11,11 @@ use crate::error::Result;
 
 type Dims = SmallVec<[i64; MAX_RANK]>;
 
-/// The way from a contiguous tensor to a view of it.
+/// The operations from a contiguous tensor to a view of it: reshape, slice, permute, reshape,
+/// expand.
 #[derive(Debug, PartialEq)]
 struct ViewPath {
-    /// The shape that the base is seen under first.
+    /// The shape that the base is first reshaped to.
     base: Dims,
     starts: Dims,
     sizes: Dims,
@@ -25,10 +26,10 @@ struct ViewPath {
 }
 
 impl Tensor {
-    /// The elements of this contiguous tensor at `to`'s places, as a view.
+    /// Returns a view of this contiguous tensor with the sizes, strides and offset of `to`.
     ///
     /// # Errors
-    /// What an instruction on the way rejects. The places are the caller's to check.
+    /// An instruction on the way fails. The caller checks that the elements are inside the tensor.
     #[track_caller]
     pub fn restride(&self, to: &Strided) -> Result<Tensor> {
         let own = self.shape();
@@ -57,7 +58,7 @@ impl Tensor {
         if path.narrow != wanted { view.expand(&wanted) } else { Ok(view) }
     }
 
-    /// The elements at `to`'s places, gathered one by one.
+    /// Returns the view by its elements' indices.
     fn gather_view(&self, to: &Strided) -> Result<Tensor> {
         let session = self.session();
         let range = |n: i64| {
@@ -88,7 +89,7 @@ impl ViewPath {
             .or_else(|| ViewPath::through(split_base(own, &axes, to, false)?, &axes, to))
     }
 
-    /// The path where each of the view's `axes` runs along an axis of `base` of its own.
+    /// Returns the path where each of the view's `axes` runs along a different axis of `base`.
     fn through(base: Dims, axes: &[usize], to: &Strided) -> Option<ViewPath> {
         let rank = base.len();
         let mut strides: Dims = smallvec![1; rank];
@@ -105,7 +106,7 @@ impl ViewPath {
         };
         for &axis in axes {
             let (length, stride) = (to.shape[axis] as i64, to.strides[axis]);
-            // The first axis with a stride as short, which has the longest one.
+            // The first axis whose stride is at most this one: the longest such stride.
             let along =
                 (0..rank).find(|&along| path.base[along] > 1 && strides[along] <= stride)?;
             let step = stride / strides[along];
@@ -128,8 +129,9 @@ impl ViewPath {
     }
 }
 
-/// The base's shape, divided where the view's axes begin. With `keeps`, its own axes stay apart, save
-/// where one of the view runs over several. `None` where rows would not be complete.
+/// Returns the base's shape, split at the strides of the view's axes. With `keeps`, also at its own
+/// axes, except inside a view's axis that spans several. `None` if the strides do not divide each
+/// other.
 fn split_base(own: &Shape, axes: &[usize], to: &Strided, keeps: bool) -> Option<Dims> {
     let all = own.numel() as i64;
     let mut rows: SmallVec<[i64; 2 * MAX_RANK]> = smallvec![1, all];
@@ -170,7 +172,7 @@ mod tests {
         to
     }
 
-    /// The places that a path takes the elements from, in the order of the view.
+    /// Returns the indices of a path's elements, in the order of the view.
     fn places(path: &ViewPath, to: &Strided) -> Vec<i64> {
         let rank = path.base.len();
         let stride = |axis: usize| path.base[axis + 1..].iter().product::<i64>();

@@ -1,4 +1,4 @@
-//! Snapshots of tensors' values, for steps.
+//! Rollback points: tensors with their values at the start of a transaction.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ impl RollbackPoint {
         }
     }
 
-    /// Gives its value an id of its own, which no other tensor shares.
+    /// Replaces its value by a copy with a new id, which no other tensor shares.
     ///
     /// # Errors
     /// The connection was lost.

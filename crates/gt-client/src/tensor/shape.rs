@@ -1,4 +1,4 @@
-//! Operations that rearrange.
+//! Operations that rearrange elements: reshape, permute, slice, concatenate.
 
 use gt_ir::instruction::Attribute;
 use gt_ir::ops::{shape as ops, slice};
@@ -10,7 +10,7 @@ use super::Tensor;
 use crate::error::{ClientError, Result};
 
 impl Tensor {
-    /// The same values under another shape; one length may be -1 and follows from the others.
+    /// Returns the values in another shape; one length may be -1, and is inferred.
     #[track_caller]
     pub fn reshape(&self, dims: &[i64]) -> Result<Tensor> {
         let from = self.shape();
@@ -30,7 +30,7 @@ impl Tensor {
         self.apply_unary(&ops::RESHAPE, smallvec![Attribute::ints(&target)])
     }
 
-    /// The axes from `start` to `end`, both included, as one.
+    /// Merges the axes from `start` to `end`, both included, into one.
     #[track_caller]
     pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
         let shape = self.shape();
@@ -54,7 +54,7 @@ impl Tensor {
         self.reshape(&dims)
     }
 
-    /// Two axes exchanged.
+    /// Swaps two axes.
     #[track_caller]
     pub fn transpose(&self, first: i64, second: i64) -> Result<Tensor> {
         let rank = self.rank();
@@ -67,14 +67,14 @@ impl Tensor {
         self.permute(&order)
     }
 
-    /// The axes in reverse order: of a matrix, rows for columns.
+    /// Reverses the axes; of a matrix, returns the transpose.
     #[track_caller]
     pub fn t(&self) -> Result<Tensor> {
         let order: SmallVec<[i64; 8]> = (0..self.rank() as i64).rev().collect();
         self.permute(&order)
     }
 
-    /// A new axis of length 1 at `at`.
+    /// Inserts an axis of length 1 at `at`.
     #[track_caller]
     pub fn unsqueeze(&self, at: i64) -> Result<Tensor> {
         let shape = self.shape();
@@ -84,7 +84,7 @@ impl Tensor {
         self.reshape(&dims)
     }
 
-    /// Without those of `over` that have length 1; without all such axes where `over` is empty.
+    /// Removes the axes of `over` that have length 1; all such axes if `over` is empty.
     #[track_caller]
     pub fn squeeze(&self, over: &[i64]) -> Result<Tensor> {
         let shape = self.shape();
@@ -94,7 +94,7 @@ impl Tensor {
         self.reshape(&dims)
     }
 
-    /// Axes of length 1 repeated; -1 leaves an axis as it is.
+    /// Repeats axes of length 1; -1 leaves an axis unchanged.
     #[track_caller]
     pub fn expand(&self, dims: &[i64]) -> Result<Tensor> {
         let shape = self.shape();
@@ -110,10 +110,10 @@ impl Tensor {
         self.apply_unary(&ops::EXPAND, smallvec![Attribute::ints(&target)])
     }
 
-    /// Tensors one after another along an axis.
+    /// Concatenates tensors along an axis.
     ///
     /// # Errors
-    /// No tensors; shapes that differ elsewhere than on the axis.
+    /// The list is empty, or the shapes differ on another axis.
     #[track_caller]
     pub fn cat(tensors: &[Tensor], along: i64) -> Result<Tensor> {
         let first =
@@ -123,7 +123,7 @@ impl Tensor {
         Tensor::apply(&first.session(), &ops::CAT, &operands, smallvec![Attribute::Int(along)])
     }
 
-    /// Tensors of one shape along a new axis.
+    /// Stacks tensors of one shape along a new axis.
     #[track_caller]
     pub fn stack(tensors: &[Tensor], at: i64) -> Result<Tensor> {
         let first =
@@ -144,7 +144,7 @@ impl Tensor {
         Tensor::cat(&raised, at)
     }
 
-    /// Parts of the given lengths along an axis.
+    /// Splits the tensor into parts of the given lengths along an axis.
     ///
     /// # Errors
     /// The lengths do not add up to the axis.
@@ -167,7 +167,7 @@ impl Tensor {
         Ok(parts)
     }
 
-    /// Parts of length `size` along an axis; the last may be shorter.
+    /// Splits the tensor into parts of length `size` along an axis; the last may be shorter.
     #[track_caller]
     pub fn split(&self, size: usize, along: i64) -> Result<Vec<Tensor>> {
         let at = axis(along, self.rank(), "split")?;
@@ -183,7 +183,8 @@ impl Tensor {
         self.split_sizes(&sizes, along)
     }
 
-    /// At most `parts` parts of equal length along an axis; the last may be shorter.
+    /// Splits the tensor into at most `parts` parts of equal length along an axis; the last may be
+    /// shorter.
     #[track_caller]
     pub fn chunk(&self, parts: usize, along: i64) -> Result<Vec<Tensor>> {
         if parts == 0 {
@@ -194,7 +195,7 @@ impl Tensor {
         self.split(length.div_ceil(parts).max(1), along)
     }
 
-    /// `length` elements along an axis from `start`.
+    /// Returns `length` elements along an axis, from `start` on.
     #[track_caller]
     pub fn narrow(&self, along: i64, start: usize, length: usize) -> Result<Tensor> {
         let shape = self.shape();
@@ -206,7 +207,8 @@ impl Tensor {
         self.region(&starts, &sizes, &SmallVec::<[i64; 8]>::from_elem(1, shape.rank()))
     }
 
-    /// Along each axis `sizes` elements from `starts` in `steps`.
+    /// Returns a strided region: along each axis, `sizes` elements from `starts` on, in steps of
+    /// `steps`.
     #[track_caller]
     pub fn region(&self, starts: &[i64], sizes: &[i64], steps: &[i64]) -> Result<Tensor> {
         let attributes =
@@ -214,12 +216,12 @@ impl Tensor {
         self.apply_unary(&slice::SLICE, attributes)
     }
 
-    /// The tensor's shape as `i64`, for attributes.
+    /// Returns the tensor's shape as `i64`, for attributes.
     pub(crate) fn dims(&self) -> SmallVec<[i64; 8]> {
         self.shape().iter().map(|&dim| dim as i64).collect()
     }
 
-    /// This tensor expanded to `shape`; itself where it has that shape already.
+    /// Returns this tensor expanded to `shape`; itself if it has that shape already.
     #[track_caller]
     pub(crate) fn expand_to(&self, shape: &Shape) -> Result<Tensor> {
         if self.shape() == *shape {

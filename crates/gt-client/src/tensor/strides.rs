@@ -1,5 +1,5 @@
-//! Where the elements of a tensor would lie in the memory that it shares with its base: PyTorch's
-//! sizes, strides and offset. They decide what is a view and what a copy.
+//! PyTorch's sizes, strides and offset: where the elements of a tensor would be in the storage that
+//! it shares with its base. They decide which results are views and which are copies.
 
 use gt_ir::operation::ints;
 use gt_ir::ops::{complex, shape, slice};
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::error::{ClientError, Result};
 
-/// The place of each element: offset + index · strides.
+/// A strided layout: an element is at offset + index · strides.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Strided {
     pub shape: Shape,
@@ -18,7 +18,7 @@ pub struct Strided {
 }
 
 impl Strided {
-    /// Elements in row-major order, without gaps.
+    /// Returns the layout of elements in row-major order, without gaps.
     pub fn contiguous(shape: Shape) -> Strided {
         let mut strides = [0; MAX_RANK];
         let mut step = 1;
@@ -29,7 +29,7 @@ impl Strided {
         Strided { shape, strides, offset: 0 }
     }
 
-    /// Whether the elements lie in row-major order without gaps.
+    /// Returns whether the elements are in row-major order, without gaps.
     pub fn is_contiguous(&self) -> bool {
         let plain = Strided::contiguous(self.shape);
         self.shape.numel() == 0
@@ -37,7 +37,7 @@ impl Strided {
                 .all(|axis| self.shape[axis] == 1 || self.strides[axis] == plain.strides[axis])
     }
 
-    /// An error if several elements are one in memory, as those of an expanded axis are.
+    /// Returns an error if several elements are one in memory, as along an expanded axis.
     pub(crate) fn check_writable(&self, operation: &str) -> Result<()> {
         if !self.overlaps() {
             return Ok(());
@@ -48,8 +48,8 @@ impl Strided {
         )))
     }
 
-    /// Whether several elements are one in memory: an axis that takes shorter steps than the axes
-    /// with shorter steps than its own reach.
+    /// Returns whether several elements are one in memory: an axis has a stride that the axes of
+    /// smaller strides reach.
     pub(crate) fn overlaps(&self) -> bool {
         let axes = (0..self.shape.rank()).filter(|&axis| self.shape[axis] > 1);
         let mut axes: SmallVec<[(i64, i64); MAX_RANK]> =
@@ -64,7 +64,7 @@ impl Strided {
             })
     }
 
-    /// After an operation that rearranges; `None` if its result needs memory of its own.
+    /// Returns the layout after an operation that rearranges; `None` if the result is a copy.
     pub fn after(&self, operation: &Operation, given: &Attributes) -> Option<Strided> {
         match operation.id {
             id if id == shape::PERMUTE.id => self.permuted(ints(given, 0)),
@@ -111,7 +111,7 @@ impl Strided {
         Some(part)
     }
 
-    /// The parts of complex numbers, which lie one after the other.
+    /// Returns the layout of the parts of complex numbers, along a new last axis.
     fn as_real(&self) -> Option<Strided> {
         let rank = self.shape.rank();
         let dims = [self.shape.dims(), &[2]].concat();
@@ -127,7 +127,7 @@ impl Strided {
         Some(parts)
     }
 
-    /// Complex numbers whose parts, along the last axis, lie one after the other.
+    /// Returns the layout of complex numbers whose adjacent parts are along the last axis.
     fn as_complex(&self) -> Option<Strided> {
         let rank = self.shape.rank() - 1;
         let whole = |count: i64| count % 2 == 0;
@@ -148,7 +148,8 @@ impl Strided {
         Some(joined)
     }
 
-    /// Each run of axes whose elements follow each other may be divided anew.
+    /// Reshapes each run of axes that are contiguous among themselves; `None` if the shape does not
+    /// split into the runs.
     fn reshaped(&self, dims: &[i64]) -> Option<Strided> {
         let lengths: Vec<usize> = dims.iter().map(|&dim| dim as usize).collect();
         let to = Shape::new(&lengths).ok()?;
@@ -158,7 +159,7 @@ impl Strided {
         let mut strides = [0; MAX_RANK];
         let mut next = to.rank();
         let rank = self.shape.rank();
-        // From the last axis on: the elements of a run, and the stride of its last axis.
+        // From the last axis backwards: the elements of a run, and the stride of its last axis.
         let (mut run, mut base) = (1usize, if rank == 0 { 1 } else { self.strides[rank - 1] });
         for axis in (0..rank).rev() {
             run *= self.shape[axis];
@@ -180,7 +181,7 @@ impl Strided {
                 (run, base) = (1, self.strides[axis - 1]);
             }
         }
-        // What is left has length 1.
+        // The remaining axes have length 1.
         while next > 0 {
             next -= 1;
             strides[next] = to[next..].iter().skip(1).product::<usize>() as i64;

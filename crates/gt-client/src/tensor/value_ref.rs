@@ -1,4 +1,4 @@
-//! References to values, for those who keep many of them and know themselves what changes.
+//! References to values, for callers that track changes themselves.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use gt_ir::Meta;
 use super::Tensor;
 use crate::session::{Session, StreamValue};
 
-/// A tensor's value at one moment: no change in place reaches it, and it has no history.
+/// A tensor's value at one moment, without history: no in-place change affects it.
 #[derive(Clone)]
 pub struct ValueRef(Arc<StreamValue>);
 
@@ -20,7 +20,7 @@ impl ValueRef {
         &self.0
     }
 
-    /// A tensor with this value.
+    /// Returns a new tensor with this value.
     pub fn tensor(&self) -> Tensor {
         Tensor::from_parts(Arc::clone(&self.0), None)
     }
@@ -33,14 +33,14 @@ impl ValueRef {
         &self.0.session
     }
 
-    /// A number that no other value has while this one lives, in whichever session.
+    /// Returns a number that no other value of any session has while this one exists.
     pub fn identity(&self) -> u64 {
         Arc::as_ptr(&self.0) as u64
     }
 }
 
 impl Tensor {
-    /// The value that the tensor has now.
+    /// Returns the current value.
     pub fn value_ref(&self) -> ValueRef {
         ValueRef(self.value())
     }

@@ -26,9 +26,10 @@ use crate::tape::TapeNode;
 /// The storage state of a root and its views.
 #[derive(Default)]
 pub(super) struct SharedStorage {
-    /// Counts the changes in place.
+    /// The number of in-place changes.
     version: AtomicU64,
-    /// A view may have one element of the root several times: it cannot become independent.
+    /// Whether a view may have one element of the root several times, so that it cannot become
+    /// independent.
     repeats: AtomicBool,
     root: Mutex<StorageRoot>,
 }
@@ -43,14 +44,14 @@ enum StorageRoot {
     Released,
 }
 
-/// How a view follows from its root.
+/// How a view is computed from its root.
 #[derive(Clone)]
 pub(super) struct ViewState {
     storage: Arc<SharedStorage>,
     steps: ViewSteps,
     /// The version of the root that its value was taken from.
     seen_version: u64,
-    /// Seen without history: changes of values only.
+    /// A view without history, as of `detach()`: in-place changes change only values.
     detached: bool,
     pub strided: Strided,
 }
@@ -64,12 +65,12 @@ impl SharedStorage {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Makes views independent, as their root adopts other memory.
+    /// Makes views independent of the root.
     pub fn release(&self) {
         *self.lock() = StorageRoot::Released;
     }
 
-    /// Drops the root; several views keep its value.
+    /// Records that the root was dropped; its value is kept if a view may still need it.
     pub fn drop_root(
         self: &Arc<SharedStorage>,
         value: &Arc<StreamValue>,
@@ -121,10 +122,10 @@ impl SharedStorage {
 }
 
 impl Tensor {
-    /// Makes this result of an operation a view of its operand, if it shares its memory.
+    /// Makes this result of an operation a view of its operand, if strides can express it.
     ///
     /// # Errors
-    /// Complex numbers whose parts do not lie together: they are a view or nothing.
+    /// A complex view of parts that are not adjacent: `view_as_complex` never copies.
     pub(super) fn view_of(
         &self,
         base: &Tensor,
@@ -150,10 +151,10 @@ impl Tensor {
     /// Returns a view of the elements at some indices, in row-major order or along one axis, for
     /// views that no chain of slices and reshapes yields.
     ///
-    /// `shape`, `strides` and `offset` say where these are in memory.
+    /// `shape`, `strides` and `offset` are those of the view in the root's memory.
     ///
     /// # Errors
-    /// What `index_select` and `reshape` reject: indices that are not integers along one axis.
+    /// `index_select` or `reshape` fails: the indices are not integers along one axis.
     pub fn view_at(
         &self,
         dim: Option<usize>,
@@ -170,7 +171,7 @@ impl Tensor {
         Ok(view)
     }
 
-    /// The same values without history, in the same memory.
+    /// Returns a view with the same values, without history.
     pub fn detach(&self) -> Tensor {
         let alias = Tensor::from_parts(self.value(), None);
         alias.link(self, None, self.strided(), true);
@@ -180,7 +181,7 @@ impl Tensor {
     /// Returns a view of the whole tensor, as `x[:]` does.
     ///
     /// # Errors
-    /// Those of the instruction that a gradient flows back through, where one is wanted.
+    /// If a gradient is required: those of the instruction that it flows through.
     #[track_caller]
     pub(super) fn alias(&self) -> Result<Tensor> {
         let alias = self.copy()?;
@@ -222,7 +223,7 @@ impl Tensor {
         self.lock().view = Some(Box::new(view));
     }
 
-    /// Sizes, strides and offset in the memory that it shares.
+    /// Returns sizes, strides and offset in the memory that it shares.
     pub fn strided(&self) -> Strided {
         let state = self.lock();
         match &state.view {
@@ -231,7 +232,7 @@ impl Tensor {
         }
     }
 
-    /// Whether it shares another tensor's memory.
+    /// Returns whether it is a view of another tensor.
     pub fn is_view(&self) -> bool {
         self.lock().view.as_ref().is_some_and(|view| view.storage.root().is_some())
     }
@@ -253,7 +254,7 @@ impl Tensor {
         drop((old, old_node, old_view));
     }
 
-    /// Adopts the memory of another tensor; of a view of this tensor, only the values.
+    /// Adopts the memory of another tensor; from a view of this tensor, only the values.
     pub(super) fn share_memory(&self, other: &Tensor) {
         let alias = other.detach();
         let (value, mut view) = (alias.value(), alias.lock().view.take());
@@ -275,7 +276,7 @@ impl Tensor {
         drop((old, old_view));
     }
 
-    /// A view without its root's history has one of its own, of what it was changed by.
+    /// Sets the history of a detached view to that of its in-place change.
     fn keep_history(&self, changed: &Tensor, version: u64) {
         if !crate::tape::grad_enabled() {
             return;
@@ -297,7 +298,7 @@ impl Tensor {
         let view = self.lock().view.clone();
         let Some(view) = view else { return Ok(()) };
         let version = view.storage.version();
-        // Its own reference and this one: there is no other view that could change it.
+        // Two references are the view's own and this clone's: no other view can change the root.
         let is_alone = !view.storage.root_is_alive()
             && Arc::strong_count(&view.storage) == 2
             && !view.storage.repeats.load(Ordering::Relaxed);
@@ -334,7 +335,7 @@ impl Tensor {
         overlap::check(&view.strided, operation)?;
         let overlaps = view.strided.overlaps();
         let Some(root) = view.storage.root() else {
-            // Its elements are copies by now, which no change would reach.
+            // The view is independent now, and its overlapping elements are separate copies.
             view.strided.check_writable(operation)?;
             return Ok(false);
         };
@@ -367,7 +368,7 @@ impl ViewState {
         self.seen_version != self.storage.version()
     }
 
-    /// The root such that the steps from there give `changed`.
+    /// Returns the root from which the steps yield `changed`.
     fn undo(&self, root: &Tensor, changed: &Tensor) -> Result<Tensor> {
         let path = self.path(root)?;
         let mut changed = changed.clone();
@@ -378,12 +379,12 @@ impl ViewState {
         Ok(changed)
     }
 
-    /// Whether a step on the way may lead to one element twice.
+    /// Returns whether a step may have one element several times.
     fn repeats(&self) -> bool {
         self.steps.all().into_iter().any(ViewStep::repeats)
     }
 
-    /// The values after each step from the root.
+    /// Returns the values after each step from the root.
     pub(super) fn path(&self, root: &Tensor) -> Result<Vec<Tensor>> {
         let steps = self.steps.all();
         let mut path: Vec<Tensor> = Vec::with_capacity(steps.len());

@@ -1,4 +1,4 @@
-//! One step from a tensor to a view of it, and the way back.
+//! One step from a tensor to a view of it, and its inverse for in-place changes.
 
 use gt_ir::operation::ints;
 use gt_ir::ops::{complex, index, shape, slice};
@@ -8,7 +8,7 @@ use smallvec::{SmallVec, smallvec};
 use super::Tensor;
 use crate::error::Result;
 
-/// How a view is taken.
+/// A step from a tensor to a view.
 #[derive(Clone)]
 pub(super) enum ViewStep {
     Operation {
@@ -19,7 +19,8 @@ pub(super) enum ViewStep {
     Element {
         index: usize,
     },
-    /// The elements at some indices, along an axis or, in row-major order, of all; as a shape.
+    /// The elements at some indices along an axis, or in row-major order if `dim` is `None`, as
+    /// `shape`.
     Indices {
         dim: Option<usize>,
         indices: Tensor,
@@ -27,7 +28,8 @@ pub(super) enum ViewStep {
     },
 }
 
-/// Whether an operation's result shares its operand's memory in PyTorch, if strides allow it.
+/// Returns whether an operation's result shares its operand's memory in PyTorch, if strides allow
+/// it.
 pub(super) fn is_view(operation: &Operation) -> bool {
     [
         &shape::RESHAPE,
@@ -42,7 +44,7 @@ pub(super) fn is_view(operation: &Operation) -> bool {
 }
 
 impl ViewStep {
-    /// Whether elements of the view may be one element of the tensor.
+    /// Returns whether several elements of the view may be one element of the tensor.
     pub fn repeats(&self) -> bool {
         match self {
             ViewStep::Operation { operation, .. } => operation.id == shape::EXPAND.id,
@@ -51,7 +53,7 @@ impl ViewStep {
         }
     }
 
-    /// Takes the view.
+    /// Returns the view of `before`.
     pub fn apply(&self, before: &Tensor) -> Result<Tensor> {
         match self {
             ViewStep::Operation { operation, attributes } => {
@@ -70,7 +72,7 @@ impl ViewStep {
         }
     }
 
-    /// The tensor before the step, such that the step gives `changed`.
+    /// Returns `before` with the elements of the view replaced by `changed`.
     pub fn undo(&self, before: &Tensor, changed: &Tensor) -> Result<Tensor> {
         let from = before.current_value().meta.shape;
         let (operation, attributes) = match self {
@@ -112,12 +114,12 @@ impl ViewStep {
     }
 }
 
-/// The attributes of a slice of one element along the only axis.
+/// Returns the attributes of a slice of one element along the only axis.
 fn one_at(index: usize) -> Attributes {
     smallvec![Attribute::ints(&[index as i64]), Attribute::ints(&[1]), Attribute::ints(&[1])]
 }
 
-/// The tensor that indices are taken from: all elements along one axis, where no axis is named.
+/// Returns the tensor that indices refer to: flattened, if no axis is named.
 fn rows_of(before: &Tensor, dim: Option<usize>) -> Result<Tensor> {
     match dim {
         Some(_) => Ok(before.clone()),

@@ -6,11 +6,11 @@ use smallvec::SmallVec;
 
 use super::view_step::ViewStep;
 
-/// ViewSteps that a view has of its own: beyond, it shares them with the views that are taken of it, so that
-/// a view of a view of a view takes no longer than the first.
+/// The most steps that a view owns; earlier ones are shared with the views of it, so that cloning a
+/// long chain stays cheap.
 const OWN: usize = 16;
 
-/// ViewSteps in their order, from the root on.
+/// A list of steps, from the root on, whose prefix is shared.
 #[derive(Clone, Default)]
 pub(super) struct ViewSteps {
     earlier: Option<Arc<ViewSteps>>,
@@ -25,7 +25,7 @@ impl ViewSteps {
         self.last.push(step);
     }
 
-    /// All of them, from the root on.
+    /// Returns all steps, from the root on.
     pub fn all(&self) -> Vec<&ViewStep> {
         let mut parts = vec![&self.last];
         let mut before = &self.earlier;
@@ -39,7 +39,7 @@ impl ViewSteps {
 
 impl Drop for ViewSteps {
     fn drop(&mut self) {
-        // One after the other: dropping them within each other would take a long chain's worth of stack.
+        // Drops a long chain in a loop: recursion would overflow the stack.
         let mut earlier = self.earlier.take();
         while let Some(mut steps) = earlier.and_then(Arc::into_inner) {
             earlier = steps.earlier.take();

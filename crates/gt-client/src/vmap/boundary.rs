@@ -10,7 +10,7 @@ use crate::tape::{BackwardCall, Function, grad_enabled};
 use crate::tensor::Tensor;
 
 impl Tensor {
-    /// The tensor mapped over its first axis at a level.
+    /// Returns the tensor mapped over its first axis at a level.
     ///
     /// # Errors
     /// The axis is not as long as the level's batch.
@@ -25,16 +25,17 @@ impl Tensor {
         self.crossed(with_level(self.value(), level)?, level, Tensor::leave_level)
     }
 
-    /// The tensor with the batch axis of a level in front, repeated along it where it is the same
-    /// for the whole batch.
+    /// Returns the tensor with the batch axis of a level in front; a tensor that is not mapped over
+    /// is repeated along it.
     ///
     /// # Errors
-    /// It would have more axes than tensors have.
+    /// The result would have more axes than a tensor may have.
     pub fn leave_level(&self, level: &Arc<Level>) -> Result<Tensor> {
         self.crossed(without_level(&self.value(), level)?, level, Tensor::enter_level)
     }
 
-    /// What this tensor is on the other side; its gradient comes `back`.
+    /// Records `value`, which is this tensor inside or outside of the level; `back` converts its
+    /// gradient.
     fn crossed(
         &self,
         value: Arc<StreamValue>,
@@ -59,8 +60,8 @@ impl Tensor {
     }
 }
 
-/// The gradient of an operand that is mapped over at the levels in `own`: where its result was
-/// mapped over at more, by a `vmap` that is over, each of the batch adds to it.
+/// Returns the gradient of an operand that is mapped over at the levels in `own`: summed over the
+/// batches of ended `vmap`s that only the result was mapped over by.
 pub(crate) fn without_ended(grad: Tensor, own: &LevelNumbers) -> Result<Tensor> {
     let value = grad.value();
     let ended = nest(&value).find(|level| {
@@ -71,7 +72,7 @@ pub(crate) fn without_ended(grad: Tensor, own: &LevelNumbers) -> Result<Tensor> 
     without_ended(whole.sum(&[0], false)?, own)
 }
 
-/// The levels of each tensor, if any of `results` is mapped over.
+/// Returns the levels of each tensor, if any of `results` is mapped over.
 pub(crate) fn levels_of<'a>(
     tensors: impl Iterator<Item = Option<&'a Arc<StreamValue>>>,
     results: &[Arc<StreamValue>],

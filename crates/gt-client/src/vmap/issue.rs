@@ -1,4 +1,4 @@
-//! Issuing an operation some of whose operands are mapped over.
+//! Issues operations with operands that are mapped over.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::session::{Session, StreamValue};
 /// The results of an operation.
 pub(crate) type ResultValues = SmallVec<[Arc<StreamValue>; 1]>;
 
-/// Issues an operation as user code calls it.
+/// Issues an operation that user code calls.
 ///
 /// # Errors
-/// What the operation's inference rejects; random numbers where these are an error; more axes than
-/// tensors have.
+/// The operation's inference rejects the operands; the `vmap` forbids random numbers; with the
+/// batch axes there are more axes than a tensor may have.
 pub(crate) fn issue(
     session: &Session,
     operation: &'static Operation,
@@ -35,7 +35,7 @@ pub(crate) fn issue(
     emit(session, operation, operands, attributes, source)
 }
 
-/// There must be room for all batch axes.
+/// Returns an error if the ranks with all batch axes are too high.
 fn check_rank(
     operation: &'static Operation,
     operands: &[Operand<Arc<StreamValue>>],
@@ -55,7 +55,7 @@ fn check_rank(
     )))
 }
 
-/// Issues an operation, at the innermost level of its operands by its batching rule.
+/// Issues an operation by its batching rule at the innermost level of its operands.
 pub(super) fn emit(
     session: &Session,
     operation: &'static Operation,
@@ -97,7 +97,7 @@ pub(super) fn emit(
     Ok(whole.iter().map(|var| hide(Arc::clone(&graph.values[var.0 as usize]), level)).collect())
 }
 
-/// What a value is with the axis of a level, if it is mapped over there.
+/// Returns the value with the axis of a level, if it is mapped over there.
 fn shown_at<'a>(value: &'a StreamValue, level: &Level) -> Option<&'a Arc<StreamValue>> {
     let batched = value.batched.as_deref()?;
     (batched.level.number == level.number).then_some(&batched.of)
@@ -107,7 +107,7 @@ fn metas(operands: &[Operand<Arc<StreamValue>>]) -> SmallVec<[Operand<Meta>; 3]>
     operands.iter().map(|operand| operand.map(|value| value.meta)).collect()
 }
 
-/// An instruction, once no axes are hidden.
+/// Issues an instruction whose operands hide no axes.
 fn issue_unbatched(
     session: &Session,
     operation: &'static Operation,
@@ -124,7 +124,7 @@ fn issue_unbatched(
     values.map(|(index, meta)| session.value(first.after(index as u64), *meta, source)).collect()
 }
 
-/// A graph that issues what batching rules build.
+/// A graph that issues the instructions of batching rules.
 struct BatchingGraph<'a> {
     session: &'a Session,
     source: SourceId,

@@ -1,12 +1,12 @@
-//! vmap: computing a function for a whole batch at once.
+//! vmap: maps a function over a batch axis.
 //!
-//! While a `vmap` runs there is a [`Level`] for it, and nested ones have a level each. A value that
-//! is mapped over at a level hides its batch axis: user code, the tape and gradient rules see the
-//! shape of one of the batch. [`issue`] brings the axis back, by the operations' batching rules
-//! (`gt_ir::batching`), level by level from the innermost on.
+//! Each running `vmap` has a [`Level`]; levels nest. A value that is mapped over at a level hides
+//! its batch axis: user code, the tape and gradient rules see the shape of one sample. [`issue`]
+//! restores the axis by the operations' batching rules (`gt_ir::batching`), level by level from the
+//! innermost.
 //!
 //! - [`value`]: values with hidden axes; [`boundary`]: tensors that enter and leave a `vmap`.
-//! - [`random`]: random numbers, that differ within the batch or do not.
+//! - [`random`]: random numbers, equal or different within the batch.
 
 mod boundary;
 mod issue;
@@ -30,13 +30,13 @@ use crate::session::Session;
 use crate::tensor::Tensor;
 
 thread_local! {
-    /// The levels of this thread, from the outermost on.
+    /// The levels of this thread, outermost first.
     static LEVELS: RefCell<Vec<Arc<Level>>> = const { RefCell::new(Vec::new()) };
 }
 
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// One `vmap` that runs, or has run.
+/// A `vmap` that runs, or has run.
 pub struct Level {
     /// Inner levels have larger numbers.
     number: u64,
@@ -44,12 +44,12 @@ pub struct Level {
     randomness: Randomness,
     is_over: AtomicBool,
     session: Session,
-    /// Tensors of the session with a smaller id were there before.
+    /// Tensors of the session with a smaller id are older than the level.
     first: TensorId,
 }
 
 impl Level {
-    /// Begins a level of this thread.
+    /// Starts a level on this thread.
     pub fn enter(session: &Session, size: usize, randomness: Randomness) -> Arc<Level> {
         let level = Arc::new(Level {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
@@ -63,7 +63,7 @@ impl Level {
         level
     }
 
-    /// Ends it, and those within it.
+    /// Ends the level, and those within it.
     pub fn exit(&self) {
         LEVELS.with_borrow_mut(|levels| {
             while let Some(last) = levels.last()
@@ -76,7 +76,7 @@ impl Level {
     }
 }
 
-/// Whether this thread is inside a `vmap`.
+/// Returns whether this thread is inside a `vmap`.
 pub fn is_active() -> bool {
     LEVELS.with_borrow(|levels| !levels.is_empty())
 }
@@ -86,13 +86,13 @@ fn active() -> Vec<Arc<Level>> {
 }
 
 impl Tensor {
-    /// Whether it is mapped over, so that it has no values of its own.
+    /// Returns whether it is mapped over, so that it stands for a batch of values.
     pub fn is_batched(&self) -> bool {
         self.value().batched.is_some()
     }
 
-    /// The values of the whole batch without history, with the axes of all levels in front, from the
-    /// outermost on: for checks of what a result is, and not for the result itself.
+    /// Returns the values of the whole batch without history, with the axes of all levels in front,
+    /// outermost first. For checks of results only.
     pub fn whole(&self) -> Tensor {
         let mut value = self.value();
         while let Some(batched) = &value.batched {
@@ -101,12 +101,12 @@ impl Tensor {
         Tensor::from_parts(value, None)
     }
 
-    /// Whether it is mapped over at a level.
+    /// Returns whether it is mapped over at a level.
     pub fn is_mapped_at(&self, level: &Level) -> bool {
         levels(&self.value()).contains(&level.number)
     }
 
-    /// An error where `what` is asked of a tensor that is mapped over.
+    /// Returns an error if the tensor is mapped over; `what` needs its values.
     pub fn check_has_values(&self, what: &str) -> Result<()> {
         if !self.is_batched() {
             return Ok(());
@@ -116,7 +116,7 @@ impl Tensor {
         )))
     }
 
-    /// An error where the shape of a result would depend on a tensor that is mapped over.
+    /// Returns an error if the tensor is mapped over: a result's shape cannot depend on it.
     pub(crate) fn check_countable(&self) -> Result<()> {
         if !self.is_batched() {
             return Ok(());
@@ -126,7 +126,7 @@ impl Tensor {
         ))
     }
 
-    /// A tensor from before a `vmap` cannot take values that are mapped over by it.
+    /// Returns an error if `other` is mapped over by a `vmap` that this tensor is older than.
     pub(crate) fn check_takes(&self, other: &Tensor, operation: &str) -> Result<()> {
         let other = other.value();
         if other.batched.is_none() {

@@ -13,19 +13,19 @@ use super::{Level, active};
 use crate::error::{ClientError, Result};
 use crate::session::{Session, StreamValue};
 
-/// What random numbers are within a batch.
+/// How random numbers are drawn within a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Randomness {
-    /// To draw any is an error.
+    /// Drawing random numbers is an error.
     Error,
-    /// The same for all.
+    /// All samples have the same numbers.
     Same,
-    /// Each has its own.
+    /// Each sample has its own numbers.
     Different,
 }
 
 impl Randomness {
-    /// By the name that users give it.
+    /// Returns the flag with this name.
     pub fn from_name(name: &str) -> Option<Randomness> {
         Some(match name {
             "error" => Randomness::Error,
@@ -36,7 +36,7 @@ impl Randomness {
     }
 }
 
-/// Draws numbers inside `vmap`, as its flag says.
+/// Draws random numbers inside `vmap`, as the levels' flags require.
 pub(super) fn draw(
     session: &Session,
     operation: &'static Operation,
@@ -67,7 +67,7 @@ pub(super) fn draw(
     }
 }
 
-/// Numbers of a shape: the whole batch at once.
+/// Draws numbers of a shape, for the whole batch at once.
 fn filled(
     session: &Session,
     operation: &'static Operation,
@@ -83,7 +83,7 @@ fn filled(
     Ok(values.into_iter().map(|value| levels.iter().fold(value, hide)).collect())
 }
 
-/// Each of a batch of distributions has its own numbers.
+/// Returns an error if a batch of distributions is to draw the same numbers.
 fn check_same(
     operation: &Operation,
     operands: &[Operand<Arc<StreamValue>>],
@@ -99,7 +99,7 @@ fn check_same(
     )))
 }
 
-/// A value that is mapped over at all of the levels.
+/// Returns a value that is mapped over at all of the levels, repeating it where it is not.
 fn at_all(value: &Arc<StreamValue>, wanted: &[Arc<Level>]) -> Result<Arc<StreamValue>> {
     let own = levels(value);
     let missing = wanted.iter().filter(|level| !own.contains(&level.number));

@@ -13,17 +13,17 @@ use crate::error::Result;
 use crate::session::StreamValue;
 use crate::source;
 
-/// What a value with a hidden axis is.
+/// The value behind a hidden axis.
 pub(crate) struct BatchedValue {
     pub level: Arc<Level>,
-    /// The same with the batch axis of this level in front. Axes of outer levels are hidden in it.
+    /// The value with the batch axis of this level in front; axes of outer levels are hidden in it.
     pub of: Arc<StreamValue>,
 }
 
 /// The numbers of levels.
 pub(crate) type LevelNumbers = SmallVec<[u64; 2]>;
 
-/// The levels at which a value is mapped over, from the innermost on.
+/// Returns the levels at which a value is mapped over, innermost first.
 pub(super) fn nest(value: &StreamValue) -> impl Iterator<Item = &Arc<Level>> {
     let mut next = value.batched.as_deref();
     std::iter::from_fn(move || {
@@ -33,18 +33,18 @@ pub(super) fn nest(value: &StreamValue) -> impl Iterator<Item = &Arc<Level>> {
     })
 }
 
-/// Their numbers.
+/// Returns the numbers of the levels at which a value is mapped over, innermost first.
 pub(crate) fn levels(value: &StreamValue) -> LevelNumbers {
     nest(value).map(|level| level.number).collect()
 }
 
-/// Hides the first axis, as that of a level further in than those the value has.
+/// Hides the first axis, as that of a level inside all of the value's levels.
 pub(super) fn hide(of: Arc<StreamValue>, level: &Arc<Level>) -> Arc<StreamValue> {
     let meta = Meta::new(of.meta.dtype, of.meta.shape.without(0));
     Arc::new(of.hidden(meta, BatchedValue { level: Arc::clone(level), of: Arc::clone(&of) }))
 }
 
-/// Hides the first axis as that of a level, inside or outside of those the value has.
+/// Hides the first axis as that of a level, inside or outside of the value's levels.
 pub(super) fn with_level(value: Arc<StreamValue>, level: &Arc<Level>) -> Result<Arc<StreamValue>> {
     match &value.batched {
         Some(inner) if inner.level.number > level.number => {
@@ -55,7 +55,8 @@ pub(super) fn with_level(value: Arc<StreamValue>, level: &Arc<Level>) -> Result<
     }
 }
 
-/// Shows the axis of a level in front. What is the same for the whole batch is repeated.
+/// Returns the value with the axis of a level in front; a value that is not mapped over is
+/// repeated.
 pub(super) fn without_level(
     value: &Arc<StreamValue>,
     level: &Arc<Level>,
@@ -70,7 +71,7 @@ pub(super) fn without_level(
     }
 }
 
-/// A value once for each of a batch, along a new first axis.
+/// Repeats a value along a new first axis.
 pub(super) fn repeated(value: &Arc<StreamValue>, size: usize) -> Result<Arc<StreamValue>> {
     let with = |length| -> Result<Attributes> {
         let dims: SmallVec<[usize; 8]> =
@@ -82,7 +83,7 @@ pub(super) fn repeated(value: &Arc<StreamValue>, size: usize) -> Result<Arc<Stre
     rearranged(&one, &EXPAND, with(size)?)
 }
 
-/// The first two axes swapped.
+/// Returns the value with its first two axes swapped.
 fn swapped(value: &Arc<StreamValue>) -> Result<Arc<StreamValue>> {
     let mut order: SmallVec<[i64; 8]> = (0..value.meta.shape.rank() as i64).collect();
     order.swap(0, 1);

@@ -6,11 +6,11 @@ use std::ops::Range;
 
 use gt_worker::EngineError;
 
-use super::heads::{Heads, Matrix};
-use super::scores::{Inputs, Scores, turned};
-use super::{AttentionFloat, KEYS, Lengths, QUERIES};
+use super::heads::{Heads, HeadMatrix};
+use super::scores::{ScoreInputs, Scores, turned};
+use super::{AttentionFloat, KEYS, AttentionLengths, QUERIES};
 use crate::buffer::Buffer;
-use crate::convolution::Product;
+use crate::convolution::PartProduct;
 use crate::simd::vectorized;
 use crate::threads::{Shared, Threads};
 use crate::uninit::zeroed;
@@ -21,7 +21,7 @@ const PIECES: usize = 16;
 const MOST_GROUPS: usize = 8;
 
 /// The output's gradient, and what the forward pass has given.
-pub struct Given<'a, T> {
+pub struct ForwardResults<'a, T> {
     pub grad: Heads<'a, T>,
     pub output: Heads<'a, T>,
     pub logsumexp: &'a [T],
@@ -43,12 +43,12 @@ pub struct Gradients<'a, T> {
 /// A slice does not have the elements that the lengths ask for.
 pub fn run<T: AttentionFloat>(
     threads: &mut Threads,
-    inputs: &Inputs<T>,
-    given: &Given<T>,
+    inputs: &ScoreInputs<T>,
+    given: &ForwardResults<T>,
     out: Gradients<T>,
 ) -> Result<(), EngineError> {
     let lengths = inputs.lengths;
-    let Lengths { heads, queries, keys, width, values, .. } = lengths;
+    let AttentionLengths { heads, queries, keys, width, values, .. } = lengths;
     assert!(given.logsumexp.len() == heads * queries && out.query.len() == heads * queries * width);
     assert!(out.key.len() == heads * keys * width && out.value.len() == heads * keys * values);
     let blocks = keys.div_ceil(KEYS);
@@ -75,7 +75,7 @@ pub fn run<T: AttentionFloat>(
             )
         };
         let rows = head * queries..(head + 1) * queries;
-        let part = Part {
+        let part = BackwardPart {
             scores: inputs.head(head),
             grad: given.grad.head(head),
             logsumexp: &given.logsumexp[rows.clone()],
@@ -94,7 +94,7 @@ pub fn run<T: AttentionFloat>(
 }
 
 /// The sum of gradient times output for each query.
-fn centers<T: AttentionFloat>(threads: &mut Threads, lengths: Lengths, given: &Given<T>) -> Vec<T> {
+fn centers<T: AttentionFloat>(threads: &mut Threads, lengths: AttentionLengths, given: &ForwardResults<T>) -> Vec<T> {
     let mut centers = vec![T::ZERO; lengths.heads * lengths.queries];
     if lengths.values == 0 {
         return centers;
@@ -136,18 +136,18 @@ fn sum<T: AttentionFloat>(
 }
 
 /// Some keys of a head.
-struct Part<'a, T> {
+struct BackwardPart<'a, T> {
     scores: Scores<'a, T>,
-    grad: Matrix<'a, T>,
+    grad: HeadMatrix<'a, T>,
     logsumexp: &'a [T],
     centers: &'a [T],
     keys: Range<usize>,
 }
 
-impl<T: AttentionFloat> Part<'_, T> {
+impl<T: AttentionFloat> BackwardPart<'_, T> {
     /// Adds to the gradients of all queries, and of the part's keys and values.
     fn run(&self, query: &mut [T], key: &mut [T], value: &mut [T]) {
-        let Lengths { queries, width, values, is_causal, .. } = self.scores.lengths;
+        let AttentionLengths { queries, width, values, is_causal, .. } = self.scores.lengths;
         let size = QUERIES.min(queries) * KEYS;
         let (mut weights, mut grads) = (vec![T::ZERO; size], vec![T::ZERO; size]);
         for first in self.keys.clone().step_by(KEYS) {
@@ -173,7 +173,7 @@ impl<T: AttentionFloat> Part<'_, T> {
     fn weigh(&self, queries: Range<usize>, keys: Range<usize>, weights: &mut [T], grads: &mut [T]) {
         let (scores, columns) = (&self.scores, keys.len());
         scores.write(queries.clone(), keys.clone(), weights);
-        let product = Product {
+        let product = PartProduct {
             rows: queries.len(),
             depth: scores.lengths.values,
             columns,
@@ -208,11 +208,11 @@ impl<T: AttentionFloat> Part<'_, T> {
         grads: &[T],
         [query, key, value]: [&mut [T]; 3],
     ) {
-        let Lengths { width, values, .. } = self.scores.lengths;
+        let AttentionLengths { width, values, .. } = self.scores.lengths;
         let (rows, columns) = (queries.len(), keys.len());
-        let lower = |x: &Matrix<T>, of: &Range<usize>| (x.rows(of.start, of.len()), x.steps);
+        let lower = |x: &HeadMatrix<T>, of: &Range<usize>| (x.rows(of.start, of.len()), x.steps);
         let products = [
-            Product {
+            PartProduct {
                 rows,
                 depth: columns,
                 columns: width,
@@ -221,7 +221,7 @@ impl<T: AttentionFloat> Part<'_, T> {
                 out: (query.as_mut_ptr(), [width, 1]),
                 adds: true,
             },
-            Product {
+            PartProduct {
                 rows: columns,
                 depth: rows,
                 columns: width,
@@ -230,7 +230,7 @@ impl<T: AttentionFloat> Part<'_, T> {
                 out: (key.as_mut_ptr(), [width, 1]),
                 adds: true,
             },
-            Product {
+            PartProduct {
                 rows: columns,
                 depth: rows,
                 columns: values,

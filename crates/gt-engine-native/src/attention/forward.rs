@@ -2,9 +2,9 @@
 
 use std::mem::MaybeUninit;
 
-use super::scores::{Inputs, Scores};
+use super::scores::{ScoreInputs, Scores};
 use super::{AttentionFloat, KEYS, QUERIES};
-use crate::convolution::Product;
+use crate::convolution::PartProduct;
 use crate::fold::{self, Largest};
 use crate::simd::vectorized;
 use crate::threads::{Shared, Threads};
@@ -18,7 +18,7 @@ use crate::uninit::zeroed;
 /// `out` and `logsumexp` do not have as many elements.
 pub fn run<T: AttentionFloat>(
     threads: &mut Threads,
-    inputs: &Inputs<T>,
+    inputs: &ScoreInputs<T>,
     out: &mut [MaybeUninit<T>],
     logsumexp: &mut [MaybeUninit<T>],
 ) {
@@ -65,7 +65,7 @@ fn block<T: AttentionFloat>(
                 scale(&mut out[query * values..][..values], factor);
             }
         }
-        let product = Product {
+        let product = PartProduct {
             rows: count,
             depth: keys,
             columns: values,

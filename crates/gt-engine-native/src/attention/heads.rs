@@ -16,7 +16,7 @@ pub struct Heads<'a, T> {
 
 /// One of them.
 #[derive(Clone, Copy)]
-pub struct Matrix<'a, T> {
+pub struct HeadMatrix<'a, T> {
     /// From its first element on.
     data: &'a [T],
     lengths: [usize; 2],
@@ -33,7 +33,7 @@ impl<'a, T: Element> Heads<'a, T> {
     }
 
     /// The matrix of a head.
-    pub fn head(&self, mut index: usize) -> Matrix<'a, T> {
+    pub fn head(&self, mut index: usize) -> HeadMatrix<'a, T> {
         let last = self.shape.rank() - 2;
         let mut offset = 0;
         for axis in (0..last).rev() {
@@ -42,12 +42,12 @@ impl<'a, T: Element> Heads<'a, T> {
         }
         let steps = [0, 1].map(|axis| self.strides[last + axis] as usize);
         let data = self.data.get(offset..).unwrap_or_default();
-        Matrix { data, lengths: [self.shape[last], self.shape[last + 1]], steps }
+        HeadMatrix { data, lengths: [self.shape[last], self.shape[last + 1]], steps }
     }
 }
 
-impl<'a, T: Element> Matrix<'a, T> {
-    /// The elements from one of a row on, at [`Matrix::steps`] from one another.
+impl<'a, T: Element> HeadMatrix<'a, T> {
+    /// The elements from one of a row on, at [`HeadMatrix::steps`] from one another.
     pub fn from(&self, row: usize, column: usize) -> &'a [T] {
         &self.data[row * self.steps[0] + column * self.steps[1]..]
     }

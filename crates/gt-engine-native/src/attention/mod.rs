@@ -17,7 +17,7 @@ mod scores;
 #[cfg(test)]
 mod tests;
 
-use crate::convolution::Real;
+use crate::convolution::ConvolutionFloat;
 use crate::fold::{Fold, Sum};
 use crate::math::Float;
 use crate::threads::Threads;
@@ -32,12 +32,12 @@ const KEYS: usize = 128;
 const PARALLEL: usize = 1 << 18;
 
 /// The floats that attention is computed in.
-trait AttentionFloat: Float + Real {
+trait AttentionFloat: Float + ConvolutionFloat {
     /// The sum of a row.
     fn sum(row: &[Self]) -> Self;
 }
 
-impl<T: Float + Real> AttentionFloat for T
+impl<T: Float + ConvolutionFloat> AttentionFloat for T
 where
     Sum: Fold<T>,
 {
@@ -48,7 +48,7 @@ where
 
 /// The lengths of one head's matrices.
 #[derive(Clone, Copy)]
-struct Lengths {
+struct AttentionLengths {
     heads: usize,
     queries: usize,
     keys: usize,
@@ -60,7 +60,7 @@ struct Lengths {
     is_causal: bool,
 }
 
-impl Lengths {
+impl AttentionLengths {
     /// How many keys the queries before `end` see.
     fn seen(&self, end: usize) -> usize {
         if self.is_causal { self.keys.min(end) } else { self.keys }

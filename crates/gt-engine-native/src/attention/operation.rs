@@ -5,10 +5,10 @@ use gt_ir::operation::{bool, float};
 use gt_ir::{Attributes, DType, Meta, Operand};
 use gt_worker::EngineError;
 
-use super::backward::{self, Given, Gradients};
+use super::backward::{self, ForwardResults, Gradients};
 use super::heads::{Heads, in_rows};
-use super::scores::{Inputs, Mask};
-use super::{AttentionFloat, Lengths, forward};
+use super::scores::{ScoreInputs, ScoreMask};
+use super::{AttentionFloat, AttentionLengths, forward};
 use crate::cast;
 use crate::element::compute_dtype;
 use crate::table::tensor;
@@ -17,9 +17,9 @@ use crate::threads::Threads;
 use crate::uninit::Uninit;
 
 /// Query, key, value and mask in the dtype that is computed in.
-struct Operation {
+struct AttentionOperation {
     dtype: DType,
-    lengths: Lengths,
+    lengths: AttentionLengths,
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -27,14 +27,14 @@ struct Operation {
     scale: f64,
 }
 
-impl Operation {
+impl AttentionOperation {
     /// Takes the operands from `first` on.
     fn new(
         threads: &mut Threads,
         operands: &mut Operands<Tensor>,
         first: usize,
         attributes: &Attributes,
-    ) -> Result<Operation, EngineError> {
+    ) -> Result<AttentionOperation, EngineError> {
         let query = tensor(operands, first)?;
         let dtype = compute_dtype(query.dtype());
         let query = taken(threads, query, dtype)?;
@@ -44,7 +44,7 @@ impl Operation {
         let value = taken(threads, value, dtype)?;
         let rank = query.shape().rank();
         let (batch, queries) = (&query.shape()[..rank - 2], query.shape()[rank - 2]);
-        let lengths = Lengths {
+        let lengths = AttentionLengths {
             heads: batch.iter().product(),
             queries,
             keys: key.shape()[rank - 2],
@@ -61,21 +61,21 @@ impl Operation {
             }
         };
         let scale = float(attributes, 1);
-        Ok(Operation { dtype, lengths, query, key, value, mask, scale })
+        Ok(AttentionOperation { dtype, lengths, query, key, value, mask, scale })
     }
 
-    fn inputs<T: AttentionFloat>(&self) -> Inputs<'_, T> {
-        Inputs {
+    fn inputs<T: AttentionFloat>(&self) -> ScoreInputs<'_, T> {
+        ScoreInputs {
             lengths: self.lengths,
             query: Heads::new(&self.query),
             key: Heads::new(&self.key),
             value: Heads::new(&self.value),
             mask: match &self.mask {
-                Operand::Scalar(number) => Mask::Number(T::from_scalar(*number)),
+                Operand::Scalar(number) => ScoreMask::Number(T::from_scalar(*number)),
                 Operand::Tensor(mask) if mask.dtype() == DType::Bool => {
-                    Mask::Seen(Heads::new(mask))
+                    ScoreMask::Seen(Heads::new(mask))
                 }
-                Operand::Tensor(mask) => Mask::Added(Heads::new(mask)),
+                Operand::Tensor(mask) => ScoreMask::Added(Heads::new(mask)),
             },
             scale: T::from_f64(self.scale),
         }
@@ -98,7 +98,7 @@ pub fn attention(
     let [output, logsumexp] = *outputs else {
         return Err(EngineError::Other("_attention has two results".to_string()));
     };
-    let operation = Operation::new(threads, &mut operands, 0, attributes)?;
+    let operation = AttentionOperation::new(threads, &mut operands, 0, attributes)?;
     let mut out = Uninit::new(Meta::new(operation.dtype, output.shape))?;
     let mut sums = Uninit::new(logsumexp)?;
     match operation.dtype {
@@ -112,7 +112,7 @@ pub fn attention(
 
 fn attend<T: AttentionFloat>(
     threads: &mut Threads,
-    operation: &Operation,
+    operation: &AttentionOperation,
     out: &mut Uninit,
     sums: &mut Uninit,
 ) {
@@ -126,7 +126,7 @@ pub fn attention_backward(
     attributes: &Attributes,
     outputs: &[Meta],
 ) -> Result<Vec<Tensor>, EngineError> {
-    let operation = Operation::new(threads, &mut operands, 1, attributes)?;
+    let operation = AttentionOperation::new(threads, &mut operands, 1, attributes)?;
     let dtype = operation.dtype;
     let grad = tensor(&mut operands, 0)?;
     let grad = taken(threads, grad, dtype)?;
@@ -152,12 +152,12 @@ pub fn attention_backward(
 
 fn go_back<T: AttentionFloat>(
     threads: &mut Threads,
-    operation: &Operation,
+    operation: &AttentionOperation,
     [grad, output, sums]: [&Tensor; 3],
     [query, key, value]: [&mut Uninit; 3],
 ) -> Result<(), EngineError> {
     let given =
-        Given { grad: Heads::new(grad), output: Heads::new(output), logsumexp: sums.as_slice() };
+        ForwardResults { grad: Heads::new(grad), output: Heads::new(output), logsumexp: sums.as_slice() };
     let to = Gradients { query: query.slots(), key: key.slots(), value: value.slots() };
     backward::run::<T>(threads, &operation.inputs(), &given, to)
 }

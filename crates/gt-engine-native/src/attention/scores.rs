@@ -2,46 +2,46 @@
 
 use std::ops::Range;
 
-use super::heads::{Heads, Matrix};
-use super::{AttentionFloat, Lengths};
-use crate::convolution::Product;
+use super::heads::{Heads, HeadMatrix};
+use super::{AttentionFloat, AttentionLengths};
+use crate::convolution::PartProduct;
 use crate::element::Bool;
 use crate::simd::vectorized;
 
 /// What is added to scores, or says which are seen.
-pub enum Mask<'a, T> {
+pub enum ScoreMask<'a, T> {
     Number(T),
     Added(Heads<'a, T>),
     Seen(Heads<'a, Bool>),
 }
 
 /// What scores are computed of.
-pub struct Inputs<'a, T> {
-    pub lengths: Lengths,
+pub struct ScoreInputs<'a, T> {
+    pub lengths: AttentionLengths,
     pub query: Heads<'a, T>,
     pub key: Heads<'a, T>,
     pub value: Heads<'a, T>,
-    pub mask: Mask<'a, T>,
+    pub mask: ScoreMask<'a, T>,
     pub scale: T,
 }
 
 /// The scores of one head.
 pub struct Scores<'a, T> {
-    pub lengths: Lengths,
-    pub query: Matrix<'a, T>,
-    pub key: Matrix<'a, T>,
-    pub value: Matrix<'a, T>,
+    pub lengths: AttentionLengths,
+    pub query: HeadMatrix<'a, T>,
+    pub key: HeadMatrix<'a, T>,
+    pub value: HeadMatrix<'a, T>,
     mask: HeadMask<'a, T>,
     pub scale: T,
 }
 
 enum HeadMask<'a, T> {
     Number(T),
-    Added(Matrix<'a, T>),
-    Seen(Matrix<'a, Bool>),
+    Added(HeadMatrix<'a, T>),
+    Seen(HeadMatrix<'a, Bool>),
 }
 
-impl<'a, T: AttentionFloat> Inputs<'a, T> {
+impl<'a, T: AttentionFloat> ScoreInputs<'a, T> {
     pub fn head(&self, head: usize) -> Scores<'a, T> {
         Scores {
             lengths: self.lengths,
@@ -49,9 +49,9 @@ impl<'a, T: AttentionFloat> Inputs<'a, T> {
             key: self.key.head(head),
             value: self.value.head(head),
             mask: match &self.mask {
-                Mask::Number(number) => HeadMask::Number(*number),
-                Mask::Added(all) => HeadMask::Added(all.head(head)),
-                Mask::Seen(all) => HeadMask::Seen(all.head(head)),
+                ScoreMask::Number(number) => HeadMask::Number(*number),
+                ScoreMask::Added(all) => HeadMask::Added(all.head(head)),
+                ScoreMask::Seen(all) => HeadMask::Seen(all.head(head)),
             },
             scale: self.scale,
         }
@@ -66,7 +66,7 @@ impl<T: AttentionFloat> Scores<'_, T> {
     pub fn write(&self, queries: Range<usize>, keys: Range<usize>, out: &mut [T]) {
         let (rows, columns) = (queries.len(), keys.len());
         assert!(out.len() == rows * columns);
-        let product = Product {
+        let product = PartProduct {
             rows,
             depth: self.lengths.width,
             columns,

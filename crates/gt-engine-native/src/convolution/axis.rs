@@ -7,7 +7,7 @@ use gt_ir::ops::window::Window;
 
 /// The axis without zeros between the inputs, in parts: each has the outputs that meet the
 /// same elements of the kernel, for zeros need no multiplying. A part's kernel may be empty.
-pub fn parts(window: &Window, input: usize, kernel: usize) -> Vec<Axis> {
+pub fn parts(window: &Window, input: usize, kernel: usize) -> Vec<WindowAxis> {
     let output = window.output(input, kernel).expect("checked before");
     let base = window.base_dilation;
     let (output_step, kernel_step) =
@@ -18,7 +18,7 @@ pub fn parts(window: &Window, input: usize, kernel: usize) -> Vec<Axis> {
             (first * window.stride + tap * window.dilation) as isize - window.padding_low
         };
         let tap = (0..kernel_step.min(kernel)).find(|tap| start(*tap) % base as isize == 0);
-        Axis {
+        WindowAxis {
             input,
             kernel: tap.map_or(0, |tap| (kernel - tap).div_ceil(kernel_step)),
             output: (output - first).div_ceil(output_step),
@@ -51,7 +51,7 @@ impl Every {
 /// An axis of a convolution without zeros between the inputs. Output `o` and kernel element `k`
 /// meet at input `o * stride + k * dilation - low`, which counts as 0 where there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Axis {
+pub struct WindowAxis {
     pub input: usize,
     pub kernel: usize,
     pub output: usize,
@@ -64,16 +64,16 @@ pub struct Axis {
     pub taken: Every,
 }
 
-impl Axis {
+impl WindowAxis {
     /// Two axes as one, this one's steps being as long as the inner one; where that is possible.
-    fn merge(&self, inner: &Axis) -> Option<Axis> {
+    fn merge(&self, inner: &WindowAxis) -> Option<WindowAxis> {
         let all = [self.placed, self.taken, inner.placed, inner.taken].iter().all(Every::is_all);
         if !all || inner.low != 0 {
             return None;
         }
         let width = inner.input;
         let low = self.low.checked_mul(width as isize)?;
-        let merged = Axis {
+        let merged = WindowAxis {
             input: self.input * width,
             low,
             placed: Every { of: self.placed.of * inner.placed.of, ..self.placed },
@@ -83,25 +83,25 @@ impl Axis {
         let is_row = inner.kernel == 1 && inner.output == width && inner.stride == 1;
         if is_row && self.stride == 1 {
             let dilation = self.dilation.checked_mul(width)?;
-            return Some(Axis { output: self.output * width, dilation, ..merged });
+            return Some(WindowAxis { output: self.output * width, dilation, ..merged });
         }
         let is_window = inner.output == 1 && inner.kernel == width && inner.dilation == 1;
         if is_window && self.dilation == 1 {
             let stride = self.stride.checked_mul(width)?;
-            return Some(Axis { kernel: self.kernel * width, stride, ..merged });
+            return Some(WindowAxis { kernel: self.kernel * width, stride, ..merged });
         }
         None
     }
 
     /// An axis of one element.
-    fn single() -> Axis {
+    fn single() -> WindowAxis {
         parts(&Window::default(), 1, 1)[0]
     }
 }
 
 /// The same convolution with longer inner axes, where outer ones only repeat them.
-pub fn merged([outer, middle, inner]: [Axis; 3]) -> [Axis; 3] {
-    let single = Axis::single();
+pub fn merged([outer, middle, inner]: [WindowAxis; 3]) -> [WindowAxis; 3] {
+    let single = WindowAxis::single();
     match middle.merge(&inner) {
         Some(inner) => match outer.merge(&inner) {
             Some(inner) => [single, single, inner],

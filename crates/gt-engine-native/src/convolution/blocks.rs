@@ -3,7 +3,7 @@
 use super::axis::gcd;
 use super::part::Part;
 use super::unfold::SLACK;
-use super::{Convolution, Real};
+use super::{Convolution, ConvolutionFloat};
 
 /// Bytes of a block, which stays in the cache of one processor.
 const BLOCK: usize = 1 << 19;
@@ -57,7 +57,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    pub fn new<T: Real>(part: &Part<T>) -> Blocks {
+    pub fn new<T: ConvolutionFloat>(part: &Part<T>) -> Blocks {
         let Convolution { batch, groups, channels, outputs, .. } = *part.convolution;
         let (pixels, depth) = (part.pixels(), channels * part.taps());
         let shares = batch > 1 && pixels < SMALL && !pixels.is_multiple_of(VECTOR);
@@ -131,7 +131,7 @@ impl Blocks {
 }
 
 /// Whether the inputs are the unfolded matrix as they are.
-fn is_unfolded<T: Real>(part: &Part<T>) -> bool {
+fn is_unfolded<T: ConvolutionFloat>(part: &Part<T>) -> bool {
     part.axes.iter().all(|axis| {
         axis.kernel == 1 && axis.stride == 1 && axis.low == 0 && axis.input == axis.output
     }) && part.axes[..2].iter().all(|axis| axis.output == 1)

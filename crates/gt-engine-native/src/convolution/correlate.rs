@@ -8,7 +8,7 @@ use gt_worker::EngineError;
 use super::grid::{Grid, LANES};
 use super::part::Part;
 use super::unfold::copy_line;
-use super::{Convolution, Real};
+use super::{Convolution, ConvolutionFloat};
 use crate::buffer::Buffer;
 use crate::simd::vectorized;
 use crate::threads::Threads;
@@ -17,7 +17,7 @@ use crate::threads::Threads;
 pub const OUTPUTS: usize = 3;
 
 /// Writes the outputs of a part.
-pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>, grid: &Grid) -> Result<(), EngineError> {
+pub fn run<T: ConvolutionFloat>(threads: &mut Threads, part: &Part<T>, grid: &Grid) -> Result<(), EngineError> {
     let Convolution { batch, groups, channels, outputs, .. } = *part.convolution;
     let weights = part.weights(threads, 0, false)?;
     let starts = grid.starts();
@@ -69,7 +69,7 @@ pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>, grid: &Grid) -> Resul
 
 /// Adds to each total the products of the kernel with the inputs from its start on. Rows of the
 /// kernel are `width` long, and padded; `lines` has the starts of the rows of inputs.
-fn correlate<T: Real>(
+fn correlate<T: ConvolutionFloat>(
     (kernel, padded): (&[T], usize),
     width: usize,
     inputs: &[T],
@@ -99,7 +99,7 @@ fn correlate<T: Real>(
 
 /// The same for the first `count` of the lanes from a place of all lines on, and a few starts.
 #[inline(always)]
-fn add<T: Real, const N: usize>(
+fn add<T: ConvolutionFloat, const N: usize>(
     (kernel, padded): (&[T], usize),
     inputs: &[T],
     lines: &[usize],

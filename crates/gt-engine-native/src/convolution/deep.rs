@@ -3,9 +3,9 @@
 
 use gt_worker::EngineError;
 
-use super::part::{Part, Product, Weights};
+use super::part::{Part, PartProduct, Weights};
 use super::unfold::{SLACK, Segment};
-use super::{Convolution, Real};
+use super::{Convolution, ConvolutionFloat};
 use crate::buffer::Buffer;
 use crate::simd::vectorized;
 use crate::threads::{Shared, Threads};
@@ -20,7 +20,7 @@ const WHOLE: usize = 256;
 const PIECES: usize = 16;
 
 /// How a part is cut into blocks.
-struct Blocks {
+struct DeepBlocks {
     /// Outputs of a plane of all images.
     columns: usize,
     /// Of those, outputs of a block.
@@ -37,8 +37,8 @@ struct Blocks {
     in_place: bool,
 }
 
-impl Blocks {
-    fn new<T: Real>(part: &Part<T>, weights: &Weights<T>) -> Blocks {
+impl DeepBlocks {
+    fn new<T: ConvolutionFloat>(part: &Part<T>, weights: &Weights<T>) -> DeepBlocks {
         let Convolution { batch, groups, channels, .. } = *part.convolution;
         let (columns, taps) = (batch * part.pixels(), part.taps());
         let in_place = part.axes[..2].iter().all(|axis| axis.input == 1 && axis.kernel == 1)
@@ -58,15 +58,15 @@ impl Blocks {
         let jobs = groups * columns.div_ceil(column_step);
         let pieces = (PIECES / jobs).min(depth / (4 * depth_step)).max(1);
         let piece = depth.div_ceil(pieces).next_multiple_of(depth_step);
-        Blocks { columns, column_step, depth, depth_step, depth_end, piece, in_place }
+        DeepBlocks { columns, column_step, depth, depth_step, depth_end, piece, in_place }
     }
 }
 
 /// Writes the outputs of a part.
-pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineError> {
+pub fn run<T: ConvolutionFloat>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineError> {
     let Convolution { groups, outputs, .. } = *part.convolution;
     let weights = part.weights(threads, WHOLE, false)?;
-    let blocks = Blocks::new(part, &weights);
+    let blocks = DeepBlocks::new(part, &weights);
     let pieces = blocks.depth.div_ceil(blocks.piece);
     let along = blocks.columns.div_ceil(blocks.column_step);
     // Of each piece: of each group and column, its outputs.
@@ -94,9 +94,9 @@ pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineE
 /// # Safety
 /// `sums` has room for those of all pieces; no other thread accesses the ones of this piece, group and
 /// columns.
-unsafe fn multiply<T: Real>(
+unsafe fn multiply<T: ConvolutionFloat>(
     part: &Part<T>,
-    blocks: &Blocks,
+    blocks: &DeepBlocks,
     weights: &Weights<T>,
     [piece, group, column]: [usize; 3],
     sums: *mut T,
@@ -133,7 +133,7 @@ unsafe fn multiply<T: Real>(
             let a = (weights.first.get().cast_const().add(row), [weights.row, 1]);
             let at = (piece * groups + group) * blocks.columns + column;
             let out = (sums.add(at * outputs), [1, outputs]);
-            Product { rows: outputs, depth, columns, a, b, out, adds: start > first }.run();
+            PartProduct { rows: outputs, depth, columns, a, b, out, adds: start > first }.run();
         }
         start += depth;
     }
@@ -145,9 +145,9 @@ unsafe fn multiply<T: Real>(
 /// # Safety
 /// There are sums of this many pieces. No other thread accesses those of this group and columns, nor at
 /// their outputs.
-unsafe fn add_up<T: Real>(
+unsafe fn add_up<T: ConvolutionFloat>(
     part: &Part<T>,
-    blocks: &Blocks,
+    blocks: &DeepBlocks,
     pieces: usize,
     group: usize,
     column: usize,

@@ -7,7 +7,7 @@ use gt_worker::EngineError;
 
 use super::grid::{Grid, pairs};
 use super::part::Part;
-use super::{Convolution, Real};
+use super::{Convolution, ConvolutionFloat};
 use crate::buffer::Buffer;
 use crate::simd::vectorized;
 use crate::threads::Threads;
@@ -20,7 +20,7 @@ const CHUNK: usize = 2048;
 const PIECE: usize = 1 << 18;
 
 /// Writes the outputs of a part, of which each group has one channel.
-pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>, grid: &Grid) -> Result<(), EngineError> {
+pub fn run<T: ConvolutionFloat>(threads: &mut Threads, part: &Part<T>, grid: &Grid) -> Result<(), EngineError> {
     let Convolution { batch, groups, outputs, .. } = *part.convolution;
     let weights = part.weights(threads, 0, false)?;
     let (starts, span) = (grid.starts(), grid.span());
@@ -59,7 +59,7 @@ pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>, grid: &Grid) -> Resul
 }
 
 /// Adds products of the inputs from each start on with its weight.
-fn sum<T: Real>(sums: &mut [T], inputs: &[T], starts: &[usize], weights: &[T]) {
+fn sum<T: ConvolutionFloat>(sums: &mut [T], inputs: &[T], starts: &[usize], weights: &[T]) {
     vectorized(
         #[inline(always)]
         || {
@@ -82,7 +82,7 @@ fn sum<T: Real>(sums: &mut [T], inputs: &[T], starts: &[usize], weights: &[T]) {
 
 /// The same for a few starts at a time.
 #[inline(always)]
-fn add<T: Real, const N: usize>(sums: &mut [T], inputs: &[T], starts: &[usize; N], weights: &[T]) {
+fn add<T: ConvolutionFloat, const N: usize>(sums: &mut [T], inputs: &[T], starts: &[usize; N], weights: &[T]) {
     let weights: [T; N] = weights[..N].try_into().expect("so many");
     let inputs = starts.map(|start| &inputs[start..][..sums.len()]);
     for (index, sum) in sums.iter_mut().enumerate() {
@@ -98,7 +98,7 @@ fn add<T: Real, const N: usize>(sums: &mut [T], inputs: &[T], starts: &[usize; N
 ///
 /// # Safety
 /// No other thread accesses the plane.
-unsafe fn place<T: Real>(part: &Part<T>, grid: &Grid, sums: &[T], plane: usize) {
+unsafe fn place<T: ConvolutionFloat>(part: &Part<T>, grid: &Grid, sums: &[T], plane: usize) {
     let [z, y, x] = part.axes;
     for (index_z, index_y) in pairs(z.output, y.output) {
         let sums = &sums[grid.line(index_z, index_y)..][..x.output];

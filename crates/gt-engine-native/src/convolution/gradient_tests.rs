@@ -1,11 +1,11 @@
 //! Gradients, which are convolutions, too.
 
-use super::tests::{Case, Numbers, check, contiguous, random, run};
+use super::tests::{Case, TestNumbers, check, contiguous, random, run};
 use super::*;
 
 /// A convolution of images with a symmetric window, and both of its gradients.
 fn check_all_three(input: [usize; 4], weight: [usize; 4], window: Window, groups: usize) {
-    let mut numbers = Numbers(3);
+    let mut numbers = TestNumbers(3);
     let case = |input: &[usize], weight: &[usize], windows: [Window; 2], groups| Case {
         input: input.to_vec(),
         weight: weight.to_vec(),
@@ -40,7 +40,7 @@ fn product(a: &[f64], b: &[f64]) -> f64 {
 
 #[test]
 fn gradients_are_those_of_the_convolution() {
-    let mut numbers = Numbers(4);
+    let mut numbers = TestNumbers(4);
     for _ in 0..200 {
         let mut case = random(&mut numbers, 7);
         case.groups = 1;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use gt_worker::EngineError;
 
-use super::Real;
+use super::ConvolutionFloat;
 use super::part::Part;
 use super::unfold::{Side, copy_line};
 use crate::buffer::Buffer;
@@ -38,7 +38,7 @@ pub struct Plane<T> {
 
 impl Grid {
     /// The grid for a long and a short side; `None` where most of it is zeros.
-    pub fn new<T: Real>(part: &Part<T>, long: Side, short: Side) -> Option<Grid> {
+    pub fn new<T: ConvolutionFloat>(part: &Part<T>, long: Side, short: Side) -> Option<Grid> {
         let mut lengths = [0; 3];
         let (mut count, mut plain) = (1usize, 1usize);
         for (axis, length) in lengths.iter_mut().enumerate() {
@@ -92,7 +92,7 @@ impl Grid {
     }
 
     /// Memory for a plane.
-    pub fn plane<T: Real>(&self) -> Result<Plane<T>, EngineError> {
+    pub fn plane<T: ConvolutionFloat>(&self) -> Result<Plane<T>, EngineError> {
         let orders: usize = self.long.steps.iter().product();
         // What is read beyond the last line.
         let count = orders * self.order() + self.pitch() + LANES;
@@ -105,7 +105,7 @@ impl Grid {
     /// # Safety
     /// As [`Grid::fill`].
     #[inline(always)]
-    unsafe fn fill_line<T: Real>(&self, from: *const T, at: [usize; 3], to: &mut [MaybeUninit<T>]) {
+    unsafe fn fill_line<T: ConvolutionFloat>(&self, from: *const T, at: [usize; 3], to: &mut [MaybeUninit<T>]) {
         let [depth, height, width] = self.input;
         let place = |axis: usize| at[axis] as isize - self.lows[axis];
         // Before the inputs it is beyond their length, too.
@@ -125,7 +125,7 @@ impl Grid {
     ///
     /// # Safety
     /// The plane can be read from `from` on.
-    pub unsafe fn fill<'a, T: Real>(&self, from: *const T, plane: &'a mut Plane<T>) -> &'a [T] {
+    pub unsafe fn fill<'a, T: ConvolutionFloat>(&self, from: *const T, plane: &'a mut Plane<T>) -> &'a [T] {
         let values = plane.values();
         vectorized(
             #[inline(always)]
@@ -156,7 +156,7 @@ pub fn pairs(outer: usize, inner: usize) -> impl Iterator<Item = (usize, usize)>
     (0..outer).flat_map(move |outer| (0..inner).map(move |inner| (outer, inner)))
 }
 
-impl<T: Real> Plane<T> {
+impl<T: ConvolutionFloat> Plane<T> {
     fn values(&mut self) -> &mut [MaybeUninit<T>] {
         // SAFETY: the buffer has room for this many and is this plane's alone.
         unsafe { std::slice::from_raw_parts_mut(self.buffer.data().cast(), self.count) }

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use gt_worker::EngineError;
 
 use super::part::{Part, Weights};
-use super::tile::{Begin, PIXELS, Tile, Width};
+use super::tile::{Begin, PIXELS, RegisterTile, Width};
 use super::unfold::copy_line;
-use super::{Convolution, Real};
+use super::{Convolution, ConvolutionFloat};
 use crate::buffer::Buffer;
 use crate::simd::vectorized;
 use crate::threads::{Shared, Threads};
-use crate::turn::turn;
+use crate::transpose::turn;
 
 /// Fewer outputs than these of a register are left to gemm.
 const FEW: usize = 8;
@@ -33,7 +33,7 @@ const TILES: Range<usize> = 4..32;
 const ZEROS: (usize, usize) = (4, 1 << 10);
 
 /// Whether a part is better computed here than as a product of matrices.
-pub fn is_better<T: Real>(part: &Part<T>) -> bool {
+pub fn is_better<T: ConvolutionFloat>(part: &Part<T>) -> bool {
     let inputs: usize = part.axes.iter().map(|axis| axis.input).product();
     let lengths = Padded::lengths(part).into_iter();
     let padded = lengths.fold(1, |product: usize, length| product.saturating_mul(length));
@@ -43,7 +43,7 @@ pub fn is_better<T: Real>(part: &Part<T>) -> bool {
 }
 
 /// Writes the outputs of a part.
-pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineError> {
+pub fn run<T: ConvolutionFloat>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineError> {
     let Convolution { batch, groups, channels, outputs, .. } = *part.convolution;
     let copied =
         groups * (batch * Padded::<T>::size(part) + outputs * part.taps()) * size_of::<T>();
@@ -67,7 +67,7 @@ struct Padded<T> {
     _copy: Arc<Buffer>,
 }
 
-impl<T: Real> Padded<T> {
+impl<T: ConvolutionFloat> Padded<T> {
     /// How many inputs all outputs of a plane see, from the first to the last, along each axis.
     fn lengths(part: &Part<T>) -> [usize; 3] {
         part.axes
@@ -158,7 +158,7 @@ struct Pass<'a, T> {
     pixels: usize,
 }
 
-impl<'a, T: Real> Pass<'a, T> {
+impl<'a, T: ConvolutionFloat> Pass<'a, T> {
     fn new(
         threads: &mut Threads,
         part: &'a Part<'a, T>,
@@ -220,7 +220,7 @@ impl<'a, T: Real> Pass<'a, T> {
                 // SAFETY: the inputs that an output of the part meets exist, with the zeros
                 // around them. The sums are this call's alone; all are written at the first index.
                 unsafe {
-                    self.width.add(Tile { inputs, starts, reaches, weights, sums, begin });
+                    self.width.add(RegisterTile { inputs, starts, reaches, weights, sums, begin });
                 }
             }
         }
@@ -303,7 +303,7 @@ impl<'a, T: Real> Pass<'a, T> {
 
 /// The weights of some channels: for each group and block of outputs a row of its outputs for each
 /// channel and element of the kernel, with zeros where there are fewer outputs.
-fn weights<T: Real>(
+fn weights<T: ConvolutionFloat>(
     threads: &mut Threads,
     part: &Part<T>,
     from: &Weights<T>,

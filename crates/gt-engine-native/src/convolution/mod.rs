@@ -49,12 +49,12 @@ use crate::element::Number;
 use crate::threads::{Shared, Threads};
 
 pub(crate) use axis::within;
-use axis::{Axis, merged, parts};
+use axis::{WindowAxis, merged, parts};
 use grid::Grid;
 pub(crate) use grid::pairs;
 use gt_ir::ops::window::Window;
 pub use operation::conv_general as operation;
-pub(crate) use part::Product;
+pub(crate) use part::PartProduct;
 use part::{Origin, Part};
 pub(crate) use unfold::copy_every;
 use vector::Registers;
@@ -69,10 +69,10 @@ const PLANES: usize = 4;
 const ZEROS: usize = 1 << 16;
 
 /// The floats that convolutions are computed in: float32 and float64, which gemm takes.
-pub trait Real: Number + Registers + Add<Output = Self> + Mul<Output = Self> {}
+pub trait ConvolutionFloat: Number + Registers + Add<Output = Self> + Mul<Output = Self> {}
 
-impl Real for f32 {}
-impl Real for f64 {}
+impl ConvolutionFloat for f32 {}
+impl ConvolutionFloat for f64 {}
 
 /// The lengths of a convolution and its windows. Spatial axes that are not there have length 1.
 #[derive(Clone, Copy, Debug)]
@@ -142,7 +142,7 @@ impl Convolution {
     }
 
     /// The parts that zeros between inputs split it into.
-    fn parts(&self) -> Vec<[Axis; 3]> {
+    fn parts(&self) -> Vec<[WindowAxis; 3]> {
         let axes = |axis: usize| parts(&self.windows[axis], self.input[axis], self.kernel[axis]);
         let [outer, middle, inner] = [0, 1, 2].map(axes);
         let mut parts = Vec::new();
@@ -195,7 +195,7 @@ impl<'a, T> Planes<'a, T> {
 ///
 /// # Panics
 /// A slice does not have the elements that the lengths ask for.
-pub fn conv_general<T: Real>(
+pub fn conv_general<T: ConvolutionFloat>(
     threads: &mut Threads,
     convolution: &Convolution,
     input: Planes<T>,
@@ -215,7 +215,7 @@ pub fn conv_general<T: Real>(
     let out_steps =
         if is_turned { [plane, batch * plane] } else { [groups * outputs * plane, plane] };
     let parts = convolution.parts();
-    let is_empty = |axes: &[Axis; 3]| channels == 0 || axes.iter().any(|axis| axis.kernel == 0);
+    let is_empty = |axes: &[WindowAxis; 3]| channels == 0 || axes.iter().any(|axis| axis.kernel == 0);
     if parts.iter().any(is_empty) {
         threads.for_each_part(out, ZEROS, |_, out| out.fill(MaybeUninit::new(T::ZERO)));
     }

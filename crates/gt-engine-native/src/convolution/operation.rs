@@ -6,7 +6,7 @@ use gt_ir::ops::convolution::windows;
 use gt_ir::{Attributes, DType, Meta};
 use gt_worker::EngineError;
 
-use super::{Convolution, Planes, Real, direct};
+use super::{Convolution, Planes, ConvolutionFloat, direct};
 use crate::cast;
 use crate::element::{Element, compute_dtype, with_number};
 use crate::table::tensor;
@@ -62,7 +62,7 @@ pub fn conv_general(
     cast::to(threads, out, output.dtype)
 }
 
-fn floats<T: Real + Element>(
+fn floats<T: ConvolutionFloat + Element>(
     threads: &mut Threads,
     convolution: &Convolution,
     input: &Tensor,

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gt_worker::EngineError;
 
-use super::axis::Axis;
+use super::axis::WindowAxis;
 use super::unfold::{Side, Unfold};
-use super::{Convolution, PARALLEL, Real};
+use super::{Convolution, PARALLEL, ConvolutionFloat};
 use crate::buffer::Buffer;
 use crate::threads::{Shared, Threads};
 
@@ -26,7 +26,7 @@ pub struct Origin<T> {
 pub struct Part<'a, T> {
     pub convolution: &'a Convolution,
     /// Each has outputs and kernel elements, at least one.
-    pub axes: [Axis; 3],
+    pub axes: [WindowAxis; 3],
     pub input: Origin<T>,
     pub weight: Origin<T>,
     /// The whole output, of which this part writes the elements that are placed by its axes.
@@ -48,7 +48,7 @@ pub struct Weights<T> {
     _copy: Option<Arc<Buffer>>,
 }
 
-impl<T: Real> Part<'_, T> {
+impl<T: ConvolutionFloat> Part<'_, T> {
     /// How many outputs a plane has.
     pub fn pixels(&self) -> usize {
         self.axes.iter().map(|axis| axis.output).product()
@@ -200,7 +200,7 @@ impl<T: Real> Part<'_, T> {
 
 /// The matrices of a product, by their first elements and the steps between rows. Those of `a` and
 /// `out` are rows of outputs.
-pub struct Product<T> {
+pub struct PartProduct<T> {
     pub rows: usize,
     pub depth: usize,
     pub columns: usize,
@@ -214,14 +214,14 @@ pub struct Product<T> {
     pub adds: bool,
 }
 
-impl<T: Real> Product<T> {
+impl<T: ConvolutionFloat> PartProduct<T> {
     /// Multiplies on this thread.
     ///
     /// # Safety
     /// `a` and `b` can be read at these lengths, and `out` written, which no other thread accesses. What it
     /// adds to has been written.
     pub unsafe fn run(self) {
-        let Product { rows, depth, columns, a, b, out, adds } = self;
+        let PartProduct { rows, depth, columns, a, b, out, adds } = self;
         let steps = |steps: [usize; 2]| steps.map(|step| step as isize);
         let ([a_row, a_column], [b_row, b_column]) = (steps(a.1), steps(b.1));
         let [out_row, out_column] = steps(out.1);

@@ -8,8 +8,8 @@ use gt_worker::EngineError;
 
 use super::axis::within;
 use super::grid::pairs;
-use super::part::{Part, Product};
-use super::{Convolution, Real};
+use super::part::{Part, PartProduct};
+use super::{Convolution, ConvolutionFloat};
 use crate::buffer::Buffer;
 use crate::simd::vectorized;
 use crate::threads::{Shared, Threads};
@@ -26,7 +26,7 @@ const PIECES: usize = 16;
 const STEP: usize = 48;
 
 /// Whether a part is better computed here than from unfolded inputs.
-pub fn is_better<T: Real>(part: &Part<T>) -> bool {
+pub fn is_better<T: ConvolutionFloat>(part: &Part<T>) -> bool {
     let Convolution { channels, outputs, .. } = *part.convolution;
     let inputs: usize = part.axes.iter().map(|axis| axis.input).product();
     let products = outputs.saturating_mul(inputs);
@@ -47,7 +47,7 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn new<T: Real>(part: &Part<T>) -> Pieces {
+    fn new<T: ConvolutionFloat>(part: &Part<T>) -> Pieces {
         let Convolution { batch, groups, outputs, .. } = *part.convolution;
         let size = BLOCK / size_of::<T>();
         let most = (ROWS / part.taps()).min(size / part.pixels()).max(1);
@@ -62,7 +62,7 @@ impl Pieces {
 }
 
 /// Writes the outputs of a part.
-pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineError> {
+pub fn run<T: ConvolutionFloat>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineError> {
     let Convolution { batch, groups, channels, outputs, .. } = *part.convolution;
     let weights = part.weights(threads, 0, false)?;
     let taps = part.taps();
@@ -91,12 +91,12 @@ pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineE
         band[pieces.axis] = first..end;
         let count = pieces.outputs.min(outputs - output);
         let (image, group) = (rest / groups, rest % groups);
-        Piece { part, rows, image, group, outputs: output..output + count, band }.run()
+        ScatterPiece { part, rows, image, group, outputs: output..output + count, band }.run()
     })
 }
 
 /// Some outputs of a group and image: which, and their ranges along the axes.
-struct Piece<'a, T> {
+struct ScatterPiece<'a, T> {
     part: &'a Part<'a, T>,
     rows: Shared<T>,
     image: usize,
@@ -105,7 +105,7 @@ struct Piece<'a, T> {
     band: [Range<usize>; 3],
 }
 
-impl<T: Real> Piece<'_, T> {
+impl<T: ConvolutionFloat> ScatterPiece<'_, T> {
     fn run(&self) -> Result<(), EngineError> {
         let part = self.part;
         let Convolution { channels, outputs, .. } = *part.convolution;
@@ -143,7 +143,7 @@ impl<T: Real> Piece<'_, T> {
                     let a = (self.rows.get().add(row).cast_const(), [channels, 1]);
                     let b = (part.input.first.get().add(at).cast_const(), [channel_step, 1]);
                     let out = (products, [columns, 1]);
-                    Product { rows, depth: channels, columns, a, b, out, adds: false }.run();
+                    PartProduct { rows, depth: channels, columns, a, b, out, adds: false }.run();
                     std::slice::from_raw_parts(products, rows * columns)
                 };
                 vectorized(

@@ -3,9 +3,9 @@
 use super::*;
 
 /// Numbers that look random.
-pub struct Numbers(pub u64);
+pub struct TestNumbers(pub u64);
 
-impl Numbers {
+impl TestNumbers {
     fn below(&mut self, end: usize) -> usize {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -80,7 +80,7 @@ fn reference<T: Into<f64> + Copy>(
     result
 }
 
-pub fn run<T: Real>(
+pub fn run<T: ConvolutionFloat>(
     threads: usize,
     convolution: &Convolution,
     input: Planes<T>,
@@ -105,9 +105,9 @@ pub fn run<T: Real>(
 }
 
 /// Compares one case, also with planes in another order and with more threads.
-pub fn check<T>(numbers: &mut Numbers, case: &Case, tolerance: f64)
+pub fn check<T>(numbers: &mut TestNumbers, case: &Case, tolerance: f64)
 where
-    T: Real + PartialEq + From<f32> + Into<f64> + std::fmt::Debug,
+    T: ConvolutionFloat + PartialEq + From<f32> + Into<f64> + std::fmt::Debug,
 {
     let shape =
         format!("{:?} * {:?}, {:?}, {}", case.input, case.weight, case.windows, case.groups);
@@ -153,7 +153,7 @@ where
     }
 }
 
-pub fn random(numbers: &mut Numbers, longest: isize) -> Case {
+pub fn random(numbers: &mut TestNumbers, longest: isize) -> Case {
     let rank = numbers.below(3) + 1;
     let groups = [1, 1, 2, 3][numbers.below(4)];
     // Few outputs and many are computed in different ways.
@@ -165,7 +165,7 @@ pub fn random(numbers: &mut Numbers, longest: isize) -> Case {
         windows: Vec::new(),
         groups,
     };
-    let steps = |numbers: &mut Numbers| [1, 1, 1, 2, 3, 4][numbers.below(6)];
+    let steps = |numbers: &mut TestNumbers| [1, 1, 1, 2, 3, 4][numbers.below(6)];
     for _ in 0..rank {
         case.input.push(numbers.among(0, longest) as usize);
         case.weight.push(numbers.among(0, longest / 2 + 1) as usize);
@@ -182,7 +182,7 @@ pub fn random(numbers: &mut Numbers, longest: isize) -> Case {
 
 #[test]
 fn random_shapes() {
-    let mut numbers = Numbers(1);
+    let mut numbers = TestNumbers(1);
     for _ in 0..500 {
         let case = random(&mut numbers, 9);
         check::<f32>(&mut numbers, &case, 1e-6);
@@ -192,7 +192,7 @@ fn random_shapes() {
 
 #[test]
 fn random_longer_shapes_of_one_axis() {
-    let mut numbers = Numbers(2);
+    let mut numbers = TestNumbers(2);
     for _ in 0..100 {
         let mut case = random(&mut numbers, 9);
         case.input.truncate(3);

@@ -1,9 +1,9 @@
 //! The innermost loop of an [indirect](super::indirect) convolution: a tile of outputs in registers.
 
-use super::Real;
+use super::ConvolutionFloat;
 use super::vector::Vector;
 use crate::element::Number;
-use crate::simd::{Level, level, vectorized};
+use crate::simd::{InstructionSet, level, vectorized};
 
 /// Pixels of a tile: with four registers of outputs each, they take 24 of the 32 of AVX-512.
 pub const PIXELS: usize = 6;
@@ -17,7 +17,7 @@ pub enum Begin {
 }
 
 /// A tile: `PIXELS` rows of sums, one for each output.
-pub struct Tile<'a, T> {
+pub struct RegisterTile<'a, T> {
     /// What starts and reaches are offsets from.
     pub inputs: *const T,
     /// Where each pixel's inputs begin.
@@ -33,16 +33,16 @@ pub struct Tile<'a, T> {
 /// How many outputs a tile has: registers and the elements of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Width {
-    level: Level,
+    level: InstructionSet,
     registers: usize,
     lanes: usize,
 }
 
 impl Width {
     /// The width that wastes least on this many outputs, of those that the machine has registers for.
-    pub fn of<T: Real>(outputs: usize) -> Width {
+    pub fn of<T: ConvolutionFloat>(outputs: usize) -> Width {
         let level = level();
-        let most = if level == Level::V4 { 4 } else { 2 };
+        let most = if level == InstructionSet::V4 { 4 } else { 2 };
         // One register for each pixel are too few to keep the processor's multipliers busy.
         let cost = |width: &Width| {
             let padded = outputs.next_multiple_of(width.outputs());
@@ -53,11 +53,11 @@ impl Width {
         widths.min_by_key(cost).expect("one register")
     }
 
-    fn at<T: Real>(level: Level, registers: usize) -> Width {
+    fn at<T: ConvolutionFloat>(level: InstructionSet, registers: usize) -> Width {
         let lanes = match level {
-            Level::Base => T::Base::LANES,
-            Level::V3 => T::V3::LANES,
-            Level::V4 => T::V4::LANES,
+            InstructionSet::Base => T::Base::LANES,
+            InstructionSet::V3 => T::V3::LANES,
+            InstructionSet::V4 => T::V4::LANES,
         };
         Width { level, registers, lanes }
     }
@@ -72,17 +72,17 @@ impl Width {
     /// # Safety
     /// The inputs can be read at each start and reach, and a row of weights for each reach. The sums
     /// can be read and written, and no other thread accesses them.
-    pub unsafe fn add<T: Real>(self, tile: Tile<T>) {
+    pub unsafe fn add<T: ConvolutionFloat>(self, tile: RegisterTile<T>) {
         // SAFETY: the caller's promise; the machine has the level, which is from [`level`].
         unsafe {
             match (self.level, self.registers) {
-                (Level::V4, 4) => run::<T::V4, 4>(tile),
-                (Level::V4, 2) => run::<T::V4, 2>(tile),
-                (Level::V4, _) => run::<T::V4, 1>(tile),
-                (Level::V3, 2) => run::<T::V3, 2>(tile),
-                (Level::V3, _) => run::<T::V3, 1>(tile),
-                (Level::Base, 2) => add::<T::Base, 2>(tile),
-                (Level::Base, _) => add::<T::Base, 1>(tile),
+                (InstructionSet::V4, 4) => run::<T::V4, 4>(tile),
+                (InstructionSet::V4, 2) => run::<T::V4, 2>(tile),
+                (InstructionSet::V4, _) => run::<T::V4, 1>(tile),
+                (InstructionSet::V3, 2) => run::<T::V3, 2>(tile),
+                (InstructionSet::V3, _) => run::<T::V3, 1>(tile),
+                (InstructionSet::Base, 2) => add::<T::Base, 2>(tile),
+                (InstructionSet::Base, _) => add::<T::Base, 1>(tile),
             }
         }
     }
@@ -90,7 +90,7 @@ impl Width {
 
 /// # Safety
 /// As [`Width::add`]; the machine has the vector's level.
-unsafe fn run<V: Vector, const REGISTERS: usize>(tile: Tile<V::Item>) {
+unsafe fn run<V: Vector, const REGISTERS: usize>(tile: RegisterTile<V::Item>) {
     vectorized(
         #[inline(always)]
         // SAFETY: the caller's promise.
@@ -105,8 +105,8 @@ unsafe fn run<V: Vector, const REGISTERS: usize>(tile: Tile<V::Item>) {
     clippy::needless_range_loop,
     reason = "iterators of arrays are not always taken apart into registers"
 )]
-unsafe fn add<V: Vector, const REGISTERS: usize>(tile: Tile<V::Item>) {
-    let Tile { inputs, starts, reaches, mut weights, sums, begin } = tile;
+unsafe fn add<V: Vector, const REGISTERS: usize>(tile: RegisterTile<V::Item>) {
+    let RegisterTile { inputs, starts, reaches, mut weights, sums, begin } = tile;
     let at = |pixel: usize, register: usize| (pixel * REGISTERS + register) * V::LANES;
     // SAFETY: the caller's promise, throughout: a row of weights for each reach, inputs at each
     // start and reach, and a row of sums for each pixel.
@@ -147,10 +147,10 @@ mod tests {
     #[test]
     fn every_width_sums_the_same() {
         let depth = 5;
-        let levels = [Level::Base, Level::V3, Level::V4].into_iter();
+        let levels = [InstructionSet::Base, InstructionSet::V3, InstructionSet::V4].into_iter();
         let levels = levels.filter(|of| *of <= level());
         for width in levels.flat_map(|of| [1, 2, 4].map(|count| Width::at::<f64>(of, count))) {
-            if width.registers == 4 && width.level != Level::V4 {
+            if width.registers == 4 && width.level != InstructionSet::V4 {
                 continue;
             }
             let wide = width.outputs();
@@ -162,7 +162,7 @@ mod tests {
                 let (inputs, weights) = (inputs.as_ptr(), weights.as_ptr());
                 let (starts, reaches, sums) = (&starts, &reaches, sums.as_mut_ptr());
                 // SAFETY: all starts and reaches are within the inputs, and the rest is as long.
-                unsafe { width.add(Tile { inputs, starts, reaches, weights, sums, begin }) };
+                unsafe { width.add(RegisterTile { inputs, starts, reaches, weights, sums, begin }) };
             }
             for (index, sum) in sums.iter().enumerate() {
                 let (pixel, output) = (index / wide, index % wide);

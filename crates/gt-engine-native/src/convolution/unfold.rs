@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::Real;
+use super::ConvolutionFloat;
 use super::axis::within;
 use crate::simd::vectorized;
 use crate::threads::Shared;
@@ -75,13 +75,13 @@ pub struct Unfold<T> {
 }
 
 /// Lines of inputs with the zeros around them. Rows of one channel meet the same ones.
-struct Lines<T> {
+struct UnfoldedLines<T> {
     values: [[MaybeUninit<T>; LINE]; LINES],
     /// Which line it is: its first input, what it begins with, and how long its orders are.
     keys: [(*const T, isize, usize); LINES],
 }
 
-impl<T: Real> Unfold<T> {
+impl<T: ConvolutionFloat> Unfold<T> {
     /// Writes rows that are `pitch` elements apart, with the columns of the segments, in order.
     /// Elements behind the last column may be written, too: `pitch` is longer by at least
     /// [`SLACK`].
@@ -97,7 +97,7 @@ impl<T: Real> Unfold<T> {
         pitch: usize,
     ) {
         let keys = [(std::ptr::null(), 0, 0); LINES];
-        let mut lines = Lines { values: [[MaybeUninit::uninit(); LINE]; LINES], keys };
+        let mut lines = UnfoldedLines { values: [[MaybeUninit::uninit(); LINE]; LINES], keys };
         vectorized(
             #[inline(always)]
             || {
@@ -121,7 +121,7 @@ impl<T: Real> Unfold<T> {
         &self,
         (side, rows): (&Side, &Segment),
         (columns, column): (&Side, &Segment),
-        lines: &mut Lines<T>,
+        lines: &mut UnfoldedLines<T>,
         out: *mut T,
         pitch: usize,
     ) {
@@ -195,7 +195,7 @@ impl<T: Real> Unfold<T> {
 /// Copies every `step`-th element of a line, from the one at `start` on, with zeros where there are
 /// none.
 #[inline(always)]
-pub fn copy_line<T: Real>(line: &[T], start: isize, step: usize, to: &mut [MaybeUninit<T>]) {
+pub fn copy_line<T: ConvolutionFloat>(line: &[T], start: isize, step: usize, to: &mut [MaybeUninit<T>]) {
     let inside = within(start, step, to.len(), line.len());
     zero(&mut to[..inside.start]);
     zero(&mut to[inside.end..]);
@@ -247,7 +247,7 @@ fn copy<T: Copy>(from: &[T], to: &mut [MaybeUninit<T>]) {
 
 /// Sets elements to 0, few as they are, without a call.
 #[inline(always)]
-fn zero<T: Real>(to: &mut [MaybeUninit<T>]) {
+fn zero<T: ConvolutionFloat>(to: &mut [MaybeUninit<T>]) {
     in_pieces(
         to.len(),
         #[inline(always)]

@@ -3,11 +3,11 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
-use super::Real;
+use super::ConvolutionFloat;
 
 /// A register of floats.
 pub trait Vector: Copy {
-    type Item: Real;
+    type Item: ConvolutionFloat;
 
     const LANES: usize;
 
@@ -31,7 +31,7 @@ pub trait Vector: Copy {
 }
 
 /// What every machine has: the compiler finds the registers.
-impl<T: Real, const LANES: usize> Vector for [T; LANES] {
+impl<T: ConvolutionFloat, const LANES: usize> Vector for [T; LANES] {
     type Item = T;
 
     const LANES: usize = LANES;

@@ -4,21 +4,21 @@
 use gt_worker::EngineError;
 
 use super::blocks::{Blocks, Inputs, VECTOR};
-use super::part::{Part, Product, Weights};
+use super::part::{Part, PartProduct, Weights};
 use super::unfold::Segment;
-use super::{Convolution, Real};
+use super::{Convolution, ConvolutionFloat};
 use crate::buffer::Buffer;
 use crate::threads::{Shared, Threads};
 
 /// Writes the outputs of a part.
-pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineError> {
+pub fn run<T: ConvolutionFloat>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineError> {
     let weights = part.weights(threads, usize::MAX, false)?;
     let blocks = Blocks::new(part);
     let groups = part.convolution.groups;
     let (along, down, deep) = (blocks.along(), blocks.down(), blocks.deep());
     let columns = |number: usize| {
         let (rest, column) = (number / along, number % along * blocks.column_step);
-        Columns::new(part, &blocks, rest / groups, rest % groups, column)
+        BlockColumns::new(part, &blocks, rest / groups, rest % groups, column)
     };
     let count = blocks.images * groups * along;
     let size = blocks.depth * blocks.pitch;
@@ -45,7 +45,7 @@ pub fn run<T: Real>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineE
 }
 
 /// A block of columns: outputs of a plane, of one image or all.
-struct Columns<'a, T> {
+struct BlockColumns<'a, T> {
     part: &'a Part<'a, T>,
     blocks: &'a Blocks,
     image: usize,
@@ -55,18 +55,18 @@ struct Columns<'a, T> {
     segments: Vec<Segment>,
 }
 
-impl<'a, T: Real> Columns<'a, T> {
+impl<'a, T: ConvolutionFloat> BlockColumns<'a, T> {
     fn new(
         part: &'a Part<'a, T>,
         blocks: &'a Blocks,
         image: usize,
         group: usize,
         first: usize,
-    ) -> Columns<'a, T> {
+    ) -> BlockColumns<'a, T> {
         let count = blocks.column_step.min(blocks.columns - first);
         let start = image * part.pixels() + first;
         let segments = part.output_side().segments(start..start + count).collect();
-        Columns { part, blocks, image, group, first, count, segments }
+        BlockColumns { part, blocks, image, group, first, count, segments }
     }
 
     /// How many columns are multiplied: whole vectors, where nothing else is in the way.
@@ -108,7 +108,7 @@ impl<'a, T: Real> Columns<'a, T> {
         row: usize,
         shared: *mut T,
     ) -> Result<(), EngineError> {
-        let Columns { part, blocks, image, group, first, .. } = *self;
+        let BlockColumns { part, blocks, image, group, first, .. } = *self;
         let Convolution { outputs, .. } = *part.convolution;
         let (rows, pitch) = (blocks.row_step.min(blocks.rows - row), blocks.pitch);
         let own = if blocks.inputs == Inputs::Own { blocks.depth_step * pitch } else { 0 };
@@ -141,7 +141,7 @@ impl<'a, T: Real> Columns<'a, T> {
                 let at = (group * outputs + row) * weights.row + start;
                 let a = (weights.first.get().add(at).cast_const(), [weights.row, 1]);
                 let (b, columns, adds) = ((b.0.cast_const(), b.1), self.width(), start > 0);
-                Product { rows, depth, columns, a, b, out, adds }.run();
+                PartProduct { rows, depth, columns, a, b, out, adds }.run();
             }
         }
         if blocks.is_apart {

@@ -166,7 +166,7 @@ fn fold_lanes<T: Number>(mut lanes: [T; LANES], push: impl Fn(T, T) -> T) -> T {
 }
 
 /// A block that is folded as its elements come: as [`block_of_row`] folds all of them.
-pub struct Block<T> {
+pub struct FoldBlock<T> {
     lanes: [T; LANES],
     /// The last elements, too few for the lanes.
     rest: [T; LANES],
@@ -174,9 +174,9 @@ pub struct Block<T> {
     has_nan: bool,
 }
 
-impl<T: Number> Block<T> {
-    pub fn new<F: Fold<T>>() -> Block<T> {
-        Block { lanes: [F::START; LANES], rest: [F::START; LANES], count: 0, has_nan: false }
+impl<T: Number> FoldBlock<T> {
+    pub fn new<F: Fold<T>>() -> FoldBlock<T> {
+        FoldBlock { lanes: [F::START; LANES], rest: [F::START; LANES], count: 0, has_nan: false }
     }
 
     /// How many elements have come.
@@ -221,7 +221,7 @@ impl<T: Number> Block<T> {
         let folded = if is_filled { fold_lanes(self.lanes, F::push) } else { F::START };
         let rest = &self.rest[..self.count % LANES];
         let folded = rest.iter().fold(folded, |folded, x| F::push(folded, *x));
-        *self = Block::new::<F>();
+        *self = FoldBlock::new::<F>();
         folded
     }
 }
@@ -381,7 +381,7 @@ mod tests {
                     x[7] = f32::NAN;
                 }
                 for step in [1, 7, 64, 100, 1024, 4096] {
-                    let (mut sum, mut largest) = (Block::new::<Sum>(), Block::new::<Largest>());
+                    let (mut sum, mut largest) = (FoldBlock::new::<Sum>(), FoldBlock::new::<Largest>());
                     for part in x.chunks(step) {
                         sum.push::<Sum>(part);
                         largest.push::<Largest>(part);

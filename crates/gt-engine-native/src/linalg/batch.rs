@@ -15,7 +15,7 @@ use crate::threads::Threads;
 use crate::uninit::Uninit;
 
 /// A number of matrices, and the element type that tensors hold it as.
-pub trait Number: gt_linalg::Number<Real: Pod> + Pod {
+pub trait LinalgNumber: gt_linalg::MatrixElement<Real: Pod> + Pod {
     type Element: Element;
     type RealElement: Element;
     type ComplexElement: Element;
@@ -23,7 +23,7 @@ pub trait Number: gt_linalg::Number<Real: Pod> + Pod {
 
 macro_rules! numbers {
     ($($number:ty: $element:ty, $real:ty);*) => { $(
-        impl Number for $number {
+        impl LinalgNumber for $number {
             type Element = $element;
             type RealElement = $real;
             type ComplexElement = element::Complex<$real>;
@@ -39,17 +39,17 @@ numbers! {
 }
 
 /// Matrices of a batch.
-pub struct Batch {
+pub struct MatrixBatch {
     pub count: usize,
     pub rows: usize,
     pub columns: usize,
 }
 
-impl Batch {
-    pub fn of(tensor: &Tensor) -> Batch {
+impl MatrixBatch {
+    pub fn of(tensor: &Tensor) -> MatrixBatch {
         let dims = tensor.shape().dims();
         let (batch, matrix) = dims.split_at(dims.len() - 2);
-        Batch { count: batch.iter().product(), rows: matrix[0], columns: matrix[1] }
+        MatrixBatch { count: batch.iter().product(), rows: matrix[0], columns: matrix[1] }
     }
 }
 
@@ -59,16 +59,16 @@ pub fn operand(operands: &mut Operands<Tensor>, index: usize) -> Result<Tensor, 
 }
 
 /// The elements of a tensor as numbers of matrices.
-pub fn numbers<T: Number>(tensor: &Tensor) -> &[T] {
+pub fn numbers<T: LinalgNumber>(tensor: &Tensor) -> &[T] {
     bytemuck::cast_slice(tensor.as_slice::<T::Element>())
 }
 
 /// A result filled with zeros.
-pub struct Made(Uninit);
+pub struct BatchResults(Uninit);
 
-impl Made {
-    pub fn new(meta: Meta) -> Result<Made, EngineError> {
-        Ok(Made(Uninit::new(meta)?))
+impl BatchResults {
+    pub fn new(meta: Meta) -> Result<BatchResults, EngineError> {
+        Ok(BatchResults(Uninit::new(meta)?))
     }
 
     /// The parts for each of `count` matrices, filled with zeros.
@@ -100,7 +100,7 @@ const PARTS: usize = 128;
 /// There is no memory for them.
 pub fn scratch<T>(
     threads: &Threads,
-    batch: &Batch,
+    batch: &MatrixBatch,
     numbers: usize,
 ) -> Result<Scratch, EngineError> {
     let together = threads.count().min(batch.count);

@@ -9,7 +9,7 @@ use gt_worker::EngineError;
 use num_complex::Complex;
 
 use super::batch::{
-    Batch, Made, Number, each, each_solved, nth, numbers, operand, operations, scratch,
+    MatrixBatch, BatchResults, LinalgNumber, each, each_solved, nth, numbers, operand, operations, scratch,
 };
 use crate::tensor::Tensor;
 use crate::threads::Threads;
@@ -25,16 +25,16 @@ operations! {
     ldl_factor by ldl_of;
 }
 
-fn cholesky_of<T: Number>(
+fn cholesky_of<T: LinalgNumber>(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
     _: &Attributes,
     outputs: &[Meta],
 ) -> Result<Vec<Tensor>, EngineError> {
     let a = operand(&mut operands, 0)?;
-    let Batch { count, rows: n, .. } = Batch::of(&a);
-    let _scratch = scratch::<T>(threads, &Batch::of(&a), 2 * n * n)?;
-    let (mut factor, mut info) = (Made::new(outputs[0])?, Made::new(outputs[1])?);
+    let MatrixBatch { count, rows: n, .. } = MatrixBatch::of(&a);
+    let _scratch = scratch::<T>(threads, &MatrixBatch::of(&a), 2 * n * n)?;
+    let (mut factor, mut info) = (BatchResults::new(outputs[0])?, BatchResults::new(outputs[1])?);
     let parts = factor.parts::<T::Element, T>(count).into_iter().zip(info.parts::<i32, i32>(count));
     each(threads, parts.collect(), |index, (factor, info)| {
         factor.copy_from_slice(nth(numbers::<T>(&a), index, n * n));
@@ -43,17 +43,17 @@ fn cholesky_of<T: Number>(
     Ok(vec![factor.finish(), info.finish()])
 }
 
-fn lu_of<T: Number>(
+fn lu_of<T: LinalgNumber>(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
     _: &Attributes,
     outputs: &[Meta],
 ) -> Result<Vec<Tensor>, EngineError> {
     let a = operand(&mut operands, 0)?;
-    let Batch { count, rows, columns } = Batch::of(&a);
-    let _scratch = scratch::<T>(threads, &Batch::of(&a), 2 * rows * columns)?;
-    let (mut packed, mut pivots) = (Made::new(outputs[0])?, Made::new(outputs[1])?);
-    let mut info = Made::new(outputs[2])?;
+    let MatrixBatch { count, rows, columns } = MatrixBatch::of(&a);
+    let _scratch = scratch::<T>(threads, &MatrixBatch::of(&a), 2 * rows * columns)?;
+    let (mut packed, mut pivots) = (BatchResults::new(outputs[0])?, BatchResults::new(outputs[1])?);
+    let mut info = BatchResults::new(outputs[2])?;
     let parts = packed.parts::<T::Element, T>(count).into_iter();
     let parts = parts.zip(pivots.parts::<i32, i32>(count)).zip(info.parts::<i32, i32>(count));
     each(threads, parts.collect(), |index, ((packed, pivots), info)| {
@@ -63,16 +63,16 @@ fn lu_of<T: Number>(
     Ok(vec![packed.finish(), pivots.finish(), info.finish()])
 }
 
-fn geqrf_of<T: Number>(
+fn geqrf_of<T: LinalgNumber>(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
     _: &Attributes,
     outputs: &[Meta],
 ) -> Result<Vec<Tensor>, EngineError> {
     let a = operand(&mut operands, 0)?;
-    let Batch { count, rows, columns } = Batch::of(&a);
-    let _scratch = scratch::<T>(threads, &Batch::of(&a), 2 * rows * columns)?;
-    let (mut packed, mut tau) = (Made::new(outputs[0])?, Made::new(outputs[1])?);
+    let MatrixBatch { count, rows, columns } = MatrixBatch::of(&a);
+    let _scratch = scratch::<T>(threads, &MatrixBatch::of(&a), 2 * rows * columns)?;
+    let (mut packed, mut tau) = (BatchResults::new(outputs[0])?, BatchResults::new(outputs[1])?);
     let parts = packed.parts::<T::Element, T>(count).into_iter();
     let parts = parts.zip(tau.parts::<T::Element, T>(count));
     each(threads, parts.collect(), |index, (packed, tau)| {
@@ -82,18 +82,18 @@ fn geqrf_of<T: Number>(
     Ok(vec![packed.finish(), tau.finish()])
 }
 
-fn qr_of<T: Number>(
+fn qr_of<T: LinalgNumber>(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
     attributes: &Attributes,
     outputs: &[Meta],
 ) -> Result<Vec<Tensor>, EngineError> {
     let a = operand(&mut operands, 0)?;
-    let Batch { count, rows, columns } = Batch::of(&a);
+    let MatrixBatch { count, rows, columns } = MatrixBatch::of(&a);
     let least = rows.min(columns);
     let width = if bool(attributes, 0) { rows } else { least };
-    let _scratch = scratch::<T>(threads, &Batch::of(&a), 8 * rows * columns.max(width))?;
-    let (mut q, mut r) = (Made::new(outputs[0])?, Made::new(outputs[1])?);
+    let _scratch = scratch::<T>(threads, &MatrixBatch::of(&a), 8 * rows * columns.max(width))?;
+    let (mut q, mut r) = (BatchResults::new(outputs[0])?, BatchResults::new(outputs[1])?);
     let parts = q.parts::<T::Element, T>(count).into_iter().zip(r.parts::<T::Element, T>(count));
     each(threads, parts.collect(), |index, (q, r)| {
         let mut packed = nth(numbers::<T>(&a), index, rows * columns).to_vec();
@@ -116,21 +116,21 @@ fn qr_of<T: Number>(
     Ok(vec![q.finish(), r.finish()])
 }
 
-fn svd_of<T: Number>(
+fn svd_of<T: LinalgNumber>(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
     attributes: &Attributes,
     outputs: &[Meta],
 ) -> Result<Vec<Tensor>, EngineError> {
     let a = operand(&mut operands, 0)?;
-    let Batch { count, rows, columns } = Batch::of(&a);
+    let MatrixBatch { count, rows, columns } = MatrixBatch::of(&a);
     let full = bool(attributes, 0);
     let (least, most) = (rows.min(columns), rows.max(columns));
     let bases = if full { most * most } else { least * least };
     let needs = 8 * rows * columns + 4 * bases;
-    let _scratch = scratch::<T>(threads, &Batch::of(&a), needs)?;
-    let (mut u, mut values) = (Made::new(outputs[0])?, Made::new(outputs[1])?);
-    let mut vh = Made::new(outputs[2])?;
+    let _scratch = scratch::<T>(threads, &MatrixBatch::of(&a), needs)?;
+    let (mut u, mut values) = (BatchResults::new(outputs[0])?, BatchResults::new(outputs[1])?);
+    let mut vh = BatchResults::new(outputs[2])?;
     let parts = u.parts::<T::Element, T>(count).into_iter();
     let parts = parts.zip(values.parts::<T::RealElement, T::Real>(count));
     let parts = parts.zip(vh.parts::<T::Element, T>(count));
@@ -141,16 +141,16 @@ fn svd_of<T: Number>(
     Ok(vec![u.finish(), values.finish(), vh.finish()])
 }
 
-fn eigh_of<T: Number>(
+fn eigh_of<T: LinalgNumber>(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
     _: &Attributes,
     outputs: &[Meta],
 ) -> Result<Vec<Tensor>, EngineError> {
     let a = operand(&mut operands, 0)?;
-    let Batch { count, rows: n, .. } = Batch::of(&a);
-    let _scratch = scratch::<T>(threads, &Batch::of(&a), 6 * n * n)?;
-    let (mut values, mut vectors) = (Made::new(outputs[0])?, Made::new(outputs[1])?);
+    let MatrixBatch { count, rows: n, .. } = MatrixBatch::of(&a);
+    let _scratch = scratch::<T>(threads, &MatrixBatch::of(&a), 6 * n * n)?;
+    let (mut values, mut vectors) = (BatchResults::new(outputs[0])?, BatchResults::new(outputs[1])?);
     let parts = values.parts::<T::RealElement, T::Real>(count).into_iter();
     let parts = parts.zip(vectors.parts::<T::Element, T>(count));
     each_solved("eigh", threads, parts.collect(), |index, (values, vectors)| {
@@ -159,19 +159,19 @@ fn eigh_of<T: Number>(
     Ok(vec![values.finish(), vectors.finish()])
 }
 
-fn eig_of<T: Number>(
+fn eig_of<T: LinalgNumber>(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
     _: &Attributes,
     outputs: &[Meta],
 ) -> Result<Vec<Tensor>, EngineError>
 where
-    Complex<<T as gt_linalg::Number>::Real>: Pod,
+    Complex<<T as gt_linalg::MatrixElement>::Real>: Pod,
 {
     let a = operand(&mut operands, 0)?;
-    let Batch { count, rows: n, .. } = Batch::of(&a);
-    let _scratch = scratch::<T>(threads, &Batch::of(&a), 16 * n * n)?;
-    let (mut values, mut vectors) = (Made::new(outputs[0])?, Made::new(outputs[1])?);
+    let MatrixBatch { count, rows: n, .. } = MatrixBatch::of(&a);
+    let _scratch = scratch::<T>(threads, &MatrixBatch::of(&a), 16 * n * n)?;
+    let (mut values, mut vectors) = (BatchResults::new(outputs[0])?, BatchResults::new(outputs[1])?);
     let parts = values.parts::<T::ComplexElement, Complex<T::Real>>(count).into_iter();
     let parts = parts.zip(vectors.parts::<T::ComplexElement, Complex<T::Real>>(count));
     each_solved("eig", threads, parts.collect(), |index, (values, vectors)| {
@@ -180,18 +180,18 @@ where
     Ok(vec![values.finish(), vectors.finish()])
 }
 
-fn ldl_of<T: Number>(
+fn ldl_of<T: LinalgNumber>(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
     attributes: &Attributes,
     outputs: &[Meta],
 ) -> Result<Vec<Tensor>, EngineError> {
     let a = operand(&mut operands, 0)?;
-    let Batch { count, rows: n, .. } = Batch::of(&a);
-    let _scratch = scratch::<T>(threads, &Batch::of(&a), 2 * n * n)?;
+    let MatrixBatch { count, rows: n, .. } = MatrixBatch::of(&a);
+    let _scratch = scratch::<T>(threads, &MatrixBatch::of(&a), 2 * n * n)?;
     let hermitian = bool(attributes, 0);
-    let (mut packed, mut pivots) = (Made::new(outputs[0])?, Made::new(outputs[1])?);
-    let mut info = Made::new(outputs[2])?;
+    let (mut packed, mut pivots) = (BatchResults::new(outputs[0])?, BatchResults::new(outputs[1])?);
+    let mut info = BatchResults::new(outputs[2])?;
     let parts = packed.parts::<T::Element, T>(count).into_iter();
     let parts = parts.zip(pivots.parts::<i32, i32>(count)).zip(info.parts::<i32, i32>(count));
     each(threads, parts.collect(), |index, ((packed, pivots), info)| {

@@ -7,7 +7,7 @@ use gt_linalg::Triangle;
 use gt_worker::EngineError;
 use num_complex::Complex;
 
-use super::batch::{Batch, Made, Number, each, nth, numbers, operand, operations, scratch};
+use super::batch::{MatrixBatch, BatchResults, LinalgNumber, each, nth, numbers, operand, operations, scratch};
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 
@@ -37,16 +37,16 @@ single! {
     ldl_solve of all_ldl_solved;
 }
 
-fn solve_of<T: Number>(
+fn solve_of<T: LinalgNumber>(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
     _: &Attributes,
     outputs: &[Meta],
 ) -> Result<Vec<Tensor>, EngineError> {
     let (a, b) = (operand(&mut operands, 0)?, operand(&mut operands, 1)?);
-    let Batch { count, rows: n, columns } = Batch::of(&b);
-    let _scratch = scratch::<T>(threads, &Batch::of(&b), 3 * n * n + 2 * n * columns)?;
-    let (mut x, mut info) = (Made::new(outputs[0])?, Made::new(outputs[1])?);
+    let MatrixBatch { count, rows: n, columns } = MatrixBatch::of(&b);
+    let _scratch = scratch::<T>(threads, &MatrixBatch::of(&b), 3 * n * n + 2 * n * columns)?;
+    let (mut x, mut info) = (BatchResults::new(outputs[0])?, BatchResults::new(outputs[1])?);
     let parts = x.parts::<T::Element, T>(count).into_iter().zip(info.parts::<i32, i32>(count));
     let (lower, upper) = (
         Triangle { unit: true, ..Triangle::default() },
@@ -69,18 +69,18 @@ fn solve_of<T: Number>(
     Ok(vec![x.finish(), info.finish()])
 }
 
-fn triangular_of<T: Number>(
+fn triangular_of<T: LinalgNumber>(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
     attributes: &Attributes,
     outputs: &[Meta],
 ) -> Result<Vec<Tensor>, EngineError> {
     let (a, b) = (operand(&mut operands, 0)?, operand(&mut operands, 1)?);
-    let Batch { count, rows: n, columns } = Batch::of(&b);
+    let MatrixBatch { count, rows: n, columns } = MatrixBatch::of(&b);
     let triangle =
         Triangle { upper: bool(attributes, 0), unit: bool(attributes, 1), ..Triangle::default() };
-    let _scratch = scratch::<T>(threads, &Batch::of(&b), n * n + 2 * n * columns)?;
-    let mut x = Made::new(outputs[0])?;
+    let _scratch = scratch::<T>(threads, &MatrixBatch::of(&b), n * n + 2 * n * columns)?;
+    let mut x = BatchResults::new(outputs[0])?;
     each(threads, x.parts::<T::Element, T>(count), |index, x| {
         x.copy_from_slice(nth(numbers::<T>(&b), index, n * columns));
         T::solve_triangular(nth(numbers::<T>(&a), index, n * n), triangle, x, n, columns, true);
@@ -88,7 +88,7 @@ fn triangular_of<T: Number>(
     Ok(vec![x.finish()])
 }
 
-fn ldl_solve_of<T: Number>(
+fn ldl_solve_of<T: LinalgNumber>(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
     attributes: &Attributes,
@@ -96,10 +96,10 @@ fn ldl_solve_of<T: Number>(
 ) -> Result<Vec<Tensor>, EngineError> {
     let (packed, pivots) = (operand(&mut operands, 0)?, operand(&mut operands, 1)?);
     let b = operand(&mut operands, 2)?;
-    let Batch { count, rows: n, columns } = Batch::of(&b);
+    let MatrixBatch { count, rows: n, columns } = MatrixBatch::of(&b);
     let hermitian = bool(attributes, 0);
-    let _scratch = scratch::<T>(threads, &Batch::of(&b), n * n + 2 * n * columns)?;
-    let mut x = Made::new(outputs[0])?;
+    let _scratch = scratch::<T>(threads, &MatrixBatch::of(&b), n * n + 2 * n * columns)?;
+    let mut x = BatchResults::new(outputs[0])?;
     each(threads, x.parts::<T::Element, T>(count), |index, x| {
         x.copy_from_slice(nth(numbers::<T>(&b), index, n * columns));
         let packed = nth(numbers::<T>(&packed), index, n * n);
@@ -120,7 +120,7 @@ pub fn lu_order(
     let given = pivots.shape().dims().last().copied().unwrap_or(0);
     let rows = output.shape.last().copied().unwrap_or(0);
     let count = output.shape.numel() / rows.max(1);
-    let mut order = Made::new(output)?;
+    let mut order = BatchResults::new(output)?;
     for (index, order) in order.parts::<i64, i64>(count).into_iter().enumerate() {
         (0..).zip(order.iter_mut()).for_each(|(row, to)| *to = row);
         for (row, &pivot) in nth(pivots.as_slice::<i32>(), index, given).iter().enumerate() {

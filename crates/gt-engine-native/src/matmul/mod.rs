@@ -13,7 +13,7 @@ use self::vector::is_by_vector;
 use crate::cast;
 use crate::copy::Loops;
 use crate::element::{Number, compute_dtype, with_number};
-use crate::small::{self, Strided};
+use crate::small::{self, StridedMatrix};
 use crate::table::tensor;
 use crate::tensor::{Tensor, broadcast_strides};
 use crate::threads::{Shared, Threads};
@@ -38,7 +38,7 @@ const TURNED: usize = 128;
 
 /// The lengths of one product: rows x depth times depth x columns.
 #[derive(Clone, Copy)]
-struct Lengths {
+struct ProductLengths {
     rows: usize,
     depth: usize,
     columns: usize,
@@ -57,8 +57,8 @@ impl<T: Copy> Matrix<T> {
         self.first.get().cast_const()
     }
 
-    fn strided(&self) -> Strided<T> {
-        Strided { first: self.data(), row: self.row, column: self.column }
+    fn strided(&self) -> StridedMatrix<T> {
+        StridedMatrix { first: self.data(), row: self.row, column: self.column }
     }
 
     /// The matrix from another first element on.
@@ -174,7 +174,7 @@ fn not_both_by_depth(
 fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mut Uninit) {
     let lengths = |x: &Tensor| (x.shape()[x.shape().rank() - 2], x.shape()[x.shape().rank() - 1]);
     let ((rows, depth), (inner, columns)) = (lengths(left), lengths(right));
-    let lengths = Lengths { rows, depth, columns };
+    let lengths = ProductLengths { rows, depth, columns };
     let out = out.slots::<T>();
     assert!(left.dtype() == T::DTYPE && right.dtype() == T::DTYPE);
     let matrix = |x: &Tensor| {
@@ -233,12 +233,12 @@ fn batch_shape(left: &Tensor, right: &Tensor) -> Shape {
 /// overlaps with neither and no other thread accesses.
 unsafe fn split<T: Number>(
     threads: &mut Threads,
-    lengths: Lengths,
+    lengths: ProductLengths,
     a: Matrix<T>,
     b: Matrix<T>,
     out: *mut T,
 ) {
-    let Lengths { rows, depth, columns } = lengths;
+    let ProductLengths { rows, depth, columns } = lengths;
     let parallel = if is_by_vector::<T>(lengths) { PARALLEL_BY_VECTOR } else { PARALLEL };
     if rows * columns * depth < parallel || threads.count() == 1 {
         // SAFETY: the caller's promise; the rows follow one another.
@@ -263,11 +263,11 @@ unsafe fn split<T: Number>(
         // piece writes the same ones.
         unsafe {
             if by_rows {
-                let lengths = Lengths { rows: part, ..lengths };
+                let lengths = ProductLengths { rows: part, ..lengths };
                 let out = out.get().add(start * columns);
                 large(lengths, a.from(start, 0), b, out, columns, is_turned);
             } else {
-                let lengths = Lengths { columns: part, ..lengths };
+                let lengths = ProductLengths { columns: part, ..lengths };
                 let out = out.get().add(start);
                 large(lengths, a, b.from(0, start), out, columns, is_turned);
             }

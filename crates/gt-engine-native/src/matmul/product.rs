@@ -6,12 +6,12 @@ use gemm::Parallelism;
 use gt_ir::DType;
 
 use super::vector::{self, is_by_vector};
-use super::{Lengths, Matrix, TURNED};
+use super::{ProductLengths, Matrix, TURNED};
 use crate::buffer::Buffer;
 use crate::element::Number;
 use crate::simd::vectorized;
 use crate::small;
-use crate::turn::turn;
+use crate::transpose::turn;
 
 /// One product on this thread, into rows that are `pitch` elements apart; every element of them is
 /// written.
@@ -20,13 +20,13 @@ use crate::turn::turn;
 /// The matrices can be read in these lengths. `out` has room for such rows, which overlap with
 /// neither and no other thread accesses.
 pub(super) unsafe fn product<T: Number>(
-    lengths: Lengths,
+    lengths: ProductLengths,
     a: Matrix<T>,
     b: Matrix<T>,
     out: *mut T,
     pitch: usize,
 ) {
-    let Lengths { rows, depth, columns } = lengths;
+    let ProductLengths { rows, depth, columns } = lengths;
     if !T::DTYPE.is_exact() && small::is_small(rows, depth, columns) {
         // SAFETY: the caller's promise.
         return unsafe {
@@ -43,14 +43,14 @@ pub(super) unsafe fn product<T: Number>(
 /// # Safety
 /// As there.
 pub(super) unsafe fn large<T: Number>(
-    lengths: Lengths,
+    lengths: ProductLengths,
     a: Matrix<T>,
     b: Matrix<T>,
     out: *mut T,
     pitch: usize,
     is_turned: bool,
 ) {
-    let Lengths { rows, depth, columns } = lengths;
+    let ProductLengths { rows, depth, columns } = lengths;
     if is_by_vector::<T>(lengths) {
         // SAFETY: the caller's promise.
         return unsafe { vector::multiply(lengths, a, b, out, pitch) };
@@ -80,8 +80,8 @@ pub(super) unsafe fn large<T: Number>(
 /// Whether gemm is faster at the result column by column. Row by row it copies a right operand
 /// whose columns are runs (a transposed weight) into rows, and a left one slowly; that costs more
 /// than to turn a small result.
-pub(super) fn is_better_turned<T>(lengths: Lengths, a: Matrix<T>, b: Matrix<T>) -> bool {
-    let Lengths { rows, depth, columns } = lengths;
+pub(super) fn is_better_turned<T>(lengths: ProductLengths, a: Matrix<T>, b: Matrix<T>) -> bool {
+    let ProductLengths { rows, depth, columns } = lengths;
     if is_turned_left(lengths, a) {
         return true;
     }
@@ -89,8 +89,8 @@ pub(super) fn is_better_turned<T>(lengths: Lengths, a: Matrix<T>, b: Matrix<T>) 
 }
 
 /// Whether the left operand's columns are runs, and the result is the smaller one to turn.
-fn is_turned_left<T>(lengths: Lengths, a: Matrix<T>) -> bool {
-    let Lengths { rows, depth, columns } = lengths;
+fn is_turned_left<T>(lengths: ProductLengths, a: Matrix<T>) -> bool {
+    let ProductLengths { rows, depth, columns } = lengths;
     a.row == 1 && a.column != 1 && rows > 1 && (TURNED..depth).contains(&columns)
 }
 
@@ -100,7 +100,7 @@ fn is_turned_left<T>(lengths: Lengths, a: Matrix<T>) -> bool {
 /// The matrices can be read in these lengths. `out` has room for the result at those steps, which
 /// overlaps with neither and no other thread accesses. T is no integer.
 unsafe fn multiply<T: Number>(
-    lengths: Lengths,
+    lengths: ProductLengths,
     a: Matrix<T>,
     b: Matrix<T>,
     out: *mut T,
@@ -124,7 +124,7 @@ unsafe fn multiply<T: Number>(
 /// As there; besides, T is laid out as G.
 unsafe fn multiply_as<G: Copy + 'static, T: Number>(
     [zero, one]: [G; 2],
-    lengths: Lengths,
+    lengths: ProductLengths,
     a: Matrix<T>,
     b: Matrix<T>,
     out: *mut T,
@@ -163,7 +163,7 @@ unsafe fn multiply_as<G: Copy + 'static, T: Number>(
 /// # Safety
 /// A row of `a`, as long as the depth, can be read, and of `b` as many rows as long as `out`.
 unsafe fn exact_row<T: Number>(
-    lengths: Lengths,
+    lengths: ProductLengths,
     a: Matrix<T>,
     b: Matrix<T>,
     out: &mut [MaybeUninit<T>],

@@ -7,7 +7,7 @@ use gt_worker::EngineError;
 use gt_worker::plan::PlanStep;
 
 use super::access::Tile;
-use super::ends::{self, Folded, Part};
+use super::epilogue::{self, Folded, PartialFold};
 use super::group::EndKind;
 use crate::element::Number;
 use crate::fold::{self, Fold, Largest, Mean, Smallest, Sum};
@@ -21,7 +21,7 @@ pub struct Folding {
     run: unsafe fn(x: *const u8, n: usize) -> f64,
     merge: fn(f64, f64) -> f64,
     finish: unsafe fn(total: f64, count: usize, out: *mut u8),
-    part: fn(kind: EndKind, piece: &Tile, frame: &Tile) -> Box<dyn Part>,
+    part: fn(kind: EndKind, piece: &Tile, frame: &Tile) -> Box<dyn PartialFold>,
     total: fn(parts: &[Folded]) -> f64,
     start: f64,
 }
@@ -32,7 +32,7 @@ impl Folding {
     }
 
     /// What folds a piece of a frame.
-    pub fn part(&self, kind: EndKind, piece: &Tile, frame: &Tile) -> Box<dyn Part> {
+    pub fn part(&self, kind: EndKind, piece: &Tile, frame: &Tile) -> Box<dyn PartialFold> {
         (self.part)(kind, piece, frame)
     }
 
@@ -121,10 +121,10 @@ where
         merge: |a, b| F::merge(F::Total::narrow(a), F::Total::narrow(b)).wide(),
         finish: finish::<T, F>,
         part: |kind, piece, frame| match kind {
-            EndKind::Total => Box::new(ends::Run::<T, F>::new(piece, frame)),
-            EndKind::Columns => Box::new(ends::Columns::<T, F>::new(piece)),
+            EndKind::Total => Box::new(epilogue::FoldRun::<T, F>::new(piece, frame)),
+            EndKind::Columns => Box::new(epilogue::ColumnFolds::<T, F>::new(piece)),
         },
-        total: ends::total::<T, F>,
+        total: epilogue::total::<T, F>,
         start: F::START_TOTAL.wide(),
     }
 }

@@ -15,7 +15,7 @@ pub struct Group {
     /// Where rows end; `None` as long as nothing depends on it.
     pub split: Option<usize>,
     pub inputs: Vec<GroupInput>,
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<GroupNode>,
     pub ends: Vec<End>,
     /// What is written to memory: the node and the value that it is.
     pub outputs: Vec<Output>,
@@ -46,13 +46,13 @@ pub enum Space {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum From {
     Input(u16),
-    Node(u16),
+    GroupNode(u16),
 }
 
 /// What is done to a tile.
 #[derive(Clone, Copy)]
-pub struct Node {
-    pub kind: Kind,
+pub struct GroupNode {
+    pub kind: GroupNodeKind,
     pub inputs: [From; 3],
     pub arity: usize,
     pub space: Space,
@@ -60,7 +60,7 @@ pub struct Node {
 }
 
 #[derive(Clone, Copy)]
-pub enum Kind {
+pub enum GroupNodeKind {
     /// Element by element.
     Map(Micro),
     /// A power whose exponent is the group's input of this number.
@@ -105,11 +105,11 @@ impl Group {
 
     /// The inputs that are folded as they come.
     pub fn folded_inputs(&self) -> impl Iterator<Item = &Source> {
-        let folds = self.nodes.iter().filter(|node| matches!(node.kind, Kind::Fold(_)));
+        let folds = self.nodes.iter().filter(|node| matches!(node.kind, GroupNodeKind::Fold(_)));
         let folded = folds.map(|node| node.inputs[0]).chain(self.ends.iter().map(|end| end.from));
         folded.filter_map(|from| match from {
             From::Input(input) => Some(&self.inputs[input as usize].source),
-            From::Node(_) => None,
+            From::GroupNode(_) => None,
         })
     }
 
@@ -126,12 +126,12 @@ impl Group {
         let inputs: Vec<u16> = other.inputs.into_iter().map(|input| self.input(input)).collect();
         let moved = |from: From| match from {
             From::Input(input) => From::Input(inputs[input as usize]),
-            From::Node(node) => From::Node(node + offset),
+            From::GroupNode(node) => From::GroupNode(node + offset),
         };
         for mut node in other.nodes {
             // Those beyond its arity, too: a kernel is given all three.
             node.inputs = node.inputs.map(moved);
-            if let Kind::Power(exponent) = &mut node.kind {
+            if let GroupNodeKind::Power(exponent) = &mut node.kind {
                 *exponent = inputs[*exponent as usize];
             }
             self.nodes.push(node);

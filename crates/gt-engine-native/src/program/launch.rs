@@ -9,19 +9,19 @@ use gt_worker::{Engine, EngineError};
 use super::access::readable;
 use super::group::{GroupInput, Space};
 use super::sound::Sound;
-use super::tiles::{Made, Run};
-use super::{Program, Unit};
+use super::tiles::{TileResults, Run};
+use super::{NativeProgram, Unit};
 use crate::NativeEngine;
 use crate::tensor::Tensor;
 
 /// The values of a run.
-struct Values<'a> {
-    program: &'a Program,
+struct ProgramValues<'a> {
+    program: &'a NativeProgram,
     inputs: &'a mut [InputValue<Tensor>],
     made: Vec<Option<Tensor>>,
 }
 
-impl Program {
+impl NativeProgram {
     /// Runs the plan with these inputs.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Program {
         inputs: &mut [InputValue<Tensor>],
     ) -> Result<Vec<Tensor>, EngineError> {
         let made = vec![None; self.plan.steps.len()];
-        let mut values = Values { program: self, inputs, made };
+        let mut values = ProgramValues { program: self, inputs, made };
         for (index, unit) in self.units.iter().enumerate() {
             match unit {
                 // Made with the step that it belongs to.
@@ -69,7 +69,7 @@ impl Program {
     }
 }
 
-impl Values<'_> {
+impl ProgramValues<'_> {
     fn tensor(&self, value: u32) -> &Tensor {
         match (value as usize).checked_sub(self.program.plan.inputs.len()) {
             Some(made) => self.made[made].as_ref().expect("units come in order"),
@@ -203,7 +203,7 @@ impl Values<'_> {
                 },
             });
         }
-        let Made { results, totals } = Run::new(group, given)?.run(&mut engine.threads);
+        let TileResults { results, totals } = Run::new(group, given)?.run(&mut engine.threads);
         for (output, result) in group.outputs.iter().zip(results) {
             self.keep(output.value, result);
         }

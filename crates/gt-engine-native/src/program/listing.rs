@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::{Program, Unit};
+use super::{NativeProgram, Unit};
 
-impl fmt::Display for Program {
+impl fmt::Display for NativeProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for unit in &self.units {
             match unit {

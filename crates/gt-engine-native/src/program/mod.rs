@@ -6,7 +6,7 @@
 //! operation by operation, as without a plan. Results have the bits that the operations give one by
 //! one, and lie in memory as theirs do.
 //!
-//! - [`micro`]: what an operation does to a tile; [`fold`] and [`ends`]: the same of reductions.
+//! - [`micro`]: what an operation does to a tile; [`fold`] and [`epilogue`]: the same of reductions.
 //! - [`build`]: from a plan to its units; [`group`]: what a group is; [`sound`]: which ones can be
 //!   run.
 //! - [`access`]: how a tile of a tensor is read; [`cut`] and [`tiles`]: a group run tile by tile.
@@ -15,7 +15,7 @@
 mod access;
 mod build;
 mod cut;
-mod ends;
+mod epilogue;
 mod fold;
 mod group;
 mod launch;
@@ -29,7 +29,7 @@ use gt_worker::plan::Plan;
 use sound::Sound;
 
 /// A plan, cut into units.
-pub struct Program {
+pub struct NativeProgram {
     plan: Plan,
     units: Vec<Unit>,
     /// For each unit, the values that are not used after it.
@@ -47,9 +47,9 @@ enum Unit {
     Group(Box<Sound>),
 }
 
-impl Program {
+impl NativeProgram {
     /// Cuts a plan into units.
-    pub fn new(plan: Plan) -> Program {
+    pub fn new(plan: Plan) -> NativeProgram {
         let units = build::units(&plan);
         let dying = build::dying(&plan, &units);
         let fails = |unit: &Unit| match unit {
@@ -57,7 +57,7 @@ impl Program {
             Unit::Group(_) => false,
         };
         let safe_from = units.iter().rposition(fails).map_or(0, |last| last + 1);
-        Program { plan, units, dying, checked: false, safe_from }
+        NativeProgram { plan, units, dying, checked: false, safe_from }
     }
 
     pub fn is_unchecked(&self) -> bool {

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use gt_ir::DType;
 
-use super::group::{EndKind, From, Group, Kind, Output, Space};
+use super::group::{EndKind, From, Group, GroupNodeKind, Output, Space};
 
 /// A group whose parts fit together, and stay as they are:
 ///
@@ -44,10 +44,10 @@ impl Sound {
 fn read(group: &Group, from: From, node: usize) -> Option<(DType, Space)> {
     match from {
         From::Input(input) => group.inputs.get(input as usize).map(|it| (it.dtype, it.space)),
-        From::Node(other) if usize::from(other) < node => {
+        From::GroupNode(other) if usize::from(other) < node => {
             group.nodes.get(other as usize).map(|it| (it.dtype, it.space))
         }
-        From::Node(_) => None,
+        From::GroupNode(_) => None,
     }
 }
 
@@ -61,20 +61,20 @@ fn node_fits(group: &Group, index: usize) -> bool {
     let reads = &[first, second, third][..node.arity];
     let (dtype, space) = (node.dtype, node.space);
     match node.kind {
-        Kind::Map(micro) => {
+        GroupNodeKind::Map(micro) => {
             let wanted = micro.kernel.inputs().map(|dtype| (dtype, space));
             micro.kernel.arity() == node.arity
                 && reads == &wanted[..node.arity]
                 && micro.kernel.result() == dtype
         }
-        Kind::Power(exponent) => {
+        GroupNodeKind::Power(exponent) => {
             reads == [(dtype, space); 2] && usize::from(exponent) < group.inputs.len()
         }
-        Kind::Fold(folding) => {
+        GroupNodeKind::Fold(folding) => {
             reads == [(folding.dtype(), Space::Full)]
                 && (dtype, space) == (folding.dtype(), Space::Rows)
         }
-        Kind::Spread => reads == [(dtype, Space::Rows)] && space == Space::Full,
+        GroupNodeKind::Spread => reads == [(dtype, Space::Rows)] && space == Space::Full,
     }
 }
 
@@ -97,7 +97,7 @@ fn output_fits(group: &Group, index: usize) -> bool {
 fn may_replace(group: &Group, output: &Output, input: u16) -> bool {
     let here = From::Input(input);
     let (writer, later) = group.nodes[output.node as usize..].split_first().expect("it is a node");
-    let Kind::Map(micro) = writer.kind else { return false };
+    let GroupNodeKind::Map(micro) = writer.kind else { return false };
     let first_is_it = writer.inputs[0] == here && micro.kernel.is_in_place_on(output.meta.dtype);
     let rest_is_not = !writer.inputs[1..writer.arity].contains(&here);
     read(group, here, 0) == Some((output.meta.dtype, Space::Full))

@@ -7,9 +7,9 @@ use gt_worker::EngineError;
 
 use super::access::{Access, Frame, TensorAccess, Tile, fill_number, fill_run, natural_split};
 use super::cut::Cut;
-use super::ends::{Folded, Part};
+use super::epilogue::{Folded, PartialFold};
 use super::fold::Folding;
-use super::group::{End, From, Kind, Node, Output, Space};
+use super::group::{End, From, GroupNodeKind, GroupNode, Output, Space};
 use super::micro::power;
 use super::sound::Sound;
 use crate::element::with_bits;
@@ -37,7 +37,7 @@ pub struct Run<'a> {
 }
 
 /// What a run of a group has made.
-pub struct Made {
+pub struct TileResults {
     /// In the order of the group's outputs.
     pub results: Vec<Tensor>,
     /// In the order of its ends.
@@ -92,12 +92,12 @@ impl<'a> Run<'a> {
     }
 
     /// Runs the group.
-    pub fn run(mut self, threads: &mut Threads) -> Made {
+    pub fn run(mut self, threads: &mut Threads) -> TileResults {
         let totals = self.tiles(threads);
         // SAFETY: every node that is kept has been computed in every tile. The tiles together are
         // the frame, and a result has an element for each of its elements, or of its rows.
         let finish = |result: Uninit| unsafe { result.finish() };
-        Made { results: self.results.into_iter().map(finish).collect(), totals }
+        TileResults { results: self.results.into_iter().map(finish).collect(), totals }
     }
 
     /// Runs all tiles; gives the totals of the ends.
@@ -109,10 +109,10 @@ impl<'a> Run<'a> {
         let piece = |index: usize, made: &mut [Vec<Folded>]| {
             let piece = cut.piece(index);
             let part = |end: &End| end.folding.part(end.kind, &piece, &whole);
-            let mut parts: Vec<Box<dyn Part>> = group.ends.iter().map(part).collect();
+            let mut parts: Vec<Box<dyn PartialFold>> = group.ends.iter().map(part).collect();
             // SAFETY: no two pieces have a tile in common, and each is run once.
             unsafe { self.piece(piece, &mut parts) };
-            made[0] = parts.into_iter().map(Part::finish).collect();
+            made[0] = parts.into_iter().map(PartialFold::finish).collect();
         };
         if whole.len() * group.cost.max(1) < PARALLEL {
             made.chunks_mut(1).enumerate().for_each(|(index, made)| piece(index, made));
@@ -129,10 +129,10 @@ impl<'a> Run<'a> {
 }
 
 /// A node's kernel, if it has one: that of a power depends on the exponent.
-fn kernel(node: &Node, inputs: &[Access]) -> Option<Kernel> {
+fn kernel(node: &GroupNode, inputs: &[Access]) -> Option<Kernel> {
     match node.kind {
-        Kind::Map(micro) => Some(micro.kernel),
-        Kind::Power(exponent) => {
+        GroupNodeKind::Map(micro) => Some(micro.kernel),
+        GroupNodeKind::Power(exponent) => {
             let Access::Number(number, _) = inputs[exponent as usize] else {
                 unreachable!("the exponent is a number")
             };
@@ -141,7 +141,7 @@ fn kernel(node: &Node, inputs: &[Access]) -> Option<Kernel> {
             assert!(is_of_two && kernel.result() == node.dtype);
             Some(kernel)
         }
-        Kind::Fold(_) | Kind::Spread => None,
+        GroupNodeKind::Fold(_) | GroupNodeKind::Spread => None,
     }
 }
 
@@ -165,7 +165,7 @@ impl Run<'_> {
     ///
     /// # Safety
     /// Nobody else runs the same tiles.
-    unsafe fn piece(&self, piece: Tile, parts: &mut [Box<dyn Part>]) {
+    unsafe fn piece(&self, piece: Tile, parts: &mut [Box<dyn PartialFold>]) {
         let Run { group, frame, cut, kernels, .. } = self;
         // A block for each input and node, of elements of up to 8 bytes.
         let largest = cut.largest();
@@ -227,7 +227,7 @@ impl Run<'_> {
                     };
                     let find = |from: From| match from {
                         From::Input(input) => inputs[input as usize],
-                        From::Node(node) => nodes[node as usize].cast_const(),
+                        From::GroupNode(node) => nodes[node as usize].cast_const(),
                     };
                     let n = if node.space == Space::Full { tile.len() } else { tile.rows };
                     let from = node.inputs.map(find);
@@ -239,21 +239,21 @@ impl Run<'_> {
                     // contiguous and of the frame's elements, so that other tiles read other parts.
                     unsafe {
                         match node.kind {
-                            Kind::Map(_) | Kind::Power(_) => {
+                            GroupNodeKind::Map(_) | GroupNodeKind::Power(_) => {
                                 let kernel = kernels[index].expect("maps have kernels");
                                 kernel.run(&from, nodes[index], n);
                             }
-                            Kind::Fold(folding) => {
+                            GroupNodeKind::Fold(folding) => {
                                 fold_rows(&folding, &tile, from[0], nodes[index])
                             }
-                            Kind::Spread => spread(&tile, from[0], nodes[index], size),
+                            GroupNodeKind::Spread => spread(&tile, from[0], nodes[index], size),
                         }
                     }
                 }
                 for (end, part) in group.ends.iter().zip(parts.iter_mut()) {
                     let from = match end.from {
                         From::Input(input) => inputs[input as usize],
-                        From::Node(node) => nodes[node as usize].cast_const(),
+                        From::GroupNode(node) => nodes[node as usize].cast_const(),
                     };
                     // SAFETY: as above, an end reads the tile's elements in the folding's dtype.
                     unsafe { part.push(&tile, from) };

@@ -10,7 +10,7 @@ use gt_worker::EngineError;
 use super::for_each_block;
 use crate::element::compute_dtype;
 use crate::fold::{self, Fold, Sum};
-use crate::lines::Lines;
+use crate::axis_rows::AxisRows;
 use crate::math::Float;
 use crate::simd::vectorized;
 use crate::table::tensor;
@@ -42,8 +42,8 @@ fn along_axis<const LOG: bool>(
     output: Meta,
 ) -> Result<Tensor, EngineError> {
     let dtype = compute_dtype(output.dtype);
-    let grad = Lines::new(threads, tensor(&mut operands, 0)?, attributes, dtype)?;
-    let y = Lines::new(threads, tensor(&mut operands, 1)?, attributes, dtype)?;
+    let grad = AxisRows::new(threads, tensor(&mut operands, 0)?, attributes, dtype)?;
+    let y = AxisRows::new(threads, tensor(&mut operands, 1)?, attributes, dtype)?;
     let mut out = grad.results(dtype, grad.length())?;
     match dtype {
         DType::F64 => write::<f64, LOG>(threads, &grad, &y, out.slots()),
@@ -55,8 +55,8 @@ fn along_axis<const LOG: bool>(
 
 fn write<T: Float, const LOG: bool>(
     threads: &mut Threads,
-    grad: &Lines,
-    y: &Lines,
+    grad: &AxisRows,
+    y: &AxisRows,
     out: &mut [MaybeUninit<T>],
 ) where
     Sum: Fold<T>,

@@ -12,7 +12,7 @@ pub use backward::{log_softmax_backward, softmax_backward};
 
 use crate::element::compute_dtype;
 use crate::fold::{self, Fold, Largest, Sum};
-use crate::lines::Lines;
+use crate::axis_rows::AxisRows;
 use crate::math::Float;
 use crate::simd::vectorized;
 use crate::table::tensor;
@@ -49,7 +49,7 @@ fn along_axis<const LOG: bool>(
     output: Meta,
 ) -> Result<Tensor, EngineError> {
     let dtype = compute_dtype(output.dtype);
-    let x = Lines::new(threads, tensor(&mut operands, 0)?, attributes, dtype)?;
+    let x = AxisRows::new(threads, tensor(&mut operands, 0)?, attributes, dtype)?;
     let mut out = x.results(dtype, x.length())?;
     match dtype {
         DType::F64 => write::<f64, LOG>(threads, &x, out.slots()),
@@ -59,7 +59,7 @@ fn along_axis<const LOG: bool>(
     x.back(threads, unsafe { out.finish() }, output.dtype)
 }
 
-fn write<T: Float, const LOG: bool>(threads: &mut Threads, x: &Lines, out: &mut [MaybeUninit<T>])
+fn write<T: Float, const LOG: bool>(threads: &mut Threads, x: &AxisRows, out: &mut [MaybeUninit<T>])
 where
     Sum: Fold<T>,
 {

@@ -7,7 +7,7 @@ mod machine;
 mod products;
 mod reference;
 
-use gt_engine_native::simd::{self, Level};
+use gt_engine_native::simd::{self, InstructionSet};
 use gt_ir::operation::{Sample, SampleOperand};
 use gt_ir::ops::custom::CUSTOM;
 use gt_ir::philox::RandomStream;
@@ -132,7 +132,7 @@ fn expanded_operands_equal_their_copies() {
 fn every_instruction_set_gives_the_same() {
     let mut machine = Machine::new(1);
     let mut results: Vec<TensorData> = Vec::new();
-    for level in [Level::V4, Level::V3, Level::Base] {
+    for level in [InstructionSet::V4, InstructionSet::V3, InstructionSet::Base] {
         simd::limit(level);
         let mut at = 0;
         for operation in computed() {
@@ -147,7 +147,7 @@ fn every_instruction_set_gives_the_same() {
             }
         }
     }
-    simd::limit(Level::V4);
+    simd::limit(InstructionSet::V4);
 }
 
 /// Large enough for several threads, blocks and tiles, and of odd lengths.

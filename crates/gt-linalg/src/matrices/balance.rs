@@ -3,12 +3,12 @@
 use faer::traits::ext::ComplexFieldExt;
 use faer::traits::math_utils::{from_f64, min_positive};
 
-use super::scalar::{Real, Scalar, least_exact, norm};
+use super::scalar::{Real, MatrixScalar, least_exact, norm};
 
 /// Scales the rows and columns of a square matrix stored by columns, by powers of two, until those
 /// of the same number are of about the same length: it becomes D^-1 a D, whose eigenvalues are the
 /// same. Gives D's diagonal. LAPACK calls it gebal, which also exchanges rows; this does not.
-pub fn balance<T: Scalar>(a: &mut [T], n: usize) -> Vec<T::Real> {
+pub fn balance<T: MatrixScalar>(a: &mut [T], n: usize) -> Vec<T::Real> {
     let mut factors = vec![T::Real::one(); n];
     let mut row = vec![T::zero(); n];
     loop {

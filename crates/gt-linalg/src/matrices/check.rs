@@ -4,10 +4,10 @@ use faer::traits::ComplexField;
 use faer::traits::ext::ComplexFieldExt;
 use faer::traits::math_utils::eps;
 
-use super::scalar::{Scalar, largest_part};
+use super::scalar::{MatrixScalar, largest_part};
 
 /// Numbers that tests can draw and measure.
-pub trait Sample: Scalar<Real: Into<f64>> {
+pub trait SampleMatrix: MatrixScalar<Real: Into<f64>> {
     fn sample(re: f64, im: f64) -> Self {
         Self::of_parts(Self::Real::from_f64_impl(re), Self::Real::from_f64_impl(im))
     }
@@ -17,10 +17,10 @@ pub trait Sample: Scalar<Real: Into<f64>> {
     }
 }
 
-impl<T: Scalar<Real: Into<f64>>> Sample for T {}
+impl<T: MatrixScalar<Real: Into<f64>>> SampleMatrix for T {}
 
 /// A matrix of numbers between -1 and 1, the same for the same seed.
-pub fn random<T: Sample>(rows: usize, columns: usize, seed: u64) -> Vec<T> {
+pub fn random<T: SampleMatrix>(rows: usize, columns: usize, seed: u64) -> Vec<T> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
@@ -29,13 +29,13 @@ pub fn random<T: Sample>(rows: usize, columns: usize, seed: u64) -> Vec<T> {
     (0..rows * columns).map(|_| T::sample(next(), next())).collect()
 }
 
-pub fn identity<T: Scalar>(n: usize) -> Vec<T> {
+pub fn identity<T: MatrixScalar>(n: usize) -> Vec<T> {
     let mut out = vec![T::zero(); n * n];
     super::layout::identity(&mut out, n);
     out
 }
 
-pub fn product<T: Scalar>(a: &[T], b: &[T], rows: usize, depth: usize, columns: usize) -> Vec<T> {
+pub fn product<T: MatrixScalar>(a: &[T], b: &[T], rows: usize, depth: usize, columns: usize) -> Vec<T> {
     assert!(a.len() == rows * depth && b.len() == depth * columns);
     let mut out = vec![T::zero(); rows * columns];
     for row in 0..rows {
@@ -48,22 +48,22 @@ pub fn product<T: Scalar>(a: &[T], b: &[T], rows: usize, depth: usize, columns: 
     out
 }
 
-pub fn transpose<T: Scalar>(a: &[T], rows: usize, columns: usize) -> Vec<T> {
+pub fn transpose<T: MatrixScalar>(a: &[T], rows: usize, columns: usize) -> Vec<T> {
     super::layout::columns_of(a, rows, columns)
 }
 
-pub fn adjoint<T: Scalar>(a: &[T], rows: usize, columns: usize) -> Vec<T> {
+pub fn adjoint<T: MatrixScalar>(a: &[T], rows: usize, columns: usize) -> Vec<T> {
     transpose(a, rows, columns).into_iter().map(|x| x.conj()).collect()
 }
 
 /// A random matrix whose columns depend on `rank` of them.
-pub fn of_rank<T: Sample>(rows: usize, columns: usize, rank: usize) -> Vec<T> {
+pub fn of_rank<T: SampleMatrix>(rows: usize, columns: usize, rank: usize) -> Vec<T> {
     product(&random(rows, rank, 5), &random(rank, columns, 6), rows, rank, columns)
 }
 
 /// Fails unless the matrices are equal but for errors of sums over `depth` products.
 #[track_caller]
-pub fn assert_near<T: Sample>(a: &[T], b: &[T], depth: usize) {
+pub fn assert_near<T: SampleMatrix>(a: &[T], b: &[T], depth: usize) {
     assert_eq!(a.len(), b.len());
     let largest: f64 = largest_part(b.iter().copied()).expect("finite").into();
     let tolerance = 30.0 * eps::<T::Real>().into() * largest * (depth.max(4) as f64);
@@ -75,7 +75,7 @@ pub fn assert_near<T: Sample>(a: &[T], b: &[T], depth: usize) {
 
 /// Fails unless the columns are of length 1 and at right angles.
 #[track_caller]
-pub fn assert_orthonormal<T: Sample>(a: &[T], rows: usize, columns: usize) {
+pub fn assert_orthonormal<T: SampleMatrix>(a: &[T], rows: usize, columns: usize) {
     let gram = product(&adjoint(a, rows, columns), a, columns, rows, columns);
     assert_near(&gram, &identity(columns), rows);
 }

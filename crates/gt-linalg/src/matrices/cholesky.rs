@@ -6,7 +6,7 @@ use faer::traits::ext::ComplexFieldExt;
 use faer::{MatMut, Par};
 
 use super::layout::{columns_of, turn};
-use super::scalar::{Scalar, of_real};
+use super::scalar::{MatrixScalar, of_real};
 
 /// Replaces a Hermitian matrix of `n` rows by the lower triangular L with a = L L^H, and zeros
 /// above it. Only its lower triangle is read, and of its diagonal the real parts.
@@ -14,7 +14,7 @@ use super::scalar::{Scalar, of_real};
 /// # Errors
 /// The number, from 1, of the first leading minor that is not positive: LAPACK's info. The matrix
 /// holds no factor then.
-pub fn cholesky<T: Scalar>(a: &mut [T], n: usize) -> Result<(), usize> {
+pub fn cholesky<T: MatrixScalar>(a: &mut [T], n: usize) -> Result<(), usize> {
     assert!(a.len() == n * n, "a square matrix");
     if n == 0 {
         return Ok(());
@@ -47,9 +47,9 @@ mod tests {
     use num_complex::Complex;
 
     use super::*;
-    use crate::matrices::check::{Sample, adjoint, assert_near, identity, product, random};
+    use crate::matrices::check::{SampleMatrix, adjoint, assert_near, identity, product, random};
 
-    fn check<T: Sample>(n: usize) {
+    fn check<T: SampleMatrix>(n: usize) {
         let a = random::<T>(n, n, 3);
         let mut a = product(&a, &adjoint(&a, n, n), n, n, n);
         for i in 0..n {

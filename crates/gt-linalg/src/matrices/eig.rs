@@ -13,7 +13,7 @@ use super::Unsolved;
 use super::balance::balance;
 use super::inverse::eigenvector;
 use super::layout::{columns_of, turn};
-use super::scalar::{Real, Scalar, largest_part, norm, safe_factor};
+use super::scalar::{Real, MatrixScalar, largest_part, norm, safe_factor};
 use super::svd::are_numbers;
 
 /// Writes the eigenvalues of a square matrix of `n` rows and, where asked for, its right
@@ -23,7 +23,7 @@ use super::svd::are_numbers;
 ///
 /// # Errors
 /// The matrix holds what is not finite, or the eigenvalues are not found.
-pub fn eig<T: Scalar>(
+pub fn eig<T: MatrixScalar>(
     a: &[T],
     n: usize,
     values: &mut [Complex<T::Real>],
@@ -136,7 +136,7 @@ fn solve_complex<R: Real>(
     .map_err(|_| Unsolved::NotConverged)
 }
 
-fn memory<T: Scalar>(n: usize, vectors: bool) -> MemBuffer {
+fn memory<T: MatrixScalar>(n: usize, vectors: bool) -> MemBuffer {
     let right = if vectors { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
     let left = ComputeEigenvectors::No;
     MemBuffer::new(evd_scratch::<T>(n, left, right, Par::Seq, Default::default()))
@@ -218,10 +218,10 @@ fn make_real<R: Real>(vector: &mut [Complex<R>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matrices::check::{Sample, assert_near, identity, of_rank, product, random};
+    use crate::matrices::check::{SampleMatrix, assert_near, identity, of_rank, product, random};
 
     /// Looks at a x = x diag(values), with the columns of x of length 1.
-    fn check<T: Sample>(a: &[T], n: usize) -> Vec<Complex<T::Real>> {
+    fn check<T: SampleMatrix>(a: &[T], n: usize) -> Vec<Complex<T::Real>> {
         let mut values = vec![Complex::zero(); n];
         let mut vectors = vec![Complex::zero(); n * n];
         eig(a, n, &mut values, Some(&mut vectors)).expect("eigenvectors");
@@ -249,7 +249,7 @@ mod tests {
         values
     }
 
-    fn check_all<T: Sample>() {
+    fn check_all<T: SampleMatrix>() {
         for n in [0, 1, 2, 3, 8, 40, 80] {
             check::<T>(&random(n, n, 1), n);
             check::<T>(&of_rank(n, n, n / 2 + 1), n);

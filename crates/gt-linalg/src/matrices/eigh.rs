@@ -8,7 +8,7 @@ use faer::{MatMut, MatRef, Par};
 
 use super::Unsolved;
 use super::layout::{order, reorder, turn_with};
-use super::scalar::{Scalar, largest_part, of_real, safe_factor};
+use super::scalar::{MatrixScalar, largest_part, of_real, safe_factor};
 use super::svd::are_numbers;
 
 /// Writes the eigenvalues of a Hermitian matrix of `n` rows, the smallest first, and its
@@ -17,7 +17,7 @@ use super::svd::are_numbers;
 ///
 /// # Errors
 /// The triangle holds what is not finite, or the eigenvalues are not found.
-pub fn eigh<T: Scalar>(
+pub fn eigh<T: MatrixScalar>(
     a: &[T],
     n: usize,
     upper: bool,
@@ -74,10 +74,10 @@ mod tests {
 
     use super::*;
     use crate::matrices::check::{
-        Sample, adjoint, assert_near, assert_orthonormal, identity, of_rank, product,
+        SampleMatrix, adjoint, assert_near, assert_orthonormal, identity, of_rank, product,
     };
 
-    fn check<T: Sample>(a: &[T], n: usize) {
+    fn check<T: SampleMatrix>(a: &[T], n: usize) {
         for upper in [false, true] {
             // What is in the other triangle is not read.
             let mut given = a.to_vec();
@@ -101,7 +101,7 @@ mod tests {
         }
     }
 
-    fn check_all<T: Sample>() {
+    fn check_all<T: SampleMatrix>() {
         for n in [0, 1, 2, 3, 40, 127, 128, 150] {
             for rank in [n, 2] {
                 let a = of_rank::<T>(n, n, rank);

@@ -6,7 +6,7 @@ use faer::MatMut;
 use faer::traits::ext::ComplexFieldExt;
 use gt_simd::vectorized;
 
-use super::scalar::{Real, Scalar};
+use super::scalar::{Real, MatrixScalar};
 
 /// Elements of a square that are turned together: their cache lines stay near.
 const SQUARE: usize = 16;
@@ -42,24 +42,24 @@ pub fn turn_with<T: Copy>(
 }
 
 /// The columns of a matrix of rows, one after another.
-pub fn columns_of<T: Scalar>(rows_first: &[T], rows: usize, columns: usize) -> Vec<T> {
+pub fn columns_of<T: MatrixScalar>(rows_first: &[T], rows: usize, columns: usize) -> Vec<T> {
     let mut out = vec![T::zero(); rows_first.len()];
     turn(rows_first, rows, columns, &mut out);
     out
 }
 
 /// Writes a matrix with ones on its diagonal, and zeros elsewhere.
-pub fn identity<T: Scalar>(out: &mut [T], columns: usize) {
+pub fn identity<T: MatrixScalar>(out: &mut [T], columns: usize) {
     out.fill(T::zero());
     out.iter_mut().step_by(columns + 1).take(columns).for_each(|x| *x = T::one());
 }
 
 /// The elements of a column of a matrix stored by columns.
-pub fn column_of<T: Scalar>(a: MatMut<'_, T>, column: usize) -> &mut [T] {
+pub fn column_of<T: MatrixScalar>(a: MatMut<'_, T>, column: usize) -> &mut [T] {
     a.col_mut(column).try_as_col_major_mut().expect("columns are runs").as_slice_mut()
 }
 
-pub fn scale<T: Scalar>(x: &mut [T], factor: T) {
+pub fn scale<T: MatrixScalar>(x: &mut [T], factor: T) {
     vectorized(
         #[inline(always)]
         || x.iter_mut().for_each(|x| *x *= factor),
@@ -67,7 +67,7 @@ pub fn scale<T: Scalar>(x: &mut [T], factor: T) {
 }
 
 /// Takes a multiple of a column away from another.
-pub fn subtract<T: Scalar>(from: &mut [T], column: &[T], factor: T) {
+pub fn subtract<T: MatrixScalar>(from: &mut [T], column: &[T], factor: T) {
     vectorized(
         #[inline(always)]
         || {

@@ -4,7 +4,7 @@ use faer::traits::ext::ComplexFieldExt;
 use faer::traits::math_utils::from_f64;
 
 use super::layout::{columns_of, scale, subtract, turn};
-use super::scalar::{Scalar, of_real};
+use super::scalar::{MatrixScalar, of_real};
 
 /// Replaces a matrix of `n` rows by its factors, a = L D L^T, or L D L^H where `hermitian`, by the
 /// method of Bunch and Kaufman: D has blocks of one or two rows, and L, which is a product of
@@ -16,7 +16,7 @@ use super::scalar::{Scalar, of_real};
 /// exchanged with the one that is their absolute value. LAPACK calls it sytrf or hetrf.
 ///
 /// Gives LAPACK's info: 0, or the number, from 1, of the first block of D that is zero.
-pub fn ldl<T: Scalar>(a: &mut [T], n: usize, hermitian: bool, pivots: &mut [i32]) -> usize {
+pub fn ldl<T: MatrixScalar>(a: &mut [T], n: usize, hermitian: bool, pivots: &mut [i32]) -> usize {
     assert!(a.len() == n * n && pivots.len() == n, "a square matrix and a pivot for each row");
     if n == 0 {
         return 0;
@@ -59,7 +59,7 @@ struct Lower<'a, T> {
     hermitian: bool,
 }
 
-impl<T: Scalar> Lower<'_, T> {
+impl<T: MatrixScalar> Lower<'_, T> {
     fn at(&self, row: usize, column: usize) -> T {
         self.columns[column * self.n + row]
     }

@@ -2,13 +2,13 @@
 
 use faer::traits::ext::ComplexFieldExt;
 
-use super::scalar::Scalar;
+use super::scalar::MatrixScalar;
 
 /// Replaces `b`, of `n` rows and this many columns, by the solution x of a x = b, where `packed` and
 /// `pivots` are the factors of a. LAPACK calls it sytrs or hetrs.
 ///
 /// Pivots out of range count as no exchange.
-pub fn ldl_solve<T: Scalar>(packed: &[T], n: usize, hermitian: bool, pivots: &[i32], b: &mut [T]) {
+pub fn ldl_solve<T: MatrixScalar>(packed: &[T], n: usize, hermitian: bool, pivots: &[i32], b: &mut [T]) {
     assert!(packed.len() == n * n && pivots.len() == n, "the factors of a square matrix");
     if n == 0 || b.is_empty() {
         return;
@@ -31,20 +31,20 @@ pub fn ldl_solve<T: Scalar>(packed: &[T], n: usize, hermitian: bool, pivots: &[i
 
 /// A block of D: its first row, its rows, and the row that the last of these was exchanged with.
 #[derive(Clone, Copy)]
-struct Block {
+struct PivotBlock {
     start: usize,
     width: usize,
     other: usize,
 }
 
-fn blocks(pivots: &[i32]) -> Vec<Block> {
+fn blocks(pivots: &[i32]) -> Vec<PivotBlock> {
     let (mut blocks, mut start) = (Vec::new(), 0);
     while start < pivots.len() {
         let width = if pivots[start] < 0 && start + 1 < pivots.len() { 2 } else { 1 };
         let last = start + width - 1;
         let other = (pivots[start].unsigned_abs() as usize).wrapping_sub(1);
         let other = if other < pivots.len() { other } else { last };
-        blocks.push(Block { start, width, other });
+        blocks.push(PivotBlock { start, width, other });
         start += width;
     }
     blocks
@@ -58,7 +58,7 @@ struct System<'a, T> {
     b: &'a mut [T],
 }
 
-impl<T: Scalar> System<'_, T> {
+impl<T: MatrixScalar> System<'_, T> {
     fn at(&self, row: usize, column: usize) -> T {
         self.packed[row * self.n + column]
     }
@@ -68,7 +68,7 @@ impl<T: Scalar> System<'_, T> {
         if self.hermitian { x.conj() } else { x }
     }
 
-    fn exchange(&mut self, block: Block) {
+    fn exchange(&mut self, block: PivotBlock) {
         let last = block.start + block.width - 1;
         if block.other != last {
             for column in 0..self.columns {
@@ -85,7 +85,7 @@ impl<T: Scalar> System<'_, T> {
         }
     }
 
-    fn eliminate(&mut self, block: Block) {
+    fn eliminate(&mut self, block: PivotBlock) {
         for below in block.start + block.width..self.n {
             for row in block.start..block.start + block.width {
                 self.subtract(below, row, self.at(below, row));
@@ -93,7 +93,7 @@ impl<T: Scalar> System<'_, T> {
         }
     }
 
-    fn substitute(&mut self, block: Block) {
+    fn substitute(&mut self, block: PivotBlock) {
         for below in block.start + block.width..self.n {
             for row in block.start..block.start + block.width {
                 self.subtract(row, below, self.turned(self.at(below, row)));
@@ -101,7 +101,7 @@ impl<T: Scalar> System<'_, T> {
         }
     }
 
-    fn divide(&mut self, block: Block) {
+    fn divide(&mut self, block: PivotBlock) {
         let (start, columns) = (block.start, self.columns);
         let first = self.at(start, start);
         if block.width == 1 {
@@ -128,10 +128,10 @@ mod tests {
     use num_complex::Complex;
 
     use super::*;
-    use crate::matrices::check::{Sample, assert_near, product, random};
+    use crate::matrices::check::{SampleMatrix, assert_near, product, random};
     use crate::matrices::ldl;
 
-    fn check<T: Sample>(n: usize, hermitian: bool) {
+    fn check<T: SampleMatrix>(n: usize, hermitian: bool) {
         let mut a = random::<T>(n, n, 3);
         for row in 0..n {
             for column in row..n {

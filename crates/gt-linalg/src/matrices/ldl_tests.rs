@@ -1,10 +1,10 @@
 use num_complex::Complex;
 
 use super::*;
-use crate::matrices::check::{Sample, assert_near, identity, of_rank, product, random, transpose};
+use crate::matrices::check::{SampleMatrix, assert_near, identity, of_rank, product, random, transpose};
 
 /// The product of the factors: P1 L1 P2 L2 ... D ... L2^H P2 L1^H P1.
-fn rebuilt<T: Sample>(packed: &[T], n: usize, hermitian: bool, pivots: &[i32]) -> Vec<T> {
+fn rebuilt<T: SampleMatrix>(packed: &[T], n: usize, hermitian: bool, pivots: &[i32]) -> Vec<T> {
     let turned = |x: T| if hermitian { x.conj() } else { x };
     let (mut diagonal, mut lower) = (vec![T::zero(); n * n], identity::<T>(n));
     let mut k = 0;
@@ -32,7 +32,7 @@ fn rebuilt<T: Sample>(packed: &[T], n: usize, hermitian: bool, pivots: &[i32]) -
     product(&product(&lower, &diagonal, n, n, n), &right, n, n, n)
 }
 
-fn check<T: Sample>(mut a: Vec<T>, n: usize, hermitian: bool) {
+fn check<T: SampleMatrix>(mut a: Vec<T>, n: usize, hermitian: bool) {
     for row in 0..n {
         for column in row..n {
             let x = a[column * n + row];
@@ -49,7 +49,7 @@ fn check<T: Sample>(mut a: Vec<T>, n: usize, hermitian: bool) {
     assert_near(&rebuilt(&packed, n, hermitian, &pivots), &a, 4 * n);
 }
 
-fn check_all<T: Sample>() {
+fn check_all<T: SampleMatrix>() {
     for n in [0, 1, 2, 3, 8, 33, 60] {
         for hermitian in [false, true] {
             check::<T>(random(n, n, 1), n, hermitian);

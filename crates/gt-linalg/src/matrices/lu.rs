@@ -7,7 +7,7 @@ use faer::traits::math_utils::min_positive;
 use faer::{Accum, MatMut, Par};
 
 use super::layout::{column_of, columns_of, scale, subtract, turn};
-use super::scalar::Scalar;
+use super::scalar::MatrixScalar;
 
 /// Matrices of this many rows or columns are factored column by column.
 const NARROW: usize = 8;
@@ -18,7 +18,7 @@ const NARROW: usize = 8;
 ///
 /// Gives LAPACK's info: 0, or the number, from 1, of the first zero on U's diagonal; the factors
 /// are good then, too.
-pub fn lu<T: Scalar>(a: &mut [T], rows: usize, columns: usize, pivots: &mut [i32]) -> usize {
+pub fn lu<T: MatrixScalar>(a: &mut [T], rows: usize, columns: usize, pivots: &mut [i32]) -> usize {
     assert!(a.len() == rows * columns, "the lengths of a matrix");
     assert!(pivots.len() == rows.min(columns), "a pivot for each row or column");
     if a.is_empty() {
@@ -33,7 +33,7 @@ pub fn lu<T: Scalar>(a: &mut [T], rows: usize, columns: usize, pivots: &mut [i32
 }
 
 /// Factors a matrix stored by columns; the pivots count from 0.
-fn factor<T: Scalar>(mut a: MatMut<'_, T>, pivots: &mut [i32]) {
+fn factor<T: MatrixScalar>(mut a: MatMut<'_, T>, pivots: &mut [i32]) {
     let least = pivots.len();
     if least <= NARROW {
         return factor_narrow(a, pivots);
@@ -55,7 +55,7 @@ fn factor<T: Scalar>(mut a: MatMut<'_, T>, pivots: &mut [i32]) {
 }
 
 /// Exchanges rows in order, in all columns.
-fn exchange<T: Scalar>(mut a: MatMut<'_, T>, pivots: &[i32]) {
+fn exchange<T: MatrixScalar>(mut a: MatMut<'_, T>, pivots: &[i32]) {
     for column in 0..a.ncols() {
         let column = column_of(a.as_mut(), column);
         for (row, &pivot) in pivots.iter().enumerate() {
@@ -64,7 +64,7 @@ fn exchange<T: Scalar>(mut a: MatMut<'_, T>, pivots: &[i32]) {
     }
 }
 
-fn factor_narrow<T: Scalar>(mut a: MatMut<'_, T>, pivots: &mut [i32]) {
+fn factor_narrow<T: MatrixScalar>(mut a: MatMut<'_, T>, pivots: &mut [i32]) {
     for (k, chosen) in pivots.iter_mut().enumerate() {
         let pivot = k + largest(&column_of(a.as_mut(), k)[k..]);
         *chosen = pivot as i32;
@@ -88,7 +88,7 @@ fn factor_narrow<T: Scalar>(mut a: MatMut<'_, T>, pivots: &mut [i32]) {
 }
 
 /// Where the number is whose parts' absolute values sum up to most; the first such.
-fn largest<T: Scalar>(x: &[T]) -> usize {
+fn largest<T: MatrixScalar>(x: &[T]) -> usize {
     let (mut at, mut most) = (0, x[0].abs1());
     for (index, x) in x.iter().enumerate().skip(1) {
         let size = x.abs1();
@@ -100,7 +100,7 @@ fn largest<T: Scalar>(x: &[T]) -> usize {
 }
 
 /// Divides by the pivot, by way of its reciprocal where that is finite.
-fn divide<T: Scalar>(x: &mut [T], pivot: T) {
+fn divide<T: MatrixScalar>(x: &mut [T], pivot: T) {
     if pivot.abs() >= min_positive() {
         scale(x, pivot.recip());
     } else {
@@ -113,10 +113,10 @@ mod tests {
     use num_complex::Complex;
 
     use super::*;
-    use crate::matrices::check::{Sample, assert_near, of_rank, product, random};
+    use crate::matrices::check::{SampleMatrix, assert_near, of_rank, product, random};
 
     /// The product of the factors, its rows exchanged back.
-    fn rebuilt<T: Sample>(packed: &[T], rows: usize, columns: usize, pivots: &[i32]) -> Vec<T> {
+    fn rebuilt<T: SampleMatrix>(packed: &[T], rows: usize, columns: usize, pivots: &[i32]) -> Vec<T> {
         let k = pivots.len();
         let (mut lower, mut upper) = (vec![T::zero(); rows * k], vec![T::zero(); k * columns]);
         for row in 0..rows {
@@ -141,13 +141,13 @@ mod tests {
         out
     }
 
-    fn check<T: Sample>(a: Vec<T>, rows: usize, columns: usize) {
+    fn check<T: SampleMatrix>(a: Vec<T>, rows: usize, columns: usize) {
         let (mut packed, mut pivots) = (a.clone(), vec![0; rows.min(columns)]);
         lu(&mut packed, rows, columns, &mut pivots);
         assert_near(&rebuilt(&packed, rows, columns, &pivots), &a, rows.min(columns));
     }
 
-    fn check_all<T: Sample>() {
+    fn check_all<T: SampleMatrix>() {
         for rows in [0, 1, 2, 5, 8, 9, 33, 100] {
             for columns in [0, 1, 3, 8, 17, 100] {
                 check::<T>(random(rows, columns, 1), rows, columns);

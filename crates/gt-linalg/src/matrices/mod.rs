@@ -1,7 +1,7 @@
 //! Factorizations of matrices, and what they solve.
 //!
 //! All functions take one matrix as a slice, row after row, of `f32`, `f64` or a complex number of
-//! either ([`Scalar`]); what runs over batches runs outside, on as many threads as it likes. The
+//! either ([`MatrixScalar`]); what runs over batches runs outside, on as many threads as it likes. The
 //! results are those of LAPACK, packed in its way: [`lu`], [`qr`] and [`ldl`] also have its signs.
 //!
 //! - [`scalar`] and [`layout`]: numbers, and matrices by columns, as the algorithms want them.

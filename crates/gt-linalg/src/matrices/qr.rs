@@ -4,8 +4,8 @@ use faer::traits::ext::ComplexFieldExt;
 use faer::{MatMut, MatRef};
 
 use super::layout::{column_of, columns_of, turn};
-use super::reflectors::{Block, apply_adjoint, reflector};
-use super::scalar::Scalar;
+use super::reflectors::{ReflectorBlock, apply_adjoint, reflector};
+use super::scalar::MatrixScalar;
 
 /// Columns whose reflectors are applied together.
 const BLOCK: usize = 32;
@@ -15,7 +15,7 @@ const NARROW: usize = 4;
 /// Replaces a matrix by its factors, a = Q R: R in the upper triangle, and below it the vectors of
 /// the reflectors whose product H1 H2 ... Hk is Q. `tau` has a factor for each: as many as there
 /// are rows or columns, whichever are fewer. LAPACK calls it geqrf.
-pub fn qr<T: Scalar>(a: &mut [T], rows: usize, columns: usize, tau: &mut [T]) {
+pub fn qr<T: MatrixScalar>(a: &mut [T], rows: usize, columns: usize, tau: &mut [T]) {
     assert!(a.len() == rows * columns, "the lengths of a matrix");
     assert!(tau.len() == rows.min(columns), "a factor for each row or column");
     if a.is_empty() {
@@ -27,7 +27,7 @@ pub fn qr<T: Scalar>(a: &mut [T], rows: usize, columns: usize, tau: &mut [T]) {
         let (mut block, mut right) = rest.split_at_col_mut(tau.len());
         factor(block.as_mut(), tau);
         if right.ncols() > 0 {
-            Block::new(block.as_ref(), tau).apply(right.as_mut(), true);
+            ReflectorBlock::new(block.as_ref(), tau).apply(right.as_mut(), true);
         }
         let below = right.nrows() - tau.len();
         rest = right.subrows_mut(tau.len(), below);
@@ -36,14 +36,14 @@ pub fn qr<T: Scalar>(a: &mut [T], rows: usize, columns: usize, tau: &mut [T]) {
 }
 
 /// Factors a few columns, at most as many as there are rows.
-fn factor<T: Scalar>(mut a: MatMut<'_, T>, tau: &mut [T]) {
+fn factor<T: MatrixScalar>(mut a: MatMut<'_, T>, tau: &mut [T]) {
     let count = tau.len();
     if count > NARROW {
         let half = count / 2;
         let (left_tau, right_tau) = tau.split_at_mut(half);
         let (mut left, mut right) = a.split_at_col_mut(half);
         factor(left.as_mut(), left_tau);
-        Block::new(left.as_ref(), left_tau).apply(right.as_mut(), true);
+        ReflectorBlock::new(left.as_ref(), left_tau).apply(right.as_mut(), true);
         let below = right.nrows() - half;
         return factor(right.subrows_mut(half, below), right_tau);
     }
@@ -60,7 +60,7 @@ fn factor<T: Scalar>(mut a: MatMut<'_, T>, tau: &mut [T]) {
 /// Writes the first columns of the product of reflectors H1 H2 ... Hk, as many as `out` has: up to
 /// as many as there are rows, and at least one for each reflector. The vectors are below the
 /// diagonal of `packed`, as [`qr`] leaves them. LAPACK calls it orgqr or ungqr.
-pub fn householder_product<T: Scalar>(
+pub fn householder_product<T: MatrixScalar>(
     packed: &[T],
     rows: usize,
     columns: usize,
@@ -80,7 +80,7 @@ pub fn householder_product<T: Scalar>(
     let mut product = MatMut::from_column_major_slice_mut(&mut by_columns, rows, out_columns);
     for (number, tau) in tau.chunks(BLOCK).enumerate().rev() {
         let (at, below) = (number * BLOCK, rows - number * BLOCK);
-        let block = Block::new(packed.submatrix(at, at, below, tau.len()), tau);
+        let block = ReflectorBlock::new(packed.submatrix(at, at, below, tau.len()), tau);
         // The columns to the left are still zeros in these rows.
         block.apply(product.as_mut().submatrix_mut(at, at, below, out_columns - at), false);
     }
@@ -93,10 +93,10 @@ mod tests {
 
     use super::*;
     use crate::matrices::check::{
-        Sample, assert_near, assert_orthonormal, identity, of_rank, product, random,
+        SampleMatrix, assert_near, assert_orthonormal, identity, of_rank, product, random,
     };
 
-    fn check<T: Sample>(a: &[T], rows: usize, columns: usize) {
+    fn check<T: SampleMatrix>(a: &[T], rows: usize, columns: usize) {
         let count = rows.min(columns);
         let (mut packed, mut tau) = (a.to_vec(), vec![T::zero(); count]);
         qr(&mut packed, rows, columns, &mut tau);
@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    fn check_all<T: Sample>() {
+    fn check_all<T: SampleMatrix>() {
         for rows in [0, 1, 2, 5, 33, 100] {
             for columns in [0, 1, 3, 17, 70] {
                 check::<T>(&random(rows, columns, 1), rows, columns);

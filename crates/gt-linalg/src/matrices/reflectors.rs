@@ -6,12 +6,12 @@ use faer::{Accum, Mat, MatMut, MatRef, Par};
 use gt_simd::vectorized;
 
 use super::layout::{scale, subtract};
-use super::scalar::{Scalar, least_exact, norm, of_real};
+use super::scalar::{MatrixScalar, least_exact, norm, of_real};
 
 /// Makes the reflector whose H^H takes `x` to a multiple of the first unit vector, as LAPACK's
 /// larfg: that multiple, which is real, takes the place of `x[0]`, and v, whose first element is a
 /// one, that of the others. Gives tau.
-pub fn reflector<T: Scalar>(x: &mut [T]) -> T {
+pub fn reflector<T: MatrixScalar>(x: &mut [T]) -> T {
     let (head, tail) = x.split_first_mut().expect("a column");
     let zero = T::Real::zero();
     let mut tail_norm = norm(tail);
@@ -46,7 +46,7 @@ pub fn reflector<T: Scalar>(x: &mut [T]) -> T {
 }
 
 /// Applies H^H, of the vector without its leading one, to a column.
-pub fn apply_adjoint<T: Scalar>(tail: &[T], tau: T, column: &mut [T]) {
+pub fn apply_adjoint<T: MatrixScalar>(tail: &[T], tau: T, column: &mut [T]) {
     let (head, column) = column.split_first_mut().expect("a column");
     let dot = *head + inner(tail, column);
     let factor = dot * tau.conj();
@@ -55,7 +55,7 @@ pub fn apply_adjoint<T: Scalar>(tail: &[T], tau: T, column: &mut [T]) {
 }
 
 /// The sum of products with the conjugates of the first, in several sums at a time.
-fn inner<T: Scalar>(x: &[T], y: &[T]) -> T {
+fn inner<T: MatrixScalar>(x: &[T], y: &[T]) -> T {
     const LANES: usize = 32;
     vectorized(
         #[inline(always)]
@@ -81,14 +81,14 @@ fn inner<T: Scalar>(x: &[T], y: &[T]) -> T {
 }
 
 /// The product of some reflectors, H1 H2 ... Hk = 1 - V T V^H.
-pub struct Block<T: Scalar> {
+pub struct ReflectorBlock<T: MatrixScalar> {
     vectors: Mat<T>,
     factor: Mat<T>,
 }
 
-impl<T: Scalar> Block<T> {
+impl<T: MatrixScalar> ReflectorBlock<T> {
     /// The reflectors whose vectors are the columns of `packed`, below its diagonal.
-    pub fn new(packed: MatRef<'_, T>, tau: &[T]) -> Block<T> {
+    pub fn new(packed: MatRef<'_, T>, tau: &[T]) -> ReflectorBlock<T> {
         let (rows, count) = (packed.nrows(), tau.len());
         let vectors = Mat::from_fn(rows, count, |row, column| match row.cmp(&column) {
             std::cmp::Ordering::Less => T::zero(),
@@ -109,7 +109,7 @@ impl<T: Scalar> Block<T> {
                 factor[(row, column)] = -(tau[column] * sum);
             }
         }
-        Block { vectors, factor }
+        ReflectorBlock { vectors, factor }
     }
 
     /// Multiplies the matrix by the product from the left, or by its adjoint.

@@ -6,7 +6,7 @@ use faer::traits::{ComplexField, RealField};
 use num_complex::Complex;
 
 /// A real or complex number, in single or double precision.
-pub trait Scalar: ComplexField<Real: Real> + Copy + Send + Sync + 'static {
+pub trait MatrixScalar: ComplexField<Real: Real> + Copy + Send + Sync + 'static {
     /// A number of two parts; a real number leaves out the second.
     fn of_parts(re: Self::Real, im: Self::Real) -> Self;
 }
@@ -17,26 +17,26 @@ pub trait Real: RealField + Copy + Send + Sync + 'static {}
 impl Real for f32 {}
 impl Real for f64 {}
 
-impl<R: Real> Scalar for R {
+impl<R: Real> MatrixScalar for R {
     fn of_parts(re: R, _: R) -> R {
         re
     }
 }
 
-impl<R: Real> Scalar for Complex<R> {
+impl<R: Real> MatrixScalar for Complex<R> {
     fn of_parts(re: R, im: R) -> Complex<R> {
         Complex { re, im }
     }
 }
 
 /// The real number as one that may be complex.
-pub fn of_real<T: Scalar>(x: T::Real) -> T {
+pub fn of_real<T: MatrixScalar>(x: T::Real) -> T {
     T::of_parts(x, T::Real::zero())
 }
 
 /// The largest of the parts' absolute values over all the numbers, or `None` where one is infinite
 /// or no number.
-pub fn largest_part<T: Scalar>(numbers: impl Iterator<Item = T>) -> Option<T::Real> {
+pub fn largest_part<T: MatrixScalar>(numbers: impl Iterator<Item = T>) -> Option<T::Real> {
     let mut largest = T::Real::zero();
     for x in numbers {
         if !x.is_finite() {
@@ -75,7 +75,7 @@ pub fn safe_factor<R: Real>(largest: R) -> Option<R> {
 }
 
 /// The square root of the sum of the squares; it overflows only if the result does.
-pub fn norm<T: Scalar>(x: &[T]) -> T::Real {
+pub fn norm<T: MatrixScalar>(x: &[T]) -> T::Real {
     let squares = |factor: T::Real| {
         let mut sum = T::Real::zero();
         for &x in x {

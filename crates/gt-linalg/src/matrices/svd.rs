@@ -8,7 +8,7 @@ use faer::{MatMut, MatRef, Par};
 
 use super::Unsolved;
 use super::layout::{identity, order, reorder, turn_with};
-use super::scalar::{Real, Scalar, largest_part, safe_factor};
+use super::scalar::{Real, MatrixScalar, largest_part, safe_factor};
 
 /// Where singular vectors go: the columns of `u`, and the conjugated rows of `vh`.
 pub struct Vectors<'a, T> {
@@ -25,7 +25,7 @@ pub struct Vectors<'a, T> {
 ///
 /// # Errors
 /// The matrix has no finite singular values, or they are not found.
-pub fn svd<T: Scalar>(
+pub fn svd<T: MatrixScalar>(
     a: &[T],
     rows: usize,
     columns: usize,
@@ -65,7 +65,7 @@ pub fn svd<T: Scalar>(
 
 /// Decomposes the transpose of a matrix, for the rows of one are the columns of the other: its left
 /// vectors, by columns, are the rows of `vh`, and its right ones are the conjugates of `u`.
-fn decompose<T: Scalar>(
+fn decompose<T: MatrixScalar>(
     transpose: MatRef<'_, T>,
     values: &mut [T::Real],
     vectors: Option<Vectors<'_, T>>,
@@ -109,7 +109,7 @@ fn decompose<T: Scalar>(
     are_numbers(values)
 }
 
-fn write<T: Scalar>(found: &[T], values: &mut [T::Real]) {
+fn write<T: MatrixScalar>(found: &[T], values: &mut [T::Real]) {
     for (value, found) in values.iter_mut().zip(found) {
         *value = found.real();
     }
@@ -132,11 +132,11 @@ mod tests {
 
     use super::*;
     use crate::matrices::check::{
-        Sample, adjoint, assert_near, assert_orthonormal, of_rank, product, random,
+        SampleMatrix, adjoint, assert_near, assert_orthonormal, of_rank, product, random,
     };
     use crate::matrices::scalar::of_real;
 
-    fn check<T: Sample>(a: &[T], rows: usize, columns: usize) -> Vec<T::Real> {
+    fn check<T: SampleMatrix>(a: &[T], rows: usize, columns: usize) -> Vec<T::Real> {
         let count = rows.min(columns);
         let mut alone = vec![T::Real::zero(); count];
         svd(a, rows, columns, &mut alone, None).expect("singular values");
@@ -163,7 +163,7 @@ mod tests {
         alone
     }
 
-    fn check_all<T: Sample>() {
+    fn check_all<T: SampleMatrix>() {
         for rows in [0, 1, 2, 5, 40, 140] {
             for columns in [0, 1, 3, 40, 130] {
                 check::<T>(&random(rows, columns, 1), rows, columns);

@@ -7,7 +7,7 @@ use faer::linalg::triangular_solve::{
 use faer::{Conj, MatMut, MatRef, Par};
 
 use super::layout::{columns_of, turn};
-use super::scalar::Scalar;
+use super::scalar::MatrixScalar;
 
 /// Which part of a square matrix counts, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Triangle {
 /// Replaces `b`, of this many rows and columns, by the solution x of a x = b, or of x a = b unless
 /// `left`. The triangle `a` has as many rows as `b`, or as many as `b` has columns. A zero on the
 /// diagonal makes elements that are infinite or not numbers, as in PyTorch.
-pub fn solve_triangular<T: Scalar>(
+pub fn solve_triangular<T: MatrixScalar>(
     a: &[T],
     triangle: Triangle,
     b: &mut [T],
@@ -66,10 +66,10 @@ mod tests {
     use num_complex::Complex;
 
     use super::*;
-    use crate::matrices::check::{Sample, assert_near, product, random, transpose};
+    use crate::matrices::check::{SampleMatrix, assert_near, product, random, transpose};
 
     /// The matrix that the triangle stands for.
-    fn whole<T: Sample>(a: &[T], n: usize, triangle: Triangle) -> Vec<T> {
+    fn whole<T: SampleMatrix>(a: &[T], n: usize, triangle: Triangle) -> Vec<T> {
         let mut out = a.to_vec();
         for row in 0..n {
             for column in 0..n {
@@ -87,7 +87,7 @@ mod tests {
         if triangle.transposed { transpose(&out, n, n) } else { out }
     }
 
-    fn check<T: Sample>(rows: usize, columns: usize) {
+    fn check<T: SampleMatrix>(rows: usize, columns: usize) {
         for bits in 0..32 {
             let bit = |k: u32| bits >> k & 1 == 1;
             let (upper, unit, transposed, conjugated) = (bit(0), bit(1), bit(2), bit(3));

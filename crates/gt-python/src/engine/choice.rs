@@ -1,15 +1,15 @@
-//! Which engines a session has that was not told.
+//! The default engine and number of workers of embedded sessions.
 
 use pyo3::prelude::*;
 
 use super::PythonEngine;
 
-/// The engine that GT_BACKEND names, or else PyTorch's where it sees a GPU.
+/// Returns the engine that GT_BACKEND names; without it, `pytorch` if PyTorch sees a GPU.
 fn backend(py: Python<'_>) -> PyResult<String> {
     py.import("gt.engines")?.call_method0("default")?.extract()
 }
 
-/// How many workers an embedded session has that was not told: one for each GPU, or one.
+/// Returns the default number of workers of an embedded session: one for each GPU, or one.
 pub fn default_workers(py: Python<'_>) -> PyResult<usize> {
     if backend(py)? != "pytorch" {
         return Ok(1);
@@ -18,7 +18,7 @@ pub fn default_workers(py: Python<'_>) -> PyResult<usize> {
     Ok(gpus.max(1))
 }
 
-/// The engines of embedded workers; `None` if they are native.
+/// Returns the engines of embedded workers; `None` if they are native.
 pub fn embedded_engines(workers: usize) -> PyResult<Option<Vec<PythonEngine>>> {
     Python::attach(|py| {
         let name = backend(py)?;

@@ -1,4 +1,5 @@
-//! Engines that join those of other workers: see `gt.engines.collectives` for what they are asked.
+//! Collectives between a Python engine and those of other workers, such as by NCCL; see
+//! `gt.engines.collectives` for the Python interface.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use pyo3::types::{PyList, PyTuple};
 use super::convert::Classes;
 use super::{EngineTensor, SharedObject};
 
-/// The `EngineCollectives` of an engine.
+/// The Python object `Collectives` of an engine.
 pub struct EngineCollectives {
     object: SharedObject,
     group: Py<PyAny>,
@@ -21,7 +22,11 @@ pub struct EngineCollectives {
 }
 
 impl EngineCollectives {
-    /// What GT_COLLECTIVES and an engine (of this name; `None` for GT's own) agree on.
+    /// Returns the collectives of an engine (`None` for the native one) if it has them and
+    /// GT_COLLECTIVES allows them.
+    ///
+    /// # Errors
+    /// GT_COLLECTIVES requests collectives that the engine lacks.
     pub fn negotiate(
         py: Python<'_>,
         engine: Option<&SharedObject>,
@@ -51,15 +56,20 @@ impl EngineCollectives {
         }))
     }
 
+    /// Returns the endpoint that other workers need to know.
     pub fn fabric(&self) -> &Fabric {
         &self.fabric
     }
 
+    /// Returns whether `all_reduce` and `reduce_scatter` can sum this dtype.
     pub fn adds(&self, dtype: DType) -> bool {
         self.adds.contains(&dtype)
     }
 
-    /// Calls `join`; gives what came, which is as it was expected.
+    /// Takes part in a collective by calling Python's `join`, and returns the received tensors.
+    ///
+    /// # Errors
+    /// `join` fails, or returns tensors of other shapes or dtypes than expected.
     pub fn join(
         &self,
         py: Python<'_>,
@@ -101,8 +111,9 @@ impl EngineCollectives {
         Ok(held)
     }
 
+    /// Closes all groups that contain a lost worker.
     pub fn leave(&self, py: Python<'_>, worker: WorkerId) {
-        // What goes wrong with that is of no consequence.
+        // Errors are ignored: the groups are not used again.
         drop(self.object.bind(py).call_method1("leave", (worker.0,)));
     }
 }

@@ -1,7 +1,7 @@
-//! The one thread in which plans are compiled while they are run plainly.
+//! The thread that compiles plans in the background, while they run operation by operation.
 //!
-//! Compilers are not made for several threads at once, and a process must not end while one is at
-//! work: see [`super::watchdog::close_engines`].
+//! There is one thread because compilers are not safe to use from several at once. The process must
+//! not exit during a compilation: see [`super::watchdog::close_engines`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,22 +12,22 @@ use std::time::{Duration, Instant};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// How long the end of the process waits for a compilation that is interrupted to stop.
-const LAST: Duration = Duration::from_secs(10);
+/// How long process exit waits for an interrupted compilation to stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The thread.
+/// The compiler thread.
 struct CompilerThread {
     queue: Sender<Job>,
-    /// Python's number of it while it compiles; 0 while it does not, and [`BEGINNING`] before it
-    /// knows its number.
+    /// The Python id of the thread while it compiles; 0 while it is idle, and [`STARTING`] until it
+    /// knows its id.
     compiling: Arc<AtomicU64>,
-    /// The process that it is in: a child has no such thread.
+    /// The process of the thread: after a fork, the child starts its own.
     process: u32,
 }
 
-const BEGINNING: u64 = u64::MAX;
+const STARTING: u64 = u64::MAX;
 
 static COMPILER: Mutex<Option<CompilerThread>> = Mutex::new(None);
 
@@ -35,7 +35,7 @@ fn lock() -> MutexGuard<'static, Option<CompilerThread>> {
     COMPILER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has the thread do something, after all else that it was given; false if there is no thread.
+/// Queues a job, starting the thread if needed; returns false if the thread cannot be started.
 pub fn enqueue(job: Job) -> bool {
     let mut compiler = lock();
     let process = std::process::id();
@@ -58,36 +58,36 @@ pub fn enqueue(job: Job) -> bool {
     true
 }
 
-/// Leaves a compilation that does not end to itself: what comes next gets another thread.
+/// Abandons a compilation that does not end: later jobs get a new thread.
 pub fn abandon_thread() {
     *lock() = None;
 }
 
 fn work(jobs: &Receiver<Job>, compiling: &AtomicU64) {
     while let Ok(job) = jobs.recv() {
-        compiling.store(BEGINNING, Ordering::SeqCst);
-        if super::watchdog::is_ending() {
+        compiling.store(STARTING, Ordering::SeqCst);
+        if super::watchdog::is_exiting() {
             return compiling.store(0, Ordering::SeqCst);
         }
         let thread = Python::attach(|py| {
             let number = py.import("threading")?.call_method0("get_ident")?.extract::<u64>();
             number.inspect(|number| compiling.store(*number, Ordering::SeqCst))
         });
-        if thread.is_ok() && !super::watchdog::is_ending() {
+        if thread.is_ok() && !super::watchdog::is_exiting() {
             job();
         }
         compiling.store(0, Ordering::SeqCst);
     }
 }
 
-/// Stops the compilation at work, and waits until it has: an exception is raised in its code.
+/// Interrupts the running compilation with an exception, and waits until it has stopped.
 pub fn stop() {
     let Some(CompilerThread { compiling, .. }) = lock().take() else { return };
     let (since, mut interrupted) = (Instant::now(), 0);
-    while since.elapsed() < LAST {
+    while since.elapsed() < STOP_TIMEOUT {
         match compiling.load(Ordering::SeqCst) {
             0 => return,
-            thread if thread != BEGINNING && thread != interrupted => {
+            thread if thread != STARTING && thread != interrupted => {
                 raise_exit(thread);
                 interrupted = thread;
             }
@@ -96,12 +96,12 @@ pub fn stop() {
     }
 }
 
-/// Raises SystemExit in a thread of Python's.
+/// Raises SystemExit in a Python thread.
 fn raise_exit(thread: u64) {
     Python::attach(|py| {
         let exit = py.get_type::<pyo3::exceptions::PySystemExit>();
-        // SAFETY: Python's lock is held, the thread's number is Python's own, and the exception is
-        // alive; Python does nothing if the thread is gone.
+        // SAFETY: the GIL is held, the thread id is Python's own, and the exception class is alive;
+        // Python does nothing if the thread is gone.
         unsafe { ffi::PyThreadState_SetAsyncExc(thread as _, exit.as_ptr()) };
     });
 }

@@ -1,4 +1,4 @@
-//! Operations and plans as Python objects.
+//! Conversion of operations and plans to the Python objects that engines receive.
 
 use gt::ir::operation::Parameter;
 use gt::ir::ops::further::FURTHER;
@@ -19,14 +19,14 @@ pub struct Classes {
     plan: Py<PyAny>,
 }
 
-/// A plan as its engine sees it. Values are numbered anew: after the inputs come the constants,
-/// then random numbers, which the engine is given, then the steps.
+/// A plan as its engine sees it. Values are renumbered: first the inputs, then the constants, then
+/// the random tensors, which are passed in as inputs, then the results of the steps.
 pub struct Translation {
     pub plan: Py<PyAny>,
     pub constants: Vec<Scalar>,
-    /// The steps that make random numbers, by their places in the original plan.
+    /// The indices, in the original plan, of the steps that generate random numbers.
     pub random: Vec<usize>,
-    /// How many steps the engine runs.
+    /// The number of steps that the engine runs.
     pub steps: usize,
 }
 
@@ -43,29 +43,29 @@ impl Classes {
         })
     }
 
-    /// What an engine says a tensor is.
+    /// Converts the result of an engine's `describe`.
     pub fn meta(&self, described: &Bound<'_, PyAny>) -> PyResult<Meta> {
         let name: String = described.getattr("dtype")?.extract()?;
         let dtype = DType::ALL.into_iter().find(|dtype| dtype.name() == name).ok_or_else(|| {
-            PyValueError::new_err(format!("describe gave the dtype '{name}', which GT has not"))
+            PyValueError::new_err(format!("describe gave the dtype '{name}', which GT does not have"))
         })?;
         let dims: Vec<usize> = described.getattr("shape")?.extract()?;
         let shape = Shape::new(&dims).map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(Meta::new(dtype, shape))
     }
 
-    /// A meta as an engine is given it.
+    /// Returns the Python `Meta` of a tensor.
     pub fn to_meta<'py>(&self, py: Python<'py>, meta: &Meta) -> PyResult<Bound<'py, PyAny>> {
         let shape = PyTuple::new(py, meta.shape.dims())?;
         self.meta.bind(py).call1((meta.dtype.name(), shape))
     }
 
-    /// The kind of a tensor.
+    /// Returns the Python `Kind` of a tensor.
     pub fn kind<'py>(&self, py: Python<'py>, meta: &Meta) -> PyResult<Bound<'py, PyAny>> {
         self.kind.bind(py).call1((meta.dtype.name(), meta.shape.rank() > 0))
     }
 
-    /// An operation on operands of some kinds.
+    /// Returns the Python `Signature` of an operation on operands of these kinds.
     pub fn signature<'py>(
         &self,
         py: Python<'py>,
@@ -76,7 +76,7 @@ impl Classes {
         self.signature.bind(py).call1((operation, kinds, output.name()))
     }
 
-    /// A step by itself, whose operands are no values of a plan.
+    /// Returns a Python `Step` outside of a plan, without operands.
     pub fn step<'py>(
         &self,
         py: Python<'py>,
@@ -92,7 +92,7 @@ impl Classes {
         self.step.bind(py).call1(arguments)
     }
 
-    /// A plan as a Python object; steps for which `is_random` holds are inputs there.
+    /// Returns a plan as a Python `Plan`, in which the results of `is_random` steps are inputs.
     pub fn translate(
         &self,
         py: Python<'_>,
@@ -109,8 +109,8 @@ impl Classes {
         let given = plan.inputs.len();
         let mut numbers: Vec<usize> = (0..given).collect();
         let mut next = given + constants.len() + random.len();
-        // What an operation with several results gives is one value there, a tuple; each result is
-        // taken out of it by a step of its own.
+        // An operation with several results produces one value in the translated plan, a tuple, and
+        // a `further` step extracts each result.
         let mut tuples: FxHashMap<usize, usize> = FxHashMap::default();
         for (index, step) in steps() {
             let place = random.iter().position(|&other| other == index);
@@ -170,7 +170,8 @@ impl Classes {
         Ok(Translation { plan, constants, random, steps: count })
     }
 
-    /// A step's attributes by name. One whose numbers are operands has none.
+    /// Returns a step's attributes by name, without the attribute whose values vary: those are
+    /// operands.
     fn attributes<'py>(&self, py: Python<'py>, step: &PlanStep) -> PyResult<Bound<'py, PyDict>> {
         let varies = varying_attribute(step.operation).filter(|_| !step.varying.is_empty());
         let dict = PyDict::new(py);
@@ -183,7 +184,7 @@ impl Classes {
     }
 }
 
-/// An attribute's value as a Python object.
+/// Returns an attribute's value as a Python object.
 pub fn attribute<'py>(
     py: Python<'py>,
     of: &Parameter,
@@ -205,7 +206,7 @@ pub fn attribute<'py>(
     })
 }
 
-/// The type of a number.
+/// Returns the Python type of a number.
 pub fn number_type<'py>(py: Python<'py>, scalar: &Scalar) -> Bound<'py, PyAny> {
     match scalar {
         Scalar::Bool(_) => py.get_type::<PyBool>().into_any(),
@@ -214,7 +215,7 @@ pub fn number_type<'py>(py: Python<'py>, scalar: &Scalar) -> Bound<'py, PyAny> {
     }
 }
 
-/// A number as Python's.
+/// Returns a number as a Python object.
 pub fn number<'py>(py: Python<'py>, scalar: Scalar) -> Bound<'py, PyAny> {
     match scalar {
         Scalar::Bool(value) => PyBool::new(py, value).to_owned().into_any(),

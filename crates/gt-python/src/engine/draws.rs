@@ -1,4 +1,4 @@
-//! Random numbers: the same ones on every engine.
+//! Random numbers, which are the same on every engine.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use super::watchdog::Cost;
 use super::{EngineTensor, PythonEngine, convert, explain};
 
 impl PythonEngine {
-    /// Whether an operation makes random numbers.
+    /// Returns whether an operation generates random numbers.
     pub(super) fn is_random(operation: &Operation) -> bool {
         [RAND.id, RANDN.id, RANDINT.id].contains(&operation.id)
     }
 
-    /// Makes random numbers, by the engine or else by the native one.
+    /// Generates random numbers on the engine, or on the native engine if this one cannot.
     pub(super) fn draw(
         &mut self,
         operation: &'static Operation,
@@ -29,7 +29,7 @@ impl PythonEngine {
         if !self.draws {
             let numbers = numbers.iter().map(|&number| Operand::Scalar(number)).collect();
             let native = &mut self.native;
-            // Python's lock may be held for several operations: this one needs none.
+            // The GIL may be held for a sequence of operations; this one releases it.
             let data = Python::attach(|py| {
                 py.detach(|| {
                     let made = native.run(operation, numbers, attributes, output)?;

@@ -1,4 +1,4 @@
-//! An engine made by its name.
+//! Loading an engine by its name.
 
 use std::sync::Arc;
 use std::thread;
@@ -15,13 +15,13 @@ use super::prepared_plan::CompileSettings;
 use super::{PythonEngine, Watchdog};
 
 impl PythonEngine {
-    /// The engine of a name, on the GPU of a number; `None` for the native one.
+    /// Loads an engine on the GPU with an index; returns `None` for the native one.
     pub fn load(py: Python<'_>, name: &str, index: usize) -> PyResult<Option<PythonEngine>> {
         if name == "native" {
             return Ok(None);
         }
         PythonEngine::construct(py, name, index).map(Some).map_err(|error| {
-            // It is meant for whoever waits, not for the process.
+            // The waiting caller receives the error; the process must not exit.
             if error.is_instance_of::<PySystemExit>(py) {
                 PyRuntimeError::new_err(format!("the engine '{name}' raises SystemExit: {error}"))
             } else {

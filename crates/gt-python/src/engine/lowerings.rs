@@ -1,5 +1,5 @@
-//! The functions by which a Python engine computes single operations: one look-up by the operation
-//! and the kinds of its operands finds what to call.
+//! The Python functions by which an engine computes single operations, cached by operation and
+//! kinds of operands.
 
 use gt::ir::instruction::Operands;
 use gt::ir::ops::custom::{self, CUSTOM};
@@ -13,37 +13,37 @@ use smallvec::SmallVec;
 use super::convert::{Classes, attribute, number, number_type};
 use super::{EngineTensor, explain};
 
-/// The most functions that are kept.
-const MOST: usize = 4096;
+/// The maximum number of cached functions.
+const MAX_LOWERINGS: usize = 4096;
 
-/// An operation on operands of some kinds, as bytes: its id, the dtype of its (first) result, and
-/// a byte for each operand; of a custom operation its id and its name.
+/// An operation on operands of some kinds, as bytes: its id, the dtype of its first result, and a
+/// byte for each operand. For a custom operation: the id and its name.
 type LoweringKey = SmallVec<[u8; 16]>;
 
-/// The functions of an engine, each worked out when it is first needed.
+/// The functions of an engine, each requested from it when it is first needed.
 #[derive(Default)]
 pub struct LoweringCache {
     known: FxHashMap<LoweringKey, EngineLowering>,
 }
 
-/// What computes an operation.
+/// The function that computes an operation.
 struct EngineLowering {
     call: Py<PyAny>,
-    /// The names of the attributes that it takes; `None` for one that it does not.
+    /// For each attribute, its name if the function takes it.
     names: SmallVec<[Option<Py<PyString>>; 4]>,
 }
 
-/// An operation that is to be computed.
+/// An operation to compute.
 pub struct OperationCall<'a> {
     pub operation: &'static Operation,
     pub operands: &'a Operands<EngineTensor>,
     pub attributes: &'a Attributes,
-    /// Shape and dtype of the result, of several results of the first.
+    /// Shape and dtype of the (first) result.
     pub output: Meta,
 }
 
 impl LoweringCache {
-    /// Computes an operation, and gives what its function gives.
+    /// Computes an operation, and returns the result of its function.
     ///
     /// # Errors
     /// The engine has no function for it, or the function fails.
@@ -58,7 +58,7 @@ impl LoweringCache {
         let function = match self.known.get(&key) {
             Some(function) => function,
             None => {
-                if self.known.len() >= MOST {
+                if self.known.len() >= MAX_LOWERINGS {
                     self.known.clear();
                 }
                 let function = EngineLowering::new(py, engine, classes, call).map_err(explain)?;
@@ -94,7 +94,8 @@ impl EngineLowering {
         Ok(EngineLowering { call: function, names })
     }
 
-    /// A custom operation: its function takes what the user gave besides tensors as one text.
+    /// Returns the function of a custom operation. It takes the user's arguments other than tensors
+    /// as one string.
     fn custom(engine: &Bound<'_, PyAny>, attributes: &Attributes) -> PyResult<EngineLowering> {
         let function = engine.call_method1("custom", (custom::name(attributes),))?.unbind();
         let name = |(of, _): (&gt::ir::operation::Parameter, _)| {
@@ -151,7 +152,7 @@ fn values<'py>(
     operands.iter().map(value).collect()
 }
 
-/// Why a function has failed, in the engine's words.
+/// Returns the engine's explanation of a function's error, or else the error itself.
 fn reason(
     engine: &Bound<'_, PyAny>,
     classes: &Classes,
@@ -170,18 +171,19 @@ fn reason(
     }
 }
 
-/// What results of an engine are: compared with what was declared.
+/// Compares the results of an engine with their declarations.
 #[derive(Default)]
 pub struct ResultChecker {
-    /// The objects that stand for dtypes, as the tensors that were described had them.
+    /// The engine's dtype objects that were seen on described tensors, with GT's dtypes: a known
+    /// one saves the call of `describe`.
     dtypes: Vec<(Py<PyAny>, DType)>,
 }
 
 impl ResultChecker {
-    /// Compares a tensor with what it is declared as; `of` is the operation that made it.
+    /// Checks the shape and dtype of a tensor; `of` names the operation that computed it.
     ///
     /// # Errors
-    /// It is something else, or the engine cannot describe it.
+    /// They differ from `meta`, or the engine cannot describe the tensor.
     pub fn check(
         &mut self,
         engine: &Bound<'_, PyAny>,
@@ -222,7 +224,7 @@ impl ResultChecker {
     }
 }
 
-/// Whether a tensor has the attribute `shape`, and it is this one.
+/// Returns whether a tensor has the attribute `shape`, equal to that of `meta`.
 fn has_shape(tensor: &Bound<'_, PyAny>, meta: &Meta) -> bool {
     let Ok(shape) = tensor.getattr(pyo3::intern!(tensor.py(), "shape")) else { return false };
     let Ok(shape) = shape.cast::<PyTuple>() else { return false };

@@ -1,14 +1,14 @@
-//! Engines that are Python objects: see `gt.engines.engine` for what they are asked.
+//! Engines that are implemented in Python; see `gt.engines.engine` for their interface.
 //!
-//! - [`choice`]: which engines a session has that was not told.
-//! - [`load`]: an engine made by its name.
-//! - [`functions`]: what computes single operations, found by one look-up.
-//! - [`values`]: tensors' values on their way in and out; [`draws`]: random numbers.
-//! - [`program`]: a plan made ready, and its compilation; [`compiler`]: the thread that compiles;
-//!   [`tally`]: its statistics; [`convert`]: operations and plans as Python objects.
-//! - [`collectives`]: what an engine does together with those of other workers.
-//! - [`reason`]: why an engine failed, in words for users.
-//! - [`watch`]: what happens when an engine hangs, or the process ends.
+//! - [`choice`]: the default engine and number of workers; [`load`]: loading an engine by its name.
+//! - [`lowerings`]: the functions that compute single operations.
+//! - [`values`]: copying values in and out; [`draws`]: random numbers.
+//! - [`prepared_plan`]: a plan and its compiled code; [`compiler`]: the thread that compiles;
+//!   [`tally`]: statistics of compilations; [`convert`]: operations and plans as Python objects.
+//! - [`collectives`]: collectives with the engines of other workers.
+//! - [`native`]: the native engine, for operations that a Python engine does not implement.
+//! - [`reason`]: error messages for failures of engines.
+//! - [`watchdog`]: ending a worker whose engine hangs, and process exit.
 
 mod choice;
 mod collectives;
@@ -53,20 +53,20 @@ use tally::Tally;
 use watchdog::Cost;
 pub use watchdog::{ExitGuard, Watchdog, close_engines};
 
-/// A Python object; it may be held and dropped without Python's lock.
+/// A Python object that may be cloned and dropped without the GIL.
 pub type SharedObject = Arc<Py<PyAny>>;
 
-/// A tensor of a Python engine's.
+/// A tensor of a Python engine.
 #[derive(Clone)]
 pub struct EngineTensor {
     pub object: SharedObject,
     pub meta: Meta,
-    /// The memory that it shares, if it is a view.
+    /// The memory that it shares if it is a view.
     pub buffer: Option<SharedBuffer>,
 }
 
 impl EngineTensor {
-    /// A tensor with memory of its own.
+    /// Returns a tensor with memory of its own.
     pub fn new(object: SharedObject, meta: Meta) -> EngineTensor {
         EngineTensor { object, meta, buffer: None }
     }
@@ -76,24 +76,23 @@ impl EngineTensor {
 pub struct PythonEngine {
     object: SharedObject,
     name: String,
-    /// By the operations' ids.
+    /// Whether the engine implements each operation, by id.
     lowers: Vec<bool>,
     classes: Arc<Classes>,
     lowerings: LoweringCache,
     checker: ResultChecker,
     settings: CompileSettings,
     tally: Arc<Tally>,
-    /// How it joins other workers' engines, if it does.
+    /// Its collectives with other workers' engines, if enabled.
     collectives: Option<EngineCollectives>,
-    /// Whether it makes random numbers itself; else they are the native engine's, on all
-    /// processors.
+    /// Whether it generates random numbers itself; otherwise `native` does, on all processors.
     draws: bool,
     native: NativeEngine,
     started: Instant,
     rate: u64,
-    /// The dtype that it rounds float32 factors of products to.
+    /// The dtype to which it rounds float32 factors of matrix products, if it does.
     factors: Option<DType>,
-    /// The bytes of its device's memory, if it has its own.
+    /// The size of its device's memory in bytes; `None` if it computes in host memory.
     memory: Option<u64>,
     makes_views: bool,
     runs_ahead: bool,
@@ -101,24 +100,25 @@ pub struct PythonEngine {
 }
 
 impl PythonEngine {
-    /// Lets it join the engines of other workers, if GT_COLLECTIVES wants that; gives where.
+    /// Enables collectives with other workers' engines if GT_COLLECTIVES allows them, and returns
+    /// their endpoint.
     pub fn enable_collectives(&mut self, py: Python<'_>) -> PyResult<Option<Fabric>> {
         self.collectives = EngineCollectives::negotiate(py, Some(&self.object), &self.name)?;
         Ok(self.collectives.as_ref().map(|collectives| collectives.fabric().clone()))
     }
 
-    /// What the bits of its results depend on.
+    /// Returns a description of the hardware and libraries that determine the bits of its results.
     pub fn arithmetic(&self, py: Python<'_>) -> PyResult<String> {
         self.object.bind(py).getattr("arithmetic")?.extract()
     }
 
-    /// Since when it is at work.
+    /// Returns the watchdog of its calls.
     pub fn watchdog(&self) -> Watchdog {
         self.watchdog.clone()
     }
 }
 
-/// Refuses what GT_COLLECTIVES asks of GT's own engine, which joins no others.
+/// Returns an error if GT_COLLECTIVES requests collectives for the native engine, which has none.
 pub fn refuse_collectives(py: Python<'_>) -> PyResult<()> {
     EngineCollectives::negotiate(py, None, "native").map(drop)
 }
@@ -136,7 +136,7 @@ impl Engine for PythonEngine {
     }
 
     fn lowers(&self, operation: &'static Operation) -> bool {
-        // What is no composite is computed natively, if the engine has nothing for it.
+        // Primitives that the engine lacks are computed by the native engine.
         self.lowers[operation.id as usize] || matches!(operation.body, Body::Primitive)
     }
 
@@ -223,7 +223,7 @@ impl Engine for PythonEngine {
     }
 
     fn settle(&mut self, program: &mut PreparedPlan, at_most: Duration) -> bool {
-        // The thread that compiles needs Python's lock, too.
+        // The compiler thread needs the GIL.
         Python::attach(|py| py.detach(|| program.settle(at_most)))
     }
 
@@ -307,10 +307,10 @@ impl Engine for PythonEngine {
     }
 
     fn makes_view_of(&self, tensor: &EngineTensor, _: &Shape) -> bool {
-        // One that cannot tell is taken to need memory.
+        // Without an answer, assume that the view needs memory.
         Python::attach(|py| {
-            let said = self.object.bind(py).call_method1("is_contiguous", (&*tensor.object,));
-            said.and_then(|said| said.extract()).unwrap_or(false)
+            let answer = self.object.bind(py).call_method1("is_contiguous", (&*tensor.object,));
+            answer.and_then(|answer| answer.extract()).unwrap_or(false)
         })
     }
 
@@ -380,21 +380,21 @@ impl Engine for PythonEngine {
 }
 
 impl PythonEngine {
-    /// Calls a method that gives nothing; returns whether it could be.
+    /// Calls a method without arguments or result; returns whether it succeeded.
     fn notify(&self, method: &str) -> bool {
         let _at_work = self.watchdog.begin(Cost::Work(0));
         Python::attach(|py| self.object.bind(py).call_method0(method).is_ok())
     }
 
-    /// The memory that a tensor is in, as the engine says.
+    /// Returns the memory of a tensor, as reported by the engine.
     fn buffer(&self, py: Python<'_>, tensor: &EngineTensor) -> Option<SharedBuffer> {
-        // An engine that cannot say is taken to give each tensor its own.
-        let said = self.object.bind(py).call_method1("buffer", (&*tensor.object,)).ok()?;
-        let (id, bytes): (u64, u64) = said.extract().ok()?;
+        // Without an answer, assume that the tensor has memory of its own.
+        let answer = self.object.bind(py).call_method1("buffer", (&*tensor.object,)).ok()?;
+        let (id, bytes): (u64, u64) = answer.extract().ok()?;
         Some(SharedBuffer { id, bytes })
     }
 
-    /// What an operation has given, if it is as declared.
+    /// Returns the result of an operation if it matches its declaration.
     fn checked_tensor(
         &mut self,
         made: Bound<'_, PyAny>,
@@ -406,7 +406,7 @@ impl PythonEngine {
         Ok(EngineTensor::new(Arc::new(made.unbind()), meta))
     }
 
-    /// What compiled code has given, if it is as the plan says.
+    /// Returns the results of compiled code if they match the plan.
     fn checked_outputs(
         &mut self,
         program: &PreparedPlan,

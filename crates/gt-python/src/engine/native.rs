@@ -1,4 +1,5 @@
-//! The native engine as a helper of engines in Python: it computes what they have no function for.
+//! The native engine as `gt._gt.native`: Python engines call it for operations that they do not
+//! implement.
 
 use std::cell::RefCell;
 
@@ -19,7 +20,7 @@ thread_local! {
     static NATIVE: RefCell<NativeEngine> = RefCell::new(NativeEngine::new(1));
 }
 
-/// A tensor outside of engines: its dtype, shape and values.
+/// A tensor in host memory: its dtype, shape and values.
 type HostTensor<'py> = (String, Vec<i64>, Bound<'py, PyMemoryView>);
 
 fn operation(name: &str) -> PyResult<&'static Operation> {
@@ -33,7 +34,11 @@ fn meta(given: &Bound<'_, PyAny>) -> PyResult<Meta> {
     Ok(Meta::new(dtype, convert::shape(&dims)?))
 }
 
-/// Shape and dtype of an operation's results; operands are `(dtype, shape)` or numbers.
+/// Return a tuple `(dtype, shape)` for each result of an operation. Operands are `(dtype, shape)`
+/// or numbers.
+///
+/// Raises:
+///     ValueError: the operation does not exist or does not accept the operands.
 #[pyfunction]
 fn infer(
     name: &str,
@@ -63,8 +68,9 @@ fn results(
     operation.results(metas, attributes).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// Computes an operation on the native engine; operands are `(dtype, shape, values)` or numbers;
-/// the values are an object with the buffer protocol.
+/// Compute an operation on the native engine, and return `(dtype, shape, values)` for each result.
+///
+/// Operands are `(dtype, shape, values)` or numbers; values support the buffer protocol.
 #[pyfunction]
 fn compute<'py>(
     py: Python<'py>,
@@ -74,7 +80,7 @@ fn compute<'py>(
 ) -> PyResult<Vec<HostTensor<'py>>> {
     let operation = operation(name)?;
     let attributes = attributes(operation, given)?;
-    // Operands without a result: in these words users are told, without a traceback.
+    // The operands have no result: users see this message without a traceback.
     let failed = |error: gt::worker::EngineError| PyArithmeticError::new_err(error.to_string());
     NATIVE.with_borrow_mut(|native| {
         let mut metas = Vec::new();
@@ -110,7 +116,7 @@ fn compute<'py>(
     })
 }
 
-/// The names of each operation's operands, in their order.
+/// Return a dict of the names of each operation's operands, in order.
 #[pyfunction]
 fn operand_names(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let names = PyDict::new(py);

@@ -1,4 +1,5 @@
-//! A plan made ready for a Python engine: run plainly, or compiled once that is done.
+//! A plan prepared for a Python engine. It runs operation by operation until its compiled code is
+//! ready.
 
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,13 +20,13 @@ use super::tally::Tally;
 use super::watchdog::Cost;
 use super::{EngineTensor, PythonEngine, SharedObject, explain};
 
-/// How long a compilation may take if GT_COMPILE_TIMEOUT says nothing.
+/// How long a compilation may take if GT_COMPILE_TIMEOUT is not set.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How many runs a compilation in the background has.
+/// How many runs of a plan a compilation in the background may take.
 const WARMUP: u32 = 8;
 
-/// What is compiled, and when.
+/// Which plans are compiled, when, and how long that may take.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CompileSettings {
     mode: CompileMode,
@@ -35,17 +36,18 @@ pub struct CompileSettings {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum CompileMode {
     Never,
-    /// What somebody has asked for.
+    /// Plans for which a user requested compilation.
     Asked,
     /// Every plan, in the background.
     Background,
-    /// Every plan, before it is run for the first time.
+    /// Every plan, before its first run.
     First,
 }
 
 impl CompileSettings {
-    /// As the environment says: GT_COMPILE=1 compiles everything at once, GT_AUTO_COMPILE decides
-    /// about plans that nobody asked for; by default the engine does.
+    /// Reads the settings from the environment: GT_COMPILE=1 compiles every plan before its first
+    /// run; GT_AUTO_COMPILE decides about plans for which no user requested it, by default the
+    /// engine does.
     pub fn new(engine: &Bound<'_, PyAny>) -> PyResult<CompileSettings> {
         let helps: bool = engine.getattr("compiles_by_default")?.extract()?;
         let switches = ["GT_COMPILE", "GT_AUTO_COMPILE"].map(environment::switch);
@@ -60,8 +62,9 @@ impl CompileSettings {
         Ok(CompileSettings { mode, timeout })
     }
 
-    /// How often a lane runs a plan one by one before it takes compiled code: meanwhile it is
-    /// compiled. A number of runs, so that the stream alone decides which run is which.
+    /// Returns how many times a lane runs a plan operation by operation before it uses compiled
+    /// code. It is a number of runs, so that the stream decides which code runs, and not the time
+    /// that the compiler takes.
     pub fn warmup(&self) -> u32 {
         match self.mode {
             CompileMode::First => 0,
@@ -70,10 +73,11 @@ impl CompileSettings {
     }
 }
 
-/// What a compilation in another thread comes to, and who is told.
+/// The result of a compilation, which the compiler thread passes to the waiting worker.
 #[derive(Default)]
 struct CompilationResult {
-    /// The code, if there is any, or why there is none; and the time that it took.
+    /// The compiled code (`None` if the engine compiles nothing) or an error message, and the time
+    /// that the compilation took.
     made: Mutex<Option<(Result<Option<Py<PyAny>>, String>, Duration)>>,
     is_done: Condvar,
 }
@@ -83,28 +87,29 @@ enum CompileState {
     Compiling {
         outcome: Arc<CompilationResult>,
         queued: Instant,
-        /// Since when it is compiled; others may be before it.
+        /// When the compilation began; it may wait for others first.
         begun: Arc<OnceLock<Instant>>,
     },
-    /// Compiled, and not compared with the plain run yet.
+    /// Compiled, and not yet compared with the run operation by operation.
     Fresh(SharedObject),
     Compiled(SharedObject),
 }
 
-/// A plan made ready.
+/// A prepared plan.
 pub struct PreparedPlan {
     plan: Plan,
     last_uses: Vec<Option<u32>>,
-    /// What a run of compiled code costs.
+    /// The cost of a run of compiled code.
     cost: Cost,
-    /// As the compiler is given it; of plans that are not compiled there is none.
+    /// The plan as Python objects, if it is compiled.
     translation: Option<Translation>,
-    /// Its engine's name, and the tally of its compilations.
+    /// The engine's name, and the statistics of its compilations.
     name: String,
     tally: Arc<Tally>,
     state: CompileState,
     settings: CompileSettings,
-    /// Why compiled code has failed just now.
+    /// The error of the last run of compiled code, until it is known whether the code or the values
+    /// are to blame.
     failure: Option<EngineError>,
 }
 
@@ -132,21 +137,21 @@ impl PreparedPlan {
         }
     }
 
-    /// What a run of compiled code costs.
+    /// Returns the cost of a run of compiled code.
     pub fn cost(&self) -> Cost {
         self.cost
     }
 
-    /// The plan, and where each of its values is used last.
+    /// Returns the plan, and the step that uses each of its values last.
     pub fn plan(&self) -> (&Plan, &[Option<u32>]) {
         (&self.plan, &self.last_uses)
     }
 
-    /// Begins to compile, if the settings say so. A plan with a custom operation is not compiled:
-    /// a compiler does not see what its function does.
+    /// Starts the compilation if the settings require it. A plan with a custom operation is not
+    /// compiled, as its function is opaque to a compiler.
     ///
     /// # Errors
-    /// The plan cannot be given to the engine.
+    /// The plan cannot be converted to Python objects.
     pub fn start_compiling(&mut self, engine: &SharedObject, classes: &Classes) -> PyResult<()> {
         let wanted = match self.settings.mode {
             CompileMode::Never => false,
@@ -185,7 +190,7 @@ impl PreparedPlan {
         Ok(())
     }
 
-    /// Waits for the compilation; returns whether it is done, or given up.
+    /// Waits for the compilation; returns whether it has ended or was abandoned.
     pub fn settle(&mut self, at_most: Duration) -> bool {
         let CompileState::Compiling { outcome, queued, begun } = &self.state else { return true };
         let made = outcome.made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -201,7 +206,8 @@ impl PreparedPlan {
                 }
                 self.failed();
                 let limit = self.settings.timeout.as_secs_f64();
-                let how = if is_begun { "takes longer" } else { "waits for others longer" };
+                let how =
+                    if is_begun { "takes longer" } else { "waits for other compilations longer" };
                 self.warn(&format!("{how} than {limit:.0} s"));
                 CompileState::Plain
             }
@@ -224,7 +230,7 @@ impl PreparedPlan {
         true
     }
 
-    /// Why it is compiled.
+    /// Returns why the plan is compiled, for statistics.
     fn reason(&self) -> String {
         match self.settings.mode {
             CompileMode::First => "GT_COMPILE=1".to_string(),
@@ -237,12 +243,13 @@ impl PreparedPlan {
         self.tally.add_failure();
     }
 
-    /// Whether compiled code is run.
+    /// Returns whether the plan runs compiled code.
     pub fn is_compiled(&self) -> bool {
         matches!(self.state, CompileState::Fresh(_) | CompileState::Compiled(_))
     }
 
-    /// Tells who wants to know; compiled code has its text, or what gives it, as `code`.
+    /// Reports a compilation to GT's reports. The compiled object's `code` is its source text, or a
+    /// function that returns it.
     fn report(&self, compiled: &Py<PyAny>, taken: Duration) {
         let reports = Reports::from_env();
         if !reports.are_wanted() {
@@ -259,17 +266,17 @@ impl PreparedPlan {
 
     fn warn(&self, what: &str) {
         tracing::warn!(
-            "to compile {} {what}\n  it is run operation by operation",
+            "compiling {} {what}\n  it is run operation by operation",
             self.plan.summary()
         );
     }
 
-    /// Whether it is compiled, and not compared yet.
+    /// Returns whether the plan is compiled, and not compared yet.
     pub fn is_fresh(&self) -> bool {
         matches!(self.state, CompileState::Fresh(_))
     }
 
-    /// Takes the result of the comparison.
+    /// Receives the result of the comparison; `wrong` describes a difference.
     pub fn judge(&mut self, wrong: Option<&str>) {
         let state = std::mem::replace(&mut self.state, CompileState::Plain);
         match (state, wrong) {
@@ -279,7 +286,8 @@ impl PreparedPlan {
         }
     }
 
-    /// The steps whose random numbers compiled code is given, with the numbers that they take.
+    /// Returns the steps whose random numbers compiled code takes as inputs, with their scalar
+    /// operands.
     pub fn random(&self, inputs: &[InputValue<EngineTensor>]) -> Vec<(&PlanStep, Vec<Scalar>)> {
         let Some(translation) = &self.translation else { return Vec::new() };
         let numbers = |&index: &usize| {
@@ -293,8 +301,9 @@ impl PreparedPlan {
         translation.random.iter().map(numbers).collect()
     }
 
-    /// Runs compiled code on the plan's inputs, followed by the random numbers. `None` if there is
-    /// none, or it fails: then the plan is run plainly, and fails if the values are to blame.
+    /// Runs compiled code on the plan's inputs followed by the random tensors. Returns `None` if
+    /// there is no code or it fails: the caller then runs the plan operation by operation, which
+    /// fails, too, if the values are to blame.
     ///
     /// # Errors
     /// Code that was not compared yet fails.
@@ -320,7 +329,7 @@ impl PreparedPlan {
         }
     }
 
-    /// The plain run has succeeded where compiled code has failed: the code is to blame.
+    /// Discards compiled code that failed where the run operation by operation succeeded.
     pub fn blame_code(&mut self) {
         if let Some(error) = self.failure.take() {
             self.failed();
@@ -329,7 +338,7 @@ impl PreparedPlan {
         }
     }
 
-    /// All values that compiled code is given, as a list.
+    /// Returns all arguments of compiled code as a list.
     fn values<'py>(
         &self,
         py: Python<'py>,
@@ -355,7 +364,7 @@ impl PreparedPlan {
         list
     }
 
-    /// The operation that makes a value of the plan.
+    /// Returns the name of the operation that computes a value of the plan.
     pub fn producer(&self, value: u32) -> &'static str {
         let step = (value as usize).checked_sub(self.plan.inputs.len());
         step.map_or("an input", |step| self.plan.steps[step].operation.name)

@@ -1,4 +1,4 @@
-//! Why an engine in Python failed, in words for users.
+//! Error messages for exceptions of Python engines.
 
 use gt::worker::EngineError;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError};
@@ -7,8 +7,8 @@ use pyo3::types::PyDict;
 
 use crate::session::exit;
 
-/// What a Python exception says, in words for users: an engine's own words where it knows what is
-/// wrong with the values, and else its traceback.
+/// Converts a Python exception to an engine error. Errors in the user's values keep the engine's
+/// message; others get the traceback.
 pub fn explain(error: PyErr) -> EngineError {
     Python::attach(|py| {
         let cause = error.cause(py).unwrap_or_else(|| error.clone_ref(py));
@@ -18,7 +18,7 @@ pub fn explain(error: PyErr) -> EngineError {
             return EngineError::OutOfMemory { bytes };
         }
         if is_interrupt(&cause) {
-            // It is the user's, who waits: it comes again where that is noticed.
+            // Ctrl-C is meant for the waiting user: raise it again in the main thread.
             let _ = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
             return EngineError::Other("interrupted by Ctrl-C".into());
         }
@@ -48,7 +48,7 @@ pub fn explain(error: PyErr) -> EngineError {
     })
 }
 
-/// Whether a signal has raised an exception: that happens in the main thread alone.
+/// Returns whether a signal raised the exception, which happens in the main thread only.
 fn is_interrupt(error: &PyErr) -> bool {
     Python::attach(|py| {
         let class = py.import("gt._processes").and_then(|module| module.getattr("interrupt"));

@@ -1,4 +1,4 @@
-//! What the compilations of an engine have taken, for statistics.
+//! Statistics of an engine's compilations.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,32 +8,34 @@ use std::time::Duration;
 use gt::ir::statistics::Compilation;
 use pyo3::prelude::*;
 
-/// How many compilations of plans are remembered.
+/// How many compilations of plans are listed.
 const REMEMBERED: usize = 16;
 
-/// What compilations have taken, and how often they came to nothing.
+/// The time of all compilations, the number of failed ones, and the most recent ones.
 #[derive(Default)]
 pub struct Tally {
     nanoseconds: AtomicU64,
     failures: AtomicU64,
-    /// The most recent ones that succeeded.
+    /// The most recent successful compilations.
     recent: Mutex<VecDeque<Compilation>>,
 }
 
 impl Tally {
+    /// Returns the total time of compilations, and the number of failed ones.
     pub fn get(&self) -> (Duration, u64) {
         let time = Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed));
         (time, self.failures.load(Ordering::Relaxed))
     }
 
-    /// The most recent compilations of plans, and what the engine has compiled besides.
+    /// Returns the most recent compilations of plans, and other compilations that the engine
+    /// reports.
     pub fn compilations(&self, engine: &Bound<'_, PyAny>) -> Vec<Compilation> {
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<Compilation> = recent.iter().cloned().collect();
         drop(recent);
         let own = engine.call_method0("compiled");
         let own = own.and_then(|own| own.extract::<Vec<(String, String, f64)>>());
-        // Statistics are no reason to fail.
+        // An engine without the method, or one that fails, reports no others.
         all.extend(own.into_iter().flatten().map(|(operations, reason, seconds)| {
             let time = Duration::try_from_secs_f64(seconds).unwrap_or_default();
             Compilation { operations, reason, time }

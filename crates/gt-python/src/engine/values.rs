@@ -1,4 +1,4 @@
-//! Tensors' values on their way into a Python engine and out of it.
+//! Passing tensor values to and from a Python engine without copies.
 
 use bytes::Bytes;
 use gt::ir::{DType, Meta, Shape, TensorData};
@@ -10,8 +10,8 @@ use pyo3::types::{PyMemoryView, PyTuple};
 use super::EngineTensor;
 use crate::export::to_shared_array;
 
-/// An engine's tensor of these values. They are not copied; if others have them, too, the engine
-/// gets them to read only.
+/// Creates an engine's tensor from values. They are not copied; if they are shared, the engine gets
+/// read-only memory.
 pub fn create(engine: &Bound<'_, PyAny>, data: TensorData) -> PyResult<Py<PyAny>> {
     let py = engine.py();
     let shape = PyTuple::new(py, data.shape.dims())?;
@@ -27,15 +27,15 @@ pub fn create(engine: &Bound<'_, PyAny>, data: TensorData) -> PyResult<Py<PyAny>
     Ok(engine.call_method1("create", given)?.unbind())
 }
 
-/// A tensor's values, where the engine has put them: nothing is copied here.
+/// Returns a tensor's values in the memory that the engine provides, without a copy.
 pub fn read(engine: &Bound<'_, PyAny>, tensor: &EngineTensor) -> PyResult<TensorData> {
     shared(tensor.meta, &engine.call_method1("read", (&*tensor.object,))?)
 }
 
-/// The values that an object with the buffer protocol holds: they are not copied.
+/// Returns the values of an object with the buffer protocol, without a copy.
 pub fn shared(meta: Meta, values: &Bound<'_, PyAny>) -> PyResult<TensorData> {
     let flat = values.py().import("numpy")?.call_method1("frombuffer", (values, "u1"));
-    // NumPy makes nothing of an empty buffer.
+    // NumPy's `frombuffer` refuses empty buffers.
     let bytes =
         if meta.bytes() == 0 { Bytes::new() } else { Bytes::from_owner(PythonBuffer::new(flat?)?) };
     let length = bytes.len();
@@ -49,7 +49,7 @@ pub fn shared(meta: Meta, values: &Bound<'_, PyAny>) -> PyResult<TensorData> {
     })
 }
 
-/// The memory of an array that nobody writes to any more.
+/// The memory of a NumPy array that is no longer written to.
 struct PythonBuffer {
     _array: Py<PyAny>,
     start: *const u8,
@@ -70,11 +70,11 @@ impl PythonBuffer {
 
 impl AsRef<[u8]> for PythonBuffer {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: `_array` keeps the memory alive, which has `length` bytes from `start` on, as
-        // they lie one after another; no engine writes to values that it has given out.
+        // SAFETY: `_array` keeps the memory alive; it is contiguous, so `length` bytes follow
+        // `start`. Engines do not write to values that they have returned.
         unsafe { std::slice::from_raw_parts(self.start, self.length) }
     }
 }
 
-// SAFETY: the memory is only read, and a Python object may be dropped in any thread.
+// SAFETY: the memory is only read, and Python objects may be dropped in any thread.
 unsafe impl Send for PythonBuffer {}

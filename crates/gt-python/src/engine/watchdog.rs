@@ -1,6 +1,8 @@
-//! Who is in an engine: a worker process ends if its engine does not come back (what waits for it
-//! fails then, and the server's other workers go on), and a process that ends waits until all
-//! threads have left.
+//! Supervision of calls into engines.
+//!
+//! A worker process exits if a call into its engine does not return: the requests that wait for it
+//! fail, and the server's other workers continue. Process exit waits until all threads have left
+//! engines.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -16,52 +18,52 @@ use gt::ir::{Meta, Operand, Operation};
 
 use super::{EngineTensor, compiler};
 
-/// How long any call of an engine may take if GT_ENGINE_TIMEOUT says nothing.
+/// How long any call of an engine may take if GT_ENGINE_TIMEOUT is not set.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// A call may take longer by its estimated cost: a so-manifold of it, as estimates are of a machine
-/// that has nothing else to do.
-const PATIENCE: u64 = 1000;
-/// A call whose cost nobody knows may take so-manifold the time of others.
-const UNKNOWN: u32 = 30;
-/// How often it is looked whether a call has come back.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// A call may take this multiple of its estimated time, if that is longer: estimates assume an idle
+/// machine.
+const COST_MARGIN: u64 = 1000;
+/// A call of unknown cost may take this multiple of the timeout.
+const UNKNOWN_COST: u32 = 30;
+/// How often the watchdog checks whether a call has returned.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long the end of a process waits for threads in engines.
-const LAST: Duration = Duration::from_secs(5);
+/// How long process exit waits for threads in engines.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many threads are in an engine.
+/// The number of threads in engines.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
-/// The thread that ends the process, once it does.
-static ENDING: OnceLock<ThreadId> = OnceLock::new();
+/// The thread that ends the process; unset before process exit.
+static EXITING: OnceLock<ThreadId> = OnceLock::new();
 
-/// Keeps all other threads out of engines from now on: Python stops a thread of its own at the end
-/// by unwinding it, and a library in between that does not expect it aborts the process.
+/// Keeps all other threads out of engines from now on. Python stops its threads at process exit by
+/// unwinding their stacks; unwinding through a library that does not support it aborts the process.
 pub fn close_engines() {
-    let _ = ENDING.set(thread::current().id());
+    let _ = EXITING.set(thread::current().id());
     compiler::stop();
     let since = Instant::now();
-    while INSIDE.load(Ordering::SeqCst) > 0 && since.elapsed() < LAST {
+    while INSIDE.load(Ordering::SeqCst) > 0 && since.elapsed() < EXIT_TIMEOUT {
         thread::sleep(Duration::from_millis(1));
     }
-    // Those on their way come to their next wait.
+    // Let threads that are about to enter reach the check in `enter`, which parks them.
     thread::sleep(Duration::from_millis(5));
 }
 
-/// Whether the process is about to end.
-pub fn is_ending() -> bool {
-    ENDING.get().is_some()
+/// Returns whether the process is exiting.
+pub fn is_exiting() -> bool {
+    EXITING.get().is_some()
 }
 
-/// A thread that is in an engine, or drops what is an engine's; the end of the process waits for
-/// it.
+/// While this guard lives, process exit waits for its thread, which is in an engine or drops
+/// objects of an engine.
 pub struct ExitGuard(());
 
 impl ExitGuard {
-    /// Comes back only if the process is not about to end.
+    /// Returns the guard, or parks this thread for ever if another one is ending the process.
     pub fn enter() -> ExitGuard {
         INSIDE.fetch_add(1, Ordering::SeqCst);
         let inside = ExitGuard(());
-        if ENDING.get().is_some_and(|ending| *ending != thread::current().id()) {
+        if EXITING.get().is_some_and(|ending| *ending != thread::current().id()) {
             drop(inside);
             loop {
                 thread::park();
@@ -77,18 +79,18 @@ impl Drop for ExitGuard {
     }
 }
 
-/// What a call of an engine costs.
+/// The estimated cost of a call of an engine.
 #[derive(Clone, Copy)]
 pub enum Cost {
     /// At most this work ([`Operation::work`]).
     Work(u64),
-    /// It runs a user's code, or waits for others.
+    /// It runs user code, or waits for other workers.
     Unknown,
 }
 
 impl Cost {
-    /// That of an operation. Decompositions and attention take longer than their estimates say, by
-    /// up to the length of an axis.
+    /// Returns the cost of an operation. The family of matrix products includes decompositions and
+    /// attention, whose work can exceed the estimate by a factor of up to the length of an axis.
     pub fn of(operation: &Operation, operands: &[Operand<Meta>], output: Meta) -> Cost {
         if *operation == CUSTOM {
             return Cost::Unknown;
@@ -103,7 +105,7 @@ impl Cost {
         Cost::Work(work.max((bytes as u64).saturating_mul(longest as u64 / 32)))
     }
 
-    /// That of an operation on an engine's tensors, with all results.
+    /// Returns the cost of an operation on an engine's tensors, for all results.
     pub fn of_call(
         operation: &Operation,
         operands: &Operands<EngineTensor>,
@@ -118,7 +120,7 @@ impl Cost {
         costs.fold(Cost::Work(0), Cost::and)
     }
 
-    /// That of several calls.
+    /// Returns the cost of two calls.
     pub fn and(self, other: Cost) -> Cost {
         match (self, other) {
             (Cost::Work(one), Cost::Work(other)) => Cost::Work(one.saturating_add(other)),
@@ -127,38 +129,40 @@ impl Cost {
     }
 }
 
-/// Since when an engine is at work, and what it may cost.
+/// The running call of an engine, and the time that it may take.
 #[derive(Clone)]
 pub struct Watchdog {
-    /// The work that the engine does in a second.
+    /// The engine's work per second.
     rate: u64,
     state: Arc<CallState>,
 }
 
 #[derive(Default)]
 struct CallState {
-    /// The number of the call under way; 0 while it is idle.
+    /// The number of the running call; 0 while the engine is idle.
     call: AtomicU64,
     calls: AtomicU64,
-    /// The work of that call, [`u64::MAX`] if it is not known.
+    /// The work of that call; [`u64::MAX`] if it is unknown.
     work: AtomicU64,
-    /// The most work of a call since a value was read: a device that runs ahead may be at it.
-    most: AtomicU64,
+    /// The largest work of a call since a value was last read: an asynchronous device may still be
+    /// executing it.
+    largest: AtomicU64,
 }
 
-/// While this lives, the engine is at work.
+/// While this guard lives, a call of the engine is running.
 pub struct EngineCallGuard(Arc<CallState>, ExitGuard, InEngine);
 
 impl Watchdog {
-    /// That of an engine which does this work in a second.
+    /// Returns the watchdog of an engine with this work per second.
     pub fn new(rate: u64) -> Watchdog {
         Watchdog { rate, state: Arc::default() }
     }
 
+    /// Starts a call of this cost.
     pub fn begin(&self, cost: Cost) -> EngineCallGuard {
         let (inside, state) = (ExitGuard::enter(), &self.state);
         let work = match cost {
-            Cost::Work(work) => work.max(state.most.fetch_max(work, Ordering::Relaxed)),
+            Cost::Work(work) => work.max(state.largest.fetch_max(work, Ordering::Relaxed)),
             Cost::Unknown => u64::MAX,
         };
         state.work.store(work, Ordering::Relaxed);
@@ -166,33 +170,34 @@ impl Watchdog {
         EngineCallGuard(Arc::clone(state), inside, InEngine::enter())
     }
 
-    /// A value was read: the device has done all before.
+    /// Notes that a value was read: the device has executed all earlier calls.
     pub fn caught_up(&self) {
-        self.state.most.store(0, Ordering::Relaxed);
+        self.state.largest.store(0, Ordering::Relaxed);
     }
 
-    /// How long a call of this work may take, where any may take `least`.
+    /// Returns how long a call of this work may take, at least `least`.
     fn limit(&self, work: u64, least: Duration) -> Duration {
         if work == u64::MAX {
-            return least * UNKNOWN;
+            return least * UNKNOWN_COST;
         }
-        let seconds = work.saturating_mul(PATIENCE) as f64 / self.rate.max(1) as f64;
+        let seconds = work.saturating_mul(COST_MARGIN) as f64 / self.rate.max(1) as f64;
         least.max(Duration::from_secs_f64(seconds))
     }
 
-    /// Ends the process when one call takes longer than its cost and GT_ENGINE_TIMEOUT allow.
+    /// Starts a thread that exits the process when a call exceeds the time that its cost and
+    /// GT_ENGINE_TIMEOUT allow.
     pub fn end_process_if_it_hangs(&self, worker: &str, engine: &str) {
         let least = environment::seconds("GT_ENGINE_TIMEOUT").unwrap_or(TIMEOUT);
         let (watch, text) = (self.clone(), format!("gt worker: {worker}: the engine '{engine}'"));
-        let look = move || {
-            // Looks are counted, not hours: a process that is stopped for a time is none that
-            // hangs.
+        let poll = move || {
+            // Polls are counted instead of reading a clock: a process that was suspended does not
+            // hang.
             let (mut call, mut waited) = (0, Duration::ZERO);
             loop {
-                thread::sleep(LOOK_EVERY);
+                thread::sleep(POLL_INTERVAL);
                 let before = std::mem::replace(&mut call, watch.state.call.load(Ordering::Relaxed));
                 let is_same = call != 0 && call == before;
-                waited = if is_same { waited + LOOK_EVERY } else { Duration::ZERO };
+                waited = if is_same { waited + POLL_INTERVAL } else { Duration::ZERO };
                 let limit = watch.limit(watch.state.work.load(Ordering::Relaxed), least);
                 if is_same && waited > limit {
                     eprintln!(
@@ -203,8 +208,8 @@ impl Watchdog {
                 }
             }
         };
-        // Without a thread to look there is nobody to end it.
-        let _ = thread::Builder::new().name("gt-watch".into()).spawn(look);
+        // If the thread cannot be started, calls are not supervised.
+        let _ = thread::Builder::new().name("gt-watch".into()).spawn(poll);
     }
 }
 
@@ -221,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_may_take_as_long_as_it_may_cost() {
+    fn the_time_limit_grows_with_the_cost_of_a_call() {
         let (watch, least) = (Watchdog::new(1_000_000_000), Duration::from_secs(60));
         let limit = |operation, dims: &[usize]| {
             let meta = Meta::new(DType::F32, Shape::new(dims).unwrap());
@@ -238,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_device_may_still_be_at_counts_until_a_value_is_read() {
+    fn the_largest_earlier_work_counts_until_a_value_is_read() {
         let watch = Watchdog::new(1_000_000_000);
         let work = || watch.state.work.load(Ordering::Relaxed);
         drop(watch.begin(Cost::Work(500)));

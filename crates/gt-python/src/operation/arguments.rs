@@ -1,4 +1,4 @@
-//! The arguments of a call, bound to the parameters that the operation declares.
+//! Binding of a Python call's arguments to the parameters that an operation declares.
 
 use gt::ir::instruction::Attribute;
 use gt::ir::operation::{Default, Parameter, ParameterKind};
@@ -13,7 +13,7 @@ use super::{CallArguments, CallForm};
 use crate::tensor::{PyOperand, PyTensor};
 use crate::{convert, dtype};
 
-/// What NumPy calls a parameter that PyTorch calls otherwise.
+/// NumPy's names of parameters, with PyTorch's names.
 const SYNONYMS: &[(&str, &str)] = &[
     ("axis", "dim"),
     ("axes", "dims"),
@@ -25,17 +25,17 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("x2", "other"),
 ];
 
-/// One argument for each parameter; `None` where the default holds.
+/// One argument for each parameter; `None` where the default applies.
 pub struct BoundArguments<'py> {
     operation: &'static Operation,
     given: SmallVec<[Option<Bound<'py, PyAny>>; 6]>,
 }
 
 impl<'py> BoundArguments<'py> {
-    /// Binds what a call was given to the parameters.
+    /// Binds positional and keyword arguments to the parameters.
     ///
     /// # Errors
-    /// Too many arguments, an unknown name, a parameter given twice or missing.
+    /// Too many arguments, an unknown name, a parameter given twice, or a missing parameter.
     pub fn bind(
         operation: &'static Operation,
         form: CallForm,
@@ -47,7 +47,7 @@ impl<'py> BoundArguments<'py> {
         let lengths = parameters.iter().position(|of| of.kind == ParameterKind::Size);
         for (index, argument) in given.positional.iter().enumerate() {
             match lengths {
-                // Lengths one by one: all that is left belongs to them.
+                // Lengths as separate arguments: the remaining positional arguments are the shape.
                 Some(at) if index == at && given.positional.len() > parameters.len() => {
                     let rest = PyTuple::new(argument.py(), &given.positional[at..])?;
                     bound[at] = Some(rest.into_any());
@@ -87,7 +87,7 @@ impl<'py> BoundArguments<'py> {
         self.operation.parameters.iter().zip(self.given.iter().map(Option::as_ref))
     }
 
-    /// The first tensor among the operands, whose session the operation is issued in.
+    /// Returns the first tensor among the operands; the operation is issued in its session.
     pub fn first_tensor(&self) -> Option<Bound<'py, PyTensor>> {
         self.with_parameters().find_map(|(of, given)| {
             if of.attribute().is_some() {
@@ -101,7 +101,7 @@ impl<'py> BoundArguments<'py> {
         })
     }
 
-    /// The operands, in the session that they are issued in.
+    /// Returns the operands, converting lists and arrays to tensors of the session.
     pub fn operands(&self, session: &Session) -> PyResult<SmallVec<[PyOperand<'py>; 4]>> {
         let mut operands = SmallVec::new();
         for (of, given) in self.with_parameters().filter(|(of, _)| of.attribute().is_none()) {
@@ -138,7 +138,7 @@ impl<'py> BoundArguments<'py> {
         }
     }
 
-    /// The attributes, in the order that the operation declares them.
+    /// Returns the attributes in the order of their declaration.
     pub fn attributes(&self) -> PyResult<Attributes> {
         let mut attributes = Attributes::new();
         for (of, given) in self.with_parameters().filter(|(of, _)| of.attribute().is_some()) {
@@ -151,7 +151,7 @@ impl<'py> BoundArguments<'py> {
     }
 }
 
-/// What is given for a parameter, as an attribute.
+/// Converts an argument to the attribute of a parameter.
 pub fn attribute(
     operation: &Operation,
     of: &Parameter,
@@ -189,7 +189,7 @@ pub fn attribute(
     })
 }
 
-/// What was given does not fit a parameter.
+/// Returns the error for an argument that does not fit its parameter.
 #[cold]
 fn wrong(operation: &Operation, of: &Parameter, given: &Bound<'_, PyAny>) -> PyErr {
     let kind = given.get_type().name().map_or_else(|_| "this".into(), |name| name.to_string());
@@ -207,7 +207,7 @@ fn wrong(operation: &Operation, of: &Parameter, given: &Bound<'_, PyAny>) -> PyE
     }
 }
 
-/// An int, also one of NumPy's; neither a bool nor a float.
+/// Returns the value of a Python or NumPy integer; `None` for bools, floats and other objects.
 fn whole(given: &Bound<'_, PyAny>) -> Option<i64> {
     if given.is_instance_of::<PyBool>() || given.is_instance_of::<PyFloat>() {
         return None;
@@ -218,7 +218,7 @@ fn whole(given: &Bound<'_, PyAny>) -> Option<i64> {
     given.call_method0("__index__").ok()?.extract().ok()
 }
 
-/// The place of the parameter with a name.
+/// Returns the index of the parameter with this name or synonym.
 fn position(parameters: &[Parameter], name: &str) -> Option<usize> {
     let named = |name: &str| parameters.iter().position(|of| of.name == name);
     named(name).or_else(|| {
@@ -227,7 +227,7 @@ fn position(parameters: &[Parameter], name: &str) -> Option<usize> {
     })
 }
 
-/// The attribute of a parameter that is not given.
+/// Returns the default of a parameter as an attribute.
 fn default(of: &Parameter) -> Attribute {
     match of.default {
         Some(Default::Int(value)) => Attribute::Int(value),
@@ -247,7 +247,7 @@ fn default(of: &Parameter) -> Attribute {
     }
 }
 
-/// The number that stands for an operand that is not given.
+/// Returns the default of an operand, which is a number.
 fn number(of: &Parameter) -> Scalar {
     match of.default {
         Some(Default::Int(value)) => Scalar::Int(value),

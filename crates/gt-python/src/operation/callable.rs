@@ -1,7 +1,7 @@
 //! Python functions and method descriptors of operations.
 //!
-//! Python calls a C function without saying which object it was reached by, so there is one C
-//! function for each operation and form, all made from one generic function.
+//! A C function called by Python does not learn through which object it was called. Therefore each
+//! operation and call form has a C function of its own, an instance of one generic function.
 
 use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,7 +28,7 @@ type CFunction = unsafe extern "C" fn(
 
 const ROWS: usize = 32;
 
-/// Sixteen C functions, of the operations with ids from `$row * 16` on.
+/// Sixteen C functions, for the operations with the ids `$row * 16` to `$row * 16 + 15`.
 macro_rules! row {
     ($form:literal, $row:literal) => {
         [
@@ -63,7 +63,7 @@ macro_rules! all_rows {
     };
 }
 
-/// The C functions by form, then by the operation's id.
+/// The C functions by call form, then by the operation's id.
 static ENTRIES: [[[CFunction; 16]; ROWS]; 4] =
     [all_rows!(0), all_rows!(1), all_rows!(2), all_rows!(3)];
 
@@ -72,7 +72,7 @@ fn entry_of(operation: &Operation, form: CallForm) -> CFunction {
     ENTRIES[form as usize][id / 16][id % 16]
 }
 
-/// What Python calls: the operation with an id, in a form.
+/// The C function for one operation and call form.
 ///
 /// # Safety
 /// Called by Python alone, by the protocol of `METH_FASTCALL | METH_KEYWORDS`.
@@ -85,11 +85,11 @@ unsafe extern "C" fn entry<const ID: u16, const FORM: u8>(
     let form = const {
         [CallForm::Function, CallForm::Method, CallForm::InPlace, CallForm::Direct][FORM as usize]
     };
-    // SAFETY: Python's call is passed on as it is.
+    // SAFETY: Python's arguments are forwarded unchanged.
     unsafe { enter(this, arguments, count, names, (ID, form)) }
 }
 
-/// What all entries do. Compiled once, as there are hundreds of them.
+/// The common body of all instances of [`entry`]. Not generic, so that it is compiled once.
 ///
 /// # Safety
 /// As for [`entry`].
@@ -102,8 +102,8 @@ unsafe fn enter(
 ) -> *mut ffi::PyObject {
     let call = |py: Python<'_>| {
         let run = || {
-            // SAFETY: Python's protocol: `count` positional arguments, then one for each name;
-            // `this` is the tensor of a method; all are borrowed for the call.
+            // SAFETY: by Python's calling convention there are `count` positional arguments, then
+            // one for each name; `this` is the tensor of a method; all are borrowed for the call.
             unsafe { run(py, id, form, this, arguments, count as usize, names) }
         };
         let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
@@ -118,8 +118,8 @@ unsafe fn enter(
         }
     };
     Python::try_attach(call).unwrap_or_else(|| {
-        // The interpreter is ending, and calls what objects do at their end.
-        // SAFETY: Python calls with its lock held, also then.
+        // The interpreter is shutting down and runs finalizers.
+        // SAFETY: Python holds the GIL during this call, also at shutdown.
         call(unsafe { Python::assume_attached() })
     })
 }
@@ -162,17 +162,17 @@ unsafe fn run<'py>(
     }
 }
 
-/// The functions in terms of others that have a primitive's name, by its id: what they add to it is
-/// computed by them, and its mistakes are told by them.
+/// The composites that share a primitive's name, by its id. They handle the arguments that the
+/// primitive does not take, and raise the errors for wrong arguments.
 static COMPOSITES: [OnceLock<Py<PyAny>>; 16 * ROWS] = [const { OnceLock::new() }; 16 * ROWS];
 
-/// Calls a primitive, or its composite where the primitive does not take what is given.
+/// Calls a primitive, or its composite if the primitive does not accept the arguments.
 fn direct<'py>(
     py: Python<'py>,
     operation: &'static Operation,
     given: &CallArguments<'_, 'py>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    // Under autocast the composite decides for all that it consists of.
+    // Under autocast the composite chooses the dtypes of the operations that it consists of.
     if autocast().is_none() {
         match super::call(py, operation, CallForm::Method, given) {
             Err(error) if error.is_instance_of::<PyTypeError>(py) => {}
@@ -187,8 +187,12 @@ fn direct<'py>(
     composite.bind(py).call(PyTuple::new(py, given.positional)?, Some(&named))
 }
 
-/// The method of a composite that does what the primitive of its name does, and more where it is
-/// asked for more. Its text is the composite's.
+/// Return the method of a composite that extends the primitive of the same name. A call goes to the
+/// primitive directly, and to `composite` if the primitive does not accept the arguments.
+///
+/// Args:
+///     name: the name of the primitive.
+///     text: the docstring of the method.
 #[pyfunction]
 pub fn direct_method<'py>(
     py: Python<'py>,
@@ -203,7 +207,8 @@ pub fn direct_method<'py>(
     describe(py, definition(operation, name, CallForm::Direct, text)?)
 }
 
-/// The description of a C function; it lives as long as the process, as Python requires.
+/// Returns the method definition of a C function. It is leaked, as Python requires it to live as
+/// long as the process.
 fn definition(
     operation: &'static Operation,
     name: &str,
@@ -220,7 +225,7 @@ fn definition(
     Ok(Box::into_raw(Box::new(definition)))
 }
 
-/// The function of an operation.
+/// Returns the Python function of an operation.
 pub fn function<'py>(
     py: Python<'py>,
     operation: &'static Operation,
@@ -236,7 +241,7 @@ pub fn function<'py>(
     }
 }
 
-/// The method of an operation, for the class `Tensor`.
+/// Returns the method of an operation, for the class `Tensor`.
 pub fn method<'py>(
     py: Python<'py>,
     operation: &'static Operation,
@@ -247,7 +252,7 @@ pub fn method<'py>(
     describe(py, definition(operation, name, form, &text)?)
 }
 
-/// A method of the class `Tensor`.
+/// Returns a method descriptor of the class `Tensor`.
 fn describe(py: Python<'_>, definition: *mut ffi::PyMethodDef) -> PyResult<Bound<'_, PyAny>> {
     let class = py.get_type::<PyTensor>();
     // SAFETY: the definition is valid and is never freed; Python checks that a method is called on

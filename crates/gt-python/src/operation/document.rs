@@ -5,7 +5,7 @@ use gt::ir::operation::{Default, Parameter, ParameterKind};
 
 use super::CallForm;
 
-/// What a parameter takes, in words.
+/// Returns a description of the values that a parameter accepts.
 pub fn expected_kind(of: &Parameter) -> String {
     let kind = match of.kind {
         ParameterKind::Tensor => "a tensor",
@@ -29,7 +29,7 @@ pub fn expected_kind(of: &Parameter) -> String {
     kind.to_string()
 }
 
-/// A parameter with its default, as in a signature.
+/// Returns a parameter with its default, as in a signature.
 fn parameter(of: &Parameter) -> String {
     match of.default {
         None => of.name.to_string(),
@@ -43,7 +43,7 @@ fn parameter(of: &Parameter) -> String {
     }
 }
 
-/// The parameters of an operation in brackets.
+/// Returns the parameter list of an operation in parentheses.
 fn parameters(operation: &Operation, form: CallForm) -> String {
     let mut names: Vec<_> = operation.parameters.iter().map(parameter).collect();
     if form != CallForm::Function {
@@ -53,7 +53,7 @@ fn parameters(operation: &Operation, form: CallForm) -> String {
     format!("({})", names.join(", "))
 }
 
-/// How an operation is called, for errors.
+/// Returns the signature of an operation, for hints in errors.
 pub fn signature(operation: &Operation, form: CallForm) -> String {
     let names: Vec<_> = operation.parameters.iter().map(parameter).collect();
     match form {
@@ -65,7 +65,7 @@ pub fn signature(operation: &Operation, form: CallForm) -> String {
     }
 }
 
-/// The docstring of an operation, headed by its signature as Python's `inspect` reads it.
+/// Returns the docstring of an operation. Its first line is the signature that `inspect` reads.
 pub fn document(operation: &Operation, name: &str, form: CallForm) -> String {
     let mut text = format!("{name}{}\n--\n\n", parameters(operation, form));
     if form == CallForm::InPlace {
@@ -89,14 +89,14 @@ pub fn document(operation: &Operation, name: &str, form: CallForm) -> String {
     text
 }
 
-/// Documentation as a sentence of its own.
+/// Returns documentation as a sentence with a capital letter and a full stop.
 fn sentence(doc: &str) -> String {
     let mut letters = doc.chars();
     let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
     let rest = letters.as_str();
     let end = if rest.ends_with('.') { "" } else { "." };
     match doc.chars().nth(1) {
-        // Names and formulas keep their letters: `-x`, `x / y`.
+        // Names and formulas keep their case: `-x`, `x / y`.
         Some(second) if second.is_alphabetic() => format!("{first}{rest}{end}"),
         _ => format!("{doc}{end}"),
     }

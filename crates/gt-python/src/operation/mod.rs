@@ -1,7 +1,7 @@
-//! Operations as Python functions and methods of `Tensor`, made from their declarations.
+//! Operations as Python functions and methods of `Tensor`, generated from their declarations.
 //!
-//! - [`arguments`]: what a call was given, as an instruction's operands and attributes.
-//! - [`callable`]: functions and method descriptors, one for each face of an operation.
+//! - [`arguments`]: a call's arguments as the operands and attributes of an instruction.
+//! - [`callable`]: the C functions, and the Python functions and method descriptors over them.
 //! - [`document`]: signatures and docstrings.
 
 mod arguments;
@@ -20,23 +20,24 @@ use crate::tensor::PyTensor;
 use crate::{session, source};
 use arguments::BoundArguments;
 
-/// How an operation is called.
+/// The form in which an operation is called.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum CallForm {
     Function,
     Method,
     InPlace,
-    /// The method of a composite that has the primitive's name.
+    /// A composite's method that tries the primitive of the same name first.
     Direct,
 }
 
-/// What a call passes: positional arguments, and the names and values of the others.
+/// The positional arguments of a call, and the names and values of its keyword arguments.
 pub struct CallArguments<'a, 'py> {
     pub positional: &'a [Bound<'py, PyAny>],
     pub named: &'a [(String, Bound<'py, PyAny>)],
 }
 
-/// Calls an operation; in place, the first argument takes the result over, and is the result.
+/// Issues an operation and returns its result. In place, the first argument is assigned the result
+/// and returned.
 fn call<'py>(
     py: Python<'py>,
     operation: &'static Operation,
@@ -65,7 +66,7 @@ fn call<'py>(
     Ok(Bound::new(py, PyTensor(result))?.into_any())
 }
 
-/// Puts the primitives into a module of their own, and the methods on `Tensor`.
+/// Adds the submodule `primitives`, the methods of `Tensor`, and the table `faces`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let primitives = PyModule::new(py, "primitives")?;
@@ -89,7 +90,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("faces", faces(py)?)
 }
 
-/// The primitives that users find in each namespace, by name.
+/// Returns a dict of the public primitives for each namespace, by name.
 fn faces(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let namespaces = [
         ("gt", face::FUNCTION),
@@ -110,7 +111,10 @@ fn faces(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// The attributes of an operation from their names and values, all of which are given.
+/// Returns the attributes of an operation from a dict of their values.
+///
+/// # Errors
+/// An attribute is missing, or its value does not fit.
 pub fn attributes(
     operation: &'static Operation,
     given: &Bound<'_, PyDict>,

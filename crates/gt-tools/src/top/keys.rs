@@ -14,7 +14,7 @@ pub enum Action {
 
 /// The sort key of sessions; workers are in the order in which they connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SortKey {
+pub enum SessionOrder {
     #[default]
     Share,
     Rate,
@@ -22,22 +22,22 @@ pub enum SortKey {
     Name,
 }
 
-impl SortKey {
-    const fn next(self) -> SortKey {
+impl SessionOrder {
+    const fn next(self) -> SessionOrder {
         match self {
-            SortKey::Share => SortKey::Rate,
-            SortKey::Rate => SortKey::Memory,
-            SortKey::Memory => SortKey::Name,
-            SortKey::Name => SortKey::Share,
+            SessionOrder::Share => SessionOrder::Rate,
+            SessionOrder::Rate => SessionOrder::Memory,
+            SessionOrder::Memory => SessionOrder::Name,
+            SessionOrder::Name => SessionOrder::Share,
         }
     }
 
     pub const fn name(self) -> &'static str {
         match self {
-            SortKey::Share => "share",
-            SortKey::Rate => "rate",
-            SortKey::Memory => "memory",
-            SortKey::Name => "name",
+            SessionOrder::Share => "share",
+            SessionOrder::Rate => "rate",
+            SessionOrder::Memory => "memory",
+            SessionOrder::Name => "name",
         }
     }
 }
@@ -45,7 +45,7 @@ impl SortKey {
 #[derive(Debug, Default)]
 pub struct Keys {
     pub is_paused: bool,
-    pub order: SortKey,
+    pub order: SessionOrder,
     /// Only workers and sessions with this in their names are shown.
     pub filter: String,
     /// Whether the filter is being typed.
@@ -119,7 +119,7 @@ mod tests {
     fn keys_sort_pause_and_filter() {
         let mut keys = Keys::default();
         press(&mut keys, "sp/gpu q");
-        assert_eq!((keys.order, keys.is_paused), (SortKey::Rate, true));
+        assert_eq!((keys.order, keys.is_paused), (SessionOrder::Rate, true));
         assert_eq!(keys.filter, "gpu q", "letters are typed, they do nothing else");
         keys.press(KeyEvent::from(KeyCode::Enter));
         assert_eq!(keys.press(KeyEvent::from(KeyCode::Esc)), Action::Draw);

@@ -1,4 +1,4 @@
-//! Reading and writing the places that index tensors name, as rows of a tensor.
+//! Advanced indexing: the elements that index tensors name, as rows of a flattened tensor.
 
 use gt_ir::instruction::Attribute;
 use gt_ir::ops::index as ops;
@@ -9,7 +9,7 @@ use smallvec::{SmallVec, smallvec};
 use super::Tensor;
 use crate::error::Result;
 
-/// How to read and write the places that index tensors name: the indexed axes are permuted to the
+/// How to read and write the elements that index tensors name: the indexed axes are permuted to the
 /// front and flattened into one axis of rows, and one flat index picks rows.
 pub(super) struct AdvancedIndex {
     /// The permutation that brings the indexed axes to the front.
@@ -26,7 +26,7 @@ pub(super) struct AdvancedIndex {
 }
 
 impl AdvancedIndex {
-    /// The places that `tensors` name in a tensor of a shape, each on the axis beside it.
+    /// Prepares indexing a tensor of a shape by `tensors`, each with its axis.
     #[track_caller]
     pub(super) fn new(shape: &Shape, tensors: &[(usize, Tensor)]) -> Result<AdvancedIndex> {
         let indexed: Vec<usize> = tensors.iter().map(|(axis, _)| *axis).collect();
@@ -55,7 +55,8 @@ impl AdvancedIndex {
         Ok(AdvancedIndex { order, ordered_dims, flat_dims, flat_index, picked_dims, back })
     }
 
-    /// The permutation from the axes of the result to the picked ones: the inverse of `back`.
+    /// Returns the permutation from the axes of the result to the picked ones: the inverse of
+    /// `back`.
     pub(super) fn forth(&self) -> SmallVec<[i64; 8]> {
         invert(&self.back)
     }
@@ -66,15 +67,15 @@ impl AdvancedIndex {
         Shape::new(&dims).expect("a permutation of a shape")
     }
 
-    /// The shape of the values to write: one row for each place.
+    /// Returns the shape of the values to write: one row for each index.
     pub(super) fn source_dims(&self) -> SmallVec<[i64; 8]> {
         let count = self.flat_index.shape()[0] as i64;
         [count].iter().chain(&self.flat_dims[1..]).copied().collect()
     }
 }
 
-/// One index into the flattened axes, from an index into each of them. Also gives the shape that the
-/// indices broadcast to.
+/// Returns one index into the flattened axes, from an index into each of them, and the shape that
+/// the indices broadcast to.
 #[track_caller]
 fn flat_index(shape: &Shape, tensors: &[(usize, Tensor)]) -> Result<(Tensor, Shape)> {
     let shapes = tensors.iter().map(|(_, index)| index.shape());
@@ -97,7 +98,7 @@ fn flat_index(shape: &Shape, tensors: &[(usize, Tensor)]) -> Result<(Tensor, Sha
     Ok((flat, shape))
 }
 
-/// The inverse of a permutation.
+/// Returns the inverse of a permutation.
 pub(super) fn invert(order: &[i64]) -> SmallVec<[i64; 8]> {
     let mut back: SmallVec<[i64; 8]> = smallvec![0; order.len()];
     for (to, &from) in order.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Reading and adding along one axis, at the places that an index tensor names.
+//! Adding along one axis, at the positions of an index tensor.
 
 use gt_ir::instruction::Attribute;
 use gt_ir::ops::index as ops;
@@ -9,8 +9,8 @@ use super::{Index, Tensor};
 use crate::error::Result;
 
 impl Tensor {
-    /// Adds the values of `source` at the places that an index names along an axis, as
-    /// `torch.scatter_add`. Where the index is shorter than `source`, the rest is ignored.
+    /// Adds the values of `source` at the positions of an index along an axis, like
+    /// `torch.scatter_add`. If the index is shorter than `source`, the rest is ignored.
     #[track_caller]
     pub fn scatter_add(&self, axis: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         let (wanted, given) = (index.shape(), source.shape());
@@ -28,14 +28,14 @@ impl Tensor {
         self.write_at(&ops::SCATTER_ADD, axis, index, source)
     }
 
-    /// Adds the slices of `source` along an axis at the places that an index names, as
+    /// Adds the slices of `source` at the positions of an index along an axis, like
     /// `torch.index_add`.
     #[track_caller]
     pub fn index_add(&self, axis: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         self.write_at(&ops::INDEX_ADD, axis, index, source)
     }
 
-    /// An operation on this tensor that writes `source` at the places of an index along an axis.
+    /// Applies an operation that writes `source` at the positions of an index along an axis.
     #[track_caller]
     fn write_at(
         &self,

@@ -1,5 +1,5 @@
-//! Masks. How many of their values are true decides on the shape of what they pick: that is counted
-//! where the mask is, and the number alone is awaited.
+//! Indexing by masks. The result's shape depends on the number of true values, which the workers
+//! count; the client waits for that number only.
 
 use gt_ir::instruction::Attribute;
 use gt_ir::ops::{data_dependent as ops, reduce};
@@ -12,18 +12,18 @@ use crate::error::Result;
 use crate::program;
 
 impl Tensor {
-    /// The indices where the tensor is not zero, one row each. Waits for how many there are.
+    /// Returns the indices of the nonzero elements, one row each. Waits for their number.
     #[track_caller]
     pub fn nonzero(&self, interrupt: Interrupt) -> Result<Tensor> {
         let count = self.count_true(interrupt)?;
         self.apply_unary(&ops::NONZERO, smallvec![Attribute::Int(count)])
     }
 
-    /// Waits for how many elements are not zero, the first time that it is asked for of a value.
+    /// Returns the number of nonzero elements. Waits for it at the first call for a value.
     #[track_caller]
     fn count_true(&self, interrupt: Interrupt) -> Result<i64> {
         self.check_countable()?;
-        // Whether the count is known already or not: it is another's for another mask.
+        // Even if the count is known: it differs for another mask.
         program::invalidate();
         if self.shape().numel() == 0 {
             return Ok(0);
@@ -38,7 +38,7 @@ impl Tensor {
         Ok(*value.true_count.get_or_init(|| count))
     }
 
-    /// The rows where a mask over the leading axes is true, in order.
+    /// Returns the rows where a mask over the leading axes is true, in order.
     #[track_caller]
     pub(super) fn masked_rows(&self, mask: &Tensor, interrupt: Interrupt) -> Result<Tensor> {
         check_mask(&self.shape(), 0, mask)?;
@@ -47,8 +47,8 @@ impl Tensor {
         Tensor::apply(&self.session(), &ops::MASKED_ROWS, &operands, count)
     }
 
-    /// This tensor with other values where a mask over the leading axes is true. One row for all
-    /// of them is chosen at each place; rows of their own have to be as many as are true.
+    /// Returns this tensor with other values where a mask over the leading axes is true. `value` is
+    /// one row for all of them, or has as many rows as true values.
     #[track_caller]
     pub(super) fn with_masked_rows(
         &self,
@@ -75,8 +75,8 @@ impl Tensor {
         Tensor::apply(&self.session(), &ops::MASKED_ROWS_SCATTER, &operands, smallvec![])
     }
 
-    /// A mask over leading axes with the other axes at length 1, so that it broadcasts to this
-    /// tensor.
+    /// Returns a mask over leading axes, with length 1 along the others, so that it broadcasts to
+    /// this tensor.
     #[track_caller]
     fn beside(&self, mask: &Tensor) -> Result<Tensor> {
         let mut dims: SmallVec<[i64; 8]> = mask.dims();
@@ -85,7 +85,7 @@ impl Tensor {
     }
 }
 
-/// The mask of an index expression that has nothing else but whole axes behind it.
+/// Returns the mask of an index expression that consists of a mask, and full slices behind it.
 pub(super) fn leading_mask(entries: &[Index]) -> Option<&Tensor> {
     let [Index::Tensor(mask), rest @ ..] = entries else { return None };
     let is_whole = |entry: &Index| {
@@ -95,7 +95,7 @@ pub(super) fn leading_mask(entries: &[Index]) -> Option<&Tensor> {
     (mask.dtype() == DType::Bool && mask.rank() > 0 && alone).then_some(mask)
 }
 
-/// A mask must be as long as the axes from `first` on that it is over.
+/// Returns an error if a mask's shape differs from the axes from `first` on that it is over.
 fn check_mask(shape: &Shape, first: usize, mask: &Tensor) -> Result<()> {
     if shape[first.min(shape.rank())..].starts_with(mask.shape().dims()) {
         return Ok(());
@@ -106,8 +106,8 @@ fn check_mask(shape: &Shape, first: usize, mask: &Tensor) -> Result<()> {
     Err(Error::MaskShape { mask: mask.shape(), shape: *shape, axis: first }.into())
 }
 
-/// The indices where a mask over the axes of `shape` from `first` on is true: one index tensor for
-/// each of the mask's axes.
+/// Returns the indices where a mask over the axes of `shape` from `first` on is true: one index
+/// tensor for each of the mask's axes.
 #[track_caller]
 pub(super) fn mask_indices(
     shape: &Shape,
@@ -123,8 +123,8 @@ pub(super) fn mask_indices(
         .collect()
 }
 
-/// The index that a mask without axes is: place 0 of a new axis of length 1 if it is true, else
-/// none.
+/// Returns the index that a mask without axes stands for: 0 along a new axis of length 1 if it is
+/// true, otherwise an empty one.
 #[track_caller]
 pub(super) fn scalar_mask_index(mask: &Tensor, interrupt: Interrupt) -> Result<Tensor> {
     let count = mask.count_true(interrupt)? as usize;

@@ -1,9 +1,9 @@
-//! Reading and writing parts of a tensor: `x[1:, None, mask]`, `x[index] = value`.
+//! Index expressions, to read and write parts of a tensor: `x[1:, None, mask]`, `x[index] = value`.
 //!
-//! - [`resolve`]: an index expression as a region, new axes, and axes indexed by tensors.
-//! - [`advanced`]: reading and writing the places that index tensors name.
-//! - [`mask`]: what a mask picks.
-//! - [`along`]: gather, scatter and their like, along one axis.
+//! - [`resolve`]: converts an index expression to a region, new axes, and axes indexed by tensors.
+//! - [`advanced`]: indexing by tensors.
+//! - [`mask`]: indexing by masks.
+//! - [`along`]: `scatter_add` and `index_add`, along one axis.
 
 mod advanced;
 mod along;
@@ -27,7 +27,7 @@ use resolve::Resolved;
 #[derive(Clone)]
 pub enum Index {
     At(i64),
-    /// As Python's slices: negative ends count from the back, ends are clipped to the axis.
+    /// As in Python: negative bounds count from the end, and bounds are clipped to the axis.
     Slice {
         start: Option<i64>,
         stop: Option<i64>,
@@ -37,22 +37,22 @@ pub enum Index {
     Ellipsis,
     /// A new axis of length 1, or of length 0 for false.
     Bool(bool),
-    /// Integers: places along one axis. Bool: a mask over as many axes as it has itself.
+    /// Integers: indices along one axis. Bool: a mask over as many axes as it has.
     Tensor(Tensor),
 }
 
-/// An index tensor without axes, and where it stands.
+/// An index tensor without axes, and its axis.
 struct ScalarIndex {
     axis: i64,
-    /// The place as a row index, counted from the front.
+    /// The index, wrapped to count from the start, with one axis.
     index: Tensor,
-    /// The index expression with the number 0 in its stead.
+    /// The index expression with the number 0 in its place.
     others: Vec<Index>,
 }
 
 impl Tensor {
-    /// The part that an index expression names. Of a bool mask the number of true values is awaited,
-    /// since the shape of the result depends on it.
+    /// Returns the part that an index expression names. With a bool mask, waits for the number of
+    /// true values, since the result's shape depends on it.
     #[track_caller]
     pub fn index(&self, entries: &[Index], interrupt: Interrupt) -> Result<Tensor> {
         if let Some(mask) = leading_mask(entries) {
@@ -73,7 +73,7 @@ impl Tensor {
         picked.reshape(&advanced.picked_dims)?.permute(&advanced.back)
     }
 
-    /// This tensor with the part that an index expression names replaced by `value`, which
+    /// Returns this tensor with the part that an index expression names replaced by `value`, which
     /// broadcasts to it.
     #[track_caller]
     pub fn with_index(
@@ -135,7 +135,7 @@ impl Tensor {
     /// Replaces the part that an index expression names by `value`, in place.
     ///
     /// # Errors
-    /// Several elements of the part are one in memory, and the value is not one number.
+    /// Several elements of the part are one in memory, and the value is a tensor.
     #[track_caller]
     pub fn set_index(&self, entries: &[Index], value: Value, interrupt: Interrupt) -> Result<()> {
         let is_region = !entries.iter().any(|entry| matches!(entry, Index::Tensor(_)));
@@ -146,8 +146,8 @@ impl Tensor {
         self.assign(&whole, "setitem")
     }
 
-    /// The first index tensor without axes in an index expression: it takes its axis away, as a
-    /// number does.
+    /// Returns the first index tensor without axes in an index expression: like a number, it
+    /// removes its axis.
     #[track_caller]
     fn scalar_index(&self, entries: &[Index]) -> Result<Option<ScalarIndex>> {
         let is_scalar = |entry: &Index| matches!(entry, Index::Tensor(index) if index.rank() == 0 && index.dtype() != DType::Bool);
@@ -167,8 +167,8 @@ impl Tensor {
         Ok(Some(ScalarIndex { axis: axis as i64, index, others }))
     }
 
-    /// `value` in this tensor's dtype, expanded to `shape`. Leading axes of length 1 that the
-    /// shape does not have are dropped, as NumPy and PyTorch do in assignments.
+    /// Returns `value` in this tensor's dtype, expanded to `shape`. Leading axes of length 1 that
+    /// the shape does not have are dropped, as NumPy and PyTorch do in assignments.
     #[track_caller]
     fn value_for(&self, value: Value, shape: &Shape) -> Result<Tensor> {
         let mut tensor = match value.0 {
@@ -189,7 +189,7 @@ impl Tensor {
         tensor.expand_to(shape)
     }
 
-    /// This tensor without as many leading axes of length 1 as leave it `rank` axes.
+    /// Drops leading axes of length 1 until at most `rank` axes remain, if there are enough.
     #[track_caller]
     fn without_leading_ones(&self, rank: usize) -> Result<Tensor> {
         let dims = self.dims();
@@ -198,8 +198,8 @@ impl Tensor {
         if gone == 0 { Ok(self.clone()) } else { self.reshape(&dims[gone..]) }
     }
 
-    /// The region of a resolved index expression, reshaped to its `dims`; always a tensor of its
-    /// own.
+    /// Returns the region of a resolved index expression, reshaped to its `dims`; never this tensor
+    /// itself.
     #[track_caller]
     fn take_region(&self, resolved: &Resolved) -> Result<Tensor> {
         let whole = resolved.sizes == self.dims() && resolved.steps.iter().all(|&step| step == 1);

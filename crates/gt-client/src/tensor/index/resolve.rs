@@ -1,5 +1,5 @@
-//! An index expression resolved against a shape: bounds checked, negative indices wrapped,
-//! the ellipsis expanded.
+//! Resolves an index expression against a shape: checks bounds, wraps negative indices, expands the
+//! ellipsis.
 
 use gt_ir::{DType, Error, Shape};
 use smallvec::SmallVec;
@@ -9,7 +9,7 @@ use super::{Index, Tensor};
 use crate::driver::Interrupt;
 use crate::error::Result;
 
-/// A resolved index expression, applied in this order: a strided region is cut out, reshaped to
+/// A resolved index expression, applied in this order: a strided region is sliced, reshaped to
 /// `dims`, and indexed by tensors.
 pub(super) struct Resolved {
     pub(super) starts: SmallVec<[i64; 8]>,
@@ -22,8 +22,8 @@ pub(super) struct Resolved {
 }
 
 impl Tensor {
-    /// Resolves an index expression against this tensor's shape. What masks have of true
-    /// values is awaited.
+    /// Resolves an index expression against this tensor's shape. Waits for the numbers of masks'
+    /// true values.
     pub(super) fn resolve(&self, entries: &[Index], interrupt: Interrupt) -> Result<Resolved> {
         let shape = self.shape();
         let used = axes_used(entries);
@@ -78,7 +78,7 @@ impl Tensor {
     }
 }
 
-/// How many axes the entries index.
+/// Returns the number of axes that the entries index.
 pub(super) fn axes_used(entries: &[Index]) -> usize {
     let used = |entry: &Index| match entry {
         Index::At(_) | Index::Slice { .. } => 1,
@@ -97,14 +97,14 @@ impl Resolved {
         self.steps.push(step);
     }
 
-    /// Takes the next axis whole.
+    /// Takes the full next axis.
     fn whole(&mut self, shape: &Shape) {
         let length = shape[self.starts.len()] as i64;
         self.region(0, length, 1);
         self.dims.push(length);
     }
 
-    /// Takes one element of the next axis, which the result does not have.
+    /// Takes one element of the next axis, which is dropped from the result.
     fn at(&mut self, shape: &Shape, at: i64) -> Result<()> {
         let axis = self.starts.len();
         let length = shape[axis];

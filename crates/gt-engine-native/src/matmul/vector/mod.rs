@@ -14,11 +14,11 @@ use std::borrow::Cow;
 
 use gt_ir::DType;
 
-use super::{Lengths, Matrix};
+use super::{ProductLengths, Matrix};
 use crate::element::{Complex, Number};
 use crate::fold::{Fold, Sum};
 
-use crate::simd::{Level, level, vectorized};
+use crate::simd::{InstructionSet, level, vectorized};
 
 /// Independent sums side by side: as many as fill the vector units.
 const LANES: usize = 64;
@@ -26,7 +26,7 @@ const LANES: usize = 64;
 const STRIP: usize = 512;
 
 /// Whether a product is one of a matrix and a vector of numbers whose sums depend on their order.
-pub(super) fn is_by_vector<T: Number>(lengths: Lengths) -> bool {
+pub(super) fn is_by_vector<T: Number>(lengths: ProductLengths) -> bool {
     (lengths.rows == 1 || lengths.columns == 1) && lengths.depth > 0 && !T::DTYPE.is_exact()
 }
 
@@ -36,13 +36,13 @@ pub(super) fn is_by_vector<T: Number>(lengths: Lengths) -> bool {
 /// The matrices can be read in these lengths. `out` has room for such rows, which overlap with
 /// neither and no other thread accesses. [`is_by_vector`] holds.
 pub(super) unsafe fn multiply<T: Number>(
-    lengths: Lengths,
+    lengths: ProductLengths,
     a: Matrix<T>,
     b: Matrix<T>,
     out: *mut T,
     pitch: usize,
 ) {
-    let Lengths { rows, depth, columns } = lengths;
+    let ProductLengths { rows, depth, columns } = lengths;
     let turned = Matrix { first: b.first, row: b.column, column: b.row };
     let (matrix, count, vector, step, pitch) = match columns {
         1 => (a, rows, b, b.row, pitch),
@@ -111,7 +111,7 @@ unsafe fn each<T: Number, N: Number>(
             |index: usize| run(first.offset(index as isize * matrix.row), depth, matrix.column);
         let write = |index: usize, total| out.add(index * pitch).write(Sum::finish(total, depth));
         #[cfg(target_arch = "x86_64")]
-        if N::DTYPE == DType::F32 && level() > Level::Base {
+        if N::DTYPE == DType::F32 && level() > InstructionSet::Base {
             let block = |x: &[N], y: &[N]| {
                 // The level has AVX2; N is float32.
                 let sum = floats::block(bytemuck::cast_slice(x), bytemuck::cast_slice(y));
@@ -155,12 +155,12 @@ mod tests {
             row: row as isize,
             column: column as isize,
         };
-        let lengths = Lengths { rows: count, depth, columns: 1 };
+        let lengths = ProductLengths { rows: count, depth, columns: 1 };
         let (a, b) = (matrix(&memory, row, column), matrix(&vector, 1, 1));
         // SAFETY: the memory has every element at these steps.
         unsafe { multiply(lengths, a, b, out.as_mut_ptr(), 1) };
         let mut other = vec![f32::NAN; count];
-        let lengths = Lengths { rows: 1, depth, columns: count };
+        let lengths = ProductLengths { rows: 1, depth, columns: count };
         let (a, b) = (matrix(&vector, 1, 1), matrix(&memory, column, row));
         // SAFETY: as above; the matrix on the right is the same one, transposed.
         unsafe { multiply(lengths, a, b, other.as_mut_ptr(), 1) };

@@ -4,7 +4,7 @@ use gt_ir::{DType, Operand};
 use gt_worker::plan::{Input, Plan, Source};
 use rustc_hash::FxHashMap;
 
-use crate::program::group::{From, Group, GroupInput, Kind, Node, Space};
+use crate::program::group::{From, Group, GroupInput, GroupNodeKind, GroupNode, Space};
 use crate::program::micro::Micro;
 
 /// Where a value comes from.
@@ -49,7 +49,7 @@ pub(super) struct GroupDraft {
 
 impl GroupDraft {
     /// Adds a node; gives its number.
-    pub(super) fn push(&mut self, node: Node) -> u16 {
+    pub(super) fn push(&mut self, node: GroupNode) -> u16 {
         self.group.nodes.push(node);
         self.group.nodes.len() as u16 - 1
     }
@@ -68,13 +68,13 @@ impl GroupDraft {
             && let Home::Node { unit: home, node } = homes[value as usize]
             && home == unit
         {
-            let Node { dtype, space: there, .. } = self.group.nodes[node as usize];
-            let mut from = From::Node(node);
+            let GroupNode { dtype, space: there, .. } = self.group.nodes[node as usize];
+            let mut from = From::GroupNode(node);
             if dtype != wanted {
-                from = From::Node(self.cast(from, dtype, wanted, there));
+                from = From::GroupNode(self.cast(from, dtype, wanted, there));
             }
             if (there, space) == (Space::Rows, Space::Full) {
-                from = From::Node(self.spread(from, wanted));
+                from = From::GroupNode(self.spread(from, wanted));
             }
             return from;
         }
@@ -87,32 +87,32 @@ impl GroupDraft {
         };
         let input = GroupInput { source, dtype: given, space };
         let from = From::Input(self.group.input(input));
-        if given == wanted { from } else { From::Node(self.cast(from, given, wanted, space)) }
+        if given == wanted { from } else { From::GroupNode(self.cast(from, given, wanted, space)) }
     }
 
     /// The node that casts from one dtype to another, which is added if there is none yet.
     pub(super) fn cast(&mut self, from: From, given: DType, wanted: DType, space: Space) -> u16 {
         let cast = Micro::cast(given, wanted);
-        let kind = Kind::Map(cast);
-        let same = |node: &Node| {
-            matches!(node.kind, Kind::Map(micro) if micro.kernel.is(&cast.kernel))
+        let kind = GroupNodeKind::Map(cast);
+        let same = |node: &GroupNode| {
+            matches!(node.kind, GroupNodeKind::Map(micro) if micro.kernel.is(&cast.kernel))
                 && node.inputs[0] == from
                 && node.space == space
         };
         if let Some(known) = self.group.nodes.iter().position(same) {
             return known as u16;
         }
-        self.push(Node { kind, inputs: [from; 3], arity: 1, space, dtype: wanted })
+        self.push(GroupNode { kind, inputs: [from; 3], arity: 1, space, dtype: wanted })
     }
 
     /// The node that fills rows with their elements, which is added if there is none yet.
     fn spread(&mut self, from: From, dtype: DType) -> u16 {
-        let same = |node: &Node| matches!(node.kind, Kind::Spread) && node.inputs[0] == from;
+        let same = |node: &GroupNode| matches!(node.kind, GroupNodeKind::Spread) && node.inputs[0] == from;
         if let Some(known) = self.group.nodes.iter().position(same) {
             return known as u16;
         }
-        let (kind, space) = (Kind::Spread, Space::Full);
-        self.push(Node { kind, inputs: [from; 3], arity: 1, space, dtype })
+        let (kind, space) = (GroupNodeKind::Spread, Space::Full);
+        self.push(GroupNode { kind, inputs: [from; 3], arity: 1, space, dtype })
     }
 }
 

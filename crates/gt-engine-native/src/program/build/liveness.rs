@@ -7,7 +7,7 @@ use gt_worker::plan::Plan;
 use super::Builder;
 use super::draft::{Draft, GroupDraft};
 use crate::program::Unit;
-use crate::program::group::{From, Group, GroupInput, Kind, Node, Output, Space};
+use crate::program::group::{From, Group, GroupInput, GroupNodeKind, GroupNode, Output, Space};
 use crate::program::sound::Sound;
 
 /// For each unit, the values that are not needed after it. Outputs are needed to the end.
@@ -93,7 +93,7 @@ fn replaced(
     dies: &dyn Fn(u32) -> bool,
 ) -> Vec<u16> {
     let writer = &group.nodes[node as usize];
-    let Kind::Map(micro) = writer.kind else { return Vec::new() };
+    let GroupNodeKind::Map(micro) = writer.kind else { return Vec::new() };
     if writer.space != Space::Full {
         return Vec::new();
     }
@@ -115,7 +115,7 @@ fn replaced(
     group.inputs.iter().enumerate().filter_map(may).collect()
 }
 
-impl Node {
+impl GroupNode {
     fn reads(&self, from: From) -> bool {
         self.inputs[..self.arity].contains(&from)
     }

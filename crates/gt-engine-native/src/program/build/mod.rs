@@ -17,7 +17,7 @@ use gt_worker::plan::{Plan, PlanStep};
 use rustc_hash::FxHashMap;
 
 use super::Unit;
-use super::group::{From, Group, Kind, Node, Space};
+use super::group::{From, Group, GroupNodeKind, GroupNode, Space};
 use super::micro::micro;
 use draft::{Draft, GroupDraft, Home, is_number};
 pub use liveness::dying;
@@ -83,22 +83,22 @@ impl Builder<'_> {
         let space = if shape == draft.group.shape { Space::Full } else { Space::Rows };
         let is_power = step.operation.id == POW.id;
         let mut inputs = [From::Input(0); 3];
-        let mut kind = Kind::Map(micro);
+        let mut kind = GroupNodeKind::Map(micro);
         for (place, source) in step.operands.iter().enumerate() {
             let wanted = micro.kernel.inputs()[place];
             inputs[place] = draft.read(self.plan, &self.homes, unit, *source, wanted, space);
             if let (true, 1, From::Input(input)) = (is_power, place, inputs[place])
                 && is_number(self.plan, *source)
             {
-                kind = Kind::Power(input);
+                kind = GroupNodeKind::Power(input);
             }
         }
         let arity = step.operands.len();
         draft.group.cost += if space == Space::Full { micro.cost } else { 0 };
         let result = micro.kernel.result();
-        let mut node = draft.push(Node { kind, inputs, arity, space, dtype: result });
+        let mut node = draft.push(GroupNode { kind, inputs, arity, space, dtype: result });
         if result != step.output.dtype {
-            node = draft.cast(From::Node(node), result, step.output.dtype, space);
+            node = draft.cast(From::GroupNode(node), result, step.output.dtype, space);
         }
         draft.group.steps.push(index);
         draft.values.insert(value, node);

@@ -7,7 +7,7 @@ use gt_worker::plan::PlanStep;
 use super::Builder;
 use super::draft::{Draft, Home};
 use crate::program::fold::{Folding, folding};
-use crate::program::group::{End, EndKind, Group, Kind, Node, Space};
+use crate::program::group::{End, EndKind, Group, GroupNodeKind, GroupNode, Space};
 
 /// Longer rows are not folded in a group: a tile holds whole rows.
 const LONGEST_ROW: usize = 8192;
@@ -55,9 +55,9 @@ impl Builder<'_> {
             let source = Operand::Tensor(operand);
             let from =
                 draft.read(self.plan, &self.homes, unit, source, folding.dtype(), Space::Full);
-            let (kind, inputs) = (Kind::Fold(folding), [from; 3]);
+            let (kind, inputs) = (GroupNodeKind::Fold(folding), [from; 3]);
             let dtype = folding.dtype();
-            let node = draft.push(Node { kind, inputs, arity: 1, space: Space::Rows, dtype });
+            let node = draft.push(GroupNode { kind, inputs, arity: 1, space: Space::Rows, dtype });
             draft.group.cost += 1;
             draft.group.steps.push(index);
             draft.values.insert(value, node);

@@ -6,20 +6,20 @@ use gt_ir::status::{SessionStatus, Waits};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
-use super::super::keys::SortKey;
+use super::super::keys::SessionOrder;
 use super::super::model::Model;
 use super::cut;
 use crate::words::{bytes, number};
 
-pub(super) fn sort(sessions: &mut [&SessionStatus], model: &Model, order: SortKey) {
+pub(super) fn sort(sessions: &mut [&SessionStatus], model: &Model, order: SessionOrder) {
     match order {
-        SortKey::Share => {
+        SessionOrder::Share => {
             sessions.sort_by(|a, b| model.rates(b).share.total_cmp(&model.rates(a).share))
         }
-        SortKey::Rate => sessions
+        SessionOrder::Rate => sessions
             .sort_by(|a, b| model.rates(b).instructions.total_cmp(&model.rates(a).instructions)),
-        SortKey::Memory => sessions.sort_by_key(|session| std::cmp::Reverse(session.bytes)),
-        SortKey::Name => sessions.sort_by(|a, b| a.name.cmp(&b.name)),
+        SessionOrder::Memory => sessions.sort_by_key(|session| std::cmp::Reverse(session.bytes)),
+        SessionOrder::Name => sessions.sort_by(|a, b| a.name.cmp(&b.name)),
     }
 }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use gt_client::config::tree::{self, Entry, Value};
+use gt_client::config::tree::{self, Entry, YamlValue};
 use gt_client::config::{ConfigError, Reader};
 use gt_dispatcher::rules::{PolicyRule, Rules};
 use gt_ir::Rescale;
@@ -73,7 +73,7 @@ pub fn parse(text: &str, file: &str) -> Result<Rules, ConfigError> {
     Ok(rules)
 }
 
-fn policy_kind(reader: &Reader, value: &Value) -> Result<PolicyKind, ConfigError> {
+fn policy_kind(reader: &Reader, value: &YamlValue) -> Result<PolicyKind, ConfigError> {
     let found =
         PolicyKind::ALL.into_iter().find(|policy_kind| value.text() == Some(policy_kind.name()));
     found.ok_or_else(|| reader.wrong(value, "policy", "fair, fifo or priority"))
@@ -83,7 +83,7 @@ fn policy_kind(reader: &Reader, value: &Value) -> Result<PolicyKind, ConfigError
 fn named(
     reader: &Reader,
     section: &Entry,
-    value: &Value,
+    value: &YamlValue,
     base: &PolicyRule,
 ) -> Result<BTreeMap<String, PolicyRule>, ConfigError> {
     let mut all = BTreeMap::new();
@@ -102,7 +102,7 @@ fn named(
 
 fn rule(
     reader: &Reader,
-    value: &Value,
+    value: &YamlValue,
     path: &str,
     base: &PolicyRule,
 ) -> Result<PolicyRule, ConfigError> {
@@ -127,29 +127,29 @@ fn rule(
 }
 
 /// A number of slots; `None` for null.
-fn slots(reader: &Reader, value: &Value, path: &str) -> Result<Option<u32>, ConfigError> {
-    let number = |value: &Value| Rescale::count(value.whole()?);
+fn slots(reader: &Reader, value: &YamlValue, path: &str) -> Result<Option<u32>, ConfigError> {
+    let number = |value: &YamlValue| Rescale::count(value.whole()?);
     read_as(reader, value, path, number, "a whole number from 1 to 4096, or null")
 }
 
 /// A number from `least` on; `None` for null.
 fn whole(
     reader: &Reader,
-    value: &Value,
+    value: &YamlValue,
     path: &str,
     least: u32,
     expected: &'static str,
 ) -> Result<Option<u32>, ConfigError> {
-    let number = |value: &Value| u32::try_from(value.whole()?).ok().filter(|n| *n >= least);
+    let number = |value: &YamlValue| u32::try_from(value.whole()?).ok().filter(|n| *n >= least);
     read_as(reader, value, path, number, expected)
 }
 
 /// Reads a value with `read`; `None` for null.
 fn read_as<T>(
     reader: &Reader,
-    value: &Value,
+    value: &YamlValue,
     path: &str,
-    read: impl Fn(&Value) -> Option<T>,
+    read: impl Fn(&YamlValue) -> Option<T>,
     expected: &'static str,
 ) -> Result<Option<T>, ConfigError> {
     if value.is_null() {
@@ -158,7 +158,7 @@ fn read_as<T>(
     read(value).map(Some).ok_or_else(|| reader.wrong(value, path, expected))
 }
 
-fn time(value: &Value) -> Option<Duration> {
+fn time(value: &YamlValue) -> Option<Duration> {
     const UNITS: [(&str, f64); 6] =
         [("ms", 1e-3), ("min", 60.0), ("d", 86_400.0), ("h", 3600.0), ("m", 60.0), ("s", 1.0)];
     let seconds = match value.whole() {
@@ -169,7 +169,7 @@ fn time(value: &Value) -> Option<Duration> {
 }
 
 /// A number of bytes.
-fn size(value: &Value) -> Option<u64> {
+fn size(value: &YamlValue) -> Option<u64> {
     match value.whole() {
         Some(bytes) => u64::try_from(bytes).ok().filter(|bytes| *bytes > 0),
         None => bytes(value.text()?),

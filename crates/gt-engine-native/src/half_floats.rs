@@ -12,7 +12,7 @@ const LANES: usize = 8;
 /// Writes each number as float32.
 pub fn widen(from: &[f16], to: &mut [MaybeUninit<f32>]) {
     #[cfg(target_arch = "x86_64")]
-    if crate::simd::level() >= crate::simd::Level::V3 {
+    if crate::simd::level() >= crate::simd::InstructionSet::V3 {
         // SAFETY: the level has these features.
         return unsafe { x86::widen(from, to) };
     }
@@ -26,7 +26,7 @@ pub fn widen(from: &[f16], to: &mut [MaybeUninit<f32>]) {
 /// Writes each number as float16.
 pub fn narrow(from: &[f32], to: &mut [MaybeUninit<f16>]) {
     #[cfg(target_arch = "x86_64")]
-    if crate::simd::level() >= crate::simd::Level::V3 {
+    if crate::simd::level() >= crate::simd::InstructionSet::V3 {
         // SAFETY: the level has these features.
         return unsafe { x86::narrow(from, to) };
     }

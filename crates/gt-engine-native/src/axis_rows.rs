@@ -23,20 +23,20 @@ use crate::uninit::Uninit;
 const PIECE: usize = 1 << 14;
 
 /// A tensor with the axis of its lines at the end, contiguous, in a dtype that is computed in.
-pub struct Lines {
+pub struct AxisRows {
     tensor: Tensor,
     length: usize,
     /// How the axes stand, if not as they were; its own inverse.
     order: Option<SmallVec<[usize; 8]>>,
 }
 
-impl Lines {
+impl AxisRows {
     pub fn new(
         threads: &mut Threads,
         x: Tensor,
         attributes: &Attributes,
         dtype: DType,
-    ) -> Result<Lines, EngineError> {
+    ) -> Result<AxisRows, EngineError> {
         let rank = x.shape().rank();
         let along = axis(int(attributes, 0), rank, "along")
             .map_err(|error| EngineError::Other(error.to_string()))?;
@@ -51,7 +51,7 @@ impl Lines {
         }
         let x = x.contiguous_with(threads)?;
         let length = x.shape().dims().last().copied().unwrap_or(1);
-        Ok(Lines { tensor: x, length, order })
+        Ok(AxisRows { tensor: x, length, order })
     }
 
     /// How long each is.
@@ -120,13 +120,13 @@ impl Lines {
 }
 
 /// A number as an unsigned one of the same order, NaN above all others.
-trait Key: Number {
+trait SortKey: Number {
     fn key(self) -> u64;
 }
 
 macro_rules! keys {
     ($($T:ty => |$x:ident| $key:expr;)*) => { $(
-        impl Key for $T {
+        impl SortKey for $T {
             #[inline(always)]
             fn key(self) -> u64 {
                 let $x = self;
@@ -161,7 +161,7 @@ fn is_narrow(dtype: DType, length: usize) -> bool {
 }
 
 /// The places of the first `count` of a line in order. Equal ones stay in their order.
-fn ordered<T: Key>(line: &[T], count: usize, descending: bool, mut put: impl FnMut(usize, usize)) {
+fn ordered<T: SortKey>(line: &[T], count: usize, descending: bool, mut put: impl FnMut(usize, usize)) {
     let flip = if descending { u64::MAX } else { 0 };
     if is_narrow(T::DTYPE, line.len()) {
         let flip = flip & 0xffff_ffff;
@@ -203,7 +203,7 @@ fn in_order(
 ) -> Result<Vec<Tensor>, EngineError> {
     let x = tensor(&mut operands, 0)?;
     let dtype = compute_dtype(x.dtype());
-    let lines = Lines::new(threads, x, attributes, dtype)?;
+    let lines = AxisRows::new(threads, x, attributes, dtype)?;
     let count = count.unwrap_or(lines.length);
     let mut values = lines.results(dtype, count)?;
     let mut places = lines.results(DType::I64, count)?;
@@ -264,7 +264,7 @@ fn extremes<const LARGEST: bool, const RUNNING: bool>(
     let dtype = compute_dtype(x.dtype());
     // What is repeated has the extreme of the first, and is so as often.
     let x = if RUNNING { x } else { repeats::distinct_of(x) };
-    let lines = Lines::new(threads, x, attributes, dtype)?;
+    let lines = AxisRows::new(threads, x, attributes, dtype)?;
     let count = if RUNNING { lines.length } else { 1 };
     let mut values = lines.results(dtype, count)?;
     let mut places = lines.results(DType::I64, count)?;
@@ -314,7 +314,7 @@ extremes! {
 /// What a line becomes if each element is combined with all before it.
 fn running<T: Number>(
     threads: &mut Threads,
-    lines: &Lines,
+    lines: &AxisRows,
     out: &mut Uninit,
     line: impl Fn(&[T], &mut [MaybeUninit<T>]) + Sync,
 ) {
@@ -340,7 +340,7 @@ pub fn cumprod(
 ) -> Result<Tensor, EngineError> {
     let x = tensor(&mut operands, 0)?;
     let dtype = compute_dtype(output.dtype);
-    let lines = Lines::new(threads, x, attributes, dtype)?;
+    let lines = AxisRows::new(threads, x, attributes, dtype)?;
     let mut out = lines.results(dtype, lines.length)?;
     with_number!(dtype, T => running::<T>(threads, &lines, &mut out, |line, out| {
         let mut product = T::ONE;
@@ -361,7 +361,7 @@ pub fn logcumsumexp(
 ) -> Result<Tensor, EngineError> {
     let x = tensor(&mut operands, 0)?;
     let dtype = compute_dtype(output.dtype);
-    let lines = Lines::new(threads, x, attributes, dtype)?;
+    let lines = AxisRows::new(threads, x, attributes, dtype)?;
     let mut out = lines.results(dtype, lines.length)?;
     match dtype {
         DType::F64 => running::<f64>(threads, &lines, &mut out, log_sums),

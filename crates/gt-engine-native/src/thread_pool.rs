@@ -24,7 +24,7 @@ const CHECK: u32 = 300;
 const SHORT: u32 = 400;
 
 /// The helpers.
-pub struct Crew {
+pub struct ThreadPool {
     board: Arc<Board>,
     helpers: Vec<Helper>,
 }
@@ -40,7 +40,7 @@ struct Helper {
 struct Board {
     /// [`OPEN`] while helpers may join; how many are at it; above, the number of the job.
     state: AtomicU64,
-    job: AtomicPtr<Job<'static>>,
+    job: AtomicPtr<PoolJob<'static>>,
     quits: AtomicBool,
     /// The processor of who put the job up.
     caller: AtomicI32,
@@ -59,7 +59,7 @@ const ONE_HELPER: u64 = 2;
 const HELPERS: u64 = 0xfffe;
 const ONE_JOB: u64 = 0x1_0000;
 
-struct Job<'a> {
+struct PoolJob<'a> {
     body: &'a (dyn Fn(usize) + Sync),
     pieces: usize,
     next: AtomicUsize,
@@ -67,7 +67,7 @@ struct Job<'a> {
     budget: Option<&'static Budget>,
 }
 
-impl Job<'_> {
+impl PoolJob<'_> {
     /// Runs pieces until none are left, or one panics: then no thread starts another.
     fn work(&self) -> Result<(), Panic> {
         let done = catch_unwind(AssertUnwindSafe(|| {
@@ -87,9 +87,9 @@ impl Job<'_> {
     }
 }
 
-impl Crew {
+impl ThreadPool {
     /// As many helpers as the system gives, at most `count`.
-    pub fn new(count: usize) -> Crew {
+    pub fn new(count: usize) -> ThreadPool {
         let board = Arc::new(Board::default());
         let start = |index: usize| {
             let (board, sleeps) = (Arc::clone(&board), Arc::new(AtomicBool::new(false)));
@@ -101,7 +101,7 @@ impl Crew {
             Some(Helper { thread: handle.thread().clone(), handle: Some(handle), sleeps })
         };
         let helpers = (0..count.min(1024)).map_while(start).collect();
-        Crew { board, helpers }
+        ThreadPool { board, helpers }
     }
 
     /// Calls `body` once for each number below `pieces`, on this thread and the helpers'. A panic
@@ -109,7 +109,7 @@ impl Crew {
     /// `&mut`.
     pub fn run(&mut self, pieces: usize, body: &(dyn Fn(usize) + Sync)) {
         let next = AtomicUsize::new(0);
-        let job = Job { body, pieces, next, budget: budget::current() };
+        let job = PoolJob { body, pieces, next, budget: budget::current() };
         let board = &self.board;
         board.caller.store(processor::current(), Ordering::Relaxed);
         board.job.store(std::ptr::from_ref(&job).cast_mut().cast(), Ordering::Relaxed);
@@ -247,7 +247,7 @@ impl Board {
     }
 }
 
-impl Drop for Crew {
+impl Drop for ThreadPool {
     fn drop(&mut self) {
         self.board.quits.store(true, Ordering::SeqCst);
         for helper in &mut self.helpers {

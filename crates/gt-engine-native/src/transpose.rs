@@ -1,6 +1,6 @@
 //! Copying a matrix from columns to rows.
 
-use crate::simd::{Level, level, vectorized};
+use crate::simd::{InstructionSet, level, vectorized};
 
 /// Rows and columns that are turned together, in registers where there are such instructions.
 pub const BLOCK: usize = 8;
@@ -20,7 +20,7 @@ pub unsafe fn turn<T: Copy>(
     to: *mut T,
     target: isize,
 ) {
-    let in_registers = size_of::<T>() == 4 && level() >= Level::V3;
+    let in_registers = size_of::<T>() == 4 && level() >= InstructionSet::V3;
     vectorized(
         #[inline(always)]
         || {
@@ -51,7 +51,7 @@ pub unsafe fn turn<T: Copy>(
 /// Copies rows and columns element by element.
 ///
 /// # Safety
-/// As for [`turn`].
+/// As for [`transpose`].
 #[inline(always)]
 unsafe fn part<T: Copy>(
     [rows, columns]: [usize; 2],
@@ -71,7 +71,7 @@ unsafe fn part<T: Copy>(
 /// Copies [`BLOCK`] rows and columns of elements of 4 bytes.
 ///
 /// # Safety
-/// As for [`turn`], at any alignment; the processor has AVX2.
+/// As for [`transpose`], at any alignment; the processor has AVX2.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -105,7 +105,7 @@ unsafe fn block(from: *const f32, source: isize, to: *mut f32, target: isize) {
 /// As above, for processors of other kinds.
 ///
 /// # Safety
-/// As for [`turn`].
+/// As for [`transpose`].
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn block(from: *const f32, source: isize, to: *mut f32, target: isize) {
     // SAFETY: the caller's promise.

@@ -5,11 +5,11 @@ use std::marker::PhantomData;
 use super::access::Tile;
 use super::fold::Wide;
 use crate::element::Number;
-use crate::fold::{BLOCK, Block, Fold, ROWS, block_of_row, finish_block, push_row, row_of_blocks};
+use crate::fold::{BLOCK, FoldBlock, Fold, ROWS, block_of_row, finish_block, push_row, row_of_blocks};
 use crate::simd::vectorized;
 
 /// What an end folds in one piece. Numbers are held as float64, which holds each of them.
-pub trait Part: Send {
+pub trait PartialFold: Send {
     /// Folds the tiles of the piece, in their order.
     ///
     /// # Safety
@@ -39,30 +39,30 @@ impl Folded {
 }
 
 /// A part of one run over all elements.
-pub struct Run<T, F> {
+pub struct FoldRun<T, F> {
     /// The number of the next element among all.
     at: usize,
     /// From where on the blocks are of this piece alone, and up to where.
     blocks: std::ops::Range<usize>,
-    block: Block<T>,
+    block: FoldBlock<T>,
     made: Folded,
     fold: PhantomData<fn() -> F>,
 }
 
-impl<T: Number, F: Fold<T>> Run<T, F> {
+impl<T: Number, F: Fold<T>> FoldRun<T, F> {
     /// A piece of whole rows, or of one row, in a frame.
-    pub fn new(piece: &Tile, frame: &Tile) -> Run<T, F> {
+    pub fn new(piece: &Tile, frame: &Tile) -> FoldRun<T, F> {
         let start = piece.row * frame.columns + piece.column;
         let end = start + piece.len();
         let first = start.next_multiple_of(BLOCK).min(end);
         // The last block may be shorter.
         let last = if end == frame.len() { end } else { end / BLOCK * BLOCK };
-        let (block, made) = (Block::new::<F>(), Folded::default());
-        Run { at: start, blocks: first..last.max(first), block, made, fold: PhantomData }
+        let (block, made) = (FoldBlock::new::<F>(), Folded::default());
+        FoldRun { at: start, blocks: first..last.max(first), block, made, fold: PhantomData }
     }
 }
 
-impl<T: Number, F: Fold<T> + 'static> Part for Run<T, F>
+impl<T: Number, F: Fold<T> + 'static> PartialFold for FoldRun<T, F>
 where
     F::Total: Wide,
 {
@@ -124,21 +124,21 @@ where
 }
 
 /// Columns of a piece.
-pub struct Columns<T, F: Fold<T>> {
+pub struct ColumnFolds<T, F: Fold<T>> {
     piece: Tile,
     /// The block so far.
     folded: Vec<T>,
     totals: Vec<F::Total>,
 }
 
-impl<T: Number, F: Fold<T>> Columns<T, F> {
-    pub fn new(piece: &Tile) -> Columns<T, F> {
+impl<T: Number, F: Fold<T>> ColumnFolds<T, F> {
+    pub fn new(piece: &Tile) -> ColumnFolds<T, F> {
         let (folded, totals) = (vec![F::START; piece.columns], vec![F::START_TOTAL; piece.columns]);
-        Columns { piece: *piece, folded, totals }
+        ColumnFolds { piece: *piece, folded, totals }
     }
 }
 
-impl<T: Number, F: Fold<T> + 'static> Part for Columns<T, F>
+impl<T: Number, F: Fold<T> + 'static> PartialFold for ColumnFolds<T, F>
 where
     F::Total: Wide,
 {
