@@ -186,7 +186,7 @@ def test_mistakes_in_hooks():
     with pytest.raises(RuntimeError, match="does not require gradients"):
         gt.ones(2).retain_grad()
     handle = x.register_hook(lambda grad: grad.sum())
-    with pytest.raises(RuntimeError, match="a hook gave a gradient of shape"):
+    with pytest.raises(RuntimeError, match="a hook returned a gradient of shape"):
         (x * 2).sum().backward()
     handle.remove()
     x.register_hook(lambda grad: {}["mine"])

@@ -85,7 +85,7 @@ WORKERS = "a list of worker numbers, or null for all workers"
         ),
         ("a:\n  compile: 1\n", ":2:12: 'a.compile' is 1, expected true or false"),
         ("a: {backward: [b]}", ":1:15: 'a.backward' is a list, expected the name of a signal"),
-        ("a: {}\nb: {}\na: {}\n", ":3:1: 'a' stands twice, expected once"),
+        ("a: {}\nb: {}\na: {}\n", ":3:1: 'a' occurs twice, expected once"),
         ("- 1\n", ":1:1: 'the file' is a list, expected a name for each signal"),
     ],
 )

@@ -1,6 +1,7 @@
 """Steps: changes that take place together or not at all, in user code and forward passes."""
 
 import subprocess
+import time
 from contextlib import contextmanager
 
 import gt
@@ -67,6 +68,16 @@ def test_nested_steps():
             a += 1
         b += gt.ones(1)[index(3)]
     assert (a.tolist(), b.tolist()) == ([2], [1])
+
+
+def test_a_value_is_not_read_before_its_step_has_ended():
+    a, b = gt.zeros(1), gt.zeros(1)
+    for _ in range(20):
+        with gt.step(a, b):
+            a += 1
+            b += gt.ones(1)[index(3)]
+            time.sleep(0.003)  # The driver submits what was issued so far; the worker runs it.
+        assert (a.tolist(), b.tolist()) == ([0], [0])
 
 
 @pytest.mark.parametrize("momentum", [0.1, None])

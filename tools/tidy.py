@@ -47,7 +47,28 @@ WEAK_DOCSTRING = re.compile(r"(Give|Say|Tell|Apply it)s?\b")
 SHARED_NAMES = {"Listener", "OwnedBlock", "Tensor", "Wake"}
 
 #: Files over 400 lines that are not split yet, with the most lines that they may have.
-LONG_FILES: dict[str, int] = {}
+LONG_FILES: dict[str, int] = {
+    "crates/gt-client/src/hotpath/iteration.rs": 441,
+    "crates/gt-client/src/hotpath/mod.rs": 483,
+    "crates/gt-client/src/tensor/apply.rs": 424,
+    "crates/gt-client/src/tensor/generated.rs": 736,
+    "crates/gt-dispatcher/src/dispatcher/mod.rs": 452,
+    "crates/gt-dispatcher/src/planner/catalogue/mod.rs": 420,
+    "crates/gt-engine-native/src/fold/order.rs": 420,
+    "crates/gt-ir/src/message.rs": 403,
+    "crates/gt-net/src/server.rs": 408,
+    "crates/gt-python/src/engine/mod.rs": 428,
+    "crates/gt-worker/src/exchange.rs": 405,
+    "crates/gt-worker/src/store/mod.rs": 419,
+    "crates/gt-worker/src/worker.rs": 437,
+    "crates/gt/src/drivers/embedded/runtime.rs": 460,
+    "crates/gt/src/drivers/network/client.rs": 423,
+    "crates/gt/src/drivers/network/server/mod.rs": 401,
+    "crates/gt/src/drivers/network/worker/mod.rs": 406,
+    "python/gt/engines/engine.py": 418,
+    "python/gt/nn/module.py": 406,
+    "python/gt/optim/optimizer.py": 408,
+}
 MOST_LINES = 400
 MOST_MAP_WORDS = 2500
 

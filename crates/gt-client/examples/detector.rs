@@ -1,7 +1,7 @@
-//! What looking for hot paths costs where there are none: the time to issue an instruction of a
-//! stream that never repeats, with and without the detector. Nothing is computed: commands go
-//! nowhere. Rounds alternate; medians. With the argument `on` or `off` it runs one round of that kind
-//! instead, for a profiler.
+//! The overhead of the hot path detector in a stream that never repeats: the time to issue an
+//! instruction, with and without the detector. The driver drops all commands. Rounds alternate; the
+//! medians are printed. With the argument `on` or `off` it runs one round of that kind, for a
+//! profiler.
 
 #![allow(clippy::disallowed_methods, reason = "it measures")]
 
@@ -14,7 +14,7 @@ use gt_client::{Result, Session, Tensor};
 use gt_ir::message::Message;
 use gt_ir::{ClientCommand, RequestId};
 
-/// Takes everything and gives nothing.
+/// A driver that drops all commands.
 struct Nowhere;
 
 impl Driver for Nowhere {
@@ -30,7 +30,7 @@ impl Driver for Nowhere {
         Ok(())
     }
     fn wait(&self, _: RequestId, _: Interrupt) -> Result<Message> {
-        unreachable!("nothing is asked for")
+        unreachable!("no request is sent")
     }
     fn abandon(&self, _: RequestId) {}
     fn close(&self) {}
@@ -46,7 +46,7 @@ impl Driver for Nowhere {
 const INSTRUCTIONS: u32 = 200_000;
 const ROUNDS: u64 = 21;
 
-/// Nanoseconds to issue an instruction of a stream without repetitions.
+/// Returns the nanoseconds to issue an instruction of a stream without repetitions.
 fn issue(look: bool, seed: u64) -> f64 {
     let session = Session::new(Arc::new(Nowhere));
     session.set_hot_paths(Settings { enabled: look, threshold: 3, compile: false });

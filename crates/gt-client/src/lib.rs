@@ -14,9 +14,9 @@
 //! - [`transaction`]: changes of several tensors that take effect together, or not at all.
 //! - [`nn`], [`optim`]: modules, losses and optimizers for Rust programs.
 //!
-//! The crate depends on `gt_ir` only; `gt` implements its [`Driver`]s, `gt-python` wraps it for
-//! Python. It knows shapes and dtypes, never on which worker a tensor is or which engine computes
-//! it.
+//! Of the workspace it depends on `gt-ir` only; `gt` implements [`Driver`], and `gt-python` wraps
+//! the client for Python. The client knows shapes and dtypes, never on which worker a tensor is, or
+//! which engine computes it.
 
 pub mod autocast;
 pub mod config;

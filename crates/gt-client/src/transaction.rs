@@ -213,6 +213,7 @@ fn end_in(session: &Session, pairs: &[ChangedValue]) -> Result<()> {
         }
     }
     for some in pairs.chunks(MAX_COMMIT) {
+        some.iter().for_each(|(new, _)| new.set_committed());
         let pairs = some.iter().flat_map(|(new, old)| [new, old]);
         let id = issue(session, guards.iter().chain(pairs), guards.len())?;
         session.free(id);

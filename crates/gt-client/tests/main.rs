@@ -1,4 +1,4 @@
-//! The client seen from outside: one program, which is linked once.
+//! Tests of the client's public API, linked as one program.
 
 mod hotpath;
 mod methods;

@@ -1,5 +1,6 @@
-//! The methods of `Tensor` that follow from the operations' declarations, one for each operation that users find as a
-//! method. They stand in `src/tensor/generated.rs`; `GT_WRITE_METHODS=1` writes it anew.
+//! Generates `src/tensor/generated.rs`: the methods of `Tensor` that follow from the operations'
+//! declarations, one for each operation that is also a method. The test checks that the file is up
+//! to date; with `GT_WRITE_METHODS=1` it writes the file.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -18,10 +19,10 @@ fn methods_follow_from_the_operations() {
         std::fs::write(&path, &code).expect("the folder can be written");
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == code, "{} is stale; GT_WRITE_METHODS=1 writes it anew", path.display());
+    assert!(found == code, "{} is stale; GT_WRITE_METHODS=1 rewrites it", path.display());
 }
 
-/// The method of an operation: its first operand is the tensor itself.
+/// Returns the source of an operation's method; the first operand is the tensor itself.
 fn method(operation: &Operation) -> String {
     let mut takes = String::new();
     let (mut operands, mut attributes) = (Vec::new(), Vec::new());
@@ -60,7 +61,7 @@ fn method(operation: &Operation) -> String {
     )
 }
 
-/// The type of a parameter that becomes an attribute, and the expression of that attribute.
+/// Returns the type of a parameter that becomes an attribute, and the attribute's expression.
 fn attribute(
     operation: &Operation,
     parameter: &Parameter,
@@ -86,7 +87,7 @@ fn attribute(
     }
 }
 
-/// A parameter's name, unless Rust has another use for it.
+/// Returns a parameter's name, with an underscore if it is a Rust keyword.
 fn argument(parameter: &Parameter) -> String {
     match parameter.name {
         "self" | "where" | "type" => format!("{}_", parameter.name),

@@ -161,7 +161,12 @@ fn is_narrow(dtype: DType, length: usize) -> bool {
 }
 
 /// The places of the first `count` of a line in order. Equal ones stay in their order.
-fn ordered<T: SortKey>(line: &[T], count: usize, descending: bool, mut put: impl FnMut(usize, usize)) {
+fn ordered<T: SortKey>(
+    line: &[T],
+    count: usize,
+    descending: bool,
+    mut put: impl FnMut(usize, usize),
+) {
     let flip = if descending { u64::MAX } else { 0 };
     if is_narrow(T::DTYPE, line.len()) {
         let flip = flip & 0xffff_ffff;

@@ -290,7 +290,8 @@ unsafe fn part(job: &Job, rows: Range<usize>, columns: Range<usize>) {
     let accesses = [access(job, 0), access(job, 1), access(job, 2)];
     let arity = job.kernel.arity();
     let casts = job.result != job.kernel.result();
-    let straight = !casts && accesses[..arity].iter().all(|&access| access == OperandAccess::Direct);
+    let straight =
+        !casts && accesses[..arity].iter().all(|&access| access == OperandAccess::Direct);
     let run = if straight { columns.len() } else { BLOCK.min(columns.len()) };
     let mut inputs = [std::ptr::null(); 3];
     for index in 0..arity {

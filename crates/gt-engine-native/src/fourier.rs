@@ -9,9 +9,9 @@ use gt_ir::{Attributes, DType, Meta};
 use gt_linalg::fourier::{FourierFloat, Plans};
 use gt_worker::EngineError;
 
+use crate::axis_rows::AxisRows;
 use crate::budget;
 use crate::element::{Complex, Element};
-use crate::axis_rows::AxisRows;
 use crate::table::tensor;
 use crate::tensor::Tensor;
 use crate::threads::Threads;

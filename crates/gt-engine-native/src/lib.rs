@@ -22,6 +22,7 @@
 //! expanded by the worker.
 
 mod attention;
+mod axis_rows;
 mod binary;
 mod budget;
 mod buffer;
@@ -30,7 +31,6 @@ mod complex;
 mod convolution;
 mod copy;
 mod create;
-mod thread_pool;
 mod element;
 mod elementwise;
 mod extreme;
@@ -40,7 +40,6 @@ mod half_floats;
 mod index;
 mod kernel;
 mod linalg;
-mod axis_rows;
 mod masked;
 mod math;
 mod matmul;
@@ -62,6 +61,7 @@ mod special;
 mod table;
 mod tensor;
 mod ternary;
+mod thread_pool;
 mod threads;
 mod transpose;
 mod unary;

@@ -197,8 +197,13 @@ pub fn layer_norm_weight_backward(
 }
 
 /// Writes every element of the output: there are as many as in a row.
-fn add_rows<T: NormalizationFloat>(threads: &mut Threads, grad: &Tensor, x: &Tensor, eps: f64, out: &mut Uninit)
-where
+fn add_rows<T: NormalizationFloat>(
+    threads: &mut Threads,
+    grad: &Tensor,
+    x: &Tensor,
+    eps: f64,
+    out: &mut Uninit,
+) where
     Sum: Fold<T>,
 {
     let (grad, x, out) = (grad.as_slice::<T>(), x.as_slice::<T>(), out.slots::<T>());
@@ -280,7 +285,9 @@ fn row_of(
 ) -> Result<NormalizedRow, EngineError> {
     match operands[index] {
         Operand::Scalar(number) => Ok(NormalizedRow::Number(number.as_f64())),
-        Operand::Tensor(_) => Ok(NormalizedRow::Tensor(contiguous(threads, operands, index, dtype)?)),
+        Operand::Tensor(_) => {
+            Ok(NormalizedRow::Tensor(contiguous(threads, operands, index, dtype)?))
+        }
     }
 }
 

@@ -59,8 +59,10 @@ pub unsafe fn multiply<T: Number>(
                 let out = out.wrapping_add(row * pitch);
                 let mut column = 0;
                 while column < columns {
-                    let b =
-                        StridedMatrix { first: b.first.wrapping_offset(column as isize * b.column), ..b };
+                    let b = StridedMatrix {
+                        first: b.first.wrapping_offset(column as isize * b.column),
+                        ..b
+                    };
                     let out = out.wrapping_add(column);
                     // SAFETY: the caller's promise, for a block within the result.
                     column += unsafe {

@@ -17,9 +17,9 @@ use crate::kernel::ByDType;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::{
-    attention, binary, cast, complex, convolution, create, extreme, fourier, index,
-    linalg::operations as linalg, linalg::systems, axis_rows, masked, matmul, normalization, parts,
-    pooling, random, reduce, rows, samplers, scatter, shape, softmax, ternary, unary, wide,
+    attention, axis_rows, binary, cast, complex, convolution, create, extreme, fourier, index,
+    linalg::operations as linalg, linalg::systems, masked, matmul, normalization, parts, pooling,
+    random, reduce, rows, samplers, scatter, shape, softmax, ternary, unary, wide,
 };
 
 /// How an operation is computed.

@@ -11,7 +11,7 @@ use gt_ir::ops::{
 use gt_ir::ops::{compare as c, unary as u};
 use gt_ir::{Attribute, DType, Meta, Operand, Operation, Scalar, Shape, TensorData};
 use gt_worker::Engine;
-use gt_worker::plan::{InputValue, Input, Plan};
+use gt_worker::plan::{Input, InputValue, Plan};
 use smallvec::smallvec;
 
 fn meta(dtype: DType, dims: &[usize]) -> Meta {

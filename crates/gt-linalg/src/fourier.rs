@@ -93,7 +93,12 @@ impl Plans {
         self.plan(TransformKind::ToReal, n, || ToRealPlan(T::plan_complex_to_real(n)))
     }
 
-    fn plan<P: Clone + Send + 'static>(&mut self, kind: TransformKind, n: usize, new: impl Fn() -> P) -> P {
+    fn plan<P: Clone + Send + 'static>(
+        &mut self,
+        kind: TransformKind,
+        n: usize,
+        new: impl Fn() -> P,
+    ) -> P {
         let key = (TypeId::of::<P>(), kind, n);
         if self.planned.len() >= KEPT && !self.planned.contains_key(&key) {
             self.planned.clear();

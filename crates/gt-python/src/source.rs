@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
 
 use gt::ir::SourceId;
-use gt::source::{self, UserCall, CallId};
+use gt::source::{self, CallId, UserCall};
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;

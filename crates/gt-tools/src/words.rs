@@ -135,7 +135,8 @@ mod tests {
         assert!(asker_waits(&status(Waits::Workers)).contains("gt.worker"));
         let room = asker_waits(&status(Waits::Room));
         assert!(
-            room.contains("5 of this session's") && room.ends_with("one other session is connected")
+            room.contains("5 of this session's")
+                && room.ends_with("one other session is connected")
         );
     }
 }

@@ -26,7 +26,7 @@ impl fmt::Display for FilePosition {
 pub enum ConfigError {
     #[error("{place}: this cannot be read: {reason}")]
     Syntax { place: FilePosition, reason: String },
-    #[error("{place}: '{key}' stands twice, expected once")]
+    #[error("{place}: '{key}' occurs twice, expected once")]
     DuplicateKey { place: FilePosition, key: String },
     #[error(
         "{place}: '{key}' is not a known key, expected {}{}",

@@ -104,7 +104,7 @@ mod tests {
         );
         check(
             "a: {shard: {mesh: {data: 2, model: 2}, axis: {data: 0, model: 0}}}",
-            "x.yaml:1:63: 'a.shard.axis.model' is 0, expected an axis that is not cut already",
+            "x.yaml:1:63: 'a.shard.axis.model' is 0, expected an axis that is not sharded already",
         );
         check(
             "a: {shard: {mesh: {data: 2, model: 2}, workers: [0, 1, 2]}}",
@@ -112,7 +112,7 @@ mod tests {
         );
         check(
             "a: {shard: {mesh: {data: 0}}}",
-            "x.yaml:1:26: 'a.shard.mesh.data' is 0, expected how many workers",
+            "x.yaml:1:26: 'a.shard.mesh.data' is 0, expected a number of workers",
         );
     }
 
@@ -192,8 +192,8 @@ mod tests {
         );
         check("a: 7", "x.yaml:1:4: 'a' is 7, expected shard, backward and compile");
         check("- 1\n", "x.yaml:1:1: 'the file' is a list, expected a name for each signal");
-        check("a: {}\nb: {}\na: {}\n", "x.yaml:3:1: 'a' stands twice, expected once");
-        check("a: {shard: {axis: 1, axis: 2}}", "x.yaml:1:22: 'axis' stands twice, expected once");
+        check("a: {}\nb: {}\na: {}\n", "x.yaml:3:1: 'a' occurs twice, expected once");
+        check("a: {shard: {axis: 1, axis: 2}}", "x.yaml:1:22: 'axis' occurs twice, expected once");
     }
 
     #[test]

@@ -18,7 +18,11 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    pub(super) fn signal(&self, name: &Entry, value: &YamlValue) -> Result<SignalConfig, ConfigError> {
+    pub(super) fn signal(
+        &self,
+        name: &Entry,
+        value: &YamlValue,
+    ) -> Result<SignalConfig, ConfigError> {
         let mut signal = SignalConfig::default();
         for (key, value) in self.map(value, &name.text, "shard, backward and compile")? {
             let path = format!("{}.{}", name.text, key.text);
@@ -102,7 +106,7 @@ impl Reader<'_> {
             let path = format!("{path}.{}", name.text);
             let whole = length.whole().and_then(|length| u32::try_from(length).ok());
             let whole = whole.filter(|&length| length > 0);
-            let length = whole.ok_or_else(|| self.wrong(length, &path, "how many workers"))?;
+            let length = whole.ok_or_else(|| self.wrong(length, &path, "a number of workers"))?;
             mesh.push(MeshAxis { name: name.text.clone(), length, axis: None });
         }
         let Some((axes, path)) = axis else { return Ok(mesh) };
@@ -110,7 +114,7 @@ impl Reader<'_> {
             let path = format!("{path}.{}", name.text);
             let whole = if axis.is_null() { None } else { Some(self.axis(axis, &path)?) };
             if whole.is_some() && mesh.iter().any(|entry| entry.axis == whole) {
-                return Err(self.wrong(axis, &path, "an axis that is not cut already"));
+                return Err(self.wrong(axis, &path, "an axis that is not sharded already"));
             }
             let Some(entry) = mesh.iter_mut().find(|entry| entry.name == name.text) else {
                 let place = name.place(self.file);

@@ -204,9 +204,9 @@ impl IterationInProgress {
         }
     }
 
-    /// Like [`IterationInProgress::step`], for an instruction whose results need not be inferred, because it
-    /// equals the step of the previous iteration up to numbers. Never the first or last step of an
-    /// iteration. Returns the result and the cost.
+    /// Like [`IterationInProgress::step`], for an instruction whose results need not be inferred,
+    /// because it equals the step of the previous iteration up to numbers. Never the first or last
+    /// step of an iteration. Returns the result and the cost.
     #[inline]
     pub fn repeat_step(
         &mut self,

@@ -59,7 +59,7 @@ pub struct HotPathDetector {
     recording: Option<RoundRecording>,
     following: Option<IterationInProgress>,
     /// The templates by number; `None` where a number is free.
-    known: Vec<Option<Box<SessionTemplate>>>,
+    templates: Vec<Option<Box<SessionTemplate>>>,
     /// The numbers of the templates that start with a token, the longest first.
     starts: FxHashMap<u64, Vec<u32>>,
     /// The compiled region of the last command that made a tensor; 0 for none.
@@ -94,7 +94,7 @@ impl HotPathDetector {
             sections: Sections::default(),
             recording: None,
             following: None,
-            known: Vec::new(),
+            templates: Vec::new(),
             starts: FxHashMap::default(),
             region: 0,
             in_region: false,
@@ -113,7 +113,7 @@ impl HotPathDetector {
 
     /// Returns the counters so far.
     pub fn get_stats(&self) -> HotPathStats {
-        let hot_sequences = self.known.iter().flatten().count() as u64;
+        let hot_sequences = self.templates.iter().flatten().count() as u64;
         HotPathStats {
             total_instructions: self.total,
             hot_instructions: self.total - self.cold,
@@ -138,7 +138,9 @@ impl HotPathDetector {
                     recording.free(*id);
                 }
                 match &mut self.following {
-                    Some(iteration) => iteration.free(known(&self.known, iteration.number), *id),
+                    Some(iteration) => {
+                        iteration.free(template(&self.templates, iteration.number), *id)
+                    }
                     None => out.push(command),
                 }
             }
@@ -174,8 +176,8 @@ impl HotPathDetector {
     #[inline]
     pub fn note(&mut self, inputs: &[Operand<Meta>], work: u64) {
         if let Some(iteration) = &mut self.following {
-            let known = self.known[iteration.number as usize].as_mut();
-            iteration.note(known.expect("it is being followed"), inputs, work);
+            let known = self.templates[iteration.number as usize].as_mut();
+            iteration.note(known.expect("the template in use exists"), inputs, work);
         }
     }
 
@@ -198,7 +200,8 @@ impl HotPathDetector {
         if !is_plain || iteration.ends_part() {
             return None;
         }
-        let known = self.known[iteration.number as usize].as_mut().expect("it is being followed");
+        let known =
+            self.templates[iteration.number as usize].as_mut().expect("the template in use exists");
         let made = iteration.repeat_step(known, issue, inputs)?;
         let token = known.tokens[iteration.position() - 1];
         self.advance(token, 0);
@@ -210,7 +213,7 @@ impl HotPathDetector {
     pub fn flush(&mut self, out: &mut Vec<ClientCommand>) {
         self.flushed = true;
         if let Some(iteration) = &mut self.following {
-            iteration.flush(known(&self.known, iteration.number), out);
+            iteration.flush(template(&self.templates, iteration.number), out);
         }
     }
 
@@ -228,15 +231,16 @@ impl HotPathDetector {
 
     /// Returns whether commands are held back.
     pub fn is_pending(&self) -> bool {
-        let pending = |of: &IterationInProgress| of.is_pending(known(&self.known, of.number));
+        let pending =
+            |of: &IterationInProgress| of.is_pending(template(&self.templates, of.number));
         self.following.as_ref().is_some_and(pending)
     }
 
     /// Returns whether an iteration is unfinished, so that its remaining steps may follow.
     pub fn is_midway(&self) -> bool {
-        self.following
-            .as_ref()
-            .is_some_and(|iteration| !iteration.is_complete(known(&self.known, iteration.number)))
+        self.following.as_ref().is_some_and(|iteration| {
+            !iteration.is_complete(template(&self.templates, iteration.number))
+        })
     }
 
     /// Processes a command that makes a tensor; returns whether to send it as an ordinary command.
@@ -322,7 +326,8 @@ impl HotPathDetector {
     fn follow(&mut self, command: &ClientCommand, out: &mut Vec<ClientCommand>) -> Option<u64> {
         let waits_often = self.waits_often();
         let iteration = self.following.as_mut()?;
-        let known = self.known[iteration.number as usize].as_mut().expect("it is being followed");
+        let known =
+            self.templates[iteration.number as usize].as_mut().expect("the template in use exists");
         if data_in(command) > 0 && iteration.is_behind_data(LARGE_DATA) {
             iteration.send(known, out);
         }
@@ -368,7 +373,7 @@ impl HotPathDetector {
         }
         let Some(numbers) = self.starts.get(&token) else { return false };
         for &number in numbers {
-            let known = self.known[number as usize].as_mut().expect("listed by its start");
+            let known = self.templates[number as usize].as_mut().expect("listed by its start");
             if let Some(iteration) = IterationInProgress::begin(known, command) {
                 known.used = self.total;
                 self.following = Some(iteration);
@@ -388,7 +393,7 @@ impl HotPathDetector {
             return;
         }
         if let Some(iteration) = &self.following {
-            let length = known(&self.known, iteration.number).len();
+            let length = template(&self.templates, iteration.number).len();
             if period <= length || period % length == 0 {
                 return;
             }
@@ -405,24 +410,24 @@ impl HotPathDetector {
         let Some(recording) = self.recording.take() else { return };
         let of_section = recording.is_section();
         self.make_room(recording.len(), out);
-        let free = self.known.iter().position(Option::is_none);
-        let number = free.unwrap_or(self.known.len()) as u32;
+        let free = self.templates.iter().position(Option::is_none);
+        let number = free.unwrap_or(self.templates.len()) as u32;
         let Some(round) = recording.finish(number, self.settings.compile) else {
             return self.back_off();
         };
         let RecordedRound { tokens, definition } = round;
         // The iteration in progress ends here; the current command is the first of the next one.
         if let Some(mut iteration) = self.following.take() {
-            iteration.send(known(&self.known, iteration.number), out);
+            iteration.send(template(&self.templates, iteration.number), out);
         }
         out.push(ClientCommand::Define(Box::new(definition.clone())));
         let start = tokens[0];
         let known = SessionTemplate::new(definition, tokens, of_section, self.total);
         if free.is_none() {
-            self.known.push(None);
+            self.templates.push(None);
         }
-        self.known[number as usize] = Some(Box::new(known));
-        let lengths = &self.known;
+        self.templates[number as usize] = Some(Box::new(known));
+        let lengths = &self.templates;
         let numbers = self.starts.entry(start).or_default();
         numbers.push(number);
         numbers.sort_by_key(|number| {
@@ -434,8 +439,8 @@ impl HotPathDetector {
     /// Drops the least recently used templates until one of `steps` steps fits.
     fn make_room(&mut self, steps: usize, out: &mut Vec<ClientCommand>) {
         loop {
-            let all: usize = self.known.iter().flatten().map(|known| known.len()).sum();
-            let count = self.known.iter().flatten().count();
+            let all: usize = self.templates.iter().flatten().map(|known| known.len()).sum();
+            let count = self.templates.iter().flatten().count();
             if count < MAX_TEMPLATES as usize && all + steps <= MAX_ALL_STEPS {
                 return;
             }
@@ -453,7 +458,7 @@ impl HotPathDetector {
 
     /// Drops a template, here and at the receiver, whose memory for templates is limited.
     fn forget(&mut self, number: u32, out: &mut Vec<ClientCommand>) {
-        let Some(known) = self.known[number as usize].take() else { return };
+        let Some(known) = self.templates[number as usize].take() else { return };
         out.push(ClientCommand::Forget { template: number });
         if let Some(numbers) = self.starts.get_mut(&known.tokens[0]) {
             numbers.retain(|other| *other != number);
@@ -478,6 +483,6 @@ fn data_in(command: &ClientCommand) -> u64 {
     }
 }
 
-fn known(all: &[Option<Box<SessionTemplate>>], number: u32) -> &SessionTemplate {
-    all[number as usize].as_ref().expect("a template that is followed is known")
+fn template(all: &[Option<Box<SessionTemplate>>], number: u32) -> &SessionTemplate {
+    all[number as usize].as_ref().expect("the template in use exists")
 }

@@ -20,7 +20,7 @@ const MAX_SECTIONS: usize = 64;
 pub struct Sections {
     /// By their first instruction, and the length of the previous section: a line may start
     /// several.
-    known: FxHashMap<SectionKey, Section>,
+    sections: FxHashMap<SectionKey, Section>,
     /// The current section, and the number of its commands so far.
     current: Option<(SectionKey, usize)>,
     /// The live tensors of varying shapes.
@@ -81,7 +81,7 @@ impl Sections {
             return None;
         }
         self.current = Some((key, at + 1));
-        let section = self.known.get_mut(&key)?;
+        let section = self.sections.get_mut(&key)?;
         if at == section.steps.len() {
             section.steps.push(SectionStep { varies: at == 0, ..SectionStep::new(token) });
         }
@@ -120,7 +120,7 @@ impl Sections {
     /// Ends the section that the stream is in.
     pub fn leave(&mut self) {
         if let Some((key, length)) = self.current.take()
-            && let Some(section) = self.known.get_mut(&key)
+            && let Some(section) = self.sections.get_mut(&key)
         {
             // If the number of steps has changed, as in a loop's first round, different steps were
             // compared.
@@ -140,10 +140,10 @@ impl Sections {
         let before = self.current.map_or(0, |(_, length)| length);
         self.leave();
         let key = (instruction.operation.id, instruction.source, before);
-        if self.known.len() >= MAX_SECTIONS && !self.known.contains_key(&key) {
-            self.known.clear();
+        if self.sections.len() >= MAX_SECTIONS && !self.sections.contains_key(&key) {
+            self.sections.clear();
         }
-        self.known.entry(key).or_default().times += 1;
+        self.sections.entry(key).or_default().times += 1;
         self.current = Some((key, 0));
     }
 }

@@ -3,6 +3,7 @@
 //! Their values are fetched in blocks: a request for one also fetches its neighbours. The
 //! instructions that extract an element are issued when it is used in a computation.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use gt_ir::instruction::{Operands, Results};
@@ -73,7 +74,7 @@ impl BlockElement {
     /// Returns the element's value from its block's.
     pub fn keep(&self, block: TensorData) -> TensorData {
         self.block.data.get_or_init(|| block);
-        self.known().expect("it has been fetched")
+        self.known().expect("the block was just fetched")
     }
 
     /// Issues the instructions that extract the element.
@@ -109,6 +110,7 @@ impl Session {
             session: self.clone(),
             true_count: OnceLock::new(),
             element: OnceLock::from(element),
+            is_committed: AtomicBool::new(false),
             batched: None,
         })
     }

@@ -24,7 +24,7 @@ impl AskedSave {
     ///
     /// # Errors
     /// An operation that made a tensor failed, a file could not be written, the connection was lost,
-    /// `interrupt` gave up, or there was a wait before.
+    /// `interrupt` ended the wait, or the result was taken by an earlier wait.
     pub fn wait(&self, interrupt: Interrupt) -> Result<Vec<Written>> {
         match self.pending.wait(interrupt)? {
             Message::Saved { result: Ok(written), .. } => Ok(written),

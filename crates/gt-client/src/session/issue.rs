@@ -1,5 +1,6 @@
 //! Appends instructions and data to the stream; references to their results.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use gt_ir::instruction::{Operands, Results};
@@ -27,6 +28,8 @@ pub(crate) struct StreamValue {
     pub(crate) true_count: OnceLock<i64>,
     /// The block that it is an element of, if it comes from iterating.
     pub(crate) element: OnceLock<BlockElement>,
+    /// Whether a commit was issued that may assign it another value.
+    pub(super) is_committed: AtomicBool,
     /// The value with the batch axis that it hides, inside `vmap`.
     pub(crate) batched: Option<Box<BatchedValue>>,
 }
@@ -41,6 +44,7 @@ impl StreamValue {
             session: self.session.clone(),
             true_count: OnceLock::new(),
             element: OnceLock::new(),
+            is_committed: AtomicBool::new(self.is_committed()),
             batched: Some(Box::new(batched)),
         }
     }
@@ -49,6 +53,17 @@ impl StreamValue {
     #[inline]
     pub(crate) fn issued(&self) -> Option<TensorId> {
         self.id.get().copied()
+    }
+
+    /// Returns whether a commit was issued that may assign it another value. Such a value must not
+    /// be read before the commit has run: a request is ordered behind it, a direct read is not.
+    pub(crate) fn is_committed(&self) -> bool {
+        self.is_committed.load(Ordering::Relaxed)
+    }
+
+    /// Records that a commit of it was issued.
+    pub(crate) fn set_committed(&self) {
+        self.is_committed.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether it, or the tensor that it is an element of, is older than a tensor.
@@ -134,6 +149,7 @@ impl Session {
             session: self.clone(),
             true_count: OnceLock::new(),
             element: OnceLock::new(),
+            is_committed: AtomicBool::new(false),
             batched: None,
         })
     }

@@ -42,11 +42,12 @@ impl PendingAnswer {
     /// Waits for the answer.
     ///
     /// # Errors
-    /// The connection was lost, `interrupt` gave up, or there was a wait before.
+    /// The connection was lost, `interrupt` ended the wait, or the answer was taken by an
+    /// earlier wait.
     pub fn wait(&self, interrupt: Interrupt) -> Result<Message> {
         if self.is_taken.swap(true, Ordering::Relaxed) {
             return Err(ClientError::usage(
-                "the answer was taken by a wait before, or that was interrupted\n  hint: ask again",
+                "the answer was taken by an earlier wait, or that wait was interrupted\n  hint: request it again",
             ));
         }
         self.session.0.wait(self.request, interrupt)
@@ -73,8 +74,8 @@ impl Asked {
     /// Waits for the value, which can be taken once.
     ///
     /// # Errors
-    /// The operation that made it failed, the connection was lost, `interrupt` gave up, or there was
-    /// a wait before.
+    /// The operation that made it failed, the connection was lost, `interrupt` ended the wait, or the
+    /// value was taken by an earlier wait.
     pub fn wait(&self, interrupt: Interrupt) -> Result<TensorData> {
         match self.pending.wait(interrupt)? {
             Message::Value { result: Ok(Content::Data(data)), .. } => Ok(match &self.element {
@@ -93,7 +94,7 @@ impl AskedStatus {
     /// Waits for the status.
     ///
     /// # Errors
-    /// The connection was lost, or `interrupt` gave up.
+    /// The connection was lost, or `interrupt` ended the wait.
     pub fn wait(self, interrupt: Interrupt) -> Result<Status> {
         match self.0.wait(interrupt)? {
             Message::Status { status, .. } => Ok(*status),
@@ -120,7 +121,8 @@ impl Session {
 
     /// Returns a tensor's value, if it is available without a request.
     pub(crate) fn read(&self, value: &StreamValue) -> Option<TensorData> {
-        if value.meta.bytes() > READ_AT_ONCE || value.element.get().is_some() {
+        let is_direct = value.element.get().is_none() && !value.is_committed();
+        if value.meta.bytes() > READ_AT_ONCE || !is_direct {
             return None;
         }
         program::invalidate();
@@ -139,7 +141,7 @@ impl Session {
     /// Returns the state of the dispatcher, its workers and its sessions.
     ///
     /// # Errors
-    /// The connection was lost, or `interrupt` gave up.
+    /// The connection was lost, or `interrupt` ended the wait.
     pub fn status(&self, interrupt: Interrupt) -> Result<Status> {
         self.ask_status()?.wait(interrupt)
     }
@@ -156,7 +158,7 @@ impl Session {
     /// Starts recording the dispatcher's plans.
     ///
     /// # Errors
-    /// The connection was lost, or `interrupt` gave up.
+    /// The connection was lost, or `interrupt` ended the wait.
     pub fn begin_explaining(&self, interrupt: Interrupt) -> Result<()> {
         self.explain(true, interrupt).map(|_| ())
     }

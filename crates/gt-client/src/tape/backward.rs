@@ -37,7 +37,7 @@ pub fn backward_to(roots: &[Root<'_>], inputs: &[Tensor], options: BackwardOptio
     check_no_vmap()?;
     if inputs.iter().any(|input| !input.is_leaf()) {
         return Err(ClientError::usage(
-            "backward: one of inputs is the result of other tensors, so its gradient is not kept\n  hint: gt.autograd.grad gives it",
+            "backward: one of inputs is the result of other tensors, so its gradient is not retained\n  hint: gt.autograd.grad returns it",
         ));
     }
     let grads = grad(roots, inputs, options)?;
@@ -151,7 +151,7 @@ fn start(&(root, gradient): &Root<'_>) -> Result<(Arc<TapeNode>, Tensor)> {
         }
         None => {
             return Err(ClientError::usage(format!(
-                "backward: the tensor has shape {}, and only a single number has a gradient by itself\n  hint: reduce it first (loss.mean()), or give backward(gradient) of that shape",
+                "backward: the tensor has shape {}, and only a single number has a gradient by itself\n  hint: reduce it first (loss.mean()), or pass backward(gradient) of that shape",
                 meta.shape
             )));
         }
@@ -165,8 +165,8 @@ fn walk(
     wanted: &[Arc<TapeNode>],
 ) -> Result<ReachedGradients> {
     let mut reached = ReachedGradients::default();
-    let ways = nodes_towards(starts.iter().map(|(node, _)| Arc::clone(node)).collect(), wanted);
-    let mut pass = BackwardPass { ways, ..BackwardPass::default() };
+    let towards = nodes_towards(starts.iter().map(|(node, _)| Arc::clone(node)).collect(), wanted);
+    let mut pass = BackwardPass { towards, ..BackwardPass::default() };
     for (node, gradient) in starts {
         pass.add(&node, gradient)?;
     }
@@ -208,7 +208,7 @@ struct BackwardPass {
     /// Gradients of nodes with several results, by output.
     outputs: FxHashMap<u64, Vec<Option<Tensor>>>,
     /// The nodes on a path to the requested ones, and these; all, if none is named.
-    ways: Option<FxHashSet<u64>>,
+    towards: Option<FxHashSet<u64>>,
 }
 
 /// Returns the nodes from which a requested one can be reached, and the requested ones.
@@ -223,14 +223,14 @@ fn nodes_towards(starts: Vec<Arc<TapeNode>>, wanted: &[Arc<TapeNode>]) -> Option
             pending.extend(node.parents().cloned());
         }
     }
-    let mut ways: FxHashSet<u64> = wanted.iter().map(|node| node.number).collect();
+    let mut towards: FxHashSet<u64> = wanted.iter().map(|node| node.number).collect();
     // Parents have smaller numbers, and come first.
     for (number, node) in seen {
-        if node.parents().any(|parent| ways.contains(&parent.number)) {
-            ways.insert(number);
+        if node.parents().any(|parent| towards.contains(&parent.number)) {
+            towards.insert(number);
         }
     }
-    Some(ways)
+    Some(towards)
 }
 
 impl BackwardPass {
@@ -284,7 +284,7 @@ impl BackwardPass {
 
     fn add_to(&mut self, parent: &Option<Arc<TapeNode>>, grad: Tensor) -> Result<()> {
         let parent = parent.as_ref().expect("only these are computed");
-        if self.ways.as_ref().is_some_and(|ways| !ways.contains(&parent.number)) {
+        if self.towards.as_ref().is_some_and(|towards| !towards.contains(&parent.number)) {
             return Ok(());
         }
         self.add(parent, grad)
@@ -292,9 +292,9 @@ impl BackwardPass {
 
     /// Returns whether a requested node lies beyond a node.
     fn leads_to_wanted(&self, node: &TapeNode) -> bool {
-        self.ways
+        self.towards
             .as_ref()
-            .is_none_or(|ways| node.parents().any(|parent| ways.contains(&parent.number)))
+            .is_none_or(|towards| node.parents().any(|parent| towards.contains(&parent.number)))
     }
 }
 

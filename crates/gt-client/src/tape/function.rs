@@ -139,7 +139,7 @@ impl FunctionRecord {
             || inputs[self.parents.len()..].iter().any(Option::is_some)
         {
             return Err(ClientError::usage(format!(
-                "{name}.backward: {} gradients came back for {} inputs\n  hint: return one for each argument of forward, None where there is none",
+                "{name}.backward: {} gradients returned for {} inputs\n  hint: return one for each argument of forward, None where there is none",
                 inputs.len(),
                 self.parents.len()
             )));
@@ -185,6 +185,6 @@ impl FunctionRecord {
 /// Returns the error of a second backward pass over a graph that was not retained.
 pub(super) fn already_freed(name: &str) -> ClientError {
     ClientError::usage(format!(
-        "backward: the graph of '{name}' was given up by an earlier backward\n  hint: use backward(retain_graph=True) the first time"
+        "backward: the graph of '{name}' was freed by an earlier backward\n  hint: use backward(retain_graph=True) the first time"
     ))
 }

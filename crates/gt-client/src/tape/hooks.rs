@@ -107,7 +107,7 @@ impl Tensor {
     pub(super) fn as_gradient_of(&self, meta: Meta, whose: &str) -> Result<Tensor> {
         if self.shape() != meta.shape {
             return Err(ClientError::usage(format!(
-                "{whose} gave a gradient of shape {} for a tensor of shape {}",
+                "{whose} returned a gradient of shape {} for a tensor of shape {}",
                 self.shape(),
                 meta.shape
             )));

@@ -412,7 +412,7 @@ pub(crate) fn two_sessions(operation: &str, first: &Session, second: &Session) -
         format!("  session {}: {}{closed}", session.number(), session.describe())
     };
     let hint = if first.is_closed() || second.is_closed() {
-        "a closed session's tensors are gone; make them anew"
+        "a closed session's tensors are freed; create them again"
     } else {
         "bring one over: with gt.Session.of(a).use(): b = gt.from_numpy(b.numpy())"
     };

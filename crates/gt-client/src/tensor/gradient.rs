@@ -22,7 +22,7 @@ impl Tensor {
     pub fn set_requires_grad(&self, wanted: bool) -> Result<()> {
         if self.detached && wanted {
             return Err(ClientError::usage(
-                "requires_grad: `.data` shares its tensor's value and has no history\n  hint: use detach() or clone() for a tensor of its own",
+                "requires_grad: `.data` shares its tensor's value and has no history\n  hint: use detach() or clone() for a separate tensor",
             ));
         }
         let mut state = self.lock();

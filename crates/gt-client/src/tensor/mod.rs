@@ -110,7 +110,7 @@ impl Tensor {
         }
         drop(state);
         // The steps were valid when the view was made, and the root has kept its shape.
-        self.refresh().expect("a view can be taken anew");
+        self.refresh().expect("a view can be recomputed");
         self.lock()
     }
 

@@ -1,4 +1,4 @@
-//! Views: tensors that share the memory of another, as PyTorch's slices, reshapes and transposes do.
+//! Views: tensors that share another's memory, as PyTorch's slices, reshapes and transposes do.
 //!
 //! Values never change, so this module maintains the sharing: a view has its *root* and the steps
 //! from there. An in-place change of a view becomes a functional update of the root; other views
@@ -138,7 +138,7 @@ impl Tensor {
             self.link(base, Some(step), strided, base.detached);
         } else if operation.id == complex::VIEW_AS_COMPLEX.id {
             return Err(ClientError::usage(format!(
-                "{}: the two parts of a number must lie one after the other, an even number of floats from the next; these of shape {} have strides {:?} and offset {}\n  hint: contiguous() copies them so",
+                "{}: the two parts of a number must be adjacent, at an even offset; these of shape {} have strides {:?} and offset {}\n  hint: contiguous() copies them so",
                 operation.name,
                 from.shape,
                 &from.strides[..from.shape.rank()],

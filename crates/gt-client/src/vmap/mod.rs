@@ -142,7 +142,7 @@ impl Tensor {
             return Ok(());
         }
         Err(ClientError::usage(format!(
-            "vmap: {operation}: a change in place is not possible because another tensor is being vmapped over, but this one is not, and was made outside\n  hint: use the form that gives a new tensor"
+            "vmap: {operation}: a change in place is not possible because another tensor is being vmapped over, but this one is not, and was made outside\n  hint: use the out-of-place operation"
         )))
     }
 }

@@ -1,9 +1,9 @@
-//! What becomes hot and when, and how many templates a receiver holds.
+//! Which sequences become hot and when, and the receiver's number of templates.
 
 use crate::hotpath::issuer::{Issuer, number};
 
 #[test]
-fn a_compiled_region_is_hot_from_its_second_time_on() {
+fn a_compiled_region_is_hot_from_its_second_iteration_on() {
     let mut issuer = Issuer::new();
     let mut x = issuer.create(4);
     for round in 0..6 {
@@ -13,7 +13,7 @@ fn a_compiled_region_is_hot_from_its_second_time_on() {
             issuer.free(std::mem::replace(&mut x, next));
         }
         issuer.region = 0;
-        // The step between the regions is a different one each time.
+        // The step between the regions differs each time.
         let next = issuer.add(100 + round, x, number(1.0));
         issuer.free(std::mem::replace(&mut x, next));
     }
@@ -23,7 +23,7 @@ fn a_compiled_region_is_hot_from_its_second_time_on() {
 }
 
 #[test]
-fn an_iteration_is_midway_between_its_first_step_and_its_last() {
+fn an_iteration_is_midway_between_its_first_and_last_step() {
     let mut issuer = Issuer::new();
     let mut x = issuer.create(4);
     let mut midway = Vec::new();
@@ -42,7 +42,7 @@ fn an_iteration_is_midway_between_its_first_step_and_its_last() {
 }
 
 #[test]
-fn what_never_repeats_is_left_alone() {
+fn a_stream_that_never_repeats_has_no_hot_path() {
     let mut issuer = Issuer::new();
     let mut x = issuer.create(4);
     for line in 0..5000 {
@@ -56,7 +56,7 @@ fn what_never_repeats_is_left_alone() {
 #[test]
 fn a_receiver_never_holds_too_many_templates() {
     let mut issuer = Issuer::new();
-    // The loop of 16,000 steps needs the room of several others.
+    // The template of the loop of 16,000 steps replaces those of several others.
     let loops = (0..11).map(|number| (number, 6000)).chain([(11, 16_000), (12, 40)]);
     for (number_of_loop, length) in loops {
         let x = issuer.create(4);
@@ -71,8 +71,8 @@ fn a_receiver_never_holds_too_many_templates() {
     assert!(issuer.finish().invocations > 12);
 }
 
-/// Returns the parts in which a receiver gets hot iterations of `steps` steps; the program waits
-/// after each of the first `waits`.
+/// Returns the number of parts in which a receiver gets hot iterations of `steps` steps; the program
+/// waits after each of the first `waits`.
 fn parts(steps: u32, iterations: u32, waits: u32) -> usize {
     let mut issuer = Issuer::new();
     let mut x = issuer.create(4);
@@ -89,14 +89,14 @@ fn parts(steps: u32, iterations: u32, waits: u32) -> usize {
 }
 
 #[test]
-fn iterations_that_are_waited_for_come_in_parts() {
+fn iterations_with_waits_are_sent_in_parts() {
     // The loop is hot from its fourth iteration on.
     let whole = parts(300, 20, 0);
     assert!((15..=18).contains(&whole), "{whole}");
     // After 64, 128 and 256 steps, and the rest.
     let waited = parts(300, 20, 20);
     assert!((15 * 4..=18 * 4).contains(&waited), "{waited}");
-    // What is short, or has little left, is not cut.
+    // An iteration that is short, or has few steps left, is not split.
     assert!(parts(63, 20, 20) <= 20 && parts(90, 20, 20) <= 20);
     // After 16 iterations without a wait, they are sent whole again.
     let (then, later) = (parts(300, 30, 10), parts(300, 40, 10));

@@ -1,4 +1,4 @@
-//! Issues commands as a session does, and checks what a receiver makes of them.
+//! Issues commands as a session does, and checks how a receiver expands them.
 
 use gt_client::hotpath::{HotPathDetector, Settings, UninferredInstruction};
 use gt_ir::ops::binary;
@@ -15,7 +15,7 @@ use smallvec::smallvec;
 pub struct Receiver {
     pub templates: FxHashMap<u32, Instance>,
     commands: Vec<ClientCommand>,
-    /// How many invocations were received.
+    /// The number of invocations received.
     pub invocations: usize,
 }
 
@@ -33,7 +33,8 @@ impl Receiver {
             }
             ClientCommand::Invoke(invocation) => {
                 let known = self.templates.get_mut(&invocation.template).expect("defined");
-                let freed = known.take(&invocation).expect("valid, and bound alike at both ends");
+                let freed =
+                    known.take(&invocation).expect("valid, with equal bindings at both ends");
                 self.invocations += 1;
                 self.commands.extend(expand(known, &invocation, freed));
                 self.commands.extend(invocation.others.into_iter().map(ClientCommand::Free));
@@ -51,7 +52,7 @@ pub struct Issuer {
     out: Vec<ClientCommand>,
     pub alive: FxHashMap<u64, Meta>,
     pub region: u32,
-    /// How many instructions repeated those of an iteration before, and were no commands.
+    /// The number of instructions that repeated one of the previous iteration without a command.
     pub repeated: usize,
 }
 
@@ -104,7 +105,7 @@ impl Issuer {
         let command = ClientCommand::Run(instruction);
         match repeated {
             Some((made, _)) => {
-                assert_eq!(made, meta, "what was inferred before");
+                assert_eq!(made, meta, "the meta that was inferred before");
                 self.issued.push(command);
                 self.repeated += 1;
             }
@@ -149,7 +150,8 @@ impl Issuer {
         self.send(ClientCommand::Fetch { request, tensor, line: SourceId(0) });
     }
 
-    /// What a receiver makes of all that left the detector, checked against what entered it.
+    /// Returns a receiver that has expanded all commands that left the detector, and checks them
+    /// against those that entered it.
     pub fn finish(mut self) -> Receiver {
         self.detector.flush(&mut self.out);
         let mut receiver = Receiver::default();
@@ -167,8 +169,8 @@ pub fn number(value: f64) -> Operand {
     Operand::Scalar(Scalar::Float(value))
 }
 
-/// Checks that the same commands are received as were issued, each kind in order (frees in any), and
-/// that tensors are used only between their creation and their free.
+/// Checks that the received commands are those that were issued, each kind in order (frees in any
+/// order), and that tensors are used only between their creation and their free.
 fn check(issued: &[ClientCommand], received: &[ClientCommand]) {
     let of =
         |commands: &[ClientCommand], wanted: fn(&ClientCommand) -> bool| -> Vec<ClientCommand> {

@@ -1,10 +1,10 @@
-//! The commands that leave the hot path detector stand for those that entered it.
+//! Tests that the commands that leave the hot path detector are equivalent to those that entered it.
 //!
-//! - [`issuer`]: issues commands as a session does, and checks what a receiver makes of them.
+//! - [`issuer`]: issues commands as a session does, and checks how a receiver expands them.
 //! - [`programs`]: random programs.
-//! - [`sections`]: loops in which shapes depend on data.
-//! - [`training`]: how much of a training loop is sent by invocations.
-//! - [`detection`]: what becomes hot and when, and how many templates a receiver holds.
+//! - [`sections`]: loops with data-dependent shapes.
+//! - [`training`]: the share of a training loop that is sent by invocations.
+//! - [`detection`]: which sequences become hot and when, and the receiver's number of templates.
 
 mod detection;
 mod issuer;

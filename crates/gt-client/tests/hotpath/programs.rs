@@ -1,4 +1,4 @@
-//! Random programs: loops of random steps, some of which are left out now and then.
+//! Random programs: loops of random steps, some of which are skipped in some rounds.
 
 use gt_ir::Attribute;
 use gt_ir::ops::{slice, unary};
@@ -29,12 +29,12 @@ proptest! {
 /// A step of a loop.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Adds two of the tensors that are alive, counted back from the newest.
+    /// Adds two live tensors, counted back from the newest.
     Add(usize, usize),
-    /// Adds a number to a tensor, which may be another one in each round.
+    /// Adds a number to a tensor; the number may differ in each round.
     AddNumber(usize, bool),
     Exp(usize),
-    /// A slice whose start moves from round to round.
+    /// A slice whose start varies from round to round.
     Slice(usize),
     Create,
     Free(usize),
@@ -58,9 +58,9 @@ fn step() -> impl Strategy<Value = Step> {
 struct Loop {
     steps: Vec<Step>,
     rounds: usize,
-    /// Which lines of the source its steps are on.
+    /// The group of source lines of its steps.
     line: u32,
-    /// The steps that are left out: each a round, and the step's index.
+    /// The skipped steps: each a round, and the step's index.
     skips: Vec<(usize, usize)>,
 }
 

@@ -1,4 +1,4 @@
-//! Loops in which shapes depend on data.
+//! Loops with data-dependent shapes.
 
 use gt_ir::ops::{data_dependent, reduce};
 use gt_ir::{Attribute, DType, Meta, Shape};
@@ -6,7 +6,7 @@ use smallvec::smallvec;
 
 use crate::hotpath::issuer::{Issuer, number, tensor};
 
-/// A round of a loop: steps, a mask's count, steps on what it picks, their sum, and steps again.
+/// Issues a round of a loop: steps, a mask's count, steps on the masked rows, their sum, and steps.
 fn round(issuer: &mut Issuer, x: u64, count: usize) {
     let mut alive = vec![x];
     let mut before = x;
@@ -34,20 +34,20 @@ fn round(issuer: &mut Issuer, x: u64, count: usize) {
 }
 
 #[test]
-fn what_is_around_a_varying_shape_is_hot() {
+fn commands_around_a_varying_shape_are_hot() {
     let mut issuer = Issuer::new();
     let x = issuer.create(8);
     for count in 0..20 {
         round(&mut issuer, x, count % 7 + 1);
     }
-    // Hot in a round: all but the three whose shapes depend on the count, or read one that does.
+    // Hot in a round: all but the three whose shapes, or whose operands' shapes, depend on the count.
     let stats = issuer.detector.get_stats();
     assert!(stats.hot_instructions >= 14 * 25, "{stats:?}");
     issuer.finish();
 }
 
 #[test]
-fn where_the_count_stays_the_whole_loop_is_hot() {
+fn a_loop_with_a_constant_count_is_hot_as_a_whole() {
     let mut issuer = Issuer::new();
     let x = issuer.create(8);
     for _ in 0..20 {
@@ -59,7 +59,7 @@ fn where_the_count_stays_the_whole_loop_is_hot() {
 }
 
 #[test]
-fn counts_that_change_now_and_then_and_sections_that_end_early() {
+fn counts_may_change_and_sections_may_end_early() {
     let mut issuer = Issuer::new();
     let x = issuer.create(8);
     for number in 0..60 {

@@ -1,8 +1,8 @@
-//! How much of a training loop is sent by invocations.
+//! The share of a training loop that is sent by invocations.
 
 use crate::hotpath::issuer::{Issuer, Receiver, number, tensor};
 
-/// A training step: it replaces the parameters, and returns the loss.
+/// Issues a training step: replaces the parameters, and returns the loss.
 fn training_step(issuer: &mut Issuer, parameters: &mut [u64], data: u64, rate: f64) -> u64 {
     let mut x = data;
     let mut hidden = Vec::new();
@@ -23,7 +23,7 @@ fn training_step(issuer: &mut Issuer, parameters: &mut [u64], data: u64, rate: f
     loss
 }
 
-/// Runs training steps; the share of instructions sent by invocations, from the tenth step on.
+/// Runs training steps; returns the share of instructions sent by invocations from the tenth step on.
 /// `between` runs after each step, with its number and loss.
 fn share_of_hot(steps: usize, mut between: impl FnMut(&mut Issuer, usize, u64)) -> (f64, Receiver) {
     let mut issuer = Issuer::new();
@@ -69,7 +69,7 @@ fn fetching_the_loss_leaves_it_hot() {
 }
 
 #[test]
-fn evaluation_now_and_then_leaves_it_hot() {
+fn occasional_evaluation_leaves_it_hot() {
     let mut others = Vec::new();
     let (share, _) = share_of_hot(60, |issuer, step, loss| {
         if step % 5 == 4 {
@@ -86,7 +86,7 @@ fn evaluation_now_and_then_leaves_it_hot() {
 }
 
 #[test]
-fn steps_of_another_kind_now_and_then_leave_it_hot() {
+fn occasional_steps_of_another_kind_leave_it_hot() {
     // A smaller last batch, once an epoch.
     let mut issuer = Issuer::new();
     let (data, small) = (issuer.create(8), issuer.create(6));
@@ -120,7 +120,7 @@ fn metrics_after_the_loss_leave_it_hot() {
 }
 
 #[test]
-fn what_is_waited_for_after_two_commands_follows_no_template() {
+fn a_wait_after_every_two_commands_prevents_templates() {
     let mut issuer = Issuer::new();
     let x = issuer.create(8);
     for _ in 0..200 {
@@ -135,7 +135,7 @@ fn what_is_waited_for_after_two_commands_follows_no_template() {
 }
 
 #[test]
-fn most_instructions_of_a_training_loop_repeat_those_of_the_step_before() {
+fn most_instructions_of_a_training_loop_repeat_the_previous_step() {
     let mut issuer = Issuer::new();
     let data = issuer.create(8);
     let mut parameters: Vec<u64> = (0..4).map(|_| issuer.create(8)).collect();

@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use gt_worker::EngineError;
 
-use super::heads::{Heads, HeadMatrix};
+use super::heads::{HeadMatrix, Heads};
 use super::scores::{ScoreInputs, Scores, turned};
-use super::{AttentionFloat, KEYS, AttentionLengths, QUERIES};
+use super::{AttentionFloat, AttentionLengths, KEYS, QUERIES};
 use crate::buffer::Buffer;
 use crate::convolution::PartProduct;
 use crate::simd::vectorized;
@@ -94,7 +94,11 @@ pub fn run<T: AttentionFloat>(
 }
 
 /// The sum of gradient times output for each query.
-fn centers<T: AttentionFloat>(threads: &mut Threads, lengths: AttentionLengths, given: &ForwardResults<T>) -> Vec<T> {
+fn centers<T: AttentionFloat>(
+    threads: &mut Threads,
+    lengths: AttentionLengths,
+    given: &ForwardResults<T>,
+) -> Vec<T> {
     let mut centers = vec![T::ZERO; lengths.heads * lengths.queries];
     if lengths.values == 0 {
         return centers;

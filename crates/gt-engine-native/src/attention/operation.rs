@@ -156,8 +156,11 @@ fn go_back<T: AttentionFloat>(
     [grad, output, sums]: [&Tensor; 3],
     [query, key, value]: [&mut Uninit; 3],
 ) -> Result<(), EngineError> {
-    let given =
-        ForwardResults { grad: Heads::new(grad), output: Heads::new(output), logsumexp: sums.as_slice() };
+    let given = ForwardResults {
+        grad: Heads::new(grad),
+        output: Heads::new(output),
+        logsumexp: sums.as_slice(),
+    };
     let to = Gradients { query: query.slots(), key: key.slots(), value: value.slots() };
     backward::run::<T>(threads, &operation.inputs(), &given, to)
 }

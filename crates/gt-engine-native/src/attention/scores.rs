@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::heads::{Heads, HeadMatrix};
+use super::heads::{HeadMatrix, Heads};
 use super::{AttentionFloat, AttentionLengths};
 use crate::convolution::PartProduct;
 use crate::element::Bool;

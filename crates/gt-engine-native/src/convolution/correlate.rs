@@ -17,7 +17,11 @@ use crate::threads::Threads;
 pub const OUTPUTS: usize = 3;
 
 /// Writes the outputs of a part.
-pub fn run<T: ConvolutionFloat>(threads: &mut Threads, part: &Part<T>, grid: &Grid) -> Result<(), EngineError> {
+pub fn run<T: ConvolutionFloat>(
+    threads: &mut Threads,
+    part: &Part<T>,
+    grid: &Grid,
+) -> Result<(), EngineError> {
     let Convolution { batch, groups, channels, outputs, .. } = *part.convolution;
     let weights = part.weights(threads, 0, false)?;
     let starts = grid.starts();

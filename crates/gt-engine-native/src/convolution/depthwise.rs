@@ -20,7 +20,11 @@ const CHUNK: usize = 2048;
 const PIECE: usize = 1 << 18;
 
 /// Writes the outputs of a part, of which each group has one channel.
-pub fn run<T: ConvolutionFloat>(threads: &mut Threads, part: &Part<T>, grid: &Grid) -> Result<(), EngineError> {
+pub fn run<T: ConvolutionFloat>(
+    threads: &mut Threads,
+    part: &Part<T>,
+    grid: &Grid,
+) -> Result<(), EngineError> {
     let Convolution { batch, groups, outputs, .. } = *part.convolution;
     let weights = part.weights(threads, 0, false)?;
     let (starts, span) = (grid.starts(), grid.span());
@@ -82,7 +86,12 @@ fn sum<T: ConvolutionFloat>(sums: &mut [T], inputs: &[T], starts: &[usize], weig
 
 /// The same for a few starts at a time.
 #[inline(always)]
-fn add<T: ConvolutionFloat, const N: usize>(sums: &mut [T], inputs: &[T], starts: &[usize; N], weights: &[T]) {
+fn add<T: ConvolutionFloat, const N: usize>(
+    sums: &mut [T],
+    inputs: &[T],
+    starts: &[usize; N],
+    weights: &[T],
+) {
     let weights: [T; N] = weights[..N].try_into().expect("so many");
     let inputs = starts.map(|start| &inputs[start..][..sums.len()]);
     for (index, sum) in sums.iter_mut().enumerate() {

@@ -105,7 +105,12 @@ impl Grid {
     /// # Safety
     /// As [`Grid::fill`].
     #[inline(always)]
-    unsafe fn fill_line<T: ConvolutionFloat>(&self, from: *const T, at: [usize; 3], to: &mut [MaybeUninit<T>]) {
+    unsafe fn fill_line<T: ConvolutionFloat>(
+        &self,
+        from: *const T,
+        at: [usize; 3],
+        to: &mut [MaybeUninit<T>],
+    ) {
         let [depth, height, width] = self.input;
         let place = |axis: usize| at[axis] as isize - self.lows[axis];
         // Before the inputs it is beyond their length, too.
@@ -125,7 +130,11 @@ impl Grid {
     ///
     /// # Safety
     /// The plane can be read from `from` on.
-    pub unsafe fn fill<'a, T: ConvolutionFloat>(&self, from: *const T, plane: &'a mut Plane<T>) -> &'a [T] {
+    pub unsafe fn fill<'a, T: ConvolutionFloat>(
+        &self,
+        from: *const T,
+        plane: &'a mut Plane<T>,
+    ) -> &'a [T] {
         let values = plane.values();
         vectorized(
             #[inline(always)]

@@ -215,7 +215,8 @@ pub fn conv_general<T: ConvolutionFloat>(
     let out_steps =
         if is_turned { [plane, batch * plane] } else { [groups * outputs * plane, plane] };
     let parts = convolution.parts();
-    let is_empty = |axes: &[WindowAxis; 3]| channels == 0 || axes.iter().any(|axis| axis.kernel == 0);
+    let is_empty =
+        |axes: &[WindowAxis; 3]| channels == 0 || axes.iter().any(|axis| axis.kernel == 0);
     if parts.iter().any(is_empty) {
         threads.for_each_part(out, ZEROS, |_, out| out.fill(MaybeUninit::new(T::ZERO)));
     }

@@ -6,7 +6,7 @@ use gt_ir::ops::convolution::windows;
 use gt_ir::{Attributes, DType, Meta};
 use gt_worker::EngineError;
 
-use super::{Convolution, Planes, ConvolutionFloat, direct};
+use super::{Convolution, ConvolutionFloat, Planes, direct};
 use crate::cast;
 use crate::element::{Element, compute_dtype, with_number};
 use crate::table::tensor;

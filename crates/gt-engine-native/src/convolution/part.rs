@@ -8,7 +8,7 @@ use gt_worker::EngineError;
 
 use super::axis::WindowAxis;
 use super::unfold::{Side, Unfold};
-use super::{Convolution, PARALLEL, ConvolutionFloat};
+use super::{Convolution, ConvolutionFloat, PARALLEL};
 use crate::buffer::Buffer;
 use crate::threads::{Shared, Threads};
 

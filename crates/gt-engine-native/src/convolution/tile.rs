@@ -162,7 +162,9 @@ mod tests {
                 let (inputs, weights) = (inputs.as_ptr(), weights.as_ptr());
                 let (starts, reaches, sums) = (&starts, &reaches, sums.as_mut_ptr());
                 // SAFETY: all starts and reaches are within the inputs, and the rest is as long.
-                unsafe { width.add(RegisterTile { inputs, starts, reaches, weights, sums, begin }) };
+                unsafe {
+                    width.add(RegisterTile { inputs, starts, reaches, weights, sums, begin })
+                };
             }
             for (index, sum) in sums.iter().enumerate() {
                 let (pixel, output) = (index / wide, index % wide);

@@ -195,7 +195,12 @@ impl<T: ConvolutionFloat> Unfold<T> {
 /// Copies every `step`-th element of a line, from the one at `start` on, with zeros where there are
 /// none.
 #[inline(always)]
-pub fn copy_line<T: ConvolutionFloat>(line: &[T], start: isize, step: usize, to: &mut [MaybeUninit<T>]) {
+pub fn copy_line<T: ConvolutionFloat>(
+    line: &[T],
+    start: isize,
+    step: usize,
+    to: &mut [MaybeUninit<T>],
+) {
     let inside = within(start, step, to.len(), line.len());
     zero(&mut to[..inside.start]);
     zero(&mut to[inside.end..]);

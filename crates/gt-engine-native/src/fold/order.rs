@@ -381,7 +381,8 @@ mod tests {
                     x[7] = f32::NAN;
                 }
                 for step in [1, 7, 64, 100, 1024, 4096] {
-                    let (mut sum, mut largest) = (FoldBlock::new::<Sum>(), FoldBlock::new::<Largest>());
+                    let (mut sum, mut largest) =
+                        (FoldBlock::new::<Sum>(), FoldBlock::new::<Largest>());
                     for part in x.chunks(step) {
                         sum.push::<Sum>(part);
                         largest.push::<Largest>(part);

@@ -9,7 +9,8 @@ use gt_worker::EngineError;
 use num_complex::Complex;
 
 use super::batch::{
-    MatrixBatch, BatchResults, LinalgNumber, each, each_solved, nth, numbers, operand, operations, scratch,
+    BatchResults, LinalgNumber, MatrixBatch, each, each_solved, nth, numbers, operand, operations,
+    scratch,
 };
 use crate::tensor::Tensor;
 use crate::threads::Threads;
@@ -150,7 +151,8 @@ fn eigh_of<T: LinalgNumber>(
     let a = operand(&mut operands, 0)?;
     let MatrixBatch { count, rows: n, .. } = MatrixBatch::of(&a);
     let _scratch = scratch::<T>(threads, &MatrixBatch::of(&a), 6 * n * n)?;
-    let (mut values, mut vectors) = (BatchResults::new(outputs[0])?, BatchResults::new(outputs[1])?);
+    let (mut values, mut vectors) =
+        (BatchResults::new(outputs[0])?, BatchResults::new(outputs[1])?);
     let parts = values.parts::<T::RealElement, T::Real>(count).into_iter();
     let parts = parts.zip(vectors.parts::<T::Element, T>(count));
     each_solved("eigh", threads, parts.collect(), |index, (values, vectors)| {
@@ -171,7 +173,8 @@ where
     let a = operand(&mut operands, 0)?;
     let MatrixBatch { count, rows: n, .. } = MatrixBatch::of(&a);
     let _scratch = scratch::<T>(threads, &MatrixBatch::of(&a), 16 * n * n)?;
-    let (mut values, mut vectors) = (BatchResults::new(outputs[0])?, BatchResults::new(outputs[1])?);
+    let (mut values, mut vectors) =
+        (BatchResults::new(outputs[0])?, BatchResults::new(outputs[1])?);
     let parts = values.parts::<T::ComplexElement, Complex<T::Real>>(count).into_iter();
     let parts = parts.zip(vectors.parts::<T::ComplexElement, Complex<T::Real>>(count));
     each_solved("eig", threads, parts.collect(), |index, (values, vectors)| {

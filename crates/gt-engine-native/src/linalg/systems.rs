@@ -7,7 +7,9 @@ use gt_linalg::Triangle;
 use gt_worker::EngineError;
 use num_complex::Complex;
 
-use super::batch::{MatrixBatch, BatchResults, LinalgNumber, each, nth, numbers, operand, operations, scratch};
+use super::batch::{
+    BatchResults, LinalgNumber, MatrixBatch, each, nth, numbers, operand, operations, scratch,
+};
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 

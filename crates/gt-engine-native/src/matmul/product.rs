@@ -6,7 +6,7 @@ use gemm::Parallelism;
 use gt_ir::DType;
 
 use super::vector::{self, is_by_vector};
-use super::{ProductLengths, Matrix, TURNED};
+use super::{Matrix, ProductLengths, TURNED};
 use crate::buffer::Buffer;
 use crate::element::Number;
 use crate::simd::vectorized;

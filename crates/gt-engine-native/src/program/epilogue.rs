@@ -5,7 +5,9 @@ use std::marker::PhantomData;
 use super::access::Tile;
 use super::fold::Wide;
 use crate::element::Number;
-use crate::fold::{BLOCK, FoldBlock, Fold, ROWS, block_of_row, finish_block, push_row, row_of_blocks};
+use crate::fold::{
+    BLOCK, Fold, FoldBlock, ROWS, block_of_row, finish_block, push_row, row_of_blocks,
+};
 use crate::simd::vectorized;
 
 /// What an end folds in one piece. Numbers are held as float64, which holds each of them.

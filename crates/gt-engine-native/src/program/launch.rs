@@ -9,7 +9,7 @@ use gt_worker::{Engine, EngineError};
 use super::access::readable;
 use super::group::{GroupInput, Space};
 use super::sound::Sound;
-use super::tiles::{TileResults, Run};
+use super::tiles::{Run, TileResults};
 use super::{NativeProgram, Unit};
 use crate::NativeEngine;
 use crate::tensor::Tensor;

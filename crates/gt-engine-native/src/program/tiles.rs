@@ -9,7 +9,7 @@ use super::access::{Access, Frame, TensorAccess, Tile, fill_number, fill_run, na
 use super::cut::Cut;
 use super::epilogue::{Folded, PartialFold};
 use super::fold::Folding;
-use super::group::{End, From, GroupNodeKind, GroupNode, Output, Space};
+use super::group::{End, From, GroupNode, GroupNodeKind, Output, Space};
 use super::micro::power;
 use super::sound::Sound;
 use crate::element::with_bits;

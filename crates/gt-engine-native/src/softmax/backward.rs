@@ -8,9 +8,9 @@ use gt_ir::{Attributes, DType, Meta};
 use gt_worker::EngineError;
 
 use super::for_each_block;
+use crate::axis_rows::AxisRows;
 use crate::element::compute_dtype;
 use crate::fold::{self, Fold, Sum};
-use crate::axis_rows::AxisRows;
 use crate::math::Float;
 use crate::simd::vectorized;
 use crate::table::tensor;

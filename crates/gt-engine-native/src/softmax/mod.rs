@@ -10,9 +10,9 @@ use gt_worker::EngineError;
 
 pub use backward::{log_softmax_backward, softmax_backward};
 
+use crate::axis_rows::AxisRows;
 use crate::element::compute_dtype;
 use crate::fold::{self, Fold, Largest, Sum};
-use crate::axis_rows::AxisRows;
 use crate::math::Float;
 use crate::simd::vectorized;
 use crate::table::tensor;

@@ -4,7 +4,7 @@ use gt_engine_native::NativeEngine;
 use gt_ir::{Meta, Scalar, TensorData};
 use gt_worker::Engine;
 use gt_worker::engine::launch_plainly;
-use gt_worker::plan::{InputValue, Input, Plan};
+use gt_worker::plan::{Input, InputValue, Plan};
 use gt_worker::simplify::simplify;
 
 use crate::programs::random::Dice;

@@ -4,7 +4,7 @@ use gt_engine_native::NativeEngine;
 use gt_ir::{Operand, TensorData};
 use gt_worker::Engine;
 use gt_worker::engine::launch_plainly;
-use gt_worker::plan::{InputValue, Input, Plan, PlanStep};
+use gt_worker::plan::{Input, InputValue, Plan, PlanStep};
 use gt_worker::simplify::simplify;
 
 use crate::programs::compare::{data, same};

@@ -12,7 +12,7 @@ use gt_ir::{
     Operation, RequestId, Scalar, Shape, SlotId, SourceId, TensorData, TensorId, TransferId,
     WorkerCommand,
 };
-use gt_worker::plan::{InputValue, Input, Plan, Source};
+use gt_worker::plan::{Input, InputValue, Plan, Source};
 use gt_worker::{Engine, EngineError, Out, Work, Worker};
 use smallvec::{SmallVec, smallvec};
 
@@ -113,7 +113,8 @@ fn an_error_leaves_the_inputs_as_they_were() {
     for (place, is_good) in [(9i64, false), (3, true)] {
         let places: Vec<u8> = [0i64, place].iter().flat_map(|x| x.to_ne_bytes()).collect();
         let places = TensorData::new(DType::I64, Shape::new(&[2]).unwrap(), places.into()).unwrap();
-        let mut given = [x.clone(), places].map(|data| InputValue::Tensor(engine.create(data).unwrap()));
+        let mut given =
+            [x.clone(), places].map(|data| InputValue::Tensor(engine.create(data).unwrap()));
         match engine.launch(&mut program, &mut given) {
             Ok(outputs) => {
                 assert!(is_good);

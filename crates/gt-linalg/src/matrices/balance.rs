@@ -3,7 +3,7 @@
 use faer::traits::ext::ComplexFieldExt;
 use faer::traits::math_utils::{from_f64, min_positive};
 
-use super::scalar::{Real, MatrixScalar, least_exact, norm};
+use super::scalar::{MatrixScalar, Real, least_exact, norm};
 
 /// Scales the rows and columns of a square matrix stored by columns, by powers of two, until those
 /// of the same number are of about the same length: it becomes D^-1 a D, whose eigenvalues are the

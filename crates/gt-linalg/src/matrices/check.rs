@@ -35,7 +35,13 @@ pub fn identity<T: MatrixScalar>(n: usize) -> Vec<T> {
     out
 }
 
-pub fn product<T: MatrixScalar>(a: &[T], b: &[T], rows: usize, depth: usize, columns: usize) -> Vec<T> {
+pub fn product<T: MatrixScalar>(
+    a: &[T],
+    b: &[T],
+    rows: usize,
+    depth: usize,
+    columns: usize,
+) -> Vec<T> {
     assert!(a.len() == rows * depth && b.len() == depth * columns);
     let mut out = vec![T::zero(); rows * columns];
     for row in 0..rows {

@@ -13,7 +13,7 @@ use super::Unsolved;
 use super::balance::balance;
 use super::inverse::eigenvector;
 use super::layout::{columns_of, turn};
-use super::scalar::{Real, MatrixScalar, largest_part, norm, safe_factor};
+use super::scalar::{MatrixScalar, Real, largest_part, norm, safe_factor};
 use super::svd::are_numbers;
 
 /// Writes the eigenvalues of a square matrix of `n` rows and, where asked for, its right

@@ -6,7 +6,7 @@ use faer::MatMut;
 use faer::traits::ext::ComplexFieldExt;
 use gt_simd::vectorized;
 
-use super::scalar::{Real, MatrixScalar};
+use super::scalar::{MatrixScalar, Real};
 
 /// Elements of a square that are turned together: their cache lines stay near.
 const SQUARE: usize = 16;

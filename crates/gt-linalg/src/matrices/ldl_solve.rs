@@ -8,7 +8,13 @@ use super::scalar::MatrixScalar;
 /// `pivots` are the factors of a. LAPACK calls it sytrs or hetrs.
 ///
 /// Pivots out of range count as no exchange.
-pub fn ldl_solve<T: MatrixScalar>(packed: &[T], n: usize, hermitian: bool, pivots: &[i32], b: &mut [T]) {
+pub fn ldl_solve<T: MatrixScalar>(
+    packed: &[T],
+    n: usize,
+    hermitian: bool,
+    pivots: &[i32],
+    b: &mut [T],
+) {
     assert!(packed.len() == n * n && pivots.len() == n, "the factors of a square matrix");
     if n == 0 || b.is_empty() {
         return;

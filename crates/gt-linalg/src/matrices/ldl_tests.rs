@@ -1,7 +1,9 @@
 use num_complex::Complex;
 
 use super::*;
-use crate::matrices::check::{SampleMatrix, assert_near, identity, of_rank, product, random, transpose};
+use crate::matrices::check::{
+    SampleMatrix, assert_near, identity, of_rank, product, random, transpose,
+};
 
 /// The product of the factors: P1 L1 P2 L2 ... D ... L2^H P2 L1^H P1.
 fn rebuilt<T: SampleMatrix>(packed: &[T], n: usize, hermitian: bool, pivots: &[i32]) -> Vec<T> {

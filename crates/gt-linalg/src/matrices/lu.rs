@@ -116,7 +116,12 @@ mod tests {
     use crate::matrices::check::{SampleMatrix, assert_near, of_rank, product, random};
 
     /// The product of the factors, its rows exchanged back.
-    fn rebuilt<T: SampleMatrix>(packed: &[T], rows: usize, columns: usize, pivots: &[i32]) -> Vec<T> {
+    fn rebuilt<T: SampleMatrix>(
+        packed: &[T],
+        rows: usize,
+        columns: usize,
+        pivots: &[i32],
+    ) -> Vec<T> {
         let k = pivots.len();
         let (mut lower, mut upper) = (vec![T::zero(); rows * k], vec![T::zero(); k * columns]);
         for row in 0..rows {

@@ -8,7 +8,7 @@ use faer::{MatMut, MatRef, Par};
 
 use super::Unsolved;
 use super::layout::{identity, order, reorder, turn_with};
-use super::scalar::{Real, MatrixScalar, largest_part, safe_factor};
+use super::scalar::{MatrixScalar, Real, largest_part, safe_factor};
 
 /// Where singular vectors go: the columns of `u`, and the conjugated rows of `vh`.
 pub struct Vectors<'a, T> {

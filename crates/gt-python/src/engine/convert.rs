@@ -47,7 +47,9 @@ impl Classes {
     pub fn meta(&self, described: &Bound<'_, PyAny>) -> PyResult<Meta> {
         let name: String = described.getattr("dtype")?.extract()?;
         let dtype = DType::ALL.into_iter().find(|dtype| dtype.name() == name).ok_or_else(|| {
-            PyValueError::new_err(format!("describe gave the dtype '{name}', which GT does not have"))
+            PyValueError::new_err(format!(
+                "describe gave the dtype '{name}', which GT does not have"
+            ))
         })?;
         let dims: Vec<usize> = described.getattr("shape")?.extract()?;
         let shape = Shape::new(&dims).map_err(|error| PyValueError::new_err(error.to_string()))?;

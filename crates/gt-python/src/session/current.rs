@@ -1,6 +1,6 @@
-//! Which session a thread uses: that of the innermost `with` block it is in, else the one it has
-//! connected to, else the process's, which the main thread connects to or the first tensor starts.
-//! A kernel of PyTorch's uses its operands'.
+//! The session that a thread uses: that of its innermost `with` block; else the one that the thread
+//! connected to; else the session of the process, which the main thread connects to or the first
+//! tensor starts. A PyTorch kernel uses the session of its operands.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,31 +18,32 @@ use super::handle::{self, SessionHandle};
 use super::wait::detached;
 use crate::source;
 
-/// What threads use that have not connected.
+/// The session of the process, used by all threads that have not connected to one.
 pub struct ProcessSession {
     pub handle: Option<Arc<SessionHandle>>,
-    /// Workers of an embedded session, as asked for by `gpu_workers`; else one for each GPU.
+    /// The number of workers of an embedded session, set by `gpu_workers`; `None` for one per GPU.
     pub workers: Option<usize>,
-    /// As asked for by `manual_seed`.
+    /// The seed set by `manual_seed`.
     pub seed: Option<u64>,
 }
 
 static PROCESS: Mutex<ProcessSession> =
     Mutex::new(ProcessSession { handle: None, workers: None, seed: None });
 
-/// What is a thread's own.
+/// The sessions of a thread.
 struct ThreadSessions {
-    /// The innermost last.
+    /// The `with` blocks that the thread is in, innermost last.
     blocks: Vec<WithBlock>,
-    /// Of a thread other than the main one: what it has connected to, even after it disconnected.
+    /// The session that the thread connected to, also after it disconnected. Unused in the main
+    /// thread, which connects the process.
     connection: Option<Arc<SessionHandle>>,
-    /// As asked for by `manual_seed` since it connected.
+    /// The seed set by `manual_seed` since the thread connected.
     seed: Option<u64>,
 }
 
 struct WithBlock {
     handle: Arc<SessionHandle>,
-    /// Its end is the session's.
+    /// The end of the block closes the session.
     closes: bool,
 }
 
@@ -52,15 +53,15 @@ thread_local! {
 }
 
 thread_local! {
-    /// The session of the operands of the kernel that runs.
+    /// The session of the operands of the running kernel.
     static OPERANDS: RefCell<Option<Session>> = const { RefCell::new(None) };
 }
 
-/// The session that a kernel has computed in last, on any thread, and its number.
+/// The session in which a kernel ran last, on any thread, and its number.
 static LATEST: Mutex<Option<WeakSession>> = Mutex::new(None);
 static LATEST_NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// Runs a function that makes its new tensors in a session.
+/// Runs a function whose new tensors belong to a session.
 pub fn within<T>(session: Session, function: impl FnOnce() -> T) -> T {
     struct Restore(Option<Session>);
     impl Drop for Restore {
@@ -72,8 +73,8 @@ pub fn within<T>(session: Session, function: impl FnOnce() -> T) -> T {
     function()
 }
 
-/// Notes a session that a kernel computes in. A backward pass, whose threads run no code of a
-/// user's that could say in which session, goes on in the one that was noted last.
+/// Records the session of a kernel. The threads of a backward pass run no user code that could
+/// select a session, and use the one recorded last.
 pub fn note(session: &Session) {
     if LATEST_NUMBER.load(Ordering::Relaxed) != session.number() {
         *latest() = Some(session.downgrade());
@@ -85,25 +86,26 @@ fn latest() -> MutexGuard<'static, Option<WeakSession>> {
     LATEST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The session that a thread uses, closed or not, and whose it is.
+/// The session that a thread uses, open or closed, and how the thread selected it.
 pub enum UsedSession {
     Block {
         handle: Arc<SessionHandle>,
         closes: bool,
     },
-    /// What a thread other than the main one has connected to.
+    /// A thread other than the main one connected to it.
     Own(Arc<SessionHandle>),
-    /// The process's, used by the main thread.
+    /// The session of the process, used by the main thread.
     Main(Arc<SessionHandle>),
-    /// The process's, used by another thread.
+    /// The session of the process, used by another thread.
     Shared(Arc<SessionHandle>),
-    /// The process's, which was not started yet.
+    /// The session of the process, which was not started yet.
     Nothing,
 }
 
-/// Whoever starts a session may load an engine, and needs Python's lock for it: others wait
-/// without. It is taken with Python's lock only, so that none has it at a fork who is not starting
-/// one.
+/// Locks the session of the process. The thread that starts a session holds this lock while it
+/// loads an engine, for which it needs the GIL: other threads wait without the GIL. Every thread
+/// acquires the lock while it holds the GIL, so that at a fork only a thread that starts a session
+/// has it.
 pub fn process() -> MutexGuard<'static, ProcessSession> {
     loop {
         match PROCESS.try_lock() {
@@ -122,7 +124,7 @@ impl ThreadSessions {
     }
 }
 
-/// The session that new tensors belong to; starts an embedded one where there is none.
+/// Returns the session that new tensors belong to; starts an embedded one if there is none.
 pub fn current() -> PyResult<Session> {
     if let Some(session) = OPERANDS.with_borrow(Clone::clone) {
         return Ok(session);
@@ -133,7 +135,7 @@ pub fn current() -> PyResult<Session> {
     {
         return Ok(session);
     }
-    let found = THREAD.with_borrow(|own| own.handle().map(|handle| handle.session()));
+    let found = THREAD.with_borrow(|thread| thread.handle().map(|handle| handle.session()));
     let found = found.or_else(|| process().handle.as_ref().map(|handle| handle.session()));
     match found {
         Some(Some(session)) => Ok(session),
@@ -142,7 +144,7 @@ pub fn current() -> PyResult<Session> {
     }
 }
 
-/// The handle of the session that new tensors belong to.
+/// Returns the handle of the session that new tensors belong to.
 pub fn handle(py: Python<'_>) -> PyResult<Arc<SessionHandle>> {
     let handle = match used(py) {
         UsedSession::Nothing => start(py)?,
@@ -154,7 +156,7 @@ pub fn handle(py: Python<'_>) -> PyResult<Arc<SessionHandle>> {
     if handle.is_closed() { Err(closed()) } else { Ok(handle) }
 }
 
-/// Starts the process's session, if nobody else has meanwhile.
+/// Starts the session of the process, unless another thread has started it meanwhile.
 fn start(py: Python<'_>) -> PyResult<Arc<SessionHandle>> {
     let blocker = ForkBlocker::to_open(py)?;
     let mut process = process();
@@ -167,9 +169,9 @@ fn start(py: Python<'_>) -> PyResult<Arc<SessionHandle>> {
     Ok(handle)
 }
 
-/// The session that this thread uses.
+/// Returns the session that this thread uses.
 pub fn used(py: Python<'_>) -> UsedSession {
-    let own = THREAD.with_borrow(|own| match (own.blocks.last(), &own.connection) {
+    let own = THREAD.with_borrow(|thread| match (thread.blocks.last(), &thread.connection) {
         (Some(WithBlock { handle, closes }), _) => {
             Some(UsedSession::Block { handle: Arc::clone(handle), closes: *closes })
         }
@@ -186,7 +188,7 @@ pub fn used(py: Python<'_>) -> UsedSession {
     })
 }
 
-/// Why there is no session for a new tensor.
+/// Returns the error for a new tensor without an open session.
 fn closed() -> PyErr {
     Python::attach(|py| {
         if let Err(error) = exit::refuse(py) {
@@ -214,25 +216,25 @@ fn closed() -> PyErr {
     })
 }
 
-/// Makes a session the one that this thread uses outside of blocks. The one before ends with its
-/// last tensor.
+/// Sets the session that this thread uses outside of blocks. The previous one ends with its last
+/// tensor.
 pub fn set(py: Python<'_>, handle: Arc<SessionHandle>) {
     let before = if exit::is_main_thread(py) {
         process().handle.replace(handle)
     } else {
-        THREAD.with_borrow_mut(|own| own.connection.replace(handle))
+        THREAD.with_borrow_mut(|thread| thread.connection.replace(handle))
     };
     if let Some(before) = before {
         handle::release(py, before);
     }
 }
 
-/// Has this thread use a session until [`leave`].
+/// Selects a session for this thread until [`leave`].
 pub fn enter(handle: Arc<SessionHandle>, closes: bool) {
-    THREAD.with_borrow_mut(|own| own.blocks.push(WithBlock { handle, closes }));
+    THREAD.with_borrow_mut(|thread| thread.blocks.push(WithBlock { handle, closes }));
 }
 
-/// Takes the innermost block with a session away: blocks of generators may end in any order.
+/// Removes the innermost block of a session. Blocks in generators may end in any order.
 pub fn leave(py: Python<'_>, handle: &Arc<SessionHandle>) -> PyResult<()> {
     let block = THREAD.with_borrow_mut(|own| {
         let place = own.blocks.iter().rposition(|block| Arc::ptr_eq(&block.handle, handle))?;
@@ -249,20 +251,19 @@ pub fn leave(py: Python<'_>, handle: &Arc<SessionHandle>) -> PyResult<()> {
     Ok(())
 }
 
-/// The seed of a session that this thread opens now.
+/// Returns the seed for a session that this thread opens now.
 pub fn seed() -> u64 {
-    let own = THREAD.with_borrow(|own| own.seed);
+    let own = THREAD.with_borrow(|thread| thread.seed);
     own.or_else(|| process().seed).unwrap_or_else(random_seed)
 }
 
-/// Starts the random numbers of this thread's session anew. Outside of blocks the seed is
-/// remembered for sessions that are opened later: by this thread, or by all if the session is the
-/// process's.
+/// Seeds the random numbers of this thread's session. Outside of blocks, later sessions start with
+/// the seed, too: those of this thread if it has connected, else those of all threads.
 pub fn set_seed(py: Python<'_>, seed: u64) {
     let used = used(py);
     match &used {
         UsedSession::Block { .. } => {}
-        UsedSession::Own(_) => THREAD.with_borrow_mut(|own| own.seed = Some(seed)),
+        UsedSession::Own(_) => THREAD.with_borrow_mut(|thread| thread.seed = Some(seed)),
         UsedSession::Main(_) | UsedSession::Shared(_) | UsedSession::Nothing => {
             process().seed = Some(seed)
         }
@@ -276,18 +277,19 @@ pub fn set_seed(py: Python<'_>, seed: u64) {
     }
 }
 
-/// In the child of a fork: what the forking thread has of its own is the process's from now on.
+/// In the child of a fork: turns the forking thread's own session and seed into those of the
+/// process.
 pub fn become_main_thread() {
-    let (connection, seed) = THREAD.with_borrow_mut(|own| (own.connection.take(), own.seed.take()));
+    let (connection, seed) = THREAD.with_borrow_mut(|thread| (thread.connection.take(), thread.seed.take()));
     let mut process = process();
     process.seed = seed.or(process.seed);
     if connection.is_some() {
-        // The parent's goes on; this copy of it ends with the child.
+        // The session of the parent's process continues there; this copy of its handle is leaked.
         std::mem::forget(std::mem::replace(&mut process.handle, connection));
     }
 }
 
-/// A seed nobody knows, for programs that set none.
+/// Returns an unpredictable seed, for programs that set none.
 fn random_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id()) >> 1

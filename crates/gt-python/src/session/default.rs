@@ -1,4 +1,4 @@
-//! The functions about the session that a thread uses outside of `with` blocks.
+//! The functions that select and configure the session that a thread uses outside of `with` blocks.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::handle::SessionHandle;
 use super::wait;
 use crate::error::IntoPython;
 
-/// Connects to a server: new tensors of this thread are made there from now on.
+/// Connect to a server, which holds all tensors that this thread creates from now on.
 ///
-/// Threads that have not connected use what the main thread has connected to. Tensors that are
-/// there already stay with their session, which ends with the last of them.
+/// Threads that have not connected use the session of the main thread. Existing tensors stay in
+/// their session, which ends with the last of them.
 ///
 ///     gt.connect("localhost:12345")
 ///
@@ -25,8 +25,8 @@ use crate::error::IntoPython;
 ///     address: the server, as `HOST:PORT` or `ipc:///PATH`.
 ///     key_file: file with the key for the server, instead of `GT_KEY` or the one that is found.
 ///     insecure: the server was started with `--insecure`.
-///     slots: how many parts tensors are cut into, whatever workers there are; None for as many as
-///         there are workers when something is first cut.
+///     slots: the number of shards of sharded tensors, independent of the number of workers; None
+///         for the number of workers when a tensor is first sharded.
 ///     elastic: whether each worker that joins later adds a slot, which changes the order of sums.
 ///
 /// Raises:
@@ -51,7 +51,7 @@ fn connect(
     Ok(())
 }
 
-/// A number of slots, from 1 to 4096.
+/// Checks a number of slots, which is from 1 to 4096.
 pub fn slot_count(name: &str, count: i64) -> PyResult<u32> {
     let most = Rescale::MOST;
     Rescale::count(count).ok_or_else(|| {
@@ -59,7 +59,7 @@ pub fn slot_count(name: &str, count: i64) -> PyResult<u32> {
     })
 }
 
-/// Tells a session how many slots it has, if that is given.
+/// Sets the number of slots of a session, if it is given.
 pub fn set_slots(
     handle: &SessionHandle,
     slots: Option<u32>,
@@ -71,15 +71,16 @@ pub fn set_slots(
     }
 }
 
-/// Sets how many slots tensors of this thread's session are cut over from now on.
+/// Set the number of slots over which this thread's session shards tensors from now on.
 ///
-/// A session keeps its number of slots whatever workers come and go, so that its results stay the
-/// same to the last bit. With another number, sums may be added in another order.
+/// A session keeps its number of slots when workers join and leave, so that its results stay
+/// bit-identical. Another number may change the order in which sums are added.
 ///
-///     gt.rescale(4)  # four workers are there now
+///     gt.rescale(4)  # four workers are connected now
 ///
 /// Args:
-///     slots: how many parts tensors are cut into; those that are there stay as they are.
+///     slots: the number of shards of tensors sharded from now on; existing tensors stay as they
+///         are.
 ///     elastic: whether each worker that joins later adds a slot; None for no change.
 ///
 /// Raises:
@@ -98,7 +99,7 @@ fn rescale(py: Python<'_>, slots: Option<i64>, elastic: Option<bool>) -> PyResul
     set_slots(&handle, slots, elastic)
 }
 
-/// A session on a server.
+/// Opens a session on a server.
 pub fn open_connection(
     py: Python<'_>,
     address: &str,
@@ -110,16 +111,16 @@ pub fn open_connection(
     SessionHandle::connect(py, &blocker, address, key_file.as_deref(), insecure, seed)
 }
 
-/// Ends this thread's session: its tensors are gone, and a new tensor is an error.
+/// End this thread's session: its tensors are lost, and creating a tensor is an error from then on.
 ///
-/// It ends what this thread has connected to, or the session of the `with gt.Session(...)` block
-/// around it; in the main thread also the one that its first tensor has started. Where there is
-/// nothing to end, or nothing any more, it does nothing. `gt.connect(...)`, `gt.Session(...)` or,
-/// for workers in this process, `gt.gpu_workers(n)` begin anew.
+/// The session is the one that this thread connected to, or that of the enclosing
+/// `with gt.Session(...)` block; in the main thread also the one that its first tensor started. If
+/// there is no open session, nothing happens. `gt.connect(...)`, `gt.Session(...)` or, for workers
+/// in this process, `gt.gpu_workers(n)` start a new one.
 ///
 /// Raises:
-///     RuntimeError: the session is not this thread's, but the main thread's or that of a block
-///         with `session.use()`.
+///     RuntimeError: the session belongs to the main thread, or the enclosing block uses an
+///         existing session with `session.use()`.
 #[pyfunction]
 fn disconnect(py: Python<'_>) -> PyResult<()> {
     let (handle, whose) = match current::used(py) {
@@ -146,15 +147,15 @@ fn disconnect(py: Python<'_>) -> PyResult<()> {
     )))
 }
 
-/// Sets how many workers a program without a connection has in its own process.
+/// Set the number of workers that a program without a connection runs in its own process.
 ///
-/// They start with the next tensor of a thread that has not connected. After `gt.disconnect()`
-/// this begins anew.
+/// They start with the next tensor of a thread that has not connected. After `gt.disconnect()`, a
+/// call starts new workers.
 ///
 /// Raises:
-///     RuntimeError: the session has started already, this thread has connected, or it is inside
-///         a `with` block of a session.
-///     ValueError: no worker is asked for.
+///     RuntimeError: the session has started already, this thread has connected, or the call is
+///         inside a `with` block of a session.
+///     ValueError: the number is less than 1.
 #[pyfunction]
 fn gpu_workers(py: Python<'_>, count: i64) -> PyResult<()> {
     let workers = worker_count("gpu_workers", count)?;
@@ -178,14 +179,14 @@ fn gpu_workers(py: Python<'_>, count: i64) -> PyResult<()> {
     Ok(())
 }
 
-/// A number of workers, from 1 on.
+/// Checks a number of workers, which is at least 1.
 pub fn worker_count(name: &str, count: i64) -> PyResult<usize> {
     usize::try_from(count).ok().filter(|&count| count > 0).ok_or_else(|| {
         PyValueError::new_err(format!("{name}: at least one worker is needed, {count} given"))
     })
 }
 
-/// ExitGuard a block nothing would come of a change outside.
+/// Returns an error inside a block, where a change of the session outside has no effect.
 fn refuse_in_block(py: Python<'_>, name: &str, instead: &str) -> PyResult<()> {
     let UsedSession::Block { handle, .. } = current::used(py) else { return Ok(()) };
     Err(PyRuntimeError::new_err(format!(
@@ -195,24 +196,24 @@ fn refuse_in_block(py: Python<'_>, name: &str, instead: &str) -> PyResult<()> {
     )))
 }
 
-/// Starts the random numbers of this thread's session anew: the same seed gives the same numbers.
+/// Seed the random numbers of this thread's session.
 ///
-/// Outside of `with` blocks, sessions that are opened later begin with the seed, too: those of this
-/// thread if it has connected, else all.
+/// Outside of `with` blocks, sessions that are opened later start with the seed, too: those of this
+/// thread if it has connected, else those of all threads.
 #[pyfunction]
 fn manual_seed(py: Python<'_>, seed: &Bound<'_, PyAny>) -> PyResult<()> {
     current::set_seed(py, parse_seed(seed)?);
     Ok(())
 }
 
-/// The seed of this thread's session, and how many random operations it has issued since it was
-/// set.
+/// Return the seed of this thread's session, and how many random operations it has issued since the
+/// seed was set.
 #[pyfunction]
 fn random_state(py: Python<'_>) -> PyResult<(u64, u64)> {
     Ok(wait::ready_current(py)?.random_state())
 }
 
-/// Has the random numbers of this thread's session go on from where `random_state` was.
+/// Restore the random state of this thread's session from the result of `random_state()`.
 #[pyfunction]
 fn set_random_state(py: Python<'_>, seed: u64, issued: u64) -> PyResult<()> {
     current::set_seed(py, seed);
@@ -220,13 +221,14 @@ fn set_random_state(py: Python<'_>, seed: u64, issued: u64) -> PyResult<()> {
     Ok(())
 }
 
-/// The seed and the number of this thread's session's next random operation.
+/// Return the seed and number of the next random operation of this thread's session, and count it
+/// as issued.
 #[pyfunction]
 fn next_random(py: Python<'_>) -> PyResult<(u64, u64)> {
     Ok(wait::ready_current(py)?.next_random())
 }
 
-/// Negative seeds count from the end of the unsigned ones, as in PyTorch.
+/// Returns a seed as 64 bits. Negative seeds wrap around, as in PyTorch.
 pub fn parse_seed(seed: &Bound<'_, PyAny>) -> PyResult<u64> {
     let whole: Bound<'_, PyInt> = seed.cast::<PyInt>().cloned().map_err(|_| {
         PyTypeError::new_err(format!("manual_seed: {seed} given, expected a whole number"))
@@ -237,7 +239,7 @@ pub fn parse_seed(seed: &Bound<'_, PyAny>) -> PyResult<u64> {
     })
 }
 
-/// Waits until all is computed that was issued to this thread's session, if it has one.
+/// Wait until this thread's session, if there is one, has computed all issued instructions.
 ///
 /// Raises:
 ///     ConnectionError: the server is gone.

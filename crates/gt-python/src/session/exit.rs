@@ -1,4 +1,4 @@
-//! The end of the process.
+//! Process exit.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,24 +10,24 @@ use pyo3::prelude::*;
 use super::{fork, handle};
 use crate::engine;
 
-/// The process is ending, and with it the sessions under the feet of other threads.
+/// Whether the process is exiting: sessions end while other threads may still use them.
 static EXITING: AtomicBool = AtomicBool::new(false);
 
-/// How long the end of the process waits for sessions that other threads are opening or closing.
-const LAST: Duration = Duration::from_secs(1);
+/// How long process exit waits for sessions that other threads are opening or closing.
+const CHANGES_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Whether the process is ending.
+/// Returns whether the process is exiting.
 pub fn is_exiting() -> bool {
     EXITING.load(Ordering::SeqCst)
 }
 
-/// Whether the process is ending, and this is a thread that ends with it: Python's own just stop
-/// then.
+/// Returns whether the process is exiting and this is not its main thread. Python's own daemon
+/// threads stop silently then.
 fn is_stranded(py: Python<'_>) -> bool {
     is_exiting() && !is_main_thread(py)
 }
 
-/// At the end of the process, ends the work of all threads but the main one.
+/// Parks this thread for ever if the process is exiting and this is not the main thread.
 pub fn park_if_stranded(py: Python<'_>) {
     if is_stranded(py) {
         py.detach(|| {
@@ -38,12 +38,12 @@ pub fn park_if_stranded(py: Python<'_>) {
     }
 }
 
-/// Refuses new sessions at the end of the process.
+/// Returns an error if the process is exiting: no new session may be opened.
 pub fn refuse(py: Python<'_>) -> PyResult<()> {
     if is_exiting() { Err(refusal(py)) } else { Ok(()) }
 }
 
-/// Why there are no new sessions; for the main thread, as others do not come back.
+/// Returns the error of [`refuse`]. Only the main thread returns; others are parked.
 pub fn refusal(py: Python<'_>) -> PyErr {
     park_if_stranded(py);
     PyConnectionError::new_err(
@@ -51,7 +51,7 @@ pub fn refusal(py: Python<'_>) -> PyErr {
     )
 }
 
-/// Whether this is the thread that Python calls its main thread.
+/// Returns whether this is Python's main thread.
 pub fn is_main_thread(py: Python<'_>) -> bool {
     py.import("threading")
         .and_then(|threading| {
@@ -60,15 +60,15 @@ pub fn is_main_thread(py: Python<'_>) -> bool {
         .map_or(true, |(main, current)| main.is(&current))
 }
 
-/// Ends all sessions for good, at the end of the process.
+/// Close all sessions and engines at process exit.
 #[pyfunction]
 fn end_process(py: Python<'_>) {
     if let Some(open) = signal::name(signal::innermost().signal) {
         tracing::warn!("the signal scope '{open}' was entered and never left");
     }
     EXITING.store(true, Ordering::SeqCst);
-    // Whoever is opening a session comes to an end of it, so that it is closed with the others.
-    py.detach(|| fork::wait_for_changes(LAST));
+    // Threads that are opening a session finish first, so that it is closed with the others.
+    py.detach(|| fork::wait_for_changes(CHANGES_TIMEOUT));
     handle::close_all(py);
     py.detach(engine::close_engines);
 }

@@ -1,8 +1,8 @@
-//! What happens around a fork.
+//! Forks of the process.
 //!
-//! Only the forking thread lives on in the child. So nothing may be half done at that moment:
-//! sessions are brought to a rest, and whoever is starting or ending one comes to an end of it
-//! first.
+//! Only the forking thread exists in the child, so no other thread may hold a lock or be in the
+//! middle of a change at that moment. A fork waits until sessions are quiescent, and until threads
+//! that open or close one have finished.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -18,26 +18,29 @@ use super::gil::with_gil;
 use super::wait::detached;
 use super::{current, exit};
 
-/// How many threads are in the midst of a change, and how many are about to fork.
+/// The number of threads with a [`ForkBlocker`], and the number of threads that are about to fork.
 static CHANGING: AtomicUsize = AtomicUsize::new(0);
 static FORKING: AtomicUsize = AtomicUsize::new(0);
 
 const PAUSE: Duration = Duration::from_micros(50);
 
 thread_local! {
-    /// How many of [`ForkBlocker`] this thread has: it counts once.
+    /// How many [`ForkBlocker`]s this thread has; it is counted once.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// While this lives, other threads' forks wait: for who starts or ends a session, and for what
-/// PyTorch asks of GT without Python's lock, which else keeps forks away.
+/// While this guard lives, forks by other threads wait. It protects the opening and closing of
+/// sessions, and PyTorch's calls into GT without the GIL, which otherwise prevents forks.
 pub struct ForkBlocker {
-    /// It stays with its thread.
+    /// Not `Send`: the guard belongs to its thread.
     _thread: PhantomData<*const ()>,
 }
 
 impl ForkBlocker {
-    /// To open a session, which is refused at the end of the process.
+    /// Blocks forks while a session is opened.
+    ///
+    /// # Errors
+    /// The process is exiting.
     pub fn to_open(py: Python<'_>) -> PyResult<ForkBlocker> {
         exit::refuse(py)?;
         let blocker = ForkBlocker::new();
@@ -48,7 +51,7 @@ impl ForkBlocker {
         Ok(blocker)
     }
 
-    /// To end one, or for anything else; a thread that has one already does not wait.
+    /// Blocks forks; waits for a fork in progress, unless this thread has a guard already.
     pub fn new() -> ForkBlocker {
         while DEPTH.get() == 0 {
             CHANGING.fetch_add(1, Ordering::SeqCst);
@@ -56,7 +59,7 @@ impl ForkBlocker {
                 break;
             }
             CHANGING.fetch_sub(1, Ordering::SeqCst);
-            // The forking thread needs the lock, which this one may have.
+            // The forking thread needs the GIL, which this one may hold.
             with_gil(|py| detached(py, || thread::sleep(PAUSE)));
         }
         DEPTH.with(|depth| depth.set(depth.get() + 1));
@@ -76,7 +79,7 @@ impl Drop for ForkBlocker {
     }
 }
 
-/// Waits until no thread is in the midst of a change, but not for ever.
+/// Waits until no thread has a [`ForkBlocker`], at most for `limit`.
 pub fn wait_for_changes(limit: Duration) {
     let since = Instant::now();
     while CHANGING.load(Ordering::SeqCst) > 0 && since.elapsed() < limit {
@@ -84,17 +87,19 @@ pub fn wait_for_changes(limit: Duration) {
     }
 }
 
-/// Before a fork sessions come to an end of what they do. Engines in Python need Python's lock for
-/// it, which the forking thread holds when the runtimes' own hook comes.
+/// Wait before a fork until all sessions are quiescent.
+///
+/// This hook releases the GIL, which Python engines need to finish; the forking thread holds it
+/// when the hook of the Rust runtime runs.
 #[pyfunction]
 fn before_fork(py: Python<'_>) {
-    // An engine that forks within an operation is in the midst of what others wait for.
+    // An engine that forks during an operation would wait for itself.
     if is_in_engine() {
         return;
     }
     let own = usize::from(DEPTH.get() > 0);
-    // Until the fork is over, this thread waits for nobody: it may be in the midst of any Python
-    // code.
+    // Until the fork is done, this thread must not wait in `ForkBlocker::new`: it may run any
+    // Python code meanwhile.
     DEPTH.with(|depth| depth.set(depth.get() + 1));
     FORKING.fetch_add(1, Ordering::SeqCst);
     py.detach(|| {
@@ -105,6 +110,7 @@ fn before_fork(py: Python<'_>) {
     });
 }
 
+/// Resume the sessions of the parent after a fork.
 #[pyfunction]
 fn after_fork_in_parent(py: Python<'_>) {
     if is_in_engine() {
@@ -115,20 +121,21 @@ fn after_fork_in_parent(py: Python<'_>) {
     DEPTH.with(|depth| depth.set(depth.get() - 1));
 }
 
+/// Reset the state of the child after a fork, and make the forking thread its main thread.
 #[pyfunction]
 fn after_fork_in_child() {
     FORKING.store(0, Ordering::SeqCst);
     if !is_in_engine() {
         DEPTH.with(|depth| depth.set(depth.get() - 1));
     }
-    // Other threads, which may have been about to wait for the fork, are not here.
+    // Other threads, which may have waited for the fork, do not exist in the child.
     CHANGING.store(usize::from(DEPTH.get() > 0), Ordering::SeqCst);
-    // It is this thread now.
     current::become_main_thread();
 }
 
-/// Completes what pyo3 would do at a first use. It gives up Python's lock meanwhile, and a child
-/// forked by another thread then would wait for ever for the thread that it does not have.
+/// Completes initializations that PyO3 would do at first use. PyO3 releases the GIL during them; if
+/// another thread forked at that moment, the child would wait for ever for a thread that it does
+/// not have.
 pub fn complete_first_uses(py: Python<'_>) -> PyResult<()> {
     let _looks_up_length_hint = PyTuple::empty(py).try_iter()?.size_hint();
     crate::source::last_instruction(py);

@@ -1,20 +1,21 @@
-//! Python's lock, where it cannot be known from here whether this thread has it.
+//! The GIL in callbacks from PyTorch.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Runs a function with Python's lock. PyTorch lets go of it around operators, also inside
-/// functions that Python has called from here: whether this thread has it, Python alone knows.
+/// Runs a function with the GIL. PyTorch releases the GIL around operators, also in functions that
+/// were called from Python through PyO3, so PyO3's own record of whether this thread holds it can
+/// be wrong; CPython is asked instead.
 pub fn with_gil<T>(function: impl FnOnce(Python<'_>) -> T) -> T {
     struct Release(ffi::PyGILState_STATE);
     impl Drop for Release {
         fn drop(&mut self) {
-            // SAFETY: the state that this thread has got from `PyGILState_Ensure`.
+            // SAFETY: `PyGILState_Ensure` returned this state to this thread.
             unsafe { ffi::PyGILState_Release(self.0) };
         }
     }
-    // SAFETY: the interpreter runs for as long as PyTorch's operators do; the lock is held until
-    // the state is released, after the function.
+    // SAFETY: the interpreter runs for as long as PyTorch's operators do; the GIL is held until the
+    // state is released, after the function.
     unsafe {
         let _release = Release(ffi::PyGILState_Ensure());
         function(Python::assume_attached())

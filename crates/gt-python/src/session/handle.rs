@@ -1,4 +1,4 @@
-//! A session that is open in this process, until it is closed.
+//! Handles of the sessions that are open in this process.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,25 +12,26 @@ use super::wait::{detached, make_room};
 use crate::engine;
 use crate::error::IntoPython;
 
-/// A session as threads, blocks and Python objects share it. Once it is closed nothing of it is
-/// held.
+/// A session as shared by threads, blocks and Python objects. Once it is closed, the handle keeps
+/// nothing of it alive.
 pub struct SessionHandle {
     number: u64,
-    /// What it is connected to, for people.
+    /// A description of the server or workers that it is connected to, for messages.
     place: String,
     /// The process that connected it to a server; `None` for one with workers of its own.
     connected_by: Option<u32>,
-    /// Its workers' engines need Python's lock.
+    /// Its workers' engines need the GIL.
     runs_python: bool,
-    /// Locked for moments, with Python's lock: none has it at a fork.
+    /// Locked briefly and only with the GIL, so that no other thread holds the lock at a fork.
     session: Mutex<Option<Session>>,
 }
 
-/// All sessions of the process that may be open, with the handle that they have, if there is one.
+/// All sessions of the process that may be open, each with its handle, if it has one.
 static SESSIONS: Mutex<Vec<RegisteredSession>> = Mutex::new(Vec::new());
 
-/// Sessions without a handle that may have tensors still, and that cannot end while the last of
-/// them is dropped: Python's lock is held then, and their workers may need it to come to an end.
+/// Sessions without a handle that may still have tensors, and whose engines are in Python. Such a
+/// session must not end when its last tensor is dropped: that happens with the GIL held, and its
+/// workers may need the GIL to finish.
 static ORPHANS: Mutex<Vec<Session>> = Mutex::new(Vec::new());
 
 struct RegisteredSession {
@@ -46,7 +47,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SessionHandle {
-    /// A session on a server.
+    /// Connects a session to a server.
     pub fn connect(
         py: Python<'_>,
         _blocker: &ForkBlocker,
@@ -60,7 +61,7 @@ impl SessionHandle {
         Ok(SessionHandle::of_new(py, session, Some(std::process::id()), false))
     }
 
-    /// A session with workers of its own in this process; without a number, one for each GPU.
+    /// Opens a session with workers of its own in this process; by default one worker for each GPU.
     pub fn embedded(
         py: Python<'_>,
         _blocker: &ForkBlocker,
@@ -113,7 +114,7 @@ impl SessionHandle {
         Arc::new(SessionHandle { number, place, connected_by, runs_python, session })
     }
 
-    /// The handle of a tensor's session, which may have lost the one it had.
+    /// Returns the handle of a tensor's session; creates one if the previous one was dropped.
     pub fn of(session: Session) -> Arc<SessionHandle> {
         let mut all = lock(&SESSIONS);
         let entry = all.iter_mut().find(|entry| entry.number == session.number());
@@ -125,22 +126,22 @@ impl SessionHandle {
         })
     }
 
-    /// Its number among the sessions of this process.
+    /// Returns the session's number within this process.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// What it is connected to, for people.
+    /// Returns a description of the server or workers that it is connected to.
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// What somebody leaves who closes it, for people.
+    /// Returns the object of "disconnected from" in messages.
     pub fn left_target(&self) -> &str {
         if self.connected_by.is_some() { &self.place } else { "its workers in this process" }
     }
 
-    /// The session, unless it is closed.
+    /// Returns the session, unless the handle is closed.
     pub fn session(&self) -> Option<Session> {
         lock(&self.session).clone()
     }
@@ -149,14 +150,14 @@ impl SessionHandle {
         self.session().is_none_or(|session| session.is_closed())
     }
 
-    /// Starts the random numbers anew, unless it is closed.
+    /// Seeds the session's random numbers, unless it is closed.
     pub fn seed(&self, seed: u64) {
         if let Some(session) = self.session() {
             session.manual_seed(seed);
         }
     }
 
-    /// Ends the session for all who use it.
+    /// Ends the session for all its users.
     pub fn close(&self, py: Python<'_>) {
         let session = lock(&self.session).take();
         if let Some(session) = session {
@@ -178,7 +179,7 @@ impl Drop for SessionHandle {
     }
 }
 
-/// Lets go of a handle. If it was the last, its session ends with its last tensor.
+/// Drops a reference to a handle. After the last one, the session ends with its last tensor.
 pub fn release(py: Python<'_>, handle: Arc<SessionHandle>) {
     if let Some(handle) = Arc::into_inner(handle) {
         let _blocker = ForkBlocker::new();
@@ -187,7 +188,7 @@ pub fn release(py: Python<'_>, handle: Arc<SessionHandle>) {
     }
 }
 
-/// Ends the orphans that nobody has any more.
+/// Ends the orphaned sessions whose last tensor was dropped.
 fn collect_orphans(py: Python<'_>) {
     let done: Vec<Session> =
         lock(&ORPHANS).extract_if(.., |session| !session.is_shared()).collect();
@@ -197,7 +198,8 @@ fn collect_orphans(py: Python<'_>) {
     }
 }
 
-/// In a fork, a connection is its parent's, whose threads may have held the session's locks.
+/// Closes a session, unless it is a connection inherited from the parent of a fork: that belongs to
+/// the parent, whose threads may have held the session's locks.
 fn close(session: &Session, connected_by: Option<u32>) {
     if connected_by.is_none_or(|process| process == std::process::id()) {
         session.close();

@@ -1,12 +1,12 @@
-//! Sessions: which one a thread uses, and how to wait for one.
+//! Sessions: selecting, opening, closing and waiting for them.
 //!
-//! - [`handle`]: a session that is open in this process, until it is closed.
-//! - [`current`]: the sessions of threads and of the process, and which one counts.
-//! - [`default`]: the functions that change those outside of `with` blocks.
-//! - [`object`]: the Python object for a session, and `with` blocks.
-//! - [`wait`]: waiting, and making room before an instruction.
-//! - [`fork`]: what happens around a fork; [`exit`]: at the end of the process.
-//! - [`lock`]: Python's lock, where PyTorch calls.
+//! - [`handle`]: handles of the sessions that are open in this process.
+//! - [`current`]: the sessions of threads and of the process, and which one a thread uses.
+//! - [`default`]: the functions that select and configure a session outside of `with` blocks.
+//! - [`object`]: the Python object of a session, and `with` blocks.
+//! - [`wait`]: waiting without the GIL, and for room in a session's window.
+//! - [`fork`]: forks of the process; [`exit`]: process exit; [`gil`]: the GIL in callbacks from
+//!   PyTorch.
 
 mod current;
 mod default;

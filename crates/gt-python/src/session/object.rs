@@ -1,4 +1,4 @@
-//! The Python object for a session.
+//! The Python object of a session.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,16 +15,19 @@ use super::wait;
 use crate::error::IntoPython;
 use crate::tensor::PyTensor;
 
-/// A session, or what is left of one that is closed.
+/// A session, open or closed.
 #[pyclass(name = "OpenSession", module = "gt._gt", frozen)]
 pub struct PySession(Option<Arc<SessionHandle>>);
 
 impl PySession {
     fn handle(&self) -> &Arc<SessionHandle> {
-        self.0.as_ref().expect("it is there until it is dropped")
+        self.0.as_ref().expect("present until dropped")
     }
 
-    /// The session, if it is open.
+    /// Returns the session.
+    ///
+    /// # Errors
+    /// It is closed.
     pub fn session(&self) -> PyResult<Session> {
         self.handle().session().ok_or_else(|| {
             PyConnectionError::new_err(format!(
@@ -39,7 +42,8 @@ impl PySession {
 impl Drop for PySession {
     fn drop(&mut self) {
         if let Some(handle) = self.0.take() {
-            // At the interpreter's end the process's own end closes the session.
+            // After interpreter shutdown, the handle is leaked: process exit has closed the
+            // session.
             let mut left = Some(handle);
             Python::try_attach(|py| left.take().map(|handle| handle::release(py, handle)));
             std::mem::forget(left);
@@ -49,62 +53,63 @@ impl Drop for PySession {
 
 #[pymethods]
 impl PySession {
-    /// Its number among the sessions of this process.
+    /// The session's number within this process.
     #[getter]
     fn number(&self) -> u64 {
         self.handle().number()
     }
 
-    /// What it is connected to.
+    /// A description of the server or workers that the session is connected to.
     #[getter]
     fn place(&self) -> &str {
         self.handle().place()
     }
 
-    /// Whether it has ended.
+    /// Whether the session has ended.
     #[getter]
     fn closed(&self) -> bool {
         self.handle().is_closed()
     }
 
-    /// Ends it.
+    /// End the session.
     fn close(&self, py: Python<'_>) {
         self.handle().close(py);
     }
 
-    /// Has this thread use it until `leave`; `closes` if that is its end, too.
+    /// Select the session for this thread until `leave()`. `closes` is whether the caller closes
+    /// the session then.
     fn enter(&self, closes: bool) -> PyResult<()> {
         self.session()?;
         current::enter(Arc::clone(self.handle()), closes);
         Ok(())
     }
 
-    /// Has this thread use what it used before.
+    /// Select the session that this thread used before `enter()`.
     fn leave(&self, py: Python<'_>) -> PyResult<()> {
         current::leave(py, self.handle())
     }
 
-    /// Starts its random numbers anew.
+    /// Seed the session's random numbers.
     fn manual_seed(&self, seed: &Bound<'_, PyAny>) -> PyResult<()> {
         let seed = parse_seed(seed)?;
         self.session()?.manual_seed(seed);
         Ok(())
     }
 
-    /// Sets how many slots its tensors are cut over from now on.
+    /// Set the number of slots over which the session shards tensors from now on.
     #[pyo3(signature = (slots=None, elastic=None))]
     fn rescale(&self, slots: Option<i64>, elastic: Option<bool>) -> PyResult<()> {
         let slots = slots.map(|count| slot_count("rescale", count)).transpose()?;
         self.session()?.rescale(slots, elastic).py()
     }
 
-    /// Waits until all that was issued to it is computed.
+    /// Wait until all instructions issued to the session are computed.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
         wait::synchronize(py, &self.session()?)
     }
 }
 
-/// Opens a session: on a server, or without an address with workers of its own in this process.
+/// Open a session on a server, or, without an address, with workers of its own in this process.
 #[pyfunction]
 #[pyo3(signature = (address=None, key_file=None, insecure=false, workers=None, slots=None, elastic=None))]
 #[allow(clippy::too_many_arguments, reason = "they are those of gt.Session")]
@@ -131,13 +136,13 @@ fn open_session(
     Ok(PySession(Some(handle)))
 }
 
-/// The session that this thread uses; starts one in this process where there is none.
+/// Return the session that this thread uses; start one in this process if there is none.
 #[pyfunction]
 fn current_session(py: Python<'_>) -> PyResult<PySession> {
     Ok(PySession(Some(current::handle(py)?)))
 }
 
-/// The session of a tensor.
+/// Return the session of a tensor.
 #[pyfunction]
 fn session_of(tensor: &PyTensor) -> PySession {
     PySession(Some(SessionHandle::of(tensor.0.session())))

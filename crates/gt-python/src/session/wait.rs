@@ -1,4 +1,4 @@
-//! Waiting for a session, and making room before an instruction.
+//! Waiting for sessions without the GIL, and for room in a session's window.
 
 use gt::{ClientError, Session, Tensor};
 use pyo3::prelude::*;
@@ -8,15 +8,15 @@ use crate::engine;
 use crate::error::{from_python, to_python};
 use crate::notice::WaitNotice;
 
-/// Runs what takes its time without the GIL. At the end of the process only the main thread comes
-/// back.
+/// Runs a slow function without the GIL. At process exit only the main thread returns.
 pub fn detached<T: Send>(py: Python<'_>, act: impl Send + FnOnce() -> T) -> T {
     // With Python's lock comes what was left to be dropped, engines' tensors among it.
     let (result, _inside) = py.detach(|| (act(), engine::ExitGuard::enter()));
     result
 }
 
-/// Runs what may wait for a session, without the GIL; a signal such as Ctrl-C ends the wait.
+/// Runs a function that may wait for a session, without the GIL; a signal such as Ctrl-C ends the
+/// wait.
 pub fn waiting<T: Send>(
     py: Python<'_>,
     session: &Session,
@@ -25,7 +25,7 @@ pub fn waiting<T: Send>(
     let mut raised = None;
     let result = detached(py, || {
         let mut notice = WaitNotice::new();
-        // At the interpreter's end there are no signals to look for.
+        // After interpreter shutdown there are no signals to check.
         let mut interrupt = || match Python::try_attach(|py| py.check_signals()).unwrap_or(Ok(())) {
             Ok(()) => {
                 notice.poll(session);
@@ -44,8 +44,8 @@ pub fn waiting<T: Send>(
     }
 }
 
-/// An error for Python; but at the end of the process, where Python's own threads just stop,
-/// one that lost its session stops, too, instead of complaining.
+/// Converts an error to a Python exception. At process exit, a thread other than the main one that
+/// has lost its session is parked instead, as Python's daemon threads stop silently, too.
 pub fn at_exit<T>(py: Python<'_>, error: ClientError) -> PyResult<T> {
     if matches!(error, ClientError::Connection(_)) {
         exit::park_if_stranded(py);
@@ -53,7 +53,7 @@ pub fn at_exit<T>(py: Python<'_>, error: ClientError) -> PyResult<T> {
     Err(to_python(error))
 }
 
-/// Waits for room in the window, if there is none; called before each instruction.
+/// Waits for room in the window if it is full; called before each instruction.
 fn throttle(py: Python<'_>, session: &Session) -> PyResult<()> {
     if session.is_full() {
         waiting(py, session, |interrupt| session.wait_for_room(interrupt))?;
@@ -61,8 +61,8 @@ fn throttle(py: Python<'_>, session: &Session) -> PyResult<()> {
     Ok(())
 }
 
-/// Waits for room in the window within a call that issues many instructions, such as a backward
-/// pass. The interpreter's lock is given up where this thread holds it.
+/// Waits for room in the window during a call that issues many instructions, such as a backward
+/// pass. Releases the GIL meanwhile if this thread holds it.
 pub fn make_room(session: &Session) -> gt::Result<()> {
     match Python::try_attach(|py| throttle(py, session)) {
         Some(done) => done.map_err(from_python),
@@ -70,7 +70,7 @@ pub fn make_room(session: &Session) -> gt::Result<()> {
     }
 }
 
-/// Waits until a tensor's session is ready to take an instruction.
+/// Waits until a tensor's session can accept an instruction.
 pub fn ready(py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
     if tensor.session_is_full() {
         throttle(py, &tensor.session())?;
@@ -78,20 +78,20 @@ pub fn ready(py: Python<'_>, tensor: &Tensor) -> PyResult<()> {
     Ok(())
 }
 
-/// The session of a tensor, ready to take an instruction.
+/// Returns the session of a tensor once it can accept an instruction.
 pub fn ready_session(py: Python<'_>, tensor: &Tensor) -> PyResult<Session> {
     ready(py, tensor)?;
     Ok(tensor.session())
 }
 
-/// The current session, ready to take an instruction.
+/// Returns the current session once it can accept an instruction.
 pub fn ready_current(py: Python<'_>) -> PyResult<Session> {
     let session = current()?;
     throttle(py, &session)?;
     Ok(session)
 }
 
-/// Waits until all that was issued to a session is computed.
+/// Waits until all instructions issued to a session are computed.
 pub fn synchronize(py: Python<'_>, session: &Session) -> PyResult<()> {
     waiting(py, session, |interrupt| session.worker_stats(interrupt)).map(drop)
 }

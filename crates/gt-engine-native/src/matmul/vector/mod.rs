@@ -14,7 +14,7 @@ use std::borrow::Cow;
 
 use gt_ir::DType;
 
-use super::{ProductLengths, Matrix};
+use super::{Matrix, ProductLengths};
 use crate::element::{Complex, Number};
 use crate::fold::{Fold, Sum};
 

@@ -4,7 +4,7 @@ use gt_ir::{DType, Operand};
 use gt_worker::plan::{Input, Plan, Source};
 use rustc_hash::FxHashMap;
 
-use crate::program::group::{From, Group, GroupInput, GroupNodeKind, GroupNode, Space};
+use crate::program::group::{From, Group, GroupInput, GroupNode, GroupNodeKind, Space};
 use crate::program::micro::Micro;
 
 /// Where a value comes from.
@@ -107,7 +107,8 @@ impl GroupDraft {
 
     /// The node that fills rows with their elements, which is added if there is none yet.
     fn spread(&mut self, from: From, dtype: DType) -> u16 {
-        let same = |node: &GroupNode| matches!(node.kind, GroupNodeKind::Spread) && node.inputs[0] == from;
+        let same =
+            |node: &GroupNode| matches!(node.kind, GroupNodeKind::Spread) && node.inputs[0] == from;
         if let Some(known) = self.group.nodes.iter().position(same) {
             return known as u16;
         }

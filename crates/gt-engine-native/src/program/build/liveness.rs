@@ -7,7 +7,7 @@ use gt_worker::plan::Plan;
 use super::Builder;
 use super::draft::{Draft, GroupDraft};
 use crate::program::Unit;
-use crate::program::group::{From, Group, GroupInput, GroupNodeKind, GroupNode, Output, Space};
+use crate::program::group::{From, Group, GroupInput, GroupNode, GroupNodeKind, Output, Space};
 use crate::program::sound::Sound;
 
 /// For each unit, the values that are not needed after it. Outputs are needed to the end.

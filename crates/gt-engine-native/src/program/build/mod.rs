@@ -17,7 +17,7 @@ use gt_worker::plan::{Plan, PlanStep};
 use rustc_hash::FxHashMap;
 
 use super::Unit;
-use super::group::{From, Group, GroupNodeKind, GroupNode, Space};
+use super::group::{From, Group, GroupNode, GroupNodeKind, Space};
 use super::micro::micro;
 use draft::{Draft, GroupDraft, Home, is_number};
 pub use liveness::dying;

@@ -7,7 +7,7 @@ use gt_worker::plan::PlanStep;
 use super::Builder;
 use super::draft::{Draft, Home};
 use crate::program::fold::{Folding, folding};
-use crate::program::group::{End, EndKind, Group, GroupNodeKind, GroupNode, Space};
+use crate::program::group::{End, EndKind, Group, GroupNode, GroupNodeKind, Space};
 
 /// Longer rows are not folded in a group: a tile holds whole rows.
 const LONGEST_ROW: usize = 8192;
