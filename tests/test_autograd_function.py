@@ -159,7 +159,7 @@ def test_mistakes_in_backward():
 def test_a_second_pass_needs_the_graph():
     y = Identity.apply(leaf(1.0))
     y.backward()
-    with pytest.raises(RuntimeError, match="graph of 'Identity' was given up"):
+    with pytest.raises(RuntimeError, match="graph of 'Identity' was freed"):
         y.backward()
 
 

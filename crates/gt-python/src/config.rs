@@ -1,4 +1,4 @@
-//! Signal configurations, from YAML and from Python.
+//! Signal configurations from YAML and from Python.
 
 use gt::config::{self, SignalConfig, registry};
 use gt::ir::Rescale;
@@ -6,15 +6,17 @@ use gt::ir::signal::{MeshAxis, Shard};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Worker numbers (None for all), then for each axis of the mesh its name (empty for the only
-/// one), its length (0 for all workers) and the tensor's axis that is cut over it.
+/// The worker numbers (None for all), and for each axis of the mesh its name (empty for the only
+/// one), its length (0 for all workers) and the tensor axis that is sharded over it.
 type PyShard = (Option<Vec<u32>>, Vec<(String, u32, Option<i64>)>);
 
-/// Name, shard, backward, compile.
+/// The name, sharding, backward signal and `compile` flag of a signal.
 type Signal = (String, Option<PyShard>, Option<String>, bool);
 
-/// The signals of a YAML text, how many slots sessions have, and whether workers that join add
-/// some; `file` names the text in errors.
+/// Parse a YAML configuration; `file` names it in errors.
+///
+/// Returns:
+///     The signals, the number of slots of sessions, and whether workers that join add slots.
 #[pyfunction]
 fn parse_config(text: &str, file: &str) -> PyResult<(Vec<Signal>, Option<u32>, Option<bool>)> {
     let config::Config { signals, slots } =
@@ -29,14 +31,14 @@ fn parse_config(text: &str, file: &str) -> PyResult<(Vec<Signal>, Option<u32>, O
     Ok((signals.collect(), slots.slots, slots.elastic))
 }
 
-/// Says how many slots sessions have that are not told otherwise.
+/// Set the default number of slots of sessions, and whether workers that join add slots.
 #[pyfunction]
 #[pyo3(signature = (slots=None, elastic=None))]
 fn set_slots(slots: Option<u32>, elastic: Option<bool>) {
     registry::set_slots(Rescale { slots, elastic });
 }
 
-/// Says what a signal means from now on.
+/// Set the configuration of a signal, for instructions issued from now on.
 #[pyfunction]
 fn register_signal(name: &str, shard: Option<PyShard>, backward: Option<String>, compile: bool) {
     let shard = shard.map(|(workers, mesh)| {
@@ -46,7 +48,7 @@ fn register_signal(name: &str, shard: Option<PyShard>, backward: Option<String>,
     registry::register(name, SignalConfig { shard, backward, compile });
 }
 
-/// Forgets what all signals mean.
+/// Remove the configurations of all signals.
 #[pyfunction]
 fn clear_signals() {
     registry::clear();

@@ -78,7 +78,7 @@ fn failures(py: Python<'_>) -> PyResult<Vec<(String, Option<String>, u64, u64)>>
             (one.place, one.line, &one.reason) == (other.place, other.line, &other.reason)
         };
         match all.iter_mut().find(is_same) {
-            // Several workers tell of one.
+            // Several workers report the same one.
             Some(known) => {
                 known.tensors = known.tensors.max(failed.tensors);
                 known.steps = known.steps.max(failed.steps);
@@ -198,7 +198,7 @@ fn placed<'py>(py: Python<'py>, tensor: &PlacedTensor) -> PyResult<Bound<'py, Py
     Ok(dict)
 }
 
-/// The layouts in which a tensor is there.
+/// Return the layouts of a tensor's copies.
 #[pyfunction]
 fn placements<'py>(py: Python<'py>, tensor: &PyTensor) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let copies =

@@ -1,4 +1,4 @@
-//! The dtypes: `gt.float32` and its likes.
+//! The class `dtype` and its instances, such as `gt.float32`.
 
 use gt::DType;
 use gt::tensor::default_dtype;
@@ -9,40 +9,42 @@ use pyo3::types::PyString;
 
 use crate::error::IntoPython;
 
-/// The type of a tensor's elements. Equal to its name, too: `t.dtype == "float32"`.
+/// The type of a tensor's elements. It also equals its name: `t.dtype == "float32"`.
 #[pyclass(name = "dtype", module = "gt", frozen)]
 pub struct PyDType(pub DType);
 
 #[pymethods]
 impl PyDType {
-    /// The name, as in "float32".
+    /// The name, such as "float32".
     #[getter]
     fn name(&self) -> &'static str {
         self.0.name()
     }
 
-    /// Bytes per element.
+    /// The number of bytes of an element.
     #[getter]
     fn itemsize(&self) -> usize {
         self.0.size()
     }
 
+    /// Whether it is a real floating-point dtype.
     #[getter]
     fn is_floating_point(&self) -> bool {
         self.0.is_float()
     }
 
+    /// Whether it is a complex dtype.
     #[getter]
     fn is_complex(&self) -> bool {
         self.0.is_complex()
     }
 
-    /// The dtype of the real and the imaginary part; a real dtype itself.
+    /// Return the dtype of the real and imaginary parts; for a real dtype, the dtype itself.
     fn to_real(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
         to_python(py, self.0.to_real())
     }
 
-    /// The complex dtype whose parts have this dtype.
+    /// Return the complex dtype whose real and imaginary parts have this dtype.
     fn to_complex(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
         to_python(py, self.0.to_complex())
     }
@@ -55,7 +57,7 @@ impl PyDType {
         format!("gt.{}", self.0)
     }
 
-    /// As the name's: the two are equal.
+    /// Return the hash of the name, which the dtype is equal to.
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
         PyString::intern(py, self.0.name()).hash()
     }
@@ -70,7 +72,7 @@ impl PyDType {
     }
 }
 
-/// The one object for each dtype.
+/// One Python object for each dtype.
 static OBJECTS: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
 
 pub fn objects(py: Python<'_>) -> PyResult<&Vec<Py<PyDType>>> {
@@ -83,7 +85,8 @@ pub fn to_python(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
     Ok(objects(py)?[dtype as usize].clone_ref(py))
 }
 
-/// A dtype from GT's own, a name, NumPy's, PyTorch's or Python's `float`, `int` and `bool`.
+/// Returns the dtype for a GT, NumPy or PyTorch dtype, a name, or one of Python's types `bool`,
+/// `int`, `float` and `complex`.
 pub fn parse(given: &Bound<'_, PyAny>) -> PyResult<DType> {
     if let Ok(dtype) = given.cast::<PyDType>() {
         return Ok(dtype.get().0);
@@ -94,7 +97,7 @@ pub fn parse(given: &Bound<'_, PyAny>) -> PyResult<DType> {
         name
     } else if let Ok(name) = given.getattr("__name__").and_then(|name| name.extract::<String>()) {
         match name.as_str() {
-            // Python's own types are as wide as their values.
+            // Python's types map to the dtypes that hold their values.
             "int" => "int64".to_string(),
             "float" => "float64".to_string(),
             "complex" => "complex128".to_string(),
@@ -110,19 +113,24 @@ pub fn parse_optional(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType
     given.filter(|given| !given.is_none()).map(parse).transpose()
 }
 
+/// Return the dtype for a GT, NumPy or PyTorch dtype, a name, or one of Python's types `bool`,
+/// `int`, `float` and `complex`.
+///
+/// Raises:
+///     TypeError: there is no such dtype.
 #[pyfunction]
 fn parse_dtype(py: Python<'_>, given: &Bound<'_, PyAny>) -> PyResult<Py<PyDType>> {
     to_python(py, parse(given)?)
 }
 
-/// The dtype of new tensors of floats.
+/// Return the dtype of new floating-point tensors.
 #[pyfunction]
 #[pyo3(name = "default_dtype")]
 fn get_default(py: Python<'_>) -> PyResult<Py<PyDType>> {
     to_python(py, default_dtype::default_dtype())
 }
 
-/// Sets the dtype of new tensors of floats.
+/// Set the dtype of new floating-point tensors.
 #[pyfunction]
 #[pyo3(name = "set_default_dtype")]
 fn set_default(given: &Bound<'_, PyAny>) -> PyResult<()> {

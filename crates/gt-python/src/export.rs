@@ -34,8 +34,8 @@ pub fn to_shared_array(py: Python<'_>, data: TensorData) -> PyResult<Bound<'_, P
     py.import("numpy")?.call_method1("asarray", (SharedValues(data),))
 }
 
-/// Values that a NumPy array lies over: the array holds it, and it holds the memory, which nobody
-/// writes or uses anew meanwhile.
+/// The base object of a NumPy array: the array owns it, and it owns the memory, which is neither
+/// written nor reused until then.
 #[pyclass(name = "SharedValues", module = "gt._gt", frozen)]
 pub struct SharedValues(TensorData);
 

@@ -1,4 +1,4 @@
-//! Tensors in files, as the modules `gt.safetensors` and `gt._saving` use them.
+//! Reading and writing tensor files, for `gt.safetensors` and `gt._saving`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -21,8 +21,8 @@ use crate::error::IntoPython;
 use crate::tensor::PyTensor;
 use crate::{convert, dtype, session, source};
 
-/// How many bytes of tensors are fetched ahead of the one that is being written.
-const AHEAD: usize = 64 << 20;
+/// How many bytes of tensors are fetched in advance while one is being written.
+const MAX_IN_FLIGHT: usize = 64 << 20;
 
 fn to_python(error: StoreError) -> PyErr {
     let text = error.to_string();
@@ -47,7 +47,7 @@ impl SafetensorsFile {
         SafetensorsReader::open(&path).map(SafetensorsFile).map_err(to_python)
     }
 
-    /// Read a file's bytes.
+    /// Return a file whose content is `bytes`.
     #[staticmethod]
     fn over(bytes: &Bound<'_, PyBytes>) -> PyResult<SafetensorsFile> {
         let bytes = Bytes::copy_from_slice(bytes.as_bytes());
@@ -56,13 +56,13 @@ impl SafetensorsFile {
             .map_err(to_python)
     }
 
-    /// The texts that stand in the header.
+    /// The metadata of the header.
     #[getter]
     fn metadata(&self) -> BTreeMap<String, String> {
         self.0.metadata().clone()
     }
 
-    /// The name, dtype and shape of each tensor.
+    /// Return a tuple `(name, dtype, shape)` for each tensor.
     fn entries<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let entry = |entry: &gt_store::safetensors::StoredTensor| {
             let dtype = entry.known().map_or(entry.dtype.as_str(), |dtype| dtype.name());
@@ -71,17 +71,17 @@ impl SafetensorsFile {
         self.0.entries().iter().map(entry).collect()
     }
 
-    /// A tensor of the file in this thread's session.
+    /// Load a tensor of the file into this thread's session.
     fn tensor(&self, py: Python<'_>, name: &str) -> PyResult<PyTensor> {
         made(py, self.0.tensor(name).map_err(to_python)?)
     }
 
-    /// Where the values of a tensor begin in the file, in bytes.
+    /// Return the offset in bytes of a tensor's values in the file.
     fn begin_of(&self, name: &str) -> PyResult<u64> {
         self.0.begin_of(name).map_err(to_python)
     }
 
-    /// Some rows of a tensor of the file, along its first axis.
+    /// Load the rows `start` to `end` (exclusive) of a tensor of the file, along its first axis.
     fn rows(&self, py: Python<'_>, name: &str, start: usize, end: usize) -> PyResult<PyTensor> {
         made(py, self.0.rows(name, start, end).map_err(to_python)?)
     }
@@ -93,7 +93,8 @@ fn made(py: Python<'_>, data: TensorData) -> PyResult<PyTensor> {
     Ok(PyTensor(Tensor::from_data(&session, data)))
 }
 
-/// Writes tensors into a safetensors file, which is there once it is complete. Waits for them.
+/// Write tensors into a safetensors file, which appears under its name once it is complete. Waits
+/// for the values.
 #[pyfunction]
 fn write_safetensors(
     py: Python<'_>,
@@ -105,11 +106,13 @@ fn write_safetensors(
     let file = AtomicFile::create(&DataRoots::Anywhere, &path, false).map_err(to_python)?;
     let mut writer =
         SafetensorsWriter::create(file, &path, &planned, &metadata).map_err(to_python)?;
-    fetch_in_turn(py, &tensors, |data| py.detach(|| writer.write(&data.bytes)).map_err(to_python))?;
+    fetch_in_order(py, &tensors, |data| {
+        py.detach(|| writer.write(&data.bytes)).map_err(to_python)
+    })?;
     py.detach(|| writer.finish()).map_err(to_python)
 }
 
-/// The bytes of a safetensors file of these tensors. Waits for them.
+/// Return the bytes of a safetensors file with these tensors. Waits for the values.
 #[pyfunction]
 fn safetensors_bytes<'py>(
     py: Python<'py>,
@@ -123,7 +126,7 @@ fn safetensors_bytes<'py>(
     let mut file = Vec::with_capacity(8 + header.len() + total);
     file.extend((header.len() as u64).to_le_bytes());
     file.extend(header);
-    fetch_in_turn(py, &tensors, |data| {
+    fetch_in_order(py, &tensors, |data| {
         file.extend_from_slice(&data.bytes);
         Ok(())
     })?;
@@ -140,42 +143,42 @@ fn in_order(tensors: Vec<(String, Py<PyTensor>)>) -> (Vec<Planned>, Vec<Py<PyTen
         .collect();
     let order = SafetensorsWriter::order(&planned);
     let mut given: Vec<Option<_>> = tensors.into_iter().map(|(_, tensor)| Some(tensor)).collect();
-    let mut take = |at: usize| given[at].take().expect("each place is there once");
+    let mut take = |at: usize| given[at].take().expect("each index occurs once");
     (
         order.iter().map(|&at| planned[at].clone()).collect(),
         order.iter().map(|&at| take(at)).collect(),
     )
 }
 
-/// Gives the values of each tensor, in order; those of the next ones are asked for meanwhile.
-fn fetch_in_turn(
+/// Calls `receive` with the values of each tensor, in order; the next values are fetched meanwhile.
+fn fetch_in_order(
     py: Python<'_>,
     tensors: &[Py<PyTensor>],
-    mut give: impl FnMut(TensorData) -> PyResult<()>,
+    mut receive: impl FnMut(TensorData) -> PyResult<()>,
 ) -> PyResult<()> {
-    let (mut asked, mut ahead, mut next) = (VecDeque::new(), 0, tensors.iter());
+    let (mut requests, mut in_flight, mut next) = (VecDeque::new(), 0, tensors.iter());
     loop {
-        while asked.is_empty() || ahead < AHEAD {
+        while requests.is_empty() || in_flight < MAX_IN_FLIGHT {
             let Some(tensor) = next.next() else { break };
             let size = tensor.get().0.shape().numel() * tensor.get().0.dtype().size();
-            asked.push_back((tensor.get().request_values(py)?, size));
-            ahead += size;
+            requests.push_back((tensor.get().request_values(py)?, size));
+            in_flight += size;
         }
-        let Some((request, size)) = asked.pop_front() else { return Ok(()) };
-        ahead -= size;
-        give(request.wait(py)?)?;
+        let Some((request, size)) = requests.pop_front() else { return Ok(()) };
+        in_flight -= size;
+        receive(request.wait(py)?)?;
     }
 }
 
-/// Tensors that workers are writing into files.
+/// A running save: tensors that workers are writing into files.
 #[pyclass(name = "Saving", module = "gt._gt", frozen)]
 pub struct Saving(AskedSave);
 
 #[pymethods]
 impl Saving {
-    /// Wait until all is on the disk. Gives for each part of a tensor: which tensor it is of, the
-    /// file's name, where it begins there, where in the tensor, its shape, its bytes' number and
-    /// checksum.
+    /// Wait until all values are on disk, and return a tuple for each saved block: the index of its
+    /// tensor, the name of the file, the offset in the file, the start indices in the tensor, the
+    /// shape, the number of bytes, and the checksum.
     fn wait<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let written = session::waiting(py, self.0.session(), |interrupt| self.0.wait(interrupt))?;
         written.iter().map(|written| written_tuple(py, written)).collect()
@@ -189,7 +192,8 @@ fn written_tuple<'py>(py: Python<'py>, written: &Written) -> PyResult<Bound<'py,
     (*index, file.as_str(), *offset, starts, shape, *bytes, *checksum).into_pyobject(py)
 }
 
-/// Has the workers of the tensors' session write them into files of a folder. Returns at once.
+/// Start saving tensors: the workers of their session write them into files of a folder. Returns at
+/// once.
 #[pyfunction]
 fn save_values(py: Python<'_>, folder: &str, tensors: Vec<Py<PyTensor>>) -> PyResult<Saving> {
     let session = match tensors.first() {
@@ -201,7 +205,8 @@ fn save_values(py: Python<'_>, folder: &str, tensors: Vec<Py<PyTensor>>) -> PyRe
     session.save(folder, &tensors).map(Saving).py()
 }
 
-/// A part of a tensor in a file: the path, where it begins there, where in the tensor, its shape.
+/// A block of a tensor in a file: the path, the offset in the file, the start indices in the
+/// tensor, and the shape.
 type PartOfFile = (String, u64, Vec<usize>, Vec<i64>);
 
 fn stored(
@@ -230,7 +235,12 @@ fn stored(
     Ok(StoredValues { meta, need, parts })
 }
 
-/// A tensor whose values the workers of this thread's session read from files. Returns at once.
+/// Return a tensor whose values the workers of this thread's session read from files. Does not
+/// wait.
+///
+/// Args:
+///     parts: for each block of the tensor the path, the offset in the file, the start indices in
+///         the tensor, and the shape.
 #[pyfunction]
 fn load_values(
     py: Python<'_>,
@@ -244,7 +254,7 @@ fn load_values(
     Ok(PyTensor(session.load(values)))
 }
 
-/// A tensor whose values this process reads from files, now.
+/// Return a tensor whose values this process reads from files before it returns.
 #[pyfunction]
 fn read_values(
     py: Python<'_>,
@@ -257,7 +267,8 @@ fn read_values(
     made(py, data)
 }
 
-/// Writes tensors into a file of this process, as workers write theirs. Waits for them.
+/// Write tensors from this process into a file of a folder, in the format of the workers, and
+/// return the same tuples as `Saving.wait()`. Waits for the values.
 #[pyfunction]
 fn write_values<'py>(
     py: Python<'py>,
@@ -265,7 +276,7 @@ fn write_values<'py>(
     tensors: Vec<Py<PyTensor>>,
 ) -> PyResult<Vec<Bound<'py, PyTuple>>> {
     let mut values = Vec::with_capacity(tensors.len());
-    fetch_in_turn(py, &tensors, |data| {
+    fetch_in_order(py, &tensors, |data| {
         values.push(data);
         Ok(())
     })?;
@@ -285,14 +296,14 @@ fn write_values<'py>(
     written.map_err(to_python)?.iter().map(|written| written_tuple(py, written)).collect()
 }
 
-/// The CRC-32 of a range of a file.
+/// Return the CRC-32 of a range of a file.
 #[pyfunction]
 fn file_checksum(py: Python<'_>, path: PathBuf, offset: u64, length: u64) -> PyResult<u32> {
     py.detach(|| values::checksum(&path, offset, length)).map_err(to_python)
 }
 
-/// The folders in which the workers of this thread's session may read and write files; None if that
-/// is wherever this process may.
+/// Return the folders in which the workers of this thread's session may read and write files; None
+/// if they may wherever this process may.
 #[pyfunction]
 fn data_roots() -> PyResult<Option<Vec<String>>> {
     Ok(session::current()?.data_roots())

@@ -1,4 +1,4 @@
-//! Steps of optimizers and of users: what they change takes place together, or not at all.
+//! Steps that change several tensors atomically: optimizer steps, and steps of the Python layer.
 
 use std::cell::RefCell;
 use std::sync::{Mutex, PoisonError};
@@ -13,9 +13,9 @@ use crate::error::IntoPython;
 use crate::source;
 use crate::tensor::PyTensor;
 
-/// A tensor that is kept for a parameter, when the step began.
+/// A tensor of an optimizer's state, with its value at the beginning of the step.
 struct StateTensor {
-    /// The dict that it was in, by its address, and its key there.
+    /// The address of the dict that contains it, and its key there.
     of: usize,
     key: Py<PyAny>,
     tensor: Py<PyTensor>,
@@ -23,7 +23,7 @@ struct StateTensor {
 }
 
 thread_local! {
-    /// The optimizers whose steps run on this thread, by their addresses.
+    /// The steps that run on this thread, with the addresses of their optimizers.
     static RUNNING: RefCell<Vec<(usize, OpenStep)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -32,13 +32,13 @@ struct OpenStep {
     entries: Vec<StateTensor>,
 }
 
-/// A step that has begun.
+/// An open step, which ends with `commit` or `roll_back`.
 #[pyclass(name = "Step", module = "gt", frozen)]
 pub struct OptimizerStep(Mutex<Option<OpenStep>>);
 
 #[pymethods]
 impl OptimizerStep {
-    /// Ends the step: what it has changed takes place, or is undone where a part of it has failed.
+    /// End the step: apply its changes, or undo all of them if one of its instructions fails.
     fn commit(&self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
         match self.take() {
             Some(begun) => begun.commit(py, state),
@@ -46,7 +46,7 @@ impl OptimizerStep {
         }
     }
 
-    /// Ends the step: everything is as it was when it began.
+    /// End the step: restore all tensors and state as they were when it began.
     fn roll_back(&self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
         self.take().map_or(Ok(()), |begun| begun.roll_back(py, state))
     }
@@ -77,7 +77,7 @@ impl OpenStep {
         Ok(OpenStep { transaction, entries })
     }
 
-    /// Ends the step: what it has changed takes place, or is undone where a part of it has failed.
+    /// Ends the step: applies its changes, or undoes all of them if one of its instructions fails.
     fn commit(self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
         let OpenStep { transaction, entries } = self;
         source::note(py);
@@ -90,7 +90,7 @@ impl OpenStep {
                 let is_it = |entry: &StateTensor| {
                     entry.of == own.as_ptr() as usize && is_key(&entry.key, &key)
                 };
-                // They are mostly in the same order.
+                // The order is mostly unchanged.
                 let found = match entries.get(next).filter(|entry| is_it(entry)) {
                     Some(entry) => Some(entry),
                     None => entries.iter().rev().find(|entry| is_it(entry)),
@@ -106,7 +106,7 @@ impl OpenStep {
         transaction.commit(made).py()
     }
 
-    /// Ends the step: everything is as it was when it began.
+    /// Ends the step: restores all tensors and state as they were when it began.
     fn roll_back(self, py: Python<'_>, state: &Bound<'_, PyDict>) -> PyResult<()> {
         let OpenStep { transaction, entries } = self;
         for own in state.values() {
@@ -128,15 +128,19 @@ impl OpenStep {
     }
 }
 
-/// Begins a step that may change tensors: those that are "params" of a group, and those that the
-/// state has in its dicts, where they may also be replaced.
+/// Begin a step, and return it.
+///
+/// It may change the tensors in "params" of each group and in the dicts of the state, and may
+/// replace the latter.
 #[pyfunction]
 fn begin_step(groups: &Bound<'_, PyList>, state: &Bound<'_, PyDict>) -> PyResult<OptimizerStep> {
     Ok(OptimizerStep(Mutex::new(Some(OpenStep::new(groups, state)?))))
 }
 
-/// Runs `step(optimizer, args, kwargs)` as a step of what the optimizer changes, unless it is in
-/// one already.
+/// Call `step(optimizer, args, kwargs)` and return its result. The call is an atomic step of the
+/// optimizer's parameters and state, unless it is inside one already.
+///
+/// If the call raises, its changes are rolled back.
 #[pyfunction]
 fn run_step(
     step: &Bound<'_, PyAny>,
@@ -157,8 +161,8 @@ fn run_step(
     RUNNING.with_borrow_mut(|running| running.push((key, begun)));
     let result = step.call1((optimizer, args, kwargs));
     let running = RUNNING.with_borrow_mut(Vec::pop);
-    let (_, begun) = running.expect("those that came later have ended");
-    // The step may have given the optimizer another state.
+    let (_, begun) = running.expect("inner steps have ended");
+    // The step may have replaced the state.
     let state = optimizer.getattr(intern!(py, "state"))?.cast_into::<PyDict>()?;
     match result {
         Ok(result) => {
@@ -172,7 +176,8 @@ fn run_step(
     }
 }
 
-/// Has what an optimizer keeps in a dict by now be what its present step goes back to.
+/// Add the tensors in a state dict to those that a rollback of the running step restores, with
+/// their current values.
 #[pyfunction]
 fn begin_with(own: &Bound<'_, PyDict>) {
     RUNNING.with_borrow_mut(|running| {
@@ -182,7 +187,7 @@ fn begin_with(own: &Bound<'_, PyDict>) {
     });
 }
 
-/// Notes the tensors in a dict.
+/// Adds the tensors of a dict to `entries`.
 fn note(own: &Bound<'_, PyAny>, entries: &mut Vec<StateTensor>) {
     let Ok(own) = own.cast::<PyDict>() else { return };
     for (key, value) in own.iter() {
@@ -194,7 +199,7 @@ fn note(own: &Bound<'_, PyAny>, entries: &mut Vec<StateTensor>) {
     }
 }
 
-/// Whether two keys of a dict are the same: names, mostly one object.
+/// Returns whether two dict keys are the same. They are strings, and mostly the same object.
 fn is_key(one: &Py<PyAny>, other: &Bound<'_, PyAny>) -> bool {
     if one.is(other) {
         return true;

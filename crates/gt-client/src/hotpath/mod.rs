@@ -1,11 +1,10 @@
 //! Hot paths: detects repetition in a session's stream, and sends it as invocations of templates.
 //!
 //! - [`token`]: hashes of commands; [`history`]: the period with which tokens repeat.
-//! - [`recording`]: one round of a loop, from which its template is made.
-//! - [`sections`]: loops with data-dependent shapes.
+//! - [`recording`]: one round of a loop, from which its template is made; [`sections`]: loops with
+//!   data-dependent shapes.
 //! - [`iteration`]: matching the stream against a template, one iteration at a time.
-//! - [`waits`]: when the program waited for values.
-//! - [`settings`]: settings and counters.
+//! - [`waits`]: when the program waited for values; [`settings`]: settings and counters.
 //!
 //! A command that matches the next step of a template is not sent: one invocation at the end of the
 //! iteration replaces all its steps. In a loop that waits for values, a long iteration is sent in a
@@ -40,13 +39,11 @@ const MAX_BROKEN: u32 = 4;
 const MAX_ODD: u32 = 4;
 /// The least number of steps of a loop's template; a shorter loop is unrolled.
 const MIN_STEPS: u64 = 16;
-/// While a template is followed, a longer loop around it replaces it if the loop has at most this
-/// many steps,
+/// A longer loop around the followed template replaces it if it has at most this many steps,
 const MAX_OUTER_STEPS: usize = 2048;
 /// or if at least one in this many of the loop's commands is part of no template.
 const COLD_ONE_IN: u64 = 20;
-/// Data of this many bytes is not sent before steps that use earlier data: their frees make room
-/// for it.
+/// Data of this many bytes is not sent before steps with older data: their frees make room for it.
 const LARGE_DATA: u64 = 64 << 10;
 /// How strongly starting a round with large data is preferred to starting with few live tensors.
 const DATA_WEIGHT: i32 = 1 << 20;
@@ -171,19 +168,17 @@ impl HotPathDetector {
         }
     }
 
-    /// Records the operands from which the results of the last command were inferred, if it has
-    /// matched a step.
+    /// Records the operands that the last command's results were inferred from, if it matched a step.
     #[inline]
     pub fn note(&mut self, inputs: &[Operand<Meta>], work: u64) {
         if let Some(iteration) = &mut self.following {
             let known = self.templates[iteration.number as usize].as_mut();
-            iteration.note(known.expect("the template in use exists"), inputs, work);
+            iteration.note(known.expect("the template exists"), inputs, work);
         }
     }
 
-    /// Processes an instruction that continues the iteration as the previous one did: nothing is
-    /// inferred, and no command is made. Returns its result and its cost; `None` if it must be
-    /// processed as a command.
+    /// Processes an instruction that repeats one of the previous iteration, without inference or a
+    /// command. Returns its result and cost; `None` if it must be processed as a command.
     #[inline]
     pub fn repeat(
         &mut self,
@@ -201,7 +196,7 @@ impl HotPathDetector {
             return None;
         }
         let known =
-            self.templates[iteration.number as usize].as_mut().expect("the template in use exists");
+            self.templates[iteration.number as usize].as_mut().expect("the template exists");
         let made = iteration.repeat_step(known, issue, inputs)?;
         let token = known.tokens[iteration.position() - 1];
         self.advance(token, 0);
@@ -327,7 +322,7 @@ impl HotPathDetector {
         let waits_often = self.waits_often();
         let iteration = self.following.as_mut()?;
         let known =
-            self.templates[iteration.number as usize].as_mut().expect("the template in use exists");
+            self.templates[iteration.number as usize].as_mut().expect("the template exists");
         if data_in(command) > 0 && iteration.is_behind_data(LARGE_DATA) {
             iteration.send(known, out);
         }
@@ -446,7 +441,7 @@ impl HotPathDetector {
             }
             let followed = self.following.as_ref().map(|iteration| iteration.number);
             let oldest = self
-                .known
+                .templates
                 .iter()
                 .flatten()
                 .filter(|known| Some(known.number) != followed)
@@ -484,5 +479,5 @@ fn data_in(command: &ClientCommand) -> u64 {
 }
 
 fn template(all: &[Option<Box<SessionTemplate>>], number: u32) -> &SessionTemplate {
-    all[number as usize].as_ref().expect("the template in use exists")
+    all[number as usize].as_ref().expect("the template exists")
 }

@@ -49,8 +49,8 @@ impl Stream {
         }
     }
 
-    #[inline]
     /// Returns the first of `count` new, consecutive ids.
+    #[inline]
     pub(super) fn new_tensors(&mut self, count: usize) -> TensorId {
         let id = TensorId(self.next_tensor);
         self.next_tensor += count as u64;

@@ -236,9 +236,9 @@ pub fn enter(handle: Arc<SessionHandle>, closes: bool) {
 
 /// Removes the innermost block of a session. Blocks in generators may end in any order.
 pub fn leave(py: Python<'_>, handle: &Arc<SessionHandle>) -> PyResult<()> {
-    let block = THREAD.with_borrow_mut(|own| {
-        let place = own.blocks.iter().rposition(|block| Arc::ptr_eq(&block.handle, handle))?;
-        Some(own.blocks.remove(place))
+    let block = THREAD.with_borrow_mut(|thread| {
+        let index = thread.blocks.iter().rposition(|block| Arc::ptr_eq(&block.handle, handle))?;
+        Some(thread.blocks.remove(index))
     });
     let block = block.ok_or_else(|| {
         PyRuntimeError::new_err(format!(
@@ -280,7 +280,8 @@ pub fn set_seed(py: Python<'_>, seed: u64) {
 /// In the child of a fork: turns the forking thread's own session and seed into those of the
 /// process.
 pub fn become_main_thread() {
-    let (connection, seed) = THREAD.with_borrow_mut(|thread| (thread.connection.take(), thread.seed.take()));
+    let (connection, seed) =
+        THREAD.with_borrow_mut(|thread| (thread.connection.take(), thread.seed.take()));
     let mut process = process();
     process.seed = seed.or(process.seed);
     if connection.is_some() {

@@ -10,7 +10,7 @@ use crate::notice::WaitNotice;
 
 /// Runs a slow function without the GIL. At process exit only the main thread returns.
 pub fn detached<T: Send>(py: Python<'_>, act: impl Send + FnOnce() -> T) -> T {
-    // With Python's lock comes what was left to be dropped, engines' tensors among it.
+    // Reacquiring the GIL drops objects whose drop was deferred, such as tensors of engines.
     let (result, _inside) = py.detach(|| (act(), engine::ExitGuard::enter()));
     result
 }

@@ -22,8 +22,8 @@ use pyo3::types::PyComplex;
 
 use crate::convert;
 
-/// An n-dimensional array of one dtype. Operations on it return at once; its values are there
-/// when they are asked for.
+/// An n-dimensional array of one dtype. Operations on it return at once; its values are computed in
+/// the background, and fetched on request.
 #[pyclass(name = "Tensor", module = "gt", frozen, subclass, weakref)]
 pub struct PyTensor(pub Tensor);
 

@@ -40,7 +40,7 @@ impl PyTensor {
             return Ok(ValueRequest::Known(data));
         }
         source::note(py);
-        // Asked with Python's lock held: whoever forks meanwhile finds no lock of ours taken.
+        // Requested with Python's lock held, so that a concurrent fork finds no lock of ours taken.
         let asked = self.0.ask().or_else(|error| session::at_exit(py, error))?;
         Ok(ValueRequest::Asked(asked, self.0.session()))
     }

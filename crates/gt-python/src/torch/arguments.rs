@@ -31,7 +31,7 @@ pub struct KernelArguments<'a, 'py> {
     pub operands: Operands<'a, 'py>,
     /// The tensors that results are written to, where these have names.
     pub outs: SmallVec<[Bound<'py, PyAny>; 2]>,
-    /// What decides which instructions are issued, if that can be told.
+    /// The key of the instructions that the call issues, if they follow from its arguments.
     pub key: Option<KernelKey>,
 }
 

@@ -117,8 +117,8 @@ impl KernelCache {
 }
 
 impl<K> KernelCache<K> {
-    /// Whether nothing could be kept of so many calls that this one need not be looked at. Now and
-    /// then one is, as they may be others by now.
+    /// Returns whether a large number of calls could not be recorded, so that this one is not
+    /// tried. At intervals one is tried, as calls may have changed.
     pub fn is_hopeless(&self) -> bool {
         let mut known = self.lock();
         if !known.all.is_empty() || known.missed < PATIENCE {
@@ -145,7 +145,7 @@ impl<K> KernelCache<K> {
         (found, should_record || known.missed.is_multiple_of(RARELY))
     }
 
-    /// Keeps what a call has issued, so many instructions.
+    /// Caches the record of a call, of `steps` instructions.
     pub fn insert(&self, key: KernelKey, kept: K, steps: usize) {
         let mut known = self.lock();
         if known.all.len() >= MOST || known.steps >= MOST_STEPS {

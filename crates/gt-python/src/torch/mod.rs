@@ -1,19 +1,19 @@
-//! What `gt.torch` stands on: GT's tensors as PyTorch's, on the device `cluster`.
+//! The core of `gt.torch`: GT's tensors as PyTorch's, on the device `cluster`.
 //!
-//! A tensor of PyTorch on this device is an ordinary `torch.Tensor`. Its storage has no memory: the
-//! address is a number that names one of GT's tensors, and sizes, strides and offset are PyTorch's.
+//! A PyTorch tensor on this device is an ordinary `torch.Tensor`. Its storage has no memory: the
+//! address is a number that names one of GT's tensors; sizes, strides and offset are PyTorch's.
 //!
-//! - [`dlpack`]: how tensors pass to and from PyTorch, without a copy.
+//! - [`dlpack`]: passing tensors to and from PyTorch without a copy.
 //! - [`storage`]: storages, by address.
-//! - [`exchange`]: reading what a tensor of PyTorch's shows, writing to it, and making one.
-//! - [`caller`]: who issues what a kernel issues.
-//! - [`views`]: the operators that views are made of, by PyTorch's interface [`stable`].
-//! - [`kernel`]: functions of GT's as kernels of PyTorch's operators; [`arguments`] and
-//!   [`operands`]: what they are called with; [`results`]: what they give; [`programs`]: what they
-//!   have issued, to be issued again, by the [`places`] of what comes up several times; [`side`]:
-//!   what they need of PyTorch's.
-//! - [`step`]: steps of optimizers, which take place together.
-//! - [`extension`]: kernels that are called without Python, where the part in C++ is built.
+//! - [`cluster_tensor`]: reading, writing and creating tensors of the device.
+//! - [`thread_context`]: the session, line and scope under which a kernel issues instructions.
+//! - [`views`]: the operators that create views, by PyTorch's stable interface ([`stable_abi`]).
+//! - [`kernel`]: functions of GT as kernels of PyTorch's operators; [`arguments`] and [`operands`]: their
+//!   arguments; [`results`]: their results; [`api`]: what they need from PyTorch.
+//! - [`kernel_cache`]: recorded kernels, replayed by calls with the same key; [`interner`]: equal
+//!   parts of keys.
+//! - [`step`]: steps of optimizers, which take effect as a whole.
+//! - [`extension`]: kernels that are called without Python, if the C++ part is built.
 
 mod api;
 mod arguments;

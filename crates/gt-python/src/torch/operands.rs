@@ -32,7 +32,7 @@ impl<'a, 'py> Operands<'a, 'py> {
         Ok(found)
     }
 
-    /// Whether all have so many axes, and are alike but for the last two.
+    /// Returns whether all have `rank` axes, and differ in the last two only.
     pub fn are_batches(&self, rank: usize) -> bool {
         self.layouts.iter().all(|of| of.shape.rank() == rank)
             && self

@@ -14,7 +14,8 @@ pub type StackSlot = u64;
 /// A kernel: the stack, how many arguments are on it, and how many results are to be.
 pub type BoxedKernel = extern "C-unwind" fn(*mut StackSlot, u64, u64);
 
-/// What `torch_library_impl` is told of the interface that a kernel was made for: 2.13.
+/// The version of the interface that kernels are built for, an argument of `torch_library_impl`:
+/// 2.13.
 const VERSION: u64 = 2 << 56 | 13 << 48;
 
 macro_rules! functions {
@@ -129,7 +130,7 @@ pub struct TensorHandle(StackSlot);
 
 impl Drop for TensorHandle {
     fn drop(&mut self) {
-        // SAFETY: a handle that nobody else deletes.
+        // SAFETY: the handle is owned, and deleted only here.
         unsafe { (functions().aoti_torch_delete_tensor_object)(self.0) };
     }
 }
@@ -144,7 +145,7 @@ impl TensorHandle {
         TensorHandle(slot)
     }
 
-    /// The tensor as a result: whoever reads the stack deletes it.
+    /// Returns the tensor as a result: the reader of the stack deletes it.
     pub fn into_slot(self) -> StackSlot {
         let slot = self.0;
         std::mem::forget(self);

@@ -1,6 +1,6 @@
 //! Storages on the device `cluster`, by address. An address is `1 << 63`, the number of the storage
-//! and the offset in it in bytes; no memory is there, and no machine ever has any at such an
-//! address, so that whoever reads it stops at once.
+//! and the offset in it in bytes. No machine has memory at such an address, so code that
+//! dereferences it faults at once.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -76,8 +76,8 @@ pub fn number(address: usize) -> Option<usize> {
     (address & MARK != 0).then(|| locate(address).0)
 }
 
-/// Files a storage. Returns its address; `None` if there are as many as there can be, or if it is
-/// larger than addresses can tell.
+/// Registers a storage. Returns its address; `None` if there are too many, or if its size exceeds
+/// the range of offsets.
 pub fn add(storage: Storage) -> Option<usize> {
     if storage.bytes() >= 1 << OFFSET_BITS {
         return None;

@@ -13,7 +13,7 @@ use crate::torch::kernel_cache::{InputSet, KernelKey};
 use crate::torch::storage::{self, StorageContent};
 use crate::torch::thread_context;
 
-/// What an argument begins with in a key tells what follows, so that no two calls have one key:
+/// The prefix of an argument in a key determines what follows, so no two calls have the same key:
 /// [`ArgumentKind`] in the first byte, then a dtype, and these marks.
 const WHOLE: u64 = 1 << 16;
 const WRAPPED: u64 = 1 << 17;
@@ -54,7 +54,7 @@ impl<'a> ExtensionCall<'a> {
         }
     }
 
-    /// Reads a call; `None` where more decides what it issues than can be told. `dtype` is
+    /// Reads a call; `None` if its instructions do not follow from its arguments. `dtype` is
     /// PyTorch's default.
     pub fn read(&mut self, dtype: u8) -> Option<()> {
         self.key.words(&[u64::from(dtype)]);

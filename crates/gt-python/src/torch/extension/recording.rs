@@ -36,7 +36,7 @@ impl PendingRecording {
         })
     }
 
-    /// What the call has done; `None` where that cannot be told.
+    /// Returns the effects of the call; `None` if they are unknown.
     pub fn end(
         self,
         arguments: &[ExtensionArgument],
