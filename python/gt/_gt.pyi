@@ -160,7 +160,7 @@ __all__ = [
 
 @final
 class dtype:
-    """The type of a tensor's elements. Equal to its name, too: `t.dtype == "float32"`."""
+    """The type of a tensor's elements. It also equals its name: `t.dtype == "float32"`."""
 
     def __eq__(self, value: Any, /) -> _bool: ...
     def __ge__(self, value: Any, /) -> _bool: ...
@@ -172,22 +172,24 @@ class dtype:
     def __repr__(self) -> str: ...
     def __str__(self) -> str: ...
     @property
-    def is_complex(self) -> Tensor: ...
+    def is_complex(self) -> Tensor:
+        """Whether it is a complex dtype."""
     @property
-    def is_floating_point(self) -> _bool: ...
+    def is_floating_point(self) -> _bool:
+        """Whether it is a real floating-point dtype."""
     @property
     def is_signed(self) -> Any:
-        """Whether it has negative numbers."""
+        """Whether it represents negative numbers."""
     @property
     def itemsize(self) -> _int:
-        """Bytes per element."""
+        """The number of bytes of an element."""
     @property
     def name(self) -> str:
-        """The name, as in "float32"."""
+        """The name, such as "float32"."""
     def to_complex(self) -> Tensor:
-        """The complex dtype whose parts have this dtype."""
+        """Return the complex dtype whose real and imaginary parts have this dtype."""
     def to_real(self) -> Tensor:
-        """The dtype of the real and the imaginary part; a real dtype itself."""
+        """Return the dtype of the real and imaginary parts; for a real dtype, the dtype itself."""
 
 bfloat16: dtype
 bool: dtype
@@ -207,47 +209,49 @@ class WorkerError(RuntimeError):
 
 @final
 class RemovableHandle:
-    """Takes a hook away: `handle.remove()`, or the end of a `with` block."""
+    """The handle of a registered hook. `remove()`, or the end of a `with` block, unregisters the hook."""
 
     def __enter__(self) -> RemovableHandle: ...
     def __exit__(self, *exception: object) -> None: ...
     def remove(self) -> None:
-        """Calls the hook no more."""
+        """Unregister the hook."""
 
 @final
 class Step:
-    """A step that has begun."""
+    """An open step, which ends with `commit` or `roll_back`."""
 
     def commit(self, state: dict[Any, Any]) -> None:
-        """Ends the step: what it has changed takes place, or is undone where a part of it has failed."""
+        """End the step: apply its changes, or undo all of them if one of its instructions fails."""
     def roll_back(self, state: dict[Any, Any]) -> None:
-        """Ends the step: everything is as it was when it began."""
+        """End the step: restore all tensors and state as they were when it began."""
 
 @final
 class OpenSession:
-    """A session, or what is left of one that is closed."""
+    """A session, open or closed."""
 
     def close(self) -> None:
-        """Ends it."""
+        """End the session."""
     @property
     def closed(self) -> _bool:
-        """Whether it has ended."""
+        """Whether the session has ended."""
     def enter(self, closes: _bool) -> None:
-        """Has this thread use it until `leave`; `closes` if that is its end, too."""
+        """Select the session for this thread until `leave()`. `closes` is whether the caller closes
+        the session then.
+        """
     def leave(self) -> None:
-        """Has this thread use what it used before."""
+        """Select the session that this thread used before `enter()`."""
     def manual_seed(self, seed: _int) -> None:
-        """Starts its random numbers anew."""
+        """Seed the session's random numbers."""
     @property
     def number(self) -> _int:
-        """Its number among the sessions of this process."""
+        """The session's number within this process."""
     @property
     def place(self) -> str:
-        """What it is connected to."""
+        """A description of the server or workers that the session is connected to."""
     def rescale(self, slots: _int | None = None, elastic: _bool | None = None) -> None:
-        """Sets how many slots its tensors are cut over from now on."""
+        """Set the number of slots over which the session shards tensors from now on."""
     def synchronize(self) -> None:
-        """Waits until all that was issued to it is computed."""
+        """Wait until all instructions issued to the session are computed."""
 
 @final
 class VmapLevel:
@@ -268,34 +272,34 @@ class SafetensorsFile:
 
     def __new__(cls, path: Any) -> Self: ...
     def begin_of(self, name: str) -> Tensor:
-        """Where the values of a tensor begin in the file, in bytes."""
+        """Return the offset in bytes of a tensor's values in the file."""
     def entries(self) -> list[tuple[str, str, tuple[_int, ...]]]:
-        """The name, dtype and shape of each tensor."""
+        """Return a tuple `(name, dtype, shape)` for each tensor."""
     @property
     def metadata(self) -> dict[str, str]:
-        """The texts that stand in the header."""
+        """The metadata of the header."""
     @staticmethod
     def over(bytes: bytes) -> SafetensorsFile:
-        """Read a file's bytes."""
+        """Return a file whose content is `bytes`."""
     def rows(self, name: str, start: _int, end: _int) -> Tensor:
-        """Some rows of a tensor of the file, along its first axis."""
+        """Load the rows `start` to `end` (exclusive) of a tensor of the file, along its first axis."""
     def tensor(self, name: str) -> Tensor:
-        """A tensor of the file in this thread's session."""
+        """Load a tensor of the file into this thread's session."""
 
 @final
 class Saving:
-    """Tensors that workers are writing into files."""
+    """A running save: tensors that workers are writing into files."""
 
     def wait(self) -> list[tuple[Any, ...]]:
-        """Wait until all is on the disk. Gives for each part of a tensor: which tensor it is of, the
-        file's name, where it begins there, where in the tensor, its shape, its bytes' number and
-        checksum.
+        """Wait until all values are on disk, and return a tuple for each saved block: the index of its
+        tensor, the name of the file, the offset in the file, the start indices in the tensor, the
+        shape, the number of bytes, and the checksum.
         """
 
 @disjoint_base
 class Tensor:
-    """An n-dimensional array of one dtype. Operations on it return at once; its values are there
-    when they are asked for.
+    """An n-dimensional array of one dtype. Operations on it return at once; its values are computed in
+    the background, and fetched on request.
     """
 
     def __new__(cls, *data: Any) -> Self: ...
@@ -309,7 +313,7 @@ class Tensor:
     def __and__(self, value: _TensorLike, /) -> Tensor: ...
     def __array__(self, dtype: _DTypeLike | None = None, copy: _bool | None = None) -> NDArray[Any]: ...
     def __array_function__(self: Tensor, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Compute one of NumPy's functions (NEP 18)."""
+        """Compute a NumPy function (NEP 18)."""
     __array_priority__: _float
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: _bool = False) -> Tensor: ...
     def __bool__(self) -> _bool: ...
@@ -317,7 +321,7 @@ class Tensor:
     def __contains__(self: Tensor, element: Any) -> _bool:
         """Return whether any value of the tensor is `element`, a number or a tensor."""
     def __copy__(tensor: Tensor) -> Tensor:
-        """Give what `copy.copy` does: a leaf of the tensor's class that shares its memory."""
+        """Return the result of `copy.copy`: a leaf of the tensor's class that shares its memory."""
     def __deepcopy__(self, _memo: Any) -> Tensor: ...
     def __dlpack__(self, **options: Any) -> Any: ...
     def __dlpack_device__(self) -> tuple[_int, _int]: ...
@@ -362,7 +366,7 @@ class Tensor:
     def __rdiv__(self, value: _TensorLike, /) -> Tensor: ...
     def __repr__(self) -> str: ...
     def __reversed__(tensor: Tensor) -> Tensor:
-        """Give the tensor from its end along the first axis: `reversed(x)`."""
+        """Return the tensor reversed along the first axis: `reversed(x)`."""
     def __rfloordiv__(self, value: _TensorLike, /) -> Tensor: ...
     def __rlshift__(self: Any, other: Any) -> Any: ...
     def __rmatmul__(self, value: _TensorLike, /) -> Tensor: ...
@@ -370,7 +374,7 @@ class Tensor:
     def __rmul__(self, value: _TensorLike, /) -> Tensor: ...
     def __ror__(self, value: _TensorLike, /) -> Tensor: ...
     def __round__(self: Tensor, ndigits: _int | None = None) -> Tensor:
-        """Return the values rounded, halves to even: what `round(x, 2)` gives."""
+        """Return the values rounded half to even, for `round(x, 2)`."""
     def __rpow__(self, value: _TensorLike, mod: None = None, /) -> Tensor: ...
     def __rrshift__(self: Any, other: Any) -> Any: ...
     def __rshift__(self, other: _TensorLike, /) -> Tensor: ...
@@ -431,97 +435,97 @@ class Tensor:
     def add_scaled_(self, tensor: Tensor, value: _Number) -> Tensor:
         """Adds tensor * value in place, in one instruction."""
     def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """Give `beta * input + alpha * sum(batch1[i] @ batch2[i])`.
+        """Return `beta * input + alpha * sum(batch1[i] @ batch2[i])`.
 
-        The sum over the batch is one product: of all matrices side by side and all below each other.
+        The sum over the batch is one product: of all matrices side by side with all below each other.
 
         >>> gt.addbmm(gt.ones(1, 2), gt.ones(3, 1, 4), gt.ones(3, 4, 2))
         tensor([[13., 13.]], dtype=float32)
         """
     def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """In place: Give `beta * input + alpha * sum(batch1[i] @ batch2[i])`.
+        """In place: Return `beta * input + alpha * sum(batch1[i] @ batch2[i])`.
 
-        The sum over the batch is one product: of all matrices side by side and all below each other.
+        The sum over the batch is one product: of all matrices side by side with all below each other.
 
         >>> gt.addbmm(gt.ones(1, 2), gt.ones(3, 1, 4), gt.ones(3, 4, 2))
         tensor([[13., 13.]], dtype=float32)
         """
     def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
-        """Give `input + value * tensor1 / tensor2`, broadcast; one of the last two must hold floats.
+        """Return `input + value * tensor1 / tensor2`, broadcast; one of the last two must hold floats.
 
         >>> gt.addcdiv(gt.tensor([1.0]), gt.tensor([3.0]), gt.tensor([2.0]))
         tensor([2.5], dtype=float32)
         """
     def addcdiv_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
-        """In place: Give `input + value * tensor1 / tensor2`, broadcast; one of the last two must hold floats.
+        """In place: Return `input + value * tensor1 / tensor2`, broadcast; one of the last two must hold floats.
 
         >>> gt.addcdiv(gt.tensor([1.0]), gt.tensor([3.0]), gt.tensor([2.0]))
         tensor([2.5], dtype=float32)
         """
     def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
-        """Give `input + value * tensor1 * tensor2`, broadcast.
+        """Return `input + value * tensor1 * tensor2`, broadcast.
 
         >>> gt.addcmul(gt.tensor([1.0]), gt.tensor([2.0]), gt.tensor([3.0]), value=10)
         tensor([61.], dtype=float32)
         """
     def addcmul_(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor:
-        """In place: Give `input + value * tensor1 * tensor2`, broadcast.
+        """In place: Return `input + value * tensor1 * tensor2`, broadcast.
 
         >>> gt.addcmul(gt.tensor([1.0]), gt.tensor([2.0]), gt.tensor([3.0]), value=10)
         tensor([61.], dtype=float32)
         """
     def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """Give `beta * input + alpha * (mat1 @ mat2)`.
+        """Return `beta * input + alpha * (mat1 @ mat2)`.
 
         >>> gt.addmm(gt.ones(2), gt.ones(1, 3), gt.ones(3, 2), alpha=2)
         tensor([[7., 7.]], dtype=float32)
         """
     def addmm_(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """In place: Give `beta * input + alpha * (mat1 @ mat2)`.
+        """In place: Return `beta * input + alpha * (mat1 @ mat2)`.
 
         >>> gt.addmm(gt.ones(2), gt.ones(1, 3), gt.ones(3, 2), alpha=2)
         tensor([[7., 7.]], dtype=float32)
         """
     def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """Give `beta * input + alpha * (mat @ vec)`.
+        """Return `beta * input + alpha * (mat @ vec)`.
 
         >>> gt.addmv(gt.ones(2), gt.ones(2, 3), gt.ones(3), beta=10)
         tensor([13., 13.], dtype=float32)
         """
     def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """In place: Give `beta * input + alpha * (mat @ vec)`.
+        """In place: Return `beta * input + alpha * (mat @ vec)`.
 
         >>> gt.addmv(gt.ones(2), gt.ones(2, 3), gt.ones(3), beta=10)
         tensor([13., 13.], dtype=float32)
         """
     def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """Give `beta * input + alpha * outer(vec1, vec2)`.
+        """Return `beta * input + alpha * outer(vec1, vec2)`.
 
         >>> gt.addr(gt.ones(2, 2), gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
         tensor([[4., 5.],
                 [7., 9.]], dtype=float32)
         """
     def addr_(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """In place: Give `beta * input + alpha * outer(vec1, vec2)`.
+        """In place: Return `beta * input + alpha * outer(vec1, vec2)`.
 
         >>> gt.addr(gt.ones(2, 2), gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
         tensor([[4., 5.],
                 [7., 9.]], dtype=float32)
         """
     def adjoint(input: Tensor) -> Tensor:
-        """Exchange the last two axes of the conjugate, which of real numbers are themselves.
+        """Return the conjugate with its last two axes exchanged; of real numbers only the exchange.
 
         >>> gt.adjoint(gt.ones(2, 3, 4)).shape
         (2, 4, 3)
         """
     def all(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
-        """Say whether all values are not zero, over axes or over all.
+        """Return whether all values are nonzero, over axes or over all.
 
         >>> gt.all(gt.tensor([0.0, 2.0]))
         tensor(False, dtype=bool)
         """
     def allclose(input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
-        """Say whether |input - other| <= atol + rtol * |other| everywhere. Waits for the values.
+        """Return whether |input - other| <= atol + rtol * |other| everywhere; waits for the values.
 
         >>> gt.allclose(gt.ones(2), gt.ones(2) + 1e-9)
         True
@@ -541,25 +545,25 @@ class Tensor:
             keepdim: True or False
         """
     def aminmax(input: Tensor, *, dim: _int | None = None, keepdim: _bool = False) -> Any:
-        """Give the smallest and the largest value, of all or along an axis.
+        """Return the smallest and the largest value, of all or along an axis.
 
         >>> gt.aminmax(gt.tensor([3.0, 1.0, 2.0])).max
         tensor(3., dtype=float32)
         """
     def angle(input: Tensor) -> Tensor:
-        """Give the angles of complex numbers in radians; of real numbers pi below 0, else 0.
+        """Return the angles of complex numbers in radians; for real numbers pi below 0, else 0.
 
         >>> gt.angle(gt.tensor([1j, -1.0]))
         tensor([1.5707964, 3.1415927], dtype=float32)
         """
     def any(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor:
-        """Say whether any value is not zero, over axes or over all.
+        """Return whether any value is nonzero, over axes or over all.
 
         >>> gt.any(gt.tensor([0.0, 2.0]))
         tensor(True, dtype=bool)
         """
     def apply_(input: Tensor, callable: Any) -> Tensor:
-        """Store in each element what a function of Python gives for it; slow, and waits for values.
+        """Replace each element by a Python function of it; slow, and waits for the values.
 
         >>> gt.ones(2).apply_(lambda value: value + 1)
         tensor([2., 2.], dtype=float32)
@@ -615,13 +619,13 @@ class Tensor:
             keepdim: True or False
         """
     def argsort(input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Tensor:
-        """Give the places of the values along an axis in order.
+        """Return the indices that sort the values along an axis.
 
         >>> gt.argsort(gt.tensor([3.0, 1.0, 2.0]))
         tensor([1, 2, 0], dtype=int64)
         """
     def argwhere(input: Tensor) -> Tensor:
-        """Give the places where the values are not zero, a row for each. Waits for how many.
+        """Return the indices of the values that are not zero, a row for each. Waits for their number.
 
         >>> gt.argwhere(gt.tensor([0.0, 5.0, 6.0]))
         tensor([[1],
@@ -630,14 +634,14 @@ class Tensor:
     def as_strided(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = None) -> Tensor:
         """View the elements at `storage_offset + i * stride[0] + j * stride[1] + ...` in memory.
 
-        Of a view's memory only its own elements can be reached, which must lie without gaps. Where
-        elements overlap the result cannot be changed in place.
+        Only the elements of a view can be reached, not the rest of its memory; they must have no gaps.
+        If elements overlap, the result cannot be changed in place.
 
         Args:
             input: the tensor.
             size: the shape of the result.
-            stride: for each axis, how many elements apart its neighbours are.
-            storage_offset: where the first one is; the tensor's own offset where none is given.
+            stride: the distance of neighbours along each axis, in elements.
+            storage_offset: the position of the first element; the tensor's own offset by default.
 
         >>> gt.as_strided(gt.arange(6), (2, 2), (3, 1))
         tensor([[0, 1],
@@ -646,21 +650,21 @@ class Tensor:
     def as_strided_(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = None) -> Tensor:
         """In place: View the elements at `storage_offset + i * stride[0] + j * stride[1] + ...` in memory.
 
-        Of a view's memory only its own elements can be reached, which must lie without gaps. Where
-        elements overlap the result cannot be changed in place.
+        Only the elements of a view can be reached, not the rest of its memory; they must have no gaps.
+        If elements overlap, the result cannot be changed in place.
 
         Args:
             input: the tensor.
             size: the shape of the result.
-            stride: for each axis, how many elements apart its neighbours are.
-            storage_offset: where the first one is; the tensor's own offset where none is given.
+            stride: the distance of neighbours along each axis, in elements.
+            storage_offset: the position of the first element; the tensor's own offset by default.
 
         >>> gt.as_strided(gt.arange(6), (2, 2), (3, 1))
         tensor([[0, 1],
                 [3, 4]], dtype=int64)
         """
     def as_strided_scatter(input: Tensor, src: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = None) -> Tensor:
-        """Replace the elements that `as_strided` gives.
+        """Replace the elements that `as_strided` views.
 
         >>> gt.as_strided_scatter(gt.zeros(4), gt.ones(2), (2,), (2,), 1)
         tensor([0., 1., 0., 1.], dtype=float32)
@@ -696,38 +700,38 @@ class Tensor:
     def backward(self, gradient: Tensor | None = None, retain_graph: _bool | None = None, create_graph: _bool = False, inputs: Sequence[Tensor] | None = None) -> None:
         """Adds the gradients of this tensor to those of all leaves it depends on, or of `inputs`."""
     def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """Give `beta * input + alpha * (batch1 @ batch2)` for batches of as many matrices.
+        """Return `beta * input + alpha * (batch1 @ batch2)` for batches of equally many matrices.
 
         >>> gt.baddbmm(gt.ones(1, 2), gt.ones(3, 1, 4), gt.ones(3, 4, 2)).shape
         (3, 1, 2)
         """
     def baddbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
-        """In place: Give `beta * input + alpha * (batch1 @ batch2)` for batches of as many matrices.
+        """In place: Return `beta * input + alpha * (batch1 @ batch2)` for batches of equally many matrices.
 
         >>> gt.baddbmm(gt.ones(1, 2), gt.ones(3, 1, 4), gt.ones(3, 4, 2)).shape
         (3, 1, 2)
         """
     def bernoulli(input: Tensor, p: Tensor | _float | None = None, *, generator: Any = None) -> Tensor:
-        """Draw 1 with the probability that the input says, or p where it is given, and else 0.
+        """Draw 1 with the probability in the input, or with probability p if given, else 0.
 
         >>> gt.bernoulli(gt.tensor([0.0, 1.0]))
         tensor([0., 1.], dtype=float32)
         """
     def bernoulli_(self: Tensor, p: Tensor | _float = 0.5, *, generator: Any = None) -> Tensor:
-        """Draw 1 with probability p, and else 0.
+        """Fill with 1 with probability p, else 0.
 
         >>> gt.zeros(2).bernoulli_(1.0)
         tensor([1., 1.], dtype=float32)
         """
     def bfloat16(self: Tensor, memory_format: Any = None) -> Tensor:
-        """Give the values as bfloat16; the tensor itself if it has that dtype."""
+        """Return the values as bfloat16; the tensor itself if it has that dtype."""
     def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0) -> Tensor:
-        """Count how often each of 0, 1, 2, ... occurs. Waits for the largest value.
+        """Count how many times each of 0, 1, 2, ... occurs; waits for the largest value.
 
         Args:
             input: integers of 0 or more, one axis.
-            weights: how much each of them counts; 1 if nothing is given.
-            minlength: how many numbers are counted at least.
+            weights: the weight of each value; 1 by default.
+            minlength: the least length of the result.
 
         >>> gt.bincount(gt.tensor([1, 1, 3], dtype=gt.int64))
         tensor([0, 2, 0, 1], dtype=int64)
@@ -797,45 +801,45 @@ class Tensor:
             other: a tensor or a number
         """
     def bmm(input: Tensor, mat2: Tensor) -> Tensor:
-        """Multiply two batches of as many matrices.
+        """Multiply two batches of equally many matrices.
 
         >>> gt.bmm(gt.ones(2, 1, 3), gt.ones(2, 3, 1)).shape
         (2, 1, 1)
         """
     def bool(self: Tensor, memory_format: Any = None) -> Tensor:
-        """Give the values as bool; the tensor itself if it has that dtype."""
+        """Return the values as bool; the tensor itself if it has that dtype."""
     def broadcast_to(input: Tensor, *size: _int | Sequence[_int]) -> Tensor:
-        """Repeat axes of length 1 and put new ones in front: the same as `expand`.
+        """Repeat axes of length 1 and add axes in front: the same as `expand`.
 
         >>> gt.broadcast_to(gt.ones(2), (3, 2)).shape
         (3, 2)
         """
     def byte(self: Tensor, memory_format: Any = None) -> Tensor:
-        """Give the values as uint8; the tensor itself if it has that dtype."""
+        """Return the values as uint8; the tensor itself if it has that dtype."""
     def cauchy_(self: Tensor, median: _float = 0, sigma: _float = 1, *, generator: Any = None) -> Tensor:
-        """Draw numbers of a Cauchy distribution: median + sigma tan(pi (u - 1/2)) of uniform numbers.
+        """Fill from a Cauchy distribution: median + sigma * tan(pi (u - 1/2)) for uniform u.
 
         >>> gt.zeros(2).cauchy_(3, 1e-9).round()
         tensor([3., 3.], dtype=float32)
         """
     def cdouble(self: Tensor, memory_format: Any = None) -> Tensor:
-        """Give the values as complex128; the tensor itself if it has that dtype."""
+        """Return the values as complex128; the tensor itself if it has that dtype."""
     def ceil(self) -> Tensor:
         """The next whole number above."""
     def ceil_(self) -> Tensor:
         """In place: the next whole number above"""
     def cfloat(self: Tensor, memory_format: Any = None) -> Tensor:
-        """Give the values as complex64; the tensor itself if it has that dtype."""
+        """Return the values as complex64; the tensor itself if it has that dtype."""
     def char(self: Tensor, memory_format: Any = None) -> Tensor:
-        """Give the values as int8; the tensor itself if it has that dtype."""
+        """Return the values as int8; the tensor itself if it has that dtype."""
     def cholesky(input: Tensor, upper: _bool = False) -> Tensor:
-        """Give the triangle of positive-definite matrices; see `gt.linalg.cholesky`.
+        """Return the triangle of positive-definite matrices; see `gt.linalg.cholesky`.
 
         >>> gt.cholesky(gt.tensor([[4.0]]))
         tensor([[2.]], dtype=float32)
         """
     def cholesky_inverse(L: Tensor, upper: _bool = False) -> Tensor:
-        """Give the inverse of `L @ L.mH`, or of `L.mH @ L` for an upper triangle.
+        """Return the inverse of `L @ L.mH`, or of `L.mH @ L` for an upper triangle.
 
         >>> gt.cholesky_inverse(gt.tensor([[2.0]]))
         tensor([[0.25]], dtype=float32)
@@ -845,104 +849,104 @@ class Tensor:
 
         Args:
             B: the right-hand side [..., n, k]; batch axes broadcast.
-            L: triangles [..., n, n], as `gt.linalg.cholesky` gives them.
+            L: triangles [..., n, n], such as those of `gt.linalg.cholesky`.
             upper: whether L is an upper triangle.
 
         >>> gt.cholesky_solve(gt.tensor([[8.0]]), gt.tensor([[2.0]]))
         tensor([[2.]], dtype=float32)
         """
     def chunk(input: Tensor, chunks: _int, dim: _int = 0) -> Any:
-        """Split along an axis into at most so many parts of one length, the last perhaps shorter.
+        """Split along an axis into at most `chunks` parts of one length, the last perhaps shorter.
 
         >>> gt.chunk(gt.arange(5), 2)
         (tensor([0, 1, 2], dtype=int64), tensor([3, 4], dtype=int64))
         """
     def clamp(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
-        """Limit the values: no less than min and no more than max.
+        """Limit the values to at least min and at most max.
 
-        Where a limit is given as a tensor, gradients flow to it for the values beyond it, and half of
-        them for equal values. The upper limit rules where it is below the lower one.
+        A limit that is a tensor receives the gradients of the values beyond it, and half of those of
+        equal values. Where max is below min, the result is max.
 
         >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
         tensor([-1. ,  0.5,  1. ], dtype=float32)
         """
     def clamp_(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
-        """In place: Limit the values: no less than min and no more than max.
+        """In place: Limit the values to at least min and at most max.
 
-        Where a limit is given as a tensor, gradients flow to it for the values beyond it, and half of
-        them for equal values. The upper limit rules where it is below the lower one.
+        A limit that is a tensor receives the gradients of the values beyond it, and half of those of
+        equal values. Where max is below min, the result is max.
 
         >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
         tensor([-1. ,  0.5,  1. ], dtype=float32)
         """
     def clamp_max(input: Tensor, max: Tensor | _Number) -> Tensor:
-        """Limit the values: no more than max.
+        """Limit the values to at most max.
 
         >>> gt.clamp_max(gt.tensor([-2.0, 3.0]), 0)
         tensor([-2.,  0.], dtype=float32)
         """
     def clamp_max_(input: Tensor, max: Tensor | _Number) -> Tensor:
-        """In place: Limit the values: no more than max.
+        """In place: Limit the values to at most max.
 
         >>> gt.clamp_max(gt.tensor([-2.0, 3.0]), 0)
         tensor([-2.,  0.], dtype=float32)
         """
     def clamp_min(input: Tensor, min: Tensor | _Number) -> Tensor:
-        """Limit the values: no less than min.
+        """Limit the values to at least min.
 
         >>> gt.clamp_min(gt.tensor([-2.0, 3.0]), 0)
         tensor([0., 3.], dtype=float32)
         """
     def clamp_min_(input: Tensor, min: Tensor | _Number) -> Tensor:
-        """In place: Limit the values: no less than min.
+        """In place: Limit the values to at least min.
 
         >>> gt.clamp_min(gt.tensor([-2.0, 3.0]), 0)
         tensor([0., 3.], dtype=float32)
         """
     def clip(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
-        """Limit the values: no less than min and no more than max.
+        """Limit the values to at least min and at most max.
 
-        Where a limit is given as a tensor, gradients flow to it for the values beyond it, and half of
-        them for equal values. The upper limit rules where it is below the lower one.
+        A limit that is a tensor receives the gradients of the values beyond it, and half of those of
+        equal values. Where max is below min, the result is max.
 
         >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
         tensor([-1. ,  0.5,  1. ], dtype=float32)
         """
     def clip_(input: Tensor, min: Tensor | _Number | None = None, max: Tensor | _Number | None = None) -> Tensor:
-        """In place: Limit the values: no less than min and no more than max.
+        """In place: Limit the values to at least min and at most max.
 
-        Where a limit is given as a tensor, gradients flow to it for the values beyond it, and half of
-        them for equal values. The upper limit rules where it is below the lower one.
+        A limit that is a tensor receives the gradients of the values beyond it, and half of those of
+        equal values. Where max is below min, the result is max.
 
         >>> gt.clamp(gt.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
         tensor([-1. ,  0.5,  1. ], dtype=float32)
         """
     def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
-        """Give a tensor of its own with the same values; gradients flow back to this one.
+        """Return a copy; gradients flow back to the original.
 
         >>> gt.clone(gt.ones(2))
         tensor([1., 1.], dtype=float32)
         """
     def conj(input: Tensor) -> Tensor:
-        """Give the complex conjugates, with the other sign of the imaginary part; real ones themselves.
+        """Return the complex conjugates; a real tensor is returned itself.
 
         >>> gt.conj(gt.tensor([1 + 2j]))
         tensor([1.-2.j], dtype=complex64)
         """
     def conj_(input: Tensor) -> Tensor:
-        """In place: Give the complex conjugates, with the other sign of the imaginary part; real ones themselves.
+        """In place: Return the complex conjugates; a real tensor is returned itself.
 
         >>> gt.conj(gt.tensor([1 + 2j]))
         tensor([1.-2.j], dtype=complex64)
         """
     def conj_physical(input: Tensor) -> Tensor:
-        """Give the complex conjugates, with the other sign of the imaginary part; real ones themselves.
+        """Return the complex conjugates; a real tensor is returned itself.
 
         >>> gt.conj(gt.tensor([1 + 2j]))
         tensor([1.-2.j], dtype=complex64)
         """
     def conj_physical_(input: Tensor) -> Tensor:
-        """In place: Give the complex conjugates, with the other sign of the imaginary part; real ones themselves.
+        """In place: Return the complex conjugates; a real tensor is returned itself.
 
         >>> gt.conj(gt.tensor([1 + 2j]))
         tensor([1.-2.j], dtype=complex64)
@@ -964,7 +968,7 @@ class Tensor:
             other: a tensor or a number
         """
     def corrcoef(input: Tensor) -> Tensor:
-        """Give the correlations of variables, the rows of a matrix: covariances over deviations.
+        """Return the correlations of variables, the rows of a matrix: covariances over deviations.
 
         >>> gt.corrcoef(gt.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
         tensor([[ 1., -1.],
@@ -979,78 +983,78 @@ class Tensor:
     def cosh_(self) -> Tensor:
         """In place: hyperbolic cosine: (exp(x) + exp(-x)) / 2"""
     def count_nonzero(input: Tensor, dim: _int | Sequence[_int] | None = None) -> Tensor:
-        """Count the values that are not zero, over axes or over all.
+        """Count the nonzero values, over axes or over all.
 
         >>> gt.count_nonzero(gt.tensor([0.0, 2.0, 3.0]))
         tensor(2, dtype=int64)
         """
     def cov(input: Tensor, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-        """Give the covariances of variables, the rows of a matrix; its columns are observations.
+        """Return the covariances of variables, the rows of a matrix; its columns are observations.
 
         Args:
             input: a matrix; a tensor of one axis is one variable.
-            correction: the degrees of freedom that are lost.
-            fweights: how often each observation counts, in integers.
-            aweights: how much each observation counts, in floats.
+            correction: the degrees of freedom that are subtracted.
+            fweights: the number of times that each observation counts, integers.
+            aweights: the weight of each observation, floats.
 
         >>> gt.cov(gt.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
         tensor([[ 1., -1.],
                 [-1.,  1.]], dtype=float32)
         """
     def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
-        """Give the tensor itself: its values are where the dispatcher keeps them.
+        """Return the tensor itself: the dispatcher decides where its values are.
 
         >>> x = gt.ones(2)
         >>> x.cpu() is x
         True
         """
     def cross(input: Tensor, other: Tensor, dim: _int | None = None) -> Tensor:
-        """Give the vectors that are orthogonal to two of three elements each; see `gt.linalg.cross`.
+        """Return the cross products of vectors of three elements; see `gt.linalg.cross`.
 
-        Without `dim`, it is the first axis of 3 elements.
+        Without `dim`, the vectors are along the first axis of length 3.
 
         >>> gt.cross(gt.tensor([1.0, 0.0, 0.0]), gt.tensor([0.0, 1.0, 0.0]))
         tensor([0., 0., 1.], dtype=float32)
         """
     def cuda(self: Tensor, device: Any = None, non_blocking: _bool = False, memory_format: Any = None) -> Tensor:
-        """Give the tensor itself: which GPU computes is up to the dispatcher.
+        """Return the tensor itself: the dispatcher decides which GPU computes.
 
         >>> x = gt.ones(2)
         >>> x.cuda() is x
         True
         """
     def cummax(input: Tensor, dim: _int) -> Any:
-        """Give the largest of all values up to each along an axis, and its place, the last of equals.
+        """Return the cumulative maximum along an axis, and its index, the last of equal values.
 
         >>> gt.cummax(gt.tensor([1.0, 3.0, 2.0]), 0).values
         tensor([1., 3., 3.], dtype=float32)
         """
     def cummin(input: Tensor, dim: _int) -> Any:
-        """Give the smallest of all values up to each along an axis, and its place, the last of equals.
+        """Return the cumulative minimum along an axis, and its index, the last of equal values.
 
         >>> gt.cummin(gt.tensor([3.0, 1.0, 2.0]), 0).values
         tensor([3., 1., 1.], dtype=float32)
         """
     def cumprod(self, dim: _int, *, dtype: _DTypeLike | None = None) -> Tensor:
-        """Multiply all values up to each along an axis; int64 for bool and integers.
+        """Return cumulative products along an axis; int64 for bool and integers.
 
         >>> gt.cumprod(gt.tensor([1.0, 2.0, 3.0]), dim=0)
         tensor([1., 2., 6.], dtype=float32)
         """
     def cumprod_(input: Tensor, dim: _int, *, dtype: _DTypeLike | None = None) -> Tensor:
-        """In place: Multiply all values up to each along an axis; int64 for bool and integers.
+        """In place: Return cumulative products along an axis; int64 for bool and integers.
 
         >>> gt.cumprod(gt.tensor([1.0, 2.0, 3.0]), dim=0)
         tensor([1., 2., 6.], dtype=float32)
         """
     def cumsum(self, dim: _int, *, dtype: _DTypeLike | None = None) -> Tensor:
-        """Sum all values up to each along an axis; int64 for bool and integers.
+        """Return cumulative sums along an axis; int64 for bool and integers.
 
         >>> gt.cumsum(gt.tensor([1.0, 2.0, 3.0]), dim=0)
         tensor([1., 3., 6.], dtype=float32)
         """
     def cumsum_(input: Tensor, dim: _int, *, dtype: _DTypeLike | None = None) -> Tensor:
-        """In place: Sum all values up to each along an axis; int64 for bool and integers.
+        """In place: Return cumulative sums along an axis; int64 for bool and integers.
 
         >>> gt.cumsum(gt.tensor([1.0, 2.0, 3.0]), dim=0)
         tensor([1., 3., 6.], dtype=float32)
@@ -1061,12 +1065,12 @@ class Tensor:
     @data.setter
     def data(self, value: Tensor) -> None: ...
     def data_ptr(input: Tensor) -> Any:
-        """Raise: the memory is a worker's, perhaps on another machine, and not at one address.
+        """Raise RuntimeError: the values are in the memory of workers, and have no local address.
 
         >>> gt.ones(1).data_ptr()
         Traceback (most recent call last):
         RuntimeError: the memory of a tensor is its worker's, and has no address in this process
-          hint: x.numpy() copies the values here; x.is_set_to(y) tells whether two names are one tensor
+          hint: x.numpy() copies the values here; x.is_set_to(y) shows whether two names are one tensor
         """
     def deg2rad(input: Tensor) -> Tensor:
         """Convert degrees to radians: x * pi / 180.
@@ -1081,7 +1085,7 @@ class Tensor:
         tensor([3.1415927], dtype=float32)
         """
     def det(A: Tensor) -> Tensor:
-        """Give the determinants of square matrices [..., n, n].
+        """Return the determinants of square matrices [..., n, n].
 
         >>> gt.linalg.det(gt.tensor([[0.0, 2.0], [1.0, 4.0]]))
         tensor(-2., dtype=float32)
@@ -1089,7 +1093,7 @@ class Tensor:
     def detach(self) -> Tensor:
         """The same values in the same memory, without their history."""
     def detach_(input: Tensor) -> Tensor:
-        """Forget what a tensor was computed from: it becomes a leaf without gradients.
+        """Detach a tensor from its history: it becomes a leaf that requires no gradients.
 
         >>> x = gt.ones(1, requires_grad=True) * 2
         >>> gt.detach_(x).requires_grad
@@ -1099,18 +1103,18 @@ class Tensor:
     def device(self) -> Any:
         """The device of all tensors: the cluster."""
     def diag(input: Tensor, diagonal: _int = 0) -> Tensor:
-        """Make a matrix with a vector as its diagonal, or give a copy of the diagonal of a matrix.
+        """Make a matrix with a vector as its diagonal, or return a copy of a matrix's diagonal.
 
         >>> gt.diag(gt.tensor([1.0, 2.0]))
         tensor([[1., 0.],
                 [0., 2.]], dtype=float32)
         """
     def diag_embed(input: Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
-        """Make square matrices with the values along the last axis as a diagonal, zeros elsewhere.
+        """Make square matrices whose diagonals are the values along the last axis, else zeros.
 
         Args:
             input: a tensor of one axis or more.
-            offset: how far above the main diagonal; below it where less than 0.
+            offset: how far above the main diagonal; negative for below.
             dim1: the axis of the rows in the result.
             dim2: the axis of the columns in the result.
 
@@ -1119,18 +1123,18 @@ class Tensor:
                 [0., 2.]], dtype=float32)
         """
     def diagflat(input: Tensor, offset: _int = 0) -> Tensor:
-        """Make a matrix with all values, in row-major order, as its diagonal.
+        """Make a matrix whose diagonal is all values of a tensor, in row-major order.
 
         >>> gt.diagflat(gt.ones(1, 2))
         tensor([[1., 0.],
                 [0., 1.]], dtype=float32)
         """
     def diagonal(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
-        """Give a view of the diagonal of two axes as one axis, the last.
+        """Return a view of the diagonal of two axes, as the last axis of the result.
 
         Args:
             input: a tensor of two axes or more.
-            offset: how far above the main diagonal; below it where less than 0.
+            offset: how far above the main diagonal; negative for below.
             dim1: the axis of the rows.
             dim2: the axis of the columns.
 
@@ -1145,14 +1149,14 @@ class Tensor:
                 [0., 2.]], dtype=float32)
         """
     def diff(input: Tensor, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
-        """Give the n-th differences of neighbours along an axis: `x[i + 1] - x[i]`; of bool, xor.
+        """Return the n-th differences of neighbours along an axis: `x[i + 1] - x[i]`; for bool, xor.
 
         Args:
             input: a tensor.
-            n: how often differences are taken.
+            n: how many times differences are taken.
             dim: the axis.
-            prepend: values that stand before the tensor's.
-            append: values that stand after them.
+            prepend: values put before the tensor's.
+            append: values put after the tensor's.
 
         >>> gt.diff(gt.tensor([1.0, 3.0, 6.0]))
         tensor([2., 3.], dtype=float32)
@@ -1162,37 +1166,37 @@ class Tensor:
     def digamma_(self) -> Tensor:
         """In place: the derivative of lgamma"""
     def dim(input: Tensor) -> _int:
-        """Count the axes.
+        """Return the number of axes.
 
         >>> gt.ones(2, 3).dim()
         2
         """
     def dist(input: Tensor, other: Tensor, p: _float = 2) -> Tensor:
-        """Give the norm of order p of the difference of two tensors, which broadcast.
+        """Return the norm of order p of the difference of two tensors, which broadcast.
 
         >>> gt.dist(gt.tensor([1.0, 2.0]), gt.tensor([4.0, 6.0]))
         tensor(5., dtype=float32)
         """
     def div(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: str | None = None) -> Tensor:
-        """Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
+        """Divide as floats, or round the quotient towards zero ("trunc") or down ("floor").
 
         >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
         tensor([ 3., -3.], dtype=float32)
         """
     def div_(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: str | None = None) -> Tensor:
-        """In place: Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
+        """In place: Divide as floats, or round the quotient towards zero ("trunc") or down ("floor").
 
         >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
         tensor([ 3., -3.], dtype=float32)
         """
     def divide(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: str | None = None) -> Tensor:
-        """Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
+        """Divide as floats, or round the quotient towards zero ("trunc") or down ("floor").
 
         >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
         tensor([ 3., -3.], dtype=float32)
         """
     def divide_(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: str | None = None) -> Tensor:
-        """In place: Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
+        """In place: Divide as floats, or round the quotient towards zero ("trunc") or down ("floor").
 
         >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
         tensor([ 3., -3.], dtype=float32)
@@ -1204,9 +1208,9 @@ class Tensor:
         tensor(11., dtype=float32)
         """
     def double(self: Tensor, memory_format: Any = None) -> Tensor:
-        """Give the values as float64; the tensor itself if it has that dtype."""
+        """Return the values as float64; the tensor itself if it has that dtype."""
     def dsplit(input: Tensor, indices_or_sections: _int | _int | Sequence[_int]) -> Any:
-        """Split axis 2 before each index or into so many equal parts.
+        """Split axis 2 before each index or into n equal parts.
 
         >>> gt.dsplit(gt.ones(1, 2, 4), 2)[0].shape
         (1, 2, 2)
@@ -1215,7 +1219,7 @@ class Tensor:
     def dtype(self) -> dtype:
         """The dtype of the elements."""
     def element_size(input: Tensor) -> _int:
-        """Give the size of an element in bytes.
+        """Return the size of an element in bytes.
 
         >>> gt.ones(2).element_size()
         4
@@ -1233,7 +1237,7 @@ class Tensor:
             other: a tensor or a number
         """
     def equal(input: Tensor, other: Tensor) -> _bool:
-        """Say whether two tensors have the same shape and values. Waits until they are computed.
+        """Return whether two tensors have the same shape and values; waits for the values.
 
         >>> gt.equal(gt.ones(2), gt.ones(2))
         True
@@ -1259,13 +1263,13 @@ class Tensor:
     def exp_(self) -> Tensor:
         """In place: e to the x"""
     def expand(input: Tensor, *size: _int | Sequence[_int]) -> Tensor:
-        """Repeat axes of length 1 and put new ones in front; -1 leaves an axis as it is.
+        """Repeat axes of length 1 and add axes in front; -1 keeps the length of an axis.
 
         >>> gt.expand(gt.ones(2, 1), (3, 2, -1)).shape
         (3, 2, 1)
         """
     def expand_as(input: Tensor, other: Tensor) -> Tensor:
-        """Repeat axes of length 1, to the shape of another tensor.
+        """Repeat axes of length 1 to the shape of another tensor.
 
         >>> gt.ones(1, 2).expand_as(gt.ones(3, 2)).shape
         (3, 2)
@@ -1275,13 +1279,13 @@ class Tensor:
     def expm1_(self) -> Tensor:
         """In place: exp(x) - 1, exact near 0"""
     def exponential_(self: Tensor, lambd: _float = 1, *, generator: Any = None) -> Tensor:
-        """Draw numbers of an exponential distribution, whose mean is 1 / lambd.
+        """Fill with numbers from an exponential distribution with mean 1 / lambd.
 
         >>> (gt.zeros(2).exponential_() > 0).all()
         tensor(True, dtype=bool)
         """
     def fill_(input: Tensor, value: Tensor | _Number) -> Tensor:
-        """In place: Give a tensor of the same shape and dtype with one value everywhere.
+        """In place: Return a tensor of the same shape and dtype with one value everywhere.
 
         >>> gt.fill(gt.zeros(2), 3)
         tensor([3., 3.], dtype=float32)
@@ -1290,10 +1294,10 @@ class Tensor:
         """Store a number on the main diagonal.
 
         Args:
-            input: a tensor of two axes or more; all of one length, where they are more than two.
+            input: a tensor of two axes, or of more axes of equal length.
             fill_value: the number.
-            wrap: whether the diagonal begins again at the top, one row below where it has left a matrix
-                of more rows than columns.
+            wrap: whether the diagonal of a matrix with more rows than columns starts again at the first
+                column, one row below its end.
 
         >>> gt.zeros(2, 2).fill_diagonal_(1)
         tensor([[1., 0.],
@@ -1312,19 +1316,19 @@ class Tensor:
         tensor([2, 1, 0], dtype=int64)
         """
     def fliplr(input: Tensor) -> Tensor:
-        """Reverse the values along axis 1: left and right of a matrix.
+        """Reverse the values along axis 1: exchange left and right of a matrix.
 
         >>> gt.fliplr(gt.tensor([[1.0, 2.0]]))
         tensor([[2., 1.]], dtype=float32)
         """
     def flipud(input: Tensor) -> Tensor:
-        """Reverse the values along axis 0: up and down of a matrix.
+        """Reverse the values along axis 0: exchange top and bottom of a matrix.
 
         >>> gt.flipud(gt.tensor([1.0, 2.0]))
         tensor([2., 1.], dtype=float32)
         """
     def float(self: Tensor, memory_format: Any = None) -> Tensor:
-        """Give the values as float32; the tensor itself if it has that dtype."""
+        """Return the values as float32; the tensor itself if it has that dtype."""
     def float_power(input: Tensor | _Number, exponent: Tensor | _Number) -> Tensor:
         """Raise to a power in float64.
 
@@ -1378,13 +1382,13 @@ class Tensor:
             other: a tensor or a number
         """
     def frac(input: Tensor) -> Tensor:
-        """Give the part behind the point, with the sign of the number: x - trunc(x).
+        """Return the fractional part, with the sign of the number: x - trunc(x).
 
         >>> gt.frac(gt.tensor([1.5, -2.5]))
         tensor([ 0.5, -0.5], dtype=float32)
         """
     def frac_(input: Tensor) -> Tensor:
-        """In place: Give the part behind the point, with the sign of the number: x - trunc(x).
+        """In place: Return the fractional part, with the sign of the number: x - trunc(x).
 
         >>> gt.frac(gt.tensor([1.5, -2.5]))
         tensor([ 0.5, -0.5], dtype=float32)
@@ -1420,11 +1424,11 @@ class Tensor:
     def gammaln_(self) -> Tensor:
         """In place: the logarithm of |gamma(x)|"""
     def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False) -> Tensor:
-        """Take values at an index along an axis: `out[i][j] = input[index[i][j]][j]` for dim 0.
+        """Return values at indices along an axis: `out[i][j] = input[index[i][j]][j]` for dim 0.
 
         Args:
             input: the tensor.
-            dim: the axis that the index names places of.
+            dim: the axis that the indices count along.
             index: int64 or int32; no longer than the tensor along the other axes.
             sparse_grad: accepted and without effect.
 
@@ -1469,18 +1473,18 @@ class Tensor:
             approximate: 'none' or 'tanh'
         """
     def geometric_(self: Tensor, p: _float, *, generator: Any = None) -> Tensor:
-        """Draw how many trials it takes until one succeeds, each with probability p.
+        """Fill with the number of trials until one succeeds, each with probability p.
 
-        It is log(u) / log(1 - p), rounded up, of uniform numbers.
+        It is log(u) / log(1 - p), rounded up, for uniform u.
 
         >>> gt.zeros(2).geometric_(0.9999999)
         tensor([1., 1.], dtype=float32)
         """
     def geqrf(input: Tensor) -> Any:
-        """Give the QR factorisation of matrices [..., m, n] as LAPACK's geqrf does.
+        """Return the QR factorisation of matrices [..., m, n] as LAPACK's geqrf does.
 
         R is the upper triangle of `a`; below it and in `tau` [..., min(m, n)] are the reflections,
-        of which `linalg.householder_product` makes Q.
+        from which `linalg.householder_product` makes Q.
 
         >>> a, tau = gt.geqrf(gt.eye(2))
         >>> a.shape, tau.shape
@@ -1494,7 +1498,7 @@ class Tensor:
                 [6., 8.]], dtype=float32)
         """
     def get_device(input: Tensor) -> _int:
-        """Give the number of the GPU that the user has chosen: -1, which says none.
+        """Return -1: the user has chosen no GPU.
 
         >>> gt.ones(1).get_device()
         -1
@@ -1506,7 +1510,7 @@ class Tensor:
     def grad(self, value: Tensor | None) -> None: ...
     @property
     def grad_fn(self) -> Any:
-        """What the tensor was computed by, or None for a leaf; see `gt.autograd.graph.Node`."""
+        """Return a node if the tensor was computed, or None for a leaf; see `Node`."""
     def greater(self, other: _TensorLike) -> Tensor:
         """a > b.
 
@@ -1544,49 +1548,49 @@ class Tensor:
             other: a tensor or a number
         """
     def half(self: Tensor, memory_format: Any = None) -> Tensor:
-        """Give the values as float16; the tensor itself if it has that dtype."""
+        """Return the values as float16; the tensor itself if it has that dtype."""
     def hardshrink(input: Tensor, lambd: _float = 0.5) -> Tensor:
-        """Give `gt.nn.functional.hardshrink`: x beyond lambd on either side, else 0.
+        """Return x where |x| > lambd, else 0: `gt.nn.functional.hardshrink`.
 
         >>> gt.hardshrink(gt.tensor([0.3, 2.0]))
         tensor([0., 2.], dtype=float32)
         """
     def heaviside(input: Tensor, values: Tensor) -> Tensor:
-        """Give 0 for negative numbers, 1 for positive ones, and `values` at 0.
+        """Return 0 for negative numbers, 1 for positive ones, and `values` at 0.
 
         >>> gt.heaviside(gt.tensor([-1.0, 0.0, 2.0]), gt.tensor([0.5]))
         tensor([0. , 0.5, 1. ], dtype=float32)
         """
     def heaviside_(input: Tensor, values: Tensor) -> Tensor:
-        """In place: Give 0 for negative numbers, 1 for positive ones, and `values` at 0.
+        """In place: Return 0 for negative numbers, 1 for positive ones, and `values` at 0.
 
         >>> gt.heaviside(gt.tensor([-1.0, 0.0, 2.0]), gt.tensor([0.5]))
         tensor([0. , 0.5, 1. ], dtype=float32)
         """
     def histc(input: Tensor, bins: _int = 100, min: _Number = 0, max: _Number = 0) -> Tensor:
-        """Count the values in `bins` intervals of the same length from `min` to `max`.
+        """Count the values in `bins` intervals of equal length from `min` to `max`.
 
-        Values outside do not count. Where min is max, the intervals are between the smallest and the
-        largest value, or from 1 below to 1 above, if these are the same.
+        Values outside are not counted. Where min equals max, the intervals reach from the smallest to
+        the largest value, or from 1 below to 1 above if these are equal.
 
         >>> gt.histc(gt.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
         tensor([0., 2., 1., 0.], dtype=float32)
         """
     def histogram(input: Tensor, bins: Tensor | _int, *, range: Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False) -> Any:
-        """Count the values in intervals; the last one includes its upper end.
+        """Count the values in intervals; the last interval includes its upper end.
 
         Args:
             input: a tensor of floats.
-            bins: how many intervals of the same length there are, or their ends, sorted.
-            range: the lower and the upper end of all; the smallest and largest value if not given.
-            weight: how much each value counts; 1 if nothing is given.
+            bins: the number of intervals of equal length, or a sorted tensor of their edges.
+            range: the lower and upper end of all intervals; by default the smallest and largest value.
+            weight: the weight of each value; 1 by default.
             density: whether counts are divided by their sum and the lengths of the intervals.
 
         >>> gt.histogram(gt.tensor([1.0, 2.0, 1.0]), 3, range=(0.0, 3.0)).hist
         tensor([0., 2., 1.], dtype=float32)
         """
     def hsplit(input: Tensor, indices_or_sections: _int | _int | Sequence[_int]) -> Any:
-        """Split the columns, or a vector, before each index or into so many equal parts.
+        """Split the columns, or a vector, before each index or into n equal parts.
 
         >>> gt.hsplit(gt.arange(4), 2)
         (tensor([0, 1], dtype=int64), tensor([2, 3], dtype=int64))
@@ -1636,73 +1640,73 @@ class Tensor:
         """
     @property
     def imag(self) -> Any:
-        """View the imaginary parts of complex numbers.
+        """Return a view of the imaginary parts of complex numbers.
 
         >>> gt.imag(gt.tensor([1 + 2j]))
         tensor([2.], dtype=float32)
         """
     def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
-        """Add slices of `alpha * source` along an axis at an index.
+        """Add slices of `alpha * source` along an axis at given indices.
 
         >>> gt.index_add(gt.zeros(3), 0, gt.tensor([0, 0], dtype=gt.int64), gt.ones(2))
         tensor([2., 0., 0.], dtype=float32)
         """
     def index_add_(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor:
-        """In place: Add slices of `alpha * source` along an axis at an index.
+        """In place: Add slices of `alpha * source` along an axis at given indices.
 
         >>> gt.index_add(gt.zeros(3), 0, gt.tensor([0, 0], dtype=gt.int64), gt.ones(2))
         tensor([2., 0., 0.], dtype=float32)
         """
     def index_copy(input: Tensor, dim: _int, index: Tensor, source: Tensor) -> Tensor:
-        """Replace slices along an axis at an index; of equal indices the last counts.
+        """Replace slices along an axis at given indices; the last of equal indices wins.
 
         >>> gt.index_copy(gt.zeros(3), 0, gt.tensor([2, 0], dtype=gt.int64), gt.tensor([1.0, 2.0]))
         tensor([2., 0., 1.], dtype=float32)
         """
     def index_copy_(input: Tensor, dim: _int, index: Tensor, source: Tensor) -> Tensor:
-        """In place: Replace slices along an axis at an index; of equal indices the last counts.
+        """In place: Replace slices along an axis at given indices; the last of equal indices wins.
 
         >>> gt.index_copy(gt.zeros(3), 0, gt.tensor([2, 0], dtype=gt.int64), gt.tensor([1.0, 2.0]))
         tensor([2., 0., 1.], dtype=float32)
         """
     def index_fill(input: Tensor, dim: _int, index: Tensor, value: Tensor | _Number) -> Tensor:
-        """Replace slices along an axis at an index by one value.
+        """Replace slices along an axis at given indices by one value.
 
         >>> gt.index_fill(gt.zeros(3), 0, gt.tensor([-1], dtype=gt.int64), 5)
         tensor([0., 0., 5.], dtype=float32)
         """
     def index_fill_(input: Tensor, dim: _int, index: Tensor, value: Tensor | _Number) -> Tensor:
-        """In place: Replace slices along an axis at an index by one value.
+        """In place: Replace slices along an axis at given indices by one value.
 
         >>> gt.index_fill(gt.zeros(3), 0, gt.tensor([-1], dtype=gt.int64), 5)
         tensor([0., 0., 5.], dtype=float32)
         """
     def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: _bool = False) -> Tensor:
-        """Replace the values that `input[indices]` names: `input[indices] = values`.
+        """Replace the values that `input[indices]` selects: `input[indices] = values`.
 
         Args:
             input: the tensor.
             indices: a tuple of tensors: integers, which broadcast, or masks.
-            values: what is written; broadcast.
-            accumulate: whether to add instead, with equal indices once each.
+            values: the new values; broadcast.
+            accumulate: whether to add instead; each of several equal indices then counts.
 
         >>> gt.index_put(gt.zeros(3), (gt.tensor([0, 0], dtype=gt.int64),), gt.ones(2), accumulate=True)
         tensor([2., 0., 0.], dtype=float32)
         """
     def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: _bool = False) -> Tensor:
-        """In place: Replace the values that `input[indices]` names: `input[indices] = values`.
+        """In place: Replace the values that `input[indices]` selects: `input[indices] = values`.
 
         Args:
             input: the tensor.
             indices: a tuple of tensors: integers, which broadcast, or masks.
-            values: what is written; broadcast.
-            accumulate: whether to add instead, with equal indices once each.
+            values: the new values; broadcast.
+            accumulate: whether to add instead; each of several equal indices then counts.
 
         >>> gt.index_put(gt.zeros(3), (gt.tensor([0, 0], dtype=gt.int64),), gt.ones(2), accumulate=True)
         tensor([2., 0., 0.], dtype=float32)
         """
     def index_reduce(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
-        """Combine all slices that an index along an axis sends to the same place.
+        """Combine all slices that have the same index along an axis.
 
         Args:
             input: the tensor.
@@ -1717,7 +1721,7 @@ class Tensor:
         tensor([15.,  1.], dtype=float32)
         """
     def index_reduce_(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
-        """In place: Combine all slices that an index along an axis sends to the same place.
+        """In place: Combine all slices that have the same index along an axis.
 
         Args:
             input: the tensor.
@@ -1732,7 +1736,7 @@ class Tensor:
         tensor([15.,  1.], dtype=float32)
         """
     def index_select(input: Tensor, dim: _int, index: Tensor) -> Tensor:
-        """Take slices along an axis in the order that an index names.
+        """Return slices along an axis in the order of an index.
 
         >>> gt.index_select(gt.tensor([1.0, 2.0, 3.0]), 0, gt.tensor([2, 0], dtype=gt.int64))
         tensor([3., 1.], dtype=float32)
@@ -1744,21 +1748,21 @@ class Tensor:
         tensor([12., 34.], dtype=float32)
         """
     def int(self: Tensor, memory_format: Any = None) -> Tensor:
-        """Give the values as int32; the tensor itself if it has that dtype."""
+        """Return the values as int32; the tensor itself if it has that dtype."""
     def inverse(input: Tensor) -> Tensor:
-        """Give the inverses of square matrices; see `gt.linalg.inv`.
+        """Return the inverses of square matrices; see `gt.linalg.inv`.
 
         >>> gt.inverse(gt.tensor([[2.0]]))
         tensor([[0.5]], dtype=float32)
         """
     def is_complex(input: Tensor) -> _bool:
-        """Say whether the values are complex numbers.
+        """Return whether the values are complex numbers.
 
         >>> gt.is_complex(gt.ones(2))
         False
         """
     def is_conj(input: Tensor) -> _bool:
-        """Say whether the conjugate is still to be taken: never, as `conj` takes it at once.
+        """Return False: `conj` computes the conjugate at once, so none is pending.
 
         >>> gt.is_conj(gt.tensor([1j]).conj())
         False
@@ -1767,18 +1771,18 @@ class Tensor:
         """Whether the elements lie in row-major order without gaps."""
     @property
     def is_cpu(self) -> Any:
-        """Whether it is on the memory of this process: never."""
+        """Whether it is in the memory of this process: never."""
     @property
     def is_cuda(self) -> Any:
         """False: the cluster is the one device."""
     def is_floating_point(input: Tensor) -> _bool:
-        """Say whether the values are floats.
+        """Return whether the values are floats.
 
         >>> gt.is_floating_point(gt.ones(2))
         True
         """
     def is_inference(input: Tensor) -> _bool:
-        """Say whether a tensor may never be recorded for gradients: never, `inference_mode` is no_grad.
+        """Return False: `inference_mode` is `no_grad`, so tensors can always be recorded later.
 
         >>> gt.is_inference(gt.ones(1))
         False
@@ -1791,12 +1795,12 @@ class Tensor:
         """Whether it is without values: never."""
     @property
     def is_mkldnn(self) -> Any:
-        """Whether it is in a layout of a library's own: never."""
+        """Whether it is in the private layout of a library: never."""
     @property
     def is_mps(self) -> Any:
-        """Whether it is on a device of its own: never."""
+        """Whether it is on an Apple GPU: never."""
     def is_neg(input: Tensor) -> _bool:
-        """Say whether the negative is still to be taken: never, as it is taken at once.
+        """Return False: negatives are computed at once, so none is pending.
 
         >>> gt.is_neg(-gt.ones(1))
         False
@@ -1805,13 +1809,13 @@ class Tensor:
     def is_nested(self) -> Any:
         """Whether it is nested: never."""
     def is_nonzero(input: Tensor) -> _bool:
-        """Say whether a single number is not 0.
+        """Return whether a single number is not 0.
 
         >>> gt.is_nonzero(gt.tensor([0.0]))
         False
         """
     def is_pinned(input: Tensor, device: Any = None) -> _bool:
-        """Say whether a tensor lies in pinned memory: False, workers choose the memory.
+        """Return False: workers choose the memory of tensors.
 
         >>> gt.ones(1).is_pinned()
         False
@@ -1820,26 +1824,26 @@ class Tensor:
     def is_quantized(self) -> Any:
         """Whether it is quantized: never."""
     def is_same_size(input: Tensor, other: Tensor) -> _bool:
-        """Say whether two tensors have the same shape.
+        """Return whether two tensors have the same shape.
 
         >>> gt.is_same_size(gt.ones(2), gt.ones(3))
         False
         """
     def is_set_to(input: Tensor, tensor: Tensor) -> _bool:
-        """Say whether two tensors are the same elements of the same memory.
+        """Return whether two names refer to the same tensor.
 
         >>> x = gt.ones(2)
         >>> x.is_set_to(x)
         True
         """
     def is_shared(input: Tensor) -> _bool:
-        """Say whether another process could write to a tensor: never.
+        """Return False: no other process can write to a tensor.
 
         >>> gt.ones(1).is_shared()
         False
         """
     def is_signed(input: Tensor) -> _bool:
-        """Say whether the dtype has negative numbers.
+        """Return whether the dtype represents negative numbers.
 
         >>> gt.is_signed(gt.ones(2, dtype=gt.uint8))
         False
@@ -1852,21 +1856,21 @@ class Tensor:
         """Whether it is sparse: never."""
     @property
     def is_xpu(self) -> Any:
-        """Whether it is on a device of its own: never."""
+        """Whether it is on an Intel GPU: never."""
     def isclose(input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
-        """Say where |input - other| <= atol + rtol * |other|.
+        """Return where |input - other| <= atol + rtol * |other|.
 
         >>> gt.isclose(gt.tensor([1.0, 2.0]), gt.tensor([1.0, 2.1]))
         tensor([ True, False], dtype=bool)
         """
     def isfinite(input: Tensor) -> Tensor:
-        """Say whether each value is neither infinite nor not a number.
+        """Return whether each value is finite: neither infinite nor NaN.
 
         >>> gt.isfinite(gt.tensor([1.0, float("nan")]))
         tensor([ True, False], dtype=bool)
         """
     def isinf(input: Tensor) -> Tensor:
-        """Say whether each value is plus or minus infinity.
+        """Return whether each value is infinite, positive or negative.
 
         >>> gt.isinf(gt.tensor([1.0, float("inf")]))
         tensor([False,  True], dtype=bool)
@@ -1876,35 +1880,35 @@ class Tensor:
     def isnan_(self) -> Tensor:
         """In place: whether x is not a number"""
     def isneginf(input: Tensor) -> Tensor:
-        """Say whether each value is minus infinity.
+        """Return whether each value is minus infinity.
 
         >>> gt.isneginf(gt.tensor([float("inf"), float("-inf")]))
         tensor([False,  True], dtype=bool)
         """
     def isposinf(input: Tensor) -> Tensor:
-        """Say whether each value is plus infinity.
+        """Return whether each value is plus infinity.
 
         >>> gt.isposinf(gt.tensor([float("inf"), float("-inf")]))
         tensor([ True, False], dtype=bool)
         """
     def isreal(input: Tensor) -> Tensor:
-        """Say whether each value has no imaginary part; what is not complex has none.
+        """Return whether each value has no imaginary part, which is true of all that are not complex.
 
         >>> gt.isreal(gt.tensor([1.0, float("nan")]))
         tensor([ True,  True], dtype=bool)
         """
     def istft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, normalized: _bool = False, onesided: _bool | None = None, length: _int | None = None, return_complex: _bool = False) -> Tensor:
-        """Give the signal whose `stft` this is: the least-squares estimate where frames disagree.
+        """Return the signal whose `stft` is given: the least-squares estimate where frames disagree.
 
-        Parameters as for `stft`; besides:
+        Parameters as for `stft`, and in addition:
 
         Args:
             input: complex numbers of shape (batch, frequencies, frames) or without the batch.
-            length: how long the signal is; what the frames give where nothing is said.
+            length: the length of the signal; by default that of the frames together.
             return_complex: whether the signal is complex.
 
-        The frames are added up where they were, each multiplied with its window, over the sum of the
-        windows' squares (D. Griffin, J. Lim, "Signal estimation from modified short-time Fourier
+        The frames, multiplied by the window, are added up at their positions and divided by the sum of
+        the windows' squares (D. Griffin, J. Lim, "Signal estimation from modified short-time Fourier
         transform", 1984).
 
         >>> signal = gt.tensor([1.0, 2.0, 3.0, 4.0])
@@ -1917,13 +1921,13 @@ class Tensor:
     def itemsize(self) -> Any:
         """The size of an element in bytes."""
     def kron(input: Tensor, other: Tensor) -> Tensor:
-        """Give the Kronecker product: `other` times each value of `input`, as blocks of a grid.
+        """Return the Kronecker product: blocks of `other` times each value of `input`.
 
         >>> gt.kron(gt.tensor([1.0, 10.0]), gt.tensor([1.0, 2.0]))
         tensor([ 1.,  2., 10., 20.], dtype=float32)
         """
     def kthvalue(input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False) -> Any:
-        """Give the k-th smallest value along an axis, counted from 1, and its place.
+        """Return the k-th smallest value along an axis, counted from 1, and its index.
 
         >>> gt.kthvalue(gt.tensor([3.0, 1.0, 2.0]), 2)[0]
         tensor(2., dtype=float32)
@@ -1944,13 +1948,13 @@ class Tensor:
             other: a tensor or a number
         """
     def ldexp(input: Tensor, other: Tensor) -> Tensor:
-        """Multiply with a power of two: `input * 2**other`.
+        """Multiply by a power of two: `input * 2**other`.
 
         >>> gt.ldexp(gt.tensor([1.0, 3.0]), gt.tensor([2, -1]))
         tensor([4. , 1.5], dtype=float32)
         """
     def ldexp_(input: Tensor, other: Tensor) -> Tensor:
-        """In place: Multiply with a power of two: `input * 2**other`.
+        """In place: Multiply by a power of two: `input * 2**other`.
 
         >>> gt.ldexp(gt.tensor([1.0, 3.0]), gt.tensor([2, -1]))
         tensor([4. , 1.5], dtype=float32)
@@ -1968,17 +1972,17 @@ class Tensor:
             other: a tensor or a number
         """
     def lerp(input: Tensor, end: Tensor, weight: Tensor | _Number) -> Tensor:
-        """Go from `input` towards `end` by a share: `input + weight * (end - input)`, broadcast.
+        """Interpolate linearly: `input + weight * (end - input)`, broadcast.
 
-        From a weight of 0.5 on it is counted from the end, so that weight 1 gives the end exactly.
+        For a weight of 0.5 or more, it is computed from the end, so that weight 1 is exactly the end.
 
         >>> gt.lerp(gt.tensor([0.0]), gt.tensor([10.0]), 0.3)
         tensor([3.], dtype=float32)
         """
     def lerp_(input: Tensor, end: Tensor, weight: Tensor | _Number) -> Tensor:
-        """In place: Go from `input` towards `end` by a share: `input + weight * (end - input)`, broadcast.
+        """In place: Interpolate linearly: `input + weight * (end - input)`, broadcast.
 
-        From a weight of 0.5 on it is counted from the end, so that weight 1 gives the end exactly.
+        For a weight of 0.5 or more, it is computed from the end, so that weight 1 is exactly the end.
 
         >>> gt.lerp(gt.tensor([0.0]), gt.tensor([10.0]), 0.3)
         tensor([3.], dtype=float32)
@@ -2028,19 +2032,19 @@ class Tensor:
     def log_(self) -> Tensor:
         """In place: natural logarithm"""
     def log_normal_(self: Tensor, mean: _float = 1, std: _float = 2, *, generator: Any = None) -> Tensor:
-        """Draw numbers whose logarithms are of a normal distribution.
+        """Fill with numbers whose logarithms are normally distributed.
 
         >>> gt.zeros(2).log_normal_(0, 1e-9)
         tensor([1., 1.], dtype=float32)
         """
     def log_softmax(input: Tensor, dim: _int = -1, *, dtype: _DTypeLike | None = None) -> Tensor:
-        """Give the logarithm of softmax, exact where softmax is near 0.
+        """Return the logarithm of softmax, accurate even where softmax is near 0.
 
         >>> gt.log_softmax(gt.tensor([0.0, 0.0]), dim=0)
         tensor([-0.6931472, -0.6931472], dtype=float32)
         """
     def logaddexp(input: Tensor, other: Tensor) -> Tensor:
-        """Give log(exp(x) + exp(y)) without overflow: max(x, y) + log(1 + exp(-|x - y|)).
+        """Return log(exp(x) + exp(y)) without overflow: max(x, y) + log(1 + exp(-|x - y|)).
 
         >>> gt.logaddexp(gt.tensor([1000.0]), gt.tensor([1000.0]))
         tensor([1000.6932], dtype=float32)
@@ -2058,7 +2062,7 @@ class Tensor:
             dim: an axis (an int)
         """
     def logdet(input: Tensor) -> Tensor:
-        """Give the logarithms of determinants: minus infinity for 0, NaN for real ones below 0.
+        """Return the logarithms of determinants: minus infinity for 0, NaN for negative ones.
 
         >>> gt.logdet(gt.eye(3))
         tensor(0., dtype=float32)
@@ -2104,13 +2108,13 @@ class Tensor:
             other: a tensor or a number
         """
     def logit(input: Tensor, eps: _float | None = None) -> Tensor:
-        """Give log(x / (1 - x)), with x limited to the range from eps to 1 - eps where eps is given.
+        """Return log(x / (1 - x)), with x clamped to [eps, 1 - eps] if eps is given.
 
         >>> gt.logit(gt.tensor([0.5, 0.0]), eps=0.25)
         tensor([ 0.       , -1.0986123], dtype=float32)
         """
     def logit_(input: Tensor, eps: _float | None = None) -> Tensor:
-        """In place: Give log(x / (1 - x)), with x limited to the range from eps to 1 - eps where eps is given.
+        """In place: Return log(x / (1 - x)), with x clamped to [eps, 1 - eps] if eps is given.
 
         >>> gt.logit(gt.tensor([0.5, 0.0]), eps=0.25)
         tensor([ 0.       , -1.0986123], dtype=float32)
@@ -2123,7 +2127,7 @@ class Tensor:
             keepdim: True or False
         """
     def long(self: Tensor, memory_format: Any = None) -> Tensor:
-        """Give the values as int64; the tensor itself if it has that dtype."""
+        """Return the values as int64; the tensor itself if it has that dtype."""
     def lt(self, other: _TensorLike) -> Tensor:
         """a < b.
 
@@ -2137,10 +2141,10 @@ class Tensor:
             other: a tensor or a number
         """
     def lu(A: Tensor, pivot: _bool = True, get_infos: _bool = False) -> Any:
-        """Give both LU factors in one matrix and the swaps of rows; see `gt.linalg.lu_factor`.
+        """Return both LU factors in one matrix and the row swaps; see `gt.linalg.lu_factor`.
 
-        With `get_infos` it also gives the places of zeros on U's diagonal; without, it raises
-        `LinAlgError` where there is one.
+        With `get_infos` it also returns the index of the first zero on U's diagonal; without, it
+        raises `LinAlgError` where there is one.
 
         >>> gt.lu(gt.eye(2))[1]
         tensor([1, 2], dtype=int32)
@@ -2158,37 +2162,37 @@ class Tensor:
     def mT(self) -> Any:
         """The tensor with its last two axes exchanged."""
     def map_(input: Tensor, tensor: Tensor, callable: Any) -> Tensor:
-        """Store in each element what a function of Python gives for it and that of another tensor.
+        """Replace each element by a Python function of it and the element of another tensor.
 
         >>> gt.ones(2).map_(gt.ones(2), lambda one, other: one + other)
         tensor([2., 2.], dtype=float32)
         """
     def masked_fill(input: Tensor, mask: Tensor, value: Tensor | _Number) -> Tensor:
-        """Take `value` where the mask is True.
+        """Replace the values by `value` where the mask is True.
 
         >>> gt.masked_fill(gt.tensor([1.0, 2.0]), gt.tensor([True, False]), 0)
         tensor([0., 2.], dtype=float32)
         """
     def masked_fill_(input: Tensor, mask: Tensor, value: Tensor | _Number) -> Tensor:
-        """In place: Take `value` where the mask is True.
+        """In place: Replace the values by `value` where the mask is True.
 
         >>> gt.masked_fill(gt.tensor([1.0, 2.0]), gt.tensor([True, False]), 0)
         tensor([0., 2.], dtype=float32)
         """
     def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-        """Replace the values where a mask is True by those of `source`, one after another.
+        """Replace the values where a mask is True by the values of `source`, in row-major order.
 
         >>> gt.masked_scatter(gt.zeros(3), gt.tensor([True, False, True]), gt.tensor([1.0, 2.0]))
         tensor([1., 0., 2.], dtype=float32)
         """
     def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-        """In place: Replace the values where a mask is True by those of `source`, one after another.
+        """In place: Replace the values where a mask is True by the values of `source`, in row-major order.
 
         >>> gt.masked_scatter(gt.zeros(3), gt.tensor([True, False, True]), gt.tensor([1.0, 2.0]))
         tensor([1., 0., 2.], dtype=float32)
         """
     def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-        """Take the values where a mask is True; both broadcast. Waits for how many there are.
+        """Return the values where a mask is True; both broadcast. Waits for their number.
 
         >>> gt.masked_select(gt.tensor([1.0, 2.0]), gt.tensor([False, True]))
         tensor([2.], dtype=float32)
@@ -2196,29 +2200,29 @@ class Tensor:
     def matmul(self, other: Tensor) -> Tensor:
         """the matrix product of the last two axes; the axes before them broadcast"""
     def matrix_exp(input: Tensor) -> Tensor:
-        """Give the exponential of square matrices: the sum of `A ** k / k!` for all k.
+        """Return the exponential of square matrices: the sum of `A ** k / k!` for all k.
 
-        A is halved until its norm is small, and the result squared as often: scaling and squaring
-        (Moler and Van Loan, Nineteen Dubious Ways to Compute the Exponential of a Matrix, 2003). Values
-        are not waited for, so that 39 products are computed, whatever the norm; above 2 ** 32 the
-        result is NaN.
+        A is halved until its norm is small, and the result squared equally often: scaling and squaring
+        (Moler and Van Loan, Nineteen Dubious Ways to Compute the Exponential of a Matrix, 2003). The
+        norm is not waited for, so 39 products are computed whatever it is; above 2 ** 32 the result is
+        NaN.
 
         >>> gt.matrix_exp(gt.tensor([[0.0, 1.0], [0.0, 0.0]]))
         tensor([[1., 1.],
                 [0., 1.]], dtype=float32)
         """
     def matrix_power(input: Tensor, n: _int) -> Tensor:
-        """Multiply square matrices n times with themselves, by squaring; for n < 0 their inverses.
+        """Return the n-th power of square matrices, by repeated squaring; for n < 0 of their inverses.
 
         >>> gt.matrix_power(gt.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
         tensor([[1., 3.],
                 [0., 1.]], dtype=float32)
         """
     def max(input: Tensor, dim: Any = None, keepdim: _bool = False, *, axis: _int | Sequence[_int] | None = None) -> Any:
-        """Give the largest value: of all, along an axis with its place, or of two tensors.
+        """Return the largest value: of all, along an axis with its index, or of two tensors.
 
         `max()` is a tensor without axes, `max(dim)` a pair `(values, indices)`, `max(other)` the
-        elementwise maximum, and `max(axis=...)`, as NumPy has it, the values alone.
+        elementwise maximum, and `max(axis=...)`, as in NumPy, the values alone.
 
         >>> gt.max(gt.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).indices
         tensor([1, 0], dtype=int64)
@@ -2236,21 +2240,21 @@ class Tensor:
             other: a tensor or a number
         """
     def mean(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
-        """Average the values over axes, or over all.
+        """Return the mean over axes, or of all values.
 
         >>> gt.mean(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
         tensor([1.5, 3.5], dtype=float32)
         """
     def median(input: Tensor, dim: _int | None = None, keepdim: _bool = False) -> Any:
-        """Give the median, the lower of two in the middle: of all, or along an axis with its place.
+        """Return the median of all values, or along an axis with its index; the lower of two.
 
-        NaN is the median of what has one.
+        If any value is NaN, the median is NaN.
 
         >>> gt.median(gt.tensor([3.0, 1.0, 2.0]))
         tensor(2., dtype=float32)
         """
     def min(input: Tensor, dim: Any = None, keepdim: _bool = False, *, axis: _int | Sequence[_int] | None = None) -> Any:
-        """Give the smallest value: of all, along an axis with its place, or of two tensors; see `max`.
+        """Return the smallest value: of all, along an axis with its index, or of two tensors.
 
         >>> gt.min(gt.tensor([3.0, 1.0]))
         tensor(1., dtype=float32)
@@ -2274,25 +2278,25 @@ class Tensor:
         tensor([[2.]], dtype=float32)
         """
     def mode(input: Tensor, dim: _int = -1, keepdim: _bool = False) -> Any:
-        """Give the value that occurs most often along an axis, the smallest of several, and a place.
+        """Return the most frequent value along an axis, the smallest of several, and its index.
 
         >>> gt.mode(gt.tensor([2.0, 1.0, 2.0]))[0]
         tensor(2., dtype=float32)
         """
     def moveaxis(input: Tensor, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor:
-        """Move axes to other places; the others keep their order.
+        """Move axes to other positions; the remaining axes keep their order.
 
         >>> gt.movedim(gt.ones(2, 3, 4), 0, -1).shape
         (3, 4, 2)
         """
     def movedim(input: Tensor, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor:
-        """Move axes to other places; the others keep their order.
+        """Move axes to other positions; the remaining axes keep their order.
 
         >>> gt.movedim(gt.ones(2, 3, 4), 0, -1).shape
         (3, 4, 2)
         """
     def msort(input: Tensor) -> Tensor:
-        """Put the values along the first axis in order.
+        """Sort the values along the first axis.
 
         >>> gt.msort(gt.tensor([3.0, 1.0]))
         tensor([1., 3.], dtype=float32)
@@ -2310,16 +2314,16 @@ class Tensor:
             other: a tensor or a number
         """
     def multinomial(input: Tensor, num_samples: _int, replacement: _bool = False, *, generator: Any = None) -> Tensor:
-        """Draw places along the last axis, each as likely as its weight there says.
+        """Draw indices along the last axis, with probabilities proportional to the weights there.
 
-        Of all places, the one with the largest ratio of weight to an exponential random number is one
-        drawn by the weights (https://en.wikipedia.org/wiki/Gumbel_distribution).
+        The index with the largest ratio of weight to an exponential random number is distributed by the
+        weights (https://en.wikipedia.org/wiki/Gumbel_distribution).
 
         Args:
             input: weights that are not negative, one row or several; in each, some must be positive.
-            num_samples: how many places are drawn from each row.
-            replacement: whether a place may be drawn more than once.
-            generator: where the random numbers come from.
+            num_samples: the number of indices drawn from each row.
+            replacement: whether an index may be drawn more than once.
+            generator: the source of random numbers.
 
         >>> gt.multinomial(gt.tensor([0.0, 1.0]), 3, replacement=True)
         tensor([1, 1, 1], dtype=int64)
@@ -2343,7 +2347,7 @@ class Tensor:
         tensor([3., 3.], dtype=float32)
         """
     def mvlgamma(input: Tensor, p: _int) -> Tensor:
-        """Give the logarithm of the gamma function of p dimensions, for x above (p - 1) / 2.
+        """Return the logarithm of the multivariate gamma function of dimension p, x > (p - 1) / 2.
 
         It is p (p - 1) / 4 log(pi) + the sum of lgamma(x - j / 2) for j from 0 to p - 1
         (https://en.wikipedia.org/wiki/Multivariate_gamma_function).
@@ -2352,7 +2356,7 @@ class Tensor:
         tensor([0.45158267], dtype=float32)
         """
     def mvlgamma_(input: Tensor, p: _int) -> Tensor:
-        """In place: Give the logarithm of the gamma function of p dimensions, for x above (p - 1) / 2.
+        """In place: Return the logarithm of the multivariate gamma function of dimension p, x > (p - 1) / 2.
 
         It is p (p - 1) / 4 log(pi) + the sum of lgamma(x - j / 2) for j from 0 to p - 1
         (https://en.wikipedia.org/wiki/Multivariate_gamma_function).
@@ -2361,49 +2365,49 @@ class Tensor:
         tensor([0.45158267], dtype=float32)
         """
     def nan_to_num(input: Tensor, nan: _Number | None = 0.0, posinf: _Number | None = None, neginf: _Number | None = None) -> Tensor:
-        """Replace what is not a number, and what is infinite, by numbers.
+        """Replace NaN and infinities by numbers.
 
         Args:
             input: the tensor.
-            nan: what takes the place of what is not a number.
-            posinf: what takes the place of infinity; the largest number where none is given.
-            neginf: what takes the place of minus infinity; the smallest where none is given.
+            nan: the replacement for NaN.
+            posinf: the replacement for infinity; the dtype's largest number by default.
+            neginf: the replacement for minus infinity; the dtype's lowest number by default.
 
         >>> gt.nan_to_num(gt.tensor([float("nan"), float("inf")]), posinf=9.0)
         tensor([0., 9.], dtype=float32)
         """
     def nan_to_num_(input: Tensor, nan: _Number | None = 0.0, posinf: _Number | None = None, neginf: _Number | None = None) -> Tensor:
-        """In place: Replace what is not a number, and what is infinite, by numbers.
+        """In place: Replace NaN and infinities by numbers.
 
         Args:
             input: the tensor.
-            nan: what takes the place of what is not a number.
-            posinf: what takes the place of infinity; the largest number where none is given.
-            neginf: what takes the place of minus infinity; the smallest where none is given.
+            nan: the replacement for NaN.
+            posinf: the replacement for infinity; the dtype's largest number by default.
+            neginf: the replacement for minus infinity; the dtype's lowest number by default.
 
         >>> gt.nan_to_num(gt.tensor([float("nan"), float("inf")]), posinf=9.0)
         tensor([0., 9.], dtype=float32)
         """
     def nanmean(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
-        """Average what is not NaN, over axes or over all; NaN where nothing else is.
+        """Return the mean of the values that are not NaN; NaN if there are none.
 
         >>> gt.nanmean(gt.tensor([1.0, float("nan"), 2.0]))
         tensor(1.5, dtype=float32)
         """
     def nanmedian(input: Tensor, dim: _int | None = None, keepdim: _bool = False) -> Any:
-        """Give the median of what is not NaN, the lower of two in the middle.
+        """Return the median of the values that are not NaN, the lower of two middle ones.
 
         >>> gt.nanmedian(gt.tensor([3.0, float("nan"), 2.0]))
         tensor(2., dtype=float32)
         """
     def nanquantile(input: Tensor, q: Tensor | _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = "linear") -> Tensor:
-        """Give the quantile of what is not NaN; parameters as for `quantile`.
+        """Return the quantile of the values that are not NaN; parameters as for `quantile`.
 
         >>> gt.nanquantile(gt.tensor([1.0, float("nan"), 3.0]), 0.5)
         tensor(2., dtype=float32)
         """
     def nansum(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
-        """Add up what is not NaN, over axes or over all; int64 for bool and integers.
+        """Return the sum of the values that are not NaN; int64 for bool and integers.
 
         >>> gt.nansum(gt.tensor([1.0, float("nan"), 2.0]))
         tensor(3., dtype=float32)
@@ -2411,7 +2415,7 @@ class Tensor:
     def narrow(self, dim: _int | Sequence[_int] | None, start: _Number, length: _int) -> Tensor:
         """`length` elements along an axis from `start`."""
     def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
-        """Give a copy of `length` slices along an axis from `start` on.
+        """Return a copy of `length` slices along an axis, beginning at `start`.
 
         >>> gt.narrow_copy(gt.arange(3), 0, 1, 2)
         tensor([1, 2], dtype=int64)
@@ -2423,7 +2427,7 @@ class Tensor:
     def ndim(self) -> _int:
         """The number of axes."""
     def ndimension(input: Tensor) -> _int:
-        """Count the axes.
+        """Return the number of axes.
 
         >>> gt.ones(2, 3).dim()
         2
@@ -2449,13 +2453,13 @@ class Tensor:
     def negative_(self) -> Tensor:
         """In place: -x"""
     def nelement(input: Tensor) -> _int:
-        """Count the elements: the same as `numel`.
+        """Return the number of elements: the same as `numel`.
 
         >>> gt.ones(2, 3).nelement()
         6
         """
     def new(tensor: Tensor, *data: Any, device: Any = None) -> Tensor:
-        """Make a tensor of this one's dtype from values, or of zeros from lengths of axes."""
+        """Return a tensor of this one's dtype: of values, or of zeros with the given lengths."""
     def new_empty(self: Tensor, *size: _int | Sequence[_int], dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
         """Make a tensor of this one's dtype, whose values do not matter.
 
@@ -2463,7 +2467,7 @@ class Tensor:
         (2, 3)
         """
     def new_empty_strided(self: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
-        """Make a tensor of this one's dtype, whose values do not matter; strides change nothing.
+        """Make a tensor of this one's dtype, whose values do not matter; `stride` has no effect.
 
         >>> gt.ones(1).new_empty_strided((2, 3), (1, 2)).shape
         (2, 3)
@@ -2481,7 +2485,7 @@ class Tensor:
         tensor([1., 1.], dtype=float32)
         """
     def new_tensor(self: Tensor, data: Any, *, dtype: _DTypeLike | None = None, layout: Any = None, device: Any = None, requires_grad: Any = False, pin_memory: Any = False) -> Tensor:
-        """Make a tensor of numbers, in this one's dtype unless another is given.
+        """Make a tensor from numbers, in this one's dtype unless another is given.
 
         >>> gt.zeros(1).new_tensor([1, 2])
         tensor([1., 2.], dtype=float32)
@@ -2505,25 +2509,26 @@ class Tensor:
             other: a tensor or a number
         """
     def nonzero(input: Tensor, *, as_tuple: _bool = False) -> Any:
-        """Give the places where the values are not zero, a row for each. Waits for how many.
+        """Return the indices of the values that are not zero, a row for each. Waits for their number.
 
         Args:
             input: the tensor.
-            as_tuple: whether to give vectors instead, one for each axis, which can be an index.
+            as_tuple: whether to return a vector for each axis instead, which together are an index.
 
         >>> gt.nonzero(gt.tensor([0.0, 5.0, 6.0]))
         tensor([[1],
                 [2]], dtype=int64)
         """
     def nonzero_static(input: Tensor, *, size: _int, fill_value: _int = -1) -> Tensor:
-        """Give the first `size` places where the values are not zero, a row for each.
+        """Return the indices of the first `size` values that are not zero, a row for each.
 
-        Unlike `nonzero` it waits for nothing. Each place is put at the number of those before it.
+        Unlike `nonzero` it waits for nothing. Each index is stored at the row that equals the number
+        of nonzero values before it.
 
         Args:
             input: the tensor.
             size: the number of rows.
-            fill_value: what stands in rows that are left.
+            fill_value: the value of unused rows.
 
         >>> gt.nonzero_static(gt.tensor([0.0, 5.0, 6.0]), size=3)
         tensor([[ 1],
@@ -2531,7 +2536,7 @@ class Tensor:
                 [-1]], dtype=int64)
         """
     def norm(input: Tensor, p: _float | str | None = "fro", dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, dtype: _DTypeLike | None = None) -> Tensor:
-        """Give the length of vectors: `sum(|x| ** p) ** (1 / p)`, over axes or over all.
+        """Return the norm of vectors: `sum(|x| ** p) ** (1 / p)`, over axes or over all.
 
         "fro" is the same as 2, and "nuc" the sum of the singular values of a matrix. See
         `gt.linalg.vector_norm` and `gt.linalg.matrix_norm`.
@@ -2540,7 +2545,7 @@ class Tensor:
         tensor([ 5., 10.], dtype=float32)
         """
     def normal_(self: Tensor, mean: _float = 0, std: _float = 1, *, generator: Any = None) -> Tensor:
-        """Draw numbers of a normal distribution.
+        """Fill with numbers from a normal distribution.
 
         >>> gt.zeros(2).normal_(3, 0)
         tensor([3., 3.], dtype=float32)
@@ -2572,14 +2577,14 @@ class Tensor:
         (2, 2)
         """
     def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: _bool = True, transpose: _bool = False) -> Tensor:
-        """Multiply matrices by the square Q that reflections make: `Q @ other`.
+        """Multiply matrices by the square Q of a product of reflections: `Q @ other`.
 
         Args:
-            input: reflections [..., m, k], as `geqrf` gives them.
+            input: reflections [..., m, k], as `geqrf` returns them.
             tau: their factors [..., k].
             other: matrices [..., m, n], or [..., n, m] for `left=False`.
             left: False for `other @ Q`.
-            transpose: whether to take `Q.mH`.
+            transpose: whether to multiply by `Q.mH`.
 
         >>> gt.ormqr(gt.eye(2), gt.zeros(2), gt.ones(2, 1))
         tensor([[1.],
@@ -2599,23 +2604,23 @@ class Tensor:
             dims: a tuple of ints, or ints one by one
         """
     def pin_memory(input: Tensor, device: Any = None) -> Tensor:
-        """Give the tensor itself: values travel as fast as the way to the worker allows.
+        """Return the tensor itself: workers choose how values are transferred.
 
         >>> gt.ones(1).pin_memory()
         tensor([1.], dtype=float32)
         """
     def pinverse(input: Tensor, rcond: _float = 1e-15) -> Tensor:
-        """Give the pseudoinverses of matrices; see `gt.linalg.pinv`.
+        """Return the pseudoinverses of matrices; see `gt.linalg.pinv`.
 
         >>> gt.pinverse(gt.tensor([[2.0]]))
         tensor([[0.5]], dtype=float32)
         """
     def polygamma(self: Tensor, n: _int) -> Tensor:
-        """Give the n-th derivative of digamma."""
+        """Return the n-th derivative of digamma."""
     def polygamma_(self: Tensor, n: _int) -> Tensor:
-        """In place: give the n-th derivative of digamma."""
+        """Store the n-th derivative of digamma in the tensor."""
     def positive(input: Tensor) -> Tensor:
-        """Give the tensor itself, as `+x` does; bool has no sign.
+        """Return the tensor itself, as `+x` does; raise for bool, which has no sign.
 
         >>> gt.positive(gt.tensor([-1.0]))
         tensor([-1.], dtype=float32)
@@ -2633,13 +2638,13 @@ class Tensor:
             other: a tensor or a number
         """
     def prelu(input: Tensor, weight: Tensor) -> Tensor:
-        """Give `gt.nn.functional.prelu`: x above 0, else weight * x.
+        """Return x above 0, else weight * x: `gt.nn.functional.prelu`.
 
         >>> gt.prelu(gt.tensor([-2.0]), gt.tensor([0.5]))
         tensor([-1.], dtype=float32)
         """
     def prod(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
-        """Multiply the values over axes, or over all; int64 for bool and integers.
+        """Return the product over axes, or of all values; int64 for bool and integers.
 
         >>> gt.prod(gt.tensor([2.0, 3.0]))
         tensor(6., dtype=float32)
@@ -2649,12 +2654,12 @@ class Tensor:
     def psi_(self) -> Tensor:
         """In place: the derivative of lgamma"""
     def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
-        """Replace values at places among all values, in row-major order.
+        """Replace values at indices into the flattened tensor, in row-major order.
 
         Args:
             input: the tensor.
-            index: int64 or int32; of several that are the same the last counts.
-            source: as many values as the index has.
+            index: int64 or int32; the last of equal indices wins.
+            source: the values, one for each index.
             accumulate: whether to add instead of replacing.
 
         >>> gt.put(gt.zeros(2, 2), gt.tensor([3], dtype=gt.int64), gt.ones(1))
@@ -2662,12 +2667,12 @@ class Tensor:
                 [0., 1.]], dtype=float32)
         """
     def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
-        """In place: Replace values at places among all values, in row-major order.
+        """In place: Replace values at indices into the flattened tensor, in row-major order.
 
         Args:
             input: the tensor.
-            index: int64 or int32; of several that are the same the last counts.
-            source: as many values as the index has.
+            index: int64 or int32; the last of equal indices wins.
+            source: the values, one for each index.
             accumulate: whether to add instead of replacing.
 
         >>> gt.put(gt.zeros(2, 2), gt.tensor([3], dtype=gt.int64), gt.ones(1))
@@ -2675,22 +2680,23 @@ class Tensor:
                 [0., 1.]], dtype=float32)
         """
     def qr(input: Tensor, some: _bool = True) -> Any:
-        """Give orthonormal columns and an upper triangle; see `gt.linalg.qr`.
+        """Return orthonormal columns and an upper triangle; see `gt.linalg.qr`.
 
-        `some` is for its mode "reduced", else it is "complete".
+        `some` selects mode "reduced", else "complete".
 
         >>> gt.qr(gt.eye(2)).R.shape
         (2, 2)
         """
     def quantile(input: Tensor, q: Tensor | _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: str = "linear") -> Tensor:
-        """Give the value below which a share q of the values lies, between neighbours where it must.
+        """Return the q-th quantile: the value below which a share q of the values lies.
 
         Args:
             input: floats.
             q: one share or a tensor of shares, from 0 to 1; shares become the first axis.
-            dim: the axis; all values where none is given.
-            keepdim: whether the axis stays with length 1.
-            interpolation: linear, lower, higher, midpoint or nearest.
+            dim: the axis; all values by default.
+            keepdim: whether the axis is kept with length 1.
+            interpolation: how to choose between two neighbours: linear, lower, higher, midpoint or
+                nearest.
 
         >>> gt.quantile(gt.tensor([1.0, 2.0, 3.0]), 0.25)
         tensor(1.5, dtype=float32)
@@ -2708,41 +2714,41 @@ class Tensor:
         tensor([28.64789], dtype=float32)
         """
     def random_(self: Tensor, from_: _int = 0, to: _int | None = None, *, generator: Any = None) -> Tensor:
-        """Draw whole numbers from a limit up to but without another; `random_(to)` starts at 0.
+        """Fill with integers from [from_, to), all equally likely; `random_(to)` starts at 0.
 
-        Without limits, all that the dtype has from 0 on; for floats, up to where they have gaps.
+        Without limits, with all integers from 0 on that the dtype represents without gaps.
 
         >>> gt.zeros(2).random_(3, 4)
         tensor([3., 3.], dtype=float32)
         """
     def ravel(input: Tensor) -> Tensor:
-        """Give all values along one axis, in row-major order.
+        """Return all values along one axis, in row-major order.
 
         >>> gt.ravel(gt.ones(2, 2)).shape
         (4,)
         """
     @property
     def real(self) -> Any:
-        """View the real parts; of real numbers themselves.
+        """Return a view of the real parts; a real tensor is returned itself.
 
         >>> gt.real(gt.tensor([1 + 2j]))
         tensor([1.], dtype=float32)
         """
     def reciprocal(input: Tensor) -> Tensor:
-        """Give 1 / x.
+        """Return 1 / x.
 
         >>> gt.reciprocal(gt.tensor([2.0, 4.0]))
         tensor([0.5 , 0.25], dtype=float32)
         """
     def reciprocal_(input: Tensor) -> Tensor:
-        """In place: Give 1 / x.
+        """In place: Return 1 / x.
 
         >>> gt.reciprocal(gt.tensor([2.0, 4.0]))
         tensor([0.5 , 0.25], dtype=float32)
         """
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
-        """Calls hook(grad) whenever this tensor's gradient is computed. A tensor that it returns
-        takes the gradient's place.
+        """Call `hook(grad)` whenever this tensor's gradient is computed. If the hook returns a tensor,
+        it replaces the gradient.
         """
     def relu(self) -> Tensor:
         """Max(x, 0)."""
@@ -2761,34 +2767,34 @@ class Tensor:
             other: a tensor or a number
         """
     def renorm(input: Tensor, p: _float, dim: _int, maxnorm: _float) -> Tensor:
-        """Scale the slices along an axis whose norm of order p is above `maxnorm` down to it.
+        """Scale down the slices along an axis whose norm of order p exceeds `maxnorm`, to `maxnorm`.
 
         >>> gt.renorm(gt.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)
         tensor([[0.6, 0.8],
                 [0.3, 0.4]], dtype=float32)
         """
     def renorm_(input: Tensor, p: _float, dim: _int, maxnorm: _float) -> Tensor:
-        """In place: Scale the slices along an axis whose norm of order p is above `maxnorm` down to it.
+        """In place: Scale down the slices along an axis whose norm of order p exceeds `maxnorm`, to `maxnorm`.
 
         >>> gt.renorm(gt.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1)
         tensor([[0.6, 0.8],
                 [0.3, 0.4]], dtype=float32)
         """
     def repeat(input: Tensor, *repeats: _int | Sequence[_int]) -> Tensor:
-        """Repeat the whole tensor along each axis; axes beyond its own come in front.
+        """Repeat the whole tensor along each axis; additional axes are put in front.
 
         >>> gt.arange(2).repeat(2, 2)
         tensor([[0, 1, 0, 1],
                 [0, 1, 0, 1]], dtype=int64)
         """
     def repeat_interleave(input: Tensor, repeats: _int | Tensor | None = None, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor:
-        """Repeat each value, or each slice along an axis, right behind itself.
+        """Repeat each value, or each slice along an axis, directly after itself.
 
         Args:
-            input: the tensor; if it stands alone, how often each of the numbers 0, 1, ... is repeated.
-            repeats: how often, in all or for each slice. A tensor is fetched, unless `output_size`
-                is given, since the shape of the result depends on it.
-            dim: the axis; all values along one axis where none is given.
+            input: the tensor; if it is the only argument, the number of repeats of 0, 1, ...
+            repeats: the number of repeats, one for all or one for each slice. A tensor is fetched,
+                unless `output_size` is given, since the shape of the result depends on it.
+            dim: the axis; by default the tensor is flattened.
             output_size: the length of the axis in the result, the sum of the repeats.
 
         >>> gt.repeat_interleave(gt.arange(3), 2)
@@ -2802,50 +2808,50 @@ class Tensor:
     def requires_grad_(self, requires_grad: _bool = True) -> Tensor:
         """Says whether operations on it are recorded; floats only."""
     def reshape(input: Tensor, *shape: _int | Sequence[_int]) -> Tensor:
-        """Give the same values, in row-major order, another shape; one length may be -1.
+        """Return the values, in row-major order, in another shape; one length may be -1.
 
         >>> gt.reshape(gt.arange(4), (2, -1))
         tensor([[0, 1],
                 [2, 3]], dtype=int64)
         """
     def reshape_as(input: Tensor, other: Tensor) -> Tensor:
-        """Give the same values the shape of another tensor.
+        """Return the values, in row-major order, in the shape of another tensor.
 
         >>> gt.arange(4).reshape_as(gt.ones(2, 2))
         tensor([[0, 1],
                 [2, 3]], dtype=int64)
         """
     def resize_(input: Tensor, *size: _int | Sequence[_int], memory_format: Any = None) -> Tensor:
-        """Give the tensor another shape, in place: the first values stay, what is new is zero.
+        """Change a tensor's shape in place: the first values stay, and new values are zero.
 
         >>> gt.ones(3).resize_(1, 3)
         tensor([[1., 1., 1.]], dtype=float32)
         """
     def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
-        """Give the tensor the shape of another one, in place: the first values stay.
+        """Change a tensor's shape in place to that of another tensor; see `resize_`.
 
         >>> gt.ones(3).resize_as_(gt.ones(1, 3))
         tensor([[1., 1., 1.]], dtype=float32)
         """
     def resolve_conj(input: Tensor) -> Tensor:
-        """Give the tensor itself: the conjugate is taken at once.
+        """Return the tensor itself: no conjugate is pending.
 
         >>> gt.resolve_conj(gt.tensor([1 + 2j]))
         tensor([1.+2.j], dtype=complex64)
         """
     def resolve_neg(input: Tensor) -> Tensor:
-        """Give the tensor itself: the negative is taken at once.
+        """Return the tensor itself: no negative is pending.
 
         >>> gt.resolve_neg(gt.ones(1))
         tensor([1.], dtype=float32)
         """
     def retain_grad(self) -> None:
-        """Keeps the gradient in `grad`, though this tensor is no leaf."""
+        """Store this tensor's gradient in `grad` during backward passes, although it is not a leaf."""
     @property
     def retains_grad(self) -> Tensor:
-        """Whether `retain_grad()` was called for a tensor that is no leaf."""
+        """Whether `retain_grad()` was called on this tensor, which is not a leaf."""
     def roll(input: Tensor, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] | None = None) -> Tensor:
-        """Shift the values along axes; what leaves at the end comes in at the start.
+        """Shift the values along axes; values that leave at the end come back at the start.
 
         Without axes, all values in row-major order are shifted.
 
@@ -2860,21 +2866,21 @@ class Tensor:
                 [1., 3.]], dtype=float32)
         """
     def round(input: Tensor, *, decimals: _int = 0) -> Tensor:
-        """Round to the nearest number with that many decimals, halves to even.
+        """Round to the nearest number with the given number of decimals, halves to even.
 
         Args:
             input: the tensor.
-            decimals: how many decimal places stay; -2 rounds to hundreds.
+            decimals: the number of decimal places to keep; -2 rounds to hundreds.
 
         >>> gt.round(gt.tensor([0.5, 1.27]), decimals=1)
         tensor([0.5, 1.3], dtype=float32)
         """
     def round_(input: Tensor, *, decimals: _int = 0) -> Tensor:
-        """In place: Round to the nearest number with that many decimals, halves to even.
+        """In place: Round to the nearest number with the given number of decimals, halves to even.
 
         Args:
             input: the tensor.
-            decimals: how many decimal places stay; -2 rounds to hundreds.
+            decimals: the number of decimal places to keep; -2 rounds to hundreds.
 
         >>> gt.round(gt.tensor([0.5, 1.27]), decimals=1)
         tensor([0.5, 1.3], dtype=float32)
@@ -2884,35 +2890,35 @@ class Tensor:
     def rsqrt_(self) -> Tensor:
         """In place: 1 / sqrt(x)"""
     def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor | _Number | None = None, *, value: _Number | None = None, reduce: str | None = None) -> Tensor:
-        """Replace values at an index along an axis: `out[index[i][j]][j] = src[i][j]` for dim 0.
+        """Replace values at indices along an axis: `out[index[i][j]][j] = src[i][j]` for dim 0.
 
         Args:
             input: the tensor.
-            dim: the axis that the index names places of.
-            index: int64 or int32; of several that are the same the last counts.
+            dim: the axis that the indices count along.
+            index: int64 or int32; the last of equal indices wins.
             src: the values, at least as long as the index along each axis.
             value: a number instead of `src`.
-            reduce: "add" or "multiply" to do so instead of replacing.
+            reduce: "add" or "multiply" instead of replacing.
 
         >>> gt.scatter(gt.zeros(3), 0, gt.tensor([2, 0], dtype=gt.int64), gt.tensor([1.0, 2.0]))
         tensor([2., 0., 1.], dtype=float32)
         """
     def scatter_(input: Tensor, dim: _int, index: Tensor, src: Tensor | _Number | None = None, *, value: _Number | None = None, reduce: str | None = None) -> Tensor:
-        """In place: Replace values at an index along an axis: `out[index[i][j]][j] = src[i][j]` for dim 0.
+        """In place: Replace values at indices along an axis: `out[index[i][j]][j] = src[i][j]` for dim 0.
 
         Args:
             input: the tensor.
-            dim: the axis that the index names places of.
-            index: int64 or int32; of several that are the same the last counts.
+            dim: the axis that the indices count along.
+            index: int64 or int32; the last of equal indices wins.
             src: the values, at least as long as the index along each axis.
             value: a number instead of `src`.
-            reduce: "add" or "multiply" to do so instead of replacing.
+            reduce: "add" or "multiply" instead of replacing.
 
         >>> gt.scatter(gt.zeros(3), 0, gt.tensor([2, 0], dtype=gt.int64), gt.tensor([1.0, 2.0]))
         tensor([2., 0., 1.], dtype=float32)
         """
     def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor) -> Tensor:
-        """Add values at an index along an axis: `out[index[i][j]][j] += src[i][j]` for dim 0.
+        """Add values at indices along an axis: `out[index[i][j]][j] += src[i][j]` for dim 0.
 
         Where the index is shorter than `src`, the rest of `src` is not used.
 
@@ -2920,7 +2926,7 @@ class Tensor:
         tensor([1., 0., 2.], dtype=float32)
         """
     def scatter_add_(input: Tensor, dim: _int, index: Tensor, src: Tensor) -> Tensor:
-        """In place: Add values at an index along an axis: `out[index[i][j]][j] += src[i][j]` for dim 0.
+        """In place: Add values at indices along an axis: `out[index[i][j]][j] += src[i][j]` for dim 0.
 
         Where the index is shorter than `src`, the rest of `src` is not used.
 
@@ -2928,11 +2934,11 @@ class Tensor:
         tensor([1., 0., 2.], dtype=float32)
         """
     def scatter_reduce(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
-        """Combine all values that an index along an axis sends to the same place.
+        """Combine all values that have the same index along an axis.
 
         Args:
             input: the tensor.
-            dim: the axis that the index names places of.
+            dim: the axis that the indices count along.
             index: int64 or int32.
             src: the values, at least as long as the index along each axis.
             reduce: "sum", "prod", "mean", "amax" or "amin".
@@ -2943,11 +2949,11 @@ class Tensor:
         tensor([5., 0.], dtype=float32)
         """
     def scatter_reduce_(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
-        """In place: Combine all values that an index along an axis sends to the same place.
+        """In place: Combine all values that have the same index along an axis.
 
         Args:
             input: the tensor.
-            dim: the axis that the index names places of.
+            dim: the axis that the indices count along.
             index: int64 or int32.
             src: the values, at least as long as the index along each axis.
             reduce: "sum", "prod", "mean", "amax" or "amin".
@@ -2958,9 +2964,9 @@ class Tensor:
         tensor([5., 0.], dtype=float32)
         """
     def select(input: Tensor, dim: _int, index: _int | Tensor) -> Tensor:
-        """Give a view of one slice along an axis, which the result does not have.
+        """Return a view of one slice along an axis, without that axis.
 
-        An index in a tensor stays where it is, and the slice is a copy.
+        If the index is a tensor, it is not fetched, and the slice is a copy.
 
         >>> gt.select(gt.arange(4).reshape(2, 2), 1, 0)
         tensor([0, 2], dtype=int64)
@@ -2973,7 +2979,7 @@ class Tensor:
                 [1., 1.]], dtype=float32)
         """
     def set_(self: Tensor, source: Tensor | None = None) -> Tensor:
-        """Take up the memory of another tensor: a change in place of either is one of both. Or none.
+        """Share the memory of another tensor, and its in-place changes; without one, become empty.
 
         >>> x, y = gt.zeros(2), gt.ones(3)
         >>> x.set_(y).add_(1)
@@ -2989,15 +2995,15 @@ class Tensor:
     def shape(self) -> tuple[_int, ...]:
         """The length of each axis."""
     def share_memory_(input: Tensor) -> Any:
-        """Raise: the memory is a worker's, perhaps on another machine, and not at one address.
+        """Raise RuntimeError: the values are in the memory of workers, and have no local address.
 
         >>> gt.ones(1).data_ptr()
         Traceback (most recent call last):
         RuntimeError: the memory of a tensor is its worker's, and has no address in this process
-          hint: x.numpy() copies the values here; x.is_set_to(y) tells whether two names are one tensor
+          hint: x.numpy() copies the values here; x.is_set_to(y) shows whether two names are one tensor
         """
     def short(self: Tensor, memory_format: Any = None) -> Tensor:
-        """Give the values as int16; the tensor itself if it has that dtype."""
+        """Return the values as int16; the tensor itself if it has that dtype."""
     def sigmoid(self) -> Tensor:
         """1 / (1 + exp(-x))."""
     def sigmoid_(self) -> Tensor:
@@ -3017,13 +3023,13 @@ class Tensor:
     def sin_(self) -> Tensor:
         """In place: sine of radians"""
     def sinc(input: Tensor) -> Tensor:
-        """Give sin(pi x) / (pi x), and 1 at 0.
+        """Return sin(pi x) / (pi x), and 1 at 0.
 
         >>> gt.sinc(gt.tensor([0.0, 0.5]))
         tensor([1.        , 0.63661975], dtype=float32)
         """
     def sinc_(input: Tensor) -> Tensor:
-        """In place: Give sin(pi x) / (pi x), and 1 at 0.
+        """In place: Return sin(pi x) / (pi x), and 1 at 0.
 
         >>> gt.sinc(gt.tensor([0.0, 0.5]))
         tensor([1.        , 0.63661975], dtype=float32)
@@ -3041,15 +3047,15 @@ class Tensor:
         tensor([1., 0., 1., 0.], dtype=float32)
         """
     def slogdet(A: Tensor) -> Any:
-        """Give the sign of determinants and the logarithms of their absolute values.
+        """Return the signs of determinants and the logarithms of their absolute values.
 
-        Of a singular matrix these are 0 and minus infinity.
+        For a singular matrix these are 0 and minus infinity.
 
         >>> gt.linalg.slogdet(-gt.eye(3)).sign
         tensor(-1., dtype=float32)
         """
     def softmax(input: Tensor, dim: _int = -1, *, dtype: _DTypeLike | None = None) -> Tensor:
-        """Give exp(x) over its sum along an axis.
+        """Return exp(x) divided by its sum along an axis.
 
         >>> gt.softmax(gt.tensor([0.0, 0.0]), dim=0)
         tensor([0.5, 0.5], dtype=float32)
@@ -3067,9 +3073,9 @@ class Tensor:
         tensor([0.6931472], dtype=float32)
         """
     def sort(input: Tensor, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Any:
-        """Put the values along an axis in order; NaN counts as the largest.
+        """Sort the values along an axis; NaN counts as the largest.
 
-        Equal values stay in their order, whether or not `stable` asks for it.
+        Equal values keep their order, whether or not `stable` asks for it.
 
         >>> gt.sort(gt.tensor([3.0, 1.0, 2.0])).indices
         tensor([1, 2, 0], dtype=int64)
@@ -3103,38 +3109,39 @@ class Tensor:
         tensor([9.], dtype=float32)
         """
     def squeeze(input: Tensor, dim: _int | Sequence[_int] | None = None) -> Tensor:
-        """Leave out axes of length 1: all of them, or those that are named.
+        """Remove axes of length 1: all of them, or the given ones.
 
         >>> gt.squeeze(gt.ones(1, 2, 1)).shape
         (2,)
         """
     def squeeze_(input: Tensor, dim: _int | Sequence[_int] | None = None) -> Tensor:
-        """In place: Leave out axes of length 1: all of them, or those that are named.
+        """In place: Remove axes of length 1: all of them, or the given ones.
 
         >>> gt.squeeze(gt.ones(1, 2, 1)).shape
         (2,)
         """
     def std(input: Tensor, dim: _int | Sequence[_int] | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> Tensor:
-        """Give the standard deviation over axes: the root of the variance; parameters as for `var`.
+        """Return the standard deviation over axes: the root of the variance; parameters as for `var`.
 
         >>> gt.std(gt.tensor([1.0, 3.0]), correction=0)
         tensor(1., dtype=float32)
         """
     def stft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, pad_mode: str = "reflect", normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor:
-        """Give the Fourier transforms of overlapping frames of a signal.
+        """Return the Fourier transforms of overlapping frames of a signal.
 
         Args:
             input: a signal of shape (length,), or several of shape (batch, length).
-            n_fft: how long each transform is.
-            hop_length: how far the frames are apart; n_fft // 4 where none is given.
-            win_length: how long the window is; n_fft where none is given.
-            window: what each frame is multiplied with; ones where none is given.
-            center: whether frames are around their place; the signal is then padded.
-            pad_mode: how, as `gt.nn.functional.pad` has it.
+            n_fft: the length of each transform.
+            hop_length: the distance between frames; n_fft // 4 by default.
+            win_length: the length of the window; n_fft by default.
+            window: a factor for the values of each frame; ones by default.
+            center: whether frames are centered at their positions; the signal is then padded.
+            pad_mode: the mode of this padding; see `gt.nn.functional.pad`.
             normalized: whether results are divided by the square root of n_fft.
-            onesided: whether only the first n_fft // 2 + 1 frequencies are given: so it is for real
-                signals where nothing is said.
-            return_complex: must be True for real signals; False gives the parts along a last axis.
+            onesided: whether to return only the first n_fft // 2 + 1 frequencies; by default for real
+                signals.
+            return_complex: must be given for real signals; False returns real and imaginary parts
+                along a last axis.
             align_to_window: whether frames begin where the window does, not where the transform does;
                 only for `center=False`.
 
@@ -3145,12 +3152,12 @@ class Tensor:
         (3, 5)
         """
     def storage(input: Tensor) -> Any:
-        """Raise: the memory is a worker's, perhaps on another machine, and not at one address.
+        """Raise RuntimeError: the values are in the memory of workers, and have no local address.
 
         >>> gt.ones(1).data_ptr()
         Traceback (most recent call last):
         RuntimeError: the memory of a tensor is its worker's, and has no address in this process
-          hint: x.numpy() copies the values here; x.is_set_to(y) tells whether two names are one tensor
+          hint: x.numpy() copies the values here; x.is_set_to(y) shows whether two names are one tensor
         """
     def storage_offset(self) -> _int:
         """The place of the first element in the memory that is shared."""
@@ -3181,13 +3188,13 @@ class Tensor:
         tensor([0., 1.], dtype=float32)
         """
     def sum(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
-        """Add up the values over axes, or over all; int64 for bool and integers.
+        """Return the sum over axes, or of all values; int64 for bool and integers.
 
         Args:
             input: the tensor.
-            dim: the axis, or axes, that are summed over; all where none is given.
-            keepdim: whether these axes stay with length 1.
-            dtype: what the values are cast to first.
+            dim: the axis or axes that are summed over; all by default.
+            keepdim: whether these axes are kept with length 1.
+            dtype: the dtype that the values are cast to first.
 
         >>> gt.sum(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
         tensor([4., 6.], dtype=float32)
@@ -3199,12 +3206,12 @@ class Tensor:
         tensor([[3., 3.]], dtype=float32)
         """
     def svd(input: Tensor, some: _bool = True, compute_uv: _bool = True) -> Any:
-        """Give U, S and V with `input = U @ diag(S) @ V.mH`; see `gt.linalg.svd`.
+        """Return U, S and V with `input = U @ diag(S) @ V.mH`; see `gt.linalg.svd`.
 
         Args:
             input: matrices [..., m, n].
             some: whether U and V have min(m, n) columns, else they are square.
-            compute_uv: whether to give U and V; they are square zeros otherwise.
+            compute_uv: whether to compute U and V; they are square zeros otherwise.
 
         >>> gt.svd(gt.tensor([[3.0, 0.0], [0.0, -4.0]])).S
         tensor([4., 3.], dtype=float32)
@@ -3234,30 +3241,30 @@ class Tensor:
         (3, 2)
         """
     def t(input: Tensor) -> Tensor:
-        """Exchange the rows and columns of a matrix; a vector or number stays as it is.
+        """Exchange the rows and columns of a matrix; vectors and numbers are unchanged.
 
         >>> gt.t(gt.ones(2, 3)).shape
         (3, 2)
         """
     def t_(input: Tensor) -> Tensor:
-        """In place: Exchange the rows and columns of a matrix; a vector or number stays as it is.
+        """In place: Exchange the rows and columns of a matrix; vectors and numbers are unchanged.
 
         >>> gt.t(gt.ones(2, 3)).shape
         (3, 2)
         """
     def take(input: Tensor, index: Tensor) -> Tensor:
-        """Take values at places among all values, in row-major order.
+        """Return values at indices into the flattened tensor, in row-major order.
 
         >>> gt.take(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), gt.tensor([0, -1], dtype=gt.int64))
         tensor([1., 4.], dtype=float32)
         """
     def take_along_dim(input: Tensor, indices: Tensor, dim: _int | None = None) -> Tensor:
-        """Take values at an index along an axis; the other axes broadcast. As `argsort` gives it.
+        """Return values at indices along an axis, such as those of `argsort`; other axes broadcast.
 
         Args:
             input: the tensor.
             indices: int64 or int32.
-            dim: the axis; all values in row-major order where none is given.
+            dim: the axis; without it, both tensors are flattened.
 
         >>> gt.take_along_dim(gt.tensor([[1.0, 2.0], [3.0, 4.0]]), gt.tensor([[1]], dtype=gt.int64), 1)
         tensor([[2.],
@@ -3272,7 +3279,7 @@ class Tensor:
     def tanh_(self) -> Tensor:
         """In place: hyperbolic tangent"""
     def tensor_split(input: Tensor, indices_or_sections: _int | _int | Sequence[_int] | Tensor, dim: _int = 0) -> Any:
-        """Split along an axis before each index, or into so many parts, the first ones perhaps longer.
+        """Split along an axis before each index, or into n parts, the first ones perhaps longer.
 
         Indices in a tensor are fetched: the shapes of the parts depend on them.
 
@@ -3280,22 +3287,22 @@ class Tensor:
         (tensor([0, 1, 2], dtype=int64), tensor([3, 4], dtype=int64))
         """
     def tile(input: Tensor, *dims: _int | Sequence[_int]) -> Tensor:
-        """Repeat the whole tensor along its last axes; axes beyond its own come in front.
+        """Repeat the whole tensor along its last axes; additional axes are put in front.
 
         >>> gt.tile(gt.arange(2), (2,))
         tensor([0, 1, 0, 1], dtype=int64)
         """
     def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        """Give the values in another dtype: that of `to(dtype)`, of `to(device, dtype)` or `to(other)`.
+        """Return the values in the dtype of `to(dtype)`, `to(device, dtype)` or `to(other)`.
 
-        All tensors are on the cluster: a device is accepted, as in PyTorch's programs, and changes
-        nothing. Where the dtype is the tensor's own, the tensor itself is the result, unless `copy`.
+        All tensors are on the cluster: a device is accepted, for the sake of PyTorch programs, and has
+        no effect. If the tensor has the dtype already, it is returned itself, unless `copy`.
 
         >>> gt.ones(2).to(gt.int64)
         tensor([1, 1], dtype=int64)
         """
     def to_dense(input: Tensor, dtype: Any = None) -> Tensor:
-        """Give the tensor itself, as none is sparse, in a dtype if one is given.
+        """Return the tensor itself, as none is sparse, cast to a dtype if one is given.
 
         >>> gt.ones(1).to_dense()
         tensor([1.], dtype=float32)
@@ -3303,38 +3310,38 @@ class Tensor:
     def tolist(self) -> Any:
         """The values as nested lists. Waits until they are computed."""
     def topk(input: Tensor, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> Any:
-        """Give the k largest (or smallest) values along an axis and their places, always in order.
+        """Return the k largest (or smallest) values along an axis and their indices, always sorted.
 
         >>> gt.topk(gt.tensor([3.0, 1.0, 2.0]), 2).values
         tensor([3., 2.], dtype=float32)
         """
     def trace(input: Tensor) -> Tensor:
-        """Add up the diagonal of a matrix.
+        """Return the sum of the diagonal of a matrix.
 
         >>> gt.trace(gt.tensor([[1.0, 2.0], [3.0, 4.0]]))
         tensor(5., dtype=float32)
         """
     def transpose(input: Tensor, dim0: _int | None = None, dim1: _int | None = None) -> Tensor:
-        """Exchange two axes; without arguments the last two, as `.mT`.
+        """Exchange two axes; without arguments the last two, like `.mT`.
 
         >>> gt.transpose(gt.ones(2, 3, 4), 0, 2).shape
         (4, 3, 2)
         """
     def transpose_(input: Tensor, dim0: _int | None = None, dim1: _int | None = None) -> Tensor:
-        """In place: Exchange two axes; without arguments the last two, as `.mT`.
+        """In place: Exchange two axes; without arguments the last two, like `.mT`.
 
         >>> gt.transpose(gt.ones(2, 3, 4), 0, 2).shape
         (4, 3, 2)
         """
     def triangular_solve(b: Tensor, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> Any:
-        """Solve `A @ X = b` for triangles A, and give X with a copy of A.
+        """Solve `A @ X = b` for triangles A, and return X with a copy of A.
 
         Args:
             b: the right-hand side [..., n, k].
             A: matrices [..., n, n], of which one triangle is read.
             upper: whether A is an upper triangle.
             transpose: whether to solve for `A.mT`.
-            unitriangular: whether to take A's diagonal for ones.
+            unitriangular: whether to assume ones on A's diagonal.
 
         >>> gt.triangular_solve(gt.tensor([[4.0]]), gt.tensor([[2.0]])).solution
         tensor([[2.]], dtype=float32)
@@ -3364,13 +3371,13 @@ class Tensor:
             diagonal: an int
         """
     def true_divide(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: str | None = None) -> Tensor:
-        """Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
+        """Divide as floats, or round the quotient towards zero ("trunc") or down ("floor").
 
         >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
         tensor([ 3., -3.], dtype=float32)
         """
     def true_divide_(input: Tensor | _Number, other: Tensor | _Number, *, rounding_mode: str | None = None) -> Tensor:
-        """In place: Divide, in floats; or round the quotient towards zero ("trunc") or down ("floor").
+        """In place: Divide as floats, or round the quotient towards zero ("trunc") or down ("floor").
 
         >>> gt.div(gt.tensor([7.0, -7.0]), 2, rounding_mode="trunc")
         tensor([ 3., -3.], dtype=float32)
@@ -3380,19 +3387,19 @@ class Tensor:
     def trunc_(self) -> Tensor:
         """In place: the whole part: the next whole number towards zero"""
     def type(self: Tensor, dtype: Any = None, non_blocking: _bool = False) -> Tensor | str:
-        """Give the values in another dtype; without one, the name of the tensor's type in PyTorch.
+        """Return the values in another dtype; without one, the name of the tensor's type in PyTorch.
 
         >>> gt.ones(2).type(), gt.ones(2).type(gt.float64).dtype
         ('gt.FloatTensor', gt.float64)
         """
     def type_as(self: Tensor, other: Tensor) -> Tensor:
-        """Give the values in the dtype of another tensor.
+        """Return the values in the dtype of another tensor.
 
         >>> gt.ones(2).type_as(gt.zeros(1, dtype=gt.int64)).dtype
         gt.int64
         """
     def unbind(input: Tensor, dim: _int = 0) -> Any:
-        """Give the slices along an axis, which they do not have.
+        """Return the slices along an axis, without that axis.
 
         >>> gt.unbind(gt.eye(2))
         (tensor([1., 0.], dtype=float32), tensor([0., 1.], dtype=float32))
@@ -3404,9 +3411,9 @@ class Tensor:
         (2, 3, 2)
         """
     def unfold(input: Tensor, dimension: _int, size: _int, step: _int) -> Tensor:
-        """View all windows of a length along an axis, from one to the next `step` on, as a last axis.
+        """View all windows of a length along an axis, `step` apart, as a last axis.
 
-        Where windows overlap the result cannot be changed in place.
+        If windows overlap, the result cannot be changed in place.
 
         >>> gt.arange(4).unfold(0, 2, 1)
         tensor([[0, 1],
@@ -3414,39 +3421,39 @@ class Tensor:
                 [2, 3]], dtype=int64)
         """
     def uniform_(self: Tensor, from_: _float = 0, to: _float = 1, *, generator: Any = None) -> Tensor:
-        """Draw numbers from a limit up to but without another, all as likely.
+        """Fill with numbers uniform in [from_, to).
 
         >>> gt.zeros(2).uniform_(5, 6).floor()
         tensor([5., 5.], dtype=float32)
         """
     def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
-        """Give each value that there is once, in order. Waits for how many.
+        """Return the distinct values, sorted. Waits for their number.
 
         Args:
             input: the tensor.
-            sorted: accepted; the values are always in order.
-            return_inverse: whether to say, too, where in the result each value is.
-            return_counts: whether to say, too, how often each value of the result is there.
-            dim: the axis whose slices are compared, by their first values, then their second ones, and
-                so on; all values one by one where none is given.
+            sorted: accepted; the values are always sorted.
+            return_inverse: whether to also return the index in the result of each input value.
+            return_counts: whether to also return the number of occurrences of each value.
+            dim: the axis whose slices are compared, in lexicographic order; by default the values of
+                the flattened tensor.
 
         >>> gt.unique(gt.tensor([3.0, 1.0, 3.0]))
         tensor([1., 3.], dtype=float32)
         """
     def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
-        """Leave out values that are equal to the one before. Waits for how many are left.
+        """Remove values that are equal to the one before. Waits for the number that remains.
 
         Args:
             input: the tensor.
-            return_inverse: whether to say, too, where in the result each value is.
-            return_counts: whether to say, too, how many each value of the result stands for.
-            dim: the axis whose slices are compared; all values along one axis where none is given.
+            return_inverse: whether to also return the index in the result of each input value.
+            return_counts: whether to also return the number of values that each one stands for.
+            dim: the axis whose slices are compared; by default the values of the flattened tensor.
 
         >>> gt.unique_consecutive(gt.tensor([1.0, 1.0, 2.0, 1.0]))
         tensor([1., 2., 1.], dtype=float32)
         """
     def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0) -> Any:
-        """Split along an axis into at most so many parts of one length, the last perhaps shorter.
+        """Split along an axis into at most `chunks` parts of one length, the last perhaps shorter.
 
         >>> gt.chunk(gt.arange(5), 2)
         (tensor([0, 1, 2], dtype=int64), tensor([3, 4], dtype=int64))
@@ -3464,76 +3471,76 @@ class Tensor:
         (tensor([0], dtype=int64), tensor([1, 2], dtype=int64))
         """
     def unsqueeze(input: Tensor, dim: _int) -> Tensor:
-        """Put an axis of length 1 in at a place.
+        """Insert an axis of length 1 at a position.
 
         >>> gt.unsqueeze(gt.ones(2), 0).shape
         (1, 2)
         """
     def unsqueeze_(input: Tensor, dim: _int) -> Tensor:
-        """In place: Put an axis of length 1 in at a place.
+        """In place: Insert an axis of length 1 at a position.
 
         >>> gt.unsqueeze(gt.ones(2), 0).shape
         (1, 2)
         """
     def untyped_storage(input: Tensor) -> Any:
-        """Raise: the memory is a worker's, perhaps on another machine, and not at one address.
+        """Raise RuntimeError: the values are in the memory of workers, and have no local address.
 
         >>> gt.ones(1).data_ptr()
         Traceback (most recent call last):
         RuntimeError: the memory of a tensor is its worker's, and has no address in this process
-          hint: x.numpy() copies the values here; x.is_set_to(y) tells whether two names are one tensor
+          hint: x.numpy() copies the values here; x.is_set_to(y) shows whether two names are one tensor
         """
     def var(input: Tensor, dim: _int | Sequence[_int] | None = None, unbiased: _bool | None = None, keepdim: _bool = False, *, correction: _float | None = None) -> Tensor:
-        """Give the variance over axes: squared distances from the mean over `n - correction`.
+        """Return the variance over axes: squared distances from the mean over `n - correction`.
 
         Args:
             input: a tensor of floats.
-            dim: the axis, or axes; all where none is given. `var(False)` is `var(unbiased=False)`.
+            dim: the axis or axes; all by default. `var(False)` is `var(unbiased=False)`.
             unbiased: False for a correction of 0, True for 1.
-            keepdim: whether these axes stay with length 1.
-            correction: the degrees of freedom that are lost; 1 where nothing is said.
+            keepdim: whether these axes are kept with length 1.
+            correction: the degrees of freedom that are subtracted; 1 by default.
 
         >>> gt.var(gt.tensor([1.0, 3.0]))
         tensor(2., dtype=float32)
         """
     def vdot(input: Tensor, other: Tensor) -> Tensor:
-        """Multiply two vectors, the first conjugated: for real numbers the same as `dot`.
+        """Multiply two vectors, the first conjugated; for real numbers the same as `dot`.
 
         >>> gt.vdot(gt.tensor([1.0, 2.0]), gt.tensor([3.0, 4.0]))
         tensor(11., dtype=float32)
         """
     def view(input: Tensor, *size: _int | Sequence[_int] | _DTypeLike) -> Tensor:
-        """Give the same elements, in the same memory, another shape; one length may be -1.
+        """Return a view of the same memory in another shape; one length may be -1.
 
-        What is transposed, say, has no such view: `reshape` copies then. A dtype, which for PyTorch
-        means the same bits as other numbers, may only be the tensor's own.
+        Some tensors, such as transposed ones, have no such view, and only `reshape` works, by copying.
+        A dtype, which in PyTorch reinterprets the bits, may only be the tensor's own.
 
         >>> gt.arange(4).view(2, -1)
         tensor([[0, 1],
                 [2, 3]], dtype=int64)
         """
     def view_as(input: Tensor, other: Tensor) -> Tensor:
-        """Give the same elements, in the same memory, the shape of another tensor.
+        """Return a view of the same memory in the shape of another tensor.
 
         >>> gt.arange(4).view_as(gt.ones(2, 2)).shape
         (2, 2)
         """
     def vsplit(input: Tensor, indices_or_sections: _int | _int | Sequence[_int]) -> Any:
-        """Split the rows before each index or into so many equal parts.
+        """Split the rows before each index or into n equal parts.
 
         >>> gt.vsplit(gt.eye(2), 2)[1]
         tensor([[0., 1.]], dtype=float32)
         """
     def where(self: Tensor, condition: Tensor, other: Tensor | _Number) -> Tensor:
-        """Take the tensor's values where a condition is True and `other` elsewhere."""
+        """Return the tensor's values where a condition is True and `other` elsewhere."""
     def xlogy(input: Tensor | _Number, other: Tensor | _Number) -> Tensor:
-        """Give x log y, and 0 where x is 0, whatever y is.
+        """Return x log y, with 0 where x is 0, unless y is NaN.
 
         >>> gt.xlogy(gt.tensor([0.0, 2.0]), gt.tensor([0.0, 1.0]))
         tensor([0., 0.], dtype=float32)
         """
     def xlogy_(input: Tensor | _Number, other: Tensor | _Number) -> Tensor:
-        """In place: Give x log y, and 0 where x is 0, whatever y is.
+        """In place: Return x log y, with 0 where x is 0, unless y is NaN.
 
         >>> gt.xlogy(gt.tensor([0.0, 2.0]), gt.tensor([0.0, 1.0]))
         tensor([0., 0.], dtype=float32)
@@ -3546,17 +3553,20 @@ class Tensor:
         """
 
 def add_call(code: Any, name: str, operand: str) -> None:
-    """Names a function that users call, and what it calls the operand whose values may be refused. Its
-    code is kept, so that its address is never another's. Code that several functions share has no name.
+    """Register a public function by its code object, with the name of the operand whose values may be
+    invalid. Errors name both. Code that several functions share is not named in errors.
     """
 def add_package_folder(folder: str) -> None:
-    """Names a folder whose lines are not the user's."""
+    """Register a folder whose lines are not the user's."""
 def add_scaled_gradients(parameters: list[Any], factor: _float) -> _bool:
-    """Adds gradient * factor in place to each parameter that has a gradient, in one instruction each.
-    Returns false, and changes none, where one of them is complex.
+    """Add gradient * factor in place to each parameter that has a gradient, in one instruction each.
+
+    Return False, without changing any parameter, if one of them is complex.
     """
-def after_fork_in_child() -> None: ...
-def after_fork_in_parent() -> None: ...
+def after_fork_in_child() -> None:
+    """Reset the state of the child after a fork, and make the forking thread its main thread."""
+def after_fork_in_parent() -> None:
+    """Resume the sessions of the parent after a fork."""
 def arange(start: _TensorLike, end: _Number | None = None, step: _TensorLike | None = None, dtype: _DTypeLike | None = None) -> Tensor:
     """Numbers in steps: `arange(end)`, `arange(start, end)`, `arange(start, end, step)`."""
 def arange_beside(other: Tensor, n: _int) -> Tensor:
@@ -3564,30 +3574,36 @@ def arange_beside(other: Tensor, n: _int) -> Tensor:
 def as_tensor(data: Any, dtype: _DTypeLike | None = None) -> Tensor:
     """The tensor itself, or one from numbers, nested lists or an array."""
 def backward(outputs: Sequence[Tensor], gradients: Sequence[Tensor | None], inputs: Sequence[Tensor] | None, retain_graph: _bool | None, create_graph: _bool) -> None:
-    """Adds the gradients of `outputs` to those of all leaves they depend on, or of `inputs`."""
+    """Add the gradients of `outputs` to the `grad` of all leaves that they depend on, or of `inputs`."""
 def before_fork() -> None:
-    """Before a fork sessions come to an end of what they do. Engines in Python need Python's lock for
-    it, which the forking thread holds when the runtimes' own hook comes.
+    """Wait before a fork until all sessions are quiescent.
+
+    This hook releases the GIL, which Python engines need to finish; the forking thread holds it
+    when the hook of the Rust runtime runs.
     """
 def begin_explaining(session: OpenSession) -> None:
     """Begins to record what is planned."""
 def begin_step(groups: list[dict[str, Any]], state: dict[Any, Any]) -> Step:
-    """Begins a step that may change tensors: those that are "params" of a group, and those that the state
-    has in its dicts, where they may also be replaced.
+    """Begin a step, and return it.
+
+    It may change the tensors in "params" of each group and in the dicts of the state, and may
+    replace the latter.
     """
 def begin_with(own: dict[str, Any]) -> None:
-    """Has what an optimizer keeps in a dict by now be what its present step goes back to."""
+    """Add the tensors in a state dict to those that a rollback of the running step restores, with
+    their current values.
+    """
 def broadcast_shapes(*shapes: Sequence[_int]) -> tuple[_int, ...]:
     """The shape that shapes broadcast to."""
 def cat(tensors: Sequence[Tensor], axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
     """Tensors one after another along an axis."""
 def clear_signals() -> None:
-    """Forgets what all signals mean."""
+    """Remove the configurations of all signals."""
 def connect(address: str, key_file: str | PathLike[str] | None = None, insecure: _bool = False, slots: _int | None = None, elastic: _bool | None = None) -> None:
-    """Connects to a server: new tensors of this thread are made there from now on.
+    """Connect to a server, which holds all tensors that this thread creates from now on.
 
-    Threads that have not connected use what the main thread has connected to. Tensors that are
-    there already stay with their session, which ends with the last of them.
+    Threads that have not connected use the session of the main thread. Existing tensors stay in
+    their session, which ends with the last of them.
 
         gt.connect("localhost:12345")
 
@@ -3595,8 +3611,8 @@ def connect(address: str, key_file: str | PathLike[str] | None = None, insecure:
         address: the server, as `HOST:PORT` or `ipc:///PATH`.
         key_file: file with the key for the server, instead of `GT_KEY` or the one that is found.
         insecure: the server was started with `--insecure`.
-        slots: how many parts tensors are cut into, whatever workers there are; None for as many as
-            there are workers when something is first cut.
+        slots: the number of shards of sharded tensors, independent of the number of workers; None
+            for the number of workers when a tensor is first sharded.
         elastic: whether each worker that joins later adds a slot, which changes the order of sums.
 
     Raises:
@@ -3605,33 +3621,41 @@ def connect(address: str, key_file: str | PathLike[str] | None = None, insecure:
         ValueError: the number of slots is not from 1 to 4096.
     """
 def current_session() -> OpenSession:
-    """The session that this thread uses; starts one in this process where there is none."""
+    """Return the session that this thread uses; start one in this process if there is none."""
 def data_roots() -> list[str] | None:
-    """The folders in which the workers of this thread's session may read and write files; None if that
-    is wherever this process may.
+    """Return the folders in which the workers of this thread's session may read and write files; None
+    if they may wherever this process may.
     """
 def default_dtype() -> dtype:
-    """The dtype of new tensors of floats."""
+    """Return the dtype of new floating-point tensors."""
 def depends(result: Tensor, on: Sequence[Tensor]) -> list[_bool]:
-    """For each of `on`, whether it, or what made it, is part of how a tensor came to be."""
+    """Return for each tensor of `on` whether `result` depends on it."""
 def direct_method(name: str, composite: Callable[..., Any], text: str) -> Any:
-    """The method of a composite that does what the primitive of its name does, and more where it is
-    asked for more. Its text is the composite's.
+    """Return the method of a composite that extends the primitive of the same name. A call goes to the
+    primitive directly, and to `composite` if the primitive does not accept the arguments.
+
+    Args:
+        name: the name of the primitive.
+        text: the docstring of the method.
     """
 def disconnect() -> None:
-    """Ends this thread's session: its tensors are gone, and a new tensor is an error.
+    """End this thread's session: its tensors are lost, and creating a tensor is an error from then on.
 
-    It ends what this thread has connected to, or the session of the `with gt.Session(...)` block
-    around it; in the main thread also the one that its first tensor has started. Where there is
-    nothing to end, or nothing any more, it does nothing. `gt.connect(...)`, `gt.Session(...)` or,
-    for workers in this process, `gt.gpu_workers(n)` begin anew.
+    The session is the one that this thread connected to, or that of the enclosing
+    `with gt.Session(...)` block; in the main thread also the one that its first tensor started. If
+    there is no open session, nothing happens. `gt.connect(...)`, `gt.Session(...)` or, for workers
+    in this process, `gt.gpu_workers(n)` start a new one.
 
     Raises:
-        RuntimeError: the session is not this thread's, but the main thread's or that of a block
-            with `session.use()`.
+        RuntimeError: the session belongs to the main thread, or the enclosing block uses an
+            existing session with `session.use()`.
     """
 def element_of(operation: str, given: Any, dtype: _DTypeLike) -> Any:
-    """Return a number as an element of a dtype; anything but a number as it is."""
+    """Return a number converted to an element of a dtype; return other objects unchanged.
+
+    Raises:
+        ValueError: the dtype cannot hold the number; the message names `operation`.
+    """
 def empty(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """The same as zeros."""
 def empty_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
@@ -3639,19 +3663,19 @@ def empty_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_gra
 def end_explaining(session: OpenSession) -> dict[str, Any]:
     """What was planned since: steps with their operands, result and moves; and bytes by worker."""
 def end_process() -> None:
-    """Ends all sessions for good, at the end of the process."""
+    """Close all sessions and engines at process exit."""
 def explain_wait(session: str, address: str | None = None, process: _int | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False) -> str:
-    """Says what a session waits for, and because of whom."""
+    """Return a text that explains what a session waits for, and which other sessions cause it."""
 def eye(n: _int, m: _int | None = None, dtype: _DTypeLike | None = None) -> Tensor:
     """Ones on the diagonal of n x m, zeros elsewhere."""
 def failures() -> list[tuple[str, str | None, _int, _int]]:
-    """What is in error in this thread's session: for each failure its text, its line, how many tensors it
-    has left without a value, and how many steps were undone by it.
+    """What is in error in this thread's session: for each failure its text, its line, how many tensors
+    it has left without a value, and how many steps were undone by it.
     """
 def file_checksum(path: str | PathLike[str], offset: _int, length: _int) -> _int:
-    """The CRC-32 of a range of a file."""
+    """Return the CRC-32 of a range of a file."""
 def forget_gradients(parameters: list[Any]) -> None:
-    """Forgets the gradients of all parameters."""
+    """Set the gradients of all parameters to None."""
 def from_bytes(values: Any, dtype: _DTypeLike | None, shape: _int | Sequence[_int]) -> Tensor:
     """A tensor of values as they lie in memory: the bytes of its elements, little-endian, in order."""
 def from_numpy(array: Any, requires_grad: _bool = False) -> Tensor:
@@ -3661,50 +3685,62 @@ def full(shape: _int | Sequence[_int], fill_value: _TensorLike, dtype: _DTypeLik
 def full_like(other: _TensorLike, fill_value: _Number, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor of one number, of the shape and dtype of another."""
 def get_status() -> dict[str, Any]:
-    """How the dispatcher of the current session is, with its workers and sessions."""
+    """Return the status of the current session's dispatcher as a dict, with its workers, sessions and
+    users.
+    """
 def get_tape() -> list[dict[str, Any]]:
     """The recorded operations that can still be reached, oldest first, as dicts."""
 def get_worker_stats() -> dict[str, dict[str, Any]]:
     """Statistics of each worker, by its name."""
 def gpu_workers(count: _int) -> None:
-    """Sets how many workers a program without a connection has in its own process.
+    """Set the number of workers that a program without a connection runs in its own process.
 
-    They start with the next tensor of a thread that has not connected. After `gt.disconnect()`
-    this begins anew.
+    They start with the next tensor of a thread that has not connected. After `gt.disconnect()`, a
+    call starts new workers.
 
     Raises:
-        RuntimeError: the session has started already, this thread has connected, or it is inside
-            a `with` block of a session.
-        ValueError: no worker is asked for.
+        RuntimeError: the session has started already, this thread has connected, or the call is
+            inside a `with` block of a session.
+        ValueError: the number is less than 1.
     """
 def grad(outputs: Sequence[Tensor], gradients: Sequence[Tensor | None], inputs: Sequence[Tensor], retain_graph: _bool | None, create_graph: _bool) -> list[Tensor | None]:
-    """The gradients of `outputs` together with respect to `inputs`; None for one that none depends on."""
+    """Return the gradients of the sum of `outputs` with respect to `inputs`; None for an input that no
+    output depends on. `gradients` holds the gradient of each output, or None for ones.
+    """
 def has_halves(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _bool:
-    """Whether there is a tensor of 16-bit floats among the arguments of a call."""
+    """Return whether the arguments of a call include a tensor of 16-bit floats."""
 def in_vmap() -> _bool:
     """Whether this thread is inside a `vmap`."""
 def is_autocast() -> _bool:
-    """Whether autocast is on, on this thread."""
+    """Return whether autocast is enabled on this thread."""
 def is_batched(tensor: Tensor) -> _bool:
     """Whether a tensor is mapped over by a `vmap`, so that it has no values of its own."""
 def is_grad_enabled() -> _bool:
-    """Whether operations on this thread are recorded for gradients."""
+    """Return whether operations on this thread are recorded for gradients."""
 def linspace(start: _TensorLike, end: _TensorLike, steps: _int, dtype: _DTypeLike | None = None) -> Tensor:
     """`steps` numbers evenly from start to end, both included."""
 def load_values(dtype: _DTypeLike | None, shape: _int | Sequence[_int], parts: Sequence[tuple[str, _int, Sequence[_int], Sequence[_int]]]) -> Tensor:
-    """A tensor whose values the workers of this thread's session read from files. Returns at once."""
+    """Return a tensor whose values the workers of this thread's session read from files. Does not
+    wait.
+
+    Args:
+        parts: for each block of the tensor the path, the offset in the file, the start indices in
+            the tensor, and the shape.
+    """
 def make_key(role: str | None = None, of: str | None = None, user: str | None = None, team: str = "") -> str:
-    """A new cluster key, or one limited to a role ("client", "worker" or "watcher") or a user of a
-    given one.
+    """Return a new cluster key, or one derived from the key `of`: limited to a role ("client",
+    "worker" or "watcher"), or to a user of a team.
     """
 def manual_seed(seed: _int) -> None:
-    """Starts the random numbers of this thread's session anew: the same seed gives the same numbers.
+    """Seed the random numbers of this thread's session.
 
-    Outside of `with` blocks, sessions that are opened later begin with the seed, too: those of this
-    thread if it has connected, else all.
+    Outside of `with` blocks, sessions that are opened later start with the seed, too: those of this
+    thread if it has connected, else those of all threads.
     """
 def next_random() -> tuple[_int, _int]:
-    """The seed and the number of this thread's session's next random operation."""
+    """Return the seed and number of the next random operation of this thread's session, and count it
+    as issued.
+    """
 def normalize_axis(axis: _int, rank: _int) -> _int:
     """An axis counted from the front."""
 def ones(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
@@ -3712,24 +3748,34 @@ def ones(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, require
 def ones_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor of ones, of the shape and dtype of another."""
 def open_session(address: str | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False, workers: _int | None = None, slots: _int | None = None, elastic: _bool | None = None) -> OpenSession:
-    """Opens a session: on a server, or without an address with workers of its own in this process."""
+    """Open a session on a server, or, without an address, with workers of its own in this process."""
 def operations() -> list[dict[str, Any]]:
     """The instruction set: for each operation its name, family, documentation and samples."""
 def parse_config(text: str, file: str) -> tuple[list[tuple[str, tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, str | None, _bool]], _int | None, _bool | None]:
-    """The signals of a YAML text, how many slots sessions have, and whether workers that join add some;
-    `file` names the text in errors.
+    """Parse a YAML configuration; `file` names it in errors.
+
+    Returns:
+        The signals, the number of slots of sessions, and whether workers that join add slots.
     """
-def parse_dtype(given: _DTypeLike) -> dtype: ...
+def parse_dtype(given: _DTypeLike) -> dtype:
+    """Return the dtype for a GT, NumPy or PyTorch dtype, a name, or one of Python's types `bool`,
+    `int`, `float` and `complex`.
+
+    Raises:
+        TypeError: there is no such dtype.
+    """
 def parse_size(text: str) -> _int:
-    """The bytes that a text such as `16GB` says."""
+    """Return the number of bytes that a string such as `16GB` means."""
 def placements(tensor: Tensor) -> list[dict[str, Any]]:
-    """The layouts in which a tensor is there."""
+    """Return the layouts of a tensor's copies."""
 def rand(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """Random numbers from 0 up to 1."""
 def rand_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """Random numbers from 0 up to 1, of the shape and dtype of another."""
 def randint(*args: Any, size: Sequence[_int] | None = None, dtype: _DTypeLike | None = None) -> Tensor:
-    """Whole numbers from low up to but without high: `randint(high, size)`, `randint(low, high, size)`."""
+    """Whole numbers from low up to but without high: `randint(high, size)`, `randint(low, high,
+    size)`.
+    """
 def randint_like(other: _TensorLike, low: _int, high: _int | None = None, dtype: _DTypeLike | None = None) -> Tensor:
     """Random whole numbers from low up to but without high, of the shape of another."""
 def randn(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
@@ -3737,27 +3783,35 @@ def randn(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requir
 def randn_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """Random numbers of the normal distribution, of the shape and dtype of another."""
 def random_state() -> tuple[_int, _int]:
-    """The seed of this thread's session, and how many random operations it has issued since it was set."""
+    """Return the seed of this thread's session, and how many random operations it has issued since the
+    seed was set.
+    """
 def reaches_others(tensor: Tensor, inputs: Sequence[Tensor]) -> _bool:
     """Whether a tensor's gradient goes to anything other than what is computed from `inputs`."""
 def read_values(dtype: _DTypeLike | None, shape: _int | Sequence[_int], parts: Sequence[tuple[str, _int, Sequence[_int], Sequence[_int]]]) -> Tensor:
-    """A tensor whose values this process reads from files, now."""
+    """Return a tensor whose values this process reads from files before it returns."""
 def record_function(name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], differentiable: Sequence[_bool], kept: Sequence[_int], backward: Callable[..., Sequence[Tensor | None]]) -> list[Tensor]:
-    """Puts a computation on the tape whose gradients `backward(grads, kept)` gives, where `grads`
-    are those of the outputs and `kept` the outputs at the indices given.
-    """
-def register_signal(name: str, shard: tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, backward: str | None, compile: _bool) -> None:
-    """Says what a signal means from now on."""
-def rescale(slots: _int | None = None, elastic: _bool | None = None) -> None:
-    """Sets how many slots tensors of this thread's session are cut over from now on.
-
-    A session keeps its number of slots whatever workers come and go, so that its results stay the
-    same to the last bit. With another number, sums may be added in another order.
-
-        gt.rescale(4)  # four workers are there now
+    """Record a custom function on the tape, and return its outputs.
 
     Args:
-        slots: how many parts tensors are cut into; those that are there stay as they are.
+        differentiable: for each output, whether gradients flow through it.
+        kept: the indices of the outputs that are saved for the backward pass.
+        backward: called as `backward(grads, saved)` with the outputs' gradients and the saved
+            outputs; returns the gradient of each input, or None.
+    """
+def register_signal(name: str, shard: tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, backward: str | None, compile: _bool) -> None:
+    """Set the configuration of a signal, for instructions issued from now on."""
+def rescale(slots: _int | None = None, elastic: _bool | None = None) -> None:
+    """Set the number of slots over which this thread's session shards tensors from now on.
+
+    A session keeps its number of slots when workers join and leave, so that its results stay
+    bit-identical. Another number may change the order in which sums are added.
+
+        gt.rescale(4)  # four workers are connected now
+
+    Args:
+        slots: the number of shards of tensors sharded from now on; existing tensors stay as they
+            are.
         elastic: whether each worker that joins later adds a slot; None for no change.
 
     Raises:
@@ -3765,48 +3819,70 @@ def rescale(slots: _int | None = None, elastic: _bool | None = None) -> None:
         ValueError: the number of slots is not from 1 to 4096.
     """
 def run_server(address: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, log_file: str | PathLike[str] | None = None, worker_wait: _float = 30.0, data_roots: Sequence[Any] = ..., policy: str | PathLike[str] | None = None, lineage_bytes: _int = ..., lineage_time: _float = 5.0, lineage_disk: _int = ..., lineage_total: _int = ..., grace: _float = 600.0, state: str | PathLike[str] | None = None, workers: _int | None = 0, wants_reload: Callable[[], _bool] | None = None) -> None:
-    """Listens at an address and serves until a signal comes. `on_ready` is called once it listens;
-    `wants_reload`, several times a second, says whether the policy file is to be read again.
+    """Run a server: listen at an address and serve until a signal arrives.
+
+    Args:
+        on_ready: called once the server listens.
+        wants_reload: called several times a second; a true result reloads the policy file.
     """
 def run_step(step: Callable[..., Any], optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Runs `step(optimizer, args, kwargs)` as a step of what the optimizer changes, unless it is in one
-    already.
+    """Call `step(optimizer, args, kwargs)` and return its result. The call is an atomic step of the
+    optimizer's parameters and state, unless it is inside one already.
+
+    If the call raises, its changes are rolled back.
     """
 def run_worker(address: str, name: str, on_ready: Callable[[], object], key_file: str | PathLike[str] | None = None, insecure: _bool = False, threads: _int | None = None, peer_host: str | None = None, backend: str = "native", data_roots: Sequence[Any] = ..., memory: _int | None = None, spill_dir: str | PathLike[str] | None = None, spill_limit: _int | None = None, state: str | PathLike[str] | None = None) -> None:
-    """Joins a server as a worker and serves until a signal comes or the server is gone."""
+    """Run a worker: connect to a server and execute its instructions until a signal arrives or the
+    server is gone. `on_ready` is called once the worker is connected.
+    """
 def safetensors_bytes(tensors: Sequence[tuple[str, Tensor]], metadata: dict[str, str]) -> bytes:
-    """The bytes of a safetensors file of these tensors. Waits for them."""
+    """Return the bytes of a safetensors file with these tensors. Waits for the values."""
 def save_values(folder: str, tensors: Sequence[Tensor]) -> Saving:
-    """Has the workers of the tensors' session write them into files of a folder. Returns at once."""
+    """Start saving tensors: the workers of their session write them into files of a folder. Returns at
+    once.
+    """
 def session_of(tensor: Tensor) -> OpenSession:
-    """The session of a tensor."""
+    """Return the session of a tensor."""
 def set_autocast(dtype: _DTypeLike | None) -> None:
-    """Sets the dtype that products are computed in on this thread; None turns autocast off."""
+    """Set the dtype in which this thread computes matrix products and convolutions; None disables
+    autocast.
+    """
 def set_default_dtype(given: _DTypeLike) -> None:
-    """Sets the dtype of new tensors of floats."""
+    """Set the dtype of new floating-point tensors."""
 def set_grad_enabled(enabled: _bool) -> _bool:
-    """Turns recording on or off on this thread, and returns how it was."""
+    """Enable or disable recording on this thread, and return whether it was enabled."""
 def set_random_state(seed: _int, issued: _int) -> None:
-    """Has the random numbers of this thread's session go on from where `random_state` was."""
+    """Restore the random state of this thread's session from the result of `random_state()`."""
 def set_slots(slots: _int | None = None, elastic: _bool | None = None) -> None:
-    """Says how many slots sessions have that are not told otherwise."""
+    """Set the default number of slots of sessions, and whether workers that join add slots."""
 def set_strict(session: OpenSession, limit: _int | None) -> _int | None:
     """Makes unplanned moves of more bytes than this errors; None allows them."""
 def signal_current() -> tuple[str | None, str | None]:
-    """The names of the innermost scope's signal and backward signal."""
+    """Return the names of the innermost scope's signal and backward signal, each None if there is
+    none.
+    """
 def signal_enter(name: str, backward: str | None = None) -> _int:
-    """Opens a scope; gives how many were open."""
-def signal_exit(name: str) -> None: ...
+    """Open a scope, and return how many scopes were open before."""
+def signal_exit(name: str) -> None:
+    """Close the innermost scope.
+
+    Raises:
+        RuntimeError: the innermost scope has another name, or no scope is open.
+    """
 def signal_tensor(tensor: Tensor, name: str, backward: str | None = None) -> Tensor:
-    """A copy of a tensor placed as a signal says."""
+    """Return a copy of a tensor, placed as the configuration of the signal says. `backward` names the
+    signal of its gradient.
+    """
 def signal_unwind(depth: _int) -> None:
-    """Closes the innermost scopes until `depth` are left."""
+    """Close the innermost scopes until `depth` are left."""
 def snapshot(tensor: Tensor) -> Tensor:
-    """A tensor with the value and history that this one has now, whatever becomes of it."""
+    """Return a tensor with the current value and history of another one, unaffected by later changes
+    to it.
+    """
 def stack(tensors: Sequence[Tensor], axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
     """Tensors of one shape along a new axis."""
 def synchronize() -> None:
-    """Waits until all is computed that was issued to this thread's session, if it has one.
+    """Wait until this thread's session, if there is one, has computed all issued instructions.
 
     Raises:
         ConnectionError: the server is gone.
@@ -3816,16 +3892,23 @@ def tensor(data: Any, dtype: _DTypeLike | None = None, requires_grad: _bool = Fa
 def tensor_beside(other: Tensor, data: Any, dtype: _DTypeLike | None = None) -> Tensor:
     """A tensor from numbers, nested lists or an array, in the session of another tensor."""
 def to_bytes(tensor: Tensor) -> NDArray[Any]:
-    """The bytes of a tensor's elements, little-endian, in order, as an array of its own. Waits for them."""
+    """The bytes of a tensor's elements, little-endian, in order, as an array of its own. Waits for
+    them.
+    """
 def top(alpha: _float = 0.15, once: _bool = False, json: _bool = False, address: str | None = None, process: _int | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False) -> str:
-    """Shows what a dispatcher is at, until the user leaves; or one moment, which is given as text."""
+    """Show a dispatcher's activity until the user quits; with `once`, return one snapshot as text."""
 def trace(path: str | PathLike[str], seconds: _float, limit: _int | None = None, address: str | None = None, process: _int | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False) -> tuple[_int, _int, str, str | None]:
-    """Records what happens at a dispatcher into a log, for some seconds or until there are `limit`
-    events. Gives how many there are, how many were lost, what was watched, and why it could be watched
-    no longer, if it could not.
+    """Record the events of a dispatcher into a log, for some seconds or until there are `limit`
+    events.
+
+    Returns:
+        The number of recorded events, the number of dropped events, the title of the dispatcher,
+        and why the recording ended early, or None.
     """
 def visualize(log: str | PathLike[str], output: str | PathLike[str], format: str | None = None, dpi: _float = 150.0, width: _float = 16.0, height: _float = 10.0) -> dict[str, Any]:
-    """Draws a log. Gives what was drawn."""
+    """Draw a log as a timeline, and return the numbers of lanes, events and moves in it, its duration
+    in seconds, and whether it was cut off.
+    """
 def vmap_level(size: _int | Sequence[_int] | None, randomness: str) -> VmapLevel:
     """Begins a level for a batch of `size`."""
 def where(condition: _TensorLike, input: _TensorLike, other: _TensorLike) -> Tensor:
@@ -3833,9 +3916,13 @@ def where(condition: _TensorLike, input: _TensorLike, other: _TensorLike) -> Ten
 def whole_batch(tensor: Tensor) -> Tensor:
     """The values of the whole batch without history, with the batch axes in front."""
 def write_safetensors(path: str | PathLike[str], tensors: Sequence[tuple[str, Tensor]], metadata: dict[str, str]) -> None:
-    """Writes tensors into a safetensors file, which is there once it is complete. Waits for them."""
+    """Write tensors into a safetensors file, which appears under its name once it is complete. Waits
+    for the values.
+    """
 def write_values(folder: str, tensors: Sequence[Tensor]) -> list[tuple[Any, ...]]:
-    """Writes tensors into a file of this process, as workers write theirs. Waits for them."""
+    """Write tensors from this process into a file of a folder, in the format of the workers, and
+    return the same tuples as `Saving.wait()`. Waits for the values.
+    """
 def zeros(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
     """A tensor of zeros."""
 def zeros_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:

@@ -17,7 +17,7 @@ thread_local! {
     static LOWER: Cell<Option<DType>> = const { Cell::new(None) };
 }
 
-/// The dtype of products on this thread; `None` while autocast is off.
+/// Returns the dtype of products on this thread; `None` while autocast is off.
 pub fn autocast() -> Option<DType> {
     LOWER.get()
 }

@@ -10,8 +10,10 @@ use gt_ir::ops::index::WRAP_INDEX;
 
 use crate::source;
 
+/// The result of a client call.
 pub type Result<T> = std::result::Result<T, ClientError>;
 
+/// An error of the client.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ClientError {
     /// An operation rejected its operands before anything was sent.
@@ -55,6 +57,7 @@ impl PartialEq for CallbackError {
 }
 
 impl ClientError {
+    /// Returns a [`ClientError::Usage`].
     pub fn usage(text: impl Into<String>) -> ClientError {
         ClientError::Usage(text.into())
     }

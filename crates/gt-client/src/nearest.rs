@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn misspelt_words_are_found() {
+    fn misspelled_words_are_found() {
         let keys = ["shard", "backward", "compile"];
         assert_eq!(nearest("shrad", &keys), Some("shard"));
         assert_eq!(nearest("backwards", &keys), Some("backward"));

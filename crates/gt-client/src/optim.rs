@@ -14,6 +14,7 @@ pub struct Sgd {
 }
 
 impl Sgd {
+    /// Returns an optimizer of `parameters`.
     pub fn new(parameters: Vec<Tensor>, learning_rate: f64, momentum: f64) -> Sgd {
         let velocities = parameters.iter().map(|_| None).collect();
         Sgd { parameters, velocities, learning_rate, momentum }

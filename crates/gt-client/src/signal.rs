@@ -121,7 +121,7 @@ pub fn enter(signal: &str, backward: Option<&str>) -> Result<usize> {
 /// ```
 /// # fn steps() -> gt_client::Result<()> {
 /// let _scope = gt_client::signal::scope("rows")?;
-/// // What is computed here is placed as "rows" says; an early `?` closes the scope, too.
+/// // Results of this scope are placed by "rows"; an early `?` also closes the scope.
 /// # Ok(())
 /// # }
 /// ```
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_without_a_placement_keeps_the_one_around_it() {
+    fn a_scope_without_a_placement_inherits_the_enclosing_one() {
         let shard = || Some(Shard::row(None, Some(0)));
         let placed = SignalConfig { shard: shard(), backward: None, compile: false };
         let compiled = SignalConfig { shard: None, backward: Some("b".into()), compile: true };

@@ -29,6 +29,7 @@ pub struct UserCall {
 pub struct CallId(u32);
 
 impl CallId {
+    /// No call.
     pub const NONE: CallId = CallId(0);
 }
 
@@ -154,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_known_with_its_call_and_for_its_gradients() {
+    fn a_line_has_its_call_and_a_number_for_its_gradients() {
         let call_of = |name: &str| UserCall { name: name.into(), operand: "target".into() };
         let loss = intern_call(call_of("cross_entropy"));
         assert_eq!(loss, intern_call(call_of("cross_entropy")));
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_issued_for_during_a_while() {
+    fn a_line_scope_restores_the_previous_line() {
         set(SourceId(8));
         {
             let _scope = line_scope(SourceId(4));

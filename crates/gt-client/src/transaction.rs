@@ -96,7 +96,7 @@ impl Transaction {
     /// Restores the values that all tensors had when the step started.
     ///
     /// # Errors
-    /// Those of a change in place.
+    /// Those of an in-place change.
     pub fn roll_back(self) -> Result<()> {
         no_grad(|| self.points.into_iter().try_for_each(RollbackPoint::restore))
     }

@@ -9,7 +9,7 @@ use gt_ir::operation::{AttributeKind, Parameter, ParameterKind, face};
 use gt_ir::{Operation, ops};
 
 #[test]
-fn methods_follow_from_the_operations() {
+fn generated_methods_match_the_operations() {
     let mut code = String::from("impl Tensor {\n");
     let methods = ops::ALL.iter().filter(|operation| operation.face & face::METHOD != 0);
     code += &methods.map(|operation| method(operation)).collect::<Vec<_>>().join("\n");

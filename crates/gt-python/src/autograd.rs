@@ -77,8 +77,8 @@ fn add_scaled_gradients(parameters: &Bound<'_, PyList>, factor: f64) -> PyResult
     for (parameter, gradient) in pairs {
         let this = &parameter.get().0;
         session::ready(py, this)?;
-        let moved = this.mul_add(&gradient, factor).py()?;
-        this.assign(&moved, "add_scaled_").py()?;
+        let sum = this.mul_add(&gradient, factor).py()?;
+        this.assign(&sum, "add_scaled_").py()?;
     }
     Ok(true)
 }
@@ -86,7 +86,8 @@ fn add_scaled_gradients(parameters: &Bound<'_, PyList>, factor: f64) -> PyResult
 type Tensors<'py> = Vec<PyRef<'py, PyTensor>>;
 
 /// Return the gradients of the sum of `outputs` with respect to `inputs`; None for an input that no
-/// output depends on. `gradients` holds the gradient of each output, or None for ones.
+/// output depends on. `gradients` holds the gradient of each output; None means 1, for an output of
+/// one element.
 #[pyfunction]
 fn grad(
     py: Python<'_>,

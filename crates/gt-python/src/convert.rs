@@ -1,4 +1,4 @@
-//! Python numbers, lists, axes and shapes as the client's values.
+//! Python numbers, lists, axes and shapes as Rust values.
 
 use bytes::Bytes;
 use gt::ir::number;
@@ -14,10 +14,10 @@ use crate::array;
 use crate::error::{IntoPython, to_python};
 use crate::tensor::PyTensor;
 
-/// Axes, or lengths, as a method takes them.
+/// Axes, lengths or strides.
 pub type Ints = SmallVec<[i64; 8]>;
 
-/// A Python number, or `None` for anything else.
+/// Returns the value of a Python bool, int or float; `None` for other objects.
 pub fn scalar(given: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
     if given.is_exact_instance_of::<PyFloat>() {
         return Ok(Some(Scalar::Float(given.extract()?)));
@@ -37,7 +37,7 @@ pub fn scalar(given: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
     Ok(None)
 }
 
-/// One length or axis, or a tuple or list of them.
+/// Returns the values of an int or of an iterable of ints; errors name them `what`.
 pub fn ints(given: &Bound<'_, PyAny>, what: &str) -> PyResult<Ints> {
     if let Ok(one) = given.extract::<i64>() {
         return Ok(SmallVec::from_slice(&[one]));
@@ -52,7 +52,7 @@ pub fn ints(given: &Bound<'_, PyAny>, what: &str) -> PyResult<Ints> {
     items.map(|item| item?.extract::<i64>().map_err(|_| wrong())).collect()
 }
 
-/// `f(2, 3)` and `f((2, 3))` alike.
+/// Returns the ints of `*args` in a call `f(2, 3)` or `f((2, 3))`.
 pub fn ints_from_args(args: &Bound<'_, PyTuple>, what: &str) -> PyResult<Ints> {
     match args.len() {
         1 => ints(&args.get_item(0)?, what),
@@ -60,12 +60,12 @@ pub fn ints_from_args(args: &Bound<'_, PyTuple>, what: &str) -> PyResult<Ints> {
     }
 }
 
-/// A shape from `f(2, 3)` or `f((2, 3))`.
+/// Returns the shape of `*args` in a call `f(2, 3)` or `f((2, 3))`.
 pub fn shape_from_args(args: &Bound<'_, PyTuple>) -> PyResult<Shape> {
     shape(&ints_from_args(args, "the shape")?)
 }
 
-/// A shape from its lengths.
+/// Returns the shape with these lengths.
 pub fn shape(dims: &[i64]) -> PyResult<Shape> {
     let lengths = dims.iter().map(|&dim| {
         usize::try_from(dim).map_err(|_| {
@@ -78,7 +78,8 @@ pub fn shape(dims: &[i64]) -> PyResult<Shape> {
     Shape::new(&lengths).map_err(gt::ClientError::from).py()
 }
 
-/// Axes by either of their names; none where neither is given.
+/// Returns the axes of the arguments `axis` and `dim`, which are synonyms; none if neither is
+/// given.
 pub fn axes(axis: Option<&Bound<'_, PyAny>>, dim: Option<&Bound<'_, PyAny>>) -> PyResult<Ints> {
     match (axis, dim) {
         (Some(_), Some(_)) => {
@@ -89,7 +90,7 @@ pub fn axes(axis: Option<&Bound<'_, PyAny>>, dim: Option<&Bound<'_, PyAny>>) -> 
     }
 }
 
-/// One axis by either of its names.
+/// Returns the axis of the arguments `axis` and `dim`, which are synonyms.
 pub fn axis(axis: Option<i64>, dim: Option<i64>, default: Option<i64>) -> PyResult<i64> {
     match (axis, dim) {
         (Some(_), Some(_)) => {
@@ -102,8 +103,8 @@ pub fn axis(axis: Option<i64>, dim: Option<i64>, default: Option<i64>) -> PyResu
     }
 }
 
-/// Whether an object is a list, tuple or number of Python's own: what it lacks need not be looked
-/// for, which takes longer than to read it.
+/// Returns whether an object is exactly of a built-in list, tuple or number type. Looking up
+/// attributes that such objects lack would take longer than reading them.
 fn is_builtin(given: &Bound<'_, PyAny>) -> bool {
     given.is_exact_instance_of::<PyList>()
         || given.is_exact_instance_of::<PyTuple>()
@@ -112,7 +113,7 @@ fn is_builtin(given: &Bound<'_, PyAny>) -> bool {
         || given.is_exact_instance_of::<PyBool>()
 }
 
-/// A tensor from a tensor, number, nested list or array.
+/// Returns a tensor with the values of a tensor, number, nested list or array.
 pub fn tensor(
     session: &Session,
     given: &Bound<'_, PyAny>,
@@ -130,8 +131,8 @@ pub fn tensor(
     Ok(Tensor::from_data(session, from_list(given, dtype)?))
 }
 
-/// A number or a nested list. Without a dtype, numbers become the default dtype, or its complex one
-/// where one of them is complex, and bools stay bool.
+/// Returns the values of a number or nested list. Without a dtype, bools become bool, and other
+/// numbers the default dtype, or its complex counterpart if one of them is complex.
 fn from_list(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorData> {
     let mut list = Flattened::default();
     list.add(given, 0)?;
@@ -168,7 +169,7 @@ fn from_list(given: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<TensorD
     data.ok_or_else(|| PyValueError::new_err("the list changed while it was read"))
 }
 
-/// An error if an integer loses digits as the default dtype that lists of numbers become.
+/// Checks that an integer is exact in the default dtype, to which lists of numbers are converted.
 fn check_exact(value: Scalar, dtype: DType) -> PyResult<()> {
     let Scalar::Int(given) = value else { return Ok(()) };
     let kept = if dtype == DType::F64 { given as f64 as i128 } else { (given as f32) as i128 };
@@ -180,7 +181,7 @@ fn check_exact(value: Scalar, dtype: DType) -> PyResult<()> {
     )))
 }
 
-/// An error if a number is beyond a dtype's integers; floats take all numbers.
+/// Checks that a number is in the range of an integer dtype; floating dtypes accept all.
 fn check_whole(value: Scalar, dtype: DType) -> PyResult<()> {
     if dtype.range().is_none() || number::fits(value, dtype) {
         return Ok(());
@@ -190,15 +191,16 @@ fn check_whole(value: Scalar, dtype: DType) -> PyResult<()> {
     )))
 }
 
+/// The numbers of a nested list in row-major order, and the shape found so far.
 #[derive(Default)]
 struct Flattened {
-    /// Of complex numbers the real parts.
+    /// The numbers, or the real parts of complex ones.
     values: Vec<Scalar>,
-    /// The imaginary parts up to the last number that has one.
+    /// The imaginary parts, up to that of the last complex number.
     imaginary: Vec<f64>,
     /// The length of the first list at each depth.
     dims: Vec<i64>,
-    /// The depth at which numbers stand, once one was seen.
+    /// The depth of the numbers, once one was seen.
     depth: Option<usize>,
 }
 
@@ -212,7 +214,7 @@ impl Flattened {
             return Ok(());
         }
         if depth > MAX_RANK {
-            // Deeper ones are no tensors; a list that contains itself never ends.
+            // The limit also ends the recursion for a list that contains itself.
             let (rank, max) = (depth, MAX_RANK);
             return Err(to_python(gt::ir::Error::RankTooHigh { rank, max }.into()));
         }
@@ -242,7 +244,8 @@ impl Flattened {
         Ok(())
     }
 
-    /// A number: Python's, NumPy's, or a tensor of one element.
+    /// Returns the value of a Python or NumPy number, or of a tensor without axes; `None` for
+    /// others.
     fn number(&mut self, item: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
         if let Ok(complex) = item.cast::<PyComplex>() {
             self.imaginary.resize(self.values.len(), 0.0);
@@ -250,7 +253,7 @@ impl Flattened {
             return Ok(Some(Scalar::Float(complex.real())));
         }
         if item.is_instance_of::<PyInt>() && item.extract::<i64>().is_err() {
-            // Too large for int64, but most tensors are float32.
+            // Too large for int64, but valid for a floating dtype.
             return Ok(Some(Scalar::Float(item.extract()?)));
         }
         if let Some(value) = scalar(item)? {

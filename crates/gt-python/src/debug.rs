@@ -1,4 +1,5 @@
-//! What `gt.debug` shows, and the instruction set for the tests.
+//! Data for `gt.debug` and `gt.explain`, and a description of the instruction set for tests and
+//! docs.
 
 use gt::ir::explain::PlacedTensor;
 use gt::ir::operation::{Gradient, Sample, SampleOperand};
@@ -12,7 +13,7 @@ use crate::session::PySession;
 use crate::tensor::PyTensor;
 use crate::{dtype, export, session};
 
-/// The recorded operations that can still be reached, oldest first, as dicts.
+/// Return the recorded operations that are still reachable, oldest first, as dicts.
 #[pyfunction]
 fn get_tape(py: Python<'_>) -> PyResult<Vec<Py<PyDict>>> {
     let entries = tape::tape().into_iter().map(|entry| {
@@ -35,7 +36,7 @@ fn convert_shape<'py>(
     pyo3::types::PyTuple::new(py, shape.dims())
 }
 
-/// Statistics of each worker, by its name.
+/// Return the statistics of each worker as a dict, by worker name. Waits for the workers.
 #[pyfunction]
 fn get_worker_stats(py: Python<'_>) -> PyResult<Py<PyDict>> {
     let session = session::current()?;
@@ -65,8 +66,8 @@ fn get_worker_stats(py: Python<'_>) -> PyResult<Py<PyDict>> {
     Ok(all.unbind())
 }
 
-/// What is in error in this thread's session: for each failure its text, its line, how many tensors
-/// it has left without a value, and how many steps were undone by it.
+/// Return the failures in this thread's session. Each is a tuple: the error text, the user's line,
+/// the number of tensors left without a value, and the number of steps that were undone.
 #[pyfunction]
 fn failures(py: Python<'_>) -> PyResult<Vec<(String, Option<String>, u64, u64)>> {
     let session = session::current()?;
@@ -142,14 +143,15 @@ fn compilation<'py>(py: Python<'py>, worker: &WorkerStats) -> PyResult<Bound<'py
     Ok(dict)
 }
 
-/// Begins to record what is planned.
+/// Start recording the planner's decisions for a session.
 #[pyfunction]
 fn begin_explaining(py: Python<'_>, session: &PySession) -> PyResult<()> {
     let session = session.session()?;
     session::waiting(py, &session, |interrupt| session.begin_explaining(interrupt))
 }
 
-/// What was planned since: steps with their operands, result and moves; and bytes by worker.
+/// Return the decisions recorded since `begin_explaining`, as a dict: the steps with their
+/// operands, result and redistributions, the bytes of memory by worker, and the workers by slot.
 #[pyfunction]
 fn end_explaining(py: Python<'_>, session: &PySession) -> PyResult<Py<PyDict>> {
     let session = session.session()?;
@@ -206,14 +208,16 @@ fn placements<'py>(py: Python<'py>, tensor: &PyTensor) -> PyResult<Vec<Bound<'py
     copies.iter().map(|copy| placed(py, copy)).collect()
 }
 
-/// Makes unplanned moves of more bytes than this errors; None allows them.
+/// Make implicit redistributions of more than `limit` bytes errors, and return the previous limit;
+/// None allows all.
 #[pyfunction]
 #[pyo3(signature = (session, limit))]
 fn set_strict(session: &PySession, limit: Option<u64>) -> PyResult<Option<u64>> {
     Ok(session.session()?.set_strict(limit))
 }
 
-/// The instruction set: for each operation its name, family, documentation and samples.
+/// Return the instruction set: for each operation a dict of its name, family, documentation,
+/// parameters and samples.
 #[pyfunction]
 fn operations(py: Python<'_>) -> PyResult<Vec<Py<PyDict>>> {
     let all = ops::ALL.iter().map(|operation| {

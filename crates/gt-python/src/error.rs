@@ -12,8 +12,9 @@ use pyo3::types::{PyDict, PyType};
 
 create_exception!(gt, WorkerError, PyRuntimeError, "An operation failed on a worker.");
 
-/// The exception for an error: IndexError for axes and indices, TypeError for dtypes, ValueError
-/// for shapes and values, WorkerError for what failed on a worker, ConnectionError for links.
+/// Returns the exception for an error: IndexError for axes and indices, TypeError for dtypes,
+/// ValueError for shapes and values, WorkerError for failures on a worker, ConnectionError for
+/// connections.
 pub fn to_python(error: ClientError) -> PyErr {
     use ir::Error;
     let text = error.to_string();
@@ -51,7 +52,7 @@ pub fn to_python(error: ClientError) -> PyErr {
     }
 }
 
-/// The variable that a line, as `file:line`, gives a value.
+/// Returns the name of the variable that is assigned on a line, given as `file:line`.
 fn variable(line: &str) -> Option<String> {
     Python::attach(|py| {
         let lines = py.import("gt._lines").ok()?;
@@ -59,27 +60,27 @@ fn variable(line: &str) -> Option<String> {
     })
 }
 
-/// The exception for an index that a worker has found to be out of range: a WorkerError that is an
-/// IndexError, too.
+/// Returns the exception class for an index that a worker found out of range: a subclass of both
+/// WorkerError and IndexError.
 pub fn bad_index(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static KIND: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let made = KIND.get_or_try_init(py, || {
         let bases = (py.get_type::<WorkerError>(), py.get_type::<PyIndexError>());
         let members = PyDict::new(py);
         members.set_item("__module__", "gt")?;
-        members.set_item("__doc__", "An index was out of range, as a worker has found.")?;
+        members.set_item("__doc__", "A worker found an index out of range.")?;
         let kind = py.get_type::<PyType>().call1(("WorkerIndexError", bases, members))?;
         Ok::<_, PyErr>(kind.cast_into::<PyType>()?.unbind())
     });
     made.map(|kind| kind.bind(py))
 }
 
-/// What a user's own function raised, to pass through the client.
+/// Wraps an exception of a user's function, to pass it through the client.
 pub fn from_python(error: PyErr) -> ClientError {
     ClientError::Callback(CallbackError(std::sync::Arc::new(error)))
 }
 
-/// Turns the client's results into Python's.
+/// Conversion of the client's results to Python's.
 pub trait IntoPython<T> {
     fn py(self) -> PyResult<T>;
 }

@@ -1,4 +1,4 @@
-//! The client's values as Python numbers, nested lists and NumPy's arrays.
+//! Rust values as Python numbers, nested lists and NumPy arrays.
 
 use gt::{DType, Scalar, TensorData};
 use numpy::PyArray1;
@@ -7,7 +7,7 @@ use pyo3::types::{PyBool, PyComplex, PyDict, PyList, PyTuple};
 
 use crate::array::recode;
 
-/// A NumPy array of its own with a tensor's values; bfloat16, which NumPy lacks, becomes float32.
+/// Returns a NumPy array with a copy of tensor data; bfloat16, which NumPy lacks, becomes float32.
 pub fn to_array<'py>(py: Python<'py>, data: &TensorData) -> PyResult<Bound<'py, PyAny>> {
     let widened;
     let data = if data.dtype == DType::BF16 {
@@ -21,12 +21,12 @@ pub fn to_array<'py>(py: Python<'py>, data: &TensorData) -> PyResult<Bound<'py, 
     flat.call_method1("view", (data.dtype.name(),))?.call_method1("reshape", (dims,))
 }
 
-/// A read-only NumPy array over a tensor's values; bfloat16, which NumPy lacks, becomes float32.
+/// Returns a read-only NumPy array over tensor data; bfloat16, which NumPy lacks, becomes float32.
 pub fn to_shared_array(py: Python<'_>, data: TensorData) -> PyResult<Bound<'_, PyAny>> {
     let data = if data.dtype == DType::BF16 { recode(&data, DType::F32) } else { data };
     let item = data.dtype.to_real().size();
     if !(data.bytes.as_ptr() as usize).is_multiple_of(item) {
-        // Part of a message, where numbers do not begin at whole elements.
+        // A slice of a received message, which is not aligned to the elements.
         let array = to_array(py, &data)?;
         array.call_method1("setflags", (false,))?;
         return Ok(array);
@@ -41,7 +41,7 @@ pub struct SharedValues(TensorData);
 
 #[pymethods]
 impl SharedValues {
-    /// Where the values are, as NumPy's array interface describes memory that may only be read.
+    /// The memory of the values in NumPy's array interface, read-only.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let TensorData { dtype, shape, bytes } = &self.0;
@@ -63,14 +63,14 @@ impl SharedValues {
     }
 }
 
-/// A NumPy array of the bits of 16-bit numbers.
+/// Returns a NumPy array of uint16 with the bits of 16-bit elements.
 pub fn bits<'py>(py: Python<'py>, data: &TensorData) -> PyResult<Bound<'py, PyAny>> {
     let flat = PyArray1::<u8>::from_slice(py, &data.bytes);
     let dims = PyTuple::new(py, data.shape.dims())?;
     flat.call_method1("view", ("uint16",))?.call_method1("reshape", (dims,))
 }
 
-/// The element at `index` as a Python number.
+/// Returns the element at `index` as a Python number.
 pub fn element(py: Python<'_>, data: &TensorData, index: usize) -> PyResult<Py<PyAny>> {
     if data.dtype.is_complex() {
         let (real, imaginary) = data.complex(index);
@@ -79,7 +79,7 @@ pub fn element(py: Python<'_>, data: &TensorData, index: usize) -> PyResult<Py<P
     number(py, data.element(index))
 }
 
-/// A Python number.
+/// Returns a scalar as a Python number.
 pub fn number(py: Python<'_>, value: Scalar) -> PyResult<Py<PyAny>> {
     Ok(match value {
         Scalar::Bool(value) => PyBool::new(py, value).to_owned().into_any().unbind(),
@@ -88,7 +88,7 @@ pub fn number(py: Python<'_>, value: Scalar) -> PyResult<Py<PyAny>> {
     })
 }
 
-/// Nested lists of a tensor's values, or one number.
+/// Returns tensor data as nested lists; without axes, as a number.
 pub fn to_list(py: Python<'_>, data: &TensorData) -> PyResult<Py<PyAny>> {
     fn level(py: Python<'_>, data: &TensorData, axis: usize, start: usize) -> PyResult<Py<PyAny>> {
         if axis == data.shape.rank() {

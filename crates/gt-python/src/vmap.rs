@@ -1,4 +1,4 @@
-//! Levels of `vmap`, and the tensors that enter and leave them.
+//! Levels of `vmap`, for `gt.func.vmap`.
 
 use std::sync::Arc;
 
@@ -10,30 +10,31 @@ use crate::error::IntoPython;
 use crate::tensor::PyTensor;
 use crate::{session, source};
 
-/// One `vmap` that runs.
+/// A level of nested `vmap` calls.
 #[pyclass(module = "gt", frozen)]
 pub struct VmapLevel(Arc<Level>);
 
 #[pymethods]
 impl VmapLevel {
-    /// Ends it.
+    /// End the level.
     fn exit(&self) {
         self.0.exit();
     }
 
-    /// Whether a tensor is mapped over at this level.
+    /// Return whether a tensor is mapped over at this level.
     fn maps(&self, tensor: &PyTensor) -> bool {
         tensor.0.is_mapped_at(&self.0)
     }
 
-    /// A tensor mapped over its first axis.
+    /// Return the tensor mapped over its first axis at this level.
     fn enter(&self, py: Python<'_>, tensor: &PyTensor) -> PyResult<PyTensor> {
         session::ready(py, &tensor.0)?;
         source::note(py);
         tensor.0.enter_level(&self.0).py().map(PyTensor)
     }
 
-    /// A tensor with the batch axis in front.
+    /// Return the tensor with this level's batch axis in front, no longer mapped over at this
+    /// level.
     fn leave(&self, py: Python<'_>, tensor: &PyTensor) -> PyResult<PyTensor> {
         session::ready(py, &tensor.0)?;
         source::note(py);
@@ -41,7 +42,7 @@ impl VmapLevel {
     }
 }
 
-/// Begins a level for a batch of `size`.
+/// Begin a level with a batch of `size`, and return it.
 #[pyfunction]
 fn vmap_level(py: Python<'_>, size: usize, randomness: &str) -> PyResult<VmapLevel> {
     let randomness = Randomness::from_name(randomness).ok_or_else(|| {
@@ -53,25 +54,25 @@ fn vmap_level(py: Python<'_>, size: usize, randomness: &str) -> PyResult<VmapLev
     Ok(VmapLevel(Level::enter(&session, size, randomness)))
 }
 
-/// Whether this thread is inside a `vmap`.
+/// Return whether this thread is inside a `vmap`.
 #[pyfunction]
 fn in_vmap() -> bool {
     vmap::is_active()
 }
 
-/// Whether a tensor is mapped over by a `vmap`, so that it has no values of its own.
+/// Return whether a tensor is mapped over by a `vmap`; its values then differ for each batch entry.
 #[pyfunction]
 fn is_batched(tensor: &PyTensor) -> bool {
     tensor.0.is_batched()
 }
 
-/// The values of the whole batch without history, with the batch axes in front.
+/// Return the values of the whole batch without history, with the batch axes in front.
 #[pyfunction]
 fn whole_batch(tensor: &PyTensor) -> PyTensor {
     PyTensor(tensor.0.whole())
 }
 
-/// Whether a tensor's gradient goes to anything other than what is computed from `inputs`.
+/// Return whether a tensor's gradient reaches a leaf or recorded tensor other than `inputs`.
 #[pyfunction]
 fn reaches_others(tensor: &PyTensor, inputs: Vec<PyRef<'_, PyTensor>>) -> bool {
     let inputs: Vec<_> = inputs.iter().map(|input| input.0.clone()).collect();

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_no_signals_but_where_they_are_maps() {
+    fn slots_is_a_signal_only_if_it_is_a_mapping() {
         let config = parse("slots: 4\nelastic: true\na: {}\n", "x.yaml").unwrap();
         assert_eq!(config.slots, Rescale { slots: Some(4), elastic: Some(true) });
         assert_eq!(config.signals.len(), 1);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_may_be_shared() {
+    fn yaml_aliases_share_parts() {
         let text = "a: {shard: &s {axis: 1}}\nb: {shard: *s}\n";
         let signals = parse(text, "x.yaml").unwrap().signals;
         assert_eq!(signals[0].1, signals[1].1);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where_what_and_what_instead() {
+    fn errors_name_the_position_the_problem_and_the_expectation() {
         let check = |text: &str, wants: &str| {
             let error = parse(text, "x.yaml").unwrap_err().to_string();
             assert_eq!(error, wants, "for {text:?}");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_yaml_is_located() {
+    fn syntax_errors_have_positions() {
         for (text, line) in [
             ("a: {", 1),
             ("a:\n\tb: 1\n", 2),

@@ -60,16 +60,19 @@ fn place(location: Location, file: &str) -> FilePosition {
 }
 
 impl Entry {
+    /// Returns the position, in a file of this name.
     pub fn place(&self, file: &str) -> FilePosition {
         place(self.location, file)
     }
 }
 
 impl YamlValue {
+    /// Returns the position, in a file of this name.
     pub fn place(&self, file: &str) -> FilePosition {
         place(self.location, file)
     }
 
+    /// Returns whether the value is null.
     pub fn is_null(&self) -> bool {
         matches!(self.node, YamlNode::Null)
     }
@@ -79,22 +82,27 @@ impl YamlValue {
         self.flag().is_some() || self.whole().is_some() || self.text().is_some()
     }
 
+    /// Returns the value of a boolean.
     pub fn flag(&self) -> Option<bool> {
         if let YamlNode::Flag(flag) = self.node { Some(flag) } else { None }
     }
 
+    /// Returns the value of an integer.
     pub fn whole(&self) -> Option<i128> {
         if let YamlNode::Whole(number) = self.node { Some(number) } else { None }
     }
 
+    /// Returns the text of a string.
     pub fn text(&self) -> Option<&str> {
         if let YamlNode::Text(text) = &self.node { Some(text) } else { None }
     }
 
+    /// Returns the items of a list.
     pub fn list(&self) -> Option<&[YamlValue]> {
         if let YamlNode::List(list) = &self.node { Some(list) } else { None }
     }
 
+    /// Returns the entries of a mapping, in order.
     pub fn map(&self) -> Option<&[(Entry, YamlValue)]> {
         if let YamlNode::Map(entries) = &self.node { Some(entries) } else { None }
     }

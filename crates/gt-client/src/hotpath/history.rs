@@ -83,7 +83,7 @@ impl TokenHistory {
         let window = (window >> 20) as u32;
         let (hash, before) = std::mem::replace(place, (window, at as u32));
         if self.period == 0 && hash == window {
-            // Numbers wrap at 32 bits; what is too far back is not in memory any more.
+            // Numbers wrap at 32 bits; older tokens are overwritten.
             let distance = u64::from((at as u32).wrapping_sub(before));
             if distance > 0 && distance < CAPACITY as u64 && distance < self.count {
                 (self.period, self.run) = (distance, 1);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn short_loops_and_what_never_repeats() {
+    fn short_loops_have_a_period_and_other_streams_none() {
         let mut history = TokenHistory::new();
         feed(&mut history, 0..20_000);
         assert_eq!(history.period(1, 1), None);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_starts_where_the_fewest_are_alive() {
+    fn a_round_starts_where_the_fewest_tensors_are_alive() {
         let mut history = TokenHistory::new();
         for _ in 0..5 {
             for token in 0..10u64 {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_on_beyond_its_memory() {
+    fn old_tokens_are_overwritten() {
         let mut history = TokenHistory::new();
         feed(&mut history, 0..3 * CAPACITY as u64);
         for _ in 0..4 {

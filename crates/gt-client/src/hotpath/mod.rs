@@ -168,7 +168,7 @@ impl HotPathDetector {
         }
     }
 
-    /// Records the operands that the last command's results were inferred from, if it matched a step.
+    /// Records the operands that the last command's results were inferred from, if it has matched.
     #[inline]
     pub fn note(&mut self, inputs: &[Operand<Meta>], work: u64) {
         if let Some(iteration) = &mut self.following {

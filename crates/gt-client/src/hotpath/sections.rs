@@ -1,7 +1,7 @@
 //! Loops with data-dependent shapes. After an awaited count, as for `x[mask]`, shapes may differ
 //! from round to round, so the loop never repeats as a whole.
 //!
-//! The commands between two such places are a *section*. A section is compared with the same one of
+//! The commands between two such counts are a *section*. A section is compared with the same one of
 //! the previous round, command by command: sequences of commands that are equal each time, and read
 //! only results of such commands, can be hot paths by themselves.
 

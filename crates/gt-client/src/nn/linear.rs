@@ -14,7 +14,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// Weights and bias uniform on ±1/sqrt(inputs), as PyTorch starts them.
+    /// Creates a layer with weights and bias uniform in ±1/sqrt(inputs), as in PyTorch.
     #[track_caller]
     pub fn new(session: &Session, inputs: usize, outputs: usize) -> Result<Linear> {
         let bound = 1.0 / (inputs.max(1) as f64).sqrt();

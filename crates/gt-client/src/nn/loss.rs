@@ -6,15 +6,15 @@ use crate::error::Result;
 use crate::tape::{BackwardCall, Function, no_grad};
 use crate::tensor::Tensor;
 
-/// The mean of squared differences.
+/// Returns the mean of squared differences.
 #[track_caller]
 pub fn mse_loss(prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
     let difference = prediction.sub(target)?;
     difference.mul(&difference)?.mean(&[], false)
 }
 
-/// -(y log p + (1 - y) log(1 - p)) for probabilities p; logarithms are cut at -100 and the
-/// gradient's divisor at 1e-12, as PyTorch does, so that p may be 0 or 1.
+/// Returns the mean of -(y log p + (1 - y) log(1 - p)) for probabilities p. As in PyTorch,
+/// logarithms are limited to -100 and the gradient's divisor to 1e-12, so that p may be 0 or 1.
 #[track_caller]
 pub fn binary_cross_entropy(prediction: &Tensor, target: &Tensor) -> Result<Tensor> {
     let (p, y) = (prediction.clone(), target.without_history());
@@ -39,8 +39,8 @@ pub fn binary_cross_entropy(prediction: &Tensor, target: &Tensor) -> Result<Tens
     recorded.record()[0].mean(&[], false)
 }
 
-/// Cross entropy of logits (samples x classes) against class indices (samples), or against
-/// probabilities of the logits' shape.
+/// Returns the cross entropy of logits (samples x classes) against class indices (samples), or
+/// against probabilities of the logits' shape.
 #[track_caller]
 pub fn cross_entropy_loss(logits: &Tensor, target: &Tensor) -> Result<Tensor> {
     let class_axis = if logits.rank() == 1 { 0 } else { 1 };

@@ -10,8 +10,9 @@ use crate::tensor::Tensor;
 
 /// A module: a function of a tensor with parameters.
 pub trait Module {
+    /// Computes the module's function of `input`.
     fn forward(&self, input: &Tensor) -> crate::Result<Tensor>;
 
-    /// The tensors that training changes.
+    /// Returns the tensors that training changes.
     fn parameters(&self) -> Vec<Tensor>;
 }

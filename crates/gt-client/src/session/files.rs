@@ -23,8 +23,8 @@ impl AskedSave {
     /// once. Files are also written if no thread waits.
     ///
     /// # Errors
-    /// An operation that made a tensor failed, a file could not be written, the connection was lost,
-    /// `interrupt` ended the wait, or the result was taken by an earlier wait.
+    /// An operation that made a tensor failed, a file could not be written, the connection was
+    /// lost, `interrupt` ended the wait, or the result was taken by an earlier wait.
     pub fn wait(&self, interrupt: Interrupt) -> Result<Vec<Written>> {
         match self.pending.wait(interrupt)? {
             Message::Saved { result: Ok(written), .. } => Ok(written),
@@ -32,10 +32,12 @@ impl AskedSave {
         }
     }
 
+    /// Returns the session whose workers write the files.
     pub fn session(&self) -> &Session {
         self.pending.session()
     }
 
+    /// Returns the tensors that are written.
     pub fn tensors(&self) -> &[Tensor] {
         &self.tensors
     }
@@ -52,7 +54,7 @@ impl Session {
     /// Each file appears once it is complete. Returns at once.
     ///
     /// # Errors
-    /// A tensor is of another session, or has no values of its own.
+    /// A tensor is of another session, or is mapped over by `vmap`.
     pub fn save(&self, folder: &str, tensors: &[Tensor]) -> Result<AskedSave> {
         let tensors: Vec<Tensor> = tensors.iter().map(Tensor::without_history).collect();
         let mut ids: Vec<TensorId> = Vec::with_capacity(tensors.len());

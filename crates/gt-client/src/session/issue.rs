@@ -26,7 +26,7 @@ pub(crate) struct StreamValue {
     pub session: Session,
     /// The number of its nonzero elements, once known.
     pub(crate) true_count: OnceLock<i64>,
-    /// The block that it is an element of, if it comes from iterating.
+    /// Its place in a block, if it is an element from iteration.
     pub(crate) element: OnceLock<BlockElement>,
     /// Whether a commit was issued that may assign it another value.
     pub(super) is_committed: AtomicBool,

@@ -42,6 +42,7 @@ pub type MakeRoom = fn(&Session) -> Result<()>;
 pub struct WeakSession(Weak<SessionState>);
 
 impl Session {
+    /// Starts a session over a driver.
     pub fn new(driver: Arc<dyn Driver>) -> Session {
         Session(SessionState::new(driver))
     }
@@ -61,11 +62,12 @@ impl Session {
         Arc::strong_count(&self.0) > 1
     }
 
+    /// Returns a reference that does not keep the session alive.
     pub fn downgrade(&self) -> WeakSession {
         WeakSession(Arc::downgrade(&self.0))
     }
 
-    /// Restarts the random numbers; the same seed gives the same numbers.
+    /// Restarts the random numbers; equal seeds yield equal numbers.
     pub fn manual_seed(&self, seed: u64) {
         self.set_random_state(seed, 0);
     }
@@ -192,6 +194,7 @@ impl Session {
         self.0.driver.close();
     }
 
+    /// Returns whether [`Session::close`] was called.
     pub fn is_closed(&self) -> bool {
         self.0.lock().closed
     }

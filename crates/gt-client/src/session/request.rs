@@ -74,8 +74,8 @@ impl Asked {
     /// Waits for the value, which can be taken once.
     ///
     /// # Errors
-    /// The operation that made it failed, the connection was lost, `interrupt` ended the wait, or the
-    /// value was taken by an earlier wait.
+    /// The operation that made it failed, the connection was lost, `interrupt` ended the wait, or
+    /// the value was taken by an earlier wait.
     pub fn wait(&self, interrupt: Interrupt) -> Result<TensorData> {
         match self.pending.wait(interrupt)? {
             Message::Value { result: Ok(Content::Data(data)), .. } => Ok(match &self.element {

@@ -145,7 +145,7 @@ impl Stream {
         self.work += std::mem::take(&mut self.held_work);
     }
 
-    /// Returns whether there are commands to send. An unfinished iteration of a hot path does not
+    /// Returns whether commands wait to be sent. An unfinished iteration of a hot path does not
     /// count: it waits for its remaining steps.
     #[inline]
     pub(super) fn has_waiting(&self) -> bool {

@@ -21,8 +21,7 @@ pub struct BackwardOptions {
     pub create_graph: bool,
 }
 
-/// A tensor that a backward pass starts from, and its gradient: 1 for a single number, if none is
-/// given.
+/// A tensor that a backward pass starts from, and its gradient; `None` is 1, for a single number.
 pub type Root<'a> = (&'a Tensor, Option<&'a Tensor>);
 
 /// Propagates the gradients of `roots` and accumulates them in all leaves that they reach.
@@ -224,7 +223,7 @@ fn nodes_towards(starts: Vec<Arc<TapeNode>>, wanted: &[Arc<TapeNode>]) -> Option
         }
     }
     let mut towards: FxHashSet<u64> = wanted.iter().map(|node| node.number).collect();
-    // Parents have smaller numbers, and come first.
+    // Parents have smaller numbers, so they are visited first.
     for (number, node) in seen {
         if node.parents().any(|parent| towards.contains(&parent.number)) {
             towards.insert(number);

@@ -28,6 +28,7 @@ pub struct HookHandle {
 }
 
 impl HookHandle {
+    /// Removes the hook; it is not called again.
     pub fn remove(&self) {
         let node = self.node.upgrade();
         if let Some(gradient_hooks) = node.as_ref().and_then(|node| node.hooks.get()) {

@@ -123,7 +123,7 @@ impl TapeNode {
         node
     }
 
-    /// The node of one of the results of an operation that has several.
+    /// Returns the node of one of several results of an operation.
     pub fn output(of: &Arc<TapeNode>, index: usize) -> Arc<TapeNode> {
         TapeNode::new(NodeKind::Output { of: Arc::clone(of), index })
     }
@@ -132,7 +132,7 @@ impl TapeNode {
         matches!(self.kind, NodeKind::Leaf { .. })
     }
 
-    /// The nodes that its gradient goes to.
+    /// Returns the nodes to which its gradient propagates.
     pub(super) fn parents(&self) -> impl Iterator<Item = &Arc<TapeNode>> {
         let (several, one) = match &self.kind {
             NodeKind::Leaf { .. } => (&[][..], None),

@@ -63,6 +63,7 @@ impl Tensor {
         Ok(Tensor::from_data(session, data))
     }
 
+    /// Creates a tensor with one value everywhere.
     #[track_caller]
     pub fn full(
         session: &Session,
@@ -74,11 +75,13 @@ impl Tensor {
         Tensor::apply(session, &create::FULL, &[Operand::Scalar(value.into())], attributes)
     }
 
+    /// Creates a float32 tensor of zeros.
     #[track_caller]
     pub fn zeros(session: &Session, dims: &[usize]) -> Result<Tensor> {
         Tensor::full(session, Shape::new(dims)?, 0.0, DType::F32)
     }
 
+    /// Creates a float32 tensor of ones.
     #[track_caller]
     pub fn ones(session: &Session, dims: &[usize]) -> Result<Tensor> {
         Tensor::full(session, Shape::new(dims)?, 1.0, DType::F32)
@@ -122,6 +125,7 @@ impl Tensor {
         Tensor::apply(session, &create::LINSPACE, &operands, attributes)
     }
 
+    /// Creates a matrix with ones on the diagonal, and zeros elsewhere.
     #[track_caller]
     pub fn eye(session: &Session, rows: i64, columns: i64, dtype: DType) -> Result<Tensor> {
         let attributes =

@@ -304,132 +304,77 @@ impl Tensor {
     #[track_caller]
     pub fn sum(&self, dim: &[i64], keepdim: bool) -> Result<Tensor> {
         let operands = [Operand::Tensor(self)];
-        Tensor::apply(
-            &self.session(),
-            by_id(65),
-            &operands,
-            smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)],
-        )
+        Tensor::apply(&self.session(), by_id(65), &operands, smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)])
     }
 
     /// the arithmetic mean of floats
     #[track_caller]
     pub fn mean(&self, dim: &[i64], keepdim: bool) -> Result<Tensor> {
         let operands = [Operand::Tensor(self)];
-        Tensor::apply(
-            &self.session(),
-            by_id(66),
-            &operands,
-            smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)],
-        )
+        Tensor::apply(&self.session(), by_id(66), &operands, smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)])
     }
 
     /// the product; int64 for bool and integers
     #[track_caller]
     pub fn prod(&self, dim: &[i64], keepdim: bool) -> Result<Tensor> {
         let operands = [Operand::Tensor(self)];
-        Tensor::apply(
-            &self.session(),
-            by_id(67),
-            &operands,
-            smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)],
-        )
+        Tensor::apply(&self.session(), by_id(67), &operands, smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)])
     }
 
     /// the largest value
     #[track_caller]
     pub fn amax(&self, dim: &[i64], keepdim: bool) -> Result<Tensor> {
         let operands = [Operand::Tensor(self)];
-        Tensor::apply(
-            &self.session(),
-            by_id(68),
-            &operands,
-            smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)],
-        )
+        Tensor::apply(&self.session(), by_id(68), &operands, smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)])
     }
 
     /// the smallest value
     #[track_caller]
     pub fn amin(&self, dim: &[i64], keepdim: bool) -> Result<Tensor> {
         let operands = [Operand::Tensor(self)];
-        Tensor::apply(
-            &self.session(),
-            by_id(69),
-            &operands,
-            smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)],
-        )
+        Tensor::apply(&self.session(), by_id(69), &operands, smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)])
     }
 
     /// where the largest value is, the first of equals
     #[track_caller]
     pub fn argmax(&self, dim: &[i64], keepdim: bool) -> Result<Tensor> {
         let operands = [Operand::Tensor(self)];
-        Tensor::apply(
-            &self.session(),
-            by_id(70),
-            &operands,
-            smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)],
-        )
+        Tensor::apply(&self.session(), by_id(70), &operands, smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)])
     }
 
     /// where the smallest value is, the first of equals
     #[track_caller]
     pub fn argmin(&self, dim: &[i64], keepdim: bool) -> Result<Tensor> {
         let operands = [Operand::Tensor(self)];
-        Tensor::apply(
-            &self.session(),
-            by_id(71),
-            &operands,
-            smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)],
-        )
+        Tensor::apply(&self.session(), by_id(71), &operands, smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)])
     }
 
     /// the variance: squared distances from the mean over (n - correction)
     #[track_caller]
     pub fn var(&self, dim: &[i64], keepdim: bool, correction: f64) -> Result<Tensor> {
         let operands = [Operand::Tensor(self)];
-        Tensor::apply(
-            &self.session(),
-            by_id(72),
-            &operands,
-            smallvec![Attribute::ints(dim), Attribute::Bool(keepdim), Attribute::Float(correction)],
-        )
+        Tensor::apply(&self.session(), by_id(72), &operands, smallvec![Attribute::ints(dim), Attribute::Bool(keepdim), Attribute::Float(correction)])
     }
 
     /// the square root of the variance
     #[track_caller]
     pub fn std(&self, dim: &[i64], keepdim: bool, correction: f64) -> Result<Tensor> {
         let operands = [Operand::Tensor(self)];
-        Tensor::apply(
-            &self.session(),
-            by_id(73),
-            &operands,
-            smallvec![Attribute::ints(dim), Attribute::Bool(keepdim), Attribute::Float(correction)],
-        )
+        Tensor::apply(&self.session(), by_id(73), &operands, smallvec![Attribute::ints(dim), Attribute::Bool(keepdim), Attribute::Float(correction)])
     }
 
     /// whether any value is not zero
     #[track_caller]
     pub fn any(&self, dim: &[i64], keepdim: bool) -> Result<Tensor> {
         let operands = [Operand::Tensor(self)];
-        Tensor::apply(
-            &self.session(),
-            by_id(74),
-            &operands,
-            smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)],
-        )
+        Tensor::apply(&self.session(), by_id(74), &operands, smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)])
     }
 
     /// whether all values are not zero
     #[track_caller]
     pub fn all(&self, dim: &[i64], keepdim: bool) -> Result<Tensor> {
         let operands = [Operand::Tensor(self)];
-        Tensor::apply(
-            &self.session(),
-            by_id(75),
-            &operands,
-            smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)],
-        )
+        Tensor::apply(&self.session(), by_id(75), &operands, smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)])
     }
 
     /// sums of all values up to each, along an axis; int64 for bool and integers
@@ -637,30 +582,9 @@ impl Tensor {
 
     /// values combined at an index along an axis: by their sum, product, mean, maximum or minimum, with the existing value or (where any is put) without it
     #[track_caller]
-    pub fn scatter_reduce(
-        &self,
-        dim: i64,
-        index: &Tensor,
-        src: &Tensor,
-        reduce: &str,
-        include_self: bool,
-    ) -> Result<Tensor> {
+    pub fn scatter_reduce(&self, dim: i64, index: &Tensor, src: &Tensor, reduce: &str, include_self: bool) -> Result<Tensor> {
         let operands = [Operand::Tensor(self), Operand::Tensor(index), Operand::Tensor(src)];
-        Tensor::apply(
-            &self.session(),
-            by_id(145),
-            &operands,
-            smallvec![
-                Attribute::Int(dim),
-                Attribute::Int(word(
-                    "scatter_reduce",
-                    "reduce",
-                    reduce,
-                    &["sum", "prod", "mean", "amax", "amin"]
-                )?),
-                Attribute::Bool(include_self)
-            ],
-        )
+        Tensor::apply(&self.session(), by_id(145), &operands, smallvec![Attribute::Int(dim), Attribute::Int(word("scatter_reduce", "reduce", reduce, &["sum", "prod", "mean", "amax", "amin"])?), Attribute::Bool(include_self)])
     }
 
     /// logarithms of the sums of the exponentials of all values up to each, along an axis
@@ -786,24 +710,14 @@ impl Tensor {
     #[track_caller]
     pub fn logsumexp(&self, dim: &[i64], keepdim: bool) -> Result<Tensor> {
         let operands = [Operand::Tensor(self)];
-        Tensor::apply(
-            &self.session(),
-            by_id(107),
-            &operands,
-            smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)],
-        )
+        Tensor::apply(&self.session(), by_id(107), &operands, smallvec![Attribute::ints(dim), Attribute::Bool(keepdim)])
     }
 
     /// x times the normal distribution function of x, exact or in its tanh form
     #[track_caller]
     pub fn gelu(&self, approximate: &str) -> Result<Tensor> {
         let operands = [Operand::Tensor(self)];
-        Tensor::apply(
-            &self.session(),
-            by_id(108),
-            &operands,
-            smallvec![Attribute::Int(word("gelu", "approximate", approximate, &["none", "tanh"])?)],
-        )
+        Tensor::apply(&self.session(), by_id(108), &operands, smallvec![Attribute::Int(word("gelu", "approximate", approximate, &["none", "tanh"])?)])
     }
 
     /// x sigmoid(x)

@@ -7,10 +7,12 @@ use crate::error::{ClientError, Result};
 use crate::tape::{self, BackwardOptions, Hook, HookHandle, TapeNode};
 
 impl Tensor {
+    /// Returns whether operations on the tensor are recorded on the tape.
     pub fn requires_grad(&self) -> bool {
         self.node().is_some()
     }
 
+    /// Returns whether no recorded operation made the tensor.
     pub fn is_leaf(&self) -> bool {
         self.node().is_none_or(|node| node.is_leaf())
     }

@@ -123,22 +123,27 @@ impl Tensor {
         if self.detached { None } else { self.lock().node.clone() }
     }
 
+    /// Returns shape and dtype.
     pub fn meta(&self) -> Meta {
         self.lock().value.meta
     }
 
+    /// Returns the shape.
     pub fn shape(&self) -> Shape {
         self.meta().shape
     }
 
+    /// Returns the dtype.
     pub fn dtype(&self) -> DType {
         self.meta().dtype
     }
 
+    /// Returns the number of axes.
     pub fn rank(&self) -> usize {
         self.lock().value.meta.shape.rank()
     }
 
+    /// Returns the session of its value.
     pub fn session(&self) -> Session {
         self.lock().value.session.clone()
     }

@@ -10,6 +10,7 @@ use super::Tensor;
 use crate::error::Result;
 
 impl Tensor {
+    /// Applies a reduction over `axes`; over all, if none is named.
     #[track_caller]
     pub fn reduce(
         &self,
@@ -20,7 +21,7 @@ impl Tensor {
         self.apply_unary(operation, smallvec![Attribute::ints(axes), Attribute::Bool(keepdims)])
     }
 
-    /// Returns the largest value along an axis and its index; the gradient goes to that element
+    /// Returns the largest value along an axis and its index; the gradient flows to that element
     /// only.
     #[track_caller]
     pub fn max_with_index(&self, along: i64, keepdims: bool) -> Result<(Tensor, Tensor)> {

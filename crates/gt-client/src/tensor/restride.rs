@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_views_are_found() {
+    fn ordinary_views_have_a_path() {
         assert!(check(&[4, 6], &strided(&[6, 4], &[1, 6], 0)));
         assert!(check(&[4, 6], &strided(&[2, 2], &[6, 3], 7)));
         assert!(check(&[4, 6], &strided(&[3, 4, 6], &[0, 6, 1], 0)));
@@ -226,13 +226,13 @@ mod tests {
     }
 
     #[test]
-    fn windows_and_diagonals_are_not() {
+    fn windows_and_diagonals_have_no_path() {
         assert!(!check(&[6], &strided(&[4, 3], &[1, 1], 0)));
         assert!(!check(&[4, 4], &strided(&[4], &[5], 0)));
     }
 
     #[test]
-    fn whatever_is_found_leads_to_the_same_places() {
+    fn every_path_yields_the_same_elements() {
         let mut found = 0;
         for own in [&[2, 6][..], &[3, 4], &[12], &[2, 3, 2]] {
             for (n, m) in [(2, 2), (2, 3), (3, 2), (4, 2), (1, 4), (6, 2), (5, 2)] {

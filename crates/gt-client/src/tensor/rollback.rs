@@ -123,7 +123,7 @@ impl RollbackPoint {
     /// Restores the old value.
     ///
     /// # Errors
-    /// Those of a change in place.
+    /// Those of an in-place change.
     pub fn restore(self) -> Result<()> {
         if Arc::ptr_eq(&self.current(), &self.old) {
             return Ok(());

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transpose_is_not_one_row() {
+    fn a_transpose_cannot_be_flattened_without_a_copy() {
         let turned = Strided::contiguous(shape(&[2, 3])).permuted(&[1, 0]).unwrap();
         assert!(!turned.is_contiguous());
         assert_eq!(turned.reshaped(&[6]), None);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_overlap_where_steps_are_short() {
+    fn windows_overlap_if_strides_are_short() {
         let windows =
             |stride| Strided { shape: shape(&[3, 2]), strides: strides(&[stride, 1]), offset: 0 };
         assert!(windows(1).check_writable("add_").is_err());

@@ -25,10 +25,12 @@ impl ValueRef {
         Tensor::from_parts(Arc::clone(&self.0), None)
     }
 
+    /// Returns shape and dtype.
     pub fn meta(&self) -> &Meta {
         &self.0.meta
     }
 
+    /// Returns the session of the value.
     pub fn session(&self) -> &Session {
         &self.0.session
     }

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_chain_keeps_its_order_and_ends() {
+    fn a_long_chain_keeps_its_order_and_is_dropped() {
         let mut steps = ViewSteps::default();
         let mut kept = Vec::new();
         for index in 0..100_000 {

@@ -71,8 +71,8 @@ fn a_receiver_never_holds_too_many_templates() {
     assert!(issuer.finish().invocations > 12);
 }
 
-/// Returns the number of parts in which a receiver gets hot iterations of `steps` steps; the program
-/// waits after each of the first `waits`.
+/// Returns the number of parts in which a receiver gets hot iterations of `steps` steps; the
+/// program waits after each of the first `waits`.
 fn parts(steps: u32, iterations: u32, waits: u32) -> usize {
     let mut issuer = Issuer::new();
     let mut x = issuer.create(4);

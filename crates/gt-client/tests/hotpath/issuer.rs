@@ -10,7 +10,7 @@ use gt_ir::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::smallvec;
 
-/// Expands invocations into the commands they stand for, as a receiver does.
+/// Expands invocations into their commands, as a receiver does.
 #[derive(Default)]
 pub struct Receiver {
     pub templates: FxHashMap<u32, Instance>,

@@ -1,4 +1,4 @@
-//! Tests that the commands that leave the hot path detector are equivalent to those that entered it.
+//! Tests of the hot path detector: it sends the equivalent of the commands that it processes.
 //!
 //! - [`issuer`]: issues commands as a session does, and checks how a receiver expands them.
 //! - [`programs`]: random programs.

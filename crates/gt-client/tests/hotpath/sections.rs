@@ -40,7 +40,7 @@ fn commands_around_a_varying_shape_are_hot() {
     for count in 0..20 {
         round(&mut issuer, x, count % 7 + 1);
     }
-    // Hot in a round: all but the three whose shapes, or whose operands' shapes, depend on the count.
+    // Hot in a round: all but the three whose own or whose operands' shapes depend on the count.
     let stats = issuer.detector.get_stats();
     assert!(stats.hot_instructions >= 14 * 25, "{stats:?}");
     issuer.finish();

@@ -23,8 +23,8 @@ fn training_step(issuer: &mut Issuer, parameters: &mut [u64], data: u64, rate: f
     loss
 }
 
-/// Runs training steps; returns the share of instructions sent by invocations from the tenth step on.
-/// `between` runs after each step, with its number and loss.
+/// Runs training steps; returns the share of instructions sent by invocations, from the tenth step
+/// on, and the receiver. `between` runs after each step, with its number and loss.
 fn share_of_hot(steps: usize, mut between: impl FnMut(&mut Issuer, usize, u64)) -> (f64, Receiver) {
     let mut issuer = Issuer::new();
     let data = issuer.create(8);

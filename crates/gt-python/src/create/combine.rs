@@ -1,4 +1,4 @@
-//! Tensors made from several others, and what becomes of their shapes and axes.
+//! Functions that combine several tensors, and helpers for shapes and axes.
 
 use gt::ir::ops::ternary;
 use gt::ir::{Operand, shape::axis as check_axis};
@@ -11,7 +11,7 @@ use crate::error::IntoPython;
 use crate::tensor::{PyOperand, PyTensor};
 use crate::{convert, session, source};
 
-/// The tensors of a list; `function` names who asks, for errors.
+/// Returns the tensors of a list; errors name `function`.
 fn list(tensors: &Bound<'_, PyAny>, function: &str) -> PyResult<Vec<Tensor>> {
     let kind = |given: &Bound<'_, PyAny>| {
         let name = given.get_type().name();
@@ -35,7 +35,7 @@ fn list(tensors: &Bound<'_, PyAny>, function: &str) -> PyResult<Vec<Tensor>> {
         .collect()
 }
 
-/// Tensors one after another along an axis.
+/// Return the concatenation of tensors along an existing axis, by default the first.
 #[pyfunction]
 #[pyo3(signature = (tensors, axis=None, *, dim=None))]
 pub(super) fn cat(
@@ -48,7 +48,7 @@ pub(super) fn cat(
     Ok(PyTensor(Tensor::cat(&list(tensors, "cat")?, convert::axis(axis, dim, Some(0))?).py()?))
 }
 
-/// Tensors of one shape along a new axis.
+/// Return tensors of the same shape stacked along a new axis, by default the first.
 #[pyfunction]
 #[pyo3(signature = (tensors, axis=None, *, dim=None))]
 pub(super) fn stack(
@@ -61,7 +61,8 @@ pub(super) fn stack(
     Ok(PyTensor(Tensor::stack(&list(tensors, "stack")?, convert::axis(axis, dim, Some(0))?).py()?))
 }
 
-/// The first where the condition holds, the second elsewhere.
+/// Return elements of `input` where the bool tensor `condition` is true, and of `other` elsewhere.
+/// The three are broadcast.
 #[pyfunction]
 #[pyo3(name = "where")]
 pub(super) fn select(
@@ -81,22 +82,25 @@ pub(super) fn select(
     Ok(PyTensor(Tensor::apply(&session, &ternary::WHERE, &operands, Default::default()).py()?))
 }
 
-/// The shape that shapes broadcast to.
+/// Return the shape to which all given shapes broadcast, as a tuple.
 #[pyfunction]
 #[pyo3(signature = (*shapes))]
 pub(super) fn broadcast_shapes<'py>(
     py: Python<'py>,
     shapes: &Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    let mut whole = Shape::SCALAR;
+    let mut result = Shape::SCALAR;
     for given in shapes.iter() {
         let shape = convert::shape(&convert::ints(&given, "the shape")?)?;
-        whole = whole.broadcast(&shape, "broadcast_shapes").map_err(gt::ClientError::from).py()?;
+        result = result.broadcast(&shape, "broadcast_shapes").map_err(gt::ClientError::from).py()?;
     }
-    PyTuple::new(py, whole.dims())
+    PyTuple::new(py, result.dims())
 }
 
-/// An axis counted from the front.
+/// Return the non-negative index of an axis of a tensor with `rank` axes.
+///
+/// Raises:
+///     IndexError: there is no such axis.
 #[pyfunction]
 pub(super) fn normalize_axis(axis: i64, rank: usize) -> PyResult<usize> {
     check_axis(axis, rank, "axis").map_err(gt::ClientError::from).py()

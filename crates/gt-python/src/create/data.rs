@@ -12,7 +12,10 @@ use super::finish;
 use crate::tensor::PyTensor;
 use crate::{array, convert, dtype, session, source};
 
-/// A tensor from numbers, nested lists, an array or another tensor.
+/// Return a new tensor with the values of a number, nested lists, an array or another tensor.
+///
+/// Without a dtype, an array or tensor keeps its own; bools become bool, and other numbers the
+/// default dtype, or its complex counterpart.
 #[pyfunction]
 #[pyo3(signature = (data, dtype=None, requires_grad=false))]
 pub(super) fn tensor(
@@ -27,7 +30,7 @@ pub(super) fn tensor(
     finish(tensor, requires_grad)
 }
 
-/// A tensor from numbers, nested lists or an array, in the session of another tensor.
+/// Return a new tensor like `tensor()`, in the session of the tensor `other`.
 #[pyfunction]
 #[pyo3(signature = (other, data, dtype=None))]
 pub(super) fn tensor_beside(
@@ -44,13 +47,13 @@ pub(super) fn tensor_beside(
             || data.is_exact_instance_of::<PyInt>()
             || data.is_exact_instance_of::<PyBool>());
     if is_number {
-        // An instruction: what is repeated sends no data.
+        // A fill instruction rather than data: recurring sequences then send no data.
         return Ok(PyTensor(filled(&session, Shape::SCALAR, data, dtype)?));
     }
     Ok(PyTensor(convert::tensor(&session, data, dtype)?))
 }
 
-/// The tensor itself, or one from numbers, nested lists or an array.
+/// Return `data` itself if it is a tensor of the dtype; otherwise a new tensor like `tensor()`.
 #[pyfunction]
 #[pyo3(signature = (data, dtype=None))]
 pub(super) fn as_tensor(
@@ -67,7 +70,7 @@ pub(super) fn as_tensor(
     Py::new(py, tensor(py, data, dtype, false)?)
 }
 
-/// A tensor with the values and dtype of a NumPy array.
+/// Return a new tensor with the values, shape and dtype of a NumPy array.
 #[pyfunction]
 #[pyo3(signature = (array, requires_grad=false))]
 pub(super) fn from_numpy(
@@ -81,7 +84,8 @@ pub(super) fn from_numpy(
     finish(Tensor::from_data(&session, data), requires_grad)
 }
 
-/// A tensor of values as they lie in memory: the bytes of its elements, little-endian, in order.
+/// Return a new tensor from the little-endian bytes of its elements in row-major order, given as a
+/// NumPy array of uint8.
 #[pyfunction]
 pub(super) fn from_bytes(
     py: Python<'_>,
@@ -103,8 +107,8 @@ pub(super) fn from_bytes(
     Ok(PyTensor(Tensor::from_data(&session, data)))
 }
 
-/// The bytes of a tensor's elements, little-endian, in order, as an array of its own. Waits for
-/// them.
+/// Return the little-endian bytes of a tensor's elements in row-major order, as a new NumPy array
+/// of uint8. Waits for the values.
 #[pyfunction]
 pub(super) fn to_bytes<'py>(
     py: Python<'py>,

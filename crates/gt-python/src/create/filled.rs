@@ -1,5 +1,5 @@
-//! Tensors of a given shape, or that of another tensor, filled with one number or with random
-//! numbers.
+//! Tensors filled with one number or with random numbers, of a given shape or that of another
+//! tensor.
 
 use gt::tensor::default_dtype::{default_dtype, dtype_of};
 use gt::{DType, Session, Shape, Tensor};
@@ -42,19 +42,19 @@ macro_rules! shaped {
 }
 
 shaped! {
-    /// A tensor of zeros.
+    /// Return a tensor of zeros, of the default dtype unless `dtype` is given.
     zeros: filled_with_zeros;
-    /// The same as zeros.
+    /// Return a tensor of zeros: the same as `zeros`.
     empty: filled_with_zeros;
-    /// A tensor of ones.
+    /// Return a tensor of ones, of the default dtype unless `dtype` is given.
     ones: filled_with_ones;
-    /// Random numbers from 0 up to 1.
+    /// Return a tensor of uniform random numbers in [0, 1).
     rand: Tensor::rand;
-    /// Random numbers of the normal distribution.
+    /// Return a tensor of random numbers from the standard normal distribution.
     randn: Tensor::randn;
 }
 
-/// A tensor of a shape filled with one number.
+/// Return a tensor of a shape, filled with one number. Without a dtype, it has that of the number.
 #[pyfunction]
 #[pyo3(signature = (shape, fill_value, dtype=None, requires_grad=false))]
 pub(super) fn full(
@@ -71,7 +71,7 @@ pub(super) fn full(
     finish(filled(&session, shape, fill_value, dtype)?, requires_grad)
 }
 
-/// A tensor of one number throughout, of its own dtype where none is given.
+/// Returns a tensor filled with one number. Without a dtype, it has that of the number.
 pub(crate) fn filled(
     session: &Session,
     shape: Shape,
@@ -91,8 +91,8 @@ pub(crate) fn filled(
     Tensor::full(session, shape, value, dtype).py()
 }
 
-/// Whole numbers from low up to but without high: `randint(high, size)`, `randint(low, high,
-/// size)`.
+/// Return a tensor of uniform random integers in [low, high), of int64 unless `dtype` is given:
+/// `randint(high, size)` or `randint(low, high, size)`.
 #[pyfunction]
 #[pyo3(signature = (*args, size=None, dtype=None))]
 pub(super) fn randint(
@@ -135,19 +135,19 @@ macro_rules! likes {
 }
 
 likes! {
-    /// A tensor of zeros, of the shape and dtype of another.
+    /// Return a tensor of zeros, with the shape and dtype of another tensor.
     zeros_like: filled_with_zeros;
-    /// The same as zeros_like.
+    /// Return a tensor of zeros: the same as `zeros_like`.
     empty_like: filled_with_zeros;
-    /// A tensor of ones, of the shape and dtype of another.
+    /// Return a tensor of ones, with the shape and dtype of another tensor.
     ones_like: filled_with_ones;
-    /// Random numbers from 0 up to 1, of the shape and dtype of another.
+    /// Return uniform random numbers in [0, 1), with the shape and dtype of another tensor.
     rand_like: Tensor::rand;
-    /// Random numbers of the normal distribution, of the shape and dtype of another.
+    /// Return standard normal random numbers, with the shape and dtype of another tensor.
     randn_like: Tensor::randn;
 }
 
-/// A tensor of one number, of the shape and dtype of another.
+/// Return a tensor filled with one number, with the shape and dtype of another tensor.
 #[pyfunction]
 #[pyo3(signature = (other, fill_value, dtype=None, requires_grad=false))]
 pub(super) fn full_like(
@@ -163,7 +163,8 @@ pub(super) fn full_like(
     finish(filled(&session, other.0.shape(), fill_value, Some(dtype))?, requires_grad)
 }
 
-/// Random whole numbers from low up to but without high, of the shape of another.
+/// Return random integers in [low, high), or in [0, low) without `high`, with the shape and dtype
+/// of another tensor.
 #[pyfunction]
 #[pyo3(signature = (other, low, high=None, dtype=None))]
 pub(super) fn randint_like(

@@ -1,9 +1,9 @@
-//! Functions that make tensors.
+//! Functions that create tensors.
 //!
 //! - [`data`]: from Python numbers, lists and arrays.
-//! - [`filled`]: of a given shape, filled with one number or with random numbers.
+//! - [`filled`]: filled with one number or with random numbers.
 //! - [`sequence`]: ranges of numbers, and the identity matrix.
-//! - [`combine`]: from several tensors; shapes and axes.
+//! - [`combine`]: from several tensors; helpers for shapes and axes.
 
 mod combine;
 mod data;
@@ -34,7 +34,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// Turns gradients on if wanted; a dtype that cannot have them becomes float32 first.
+/// Wraps a new tensor, and sets `requires_grad` if requested.
 fn finish(tensor: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
     if !requires_grad {
         return Ok(PyTensor(tensor));
@@ -43,7 +43,7 @@ fn finish(tensor: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
     Ok(PyTensor(tensor))
 }
 
-/// A number, or a tensor or array of one.
+/// Returns a number, or the element of a tensor or array of one element; errors name `name`.
 pub fn number(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Scalar> {
     if let Some(value) = convert::scalar(given)? {
         return Ok(value);

@@ -9,7 +9,8 @@ use crate::error::IntoPython;
 use crate::tensor::PyTensor;
 use crate::{dtype, session, source};
 
-/// Numbers in steps: `arange(end)`, `arange(start, end)`, `arange(start, end, step)`.
+/// Return the numbers in [start, end) in steps: `arange(end)`, `arange(start, end)` or
+/// `arange(start, end, step)`. Without a dtype, it is int64 if all are integers, else the default.
 #[pyfunction]
 #[pyo3(signature = (start, end=None, step=None, dtype=None))]
 pub(super) fn arange(
@@ -33,7 +34,7 @@ pub(super) fn arange(
     Ok(PyTensor(Tensor::arange(&session, start, end, step, dtype).py()?))
 }
 
-/// Whole numbers from 0 up to but without `n`, in the session of another tensor.
+/// Return the integers in [0, n) as int64, in the session of the tensor `other`.
 #[pyfunction]
 pub(super) fn arange_beside(py: Python<'_>, other: &PyTensor, n: i64) -> PyResult<PyTensor> {
     let session = session::ready_session(py, &other.0)?;
@@ -42,7 +43,7 @@ pub(super) fn arange_beside(py: Python<'_>, other: &PyTensor, n: i64) -> PyResul
     Ok(PyTensor(Tensor::arange(&session, start, end, step, DType::I64).py()?))
 }
 
-/// `steps` numbers evenly from start to end, both included.
+/// Return `steps` evenly spaced numbers from `start` to `end`, both included.
 #[pyfunction]
 #[pyo3(signature = (start, end, steps, dtype=None))]
 pub(super) fn linspace(
@@ -59,7 +60,7 @@ pub(super) fn linspace(
     Ok(PyTensor(Tensor::linspace(&session, start, end, steps, dtype).py()?))
 }
 
-/// Ones on the diagonal of n x m, zeros elsewhere.
+/// Return an n x m matrix (n x n without `m`) with ones on the diagonal and zeros elsewhere.
 #[pyfunction]
 #[pyo3(signature = (n, m=None, dtype=None))]
 pub(super) fn eye(

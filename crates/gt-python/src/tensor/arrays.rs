@@ -1,4 +1,4 @@
-//! A tensor's values as NumPy's arrays, and for other frameworks.
+//! Exporting a tensor's values to NumPy and, by DLPack, to other frameworks.
 
 use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use super::PyTensor;
 use crate::{convert, export};
 
 impl PyTensor {
-    /// An error as PyTorch's for a tensor that requires gradients: an array has no history.
+    /// Returns PyTorch's error if the tensor requires gradients, as an array has no history.
     fn check_without_history(&self) -> PyResult<()> {
         if self.0.requires_grad() {
             return Err(PyRuntimeError::new_err(
@@ -21,16 +21,18 @@ impl PyTensor {
 
 #[pymethods]
 impl PyTensor {
-    /// NumPy leaves operations with its arrays on the left to the tensor.
+    /// The priority by which NumPy leaves `array + tensor` to the tensor.
     #[classattr]
     fn __array_priority__() -> f64 {
         1000.0
     }
 
-    /// The values as a NumPy array of its own, which may be written. Waits until they are computed.
+    /// Return a NumPy array with a copy of the values. Waits until they are computed.
+    ///
     /// bfloat16, which NumPy lacks, becomes float32.
     ///
-    /// A tensor that requires gradients is a RuntimeError, unless `force` is given.
+    /// Raises:
+    ///     RuntimeError: the tensor requires gradients, unless `force` is true.
     #[pyo3(signature = (*, force=false))]
     fn numpy(&self, py: Python<'_>, force: bool) -> PyResult<Py<PyAny>> {
         if !force {
@@ -39,13 +41,13 @@ impl PyTensor {
         Ok(export::to_array(py, &self.fetch(py)?)?.unbind())
     }
 
-    /// The values as NumPy asks for them: `np.asarray(t)` gives a read-only array, wherever the
-    /// tensor is, and `np.array(t)` one of its own.
+    /// Return the values for NumPy: `np.asarray(t)` returns a read-only array, `np.array(t)` a
+    /// copy.
     ///
-    /// A read-only array lies over the memory in which the values come: that of the tensor itself
-    /// where GT's own engine computes in this process. Nothing is copied but bfloat16, which
-    /// becomes float32. Such an array keeps its values: changing the tensor in place changes no
-    /// array. A dtype other than the tensor's takes a copy, which `copy=False` forbids.
+    /// A read-only array shares the memory in which the values arrive: that of the tensor itself if
+    /// the native engine computes in this process. Only bfloat16 is copied, and becomes float32.
+    /// The array keeps its values when the tensor is changed in place. Another dtype than the
+    /// tensor's requires a copy, which `copy=False` forbids.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__(
         &self,
@@ -79,7 +81,7 @@ impl PyTensor {
         Ok(array.call_method1("astype", (dtype,))?.unbind())
     }
 
-    /// The result of a function of NumPy's that took the values as an array.
+    /// Return the result of a NumPy function on this tensor as a tensor.
     #[pyo3(signature = (array, context=None, return_scalar=false))]
     fn __array_wrap__(
         &self,
@@ -91,7 +93,7 @@ impl PyTensor {
         Ok(PyTensor(convert::tensor(&self.0.session(), array, None)?))
     }
 
-    /// The values for another framework, through NumPy: always a copy in the host's memory.
+    /// Return a DLPack capsule with a copy of the values in host memory, made through NumPy.
     #[pyo3(signature = (**options))]
     fn __dlpack__(
         &self,
@@ -112,7 +114,7 @@ impl PyTensor {
         self.numpy(py, false)?.call_method(py, "__dlpack__", (), options)
     }
 
-    /// The host's memory, as DLPack names it.
+    /// Return DLPack's device of host memory: `(kDLCPU, 0)`.
     fn __dlpack_device__(&self) -> (i32, i32) {
         (1, 0)
     }

@@ -1,4 +1,4 @@
-//! Changes in place.
+//! In-place changes.
 
 use gt::{Scalar, Tensor};
 use pyo3::prelude::*;
@@ -9,26 +9,27 @@ use crate::{session, source};
 
 #[pymethods]
 impl PyTensor {
-    /// Takes over the value and history of another tensor of the same shape: what every operation
-    /// in place ends with. `operation` is named in errors.
+    /// Assign the value and history of another tensor of the same shape, and return this tensor.
+    /// Every in-place operation ends with it; errors name `operation`.
     fn _assign(slf: &Bound<'_, Self>, value: &PyTensor, operation: &str) -> PyResult<Py<PyTensor>> {
         source::note(slf.py());
         slf.get().0.assign(&value.0, operation).py()?;
         Ok(slf.clone().unbind())
     }
 
-    /// Becomes another tensor, of any shape: what operations in place that rearrange end with.
+    /// Become another tensor of any shape, and return this tensor. In-place operations that change
+    /// the shape end with it.
     fn _become(slf: &Bound<'_, Self>, other: &PyTensor) -> Py<PyTensor> {
         slf.get().0.become_other(&other.0);
         slf.clone().unbind()
     }
 
-    /// Sets all elements to zero.
+    /// Set all elements to zero, and return the tensor.
     fn zero_(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
         fill(slf, Scalar::Int(0))
     }
 
-    /// Sets all elements to one number.
+    /// Set all elements to one number, and return the tensor.
     fn fill_(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyTensor>> {
         let this = &slf.get().0;
         session::ready(slf.py(), this)?;
@@ -43,7 +44,7 @@ impl PyTensor {
         Ok(slf.clone().unbind())
     }
 
-    /// Takes the values of another tensor, which broadcasts.
+    /// Copy the values of another tensor, which is broadcast and cast, and return this tensor.
     fn copy_(slf: &Bound<'_, Self>, source: &PyTensor) -> PyResult<Py<PyTensor>> {
         let this = &slf.get().0;
         session::ready(slf.py(), this)?;
@@ -57,14 +58,14 @@ impl PyTensor {
         Ok(slf.clone().unbind())
     }
 
-    /// Adds tensor * value in place, in one instruction.
+    /// Add `tensor * value` in place, in one instruction, and return this tensor.
     #[pyo3(signature = (tensor, value))]
     fn add_scaled_(slf: &Bound<'_, Self>, tensor: &PyTensor, value: f64) -> PyResult<Py<PyTensor>> {
         let this = &slf.get().0;
         session::ready(slf.py(), this)?;
         source::note(slf.py());
-        let moved = this.mul_add(&tensor.0, value).py()?;
-        this.assign(&moved, "add_scaled_").py()?;
+        let sum = this.mul_add(&tensor.0, value).py()?;
+        this.assign(&sum, "add_scaled_").py()?;
         Ok(slf.clone().unbind())
     }
 }

@@ -1,4 +1,4 @@
-//! Autograd on a tensor.
+//! Autograd attributes and methods of `Tensor`.
 
 use gt::tape::{self, BackwardOptions};
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use crate::{session, source};
 
 #[pymethods]
 impl PyTensor {
-    /// Whether operations on it are recorded for gradients.
+    /// Whether operations on the tensor are recorded for gradients.
     #[getter]
     fn requires_grad(&self) -> bool {
         self.0.requires_grad()
@@ -20,20 +20,21 @@ impl PyTensor {
         self.0.set_requires_grad(wanted).py()
     }
 
-    /// Says whether operations on it are recorded; floats only.
+    /// Set whether operations on the tensor are recorded for gradients, and return the tensor. Only
+    /// floating and complex dtypes have gradients.
     #[pyo3(signature = (requires_grad=true))]
     fn requires_grad_(slf: &Bound<'_, Self>, requires_grad: bool) -> PyResult<Py<PyTensor>> {
         slf.get().0.set_requires_grad(requires_grad).py()?;
         Ok(slf.clone().unbind())
     }
 
-    /// Whether no recorded operation has made it.
+    /// Whether the tensor is not the result of a recorded operation.
     #[getter]
     fn is_leaf(&self) -> bool {
         self.0.is_leaf()
     }
 
-    /// The gradient that backward passes have added up, or None.
+    /// The gradient accumulated by backward passes, or None.
     #[getter]
     fn grad(&self) -> Option<PyTensor> {
         self.0.grad().map(PyTensor)
@@ -44,7 +45,10 @@ impl PyTensor {
         self.0.set_grad(grad.map(|grad| grad.0.clone())).py()
     }
 
-    /// Adds the gradients of this tensor to those of all leaves it depends on, or of `inputs`.
+    /// Add the gradients of this tensor to the `grad` of all leaves that it depends on, or of
+    /// `inputs`.
+    ///
+    /// `gradient` is the gradient of this tensor; without it, the tensor must have one element.
     #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false, inputs=None))]
     fn backward(
         &self,
@@ -68,7 +72,7 @@ impl PyTensor {
         }
     }
 
-    /// The same values in the same memory, without their history.
+    /// Return a tensor without history that shares this tensor's memory.
     fn detach(&self) -> PyTensor {
         PyTensor(self.0.detach())
     }

@@ -12,10 +12,11 @@ use crate::error::IntoPython;
 use crate::number::element;
 use crate::{convert, session, source};
 
-/// As PyTorch, which still takes them.
+/// The warning for uint8 masks, which PyTorch still accepts.
 const UINT8_MASK: &std::ffi::CStr =
-    c"index: a uint8 tensor is taken as a mask, which is deprecated\n  hint: use .bool() for a mask, .long() for places";
+    c"index: a uint8 tensor is taken as a mask, which is deprecated\n  hint: use .bool() for a mask, .long() for indices";
 
+/// Converts one entry of an index.
 fn entry(this: &PyTensor, given: &Bound<'_, PyAny>) -> PyResult<Index> {
     if given.is_none() {
         return Ok(Index::NewAxis);
@@ -47,7 +48,7 @@ fn entry(this: &PyTensor, given: &Bound<'_, PyAny>) -> PyResult<Index> {
     let tensor = if let Ok(tensor) = given.cast::<PyTensor>() {
         tensor.get().0.clone()
     } else if given.is_instance_of::<PyList>() || given.hasattr("__array__")? {
-        // Numbers in an index are places: int64, not the float32 of other lists.
+        // Lists of numbers in an index become int64, not float32 as elsewhere.
         let session = this.0.session();
         let plain = convert::tensor(&session, given, None)?;
         if plain.dtype() == DType::F32 && given.is_instance_of::<PyList>() {
@@ -139,7 +140,8 @@ impl PyTensor {
         Ok(PyList::new(py, rows)?.try_iter()?.into_any().unbind())
     }
 
-    /// The places where the tensor is not zero, one row each.
+    /// Return the indices of the nonzero elements as an int64 tensor of shape (count, ndim). Waits
+    /// for the values.
     fn nonzero(&self, py: Python<'_>) -> PyResult<PyTensor> {
         source::note(py);
         Ok(PyTensor(session::waiting(py, &self.0.session(), |interrupt| {

@@ -1,4 +1,4 @@
-//! Where elements lie in the memory that a tensor shares with its base.
+//! Strides, contiguity and views.
 
 use gt::tensor::strides::Strided;
 use pyo3::exceptions::PyRuntimeError;
@@ -11,7 +11,7 @@ use crate::{convert, session, source};
 
 #[pymethods]
 impl PyTensor {
-    /// How many elements apart neighbours along each axis, or along one, lie in memory.
+    /// Return the strides of all axes as a tuple, or the stride of one axis, in elements.
     #[pyo3(signature = (dim=None))]
     fn stride(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
         let strided = self.0.strided();
@@ -22,19 +22,19 @@ impl PyTensor {
         Ok(strides.get_item(axis.map_err(|error| to_python(error.into()))?)?.unbind())
     }
 
-    /// The place of the first element in the memory that is shared.
+    /// Return the offset of the first element in the shared memory, in elements.
     fn storage_offset(&self) -> i64 {
         self.0.strided().offset
     }
 
-    /// Whether the elements lie in row-major order without gaps.
+    /// Return whether the elements are in row-major order without gaps.
     #[pyo3(signature = (memory_format=None))]
     fn is_contiguous(&self, memory_format: Option<&Bound<'_, PyAny>>) -> bool {
         let _ = memory_format;
         self.0.strided().is_contiguous()
     }
 
-    /// The tensor itself if it is contiguous, or else a copy that is.
+    /// Return the tensor itself if it is contiguous, else a contiguous copy.
     #[pyo3(signature = (memory_format=None))]
     fn contiguous(
         slf: &Bound<'_, Self>,
@@ -48,12 +48,13 @@ impl PyTensor {
         Py::new(slf.py(), PyTensor(slf.get().0.copy().py()?))
     }
 
-    /// Whether it shares the memory of another tensor.
+    /// Return whether the tensor is a view of another one.
     fn _is_view(&self) -> bool {
         self.0.is_view()
     }
 
-    /// A view of the elements at some places: numbers in row-major order, or along an axis.
+    /// Return a view of the elements at the indices `places`: along the axis `dim`, or without one
+    /// in row-major order.
     #[pyo3(name = "_view_at")]
     fn view_at(
         &self,
@@ -71,7 +72,8 @@ impl PyTensor {
         self.0.view_at(dim, &places.0, shape, &strides, storage_offset).py().map(PyTensor)
     }
 
-    /// A view of the elements at `storage_offset + index · stride` of these, which are contiguous.
+    /// Return a view of the elements at `storage_offset + index · stride` of this contiguous
+    /// tensor.
     #[pyo3(name = "_restride")]
     fn restride(
         &self,
@@ -89,9 +91,10 @@ impl PyTensor {
         self.0.restride(&to).py().map(PyTensor)
     }
 
-    /// The same elements under another shape, in the same memory.
+    /// Return a view with another shape over the same memory.
     ///
-    /// A transposed tensor, say, has no such view: `reshape` copies then.
+    /// Raises:
+    ///     RuntimeError: the strides do not allow it, as of a transposed tensor; `reshape` copies.
     #[pyo3(name = "_view", signature = (*shape))]
     fn view(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let dims = convert::ints_from_args(shape, "the shape")?;

@@ -1,9 +1,9 @@
 //! The class `Tensor`.
 //!
-//! - [`operators`]: `+`, `@`, `<`, `-=` and their likes.
-//! - [`shape`]: rearranging; [`layout`]: memory that is shared; [`assign`]: changes in place.
-//! - [`values`]: getting values out; [`arrays`]: as NumPy's arrays; [`index`]: `x[...]`;
-//!   [`gradient`]: autograd.
+//! - [`operators`]: operators such as `+`, `@`, `<` and `-=`; [`index`]: `x[...]`.
+//! - [`shape`]: shape operations; [`layout`]: strides and views; [`assign`]: in-place changes.
+//! - [`values`]: attributes, and fetching values; [`arrays`]: export to NumPy and DLPack.
+//! - [`gradient`]: autograd.
 
 mod arrays;
 mod assign;
@@ -30,19 +30,19 @@ pub struct PyTensor(pub Tensor);
 /// An operand from Python: a tensor or a number.
 pub enum PyOperand<'py> {
     Tensor(Bound<'py, PyTensor>),
-    /// Made for this operation from a list or array.
+    /// A tensor created for this operation from a list or array.
     Converted(Tensor),
     Scalar(Scalar),
 }
 
 impl<'py> PyOperand<'py> {
-    /// An operand beside `this`, whose session a list or array is brought to.
+    /// Converts an operand; a list or array becomes a tensor in the session of `this`.
     pub fn parse(this: &Tensor, given: &Bound<'py, PyAny>) -> PyResult<PyOperand<'py>> {
         PyOperand::parse_in(|| Ok(this.session()), || this.dtype(), given)
     }
 
-    /// An operand in the session that `session` gives when it is needed. A complex number has as
-    /// many digits as the dtype `beside` it.
+    /// Converts an operand; a list or array becomes a tensor in the session that `session` returns.
+    /// A complex number gets the precision of the dtype that `beside` returns.
     pub fn parse_in(
         session: impl FnOnce() -> PyResult<Session>,
         beside: impl FnOnce() -> gt::DType,
@@ -67,8 +67,8 @@ impl<'py> PyOperand<'py> {
         )))
     }
 
-    /// Whether an object is a tensor, a number or an array: Python asks other objects themselves
-    /// what it is to be compared with a tensor.
+    /// Returns whether an object is a tensor, number, list or array. Comparisons with other objects
+    /// are left to their own methods.
     pub fn is_operand(given: &Bound<'_, PyAny>) -> PyResult<bool> {
         let is_number = given.is_instance_of::<pyo3::types::PyFloat>()
             || given.is_instance_of::<pyo3::types::PyInt>()

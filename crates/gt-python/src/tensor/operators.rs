@@ -1,4 +1,4 @@
-//! Python's operators.
+//! Python operators of `Tensor`.
 
 use gt::ir::ops::matmul::MATMUL;
 use gt::ir::ops::{binary, compare};
@@ -12,7 +12,8 @@ use super::{PyOperand, PyTensor};
 use crate::error::IntoPython;
 use crate::{session, source};
 
-/// `left op right`; either may be a number or an array, one is a tensor of this session.
+/// Computes `this op other`, or `other op this` if `reflected`; `other` may be a number or an
+/// array.
 pub fn apply(
     py: Python<'_>,
     operation: &'static Operation,
@@ -34,7 +35,7 @@ pub fn apply(
     }
 }
 
-/// Bool tensors are combined as truth values, integers bit by bit.
+/// Computes `this op= other`.
 fn in_place(
     py: Python<'_>,
     operation: &'static Operation,

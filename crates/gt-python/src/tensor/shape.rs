@@ -1,4 +1,4 @@
-//! Rearranging.
+//! Shape operations.
 
 use gt::Tensor;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError, PyValueError};
@@ -9,7 +9,7 @@ use super::PyTensor;
 use crate::error::IntoPython;
 use crate::{convert, dtype, session, source};
 
-/// Runs `operation` on a tensor once its session is ready.
+/// Issues an operation on a tensor once its session can accept one.
 fn on(
     py: Python<'_>,
     this: &PyTensor,
@@ -22,19 +22,20 @@ fn on(
 
 #[pymethods]
 impl PyTensor {
+    /// Return the elements with another shape, as a view if possible; one length may be -1.
     #[pyo3(signature = (*shape))]
     fn reshape(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let dims = convert::ints_from_args(shape, "the shape")?;
         on(py, self, |tensor| tensor.reshape(&dims))
     }
 
-    /// The axes from `start_dim` to `end_dim` as one.
+    /// Return the tensor with the axes from `start_dim` to `end_dim` merged into one.
     #[pyo3(signature = (start_dim=0, end_dim=-1))]
     fn flatten(&self, py: Python<'_>, start_dim: i64, end_dim: i64) -> PyResult<PyTensor> {
         on(py, self, |tensor| tensor.flatten(start_dim, end_dim))
     }
 
-    /// Two axes exchanged; without arguments the last two, as `.mT`.
+    /// Return the tensor with two axes exchanged; without arguments the last two, as `.mT`.
     #[pyo3(signature = (dim0=None, dim1=None))]
     fn transpose(
         &self,
@@ -49,17 +50,18 @@ impl PyTensor {
         }
     }
 
+    /// The matrix with its axes exchanged.
     #[getter(T)]
     fn t_property(&self, py: Python<'_>) -> PyResult<PyTensor> {
         on(py, self, Tensor::t)
     }
 
-    /// A matrix with its axes exchanged.
+    /// Return the matrix with its axes exchanged.
     fn t(&self, py: Python<'_>) -> PyResult<PyTensor> {
         on(py, self, Tensor::t)
     }
 
-    /// The last two axes exchanged.
+    /// The tensor with its last two axes exchanged.
     #[getter(mT)]
     fn m_t(&self, py: Python<'_>) -> PyResult<PyTensor> {
         if self.0.rank() < 2 {
@@ -68,7 +70,7 @@ impl PyTensor {
         on(py, self, |tensor| tensor.transpose(-2, -1))
     }
 
-    /// Without axes of length 1: all of them, or those that are given.
+    /// Return the tensor without axes of length 1: all of them, or those given.
     #[pyo3(signature = (dim=None, *, axis=None))]
     fn squeeze(
         &self,
@@ -80,32 +82,34 @@ impl PyTensor {
         on(py, self, |tensor| tensor.squeeze(&axes))
     }
 
-    /// With an axis of length 1 put in at a place.
+    /// Return the tensor with a new axis of length 1 at an index.
     #[pyo3(signature = (dim=None, *, axis=None))]
     fn unsqueeze(&self, py: Python<'_>, dim: Option<i64>, axis: Option<i64>) -> PyResult<PyTensor> {
         let axis = convert::axis(axis, dim, None)?;
         on(py, self, |tensor| tensor.unsqueeze(axis))
     }
 
+    /// Return a view broadcast to a shape; -1 keeps the length of an axis.
     #[pyo3(signature = (*shape))]
     fn expand(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let dims = convert::ints_from_args(shape, "the shape")?;
         on(py, self, |tensor| tensor.expand(&dims))
     }
 
-    /// Expanded to the shape of another tensor.
+    /// Return a view broadcast to the shape of another tensor.
     fn expand_as(&self, py: Python<'_>, other: &PyTensor) -> PyResult<PyTensor> {
         let dims: Vec<i64> = other.0.shape().iter().map(|&dim| dim as i64).collect();
         on(py, self, |tensor| tensor.expand(&dims))
     }
 
-    /// Expanded to a shape, given as one tuple or as lengths.
+    /// Return a view broadcast to a shape, given as one tuple or as lengths.
     #[pyo3(signature = (*shape))]
     fn broadcast_to(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         self.expand(py, shape)
     }
 
-    /// Parts of one length, or of the lengths in a list, along an axis.
+    /// Return parts of one length, or of the lengths in a list, along an axis; the last may be
+    /// shorter.
     #[pyo3(signature = (split_size, dim=None, *, axis=None))]
     fn split(
         &self,
@@ -131,7 +135,7 @@ impl PyTensor {
         Ok(parts.py()?.into_iter().map(PyTensor).collect())
     }
 
-    /// At most `chunks` parts of one length along an axis.
+    /// Return at most `chunks` parts of equal length along an axis; the last may be shorter.
     #[pyo3(signature = (chunks, dim=None, *, axis=None))]
     fn chunk(
         &self,
@@ -151,7 +155,7 @@ impl PyTensor {
         Ok(self.0.chunk(chunks, along).py()?.into_iter().map(PyTensor).collect())
     }
 
-    /// `length` elements along an axis from `start`.
+    /// Return the elements `start` to `start + length` along an axis.
     #[pyo3(signature = (dim, start, length))]
     fn narrow(&self, py: Python<'_>, dim: i64, start: i64, length: i64) -> PyResult<PyTensor> {
         let size = self
@@ -174,7 +178,7 @@ impl PyTensor {
         on(py, self, |tensor| tensor.narrow(dim, from as usize, length as usize))
     }
 
-    /// The values in another dtype; the tensor itself if it has it.
+    /// Return the values in another dtype; the tensor itself if it has the dtype.
     fn _cast(slf: &Bound<'_, Self>, dtype: &Bound<'_, PyAny>) -> PyResult<Py<PyTensor>> {
         let dtype = dtype::parse(dtype)?;
         if slf.get().0.dtype() == dtype {

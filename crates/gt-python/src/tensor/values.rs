@@ -1,4 +1,4 @@
-//! What a tensor is, and its values.
+//! Attributes of a tensor, and fetching its values.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -12,17 +12,17 @@ use crate::dtype::PyDType;
 use crate::error::IntoPython;
 use crate::{dtype, export, session, source};
 
-/// What is said where a branch depends on a tensor that is mapped over.
+/// The error for a branch that depends on a tensor mapped over by `vmap`.
 const CONTROL_FLOW: &str = "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet\n  hint: gt.where(condition, a, b) computes both sides";
 
-/// Values that were asked for.
+/// Requested values.
 pub enum ValueRequest {
     Known(TensorData),
     Asked(Asked, Session),
 }
 
 impl ValueRequest {
-    /// Waits for the values.
+    /// Waits for the values and returns them.
     pub fn wait(self, py: Python<'_>) -> PyResult<TensorData> {
         match self {
             ValueRequest::Known(data) => Ok(data),
@@ -34,17 +34,18 @@ impl ValueRequest {
 }
 
 impl PyTensor {
-    /// Asks for the values, to wait for them later.
+    /// Requests the values, to wait for them later.
     pub fn request_values(&self, py: Python<'_>) -> PyResult<ValueRequest> {
         if let Some(data) = self.0.at_hand() {
             return Ok(ValueRequest::Known(data));
         }
         source::note(py);
-        // Requested with Python's lock held, so that a concurrent fork finds no lock of ours taken.
+        // The GIL is held, so no other thread can fork while this call holds a lock of the session.
         let asked = self.0.ask().or_else(|error| session::at_exit(py, error))?;
         Ok(ValueRequest::Asked(asked, self.0.session()))
     }
 
+    /// Requests the values and waits for them.
     pub fn fetch(&self, py: Python<'_>) -> PyResult<TensorData> {
         self.request_values(py)?.wait(py)
     }
@@ -76,9 +77,9 @@ impl PyTensor {
     }
 }
 
-/// The class of shapes.
+/// Returns the class `gt.Size`.
 fn size_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
-    // Not pyo3's cell, which a forked child may find half done.
+    // Not PyO3's cell, whose initialization could be interrupted by a fork.
     static SIZE: OnceLock<Py<PyAny>> = OnceLock::new();
     let size = match SIZE.get() {
         Some(size) => size,
@@ -90,12 +91,11 @@ fn size_type(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     Ok(size.bind(py))
 }
 
-/// The sizes that were asked for lately, each at the place that its lengths give: they do not
-/// change, and to make one takes twenty times as long as to find it. Locked with Python's lock
-/// only.
+/// A cache of recent `Size` objects, indexed by a hash of the lengths. They are immutable, and
+/// finding one takes a twentieth of the time of creating it. Locked only with the GIL held.
 static SIZES: Mutex<[Option<(Shape, Py<PyTuple>)>; 64]> = Mutex::new([const { None }; 64]);
 
-/// A shape as Python has it.
+/// Returns a shape as `gt.Size`.
 fn size<'py>(py: Python<'py>, shape: &Shape) -> PyResult<Bound<'py, PyTuple>> {
     let dims = shape.dims();
     let place = dims.iter().fold(dims.len(), |sum, dim| sum.wrapping_mul(31).wrapping_add(*dim));
@@ -106,7 +106,7 @@ fn size<'py>(py: Python<'py>, shape: &Shape) -> PyResult<Bound<'py, PyTuple>> {
     {
         return Ok(size.bind(py).clone());
     }
-    // Python code may run, which may ask for a shape.
+    // The call runs Python code, which may call this function.
     drop(sizes);
     let size = size_type(py)?.call1((PyTuple::new(py, dims)?,))?.cast_into::<PyTuple>()?;
     let mut sizes = SIZES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,8 +118,8 @@ fn size<'py>(py: Python<'py>, shape: &Shape) -> PyResult<Bound<'py, PyTuple>> {
 
 #[pymethods]
 impl PyTensor {
-    /// As old PyTorch programs make tensors: of values, or of lengths of axes. A subclass makes its
-    /// instances of a tensor, whose memory they share.
+    /// Create a tensor like PyTorch's legacy constructor: from values, or of given lengths. A
+    /// subclass called with one tensor creates an instance that shares its memory.
     #[new]
     #[classmethod]
     #[pyo3(signature = (*data))]
@@ -135,13 +135,13 @@ impl PyTensor {
         Ok(PyTensor(made.cast::<PyTensor>()?.get().0.clone()))
     }
 
-    /// The length of each axis.
+    /// The lengths of the axes.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         size(py, &self.0.shape())
     }
 
-    /// The shape, or the length of one axis.
+    /// Return the shape, or the length of one axis.
     #[pyo3(signature = (dim=None))]
     fn size(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
         let shape = self.shape(py)?;
@@ -167,17 +167,18 @@ impl PyTensor {
         self.0.rank()
     }
 
-    /// The number of axes.
+    /// Return the number of axes.
     fn dim(&self) -> usize {
         self.0.rank()
     }
 
-    /// The number of elements.
+    /// Return the number of elements.
     fn numel(&self) -> usize {
         self.0.shape().numel()
     }
 
-    /// The same values without their history.
+    /// The tensor without its history. In-place changes of it change this tensor, unnoticed by
+    /// autograd.
     #[getter]
     fn data(&self) -> PyTensor {
         PyTensor(self.0.data())
@@ -188,12 +189,12 @@ impl PyTensor {
         self.0.set_data(&value.0).py()
     }
 
-    /// The only element as a Python number. Waits until it is computed.
+    /// Return the only element as a Python number. Waits until it is computed.
     fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         export::element(py, &self.fetch_one(py, "item")?, 0)
     }
 
-    /// The values as nested lists. Waits until they are computed.
+    /// Return the values as nested lists. Waits until they are computed.
     fn tolist(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         export::to_list(py, &self.fetch(py)?)
     }
@@ -281,7 +282,7 @@ impl PyTensor {
         Ok(slf.py().import("gt._pickle")?.call_method1("reduce", (slf,))?.unbind())
     }
 
-    /// A tensor of its own with the same value; gradients flow back to this one.
+    /// Return a copy; gradients flow back to this tensor.
     fn clone(&self, py: Python<'_>) -> PyResult<PyTensor> {
         source::note(py);
         Ok(PyTensor(self.0.copy().py()?))

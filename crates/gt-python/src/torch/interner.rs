@@ -4,12 +4,12 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 /// So many are looked for one by one.
-const FEW: usize = 16;
+const LINEAR_LIMIT: usize = 16;
 
 /// Numbers in the order in which they came up first.
 #[derive(Default)]
 pub struct Interner {
-    pub all: SmallVec<[u64; 4]>,
+    pub numbers: SmallVec<[u64; 4]>,
     /// The interner by number, of more than a few.
     by_number: Option<Box<FxHashMap<u64, usize>>>,
 }
@@ -18,21 +18,21 @@ impl Interner {
     /// The place of a number, and whether it is new.
     pub fn intern(&mut self, number: u64) -> (usize, bool) {
         let Some(by_number) = &mut self.by_number else {
-            if let Some(place) = self.all.iter().position(|of| *of == number) {
-                return (place, false);
+            if let Some(index) = self.numbers.iter().position(|of| *of == number) {
+                return (index, false);
             }
-            self.all.push(number);
-            if self.all.len() == FEW {
-                self.by_number = Some(Box::new(self.all.iter().copied().zip(0..).collect()));
+            self.numbers.push(number);
+            if self.numbers.len() == LINEAR_LIMIT {
+                self.by_number = Some(Box::new(self.numbers.iter().copied().zip(0..).collect()));
             }
-            return (self.all.len() - 1, true);
+            return (self.numbers.len() - 1, true);
         };
-        let next = self.all.len();
-        let place = *by_number.entry(number).or_insert(next);
-        if place == next {
-            self.all.push(number);
+        let next = self.numbers.len();
+        let index = *by_number.entry(number).or_insert(next);
+        if index == next {
+            self.numbers.push(number);
         }
-        (place, place == next)
+        (index, index == next)
     }
 }
 
@@ -41,12 +41,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_keeps_its_place() {
+    fn equal_numbers_get_equal_indices() {
         let mut interner = Interner::default();
         for number in (0..50).map(|of| of * 7) {
             assert_eq!(interner.intern(number), (number as usize / 7, true));
             assert_eq!(interner.intern(7 * (number / 14)), (number as usize / 14, false));
         }
-        assert_eq!(interner.all.len(), 50);
+        assert_eq!(interner.numbers.len(), 50);
     }
 }

@@ -18,11 +18,11 @@ use super::results::{KernelResults, ResultForm};
 use crate::convert;
 
 /// The most programs of one kernel, and the most instructions in all of them.
-const MOST: usize = 512;
-const MOST_STEPS: usize = 1 << 17;
-/// How many calls may be unlike all others before a kernel keeps what one in [`RARELY`] issued.
-const PATIENCE: u32 = 64;
-const RARELY: u32 = 16;
+const MAX_ENTRIES: usize = 512;
+const MAX_INSTRUCTIONS: usize = 1 << 17;
+/// How many calls may be unlike all others before a kernel keeps what one in [`SAMPLE_INTERVAL`] issued.
+const MISS_ALLOWANCE: u32 = 64;
+const SAMPLE_INTERVAL: u32 = 16;
 
 /// What decides which instructions a function issues, apart from the tensors' elements.
 #[derive(PartialEq, Eq, Hash)]
@@ -32,19 +32,19 @@ pub struct KernelKey(SmallVec<[u64; 24]>);
 pub struct KernelCache<K = RecordedKernel>(Mutex<KernelCacheState<K>>);
 
 struct KernelCacheState<K> {
-    all: FxHashMap<KernelKey, KernelCacheEntry<K>>,
+    entries: FxHashMap<KernelKey, KernelCacheEntry<K>>,
     /// The instructions of all of them.
-    steps: usize,
+    instructions: usize,
     clock: u64,
-    found: u32,
-    missed: u32,
+    hits: u32,
+    misses: u32,
 }
 
 struct KernelCacheEntry<K> {
-    kept: Arc<K>,
-    steps: usize,
+    record: Arc<K>,
+    instructions: usize,
     /// When it was used last.
-    used: u64,
+    last_used: u64,
 }
 
 /// A program, and what becomes of its outputs.
@@ -55,8 +55,8 @@ pub struct RecordedKernel {
 
 impl<K> Default for KernelCache<K> {
     fn default() -> KernelCache<K> {
-        let all = FxHashMap::default();
-        KernelCache(Mutex::new(KernelCacheState { all, steps: 0, clock: 0, found: 0, missed: 0 }))
+        let entries = FxHashMap::default();
+        KernelCache(Mutex::new(KernelCacheState { entries, instructions: 0, clock: 0, hits: 0, misses: 0 }))
     }
 }
 
@@ -70,11 +70,11 @@ pub struct InputSet {
 impl InputSet {
     /// The place of a value among them.
     pub fn intern(&mut self, value: ValueRef) -> usize {
-        let (place, is_new) = self.ids.intern(value.identity());
+        let (index, is_new) = self.ids.intern(value.identity());
         if is_new {
             self.values.push(value);
         }
-        place
+        index
     }
 }
 
@@ -93,12 +93,12 @@ impl KernelCache {
             key.words(&[inputs.intern(tensor.value_ref()) as u64]);
         }
         let inputs = inputs.values;
-        let (kept, should_record) = self.find(&key);
-        if let Some(kept) = kept
+        let (record, should_record) = self.find(&key);
+        if let Some(record) = record
             && let Some(first) = inputs.first()
-            && let Some(outputs) = kept.program.run(first.session(), &inputs, numbers)
+            && let Some(outputs) = record.program.run(first.session(), &inputs, numbers)
         {
-            return Ok(KernelResults::from_outputs(outputs, &kept.form));
+            return Ok(KernelResults::from_outputs(outputs, &record.form));
         }
         if !should_record {
             return function();
@@ -109,8 +109,8 @@ impl KernelCache {
             && let Some((outputs, form)) = results.outputs()
             && let Some(program) = recording.finish(&outputs)
         {
-            let steps = program.instructions();
-            self.insert(key, RecordedKernel { program, form }, steps);
+            let instructions = program.instructions();
+            self.insert(key, RecordedKernel { program, form }, instructions);
         }
         Ok(results)
     }
@@ -120,41 +120,41 @@ impl<K> KernelCache<K> {
     /// Returns whether a large number of calls could not be recorded, so that this one is not
     /// tried. At intervals one is tried, as calls may have changed.
     pub fn is_hopeless(&self) -> bool {
-        let mut known = self.lock();
-        if !known.all.is_empty() || known.missed < PATIENCE {
+        let mut cache = self.lock();
+        if !cache.entries.is_empty() || cache.misses < MISS_ALLOWANCE {
             return false;
         }
-        known.missed = known.missed.wrapping_add(1).max(PATIENCE);
-        !known.missed.is_multiple_of(PATIENCE)
+        cache.misses = cache.misses.wrapping_add(1).max(MISS_ALLOWANCE);
+        !cache.misses.is_multiple_of(MISS_ALLOWANCE)
     }
 
     /// What is kept of a call like this, and whether it is worth it to keep more.
     pub fn find(&self, key: &KernelKey) -> (Option<Arc<K>>, bool) {
-        let mut known = self.lock();
-        known.clock += 1;
-        let clock = known.clock;
-        let found = known.all.get_mut(key).map(|entry| {
-            entry.used = clock;
-            Arc::clone(&entry.kept)
+        let mut cache = self.lock();
+        cache.clock += 1;
+        let clock = cache.clock;
+        let found = cache.entries.get_mut(key).map(|entry| {
+            entry.last_used = clock;
+            Arc::clone(&entry.record)
         });
         match &found {
-            Some(_) => known.found = known.found.saturating_add(1),
-            None => known.missed = known.missed.saturating_add(1),
+            Some(_) => cache.hits = cache.hits.saturating_add(1),
+            None => cache.misses = cache.misses.saturating_add(1),
         }
-        let should_record = known.missed < known.found.saturating_add(PATIENCE);
-        (found, should_record || known.missed.is_multiple_of(RARELY))
+        let should_record = cache.misses < cache.hits.saturating_add(MISS_ALLOWANCE);
+        (found, should_record || cache.misses.is_multiple_of(SAMPLE_INTERVAL))
     }
 
     /// Caches the record of a call, of `steps` instructions.
-    pub fn insert(&self, key: KernelKey, kept: K, steps: usize) {
-        let mut known = self.lock();
-        if known.all.len() >= MOST || known.steps >= MOST_STEPS {
-            known.evict_older_half();
+    pub fn insert(&self, key: KernelKey, record: K, instructions: usize) {
+        let mut cache = self.lock();
+        if cache.entries.len() >= MAX_ENTRIES || cache.instructions >= MAX_INSTRUCTIONS {
+            cache.evict_older_half();
         }
-        let entry = KernelCacheEntry { kept: Arc::new(kept), steps, used: known.clock };
-        known.steps += steps;
-        if let Some(before) = known.all.insert(key, entry) {
-            known.steps -= before.steps;
+        let entry = KernelCacheEntry { record: Arc::new(record), instructions, last_used: cache.clock };
+        cache.instructions += instructions;
+        if let Some(before) = cache.entries.insert(key, entry) {
+            cache.instructions -= before.instructions;
         }
     }
 
@@ -166,11 +166,11 @@ impl<K> KernelCache<K> {
 impl<K> KernelCacheState<K> {
     /// Forgets those that were not used for longest.
     fn evict_older_half(&mut self) {
-        let mut times: Vec<u64> = self.all.values().map(|entry| entry.used).collect();
+        let mut times: Vec<u64> = self.entries.values().map(|entry| entry.last_used).collect();
         times.sort_unstable();
         let median = times.get(times.len() / 2).copied().unwrap_or_default();
-        self.all.retain(|_, entry| entry.used >= median);
-        self.steps = self.all.values().map(|entry| entry.steps).sum();
+        self.entries.retain(|_, entry| entry.last_used >= median);
+        self.instructions = self.entries.values().map(|entry| entry.instructions).sum();
     }
 }
 

@@ -8,8 +8,8 @@
 //! - [`cluster_tensor`]: reading, writing and creating tensors of the device.
 //! - [`thread_context`]: the session, line and scope under which a kernel issues instructions.
 //! - [`views`]: the operators that create views, by PyTorch's stable interface ([`stable_abi`]).
-//! - [`kernel`]: functions of GT as kernels of PyTorch's operators; [`arguments`] and [`operands`]: their
-//!   arguments; [`results`]: their results; [`api`]: what they need from PyTorch.
+//! - [`kernel`]: functions of GT as kernels of PyTorch's operators; [`arguments`] and [`operands`]:
+//!   their arguments; [`results`]: their results; [`api`]: what they need from PyTorch.
 //! - [`kernel_cache`]: recorded kernels, replayed by calls with the same key; [`interner`]: equal
 //!   parts of keys.
 //! - [`step`]: steps of optimizers, which take effect as a whole.

@@ -19,8 +19,8 @@ use crate::session;
 pub struct StorageStep(Mutex<Option<OpenStorageStep>>);
 
 struct OpenStorageStep {
-    /// What the storages held, by their numbers; `None` where that is not elements.
-    held: FxHashMap<usize, Option<ValueRef>>,
+    /// What the storages before, by their numbers; `None` where that is not elements.
+    before: FxHashMap<usize, Option<ValueRef>>,
     /// Of the session of the first.
     step: Option<(ValueStep, Session)>,
 }
@@ -30,19 +30,19 @@ impl StorageStep {
     #[new]
     fn new(addresses: Vec<usize>) -> StorageStep {
         let numbers = addresses.into_iter().filter_map(storage::number);
-        let held: FxHashMap<usize, Option<ValueRef>> =
+        let before: FxHashMap<usize, Option<ValueRef>> =
             numbers.map(|number| (number, elements(number))).collect();
-        let step = held.values().flatten().next().map(|value| {
+        let step = before.values().flatten().next().map(|value| {
             let session = value.session().clone();
             (ValueStep::begin(&session), session)
         });
-        StorageStep(Mutex::new(Some(OpenStorageStep { held, step })))
+        StorageStep(Mutex::new(Some(OpenStorageStep { before, step })))
     }
 
     /// Ends the step, which has changed the tensors at these addresses: each with the number that
     /// all its elements were before, if there was none at the beginning.
     fn commit(&self, py: Python<'_>, changed: Vec<(usize, f64)>) -> PyResult<()> {
-        let Some(OpenStorageStep { mut held, step: Some((mut step, session)) }) = self.take()
+        let Some(OpenStorageStep { mut before, step: Some((mut step, session)) }) = self.take()
         else {
             return Ok(());
         };
@@ -50,14 +50,14 @@ impl StorageStep {
         for (address, number) in changed {
             let Some(at) = storage::number(address) else { continue };
             let Some(new) = elements(at).filter(|new| new.session().is(&session)) else { continue };
-            let old = match held.remove(&at) {
+            let old = match before.remove(&at) {
                 // Somebody else has filled it, or it is looked at a second time.
                 Some(None) => continue,
                 Some(Some(old)) if old.identity() == new.identity() => continue,
                 Some(Some(old)) if !old.session().is(&session) => continue,
                 old => old.flatten(),
             };
-            held.insert(at, None);
+            before.insert(at, None);
             session::ready(py, &new.tensor())?;
             let identity = new.identity();
             let kept = step.changes(new, old, number).py()?;
@@ -71,11 +71,11 @@ impl StorageStep {
     /// Ends the step: all tensors, at these addresses, are as they were when it began, or what they
     /// began with in it.
     fn roll_back(&self, py: Python<'_>, changed: Vec<(usize, f64)>) -> PyResult<()> {
-        let Some(OpenStorageStep { held, .. }) = self.take() else { return Ok(()) };
+        let Some(OpenStorageStep { before, .. }) = self.take() else { return Ok(()) };
         thread_context::note(py);
         for (address, number) in changed {
             let Some(at) = storage::number(address) else { continue };
-            match (held.get(&at), elements(at)) {
+            match (before.get(&at), elements(at)) {
                 (Some(Some(old)), _) => storage::set(at, old.clone()),
                 (None, Some(new)) => {
                     let &Meta { shape, dtype } = new.meta();
@@ -96,9 +96,9 @@ impl StorageStep {
 }
 
 fn elements(number: usize) -> Option<ValueRef> {
-    let held = storage::inspect(number, |held| match &held.content {
+    let content = storage::inspect(number, |stored| match &stored.content {
         storage::StorageContent::Elements(value) => Some(value.clone()),
         _ => None,
     });
-    held.flatten()
+    content.flatten()
 }

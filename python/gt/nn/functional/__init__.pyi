@@ -143,73 +143,73 @@ __all__ = [
 ]
 
 def adaptive_avg_pool1d(input: Tensor, output_size: _int | Sequence[_int]) -> Tensor:
-    """Average windows over the last axis so that there are as many as asked for.
+    """Average windows over the last axis, with `output_size` windows.
 
-    Window i is from floor(i length / number) up to ceil((i + 1) length / number).
+    Window i reaches from floor(i * length / size) up to ceil((i + 1) * length / size).
 
     >>> gt.nn.functional.adaptive_avg_pool1d(gt.tensor([[1.0, 3.0, 5.0, 7.0]]), 2)
     tensor([[2., 6.]], dtype=float32)
     """
 def adaptive_avg_pool2d(input: Tensor, output_size: _int | Sequence[_int] | None) -> Tensor:
-    """Average windows over the last two axes to a size; None keeps the length of an axis.
+    """Average windows over the last two axes to a given size; None keeps an axis as long.
 
     >>> gt.nn.functional.adaptive_avg_pool2d(gt.ones(1, 5, 7), (2, None)).shape
     (1, 2, 7)
     """
 def adaptive_avg_pool3d(input: Tensor, output_size: _int | Sequence[_int] | None) -> Tensor:
-    """Average windows over the last three axes to a size; None keeps the length of an axis.
+    """Average windows over the last three axes to a given size; None keeps an axis as long.
 
     >>> gt.nn.functional.adaptive_avg_pool3d(gt.ones(1, 5, 7, 4), 2).shape
     (1, 2, 2, 2)
     """
 def adaptive_max_pool1d(input: Tensor, output_size: _int | Sequence[_int], return_indices: _bool = False) -> Any:
-    """Take the largest value of windows over the last axis; these as in `adaptive_avg_pool1d`.
+    """Return the largest value of windows over the last axis, as in `adaptive_avg_pool1d`.
 
     >>> gt.nn.functional.adaptive_max_pool1d(gt.tensor([[1.0, 3.0, 5.0, 7.0]]), 2)
     tensor([[3., 7.]], dtype=float32)
     """
 def adaptive_max_pool1d_with_indices(input: Tensor, output_size: _int | Sequence[_int], return_indices: _bool = False) -> Any:
-    """With `return_indices=True`: Take the largest value of windows over the last axis; these as in `adaptive_avg_pool1d`.
+    """With `return_indices=True`: Return the largest value of windows over the last axis, as in `adaptive_avg_pool1d`.
 
     >>> gt.nn.functional.adaptive_max_pool1d(gt.tensor([[1.0, 3.0, 5.0, 7.0]]), 2)
     tensor([[3., 7.]], dtype=float32)
     """
 def adaptive_max_pool2d(input: Tensor, output_size: _int | Sequence[_int] | None, return_indices: _bool = False) -> Any:
-    """Take the largest value of windows over the last two axes; as `adaptive_avg_pool2d`.
+    """Return the largest value of windows over the last two axes, as in `adaptive_avg_pool2d`.
 
-    With `return_indices` the result is `(values, indices)`, with the place of each value in the
-    two axes, flattened.
+    With `return_indices` the result is `(values, indices)`; indices count in the last two axes,
+    flattened.
 
     >>> gt.nn.functional.adaptive_max_pool2d(gt.ones(1, 5, 7), (2, None)).shape
     (1, 2, 7)
     """
 def adaptive_max_pool2d_with_indices(input: Tensor, output_size: _int | Sequence[_int] | None, return_indices: _bool = False) -> Any:
-    """With `return_indices=True`: Take the largest value of windows over the last two axes; as `adaptive_avg_pool2d`.
+    """With `return_indices=True`: Return the largest value of windows over the last two axes, as in `adaptive_avg_pool2d`.
 
-    With `return_indices` the result is `(values, indices)`, with the place of each value in the
-    two axes, flattened.
+    With `return_indices` the result is `(values, indices)`; indices count in the last two axes,
+    flattened.
 
     >>> gt.nn.functional.adaptive_max_pool2d(gt.ones(1, 5, 7), (2, None)).shape
     (1, 2, 7)
     """
 def adaptive_max_pool3d(input: Tensor, output_size: _int | Sequence[_int] | None, return_indices: _bool = False) -> Any:
-    """Take the largest value of windows over the last three axes; as `adaptive_max_pool2d`.
+    """Return the largest value of windows over the last three axes; as `adaptive_max_pool2d`.
 
     >>> gt.nn.functional.adaptive_max_pool3d(gt.ones(1, 5, 7, 4), 2).shape
     (1, 2, 2, 2)
     """
 def adaptive_max_pool3d_with_indices(input: Tensor, output_size: _int | Sequence[_int] | None, return_indices: _bool = False) -> Any:
-    """With `return_indices=True`: Take the largest value of windows over the last three axes; as `adaptive_max_pool2d`.
+    """With `return_indices=True`: Return the largest value of windows over the last three axes; as `adaptive_max_pool2d`.
 
     >>> gt.nn.functional.adaptive_max_pool3d(gt.ones(1, 5, 7, 4), 2).shape
     (1, 2, 2, 2)
     """
 def affine_grid(theta: Tensor, size: _int | Sequence[_int], align_corners: _bool | None = None) -> Tensor:
-    """Give the grid for `grid_sample` of affine maps: theta (x, y, 1) for each pixel of an image.
+    """Return the grid of affine maps for `grid_sample`: theta (x, y, 1) for each pixel.
 
     Args:
         theta: a matrix for each image, [batch, 2, 3], or [batch, 3, 4] for volumes.
-        size: the shape of the images to make: (batch, channels, height, width), or with depth.
+        size: the shape of the images to sample: (batch, channels, height, width), or with depth.
         align_corners: as for `grid_sample`.
 
     >>> gt.nn.functional.affine_grid(gt.eye(2, 3).unsqueeze(0), (1, 1, 1, 2))
@@ -217,9 +217,9 @@ def affine_grid(theta: Tensor, size: _int | Sequence[_int], align_corners: _bool
               [ 0.5,  0. ]]]], dtype=float32)
     """
 def alpha_dropout(input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False) -> Tensor:
-    """Drop elements such that mean 0 and variance 1 stay; goes with `selu` (Klambauer, 2017).
+    """Drop elements, keeping mean 0 and variance 1; for use with `selu` (Klambauer, 2017).
 
-    What is dropped takes selu's limit at minus infinity; all is then scaled and shifted.
+    Dropped elements are set to selu's limit at minus infinity; all are then scaled and shifted.
 
     >>> gt.nn.functional.alpha_dropout(gt.ones(2), 0.5, training=False)
     tensor([1., 1.], dtype=float32)
@@ -228,11 +228,11 @@ def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int |
     """Average windows over the last axis of (batch, channels, width).
 
     Args:
-        input: the tensor, with or without batches.
+        input: the tensor, with or without a batch axis.
         kernel_size: the length of a window.
-        stride: from one window to the next; the length of a window where none is given.
-        padding: how many zeros are before and after, half a window at most.
-        ceil_mode: whether a last window may go over the end.
+        stride: the distance from one window to the next; the length of a window by default.
+        padding: the number of zeros before and after, at most half a window.
+        ceil_mode: whether the last window may extend past the end.
         count_include_pad: whether padding counts in the average.
 
     >>> gt.nn.functional.avg_pool1d(gt.tensor([[1.0, 3.0, 5.0]]), 2, stride=1)
@@ -241,7 +241,7 @@ def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int |
 def avg_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, ceil_mode: _bool = False, count_include_pad: _bool = True, divisor_override: _int | None = None) -> Tensor:
     """Average windows over the last two axes; parameters as for `avg_pool1d`.
 
-    `divisor_override` is what sums are divided by instead of the size of the window.
+    `divisor_override` divides the sums instead of the size of the window.
 
     >>> gt.nn.functional.avg_pool2d(gt.tensor([[[1.0, 2.0], [3.0, 6.0]]]), 2)
     tensor([[[3.]]], dtype=float32)
@@ -253,119 +253,121 @@ def avg_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int |
     (1, 2, 2, 2)
     """
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None, bias: Tensor | None = None, training: _bool = False, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
-    """Normalize each channel, which axis 1 has, over all samples (Ioffe and Szegedy, 2015).
+    """Normalize each channel, axis 1, over all samples (Ioffe and Szegedy, 2015).
 
     Args:
-        input: samples x channels x anything.
-        running_mean: a mean for each channel, which the batch's are averaged into in place while
-            training, and which is used else.
-        running_var: likewise the variances.
-        weight: what each channel is multiplied with.
-        bias: what is then added.
+        input: a tensor of (samples, channels, ...).
+        running_mean: the running mean of each channel: updated in place with `training`, otherwise
+            used for the normalization.
+        running_var: the running variance of each channel, treated in the same way.
+        weight: a factor for each channel.
+        bias: a term added to each channel.
         training: whether to use the statistics of this batch.
-        momentum: the share of the batch in the running statistics.
-        eps: what is added to the variance.
+        momentum: the weight of the batch in the running statistics.
+        eps: added to the variance.
 
     >>> gt.nn.functional.batch_norm(gt.tensor([[1.0], [3.0]]), None, None, training=True)
     tensor([[-0.999995],
             [ 0.999995]], dtype=float32)
     """
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Give `input1 @ weight[k] @ input2` for the vectors along the last axes and each k, plus bias.
+    """Return `input1 @ weight[k] @ input2` + bias for the vectors along the last axes and each k.
 
     >>> gt.nn.functional.bilinear(gt.ones(1, 2), gt.ones(1, 4), gt.ones(3, 2, 4))
     tensor([[8., 8., 8.]], dtype=float32)
     """
 def binary_cross_entropy(input: Tensor, target: Any, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
-    """Give -(y log p + (1 - y) log(1 - p)) for probabilities p and targets y of one shape.
+    """Return -(y log p + (1 - y) log(1 - p)) for probabilities p and targets y of one shape.
 
-    Logarithms are cut at -100, so that p may be 0 or 1. Outside of [0, 1] the loss is NaN, where
-    PyTorch raises an error: no value is waited for. `GT_CHECK_NAN=1` finds the operation.
-    `weight` multiplies each element's loss.
+    Logarithms are clamped to at least -100, so that p may be 0 or 1. For p outside of [0, 1] the
+    loss is NaN. PyTorch raises an error instead; GT does not, because that would wait for values.
+    `GT_CHECK_NAN=1` finds the operation.
+
+    `weight` has a factor for each element's loss.
 
     >>> gt.nn.functional.binary_cross_entropy(gt.tensor([0.5, 1.0]), gt.tensor([1.0, 1.0]))
     tensor(0.3465736, dtype=float32)
     """
 def binary_cross_entropy_with_logits(input: Tensor, target: Any, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:
-    """Give the binary cross entropy of sigmoid(input), exact for inputs of any size.
+    """Return the binary cross entropy of sigmoid(input), exact for inputs of any size.
 
-    `weight` multiplies each element's loss, `pos_weight` the part of its positive target.
+    `weight` has a factor for each element's loss, `pos_weight` for the loss of positive targets.
 
     >>> gt.nn.functional.binary_cross_entropy_with_logits(gt.tensor([0.0]), gt.tensor([1.0]))
     tensor(0.6931472, dtype=float32)
     """
 def celu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor:
-    """Give x where it is positive, alpha * (exp(x / alpha) - 1) elsewhere (Barron, 2017).
+    """Return x where it is positive, alpha * (exp(x / alpha) - 1) elsewhere (Barron, 2017).
 
     >>> gt.nn.functional.celu(gt.tensor([-1.0, 2.0]), 2.0)
     tensor([-0.78693867,  2.        ], dtype=float32)
     """
 def celu_(input: Tensor, alpha: _float = 1.0) -> Tensor:
-    """In place: Give x where it is positive, alpha * (exp(x / alpha) - 1) elsewhere (Barron, 2017).
+    """In place: Return x where it is positive, alpha * (exp(x / alpha) - 1) elsewhere (Barron, 2017).
 
     >>> gt.nn.functional.celu(gt.tensor([-1.0, 2.0]), 2.0)
     tensor([-0.78693867,  2.        ], dtype=float32)
     """
 def channel_shuffle(input: Tensor, groups: _int) -> Tensor:
-    """Take the channels of axis 1 from each group in turn (Zhang et al., 2018).
+    """Interleave the channels (axis 1) of the groups (Zhang et al., 2018).
 
     >>> gt.nn.functional.channel_shuffle(gt.arange(4).reshape(1, 4, 1), 2).flatten()
     tensor([0, 2, 1, 3], dtype=int64)
     """
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] | str = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1) -> Tensor:
-    """Multiply windows over the last axis with kernels: out[o, t] = sum of w[o, c, k] x[c, t + k].
+    """Correlate the last axis with kernels: out[o, t] = sum over c, k of w[o, c, k] x[c, t + k].
 
     Args:
-        input: (channels, width), with or without batches.
-        weight: the kernels: (outputs, channels / groups, width of a kernel).
-        bias: what is added to each output channel.
-        stride: from one window to the next.
-        padding: how many zeros are before and after; "valid" for none, and "same" for an output
+        input: (channels, width), or (batch, channels, width).
+        weight: the kernels: (outputs, channels / groups, kernel width).
+        bias: a value added to each output channel.
+        stride: the distance from one window to the next.
+        padding: the number of zeros before and after; "valid" for none, and "same" for an output
             as long as the input.
-        dilation: from one value in a window to the next.
-        groups: in how many groups, each with its share of outputs, the channels are.
+        dilation: the distance from one value in a window to the next.
+        groups: the number of groups of channels, each with its own outputs.
 
     >>> gt.nn.functional.conv1d(gt.tensor([[1.0, 2.0, 4.0]]), gt.tensor([[[-1.0, 1.0]]]))
     tensor([[1., 2.]], dtype=float32)
     """
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] | str = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1) -> Tensor:
-    """Multiply windows over the last two axes with kernels; parameters as for `conv1d`.
+    """Correlate the last two axes with kernels; parameters as for `conv1d`.
 
     >>> gt.nn.functional.conv2d(gt.ones(1, 3, 8, 8), gt.ones(4, 3, 3, 3), padding="same").shape
     (1, 4, 8, 8)
     """
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] | str = 0, dilation: _int | Sequence[_int] = 1, groups: _int = 1) -> Tensor:
-    """Multiply windows over the last three axes with kernels; parameters as for `conv1d`.
+    """Correlate the last three axes with kernels; parameters as for `conv1d`.
 
     >>> gt.nn.functional.conv3d(gt.ones(1, 3, 4, 4, 4), gt.ones(2, 3, 2, 2, 2), stride=2).shape
     (1, 2, 2, 2, 2)
     """
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: _int = 0) -> Tensor:
-    """Convolve along the first axis: time, batch and channels in this order.
+    """Convolve along the first axis of an input with axes (time, batch, channels).
 
     Args:
         input: (time, batch, channels in).
         weight: (length of the kernel, channels in, channels out).
         bias: (channels out,).
-        pad: how many zeros stand before and after.
+        pad: the number of zeros before and after.
 
     >>> gt.nn.functional.conv_tbc(gt.ones(3, 1, 1), gt.ones(2, 1, 1), gt.zeros(1)).flatten()
     tensor([2., 2.], dtype=float32)
     """
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] = 0, output_padding: _int | Sequence[_int] = 0, groups: _int = 1, dilation: _int | Sequence[_int] = 1) -> Tensor:
-    """Add up kernels times the values of the input, at the windows that `conv1d` would take.
+    """Add up kernels times the values of the input, at the windows that `conv1d` would read.
 
     It is the gradient of `conv1d` with respect to its input.
 
     Args:
-        input: (channels, width), with or without batches.
-        weight: the kernels: (channels, outputs / groups, width of a kernel).
-        bias: what is added to each output channel.
-        stride: from one window in the output to the next.
-        padding: how much is taken away before and after.
-        output_padding: how much is added after.
-        groups: in how many groups, each with its share of outputs, the channels are.
-        dilation: from one value in a window to the next.
+        input: (channels, width), or (batch, channels, width).
+        weight: the kernels: (channels, outputs / groups, kernel width).
+        bias: a value added to each output channel.
+        stride: the distance from one window in the output to the next.
+        padding: the number of values cut off before and after.
+        output_padding: the number of values added after.
+        groups: the number of groups of channels, each with its own outputs.
+        dilation: the distance from one value in a window to the next.
 
     >>> gt.nn.functional.conv_transpose1d(gt.tensor([[1.0, 2.0]]), gt.ones(1, 1, 2), stride=2)
     tensor([[1., 1., 2., 2.]], dtype=float32)
@@ -383,11 +385,11 @@ def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
     (3, 3, 3, 3)
     """
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
-    """Give 1 - cos of two vectors where the target is 1, max(0, cos - margin) where it is -1.
+    """Return 1 - cos of two vectors where the target is 1, max(0, cos - margin) where it is -1.
 
     Args:
         input1: a vector, or one in each row.
-        input2: as many.
+        input2: a tensor of the same shape.
         target: 1 or -1 for each pair.
         margin: from -1 to 1.
         size_average: deprecated.
@@ -399,53 +401,53 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     tensor(1., dtype=float32)
     """
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: _int = 1, eps: _float = 1e-08) -> Tensor:
-    """Give the cosine of the angle between vectors along an axis: their product over their norms.
+    """Return the cosine of the angle between vectors along an axis: their product over their norms.
 
-    Norms below `eps` count as `eps`, and have the gradients of norms.
+    Norms below `eps` count as `eps`, but their gradients are those of the norms.
 
     >>> gt.nn.functional.cosine_similarity(gt.tensor([[1.0, 0.0]]), gt.tensor([[1.0, 1.0]]))
     tensor([0.70710677], dtype=float32)
     """
 def cross_entropy(input: Tensor, target: Any, weight: Tensor | None = None, size_average: _bool | None = None, ignore_index: _int = -100, reduce: _bool | None = None, reduction: str = "mean", label_smoothing: _float = 0.0) -> Tensor:
-    """Give the cross entropy of logits: minus the logarithm of softmax at each target.
+    """Return the cross entropy of logits: minus the logarithm of softmax at each target.
 
     Args:
-        input: the logits; the classes stand along axis 1, or along axis 0 of a single sample.
-        target: indices of classes, of the input's shape without that axis, or probabilities:
+        input: the logits; the classes are along axis 1, or along axis 0 of a single sample.
+        target: class indices, of the input's shape without that axis, or probabilities:
             floats of the input's shape.
         weight: a factor for each class.
         size_average: deprecated.
-        ignore_index: indices of classes that do not count.
+        ignore_index: a target class whose samples are ignored.
         reduce: deprecated.
         reduction: "mean", "sum" or "none".
-        label_smoothing: the share of each target that is spread over all classes.
+        label_smoothing: the fraction of each target that is spread evenly over all classes.
 
     >>> gt.nn.functional.cross_entropy(gt.zeros(1, 4), gt.tensor([2], dtype=gt.int64))
     tensor(1.3862944, dtype=float32)
     """
 def cross_entropy_loss(input: Tensor, target: Any, reduction: str = "mean", *, weight: Tensor | None = None, ignore_index: _int | None = None, label_smoothing: _float = 0.0) -> Tensor:
-    """Give the cross entropy of logits, as `cross_entropy`, but count all targets.
+    """Return the cross entropy of logits, as `cross_entropy`, but ignore no target by default.
 
-    Only with `ignore_index` are there targets that do not count.
+    Targets are ignored only if `ignore_index` is given.
 
     >>> gt.nn.functional.cross_entropy_loss(gt.zeros(1, 4), [2])
     tensor(1.3862944, dtype=float32)
     """
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: _int = 0, reduction: str = "mean", zero_infinity: _bool = False) -> Tensor:
-    """Give minus the logarithm of a label sequence's probability, summed over all alignments.
+    """Return minus the log probability of a label sequence, summed over all alignments.
 
-    Alignments put labels in their order, each for one step or more, and blanks between and around
-    them, of which those between equal labels are a must. As in PyTorch the gradient supposes that
-    log_probs come from log_softmax.
+    An alignment has the labels in their order, each for one step or more, with optional blanks
+    between and around them; between equal labels a blank is required. As in PyTorch, the gradient
+    assumes that log_probs come from log_softmax.
 
     Args:
-        log_probs: logarithms of probabilities: steps x samples x labels, or of one sample.
-        targets: labels: samples x the longest of them, or all of them one after the other.
-        input_lengths: how many steps count, for each sample.
-        target_lengths: how many labels, for each sample.
-        blank: the label that is a blank.
-        reduction: "mean" (of losses over target lengths), "sum" or "none".
-        zero_infinity: whether what has no alignment has loss 0 and no gradient.
+        log_probs: log probabilities: (steps, samples, labels), or (steps, labels) for one sample.
+        targets: labels: (samples, longest target), or the targets of all samples concatenated.
+        input_lengths: the number of steps of each sample.
+        target_lengths: the number of labels of each sample.
+        blank: the index of the blank label.
+        reduction: "mean" (of losses divided by target lengths), "sum" or "none".
+        zero_infinity: whether a sample without an alignment has loss 0 and no gradient.
 
     >>> log_p = gt.tensor([[0.5, 0.5], [0.5, 0.5]]).log()
     >>> label, two, one = (gt.tensor(n, dtype=gt.int64) for n in ([1], 2, 1))
@@ -453,13 +455,13 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_l
     tensor(0.2876821, dtype=float32)
     """
 def dropout(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
-    """Set each element to 0 with probability p, and multiply the rest with 1 / (1 - p).
+    """Set each element to 0 with probability p, and multiply the rest by 1 / (1 - p).
 
     >>> gt.nn.functional.dropout(gt.ones(2), 1.0)
     tensor([0., 0.], dtype=float32)
     """
 def dropout1d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
-    """Set each channel to 0 with probability p, and multiply the rest with 1 / (1 - p).
+    """Set each channel to 0 with probability p, and multiply the rest by 1 / (1 - p).
 
     The input is (samples, channels, length) or (channels, length).
 
@@ -467,7 +469,7 @@ def dropout1d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _
     tensor([[0., 0.]], dtype=float32)
     """
 def dropout2d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
-    """Set each channel to 0 with probability p, and multiply the rest with 1 / (1 - p).
+    """Set each channel to 0 with probability p, and multiply the rest by 1 / (1 - p).
 
     The input is (samples, channels, height, width).
 
@@ -475,113 +477,113 @@ def dropout2d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _
     tensor([[[[0., 0.]]]], dtype=float32)
     """
 def dropout3d(input: Tensor, p: _float = 0.5, training: _bool = True, inplace: _bool = False) -> Tensor:
-    """Set each channel to 0 with probability p, and multiply the rest with 1 / (1 - p).
+    """Set each channel to 0 with probability p, and multiply the rest by 1 / (1 - p).
 
-    The input is (samples, channels, depth, height, width), or that without samples.
+    The input is (samples, channels, depth, height, width) or (channels, depth, height, width).
 
     >>> gt.nn.functional.dropout3d(gt.ones(1, 1, 1, 1, 1), 1.0)
     tensor([[[[[0.]]]]], dtype=float32)
     """
 def elu(input: Tensor, alpha: _float = 1.0, inplace: _bool = False) -> Tensor:
-    """Give x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015).
+    """Return x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015).
 
     >>> gt.nn.functional.elu(gt.tensor([-1.0, 2.0]))
     tensor([-0.63212055,  2.        ], dtype=float32)
     """
 def elu_(input: Tensor, alpha: _float = 1.0) -> Tensor:
-    """In place: Give x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015).
+    """In place: Return x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015).
 
     >>> gt.nn.functional.elu(gt.tensor([-1.0, 2.0]))
     tensor([-0.63212055,  2.        ], dtype=float32)
     """
 def embedding(input: Tensor, weight: Tensor, padding_idx: _int | None = None, max_norm: _float | None = None, norm_type: _float = 2.0, scale_grad_by_freq: _bool = False, sparse: _bool = False) -> Tensor:
-    """Give the rows of `weight` at integer indices; their axes come before the row's.
+    """Return the rows of `weight` at integer indices; the axes of the indices come first.
 
     Args:
         input: the indices.
         weight: the table.
-        padding_idx: a row that gets no gradient.
-        max_norm: what longer rows that are used are shortened to, in the table itself.
+        padding_idx: a row that receives no gradient.
+        max_norm: used rows with a larger norm are rescaled to this norm, in the table itself.
         norm_type: the exponent of that norm.
-        scale_grad_by_freq: whether a row's gradient is divided by how often it is used.
-        sparse: accepted as PyTorch's; the gradient is dense, with the same numbers.
+        scale_grad_by_freq: whether a row's gradient is divided by the number of its uses.
+        sparse: accepted as in PyTorch; the gradient is dense, with the same values.
 
     >>> table = gt.tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> gt.nn.functional.embedding(gt.tensor([1], dtype=gt.int64), table)
     tensor([[3., 4.]], dtype=float32)
     """
 def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: _float | None = None, norm_type: _float = 2, scale_grad_by_freq: _bool = False, mode: str = "mean", sparse: _bool = False, per_sample_weights: Tensor | None = None, include_last_offset: _bool = False, padding_idx: _int | None = None) -> Tensor:
-    """Average, sum or take the maximum of rows of `weight`, over bags of indices.
+    """Return the mean, sum or maximum of rows of `weight` over bags of indices.
 
     Args:
-        input: indices: a bag in each row, or all bags one after the other.
+        input: the indices: a bag in each row, or all bags concatenated.
         weight: the table.
-        offsets: where each bag starts, if they are one after the other.
-        max_norm: what longer rows that are used are shortened to, in the table itself.
+        offsets: the start of each bag, if bags are concatenated.
+        max_norm: used rows with a larger norm are rescaled to this norm, in the table itself.
         norm_type: the exponent of that norm.
-        scale_grad_by_freq: whether a row's gradient is divided by how often it is used.
+        scale_grad_by_freq: whether a row's gradient is divided by the number of its uses.
         mode: "mean", "sum" or "max".
-        sparse: accepted as PyTorch's; the gradient is dense, with the same numbers.
-        per_sample_weights: a factor for each index, with "sum" alone.
+        sparse: accepted as in PyTorch; the gradient is dense, with the same values.
+        per_sample_weights: a factor for each index, only with mode "sum".
         include_last_offset: whether the last offset is the end of the last bag.
-        padding_idx: a row that does not count.
+        padding_idx: a row that is excluded from bags.
 
     >>> table, bags = gt.tensor([[1.0, 2.0], [3.0, 4.0]]), gt.tensor([[0, 1]], dtype=gt.int64)
     >>> gt.nn.functional.embedding_bag(bags, table)
     tensor([[2., 3.]], dtype=float32)
     """
 def feature_alpha_dropout(input: Tensor, p: _float = 0.5, training: _bool = False, inplace: _bool = False) -> Tensor:
-    """Drop whole channels, axis 1 of each sample, as `alpha_dropout` does elements.
+    """Drop entire channels, axis 1, as `alpha_dropout` drops elements.
 
     >>> gt.nn.functional.feature_alpha_dropout(gt.ones(1, 2), 0.5, training=False)
     tensor([[1., 1.]], dtype=float32)
     """
 def fold(input: Tensor, output_size: _int | Sequence[_int], kernel_size: _int | Sequence[_int], dilation: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] = 0, stride: _int | Sequence[_int] = 1) -> Tensor:
-    """Add up the columns of `unfold` where they were in the image.
+    """Add up the columns of `unfold` at their positions in the image.
 
     Args:
-        input: (channels * block, number of blocks), with or without batches.
+        input: (channels * block, number of blocks), with or without a batch axis.
         output_size: the height and width of the image.
-        kernel_size: as for `unfold`, and so are the others.
-        dilation: from one value in a block to the next.
-        padding: how much of the blocks is around the image and left out.
-        stride: from one block to the next.
+        kernel_size: the height and width of a block.
+        dilation: the step from one value in a block to the next.
+        padding: the width of the border around the image that blocks cover and the result lacks.
+        stride: the step from one block to the next.
 
     >>> gt.nn.functional.fold(gt.ones(2, 2), output_size=(1, 3), kernel_size=(1, 2))
     tensor([[[1., 2., 1.]]], dtype=float32)
     """
 def fractional_max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], output_size: _int | Sequence[_int] | None = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Tensor | None = None) -> Any:
-    """Take the largest value of windows at drawn distances (Graham, 2014), as many as asked for.
+    """Return the largest value of each window, at random positions (Graham, 2014).
 
     Args:
-        input: a tensor of (channels, height, width), with or without batches.
-        kernel_size: how many values a window has along each axis.
-        output_size: how many windows there are along each axis.
-        output_ratio: how many there are for each value, below 1, instead of `output_size`.
-        return_indices: whether the result is `(values, indices)`, with the place of each value in
-            the spatial axes, flattened.
-        _random_samples: numbers from 0 to 1 instead of drawn ones: [batch, channels, 2].
+        input: a tensor of (channels, height, width), with or without a batch axis.
+        kernel_size: the length of a window along each axis.
+        output_size: the number of windows along each axis.
+        output_ratio: instead of `output_size`, the number of windows as a fraction of a length.
+        return_indices: whether the result is `(values, indices)`, with the index of each value in
+            the flattened spatial axes.
+        _random_samples: numbers from 0 to 1 instead of random ones: [batch, channels, 2].
 
     >>> gt.nn.functional.fractional_max_pool2d(gt.ones(1, 5, 5), 2, output_size=3).shape
     (1, 3, 3)
     """
 def fractional_max_pool2d_with_indices(input: Tensor, kernel_size: _int | Sequence[_int], output_size: _int | Sequence[_int] | None = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Tensor | None = None) -> Any:
-    """With `return_indices=True`: Take the largest value of windows at drawn distances (Graham, 2014), as many as asked for.
+    """With `return_indices=True`: Return the largest value of each window, at random positions (Graham, 2014).
 
     Args:
-        input: a tensor of (channels, height, width), with or without batches.
-        kernel_size: how many values a window has along each axis.
-        output_size: how many windows there are along each axis.
-        output_ratio: how many there are for each value, below 1, instead of `output_size`.
-        return_indices: whether the result is `(values, indices)`, with the place of each value in
-            the spatial axes, flattened.
-        _random_samples: numbers from 0 to 1 instead of drawn ones: [batch, channels, 2].
+        input: a tensor of (channels, height, width), with or without a batch axis.
+        kernel_size: the length of a window along each axis.
+        output_size: the number of windows along each axis.
+        output_ratio: instead of `output_size`, the number of windows as a fraction of a length.
+        return_indices: whether the result is `(values, indices)`, with the index of each value in
+            the flattened spatial axes.
+        _random_samples: numbers from 0 to 1 instead of random ones: [batch, channels, 2].
 
     >>> gt.nn.functional.fractional_max_pool2d(gt.ones(1, 5, 5), 2, output_size=3).shape
     (1, 3, 3)
     """
 def fractional_max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], output_size: _int | Sequence[_int] | None = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Tensor | None = None) -> Any:
-    """Take the largest value of windows at drawn distances over the last three axes.
+    """Return the largest value of each window over the last three axes, at random positions.
 
     Parameters are as for `fractional_max_pool2d`; `_random_samples` is [batch, channels, 3].
 
@@ -589,7 +591,7 @@ def fractional_max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], out
     (1, 2, 2, 2)
     """
 def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: _int | Sequence[_int], output_size: _int | Sequence[_int] | None = None, output_ratio: Any = None, return_indices: _bool = False, _random_samples: Tensor | None = None) -> Any:
-    """With `return_indices=True`: Take the largest value of windows at drawn distances over the last three axes.
+    """With `return_indices=True`: Return the largest value of each window over the last three axes, at random positions.
 
     Parameters are as for `fractional_max_pool2d`; `_random_samples` is [batch, channels, 3].
 
@@ -597,15 +599,15 @@ def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: _int | Sequen
     (1, 2, 2, 2)
     """
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | _float, full: _bool = False, eps: _float = 1e-06, reduction: str = "mean") -> Tensor:
-    """Give (log(var) + (input - target)² / var) / 2: minus the logarithm of a normal density.
+    """Return (log(var) + (input - target)² / var) / 2: minus the log of a normal density.
 
     Args:
         input: the means.
-        target: what is drawn.
+        target: the observed values.
         var: the variances: a number, or a tensor of the input's shape, where the last axis may
-            be missing and one may have length 1. Negative ones give no number.
+            be missing and one may have length 1. Negative variances yield NaN.
         full: whether to add the constant log(2 pi) / 2.
-        eps: the least variance; gradients flow as if it were not cut.
+        eps: the smallest variance; gradients flow as if variances were not clamped.
         reduction: "mean", "sum" or "none".
 
     >>> gt.nn.functional.gaussian_nll_loss(gt.tensor([1.0]), gt.tensor([3.0]), 1.0)
@@ -619,19 +621,19 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
         approximate: 'none' or 'tanh'
     """
 def glu(input: Tensor, dim: _int = -1) -> Tensor:
-    """Halve an axis, and give the first half times sigmoid of the second (Dauphin et al., 2016).
+    """Return the first half of an axis times sigmoid of the second half (Dauphin et al., 2016).
 
     >>> gt.nn.functional.glu(gt.tensor([3.0, 0.0]))
     tensor([1.5], dtype=float32)
     """
 def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: _bool | None = None) -> Tensor:
-    """Give the values of images or volumes at points (Jaderberg et al., 2015).
+    """Return the values of images or volumes at points (Jaderberg et al., 2015).
 
     Args:
         input: (batch, channels, height, width), or with depth before height.
         grid: the points: (batch, ..., 2) of x and y, or 3 with z, from -1 to 1 over the image.
-        mode: "bilinear", "nearest" or "bicubic", for volumes, too.
-        padding_mode: what is beyond the image: "zeros", its "border", or its "reflection".
+        mode: "bilinear", "nearest" or "bicubic", also for volumes.
+        padding_mode: the values beyond the image: "zeros", its "border", or its "reflection".
         align_corners: whether -1 and 1 are the centers of the corner pixels, not their corners.
 
     >>> points = gt.tensor([[[[0.0, 0.0], [1.0, 1.0]]]])
@@ -639,63 +641,63 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
     tensor([[[[2.5, 1. ]]]], dtype=float32)
     """
 def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05) -> Tensor:
-    """Normalize groups of channels, which axis 1 has, in each sample (Wu and He, 2018).
+    """Normalize groups of channels, axis 1, in each sample (Wu and He, 2018).
 
     >>> gt.nn.functional.group_norm(gt.tensor([[1.0, 3.0]]), 1)
     tensor([[-0.999995,  0.999995]], dtype=float32)
     """
 def gumbel_softmax(logits: Tensor, tau: _float = 1, hard: _bool = False, eps: _float = 1e-10, dim: _int = -1) -> Tensor:
-    """Draw from the categories that logits give, such that gradients flow (Jang et al., 2016).
+    """Return differentiable samples of the categories of logits (Jang et al., 2016).
 
     Args:
-        logits: logarithms of probabilities, which need no norm.
-        tau: the temperature; the lower, the closer to a single 1 among zeros.
-        hard: whether to give exactly that: its gradient is then the soft sample's.
-        eps: changes nothing.
+        logits: log probabilities, which need not be normalized.
+        tau: the temperature; the lower, the closer samples are to one-hot vectors.
+        hard: whether to return one-hot samples, with the gradient of the soft ones.
+        eps: accepted as in PyTorch; it has no effect.
         dim: the axis of the categories.
 
     >>> gt.nn.functional.gumbel_softmax(gt.tensor([0.0, 100.0]), hard=True)
     tensor([0., 1.], dtype=float32)
     """
 def hardshrink(input: Tensor, lambd: _float = 0.5) -> Tensor:
-    """Give x where it is beyond lambd or -lambd, 0 elsewhere.
+    """Return x where |x| > lambd, 0 elsewhere.
 
     >>> gt.nn.functional.hardshrink(gt.tensor([-1.0, 0.3, 2.0]))
     tensor([-1.,  0.,  2.], dtype=float32)
     """
 def hardsigmoid(input: Tensor, inplace: _bool = False) -> Tensor:
-    """Give x / 6 + 1/2, limited to 0 and 1.
+    """Return x / 6 + 1/2, clamped to [0, 1].
 
     >>> gt.nn.functional.hardsigmoid(gt.tensor([-4.0, 0.0, 4.0]))
     tensor([0. , 0.5, 1. ], dtype=float32)
     """
 def hardswish(input: Tensor, inplace: _bool = False) -> Tensor:
-    """Give x * hardsigmoid(x).
+    """Return x * hardsigmoid(x).
 
     >>> gt.nn.functional.hardswish(gt.tensor([-4.0, 1.0, 4.0]))
     tensor([-0.       ,  0.6666667,  4.       ], dtype=float32)
     """
 def hardtanh(input: Tensor, min_val: _float = -1.0, max_val: _float = 1.0, inplace: _bool = False) -> Tensor:
-    """Limit the values to min_val and max_val; no gradient flows at the limits themselves.
+    """Clamp values to [min_val, max_val]; at the limits themselves, the gradient is 0.
 
     >>> gt.nn.functional.hardtanh(gt.tensor([-3.0, 0.5, 3.0]))
     tensor([-1. ,  0.5,  1. ], dtype=float32)
     """
 def hardtanh_(input: Tensor, min_val: _float = -1.0, max_val: _float = 1.0) -> Tensor:
-    """In place: Limit the values to min_val and max_val; no gradient flows at the limits themselves.
+    """In place: Clamp values to [min_val, max_val]; at the limits themselves, the gradient is 0.
 
     >>> gt.nn.functional.hardtanh(gt.tensor([-3.0, 0.5, 3.0]))
     tensor([-1. ,  0.5,  1. ], dtype=float32)
     """
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = 1.0, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
-    """Give a distance x itself where the target is 1, max(0, margin - x) where it is -1.
+    """Return the input x where the target is 1, max(0, margin - x) where it is -1.
 
     >>> x, y = gt.tensor([0.25, 0.25]), gt.tensor([1, -1])
     >>> gt.nn.functional.hinge_embedding_loss(x, y, reduction="none")
     tensor([0.25, 0.75], dtype=float32)
     """
 def huber_loss(input: Tensor, target: Any, reduction: str = "mean", delta: _float = 1.0, weight: Tensor | None = None) -> Tensor:
-    """Give d² / 2 for distances d below delta, delta * (d - delta / 2) for others (Huber, 1964).
+    """Return d² / 2 for distances d below delta, delta * (d - delta / 2) for others (Huber, 1964).
 
     >>> gt.nn.functional.huber_loss(gt.tensor([0.5, 3.0]), gt.zeros(2), reduction="none")
     tensor([0.125, 2.5  ], dtype=float32)
@@ -703,37 +705,38 @@ def huber_loss(input: Tensor, target: Any, reduction: str = "mean", delta: _floa
 def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: _bool = True, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
     """Normalize each channel of each sample (Ulyanov et al., 2016); parameters as for `batch_norm`.
 
-    The running statistics move towards the average over all samples.
+    The running statistics are updated with the mean over all samples.
 
     >>> gt.nn.functional.instance_norm(gt.tensor([[[1.0, 3.0]]]))
     tensor([[[-0.999995,  0.999995]]], dtype=float32)
     """
 def interpolate(input: Tensor, size: _int | Sequence[_int] | None = None, scale_factor: Any = None, mode: str = "nearest", align_corners: _bool | None = None, recompute_scale_factor: _bool | None = None, antialias: _bool = False) -> Tensor:
-    """Give a signal, image or volume in another size.
+    """Resample a signal, image or volume to another size.
 
     Args:
         input: (batch, channels, width), (batch, channels, height, width) or with depth before.
         size: the lengths of the spatial axes.
-        scale_factor: how many times these are as long, instead of `size`.
-        mode: "nearest" (as OpenCV has it), "nearest-exact" (as Pillow), "area" (averages),
+        scale_factor: the factors of these lengths, instead of `size`.
+        mode: "nearest" (as in OpenCV), "nearest-exact" (as in Pillow), "area" (averages),
             "linear", "bilinear" or "trilinear" by the number of axes, "bicubic", or "lanczos".
-        align_corners: whether the centers of the corner pixels stay where they are, rather than
-            their corners; not for the first three modes.
-        recompute_scale_factor: whether distances follow from the lengths, not from `scale_factor`.
-        antialias: whether a smaller image sums over more pixels, as Pillow does.
+        align_corners: whether to align the centers of the corner pixels, rather than their
+            corners; not for the first three modes.
+        recompute_scale_factor: whether to compute distances from the lengths, not from
+            `scale_factor`.
+        antialias: whether a smaller image sums over more pixels, as in Pillow.
 
     >>> gt.nn.functional.interpolate(gt.tensor([[[0.0, 1.0]]]), scale_factor=2, mode="linear")
     tensor([[[0.  , 0.25, 0.75, 1.  ]]], dtype=float32)
     """
 def kl_div(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean", log_target: _bool = False) -> Tensor:
-    """Give target * (log(target) - input): how far target is from exp(input).
+    """Return target * (log(target) - input), the divergence of target from exp(input).
 
     Args:
         input: logarithms of probabilities.
         target: probabilities, or their logarithms.
         size_average: deprecated.
         reduce: deprecated.
-        reduction: "batchmean" is the divergence: the sum over the length of axis 0.
+        reduction: "mean", "sum", "none", or "batchmean": the sum divided by the batch size.
         log_target: whether the target holds logarithms.
 
     >>> p = gt.tensor([0.5, 0.5])
@@ -741,228 +744,231 @@ def kl_div(input: Tensor, target: Tensor, size_average: _bool | None = None, red
     tensor(0., dtype=float32)
     """
 def l1_loss(input: Tensor, target: Any, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """Give |input - target|; its mean by weight where there are weights.
+    """Return |input - target|; with `weight`, its weighted mean.
 
     >>> gt.nn.functional.l1_loss(gt.tensor([1.0, 5.0]), gt.zeros(2))
     tensor(3., dtype=float32)
     """
 def layer_norm(input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05) -> Tensor:
-    """Give weight * (x - mean) / sqrt(var + eps) + bias over the last axes (Ba et al., 2016).
+    """Return weight * (x - mean) / sqrt(var + eps) + bias over the last axes (Ba et al., 2016).
 
     >>> gt.nn.functional.layer_norm(gt.tensor([1.0, 3.0]), (2,))
     tensor([-0.999995,  0.999995], dtype=float32)
     """
 def leaky_relu(input: Tensor, negative_slope: _float = 0.01, inplace: _bool = False) -> Tensor:
-    """Give x where it is positive, negative_slope * x elsewhere.
+    """Return x where it is positive, negative_slope * x elsewhere.
 
     >>> gt.nn.functional.leaky_relu(gt.tensor([-1.0, 2.0]), 0.5)
     tensor([-0.5,  2. ], dtype=float32)
     """
 def leaky_relu_(input: Tensor, negative_slope: _float = 0.01) -> Tensor:
-    """In place: Give x where it is positive, negative_slope * x elsewhere.
+    """In place: Return x where it is positive, negative_slope * x elsewhere.
 
     >>> gt.nn.functional.leaky_relu(gt.tensor([-1.0, 2.0]), 0.5)
     tensor([-0.5,  2. ], dtype=float32)
     """
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Give `input @ weight.T + bias`: the last axis is mapped; without rows a weight is one row.
+    """Return `input @ weight.T + bias` over the last axis; a weight of one axis is a single row.
 
     >>> gt.nn.functional.linear(gt.ones(1, 2), gt.ones(3, 2))
     tensor([[2., 2., 2.]], dtype=float32)
     """
 def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None, weight: Tensor | None = None, reduction: str = "mean", ignore_index: _int | None = None, label_smoothing: _float = 0.0, options: Any = None) -> Tensor:
-    """Give the cross entropy of `input @ linear_weight.T + linear_bias`.
+    """Return the cross entropy of `input @ linear_weight.T + linear_bias`.
 
     Args:
         input: one sample, or one in each row.
-        linear_weight: a row for each class, or more axes between these and the last.
-        target: indices of classes or probabilities, as for `cross_entropy`.
-        linear_bias: of the shape of the weight without its last axis.
+        linear_weight: a row per class, or more axes between the classes and the last axis.
+        target: class indices or probabilities, as for `cross_entropy`.
+        linear_bias: a bias of the shape of `linear_weight` without its last axis.
         weight: a factor for each class.
         reduction: "mean", "sum" or "none".
-        ignore_index: indices of classes that do not count, -100 where none is given.
-        label_smoothing: the share of each target that is spread over all classes.
-        options: PyTorch's way to save memory; changes nothing.
+        ignore_index: a target class whose samples are ignored, -100 by default.
+        label_smoothing: the fraction of each target that is spread evenly over all classes.
+        options: accepted as in PyTorch, where they save memory; they have no effect.
 
     >>> x, rows = gt.ones(1, 2), gt.zeros(4, 2)
     >>> gt.nn.functional.linear_cross_entropy(x, rows, gt.tensor([2], dtype=gt.int64))
     tensor(1.3862944, dtype=float32)
     """
 def local_response_norm(input: Tensor, size: _int, alpha: _float = 0.0001, beta: _float = 0.75, k: _float = 1.0) -> Tensor:
-    """Give x / (k + alpha * m)**beta, where m is the mean of squares over neighbouring channels.
+    """Return x / (k + alpha * m)**beta, where m is the mean of squares over neighbouring channels.
 
     Args:
-        input: samples x channels x anything.
-        size: how many channels the mean is over; beyond the first and last there are zeros.
-        alpha: the share of the mean.
-        beta: the power.
-        k: what is added (Krizhevsky et al., 2012).
+        input: a tensor of (samples, channels, ...).
+        size: the number of channels in the mean; those beyond the first and last are zeros.
+        alpha: the factor of the mean.
+        beta: the exponent.
+        k: the constant term (Krizhevsky et al., 2012).
 
     >>> gt.nn.functional.local_response_norm(gt.full((1, 1, 1), 2.0), 1, alpha=1.0, beta=1.0)
     tensor([[[0.4]]], dtype=float32)
     """
 def log_softmax(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _DTypeLike | None = None) -> Tensor:
-    """Give the logarithm of softmax, exact where softmax is near 0; parameters as for `softmax`.
+    """Return the logarithm of softmax, exact where softmax is near 0; parameters as for `softmax`.
 
     >>> gt.nn.functional.log_softmax(gt.tensor([0.0, 0.0]), dim=0)
     tensor([-0.6931472, -0.6931472], dtype=float32)
     """
 def logsigmoid(input: Tensor) -> Tensor:
-    """Give log(1 / (1 + exp(-x))), exact for x of any size.
+    """Return log(1 / (1 + exp(-x))), exact for x of any size.
 
     >>> gt.nn.functional.logsigmoid(gt.tensor([0.0, -100.0]))
     tensor([  -0.6931472, -100.       ], dtype=float32)
     """
 def lp_pool1d(input: Tensor, norm_type: _Number, kernel_size: _int, stride: _int | Sequence[_int] | None = None, ceil_mode: _bool = False) -> Tensor:
-    """Give the norm of windows over the last axis, with signs: (sum of x^p)^(1/p).
+    """Return the norm of windows over the last axis, with signs: (sum of x^p)^(1/p).
 
     >>> gt.nn.functional.lp_pool1d(gt.tensor([[3.0, 4.0]]), 2, 2)
     tensor([[5.]], dtype=float32)
     """
 def lp_pool2d(input: Tensor, norm_type: _Number, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, ceil_mode: _bool = False) -> Tensor:
-    """Give the norm of windows over the last two axes, as `lp_pool1d`.
+    """Return the norm of windows over the last two axes, as `lp_pool1d`.
 
     >>> gt.nn.functional.lp_pool2d(gt.ones(1, 2, 2), 2, 2)
     tensor([[[2.]]], dtype=float32)
     """
 def lp_pool3d(input: Tensor, norm_type: _Number, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, ceil_mode: _bool = False) -> Tensor:
-    """Give the norm of windows over the last three axes, as `lp_pool1d`.
+    """Return the norm of windows over the last three axes, as `lp_pool1d`.
 
     >>> gt.nn.functional.lp_pool3d(gt.ones(1, 2, 2, 2), 3, 2)
     tensor([[[[2.]]]], dtype=float32)
     """
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
-    """Give max(0, margin - target * (input1 - input2)): 1 as target wants the first one larger.
+    """Return max(0, margin - target * (input1 - input2)); the target is 1 or -1.
 
     >>> gt.nn.functional.margin_ranking_loss(gt.tensor([1.0]), gt.tensor([3.0]), gt.tensor([1]))
     tensor(2., dtype=float32)
     """
 def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
-    """Take the largest value of windows over the last axis of (batch, channels, width).
+    """Return the largest value of windows over the last axis of (batch, channels, width).
 
     Args:
-        input: the tensor, with or without batches.
-        kernel_size: how many values a window has.
-        stride: from one window to the next; `kernel_size` where none is given.
-        padding: how far windows go beyond the ends, half a window at most.
-        dilation: from one value in a window to the next.
-        ceil_mode: whether a last window may go over the end.
-        return_indices: whether the result is `(values, indices)`, with the place of each value in
-            the spatial axes, flattened.
+        input: the tensor, with or without a batch axis.
+        kernel_size: the number of values in a window.
+        stride: the distance from one window to the next; `kernel_size` by default.
+        padding: how far windows extend past the ends, at most half a window.
+        dilation: the distance from one value in a window to the next.
+        ceil_mode: whether the last window may extend past the end.
+        return_indices: whether the result is `(values, indices)`; indices count in the spatial
+            axes, flattened.
 
     >>> gt.nn.functional.max_pool1d(gt.tensor([[1.0, 4.0, 2.0, 3.0]]), 2)
     tensor([[4., 3.]], dtype=float32)
     """
 def max_pool1d_with_indices(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
-    """With `return_indices=True`: Take the largest value of windows over the last axis of (batch, channels, width).
+    """With `return_indices=True`: Return the largest value of windows over the last axis of (batch, channels, width).
 
     Args:
-        input: the tensor, with or without batches.
-        kernel_size: how many values a window has.
-        stride: from one window to the next; `kernel_size` where none is given.
-        padding: how far windows go beyond the ends, half a window at most.
-        dilation: from one value in a window to the next.
-        ceil_mode: whether a last window may go over the end.
-        return_indices: whether the result is `(values, indices)`, with the place of each value in
-            the spatial axes, flattened.
+        input: the tensor, with or without a batch axis.
+        kernel_size: the number of values in a window.
+        stride: the distance from one window to the next; `kernel_size` by default.
+        padding: how far windows extend past the ends, at most half a window.
+        dilation: the distance from one value in a window to the next.
+        ceil_mode: whether the last window may extend past the end.
+        return_indices: whether the result is `(values, indices)`; indices count in the spatial
+            axes, flattened.
 
     >>> gt.nn.functional.max_pool1d(gt.tensor([[1.0, 4.0, 2.0, 3.0]]), 2)
     tensor([[4., 3.]], dtype=float32)
     """
 def max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
-    """Take the largest value of windows over the last two axes; parameters as for `max_pool1d`.
+    """Return the largest value of windows over the last two axes; parameters as for `max_pool1d`.
 
     >>> gt.nn.functional.max_pool2d(gt.tensor([[[1.0, 2.0], [6.0, 3.0]]]), 2, return_indices=True)
     (tensor([[[6.]]], dtype=float32), tensor([[[2]]], dtype=int64))
     """
 def max_pool2d_with_indices(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
-    """With `return_indices=True`: Take the largest value of windows over the last two axes; parameters as for `max_pool1d`.
+    """With `return_indices=True`: Return the largest value of windows over the last two axes; parameters as for `max_pool1d`.
 
     >>> gt.nn.functional.max_pool2d(gt.tensor([[[1.0, 2.0], [6.0, 3.0]]]), 2, return_indices=True)
     (tensor([[[6.]]], dtype=float32), tensor([[[2]]], dtype=int64))
     """
 def max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
-    """Take the largest value of windows over the last three axes; parameters as for `max_pool1d`.
+    """Return the largest value of windows over the last three axes; parameters as for `max_pool1d`.
 
     >>> gt.nn.functional.max_pool3d(gt.ones(1, 4, 4, 4), 2).shape
     (1, 2, 2, 2)
     """
 def max_pool3d_with_indices(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, dilation: _int | Sequence[_int] = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
-    """With `return_indices=True`: Take the largest value of windows over the last three axes; parameters as for `max_pool1d`.
+    """With `return_indices=True`: Return the largest value of windows over the last three axes; parameters as for `max_pool1d`.
 
     >>> gt.nn.functional.max_pool3d(gt.ones(1, 4, 4, 4), 2).shape
     (1, 2, 2, 2)
     """
 def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, output_size: _int | Sequence[_int] | None = None) -> Tensor:
-    """Put values back where `max_pool1d` has found them, with zeros elsewhere.
+    """Return values at the indices where `max_pool1d` found them, with zeros elsewhere.
 
     Args:
-        input: the values that the pooling gave.
-        indices: their places, as the pooling gave them.
+        input: the values that the pooling returned.
+        indices: the indices that the pooling returned.
         kernel_size: as for the pooling.
         stride: as for the pooling.
         padding: as for the pooling.
-        output_size: the shape before the pooling, or its last axis; with (length - 1) * stride +
-            kernel_size - 2 * padding where none is given.
+        output_size: the shape before the pooling, or its last axis; by default (length - 1) *
+            stride + kernel_size - 2 * padding.
 
     >>> gt.nn.functional.max_unpool1d(gt.tensor([[4.0, 3.0]]), gt.tensor([[1, 3]]).long(), 2)
     tensor([[0., 4., 0., 3.]], dtype=float32)
     """
 def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, output_size: _int | Sequence[_int] | None = None) -> Tensor:
-    """Put values back where `max_pool2d` has found them; parameters as for `max_unpool1d`.
+    """Return values at the indices of `max_pool2d`; parameters as for `max_unpool1d`.
 
     >>> gt.nn.functional.max_unpool2d(gt.tensor([[[6.0]]]), gt.tensor([[[2]]]).long(), 2)
     tensor([[[0., 0.],
              [6., 0.]]], dtype=float32)
     """
 def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = None, padding: _int | Sequence[_int] = 0, output_size: _int | Sequence[_int] | None = None) -> Tensor:
-    """Put values back where `max_pool3d` has found them; parameters as for `max_unpool1d`.
+    """Return values at the indices of `max_pool3d`; parameters as for `max_unpool1d`.
 
     >>> gt.nn.functional.max_unpool3d(gt.ones(1, 1, 1, 1), gt.zeros(1, 1, 1, 1).long(), 2).sum()
     tensor(1., dtype=float32)
     """
 def mish(input: Tensor, inplace: _bool = False) -> Tensor:
-    """Give x * tanh(log(1 + exp(x))) (Misra, 2019).
+    """Return x * tanh(log(1 + exp(x))) (Misra, 2019).
 
     >>> gt.nn.functional.mish(gt.tensor([0.0, 1.0]))
     tensor([0.       , 0.8650984], dtype=float32)
     """
 def mse_loss(input: Tensor, target: Any, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """Give (input - target)²; its mean by weight where there are weights.
+    """Return (input - target)²; with `weight`, its weighted mean.
 
     >>> gt.nn.functional.mse_loss(gt.tensor([1.0, 5.0]), gt.zeros(2))
     tensor(13., dtype=float32)
     """
 def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: _int, num_heads: _int, in_proj_weight: Tensor | None, in_proj_bias: Tensor | None, bias_k: Tensor | None, bias_v: Tensor | None, add_zero_attn: _bool, dropout_p: _float, out_proj_weight: Tensor, out_proj_bias: Tensor | None, training: _bool = True, key_padding_mask: Tensor | None = None, need_weights: _bool = True, attn_mask: Tensor | None = None, use_separate_proj_weight: _bool = False, q_proj_weight: Tensor | None = None, k_proj_weight: Tensor | None = None, v_proj_weight: Tensor | None = None, static_k: Tensor | None = None, static_v: Tensor | None = None, average_attn_weights: _bool = True, is_causal: _bool = False) -> tuple[Tensor, Tensor | None]:
-    """Attend with several heads: project, attend with each, and project what they give together.
+    """Return the result of multi-head attention, and the attention weights or None.
+
+    Query, key and value are projected and split into heads; the heads' results are concatenated and
+    projected.
 
     Args:
-        query: (queries, samples, width), or without samples.
-        key: (keys, samples, width), or without samples.
-        value: as the key.
+        query: (queries, samples, width) or (queries, width).
+        key: (keys, samples, width) or (keys, width).
+        value: in the layout of the key.
         embed_dim_to_check: the width of the query.
-        num_heads: how many heads; the width is a multiple.
-        in_proj_weight: the projections of query, key and value, one below the other.
-        in_proj_bias: what is added to these.
-        bias_k: one more key, (1, 1, width).
-        bias_v: its value.
-        add_zero_attn: whether there is one more key of zeros.
-        dropout_p: the probability that a weight is dropped while training.
+        num_heads: the number of heads; the width is a multiple of it.
+        in_proj_weight: the projections of query, key and value, concatenated.
+        in_proj_bias: the biases of these projections, concatenated.
+        bias_k: a further key, (1, 1, width).
+        bias_v: the value of `bias_k`.
+        add_zero_attn: whether to append a key and value of zeros.
+        dropout_p: the probability of dropping an attention weight, with `training`.
         out_proj_weight: the projection of the result.
-        out_proj_bias: what is added to it.
-        training: whether to drop.
-        key_padding_mask: (samples, keys): True for those that nobody sees, or what is added.
-        need_weights: whether the second result is the weights, or None.
-        attn_mask: (queries, keys) or (samples * heads, queries, keys): True for keys that a query
-            does not see, or what is added.
-        use_separate_proj_weight: whether the projections are the following three.
+        out_proj_bias: the bias of this projection.
+        training: whether to drop attention weights.
+        key_padding_mask: (samples, keys): True at keys to ignore, or floats added to the scores.
+        need_weights: whether to return the attention weights.
+        attn_mask: (queries, keys) or (samples * heads, queries, keys): True at keys that a query
+            ignores, or floats added to the scores.
+        use_separate_proj_weight: whether to use the following three projections.
         q_proj_weight: the query's projection.
-        k_proj_weight: the key's.
-        v_proj_weight: the value's.
-        static_k: (samples * heads, keys, width of a head) in place of the projected key.
-        static_v: likewise for the value.
-        average_attn_weights: whether the weights are the average of the heads'.
-        is_causal: a hint that attn_mask is causal.
+        k_proj_weight: the key's projection.
+        v_proj_weight: the value's projection.
+        static_k: replaces the projected key: (samples * heads, keys, width of a head).
+        static_v: replaces the projected value, in the same layout.
+        average_attn_weights: whether the returned weights are averaged over heads.
+        is_causal: a hint that `attn_mask` is the causal mask.
 
     >>> x, eye = gt.ones(1, 2), gt.eye(2)
     >>> gt.nn.functional.multi_head_attention_forward(
@@ -971,13 +977,13 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
     tensor([[1.]], dtype=float32)
     """
 def multi_margin_loss(input: Tensor, target: Tensor, p: _int = 1, margin: _float = 1.0, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
-    """Average max(0, margin - x[y] + x[i])ᵖ over classes, where i runs over those that are not y.
+    """Return the mean of max(0, margin - x[y] + x[i])ᵖ over all classes; the term of i = y is 0.
 
     Args:
         input: scores x of classes, one sample or one in each row.
         target: the class y of each sample.
         p: 1 or 2.
-        margin: how far the score of a sample's class should be above others.
+        margin: the margin by which the score of a sample's class should exceed other scores.
         weight: a factor for each class.
         size_average: deprecated.
         reduce: deprecated.
@@ -988,11 +994,11 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: _int = 1, margin: _float
     tensor(0.25, dtype=float32)
     """
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
-    """Sum max(0, 1 - x[y] + x[i]) over a sample's classes y and others i; over as many classes.
+    """Sum max(0, 1 - x[y] + x[i]) over target classes y and others i, and divide by all classes.
 
     Args:
         input: scores x of classes, one sample or one in each row.
-        target: classes of each sample, of the input's shape: what is before the first -1.
+        target: the classes of each sample up to the first -1, in the input's shape.
         size_average: deprecated.
         reduce: deprecated.
         reduction: "mean", "sum" or "none".
@@ -1002,28 +1008,28 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: _bool | 
     tensor(0.25, dtype=float32)
     """
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
-    """Average binary cross entropies of logits over classes, which stand along the last axis.
+    """Return the mean binary cross entropy of logits over classes, the last axis.
 
     >>> x, y = gt.zeros(1, 2), gt.tensor([[1.0, 0.0]])
     >>> gt.nn.functional.multilabel_soft_margin_loss(x, y)
     tensor(0.6931472, dtype=float32)
     """
 def native_channel_shuffle(input: Tensor, groups: _int) -> Tensor:
-    """Take the channels of axis 1 from each group in turn (Zhang et al., 2018).
+    """Interleave the channels (axis 1) of the groups (Zhang et al., 2018).
 
     >>> gt.nn.functional.channel_shuffle(gt.arange(4).reshape(1, 4, 1), 2).flatten()
     tensor([0, 2, 1, 3], dtype=int64)
     """
 def nll_loss(input: Tensor, target: Any, weight: Tensor | None = None, size_average: _bool | None = None, ignore_index: _int = -100, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
-    """Give minus the input at the class of each target; a mean is by weight.
+    """Return minus the input at the class of each target; a mean is weighted by `weight`.
 
     Args:
-        input: logarithms of probabilities; the classes stand along axis 1, or along axis 0 of a
+        input: logarithms of probabilities; the classes are along axis 1, or along axis 0 of a
             single sample.
-        target: indices of classes, of the input's shape without that axis.
+        target: class indices, of the input's shape without that axis.
         weight: a factor for each class.
         size_average: deprecated.
-        ignore_index: targets that do not count.
+        ignore_index: a target class whose samples are ignored.
         reduce: deprecated.
         reduction: "mean", "sum" or "none".
 
@@ -1036,65 +1042,66 @@ def normalize(input: Tensor, p: _float = 2.0, dim: _int | Sequence[_int] | None 
 
     Args:
         input: the vectors, along `dim`.
-        p: the norm's order.
-        dim: the axis, or several.
-        eps: the least that is divided by.
-        out: a tensor that gets the result, and its shape; without gradients.
+        p: the order of the norm.
+        dim: the axis or axes of a vector.
+        eps: the least divisor.
+        out: a tensor that is resized and receives the result; without gradients.
 
     >>> gt.nn.functional.normalize(gt.tensor([[3.0, 4.0]]))
     tensor([[0.6, 0.8]], dtype=float32)
     """
 def one_hot(tensor: Tensor, num_classes: _int = -1) -> Tensor:
-    """Give 1 at each class index, 0 elsewhere, along a new last axis; int64.
+    """Return 1 at each class index and 0 elsewhere, along a new last axis; int64.
 
-    Without a number of classes, it is one more than the largest index: this waits for the values.
+    By default, the number of classes is the largest index plus 1, which waits for the values.
 
     >>> gt.nn.functional.one_hot(gt.tensor([0, 2], dtype=gt.int64), 3)
     tensor([[1, 0, 0],
             [0, 0, 1]], dtype=int64)
     """
 def pad(input: Tensor, pad: _int | Sequence[_int], mode: str = "constant", value: _float | None = None) -> Tensor:
-    """Add values beyond the ends of the last axes; negative numbers take values away.
+    """Add values beyond the ends of the last axes; negative numbers remove values.
 
     Args:
         input: the tensor.
-        pad: how many before and after, from the last axis on: (left, right, top, bottom, ...).
-        mode: "constant"; "reflect", back from the end without repeating it; "replicate", the
-            value at the end; "circular", on from the other end.
-        value: the constant, 0 where none is given.
+        pad: the lengths before and after each axis, the last axis first: (left, right, top,
+            bottom, ...).
+        mode: "constant"; "reflect" for the mirror image, without repeating the value at the end;
+            "replicate" for the value at the end; "circular" for the values from the other end.
+        value: the constant, 0 by default.
 
     >>> gt.nn.functional.pad(gt.tensor([[1.0, 2.0, 3.0]]), (2, 1), mode="reflect")
     tensor([[3., 2., 1., 2., 3., 2.]], dtype=float32)
     """
 def pairwise_distance(x1: Tensor, x2: Tensor, p: _float = 2.0, eps: _float = 1e-06, keepdim: _bool = False) -> Tensor:
-    """Give the norm of `x1 - x2 + eps` along the last axis.
+    """Return the norm of `x1 - x2 + eps` along the last axis.
 
     >>> gt.nn.functional.pairwise_distance(gt.zeros(1, 2), gt.tensor([[3.0, 4.0]]), eps=0)
     tensor([5.], dtype=float32)
     """
 def pdist(input: Tensor, p: _float = 2) -> Tensor:
-    """Give the distance of each row of a matrix from each later row.
+    """Return the distance of each row of a matrix from each later row.
 
-    The distances stand in the order of the pairs (0, 1), (0, 2), ..., (1, 2), ...
+    The distances are in the order of the pairs (0, 1), (0, 2), ..., (1, 2), ...
 
     >>> gt.nn.functional.pdist(gt.tensor([[0.0], [1.0], [3.0]]))
     tensor([1., 3., 2.], dtype=float32)
     """
 def pixel_shuffle(input: Tensor, upscale_factor: _int) -> Tensor:
-    """Make larger images of fewer channels: (c r^2, h, w) becomes (c, h r, w r) (Shi et al., 2016).
+    """Rearrange channels into larger images: (c r^2, h, w) to (c, h r, w r) (Shi et al., 2016).
 
     >>> gt.nn.functional.pixel_shuffle(gt.arange(4).reshape(4, 1, 1), 2)
     tensor([[[0, 1],
              [2, 3]]], dtype=int64)
     """
 def pixel_unshuffle(input: Tensor, downscale_factor: _int) -> Tensor:
-    """Make smaller images of more channels: (c, h r, w r) becomes (c r^2, h, w).
+    """Rearrange pixels into more channels: (c, h r, w r) to (c r^2, h, w).
 
     >>> gt.nn.functional.pixel_unshuffle(gt.arange(4).reshape(1, 2, 2), 2).shape
     (4, 1, 1)
     """
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: _bool = True, full: _bool = False, size_average: _bool | None = None, eps: _float = 1e-08, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
-    """Give the negative logarithm of Poisson's probability of a target.
+    """Return the negative log likelihood of a target under a Poisson distribution.
 
     Args:
         input: logarithms of rates, or rates.
@@ -1102,7 +1109,7 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: _bool = True, ful
         log_input: whether the input holds logarithms.
         full: whether to add Stirling's form of log(target!) for targets above 1.
         size_average: deprecated.
-        eps: what is added to rates, so that their logarithm is finite.
+        eps: added to rates, so that their logarithm is finite.
         reduce: deprecated.
         reduction: "mean", "sum" or "none".
 
@@ -1110,82 +1117,82 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: _bool = True, ful
     tensor(1., dtype=float32)
     """
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """Give x where it is positive, weight * x elsewhere.
+    """Return x where it is positive, weight * x elsewhere.
 
     Args:
-        input: a tensor whose axis 1 has channels.
+        input: a tensor with channels along axis 1.
         weight: one slope, or one for each channel.
 
     >>> gt.nn.functional.prelu(gt.tensor([-1.0, 2.0]), gt.tensor(0.5))
     tensor([-0.5,  2. ], dtype=float32)
     """
 def relu(input: Tensor, inplace: _bool = False) -> Tensor:
-    """Give max(x, 0).
+    """Return max(x, 0).
 
     >>> gt.nn.functional.relu(gt.tensor([-1.0, 2.0]))
     tensor([0., 2.], dtype=float32)
     """
 def relu6(input: Tensor, inplace: _bool = False) -> Tensor:
-    """Give min(max(x, 0), 6).
+    """Return min(max(x, 0), 6).
 
     >>> gt.nn.functional.relu6(gt.tensor([-1.0, 2.0, 7.0]))
     tensor([0., 2., 6.], dtype=float32)
     """
 def relu_(input: Tensor) -> Tensor:
-    """In place: Give max(x, 0).
+    """In place: Return max(x, 0).
 
     >>> gt.nn.functional.relu(gt.tensor([-1.0, 2.0]))
     tensor([0., 2.], dtype=float32)
     """
 def rms_norm(input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None = None, eps: _float | None = None) -> Tensor:
-    """Give weight * x / sqrt(mean(x²) + eps) over the last axes (Zhang and Sennrich, 2019).
+    """Return weight * x / sqrt(mean(x²) + eps) over the last axes (Zhang and Sennrich, 2019).
 
-    Without eps, it is the distance from 1 to the next number, of float32 for 16 bits.
+    By default, eps is the machine epsilon of the dtype, of float32 for 16-bit floats.
 
     >>> gt.nn.functional.rms_norm(gt.tensor([1.0, 7.0]), (2,))
     tensor([0.2, 1.4], dtype=float32)
     """
 def rrelu(input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False, inplace: _bool = False) -> Tensor:
-    """Give x where it is positive, x times a slope elsewhere.
+    """Return x where it is positive, x times a slope elsewhere.
 
-    While training, each slope is drawn from lower..upper; else all are the mean of these.
+    In training mode, each slope is drawn from [lower, upper); otherwise all are their mean.
 
     >>> gt.nn.functional.rrelu(gt.tensor([-1.0, 2.0]), 0.0, 1.0)
     tensor([-0.5,  2. ], dtype=float32)
     """
 def rrelu_(input: Tensor, lower: _float = 0.125, upper: _float = 0.3333333333333333, training: _bool = False) -> Tensor:
-    """In place: Give x where it is positive, x times a slope elsewhere.
+    """In place: Return x where it is positive, x times a slope elsewhere.
 
-    While training, each slope is drawn from lower..upper; else all are the mean of these.
+    In training mode, each slope is drawn from [lower, upper); otherwise all are their mean.
 
     >>> gt.nn.functional.rrelu(gt.tensor([-1.0, 2.0]), 0.0, 1.0)
     tensor([-0.5,  2. ], dtype=float32)
     """
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: _float = 0.0, is_causal: _bool = False, scale: _float | None = None, enable_gqa: _bool = False) -> Tensor:
-    """Give softmax(scale * query @ key.mT + mask) @ value; zeros for a query that sees no key.
+    """Return softmax(scale * query @ key.mT + mask) @ value; zeros for a query that sees no key.
 
     Args:
         query: (..., queries, width).
         key: (..., keys, width).
         value: (..., keys, width of the result).
-        attn_mask: for bool, which keys each query sees; for floats, what is added to the scores.
-        dropout_p: the probability that a weight is dropped.
-        is_causal: whether query i sees keys up to i alone.
-        scale: 1 / sqrt(width) if not given.
-        enable_gqa: whether there may be fewer heads of keys and values, along axis -3.
+        attn_mask: bools that are True at the keys each query sees, or floats added to the scores.
+        dropout_p: the probability of dropping an attention weight.
+        is_causal: whether query i sees only the keys up to i.
+        scale: the factor of the scores, 1 / sqrt(width) by default.
+        enable_gqa: whether keys and values may have fewer heads, along axis -3, than queries.
 
     >>> one, two = gt.ones(1, 1, 2), gt.tensor([[[1.0], [3.0]]])
     >>> gt.nn.functional.scaled_dot_product_attention(one, gt.ones(1, 2, 2), two)
     tensor([[[2.]]], dtype=float32)
     """
 def selu(input: Tensor, inplace: _bool = False) -> Tensor:
-    """Give a scaled elu that keeps mean 0 and variance 1 (Klambauer et al., 2017).
+    """Return a scaled elu that keeps mean 0 and variance 1 (Klambauer et al., 2017).
 
     >>> gt.nn.functional.selu(gt.tensor([-1.0, 1.0]))
     tensor([-1.1113307,  1.050701 ], dtype=float32)
     """
 def selu_(input: Tensor) -> Tensor:
-    """In place: Give a scaled elu that keeps mean 0 and variance 1 (Klambauer et al., 2017).
+    """In place: Return a scaled elu that keeps mean 0 and variance 1 (Klambauer et al., 2017).
 
     >>> gt.nn.functional.selu(gt.tensor([-1.0, 1.0]))
     tensor([-1.1113307,  1.050701 ], dtype=float32)
@@ -1197,37 +1204,37 @@ def sigmoid(input: Tensor) -> Tensor:
         input: a tensor
     """
 def silu(input: Tensor, inplace: _bool = False) -> Tensor:
-    """Give x * sigmoid(x), also known as swish.
+    """Return x * sigmoid(x), also known as swish.
 
     >>> gt.nn.functional.silu(gt.tensor([0.0, 1.0]))
     tensor([0.       , 0.7310586], dtype=float32)
     """
 def smooth_l1_loss(input: Tensor, target: Any, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean", beta: _float = 1.0) -> Tensor:
-    """Give d² / (2 beta) for distances d below beta, d - beta / 2 for others (Girshick, 2015).
+    """Return d² / (2 beta) for distances d below beta, d - beta / 2 for others (Girshick, 2015).
 
     >>> gt.nn.functional.smooth_l1_loss(gt.tensor([0.5, 3.0]), gt.zeros(2), reduction="none")
     tensor([0.125, 2.5  ], dtype=float32)
     """
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
-    """Give log(1 + exp(-target * input)) for targets of 1 and -1.
+    """Return log(1 + exp(-target * input)) for targets of 1 and -1.
 
     >>> gt.nn.functional.soft_margin_loss(gt.tensor([0.0]), gt.tensor([1.0]))
     tensor(0.6931472, dtype=float32)
     """
 def softmax(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _DTypeLike | None = None) -> Tensor:
-    """Give exp(x) over its sum along an axis.
+    """Return exp(x) divided by its sum along an axis.
 
     Args:
         input: the tensor.
         dim: the axis.
-        _stacklevel: where a warning points that no axis is given.
-        dtype: what the values are cast to first.
+        _stacklevel: the stack level of the warning that no axis is given.
+        dtype: the dtype that the values are cast to first.
 
     >>> gt.nn.functional.softmax(gt.tensor([0.0, 0.0]), dim=0)
     tensor([0.5, 0.5], dtype=float32)
     """
 def softmin(input: Tensor, dim: _int | None = None, _stacklevel: _int = 3, dtype: _DTypeLike | None = None) -> Tensor:
-    """Give exp(-x) over its sum along an axis; parameters as for `softmax`.
+    """Return exp(-x) divided by its sum along an axis; parameters as for `softmax`.
 
     >>> gt.nn.functional.softmin(gt.tensor([0.0, 1.0]), dim=0)
     tensor([0.7310586 , 0.26894143], dtype=float32)
@@ -1239,13 +1246,13 @@ def softplus(input: Tensor, beta: _float = 1, threshold: _float = 20) -> Tensor:
     tensor([0.6931472], dtype=float32)
     """
 def softshrink(input: Tensor, lambd: _float = 0.5) -> Tensor:
-    """Move x towards 0 by lambd, and no further than 0.
+    """Return x moved towards 0 by lambd, but not beyond 0.
 
     >>> gt.nn.functional.softshrink(gt.tensor([-1.0, 0.3, 2.0]))
     tensor([-0.5,  0. ,  1.5], dtype=float32)
     """
 def softsign(input: Tensor) -> Tensor:
-    """Give x / (1 + |x|).
+    """Return x / (1 + |x|).
 
     >>> gt.nn.functional.softsign(gt.tensor([-1.0, 3.0]))
     tensor([-0.5 ,  0.75], dtype=float32)
@@ -1257,34 +1264,34 @@ def tanh(input: Tensor) -> Tensor:
         input: a tensor
     """
 def tanhshrink(input: Tensor) -> Tensor:
-    """Give x - tanh(x).
+    """Return x - tanh(x).
 
     >>> gt.nn.functional.tanhshrink(gt.tensor([0.0, 1.0]))
     tensor([0.        , 0.23840582], dtype=float32)
     """
 def threshold(input: Tensor, threshold: _float, value: _float, inplace: _bool = False) -> Tensor:
-    """Give x where it is above the threshold, the value elsewhere.
+    """Return x where it is above the threshold, the value elsewhere.
 
     >>> gt.nn.functional.threshold(gt.tensor([0.5, 2.0]), 1, 20)
     tensor([20.,  2.], dtype=float32)
     """
 def threshold_(input: Tensor, threshold: _float, value: _float) -> Tensor:
-    """In place: Give x where it is above the threshold, the value elsewhere.
+    """In place: Return x where it is above the threshold, the value elsewhere.
 
     >>> gt.nn.functional.threshold(gt.tensor([0.5, 2.0]), 1, 20)
     tensor([20.,  2.], dtype=float32)
     """
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = 1.0, p: _float = 2, eps: _float = 1e-06, swap: _bool = False, size_average: _bool | None = None, reduce: _bool | None = None, reduction: str = "mean") -> Tensor:
-    """Give max(0, margin + d(anchor, positive) - d(anchor, negative)), where d is a p-norm.
+    """Return max(0, margin + d(anchor, positive) - d(anchor, negative)), where d is a p-norm.
 
     Args:
         anchor: vectors along the last axis.
-        positive: what should be near.
-        negative: what should be far.
-        margin: how much further.
+        positive: vectors that should be near the anchor.
+        negative: vectors that should be far from the anchor.
+        margin: the margin between the two distances.
         p: the norm's exponent.
-        eps: what is added to differences, whose norm then has a gradient.
-        swap: whether d(positive, negative) counts where it is less (Balntas et al., 2016).
+        eps: added to differences, so that their norm has a gradient.
+        swap: whether to use d(positive, negative) where it is less (Balntas et al., 2016).
         size_average: deprecated.
         reduce: deprecated.
         reduction: "mean", "sum" or "none".
@@ -1293,42 +1300,42 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     tensor(1.0000001, dtype=float32)
     """
 def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None, margin: _float = 1.0, swap: _bool = False, reduction: str = "mean") -> Tensor:
-    """Give max(0, margin + d(anchor, positive) - d(anchor, negative)) for any distance d.
+    """Return max(0, margin + d(anchor, positive) - d(anchor, negative)) for any distance d.
 
-    Without one, d is `pairwise_distance`; other parameters as for `triplet_margin_loss`.
+    By default, d is `pairwise_distance`; other parameters as for `triplet_margin_loss`.
 
     >>> x, y, d = gt.zeros(1, 2), gt.ones(1, 2), lambda x, y: (x - y).abs().sum(-1)
     >>> gt.nn.functional.triplet_margin_with_distance_loss(x, y, 2 * y, distance_function=d)
     tensor(0., dtype=float32)
     """
 def unfold(input: Tensor, kernel_size: _int | Sequence[_int], dilation: _int | Sequence[_int] = 1, padding: _int | Sequence[_int] = 0, stride: _int | Sequence[_int] = 1) -> Tensor:
-    """Give all blocks of an image as columns: (batch, channels * block, number of blocks).
+    """Return all blocks of an image as columns: (batch, channels * block, number of blocks).
 
     Args:
-        input: (channels, height, width), with or without batches.
+        input: (channels, height, width), with or without a batch axis.
         kernel_size: the height and width of a block.
-        dilation: from one value in a block to the next.
-        padding: how many zeros are around the image.
-        stride: from one block to the next.
+        dilation: the step from one value in a block to the next.
+        padding: the number of zeros around the image.
+        stride: the step from one block to the next.
 
     >>> gt.nn.functional.unfold(gt.arange(6).reshape(1, 2, 3), (2, 1))
     tensor([[0, 1, 2],
             [3, 4, 5]], dtype=int64)
     """
 def upsample(input: Tensor, size: _int | Sequence[_int] | None = None, scale_factor: Any = None, mode: str = "nearest", align_corners: _bool | None = None) -> Tensor:
-    """Do the same as `interpolate`, which replaces it.
+    """Compute `interpolate`, which replaces this function.
 
     >>> gt.nn.functional.upsample(gt.ones(1, 1, 2, 2), scale_factor=2).shape
     (1, 1, 4, 4)
     """
 def upsample_bilinear(input: Tensor, size: _int | Sequence[_int] | None = None, scale_factor: Any = None) -> Tensor:
-    """Do the same as `interpolate`, which replaces it, with "bilinear" and `align_corners`.
+    """Compute `interpolate`, which replaces this, with "bilinear" and `align_corners`.
 
     >>> gt.nn.functional.upsample_bilinear(gt.ones(1, 1, 2, 2), scale_factor=2).shape
     (1, 1, 4, 4)
     """
 def upsample_nearest(input: Tensor, size: _int | Sequence[_int] | None = None, scale_factor: Any = None) -> Tensor:
-    """Do the same as `interpolate`, which replaces it, with the mode "nearest".
+    """Compute `interpolate`, which replaces this function, with the mode "nearest".
 
     >>> gt.nn.functional.upsample_nearest(gt.ones(1, 1, 2, 2), scale_factor=2).shape
     (1, 1, 4, 4)

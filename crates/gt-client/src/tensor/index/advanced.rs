@@ -46,7 +46,7 @@ impl AdvancedIndex {
         let picked_dims: SmallVec<[i64; 8]> = index_dims.iter().chain(rest_dims).copied().collect();
 
         // As in NumPy: the axes of the index replace the indexed axes if these are adjacent, and
-        // come first otherwise.
+        // are first otherwise.
         let adjacent = indexed.windows(2).all(|pair| pair[1] == pair[0] + 1);
         let before = if adjacent { indexed[0] } else { 0 };
         let k = index_dims.len();

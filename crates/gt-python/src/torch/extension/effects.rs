@@ -63,7 +63,7 @@ impl RecordedEffects {
         })?;
         let mut new = self.add_storages(&outputs)?.into_iter();
         for &(place, output) in &self.writes {
-            storage::set(call.storages.all[place] as usize, outputs[output].clone());
+            storage::set(call.storages.numbers[place] as usize, outputs[output].clone());
         }
         for given in &self.results {
             match given {

@@ -27,7 +27,7 @@ impl PendingRecording {
     /// Begins to record; `None` where that cannot be.
     pub fn begin(session: &Session, call: ExtensionCall) -> Option<PendingRecording> {
         let running = program::begin(session, &call.inputs.values, &call.numbers)?;
-        let numbers = call.storages.all.iter().map(|&number| number as usize);
+        let numbers = call.storages.numbers.iter().map(|&number| number as usize);
         Some(PendingRecording {
             running,
             storages: numbers.map(|number| (number, elements(number))).collect(),
