@@ -21,13 +21,14 @@ namespace {
 
 constexpr auto CLUSTER = c10::DeviceType::PrivateUse1;
 
-// The type of an argument; must match `Kind` in argument.rs.
+// The type of an argument; must match `ArgumentKind` in argument.rs.
 enum class Kind : uint32_t { None, Tensor, Integer, Float, Boolean, Text, List, Device, Other };
 
 // Flags of a tensor; must match argument.rs.
 constexpr uint8_t WRAPPED_NUMBER = 1, CONJUGATE_OR_NEGATIVE = 2;
 
-// An argument or an item of a list; items follow their list. Must match `Argument` in argument.rs.
+// An argument or an item of a list; items follow their list. Must match `ExtensionArgument` in
+// argument.rs.
 struct Argument {
   Kind kind;
   // The number of axes of a tensor, of items of a list, or of bytes of a string.
@@ -43,7 +44,7 @@ struct Argument {
   uint8_t marks;
 };
 
-// The description of a tensor to create; must match `Made` in mod.rs.
+// The description of a tensor to create; must match `NewTensor` in mod.rs.
 struct Made {
   uint64_t address;
   uint64_t bytes;
@@ -54,7 +55,7 @@ struct Made {
   uint32_t dtype;
 };
 
-// How to proceed with a call; must match `Outcome` in mod.rs.
+// How to proceed with a call; must match `CallOutcome` in mod.rs.
 enum class Outcome : uint32_t { Done, Call, Record };
 
 using Arguments = c10::SmallVector<Argument, 12>;
@@ -75,7 +76,7 @@ struct Results {
   }
 };
 
-// Functions in GT that the extension calls; must match `Calls` in mod.rs.
+// Functions in GT that the extension calls; must match `ExtensionCallbacks` in mod.rs.
 struct Calls {
   Outcome (*begin)(const void* kernel, const Argument*, size_t, uint8_t dtype, Results*);
   void (*finish)(const void* kernel, const Argument*, size_t, const Argument*, size_t);

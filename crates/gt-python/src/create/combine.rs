@@ -92,7 +92,8 @@ pub(super) fn broadcast_shapes<'py>(
     let mut result = Shape::SCALAR;
     for given in shapes.iter() {
         let shape = convert::shape(&convert::ints(&given, "the shape")?)?;
-        result = result.broadcast(&shape, "broadcast_shapes").map_err(gt::ClientError::from).py()?;
+        result =
+            result.broadcast(&shape, "broadcast_shapes").map_err(gt::ClientError::from).py()?;
     }
     PyTuple::new(py, result.dims())
 }

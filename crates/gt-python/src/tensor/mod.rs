@@ -3,7 +3,7 @@
 //! - [`operators`]: operators such as `+`, `@`, `<` and `-=`; [`index`]: `x[...]`.
 //! - [`shape`]: shape operations; [`layout`]: strides and views; [`assign`]: in-place changes.
 //! - [`values`]: attributes, and fetching values; [`arrays`]: export to NumPy and DLPack.
-//! - [`gradient`]: autograd.
+//! - [`gradient`] has autograd.
 
 mod arrays;
 mod assign;

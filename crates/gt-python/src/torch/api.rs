@@ -1,26 +1,26 @@
-//! What kernels need of PyTorch's side.
+//! The PyTorch classes and functions that kernels use.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
-/// What a kernel asks of PyTorch's side.
+/// The classes and functions that the Python part of `gt.torch` registers.
 pub struct TorchApi {
     pub tensor: Py<PyAny>,
     pub parameter: Py<PyAny>,
     pub dtype: Py<PyAny>,
-    /// GT's dtypes by PyTorch's.
+    /// GT's dtypes, keyed by PyTorch's.
     pub dtypes: Py<PyDict>,
-    /// Gives a tensor of PyTorch's another shape before a result is written to it.
+    /// Resizes a PyTorch tensor before a result of another shape is written to it.
     pub resize: Py<PyAny>,
-    /// A tensor of the host's, as GT's.
+    /// Converts a host tensor to a GT tensor.
     pub from_host: Py<PyAny>,
 }
 
 pub static TORCH_API: PyOnceLock<TorchApi> = PyOnceLock::new();
 
 impl TorchApi {
-    /// Whether something is a tensor of PyTorch's.
+    /// Returns whether an object is a PyTorch tensor.
     pub fn is_tensor(&self, given: &Bound<'_, PyAny>) -> PyResult<bool> {
         let class = given.get_type();
         Ok(class.is(&self.tensor)

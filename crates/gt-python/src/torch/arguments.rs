@@ -1,4 +1,4 @@
-//! The arguments of a call: what the tensors among them show is read, and all become GT's.
+//! The arguments of a kernel call, and their conversion to GT's.
 
 use gt::{Tensor, program};
 use pyo3::exceptions::PyRuntimeError;
@@ -15,21 +15,23 @@ use super::operands::Operands;
 use crate::session;
 use crate::tensor::PyTensor;
 
-/// Numbers that functions look at, or issue on their own.
+/// Numbers that functions test for, or use as constants. They are part of a kernel's key instead of
+/// inputs of its record.
 pub const SPECIAL: [f64; 5] = [-1.0, 0.0, 0.5, 1.0, 2.0];
 
-/// The arguments of a kernel, read.
+/// The arguments of a kernel call, read.
 pub struct KernelArguments<'a, 'py> {
     kernel: &'a TorchKernel,
     torch: &'a TorchApi,
     args: &'a Bound<'py, PyTuple>,
     kwargs: Option<&'a Bound<'py, PyDict>>,
-    /// What the tensors on the cluster show, in the order of the arguments.
+    /// The values of the tensors on the cluster, in the order of the arguments.
     pub tensors: SmallVec<[Tensor; 4]>,
-    /// The numbers that the function passes on as they are.
+    /// The numbers that the function passes unchanged to operations; they may vary between calls
+    /// with the same key.
     pub numbers: SmallVec<[f64; 2]>,
     pub operands: Operands<'a, 'py>,
-    /// The tensors that results are written to, where these have names.
+    /// The output tensors that are passed as keyword arguments.
     pub outs: SmallVec<[Bound<'py, PyAny>; 2]>,
     /// The key of the instructions that the call issues, if they follow from its arguments.
     pub key: Option<KernelKey>,
@@ -104,7 +106,7 @@ impl<'a, 'py> KernelArguments<'a, 'py> {
         let py = given.py();
         let descriptor = dlpack::describe(given)?;
         if descriptor.device.kind == CPU && (descriptor.rank == 0 || self.kernel.mixed) {
-            // It is brought over when the function is called.
+            // It is copied to the cluster when the function is called.
             self.key = None;
             return Ok(());
         }
@@ -129,7 +131,7 @@ impl<'a, 'py> KernelArguments<'a, 'py> {
         Ok(())
     }
 
-    /// Calls a function of GT's with them, which makes its tensors in their session.
+    /// Calls a GT function with the arguments; its new tensors belong to their session.
     pub fn call(&self, function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = function.py();
         let mut tensors = self.tensors.iter();
@@ -154,7 +156,7 @@ impl<'a, 'py> KernelArguments<'a, 'py> {
         }
     }
 
-    /// An argument of PyTorch's as one of GT's.
+    /// Converts a PyTorch argument to a GT argument.
     fn argument(
         &self,
         given: &Bound<'py, PyAny>,
@@ -165,7 +167,7 @@ impl<'a, 'py> KernelArguments<'a, 'py> {
             let descriptor = dlpack::describe(given)?;
             if descriptor.device.kind == CLUSTER {
                 let tensor = tensors.next().expect("read in the same order");
-                // What changes it in view is not to change the one that was read.
+                // A separate tensor: in-place changes by the function must not change the one read.
                 return Ok(Bound::new(py, PyTensor(tensor.without_history()))?.into_any());
             }
             let beside = match descriptor.rank {

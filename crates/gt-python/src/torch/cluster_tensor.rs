@@ -1,4 +1,4 @@
-//! Reading what a tensor of PyTorch's shows, writing to it, and making one.
+//! Reading, writing and creating PyTorch tensors on the device `cluster`.
 
 use std::ffi::c_void;
 use std::sync::LazyLock;
@@ -20,17 +20,17 @@ use crate::error::{IntoPython, to_python};
 use crate::tensor::PyTensor;
 use crate::{convert, dtype, session};
 
-/// Where a tensor's elements are.
+/// A PyTorch tensor on the device `cluster`: a strided view of a storage.
 pub struct StorageView {
     number: usize,
     pub dtype: DType,
     pub strided: Strided,
 }
 
-/// Where the elements of a tensor on the device `cluster` are.
+/// Returns the storage view that a DLPack descriptor describes.
 ///
 /// # Errors
-/// A dtype or rank that GT has not.
+/// A dtype or rank that GT does not have.
 pub fn storage_view(descriptor: &DlTensor) -> PyResult<StorageView> {
     let dtype = descriptor.code.dtype()?;
     let lengths: SmallVec<[usize; 8]> =
@@ -56,7 +56,8 @@ impl StorageView {
         })
     }
 
-    /// The elements of its storage, in the storage's own dtype.
+    /// Returns all elements of the storage in the storage's dtype. A storage without a defined
+    /// value is given the dtype of this view.
     fn root(&self, py: Python<'_>) -> PyResult<Tensor> {
         let storage = self.storage()?;
         let bytes = storage.bytes();
@@ -78,7 +79,7 @@ impl StorageView {
         Ok(root)
     }
 
-    /// The shape of a storage's bytes as one row of its own dtype.
+    /// Returns the one-dimensional shape of `bytes` in this view's dtype.
     fn row(&self, bytes: usize) -> PyResult<Shape> {
         if !bytes.is_multiple_of(self.dtype.size()) {
             return Err(reinterpretation_error(self.dtype));
@@ -86,7 +87,7 @@ impl StorageView {
         Shape::new(&[bytes / self.dtype.size()]).map_err(|error| to_python(error.into()))
     }
 
-    /// The elements that it shows.
+    /// Returns the elements of the view.
     pub fn read(&self, py: Python<'_>) -> PyResult<Tensor> {
         if self.strided.shape.numel() == 0 {
             let session = match self.storage().map(|storage| storage.content) {
@@ -99,22 +100,22 @@ impl StorageView {
         if root.dtype() == self.dtype && self.strided == Strided::contiguous(root.shape()) {
             return Ok(root);
         }
-        self.part(root)
+        self.cached_view(root)
     }
 
-    /// As [`StorageView::view`], for reading: the way to it is found once.
-    fn part(&self, root: Tensor) -> PyResult<Tensor> {
-        static PARTS: LazyLock<KernelCache> = LazyLock::new(KernelCache::default);
+    /// Like [`StorageView::view`], but for reading, with the instructions cached by layout.
+    fn cached_view(&self, root: Tensor) -> PyResult<Tensor> {
+        static VIEWS: LazyLock<KernelCache> = LazyLock::new(KernelCache::default);
         let mut key = KernelKey::new();
         key.tensor(&root);
         key.strided(self.dtype, &self.strided);
         let root = [root];
-        PARTS
+        VIEWS
             .replay_or_record(key, &root, &[], || self.view(&root[0]).map(KernelResults::One))?
             .one()
     }
 
-    /// What it shows of its storage's elements, as a view of these.
+    /// Returns this view as a view of the storage's elements `root`.
     fn view(&self, root: &Tensor) -> PyResult<Tensor> {
         let seen = match (root.dtype(), self.dtype) {
             (own, seen) if own == seen => None,
@@ -131,10 +132,10 @@ impl StorageView {
         apply(operation, pairs)?.restride(&self.strided).py()
     }
 
-    /// Changes the elements that it shows.
+    /// Writes the elements of the view.
     ///
     /// # Errors
-    /// Several of them are one in memory; another shape or session; a dtype that cannot be cast.
+    /// Elements overlap in memory; another shape or session; a dtype that cannot be cast.
     pub fn write(&self, py: Python<'_>, value: &Tensor, operation: &str) -> PyResult<()> {
         if !value.dtype().can_cast(self.dtype) {
             return Err(PyRuntimeError::new_err(format!(
@@ -152,7 +153,7 @@ impl StorageView {
             && value.shape() == self.strided.shape
             && storage.bytes() == value.shape().numel() * self.dtype.size();
         if is_whole && let Some(order) = self.order_in_memory() {
-            // All of it is replaced.
+            // The value replaces the whole storage.
             let value = value.cast(self.dtype).py()?;
             let value = if order.is_sorted() { value } else { value.permute(&order).py()? };
             storage::set(self.number, value.value_ref());
@@ -164,7 +165,8 @@ impl StorageView {
         Ok(())
     }
 
-    /// The axes by their order in memory, where the elements lie without gaps from the start.
+    /// Returns the axes in the order of their strides, outermost first; `None` if the elements have
+    /// gaps or do not begin at the storage's start.
     pub fn order_in_memory(&self) -> Option<SmallVec<[i64; 8]>> {
         let Strided { shape, strides, offset } = &self.strided;
         let mut order: SmallVec<[i64; 8]> = (0..shape.rank() as i64).collect();
@@ -185,7 +187,7 @@ fn apply(operation: &'static Operation, tensor: &Tensor) -> PyResult<Tensor> {
     Tensor::apply(&tensor.session(), operation, &operands, Default::default()).py()
 }
 
-/// The conjugate numbers.
+/// Returns the conjugate of a tensor.
 pub fn conjugate(tensor: &Tensor) -> PyResult<Tensor> {
     apply(&complex::CONJ, tensor)
 }
@@ -196,8 +198,9 @@ fn reinterpretation_error(dtype: DType) -> PyErr {
     ))
 }
 
-/// A tensor of PyTorch's with elements of its own, which lie in memory in the order of `order`.
-pub fn make<'py>(
+/// Creates a PyTorch tensor with a storage of its own. `order` lists its axes from the outermost to
+/// the innermost in memory; without it, the layout is row-major.
+pub fn create<'py>(
     py: Python<'py>,
     value: &Tensor,
     order: Option<&[i64]>,
@@ -213,11 +216,15 @@ pub fn make<'py>(
     for (to, &axis) in order.iter().flat_map(|order| order.iter().enumerate()) {
         strided.strides[axis as usize] = own.strides[to];
     }
-    over(py, storage, &strided)
+    over_storage(py, storage, &strided)
 }
 
-/// A tensor of PyTorch's over a storage.
-fn over<'py>(py: Python<'py>, storage: Storage, strided: &Strided) -> PyResult<Bound<'py, PyAny>> {
+/// Creates a PyTorch tensor over a storage.
+fn over_storage<'py>(
+    py: Python<'py>,
+    storage: Storage,
+    strided: &Strided,
+) -> PyResult<Bound<'py, PyAny>> {
     struct Context {
         address: usize,
         sizes: [i64; gt::ir::shape::MAX_RANK],
@@ -225,7 +232,7 @@ fn over<'py>(py: Python<'py>, storage: Storage, strided: &Strided) -> PyResult<B
     }
 
     unsafe extern "C" fn delete(managed: *mut DlManagedTensor) {
-        // SAFETY: DLPack: called once, with what was passed; both boxes are made below.
+        // SAFETY: DLPack calls this once, with the pointer passed below; both are boxes made below.
         let (managed, context) = unsafe {
             let managed = Box::from_raw(managed);
             let context = Box::from_raw(managed.context.cast::<Context>());
@@ -246,7 +253,7 @@ fn over<'py>(py: Python<'py>, storage: Storage, strided: &Strided) -> PyResult<B
         *to = length as i64;
     }
     let context = Box::into_raw(Box::new(Context { address, sizes, strides: strided.strides }));
-    // SAFETY: the box was made above; it is freed by `delete`, after the last use of the view.
+    // SAFETY: the box was made above; `delete` frees it after the last use of the descriptor.
     let (sizes, strides) =
         unsafe { ((&raw mut (*context).sizes).cast(), (&raw mut (*context).strides).cast()) };
     let view = DlTensor {
@@ -266,20 +273,20 @@ fn over<'py>(py: Python<'py>, storage: Storage, strided: &Strided) -> PyResult<B
     )
 }
 
-/// Takes from the class `torch.Tensor` how tensors are passed.
+/// Look up PyTorch's functions for passing tensors in the class `torch.Tensor`.
 #[pyfunction]
 pub fn setup(class: &Bound<'_, PyAny>) -> PyResult<()> {
     dlpack::connect(class)
 }
 
-/// The elements that a tensor of PyTorch's on the device `cluster` shows.
+/// Return the elements of a PyTorch tensor on the device `cluster` as a GT tensor.
 #[pyfunction]
 pub fn read(tensor: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     thread_context::note(tensor.py());
     storage_view(&dlpack::describe(tensor)?)?.read(tensor.py()).map(PyTensor)
 }
 
-/// Changes the elements that a tensor of PyTorch's on the device `cluster` shows.
+/// Write a GT tensor into a PyTorch tensor on the device `cluster`; errors name `operation`.
 #[pyfunction]
 pub fn write(tensor: &Bound<'_, PyAny>, value: &PyTensor, operation: &str) -> PyResult<()> {
     thread_context::note(tensor.py());
@@ -287,14 +294,17 @@ pub fn write(tensor: &Bound<'_, PyAny>, value: &PyTensor, operation: &str) -> Py
     storage_view(&dlpack::describe(tensor)?)?.write(tensor.py(), &value.0, operation)
 }
 
-/// A tensor of PyTorch's on the device `cluster`, with a tensor's values.
+/// Return a new PyTorch tensor on the device `cluster` with the values of a GT tensor.
 #[pyfunction]
 pub fn wrap<'py>(py: Python<'py>, value: &PyTensor) -> PyResult<Bound<'py, PyAny>> {
     thread_context::note(py);
-    make(py, &value.0, None)
+    create(py, &value.0, None)
 }
 
-/// A tensor of PyTorch's on the device `cluster`, whose values are not defined.
+/// Return a new PyTorch tensor on the device `cluster` with undefined values.
+///
+/// Raises:
+///     RuntimeError: the strides do not fit the size.
 #[pyfunction]
 pub fn blank<'py>(
     py: Python<'py>,
@@ -325,5 +335,9 @@ pub fn blank<'py>(
         }
     };
     let shape = in_memory.map_err(|error| to_python(error.into()))?;
-    over(py, Storage { dtype: place.dtype, shape, content: StorageContent::Blank }, &place.strided)
+    over_storage(
+        py,
+        Storage { dtype: place.dtype, shape, content: StorageContent::Blank },
+        &place.strided,
+    )
 }

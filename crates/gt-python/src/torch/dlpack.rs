@@ -1,4 +1,4 @@
-//! DLPack's structures, and the functions by which PyTorch passes tensors as such.
+//! DLPack's structures, and PyTorch's functions for passing tensors by them.
 //! Source: dlpack.h, version 1.3, <https://github.com/dmlc/dlpack>.
 
 use std::ffi::{c_int, c_void};
@@ -12,10 +12,11 @@ use pyo3::prelude::*;
 
 /// `kDLCPU`.
 pub const CPU: i32 = 1;
-/// `kDLExtDev`: a device that PyTorch was taught.
+/// `kDLExtDev`: a device registered with PyTorch by an extension.
 pub const CLUSTER: i32 = 12;
 const MAJOR: u32 = 1;
 
+/// `DLDevice`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct DlDevice {
@@ -23,6 +24,7 @@ pub struct DlDevice {
     pub index: i32,
 }
 
+/// `DLDataType`.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq)]
 pub struct DlDataType {
@@ -31,6 +33,7 @@ pub struct DlDataType {
     lanes: u16,
 }
 
+/// `DLTensor`.
 #[repr(C)]
 pub struct DlTensor {
     pub data: *mut c_void,
@@ -42,12 +45,14 @@ pub struct DlTensor {
     pub byte_offset: u64,
 }
 
+/// `DLPackVersion`.
 #[repr(C)]
 pub struct DlVersion {
     pub major: u32,
     pub minor: u32,
 }
 
+/// `DLManagedTensorVersioned`.
 #[repr(C)]
 pub struct DlManagedTensor {
     pub version: DlVersion,
@@ -57,6 +62,7 @@ pub struct DlManagedTensor {
     pub view: DlTensor,
 }
 
+/// `DLPackExchangeAPI`.
 #[repr(C)]
 struct DlExchangeApi {
     version: DlVersion,
@@ -70,23 +76,24 @@ struct DlExchangeApi {
 
 struct ExchangeApi(&'static DlExchangeApi);
 
-// SAFETY: a table of functions that PyTorch never changes.
+// SAFETY: PyTorch never changes its table of functions.
 unsafe impl Send for ExchangeApi {}
 // SAFETY: as above.
 unsafe impl Sync for ExchangeApi {}
 
 static EXCHANGE_API: OnceLock<ExchangeApi> = OnceLock::new();
 
-/// Takes the functions from the class `torch.Tensor`.
+/// Looks up the functions in the class `torch.Tensor`.
 pub fn connect(class: &Bound<'_, PyAny>) -> PyResult<()> {
     let capsule = class.getattr("__dlpack_c_exchange_api__")?;
-    // SAFETY: `capsule` is an object; one of another kind or name gives an error and null.
+    // SAFETY: `capsule` is an object; for another type or name the result is null, with an error
+    // set.
     let pointer =
         unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), c"dlpack_exchange_api".as_ptr()) };
     if pointer.is_null() {
         return Err(PyErr::fetch(class.py()));
     }
-    // SAFETY: the capsule's name says what it points to: a table that lives as long as the process.
+    // SAFETY: a capsule of this name points to a table that lives as long as the process.
     let exchange = unsafe { &*pointer.cast::<DlExchangeApi>() };
     if exchange.version.major != MAJOR || exchange.view_from_object.is_none() {
         return Err(PyRuntimeError::new_err(format!(
@@ -102,30 +109,30 @@ fn exchange_api() -> &'static DlExchangeApi {
     EXCHANGE_API.get().expect("`setup` is called before any kernel").0
 }
 
-/// What a tensor of PyTorch's shows. Sizes and strides are the tensor's own.
+/// Returns the descriptor of a PyTorch tensor. Its sizes and strides are borrowed from the tensor.
 pub fn describe(tensor: &Bound<'_, PyAny>) -> PyResult<DlTensor> {
     let mut view = std::mem::MaybeUninit::<DlTensor>::uninit();
     let from_object = exchange_api().view_from_object.expect("checked by `connect`");
-    // SAFETY: the caller has a tensor of PyTorch's and Python's lock; the function fills `view` or
+    // SAFETY: the argument is a PyTorch tensor, and the GIL is held; the function fills `view` or
     // fails.
     let failed = unsafe { from_object(tensor.as_ptr().cast(), view.as_mut_ptr()) };
     if failed != 0 {
         return Err(PyErr::fetch(tensor.py()));
     }
-    // SAFETY: filled, as it has not failed.
+    // SAFETY: the function succeeded and has filled it.
     Ok(unsafe { view.assume_init() })
 }
 
-/// A tensor of PyTorch's over what is described; it is PyTorch's to delete.
+/// Creates a PyTorch tensor from a descriptor; PyTorch calls its deleter.
 pub fn tensor_from(py: Python<'_>, managed: Box<DlManagedTensor>) -> PyResult<Bound<'_, PyAny>> {
     let mut object = std::ptr::null_mut();
-    // SAFETY: `managed` is complete, and has a deleter that frees it.
+    // SAFETY: `managed` is initialized, and its deleter frees it.
     let failed =
         unsafe { (exchange_api().object_from_managed)(Box::into_raw(managed), &raw mut object) };
     if failed != 0 {
         return Err(PyErr::fetch(py));
     }
-    // SAFETY: a new reference to an object, as it has not failed.
+    // SAFETY: the function succeeded, so `object` is a new reference.
     unsafe { Bound::from_owned_ptr_or_err(py, object.cast()) }
 }
 
@@ -137,24 +144,24 @@ impl DlManagedTensor {
 
 impl DlTensor {
     pub fn sizes(&self) -> &[i64] {
-        // SAFETY: DLPack: `rank` numbers, unless there is none.
+        // SAFETY: by DLPack's rules there are `rank` numbers.
         unsafe { numbers(self.sizes, self.rank) }
     }
 
     pub fn strides(&self) -> &[i64] {
-        // SAFETY: as above; PyTorch always gives them.
+        // SAFETY: as above; PyTorch always sets the strides.
         unsafe { numbers(self.strides, self.rank) }
     }
 }
 
 impl DlTensor {
-    /// The number that a tensor of the host's without axes holds, if it is none that is complex.
+    /// Returns the value of a host tensor without axes, unless it is complex.
     pub fn host_number(&self) -> Option<Scalar> {
         let dtype = self.code.dtype().ok()?;
         if self.device.kind != CPU || self.rank != 0 || dtype.is_complex() || self.data.is_null() {
             return None;
         }
-        // SAFETY: memory of the host's, where the one element of the tensor is.
+        // SAFETY: host memory that holds the tensor's only element.
         let bytes = unsafe {
             let first = self.data.cast::<u8>().add(self.byte_offset as usize);
             std::slice::from_raw_parts(first, dtype.size())
@@ -165,16 +172,16 @@ impl DlTensor {
 }
 
 /// # Safety
-/// `count` numbers at `first`, which live as long as the view is used.
+/// `first` points to `count` numbers that live as long as the result is used.
 unsafe fn numbers<'a>(first: *const i64, count: i32) -> &'a [i64] {
     if count == 0 || first.is_null() {
         return &[];
     }
-    // SAFETY: the caller's.
+    // SAFETY: by the caller's contract.
     unsafe { std::slice::from_raw_parts(first, count as usize) }
 }
 
-/// The dtypes by DLPack's code of a kind (int, uint, float, bfloat, complex, bool) and their bits.
+/// DLPack's type codes (int, uint, float, bfloat, complex, bool) and bits, with GT's dtypes.
 const CODES: &[(u8, u8, DType)] = &[
     (2, 32, DType::F32),
     (0, 64, DType::I64),

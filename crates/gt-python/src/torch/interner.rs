@@ -1,21 +1,21 @@
-//! What comes up several times in a call, by its number: a storage, a value.
+//! Interning of the storages and values of a call: equal ones get the same index.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// So many are looked for one by one.
+/// Up to this many numbers are searched linearly.
 const LINEAR_LIMIT: usize = 16;
 
-/// Numbers in the order in which they came up first.
+/// Distinct numbers, in the order of their first occurrence.
 #[derive(Default)]
 pub struct Interner {
     pub numbers: SmallVec<[u64; 4]>,
-    /// The interner by number, of more than a few.
+    /// The indices by number, if there are more than [`LINEAR_LIMIT`].
     by_number: Option<Box<FxHashMap<u64, usize>>>,
 }
 
 impl Interner {
-    /// The place of a number, and whether it is new.
+    /// Returns the index of a number, and whether it is new.
     pub fn intern(&mut self, number: u64) -> (usize, bool) {
         let Some(by_number) = &mut self.by_number else {
             if let Some(index) = self.numbers.iter().position(|of| *of == number) {

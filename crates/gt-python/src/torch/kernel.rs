@@ -1,6 +1,5 @@
-//! Functions of GT's as kernels of PyTorch's operators: tensors of PyTorch's become GT's on the way
-//! in, and results become PyTorch's on the way out, or are written to the tensors that an operator
-//! changes.
+//! GT functions as kernels of PyTorch's operators. PyTorch tensors are converted to GT tensors, and
+//! the results are converted back or written to the tensors that an operator changes.
 
 use gt::ir::ops::{self, binary, ternary};
 use gt::ir::{Operand, Operation};
@@ -13,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::api::{TORCH_API, TorchApi};
 use super::arguments::KernelArguments;
-use super::cluster_tensor::{StorageView, make, storage_view};
+use super::cluster_tensor::{StorageView, create, storage_view};
 use super::dlpack::{self, CLUSTER};
 use super::kernel_cache::KernelCache;
 use super::operands::Operands;
@@ -22,44 +21,51 @@ use super::thread_context;
 use crate::error::IntoPython;
 use crate::{convert, session};
 
-/// A kernel.
+/// A kernel of a PyTorch operator.
 #[pyclass(name = "Kernel", module = "gt._gt", frozen)]
 pub struct TorchKernel {
     pub name: Py<PyString>,
     function: Py<PyAny>,
-    /// The operation that the function issues, where it takes tensors and numbers alone.
+    /// The operation that the function issues, if it takes only tensors and numbers.
     operation: Option<&'static Operation>,
-    /// Whether results lie in memory as those of PyTorch's elementwise loops do.
+    /// Whether the memory layout of results follows the operands, as in PyTorch's elementwise
+    /// loops.
     pub pointwise: bool,
-    /// Tells in which order the axes of each result lie in memory, for other operators.
+    /// Computes the memory order of each result's axes, for other operators.
     layout: Option<Py<PyAny>>,
-    /// How many axes each operand has to have for the operation to be issued at once.
+    /// The number of axes of the operands for which the operation can be issued directly.
     rank: Option<usize>,
-    /// Whether tensors of the host's may be among the operands.
+    /// Whether operands may be host tensors.
     pub mixed: bool,
-    /// Whether the function passes numbers on to operations as they are.
+    /// Whether the function passes numbers unchanged to operations.
     pub passes_numbers: bool,
     writes: Writes,
-    /// What the function has issued.
+    /// The recorded calls of the function.
     cache: KernelCache,
 }
 
-/// The tensors that results are written to.
+/// The arguments that results are written to.
 enum Writes {
     Nothing,
     /// The first argument.
     First,
-    /// Those with these names.
+    /// The keyword arguments with these names.
     Named(Vec<String>),
 }
 
 #[pymethods]
 impl TorchKernel {
-    /// A kernel from a function of GT's.
+    /// Create a kernel from a GT function.
     ///
-    /// `writes` is `"first"`, or the names of the arguments that results are written to. `layout`
-    /// is called with the arguments where an operand does not lie in row-major order, and gives the
-    /// order of each result's axes in memory, or None.
+    /// Args:
+    ///     pointwise: whether the memory layout of results follows the operands.
+    ///     writes: "first", or the names of the keyword arguments that results are written to.
+    ///     operation: the operation that the function issues for tensors and numbers alone.
+    ///     mixed: whether operands may be host tensors.
+    ///     rank: the number of axes of operands for which the operation is issued directly.
+    ///     passes_numbers: whether the function passes numbers unchanged to operations.
+    ///     layout: called with the arguments if an operand is not contiguous; returns the memory
+    ///         order of each result's axes, or None for row-major.
     #[new]
     #[allow(clippy::too_many_arguments, reason = "Python names them")]
     #[pyo3(signature = (name, function, pointwise=false, writes=None, operation=None, mixed=false, rank=None, passes_numbers=false, layout=None))]
@@ -98,8 +104,9 @@ impl TorchKernel {
         })
     }
 
-    /// Tells kernels what they need of PyTorch's: the classes of tensors and of dtypes, GT's dtypes
-    /// by PyTorch's, and two functions.
+    /// Register the PyTorch classes and functions that kernels use: the classes of tensors,
+    /// parameters and dtypes, a dict from PyTorch's to GT's dtypes, and functions that resize an
+    /// output and copy a host tensor to the cluster.
     #[staticmethod]
     #[pyo3(signature = (*, tensor, parameter, dtype, dtypes, resize, from_host))]
     fn connect(
@@ -115,7 +122,7 @@ impl TorchKernel {
         let _ = TORCH_API.set(py, torch);
     }
 
-    /// Whether the function passes numbers on to operations as they are.
+    /// Whether the function passes numbers unchanged to operations.
     #[getter(passes_numbers)]
     fn does_pass_numbers(&self) -> bool {
         self.passes_numbers || self.operation.is_some()
@@ -132,8 +139,8 @@ impl TorchKernel {
     }
 }
 
-/// Where GT raises a `ValueError`, as for shapes that do not fit, PyTorch's operators raise a
-/// `RuntimeError`.
+/// Converts a `ValueError`, such as for shapes, to the `RuntimeError` that PyTorch's operators
+/// raise.
 fn as_torch_raises(py: Python<'_>, error: PyErr) -> PyErr {
     if !error.get_type(py).is(py.get_type::<PyValueError>()) {
         return error;
@@ -180,8 +187,8 @@ impl TorchKernel {
     }
 }
 
-/// The operation with its named argument `alpha`, by which the second operand of a sum is
-/// multiplied; `None` where other arguments are named.
+/// Returns the operation to issue, with the factor of the second operand if a sum has the keyword
+/// argument `alpha`; `None` if there are other keyword arguments.
 fn scaled(
     operation: &'static Operation,
     kwargs: Option<&Bound<'_, PyDict>>,
@@ -199,7 +206,8 @@ fn scaled(
     Ok(alpha.map(|alpha| (&ternary::MUL_ADD, Some(Scalar::Float(sign * alpha)))))
 }
 
-/// Whether a tensor shows the conjugates of what it holds: products get such tensors as they are.
+/// Returns whether PyTorch's conjugate bit of a tensor is set, as it may be for operands of
+/// products.
 pub fn is_conjugate(tensor: &Bound<'_, PyAny>, view: &StorageView) -> PyResult<bool> {
     if !view.dtype.is_complex() {
         return Ok(false);
@@ -208,7 +216,7 @@ pub fn is_conjugate(tensor: &Bound<'_, PyAny>, view: &StorageView) -> PyResult<b
 }
 
 impl TorchKernel {
-    /// How results lie in memory.
+    /// Returns the memory order of the results.
     fn orders(
         &self,
         py: Python<'_>,
@@ -227,7 +235,7 @@ impl TorchKernel {
         }
     }
 
-    /// What the function gives.
+    /// Returns the results of the function, replayed if the call was recorded.
     fn results<'py>(
         &self,
         py: Python<'py>,
@@ -243,7 +251,8 @@ impl TorchKernel {
         }
     }
 
-    /// Issues the operation at once, if all arguments are tensors on the cluster or numbers.
+    /// Issues the operation directly; returns `None` unless all arguments are suitable tensors on
+    /// the cluster or numbers.
     fn issue<'py>(
         &self,
         py: Python<'py>,
@@ -286,7 +295,7 @@ impl TorchKernel {
             }
         }
         if strongest > widest {
-            // What a tensor of the host's without axes makes of the others, PyTorch says.
+            // A number of a stronger category promotes the tensors by PyTorch's rules.
             return Ok(None);
         }
         if self.layout.is_some() && operands.any_in_other_order() {
@@ -309,7 +318,7 @@ impl TorchKernel {
         match self.writes {
             Writes::Nothing => {
                 let order = if self.pointwise { operands.order(&result) } else { None };
-                make(py, &result, order.as_deref()).map(Some)
+                create(py, &result, order.as_deref()).map(Some)
             }
             Writes::First => {
                 let first = args.get_item(0)?;
@@ -324,7 +333,7 @@ impl TorchKernel {
         }
     }
 
-    /// Whether results are written to the argument with a name.
+    /// Returns whether results are written to the keyword argument with this name.
     pub fn is_written(&self, name: &str) -> bool {
         matches!(&self.writes, Writes::Named(names) if names.iter().any(|of| of == name))
     }

@@ -1,5 +1,8 @@
-//! What the functions of kernels have issued, by what they were called with: the same call again
-//! issues the same instructions, and its function need not run.
+//! The cache of recorded kernels.
+//!
+//! The first call of a kernel records the instructions that its function issues. The record is
+//! cached under the dtypes, shapes and other arguments of the call, and replayed by later calls
+//! with the same key, without running the function.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,23 +20,24 @@ use super::interner::Interner;
 use super::results::{KernelResults, ResultForm};
 use crate::convert;
 
-/// The most programs of one kernel, and the most instructions in all of them.
+/// The maximum number of records of one kernel, and of instructions in all of them.
 const MAX_ENTRIES: usize = 512;
 const MAX_INSTRUCTIONS: usize = 1 << 17;
-/// How many calls may be unlike all others before a kernel keeps what one in [`SAMPLE_INTERVAL`] issued.
+/// By how many cache misses may exceed hits; beyond that, a kernel records only every
+/// [`SAMPLE_INTERVAL`]-th miss.
 const MISS_ALLOWANCE: u32 = 64;
 const SAMPLE_INTERVAL: u32 = 16;
 
-/// What decides which instructions a function issues, apart from the tensors' elements.
+/// The properties of a call that determine which instructions its function issues.
 #[derive(PartialEq, Eq, Hash)]
 pub struct KernelKey(SmallVec<[u64; 24]>);
 
-/// What is kept of a kernel's calls.
+/// The recorded calls of one kernel.
 pub struct KernelCache<K = RecordedKernel>(Mutex<KernelCacheState<K>>);
 
 struct KernelCacheState<K> {
     entries: FxHashMap<KernelKey, KernelCacheEntry<K>>,
-    /// The instructions of all of them.
+    /// The number of instructions in all records.
     instructions: usize,
     clock: u64,
     hits: u32,
@@ -43,11 +47,11 @@ struct KernelCacheState<K> {
 struct KernelCacheEntry<K> {
     record: Arc<K>,
     instructions: usize,
-    /// When it was used last.
+    /// The clock of its last use.
     last_used: u64,
 }
 
-/// A program, and what becomes of its outputs.
+/// The recorded instructions of one call, and how its results are formed from their outputs.
 pub struct RecordedKernel {
     program: Program,
     form: ResultForm,
@@ -56,11 +60,17 @@ pub struct RecordedKernel {
 impl<K> Default for KernelCache<K> {
     fn default() -> KernelCache<K> {
         let entries = FxHashMap::default();
-        KernelCache(Mutex::new(KernelCacheState { entries, instructions: 0, clock: 0, hits: 0, misses: 0 }))
+        KernelCache(Mutex::new(KernelCacheState {
+            entries,
+            instructions: 0,
+            clock: 0,
+            hits: 0,
+            misses: 0,
+        }))
     }
 }
 
-/// The inputs of a program: a value that is given several times is one of them.
+/// The distinct input values of a call, in the order of their first occurrence.
 #[derive(Default)]
 pub struct InputSet {
     pub values: SmallVec<[ValueRef; 4]>,
@@ -68,7 +78,7 @@ pub struct InputSet {
 }
 
 impl InputSet {
-    /// The place of a value among them.
+    /// Returns the index of a value, adding it if it is new.
     pub fn intern(&mut self, value: ValueRef) -> usize {
         let (index, is_new) = self.ids.intern(value.identity());
         if is_new {
@@ -79,8 +89,8 @@ impl InputSet {
 }
 
 impl KernelCache {
-    /// What a function of tensors and numbers gives. Where it has been called with the like, it is
-    /// not called again: what it issued then is issued for these.
+    /// Returns the results of a function of tensors and numbers. If a call with the same key was
+    /// recorded, its instructions are replayed; otherwise the function is called, and recorded.
     pub fn replay_or_record<'py>(
         &self,
         mut key: KernelKey,
@@ -128,7 +138,7 @@ impl<K> KernelCache<K> {
         !cache.misses.is_multiple_of(MISS_ALLOWANCE)
     }
 
-    /// What is kept of a call like this, and whether it is worth it to keep more.
+    /// Returns the record of a key, and whether a call should be recorded if there is none.
     pub fn find(&self, key: &KernelKey) -> (Option<Arc<K>>, bool) {
         let mut cache = self.lock();
         cache.clock += 1;
@@ -145,13 +155,14 @@ impl<K> KernelCache<K> {
         (found, should_record || cache.misses.is_multiple_of(SAMPLE_INTERVAL))
     }
 
-    /// Caches the record of a call, of `steps` instructions.
+    /// Caches the record of a call with this number of instructions.
     pub fn insert(&self, key: KernelKey, record: K, instructions: usize) {
         let mut cache = self.lock();
         if cache.entries.len() >= MAX_ENTRIES || cache.instructions >= MAX_INSTRUCTIONS {
             cache.evict_older_half();
         }
-        let entry = KernelCacheEntry { record: Arc::new(record), instructions, last_used: cache.clock };
+        let entry =
+            KernelCacheEntry { record: Arc::new(record), instructions, last_used: cache.clock };
         cache.instructions += instructions;
         if let Some(before) = cache.entries.insert(key, entry) {
             cache.instructions -= before.instructions;
@@ -164,7 +175,7 @@ impl<K> KernelCache<K> {
 }
 
 impl<K> KernelCacheState<K> {
-    /// Forgets those that were not used for longest.
+    /// Removes the less recently used half of the records.
     fn evict_older_half(&mut self) {
         let mut times: Vec<u64> = self.entries.values().map(|entry| entry.last_used).collect();
         times.sort_unstable();
@@ -175,17 +186,19 @@ impl<K> KernelCacheState<K> {
 }
 
 impl KernelKey {
+    /// Returns a key of the default dtype.
     pub fn new() -> KernelKey {
         KernelKey(SmallVec::from_slice(&[default_dtype() as u64]))
     }
 
+    /// Adds a tensor's dtype and shape.
     pub fn tensor(&mut self, tensor: &Tensor) {
         let meta = tensor.meta();
         self.0.extend([1, meta.dtype as u64, meta.shape.rank() as u64]);
         self.0.extend(meta.shape.iter().map(|&length| length as u64));
     }
 
-    /// Takes what a view shows.
+    /// Adds the dtype and layout of a view.
     pub fn strided(&mut self, dtype: DType, to: &Strided) {
         let rank = to.shape.rank();
         self.0.extend([9, dtype as u64, rank as u64, to.offset as u64]);
@@ -193,7 +206,7 @@ impl KernelKey {
         self.0.extend(to.strides[..rank].iter().map(|&stride| stride as u64));
     }
 
-    /// Takes a word: an argument's name, or one of the few that an operator knows.
+    /// Adds a string: an argument's name or value.
     pub fn word(&mut self, word: &str) {
         self.0.extend([2, word.len() as u64]);
         self.0.extend(word.as_bytes().chunks(8).map(|chunk| {
@@ -203,16 +216,17 @@ impl KernelKey {
         }));
     }
 
-    /// Takes a number that may be another one.
+    /// Adds a number whose value may vary.
     pub fn number(&mut self) {
         self.0.push(10);
     }
 
+    /// Adds lengths or strides.
     pub fn lengths(&mut self, lengths: &[i64]) {
         self.0.extend(lengths.iter().map(|&length| length as u64));
     }
 
-    /// Takes what is none of the others.
+    /// Adds raw words.
     pub fn words(&mut self, words: &[u64]) {
         self.0.extend_from_slice(words);
     }
@@ -222,7 +236,7 @@ impl KernelKey {
         self.0.extend([3, length as u64]);
     }
 
-    /// Takes what is no tensor; whether it can.
+    /// Adds an argument that is not a tensor; returns whether its type is supported.
     pub fn value(&mut self, torch: &TorchApi, given: &Bound<'_, PyAny>) -> PyResult<bool> {
         if given.is_none() {
             self.0.push(4);
@@ -234,7 +248,7 @@ impl KernelKey {
                 Scalar::Bool(value) => [7, u64::from(value)],
             });
         } else if given.get_type().is(&torch.dtype) {
-            // There is one object for each, which lives as long as the process.
+            // PyTorch's dtype objects are unique and live as long as the process.
             self.0.extend([8, given.as_ptr() as u64]);
         } else if let Ok(text) = given.cast::<PyString>() {
             self.word(text.to_str()?);

@@ -1,4 +1,4 @@
-//! The operands of a call: how they lie in memory, and the numbers of the host's among them.
+//! The memory layouts of a call's operands.
 
 use gt::ir::shape::MAX_RANK;
 use gt::tensor::strides::Strided;
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::api::TorchApi;
 use super::dlpack::{self, CLUSTER};
 
-/// The arguments on their way, and how the operands lie.
+/// The arguments of a call, and the layouts of the operands that were read.
 pub struct Operands<'a, 'py> {
     args: &'a Bound<'py, PyTuple>,
     pub layouts: SmallVec<[Strided; 3]>,
@@ -21,7 +21,8 @@ impl<'a, 'py> Operands<'a, 'py> {
         Operands { args, layouts: SmallVec::new() }
     }
 
-    /// The tensors on the cluster that a number of the host's meets.
+    /// Returns the tensors on the cluster among the arguments, which a host number is combined
+    /// with.
     pub fn beside(&self, torch: &TorchApi) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let mut found = Vec::new();
         for given in self.args.iter_borrowed() {
@@ -41,13 +42,13 @@ impl<'a, 'py> Operands<'a, 'py> {
                 .all(|pair| pair[0].shape.dims()[..rank - 2] == pair[1].shape.dims()[..rank - 2])
     }
 
-    /// Whether any of them does not lie in row-major order without gaps.
+    /// Returns whether any operand is not contiguous.
     pub fn any_in_other_order(&self) -> bool {
         self.layouts.iter().any(|layout| !layout.is_contiguous())
     }
 
-    /// In which order the axes of an elementwise result lie in memory, if not in their own: as
-    /// PyTorch's `TensorIterator` orders them, by the operands' strides.
+    /// Returns the memory order of an elementwise result's axes, outermost first; `None` if it is
+    /// row-major. Follows PyTorch's `TensorIterator`, which orders axes by the operands' strides.
     pub fn order(&self, result: &Tensor) -> Option<SmallVec<[i64; 8]>> {
         if !self.any_in_other_order() {
             return None;
@@ -56,7 +57,7 @@ impl<'a, 'py> Operands<'a, 'py> {
         let fits = |layout: &&Strided| is_broadcast(layout, &shape);
         let operands: SmallVec<[[i64; MAX_RANK]; 4]> =
             self.layouts.iter().filter(fits).map(|layout| broadcast(layout, &shape)).collect();
-        // The first operand that has different steps along two axes says which of them is inside.
+        // The first operand with different strides along two axes decides which of them is inside.
         let is_inside = |left: usize, right: usize| {
             for strides in &operands {
                 match (strides[left], strides[right]) {
@@ -68,7 +69,7 @@ impl<'a, 'py> Operands<'a, 'py> {
             }
             None
         };
-        // From the innermost axis to the outermost one.
+        // The axes, from the innermost to the outermost: an insertion sort, as in TensorIterator.
         let mut inner: SmallVec<[usize; 8]> = (0..shape.rank()).rev().collect();
         for end in 1..inner.len() {
             let mut moved = end;
@@ -88,14 +89,14 @@ impl<'a, 'py> Operands<'a, 'py> {
     }
 }
 
-/// Whether a tensor that lies so is broadcast to a shape.
+/// Returns whether a layout can be broadcast to a shape.
 fn is_broadcast(layout: &Strided, shape: &Shape) -> bool {
     let own = layout.shape.dims();
     own.len() <= shape.rank()
         && own.iter().rev().zip(shape.dims().iter().rev()).all(|(own, to)| *own == 1 || own == to)
 }
 
-/// The steps along the axes of the shape that it is broadcast to.
+/// Returns the strides of a layout broadcast to a shape.
 fn broadcast(layout: &Strided, shape: &Shape) -> [i64; MAX_RANK] {
     let mut strides = [0; MAX_RANK];
     let first = shape.rank() - layout.shape.rank();

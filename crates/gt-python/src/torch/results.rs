@@ -1,4 +1,4 @@
-//! The results of a call: they become PyTorch's, or are written to the tensors that it changes.
+//! The results of a kernel's function, and their conversion to PyTorch's.
 
 use gt::{Tensor, ValueRef};
 use pyo3::exceptions::PyRuntimeError;
@@ -8,18 +8,18 @@ use smallvec::{SmallVec, smallvec};
 
 use super::api::TorchApi;
 use super::arguments::KernelArguments;
-use super::cluster_tensor::{self, StorageView, make, storage_view};
+use super::cluster_tensor::{self, StorageView, create, storage_view};
 use super::dlpack::{self, CLUSTER};
 use super::kernel::{TorchKernel, is_conjugate};
 use super::operands::Operands;
 use crate::tensor::PyTensor;
 
-/// What a kernel's function gives.
+/// The results of a kernel's function.
 pub enum KernelResults<'py> {
     One(Tensor),
     /// A tuple or list.
     Several(SmallVec<[ResultItem; 4]>),
-    /// What is passed on as it is, such as a number, or tensors in lists.
+    /// Other objects, such as a number or nested lists of tensors.
     Other(Bound<'py, PyAny>),
 }
 
@@ -31,24 +31,24 @@ pub enum ResultItem<T = Tensor> {
     Number(i64),
 }
 
-/// In which order the axes of results lie in memory.
+/// The memory order of the axes of results.
 pub enum AxisOrders {
     /// Row-major.
     Plain,
-    /// As the operands say.
+    /// Derived from the operands' strides.
     Elementwise,
-    /// That of each result, or its own.
+    /// An order for each result; `None` is row-major.
     Given(Vec<Option<Vec<i64>>>),
 }
 
-/// Which of a function's results are tensors, and what the others are.
+/// The structure of a function's results, without the tensors.
 pub enum ResultForm {
     One,
     Several(SmallVec<[ResultItem<()>; 4]>),
 }
 
 impl ResultItem {
-    /// A result in a tuple; `None` for what is neither a tensor nor always the same.
+    /// Converts an item of a tuple or list; `None` for objects other than tensors, None and ints.
     fn of(item: &Bound<'_, PyAny>) -> Option<ResultItem> {
         if let Ok(tensor) = item.cast::<PyTensor>() {
             return Some(ResultItem::Tensor(tensor.get().0.clone()));
@@ -78,7 +78,7 @@ impl<T> ResultItem<T> {
     }
 }
 
-/// The items of a tuple or list.
+/// Returns the items of a tuple or list.
 fn items_of<'py>(of: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
     match (of.cast::<PyTuple>(), of.cast::<PyList>()) {
         (Ok(items), _) => Some(items.iter().collect()),
@@ -100,7 +100,8 @@ impl<'py> KernelResults<'py> {
         }
     }
 
-    /// The tensors, and what they are of a program's outputs; `None` if there is anything else.
+    /// Returns the tensors as outputs of a record, and the structure of the results; `None` if they
+    /// contain other objects.
     pub fn outputs(&self) -> Option<(SmallVec<[ValueRef; 4]>, ResultForm)> {
         match self {
             KernelResults::One(tensor) => Some((smallvec![tensor.value_ref()], ResultForm::One)),
@@ -112,10 +113,10 @@ impl<'py> KernelResults<'py> {
         }
     }
 
-    /// A program's outputs, as the function gave them.
+    /// Rebuilds the results from the outputs of a replayed record.
     pub fn from_outputs(outputs: SmallVec<[ValueRef; 2]>, form: &ResultForm) -> KernelResults<'py> {
         let mut outputs = outputs.into_iter();
-        let mut next = || outputs.next().expect("as many as there were").tensor();
+        let mut next = || outputs.next().expect("one for each tensor").tensor();
         match form {
             ResultForm::One => KernelResults::One(next()),
             ResultForm::Several(items) => {
@@ -124,7 +125,7 @@ impl<'py> KernelResults<'py> {
         }
     }
 
-    /// The only result.
+    /// Returns the only result.
     pub fn one(self) -> PyResult<Tensor> {
         match self {
             KernelResults::One(tensor) => Ok(tensor),
@@ -133,7 +134,7 @@ impl<'py> KernelResults<'py> {
         }
     }
 
-    /// As PyTorch's.
+    /// Converts the results to PyTorch tensors.
     pub fn into_torch(
         self,
         py: Python<'py>,
@@ -143,7 +144,7 @@ impl<'py> KernelResults<'py> {
         self.in_order(py, operands, orders, &mut 0)
     }
 
-    /// As PyTorch's; `at` counts the tensors.
+    /// Converts the results; `at` counts the tensors.
     fn in_order(
         self,
         py: Python<'py>,
@@ -163,7 +164,7 @@ impl<'py> KernelResults<'py> {
                     }
                 };
                 *at += 1;
-                make(py, &tensor, order.as_deref())
+                create(py, &tensor, order.as_deref())
             }
             KernelResults::Several(items) => {
                 let items = items.into_iter().map(|item| match item {
@@ -183,7 +184,7 @@ impl<'py> KernelResults<'py> {
 }
 
 impl TorchKernel {
-    /// Writes a result to a tensor, which may show the conjugates of what it holds.
+    /// Writes a result to a tensor, whose conjugate bit may be set.
     pub fn store(&self, to: &Bound<'_, PyAny>, view: &StorageView, value: &Tensor) -> PyResult<()> {
         let held = if is_conjugate(to, view)? && value.dtype().is_complex() {
             &cluster_tensor::conjugate(value)?
@@ -193,7 +194,7 @@ impl TorchKernel {
         view.write(to.py(), held, self.name.bind(to.py()).to_str()?)
     }
 
-    /// Writes results to the tensors that were given for them.
+    /// Writes results to the output tensors of the call, resizing them if needed.
     pub fn write_outs<'py>(
         &self,
         torch: &TorchApi,

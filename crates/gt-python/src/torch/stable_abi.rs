@@ -1,5 +1,5 @@
-//! PyTorch's stable interface for kernels that are called without Python: its functions, looked up
-//! in the library that this process has loaded.
+//! PyTorch's stable ABI for kernels that are called without Python. Its functions are looked up in
+//! the library that this process has loaded.
 //! Source: torch/csrc/stable/c/shim.h and torch/csrc/inductor/aoti_torch/c/shim.h of PyTorch 2.13.
 
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -9,9 +9,9 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
-/// A value on a kernel's stack: a number, a handle, or the address of one that may be missing.
+/// A value on a kernel's stack: a number, a handle, or the address of an optional value.
 pub type StackSlot = u64;
-/// A kernel: the stack, how many arguments are on it, and how many results are to be.
+/// A kernel. Its arguments are the stack, the number of arguments on it, and the number of results.
 pub type BoxedKernel = extern "C-unwind" fn(*mut StackSlot, u64, u64);
 
 /// The version of the interface that kernels are built for, an argument of `torch_library_impl`:
@@ -27,7 +27,7 @@ macro_rules! functions {
 
         impl StableFunctions {
             fn find(library: &Library) -> PyResult<StableFunctions> {
-                // SAFETY: each type is that of the function's declaration.
+                // SAFETY: the types match the functions' declarations.
                 unsafe { Ok(StableFunctions { $($name: library.function(stringify!($name))?,)* }) }
             }
         }
@@ -58,7 +58,7 @@ functions! {
     aoti_torch_check(bool, *const c_char, *const c_char, u32, *const c_char);
     // `c10::InferenceMode::is_enabled`.
     _ZN3c1013InferenceMode10is_enabledEv() -> bool;
-    // `at::native::is_inference`, of a tensor, whose address a handle is.
+    // `at::native::is_inference`; a handle is the address of its tensor.
     _ZN2at6native12is_inferenceERKNS_6TensorE(StackSlot) -> bool;
 }
 
@@ -67,10 +67,10 @@ static FUNCTIONS: OnceLock<StableFunctions> = OnceLock::new();
 struct Library(*mut c_void, String);
 
 impl Library {
-    /// The library, which is loaded already.
+    /// Returns a library that is loaded already.
     fn of(path: &str) -> PyResult<Library> {
         let name = CString::new(path)?;
-        // SAFETY: a text; the library stays loaded for as long as PyTorch is.
+        // SAFETY: a C string; the library stays loaded for as long as PyTorch is.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_NOW) };
         if handle.is_null() {
             return Err(PyRuntimeError::new_err(format!(
@@ -84,7 +84,7 @@ impl Library {
     /// `F` is the type of the function with this name.
     unsafe fn function<F: Copy>(&self, name: &str) -> PyResult<F> {
         let symbol = CString::new(name)?;
-        // SAFETY: a handle of `dlopen` and a text.
+        // SAFETY: a handle of `dlopen` and a C string.
         let found = unsafe { libc::dlsym(self.0, symbol.as_ptr()) };
         if found.is_null() {
             return Err(PyRuntimeError::new_err(format!(
@@ -92,17 +92,17 @@ impl Library {
                 self.1
             )));
         }
-        // SAFETY: the caller's: a pointer to a function of type `F`.
+        // SAFETY: by the caller's contract it points to a function of type `F`.
         Ok(unsafe { std::mem::transmute_copy::<*mut c_void, F>(&found) })
     }
 }
 
-/// Registers kernels of operators for the device. They stay for as long as the process.
+/// Registers kernels of operators for the device, for the lifetime of the process.
 pub fn register(library: &str, kernels: &[(&CStr, BoxedKernel)]) -> PyResult<()> {
     let functions = StableFunctions::find(&Library::of(library)?)?;
     let functions = FUNCTIONS.get_or_init(|| functions);
     let mut made = std::ptr::null_mut();
-    // SAFETY: texts that live as long as the process, and a place for the result.
+    // SAFETY: C strings that live as long as the process, and memory for the result.
     let mut failed = unsafe {
         let (file, line) = (c"gt".as_ptr(), line!());
         let key = c"PrivateUse1".as_ptr();
@@ -110,7 +110,7 @@ pub fn register(library: &str, kernels: &[(&CStr, BoxedKernel)]) -> PyResult<()>
     };
     for (name, kernel) in kernels {
         if failed == 0 {
-            // SAFETY: a library that was made above, a text, and a kernel.
+            // SAFETY: the library made above, a C string, and a kernel.
             failed =
                 unsafe { (functions.torch_library_impl)(made, name.as_ptr(), *kernel, VERSION) };
         }
@@ -125,7 +125,7 @@ fn functions() -> &'static StableFunctions {
     FUNCTIONS.get().expect("found by `register`, before any kernel runs")
 }
 
-/// A tensor of PyTorch's that a kernel was given or has made.
+/// An owned handle of a PyTorch tensor.
 pub struct TensorHandle(StackSlot);
 
 impl Drop for TensorHandle {
@@ -139,8 +139,10 @@ impl Drop for TensorHandle {
 pub type Lengths = SmallVec<[i64; 8]>;
 
 impl TensorHandle {
+    /// Takes ownership of the tensor in a stack slot.
+    ///
     /// # Safety
-    /// The slot holds a tensor, which is the caller's to delete.
+    /// The slot holds a tensor that the caller owns.
     pub unsafe fn from_slot(slot: StackSlot) -> TensorHandle {
         TensorHandle(slot)
     }
@@ -152,10 +154,11 @@ impl TensorHandle {
         slot
     }
 
-    /// Its sizes and strides.
+    /// Returns the sizes and strides.
     pub fn layout(&self) -> (Lengths, Lengths) {
         let (mut rank, mut sizes, mut strides) = (0, std::ptr::null(), std::ptr::null());
-        // SAFETY: a tensor, and places for the results, which live as long as it stays unchanged.
+        // SAFETY: a tensor, and memory for the results. The pointers stay valid while the tensor is
+        // unchanged.
         unsafe {
             (functions().aoti_torch_get_dim)(self.0, &raw mut rank);
             (functions().aoti_torch_get_sizes)(self.0, &raw mut sizes);
@@ -165,21 +168,21 @@ impl TensorHandle {
             if rank == 0 {
                 return Lengths::new();
             }
-            // SAFETY: one number for each axis.
+            // SAFETY: there is one number for each axis.
             Lengths::from_slice(unsafe { std::slice::from_raw_parts(first, rank as usize) })
         };
         (copied(sizes), copied(strides))
     }
 
-    /// Where it begins in its storage, in elements.
+    /// Returns the offset in its storage, in elements.
     pub fn offset(&self) -> i64 {
         let mut offset = 0;
-        // SAFETY: a tensor, and a place for the result.
+        // SAFETY: a tensor, and memory for the result.
         unsafe { (functions().aoti_torch_get_storage_offset)(self.0, &raw mut offset) };
         offset
     }
 
-    /// How many elements its storage has room for.
+    /// Returns the size of its storage, in elements.
     pub fn room(&self) -> i64 {
         let mut count = 0;
         // SAFETY: as above.
@@ -187,14 +190,14 @@ impl TensorHandle {
         count
     }
 
-    /// A tensor over the same storage, which begins `further` elements after this one.
+    /// Creates a tensor over the same storage that begins `further` elements after this one.
     pub fn view(
         &self,
         sizes: &[i64],
         strides: &[i64],
         further: i64,
     ) -> Result<TensorHandle, String> {
-        // SAFETY: one takes nothing, the other a tensor.
+        // SAFETY: one function takes no arguments, the other a tensor.
         let is_alike = unsafe {
             (functions()._ZN3c1013InferenceMode10is_enabledEv)()
                 == (functions()._ZN2at6native12is_inferenceERKNS_6TensorE)(self.0)
@@ -203,7 +206,7 @@ impl TensorHandle {
             return self.view_of_alias(sizes, strides, further);
         }
         let mut made = 0;
-        // SAFETY: as many sizes as strides, which the function copies.
+        // SAFETY: there are as many strides as sizes; the function copies both.
         let failed = unsafe {
             (functions().aoti_torch__reinterpret_tensor)(
                 self.0,
@@ -217,8 +220,9 @@ impl TensorHandle {
         if failed == 0 { Ok(TensorHandle(made)) } else { Err("a view could not be made".into()) }
     }
 
-    /// As [`TensorHandle::view`], where a new tensor would be one of inference, or not, other than
-    /// this one. A view is what its base is: an alias of it, which gets other strides.
+    /// Like [`TensorHandle::view`], for a tensor that is an inference tensor outside of inference
+    /// mode, or a normal one inside. A view must match its base in this, as an alias does, whose
+    /// strides are changed then.
     fn view_of_alias(
         &self,
         sizes: &[i64],
@@ -226,7 +230,7 @@ impl TensorHandle {
         further: i64,
     ) -> Result<TensorHandle, String> {
         let call = |name: &CStr, stack: &mut [StackSlot]| {
-            // SAFETY: the stack holds what the operator takes, which the call deletes.
+            // SAFETY: the stack holds the operator's arguments, which the call consumes.
             match unsafe {
                 let first = stack.as_mut_ptr();
                 (functions().torch_call_dispatcher)(name.as_ptr(), c"".as_ptr(), first, VERSION)
@@ -236,7 +240,7 @@ impl TensorHandle {
             }
         };
         let (mut own, mut offset) = (0, std::ptr::null_mut());
-        // SAFETY: a tensor, and places for a reference to it and for a number.
+        // SAFETY: a tensor, and memory for a reference to it and for a number.
         unsafe {
             (functions().aoti_torch_new_tensor_handle)(self.0, &raw mut own);
             (functions().torch_new_stable_ivalue)(&raw mut offset);
@@ -248,10 +252,10 @@ impl TensorHandle {
     }
 }
 
-/// A list of numbers for the stack of a call, which deletes it.
+/// Creates a list of numbers for the stack of a call, which consumes it.
 fn list(numbers: &[i64]) -> StackSlot {
     let mut made = 0;
-    // SAFETY: a place for the list, and then a list.
+    // SAFETY: memory for the list, and then a list.
     unsafe {
         (functions().torch_new_list_reserve_size)(numbers.len(), &raw mut made);
         for &number in numbers {
@@ -261,13 +265,13 @@ fn list(numbers: &[i64]) -> StackSlot {
     made
 }
 
-/// The numbers of a list on the stack, which is deleted.
+/// Returns the numbers of a list on the stack, and deletes the list.
 ///
 /// # Safety
 /// The slot holds a list of integers.
 pub unsafe fn numbers(slot: StackSlot) -> Lengths {
     let mut count = 0;
-    // SAFETY: the caller's; each number is below the count.
+    // SAFETY: by the caller's contract the slot holds a list; each index is below its length.
     unsafe {
         (functions().torch_list_size)(slot, &raw mut count);
         let found = (0..count)
@@ -282,7 +286,7 @@ pub unsafe fn numbers(slot: StackSlot) -> Lengths {
     }
 }
 
-/// A number on the stack that may be missing.
+/// Returns an optional number on the stack, and deletes it.
 ///
 /// # Safety
 /// The slot holds an optional integer.
@@ -291,7 +295,7 @@ pub unsafe fn optional(slot: StackSlot) -> Option<i64> {
     if address.is_null() {
         return None;
     }
-    // SAFETY: the caller's: the address of a value, which is ours to delete.
+    // SAFETY: by the caller's contract it is the address of a value that this function owns.
     unsafe {
         let value = *address as i64;
         (functions().torch_delete_stable_ivalue)(address);
@@ -305,12 +309,12 @@ pub unsafe fn optional(slot: StackSlot) -> Option<i64> {
 /// `stack` has room for a result.
 pub unsafe fn put_result(stack: *mut StackSlot, result: Result<TensorHandle, String>) {
     match result {
-        // SAFETY: the caller's.
+        // SAFETY: by the caller's contract.
         Ok(made) => unsafe { *stack = made.into_slot() },
         Err(message) => {
             let message = CString::new(message).unwrap_or_default();
             let (function, file) = (c"gt".as_ptr(), c"gt".as_ptr());
-            // SAFETY: texts; the exception that this throws copies the message.
+            // SAFETY: C strings; the exception that this throws copies the message.
             unsafe { (functions().aoti_torch_check)(false, function, file, 0, message.as_ptr()) };
         }
     }

@@ -1,4 +1,4 @@
-//! Steps of PyTorch's optimizers: what they change in storages takes place together, or not at all.
+//! Steps of PyTorch's optimizers, whose changes of storages commit or roll back as a whole.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,17 +11,18 @@ use super::{storage, thread_context};
 use crate::error::IntoPython;
 use crate::session;
 
-/// A step that has begun.
+/// An open step, which ends with `commit` or `roll_back`.
 ///
 /// Args:
-///     addresses: those of the tensors that it may change.
+///     addresses: the storage addresses of the tensors that it may change.
 #[pyclass(module = "gt", frozen)]
 pub struct StorageStep(Mutex<Option<OpenStorageStep>>);
 
 struct OpenStorageStep {
-    /// What the storages before, by their numbers; `None` where that is not elements.
+    /// The elements of each storage when the step began, by storage number; `None` if it had none,
+    /// or is handled.
     before: FxHashMap<usize, Option<ValueRef>>,
-    /// Of the session of the first.
+    /// The step in the session of the first storage with elements.
     step: Option<(ValueStep, Session)>,
 }
 
@@ -39,8 +40,11 @@ impl StorageStep {
         StorageStep(Mutex::new(Some(OpenStorageStep { before, step })))
     }
 
-    /// Ends the step, which has changed the tensors at these addresses: each with the number that
-    /// all its elements were before, if there was none at the beginning.
+    /// End the step and apply its changes, or undo all of them if one of its instructions fails.
+    ///
+    /// Args:
+    ///     changed: the storage addresses of the changed tensors. Each comes with the number that
+    ///         filled the tensor initially if it was created during the step.
     fn commit(&self, py: Python<'_>, changed: Vec<(usize, f64)>) -> PyResult<()> {
         let Some(OpenStorageStep { mut before, step: Some((mut step, session)) }) = self.take()
         else {
@@ -51,7 +55,7 @@ impl StorageStep {
             let Some(at) = storage::number(address) else { continue };
             let Some(new) = elements(at).filter(|new| new.session().is(&session)) else { continue };
             let old = match before.remove(&at) {
-                // Somebody else has filled it, or it is looked at a second time.
+                // It had no elements when the step began, or was handled already.
                 Some(None) => continue,
                 Some(Some(old)) if old.identity() == new.identity() => continue,
                 Some(Some(old)) if !old.session().is(&session) => continue,
@@ -68,8 +72,8 @@ impl StorageStep {
         step.end().py()
     }
 
-    /// Ends the step: all tensors, at these addresses, are as they were when it began, or what they
-    /// began with in it.
+    /// End the step and restore the tensors at these addresses as they were when it began; refill
+    /// those that were created during the step with their initial number.
     fn roll_back(&self, py: Python<'_>, changed: Vec<(usize, f64)>) -> PyResult<()> {
         let Some(OpenStorageStep { before, .. }) = self.take() else { return Ok(()) };
         thread_context::note(py);

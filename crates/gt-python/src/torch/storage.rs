@@ -1,6 +1,7 @@
-//! Storages on the device `cluster`, by address. An address is `1 << 63`, the number of the storage
-//! and the offset in it in bytes. No machine has memory at such an address, so code that
-//! dereferences it faults at once.
+//! Storages on the device `cluster`, by address.
+//!
+//! An address consists of the bit `1 << 63`, the number of the storage, and the offset in it in
+//! bytes. No machine has memory at such an address, so code that dereferences it faults at once.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -14,13 +15,13 @@ use crate::error::{IntoPython, to_python};
 use crate::session::ForkBlocker;
 use crate::tensor::PyTensor;
 
-/// Bits of an address for the offset in a storage: 1 TiB.
+/// The bits of an address for the offset in a storage: up to 1 TiB.
 const OFFSET_BITS: u32 = 40;
 const MARK: usize = 1 << 63;
-/// As many storages as there are numbers.
+/// The maximum number of storages, given by the remaining bits.
 const MOST: usize = 1 << (63 - OFFSET_BITS);
 
-/// The elements of a storage in their order.
+/// The content of a storage, with the dtype and shape of its elements in memory order.
 #[derive(Clone)]
 pub struct Storage {
     pub dtype: DType,
@@ -28,11 +29,12 @@ pub struct Storage {
     pub content: StorageContent,
 }
 
+/// The elements of a storage.
 #[derive(Clone)]
 pub enum StorageContent {
-    /// Nothing was written to it: what it holds is not defined.
+    /// Undefined: nothing was written to it.
     Blank,
-    /// Bytes of the host's, of whatever dtype is asked for first.
+    /// Bytes copied from the host; the first access decides their dtype.
     Bytes(Bytes),
     Elements(ValueRef),
 }
@@ -42,7 +44,7 @@ struct Storages {
     all: Vec<Option<Storage>>,
     free: Vec<usize>,
     bytes: usize,
-    /// The most bytes that there were at a time, since it was last asked to forget.
+    /// The largest value of `bytes` since the last [`forget_peak`].
     peak: usize,
 }
 
@@ -54,7 +56,7 @@ fn storages() -> MutexGuard<'static, Storages> {
 }
 
 impl Storage {
-    /// One that holds these elements.
+    /// Returns a storage of these elements.
     pub fn of(elements: ValueRef) -> Storage {
         let &Meta { dtype, shape } = elements.meta();
         Storage { dtype, shape, content: StorageContent::Elements(elements) }
@@ -65,13 +67,13 @@ impl Storage {
     }
 }
 
-/// Where an address points to: the number of a storage, and the offset in it in bytes.
+/// Splits an address into the number of a storage and the offset in it in bytes.
 pub fn locate(address: usize) -> (usize, usize) {
     let plain = address & !MARK;
     (plain >> OFFSET_BITS, plain & ((1 << OFFSET_BITS) - 1))
 }
 
-/// The number of the storage at an address, if it is one of these.
+/// Returns the number of the storage at an address; `None` for other addresses.
 pub fn number(address: usize) -> Option<usize> {
     (address & MARK != 0).then(|| locate(address).0)
 }
@@ -97,17 +99,17 @@ pub fn add(storage: Storage) -> Option<usize> {
     Some(MARK | number << OFFSET_BITS)
 }
 
-/// Looks at the storage with a number.
+/// Calls a function with the storage of a number.
 pub fn inspect<T>(number: usize, at: impl FnOnce(&Storage) -> T) -> Option<T> {
     storages().all.get(number)?.as_ref().map(at)
 }
 
-/// The storage with a number.
+/// Returns the storage of a number.
 pub fn get(number: usize) -> Option<Storage> {
     storages().all.get(number).cloned().flatten()
 }
 
-/// Gives a storage other elements.
+/// Replaces the elements of a storage.
 pub fn set(number: usize, elements: ValueRef) {
     replace(number, Storage::of(elements));
 }
@@ -123,7 +125,7 @@ fn replace(number: usize, new: Storage) {
     drop(new);
 }
 
-/// Takes a storage away: PyTorch holds no tensor with it any more.
+/// Removes a storage after PyTorch has deleted its last tensor.
 pub fn remove(address: usize) {
     let _blocker = ForkBlocker::new();
     let (number, _) = locate(address);
@@ -135,7 +137,7 @@ pub fn remove(address: usize) {
     drop(old);
 }
 
-/// Fills a storage with bytes of the host's.
+/// Set the content of a storage to bytes from the host.
 #[pyfunction]
 pub fn fill_storage(address: usize, bytes: &[u8]) -> PyResult<()> {
     let (number, _) = locate(address);
@@ -145,7 +147,7 @@ pub fn fill_storage(address: usize, bytes: &[u8]) -> PyResult<()> {
     Ok(())
 }
 
-/// Gives a storage what another one holds.
+/// Set the content of the storage at `to` to that of the storage at `from`.
 #[pyfunction]
 pub fn copy_storage(to: usize, from: usize) {
     if let Some(held) = get(locate(from).0) {
@@ -153,7 +155,7 @@ pub fn copy_storage(to: usize, from: usize) {
     }
 }
 
-/// What a storage holds, in one row: a tensor, or bytes; `None` where it is not defined.
+/// Return the content of a storage: a one-dimensional tensor, bytes, or None if it is undefined.
 #[pyfunction]
 pub fn storage_content(py: Python<'_>, address: usize) -> PyResult<Option<Py<PyAny>>> {
     let Some(storage) = get(locate(address).0) else { return Ok(None) };
@@ -167,19 +169,19 @@ pub fn storage_content(py: Python<'_>, address: usize) -> PyResult<Option<Py<PyA
     })
 }
 
-/// The bytes of all storages that this process holds.
+/// Return the number of bytes in all storages of this process.
 #[pyfunction]
 pub fn allocated() -> usize {
     storages().bytes
 }
 
-/// The most bytes that there were at a time since [`forget_peak`].
+/// Return the largest number of bytes in all storages since the last `forget_peak()`.
 #[pyfunction]
 pub fn peak() -> usize {
     storages().peak
 }
 
-/// Has [`peak`] begin anew from what there is.
+/// Reset `peak()` to the current number of bytes.
 #[pyfunction]
 pub fn forget_peak() {
     let mut storages = storages();

@@ -1,5 +1,6 @@
-//! What the threads of a backward pass take over from the thread that called for it: they run no
-//! code of a user's that could say it.
+//! The source line and signal under which kernels issue instructions. The threads of a backward
+//! pass run no user code that could set them, and adopt those of the threads that ran the forward
+//! pass.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -16,12 +17,12 @@ use super::dlpack::{self, CLUSTER};
 use super::storage;
 use crate::source;
 
-/// The signal, and that of its gradients, which a thread with code of a user's has computed under
-/// last.
+/// The signal and gradient signal of the last kernel on a thread that runs user code, in the upper
+/// and lower 32 bits.
 static LATEST: AtomicU64 = AtomicU64::new(0);
 
-/// Notes who issues what follows on this thread: the line, and the signal. Gradients are computed
-/// under the signal for gradients of the scope that the backward pass is called in.
+/// Sets the line and signal for the following instructions of this thread. On a thread without user
+/// code, gradients run under the gradient signal of the scope in which the last user code ran.
 pub fn note(py: Python<'_>) {
     if source::note_unattributed(py) {
         let latest = LATEST.load(Ordering::Relaxed);
@@ -33,15 +34,16 @@ pub fn note(py: Python<'_>) {
     }
 }
 
-/// The lines that have computed with whole numbers in storages, by the storages' numbers: backward
-/// passes use the same indices.
+/// The lines that used integer storages, by storage number. A backward pass uses the same index
+/// tensors as the forward pass.
 static INDEXED: LazyLock<Mutex<FxHashMap<usize, SourceId>>> = LazyLock::new(Mutex::default);
 
-/// How many of these there are at most; then they are noted anew.
+/// The maximum number of entries in [`INDEXED`]; it is cleared when it is full.
 const INDEXED_MOST: usize = 1 << 14;
 
-/// Notes which line uses the whole numbers among these arguments. On a thread of a backward pass,
-/// what uses the same ones computes gradients of what that line has computed, and is issued for it.
+/// Records which line uses the integer tensors among these arguments. On a thread of a backward
+/// pass, the following instructions are attributed to the line that used the same tensors: they
+/// compute its gradients.
 pub fn note_indices(torch: &TorchApi, args: &Bound<'_, PyTuple>) -> PyResult<()> {
     for given in args.iter_borrowed() {
         if let Ok(several) = given.cast::<PyList>() {
@@ -67,7 +69,7 @@ fn note_index(torch: &TorchApi, given: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// The same of the storage at an address, which holds whole numbers.
+/// Does the same for the storage at an address, which holds integers.
 pub fn note_storage(address: usize) {
     let Some(number) = storage::number(address) else { return };
     let mut indexed = INDEXED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,14 +1,14 @@
-//! The operators that every view of PyTorch's is made of: sizes, strides and an offset over the
-//! same storage. They run without Python.
+//! The operators from which PyTorch builds every view: sizes, strides and an offset over the same
+//! storage. They run without Python.
 
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use super::stable_abi::{self, BoxedKernel, Lengths, StackSlot, TensorHandle};
 
-/// Registers the kernels.
+/// Register the kernels of view operators.
 ///
-/// `library` is the file of PyTorch's operators, `libtorch_cpu.so`.
+/// `library` is the path of PyTorch's operators, `libtorch_cpu.so`.
 #[pyfunction]
 pub fn register_views(library: &str) -> PyResult<()> {
     let kernels: [(_, BoxedKernel); 3] =
@@ -18,7 +18,7 @@ pub fn register_views(library: &str) -> PyResult<()> {
 
 /// `as_strided(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset) -> Tensor`
 extern "C-unwind" fn as_strided(stack: *mut StackSlot, _arguments: u64, _results: u64) {
-    // SAFETY: PyTorch calls it with four arguments of these types, and has room for the result.
+    // SAFETY: PyTorch passes four arguments of these types, and the stack has room for the result.
     unsafe {
         let arguments = std::slice::from_raw_parts(stack, 4);
         let tensor = TensorHandle::from_slot(arguments[0]);
@@ -100,7 +100,7 @@ fn viewed(tensor: TensorHandle, mut sizes: Lengths) -> Result<TensorHandle, Stri
     }
 }
 
-/// Fills in the one length that may be -1.
+/// Computes the length that is given as -1, if there is one.
 fn infer(own: &[i64], sizes: &mut [i64]) -> Result<(), String> {
     let count: i64 = own.iter().product();
     let mut unknown = None;
@@ -130,8 +130,8 @@ fn infer(own: &[i64], sizes: &mut [i64]) -> Result<(), String> {
     }
 }
 
-/// The strides under which elements with the strides `strides` have the sizes `to`, in the same
-/// order; `None` where no strides say it.
+/// Returns strides that view elements of the sizes `own` and strides `strides` under the sizes
+/// `to`; `None` if there are none.
 fn strides_of_view(own: &[i64], strides: &[i64], to: &[i64]) -> Option<Lengths> {
     if own.contains(&0) {
         if own == to {
@@ -144,9 +144,9 @@ fn strides_of_view(own: &[i64], strides: &[i64], to: &[i64]) -> Option<Lengths> 
         return Some(found);
     }
     let mut found: Lengths = SmallVec::from_elem(0, to.len());
-    // The axes that are still to be placed, from the last on.
+    // The number of axes of `to` without strides yet; they are assigned from the last on.
     let mut left = to.len();
-    // What is between one element and the next along the block of axes at hand, and their count.
+    // The stride and the number of elements of the current block of contiguous axes.
     let (mut step, mut count) = (strides.last().copied().unwrap_or(1), 1);
     for axis in (0..own.len()).rev() {
         count *= own[axis];

@@ -4,7 +4,7 @@ use std::slice;
 
 use gt::DType;
 
-/// What an argument is; as `ArgumentKind` in extension.cpp.
+/// The type of an argument; must match `Kind` in extension.cpp.
 #[repr(u32)]
 #[allow(dead_code, reason = "the extension makes them")]
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,26 +20,26 @@ pub enum ArgumentKind {
     Other,
 }
 
-/// The mark of a number that was written beside a tensor.
+/// The mark of a number that PyTorch has wrapped in a tensor.
 pub const WRAPPED_NUMBER: u8 = 1;
-/// The mark of a tensor that shows other numbers than it holds.
+/// The mark of a tensor whose conjugate or negative bit is set.
 pub const CONJUGATE_OR_NEGATIVE: u8 = 2;
-/// PyTorch's number of the host, and of the cluster, among devices.
+/// PyTorch's device types of the host and of the cluster.
 pub const HOST: u8 = 0;
 pub const CLUSTER: u8 = 20;
 
-/// An argument, or an item of a list, which comes after its list; as `ExtensionArgument` in
+/// An argument, or an item of a list; items follow their list. Must match `Argument` in
 /// extension.cpp.
 #[repr(C)]
 pub struct ExtensionArgument {
     pub kind: ArgumentKind,
-    /// Axes of a tensor, items of a list, bytes of a text.
+    /// The number of axes of a tensor, of items of a list, or of bytes of a string.
     pub count: u32,
-    /// A number, the address of a text's bytes, or that of a tensor.
+    /// A number, the address of a string's bytes, or that of a tensor.
     pub value: u64,
-    /// Where a tensor's storage is.
+    /// The address of a tensor's storage.
     pub address: usize,
-    /// Where a tensor begins in its storage, in elements.
+    /// The offset of a tensor in its storage, in elements.
     pub offset: i64,
     sizes: *const i64,
     strides: *const i64,
@@ -50,7 +50,7 @@ pub struct ExtensionArgument {
 }
 
 impl ExtensionArgument {
-    /// Whether it is a tensor on the cluster that may hold indices.
+    /// Returns whether it is a tensor on the cluster that may hold indices.
     pub fn is_index(&self) -> bool {
         INDICES.contains(&self.dtype) && self.kind == ArgumentKind::Tensor && self.device == CLUSTER
     }
@@ -71,17 +71,17 @@ impl ExtensionArgument {
         self.lengths(self.strides)
     }
 
-    /// A text's bytes.
+    /// Returns the bytes of a string.
     pub fn text(&self) -> &[u8] {
         if self.kind != ArgumentKind::Text || self.count == 0 {
             return &[];
         }
-        // SAFETY: a text has this many bytes, which live as long as the call.
+        // SAFETY: a string has this many bytes, which live as long as the call.
         unsafe { slice::from_raw_parts(self.value as *const u8, self.count as usize) }
     }
 
-    /// The number that a tensor of the host's without axes holds, as the word of a float64; `None`
-    /// for other tensors and dtypes.
+    /// Returns the value of a host tensor without axes as a float64; `None` for other tensors,
+    /// dtypes and integers that a float64 cannot hold exactly.
     pub fn host_number(&self) -> Option<f64> {
         if self.kind != ArgumentKind::Tensor
             || self.device != HOST
@@ -93,7 +93,7 @@ impl ExtensionArgument {
         macro_rules! read {
             ($number:ty) => {{
                 let first = (self.address as *const $number).wrapping_add(self.offset as usize);
-                // SAFETY: the storage of a tensor of the host's holds its one element there.
+                // SAFETY: the storage of a host tensor holds its only element there.
                 unsafe { first.read_unaligned() }
             }};
         }
@@ -110,7 +110,7 @@ impl ExtensionArgument {
     }
 }
 
-/// GT's dtypes by PyTorch's numbers (c10/core/ScalarType.h).
+/// GT's dtypes, with PyTorch's numbers (c10/core/ScalarType.h).
 const DTYPES: [(u8, DType); 12] = [
     (0, DType::U8),
     (1, DType::I8),
@@ -126,26 +126,28 @@ const DTYPES: [(u8, DType); 12] = [
     (15, DType::BF16),
 ];
 
-/// PyTorch's numbers of the dtypes that indices have: int32 and int64.
+/// PyTorch's numbers of the dtypes of indices: int32 and int64.
 const INDICES: [u8; 2] = [3, 4];
 
-/// GT's dtype for PyTorch's number of one.
+/// Returns the dtype of PyTorch's number.
 pub fn dtype(number: u8) -> Option<DType> {
     DTYPES.iter().find(|(of, _)| *of == number).map(|(_, dtype)| *dtype)
 }
 
-/// PyTorch's number of a dtype.
+/// Returns PyTorch's number of a dtype.
 pub fn number(dtype: DType) -> u8 {
     let found = DTYPES.iter().find(|(_, of)| *of == dtype);
     found.expect("every dtype has a number").0
 }
 
+/// Returns a slice of the extension's arguments.
+///
 /// # Safety
-/// There are as many arguments, which live as long as they are used.
+/// `first` points to `count` arguments that live as long as the result is used.
 pub unsafe fn list<'a>(first: *const ExtensionArgument, count: usize) -> &'a [ExtensionArgument] {
     if count == 0 {
         return &[];
     }
-    // SAFETY: the caller's.
+    // SAFETY: by the caller's contract.
     unsafe { slice::from_raw_parts(first, count) }
 }

@@ -1,4 +1,4 @@
-//! A call: what decides which instructions it issues, and for which tensors and numbers.
+//! A call as read from the extension: its cache key, and its input values and numbers.
 
 use gt::{Session, Shape};
 use smallvec::SmallVec;
@@ -23,22 +23,22 @@ const VARIABLE: u64 = 1 << 19;
 /// PyTorch's number of float64.
 const FLOAT64: u8 = 7;
 
-/// A call, read.
+/// A call from the extension.
 pub struct ExtensionCall<'a> {
     pub arguments: &'a [ExtensionArgument],
     pub key: KernelKey,
-    /// The numbers of the storages of its tensors.
+    /// The numbers of its tensors' storages.
     pub storages: Interner,
     /// The elements of those storages that have some.
     pub inputs: InputSet,
-    /// The numbers that may be others.
+    /// The numbers that may vary between calls with the same key.
     pub numbers: SmallVec<[f64; 2]>,
     passes_numbers: bool,
 }
 
 impl<'a> ExtensionCall<'a> {
-    /// Nothing was read yet. `passes_numbers` says that the kernel hands numbers on to operations
-    /// as they are, where all tensors are of floats.
+    /// Returns a call whose arguments are not read yet. `passes_numbers` is whether the kernel
+    /// passes numbers unchanged to operations; that holds only if all tensors are floating.
     pub fn new(arguments: &'a [ExtensionArgument], passes_numbers: bool) -> ExtensionCall<'a> {
         let is_float =
             |of: &ExtensionArgument| argument::dtype(of.dtype).is_some_and(|of| of.is_float());
@@ -61,7 +61,7 @@ impl<'a> ExtensionCall<'a> {
         self.arguments.iter().try_for_each(|given| self.take(given))
     }
 
-    /// The session that it issues in: its tensors', else the current one.
+    /// Returns the session of its tensors, or else the current one.
     pub fn session(&self) -> Option<Session> {
         match self.inputs.values.first() {
             Some(first) => Some(first.session().clone()),
@@ -69,7 +69,7 @@ impl<'a> ExtensionCall<'a> {
         }
     }
 
-    /// Notes which line uses its indices.
+    /// Records which line uses the index tensors among its arguments.
     pub fn note_indices(&self) {
         for given in self.arguments.iter().filter(|given| given.is_index()) {
             thread_context::note_storage(given.address);
@@ -109,7 +109,7 @@ impl<'a> ExtensionCall<'a> {
         self.key.words(&[code | VARIABLE, which as u64]);
     }
 
-    /// Takes a tensor of the host's that is a number, or has no elements.
+    /// Reads a host tensor that has no axes or no elements.
     fn host_tensor(&mut self, given: &ExtensionArgument) -> Option<()> {
         let code = given.kind as u64 | u64::from(given.dtype) << 8;
         if given.sizes().contains(&0) {
@@ -132,7 +132,7 @@ impl<'a> ExtensionCall<'a> {
         let (dtype, shape, elements) = storage::inspect(number, |held| {
             let elements = match &held.content {
                 StorageContent::Elements(elements) => Some(Some(elements.clone())),
-                // They are not defined.
+                // A storage with undefined content is not an input.
                 StorageContent::Blank => Some(None),
                 StorageContent::Bytes(_) => None,
             };
@@ -146,7 +146,7 @@ impl<'a> ExtensionCall<'a> {
         let code = code | if is_whole { WHOLE } else { 0 } | u64::from(given.count) << 24;
         self.key.words(&[code, input, place as u64]);
         if !is_new {
-            // Of those over one storage, which are one tensor.
+            // Of the tensors that share a storage, the key also says which are the same tensor.
             let is_this = |of: &ExtensionArgument| of.kind == given.kind && of.value == given.value;
             self.key.words(&[self.arguments.iter().position(is_this)? as u64]);
         }
@@ -157,7 +157,7 @@ impl<'a> ExtensionCall<'a> {
         Some(())
     }
 
-    /// Takes where a tensor's elements are in a storage of this dtype and shape.
+    /// Adds a tensor's layout in a storage of this dtype and shape to the key.
     fn part(&mut self, given: &ExtensionArgument, dtype: u8, shape: Shape) {
         self.key.lengths(given.strides());
         self.key.words(&[given.offset as u64, u64::from(dtype), shape.rank() as u64]);
@@ -165,7 +165,7 @@ impl<'a> ExtensionCall<'a> {
     }
 }
 
-/// Whether a tensor's elements lie in row-major order without gaps, with the strides that say so.
+/// Returns whether a tensor has exactly the strides of row-major order.
 fn is_contiguous(given: &ExtensionArgument) -> bool {
     let mut step = 1;
     for (&size, &stride) in given.sizes().iter().zip(given.strides()).rev() {

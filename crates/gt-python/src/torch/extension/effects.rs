@@ -1,4 +1,4 @@
-//! What a call has done, to be done again for others like it.
+//! The recorded effects of a call, which later calls with the same key replay.
 
 use gt::program::Program;
 use gt::{DType, Shape, ValueRef};
@@ -12,37 +12,37 @@ use crate::session::with_gil;
 use crate::torch::storage::{self, Storage, StorageContent};
 use crate::torch::thread_context;
 
-/// What a call has issued, written and given.
+/// The instructions that a call issued, the storages that it wrote, and its results.
 pub struct RecordedEffects {
     pub program: Program,
-    /// The storages that got other elements, by their place among the call's, and which outputs
-    /// these are.
+    /// The written storages, by their index among the call's, each with the output that it
+    /// received.
     pub writes: SmallVec<[(usize, usize); 1]>,
     pub results: SmallVec<[RecordedResult; 1]>,
 }
 
-/// A result.
+/// A recorded result.
 pub enum RecordedResult {
     Nothing,
-    /// A number that follows from what the call is known by.
+    /// A number that is determined by the call's key.
     Integer(u64),
-    /// A list of as many tensors, which come next.
+    /// A list of this many tensors, which follow.
     List(u32),
-    /// An argument, by its place.
+    /// The argument with an index.
     Argument(usize),
     /// A new tensor.
     Tensor(RecordedLayout, RecordedElements),
 }
 
-/// What a new tensor's storage holds.
+/// The elements of a new tensor's storage.
 pub enum RecordedElements {
     /// One of the program's outputs.
     Output(usize),
-    /// They are not defined.
+    /// Undefined elements.
     Blank(DType, Shape),
 }
 
-/// Where the elements of a new tensor are.
+/// The layout of a new tensor in its storage.
 pub struct RecordedLayout {
     pub sizes: SmallVec<[i64; 4]>,
     pub strides: SmallVec<[i64; 4]>,
@@ -51,8 +51,8 @@ pub struct RecordedLayout {
 }
 
 impl RecordedEffects {
-    /// Does it again. `None` where it cannot; what it has issued then was in vain, and no tensor
-    /// has changed.
+    /// Replays the effects for another call. Returns `None` if that is not possible; then no tensor
+    /// has changed, though instructions may have been issued.
     pub fn replay(&self, call: &ExtensionCall, results: ExtensionResults) -> Option<()> {
         let outputs = with_gil(|py| {
             thread_context::note(py);
@@ -65,8 +65,8 @@ impl RecordedEffects {
         for &(place, output) in &self.writes {
             storage::set(call.storages.numbers[place] as usize, outputs[output].clone());
         }
-        for given in &self.results {
-            match given {
+        for result in &self.results {
+            match result {
                 RecordedResult::Nothing => results.nothing(),
                 RecordedResult::Integer(number) => results.integer(*number),
                 RecordedResult::List(count) => results.list(*count),
@@ -80,12 +80,12 @@ impl RecordedEffects {
         Some(())
     }
 
-    /// Files the storages of new tensors; gives the address and the bytes of each. `None` if there
-    /// is no room for one.
+    /// Registers the storages of new tensors, and returns the address and bytes of each; `None` if
+    /// one cannot be registered.
     fn add_storages(&self, outputs: &[ValueRef]) -> Option<SmallVec<[(usize, usize); 2]>> {
         let mut added: SmallVec<[(usize, usize); 2]> = SmallVec::new();
-        for given in &self.results {
-            let RecordedResult::Tensor(_, elements) = given else { continue };
+        for result in &self.results {
+            let RecordedResult::Tensor(_, elements) = result else { continue };
             let storage = match elements {
                 RecordedElements::Output(output) => Storage::of(outputs[*output].clone()),
                 RecordedElements::Blank(dtype, shape) => {
@@ -104,7 +104,7 @@ impl RecordedEffects {
 }
 
 impl RecordedLayout {
-    /// That of a call's result; `None` where it shows other numbers than its storage holds.
+    /// Returns the layout of a call's result; `None` if its conjugate or negative bit is set.
     pub fn of(result: &ExtensionArgument) -> Option<RecordedLayout> {
         (result.marks == 0).then_some(RecordedLayout {
             sizes: result.sizes().into(),

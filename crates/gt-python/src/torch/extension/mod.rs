@@ -1,7 +1,8 @@
-//! Kernels that PyTorch calls without Python, where gt.torch's extension in C++ is built.
+//! Kernels that PyTorch calls without Python, if the C++ extension of gt.torch is built.
 //!
-//! The extension describes each call by its arguments ([`argument`], [`call`]); one that is like an
-//! earlier one is done again ([`repeated`], [`effects`]), and any other goes to a kernel in Python.
+//! The extension describes each call by its arguments ([`argument`], [`call`]). A call with the key
+//! of an earlier one is replayed ([`replay`], [`effects`]); others are forwarded to the Python
+//! kernel, and recorded ([`recording`]).
 
 mod argument;
 mod call;
@@ -23,17 +24,17 @@ use argument::ExtensionArgument;
 use effects::RecordedLayout;
 use replay::ReplayedKernel;
 
-/// What becomes of a call; as `CallOutcome` in extension.cpp.
+/// How the extension proceeds with a call; must match `Outcome` in extension.cpp.
 #[repr(u32)]
 enum CallOutcome {
     Done,
-    /// The kernel in Python is to be called.
+    /// Call the Python kernel.
     Call,
-    /// The same, and then [`finish`] or [`give_up`].
+    /// Call the Python kernel, and then [`finish`], or [`give_up`] if it fails.
     Record,
 }
 
-/// A tensor that is to be made; as `NewTensor` in extension.cpp.
+/// The description of a tensor to create; must match `Made` in extension.cpp.
 #[repr(C)]
 struct NewTensor {
     address: usize,
@@ -45,11 +46,11 @@ struct NewTensor {
     dtype: u32,
 }
 
-/// The results of a call, on PyTorch's side.
+/// The extension's list of a call's results.
 #[derive(Clone, Copy)]
 struct ExtensionResults(*mut c_void);
 
-/// How results are given; as `gt_torch_connect` fills it in.
+/// The extension's functions that append results; `gt_torch_connect` fills it in.
 #[repr(C)]
 struct ResultFunctions {
     tensor: extern "C" fn(*mut c_void, *const NewTensor),
@@ -61,7 +62,7 @@ struct ResultFunctions {
 
 static RESULT_FUNCTIONS: OnceLock<ResultFunctions> = OnceLock::new();
 
-/// GT's side of calls; as `ExtensionCallbacks` in extension.cpp.
+/// The functions that the extension calls; must match `Calls` in extension.cpp.
 #[repr(C)]
 struct ExtensionCallbacks {
     begin: unsafe extern "C" fn(
@@ -106,12 +107,12 @@ impl ExtensionResults {
         (result_functions().integer)(self.0, number);
     }
 
-    /// Adds a list of the next results.
+    /// Adds a list, to which the next `count` tensors are appended.
     fn list(self, count: u32) {
         (result_functions().list)(self.0, count);
     }
 
-    /// Adds a tensor that is not there.
+    /// Adds an undefined tensor.
     fn nothing(self) {
         (result_functions().nothing)(self.0);
     }
@@ -123,8 +124,10 @@ fn result_functions() -> &'static ResultFunctions {
         .expect("filled in by `connect_extension`, before any kernel is registered")
 }
 
+/// Starts a call: replays it, or returns how to proceed.
+///
 /// # Safety
-/// A kernel of [`register_repeated`]'s, and as many arguments as said.
+/// `kernel` comes from [`register_repeated`], and there are `count` arguments.
 unsafe extern "C" fn begin(
     kernel: *const ReplayedKernel,
     arguments: *const ExtensionArgument,
@@ -132,18 +135,20 @@ unsafe extern "C" fn begin(
     dtype: u8,
     results: *mut c_void,
 ) -> CallOutcome {
-    // SAFETY: the caller's; kernels live as long as the process.
+    // SAFETY: by the caller's contract; kernels live as long as the process.
     let (kernel, arguments) = unsafe { (&*kernel, argument::list(arguments, count)) };
     let _blocker = ForkBlocker::new();
-    // Nothing has been changed yet where it panics, as changes and results come last.
+    // If it panics, nothing has changed yet: writes and results are last.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         kernel.begin(arguments, dtype, ExtensionResults(results))
     }));
     outcome.unwrap_or(CallOutcome::Call)
 }
 
+/// Finishes the recording of a call.
+///
 /// # Safety
-/// As [`begin`], with as many results as said.
+/// As for [`begin`]; there are `results_count` results.
 unsafe extern "C" fn finish(
     kernel: *const ReplayedKernel,
     arguments: *const ExtensionArgument,
@@ -151,35 +156,39 @@ unsafe extern "C" fn finish(
     results: *const ExtensionArgument,
     results_count: usize,
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: by the caller's contract.
     let (kernel, arguments, results) = unsafe {
         (&*kernel, argument::list(arguments, count), argument::list(results, results_count))
     };
     let _blocker = ForkBlocker::new();
-    // Where it panics, the call is done, and nothing is kept of it.
+    // If it panics, the call itself is complete, and is not cached.
     let _ = catch_unwind(AssertUnwindSafe(|| kernel.finish(arguments, results)));
 }
 
+/// Drops the recording of a call that failed.
 extern "C" fn give_up() {
     let _blocker = ForkBlocker::new();
     replay::give_up();
 }
 
+/// Removes the storage at an address.
 extern "C" fn remove(address: usize) {
     storage::remove(address);
 }
 
+/// Looks up a function of the extension.
+///
 /// # Safety
-/// The library that has been opened has this function, with the type `F`.
+/// `library` is an open library, and its function of this name has the type `F`.
 unsafe fn function<F: Copy>(library: *mut c_void, name: &CStr) -> PyResult<F> {
-    // SAFETY: a handle of `dlopen`, and a text.
+    // SAFETY: a handle of `dlopen`, and a C string.
     let found = unsafe { libc::dlsym(library, name.as_ptr()) };
     if found.is_null() {
         return Err(PyRuntimeError::new_err(format!(
             "gt.torch: the extension has no function {name:?}\n  hint: python -m gt.torch.build builds it anew"
         )));
     }
-    // SAFETY: the caller's.
+    // SAFETY: by the caller's contract.
     Ok(unsafe { mem::transmute_copy::<*mut c_void, F>(&found) })
 }
 
@@ -192,19 +201,18 @@ type Register = unsafe extern "C" fn(
 
 static REGISTER: OnceLock<Register> = OnceLock::new();
 
-/// Loads the extension, a file. From then on it is the device's guard, and makes its views.
+/// Load the extension from a file. It registers the device's guard and the kernels of views.
 #[pyfunction]
 pub fn connect_extension(path: &str) -> PyResult<()> {
     let name = CString::new(path)?;
-    // SAFETY: a text. Loading runs initializers of the file's, which is built from extension.cpp.
+    // SAFETY: a C string. Loading runs the initializers of a library built from extension.cpp.
     let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if library.is_null() {
-        // SAFETY: what `dlopen` has failed with, a text until the next call on this thread.
+        // SAFETY: the error of `dlopen`, a C string until the next call on this thread.
         let why = unsafe { CStr::from_ptr(libc::dlerror()) }.to_string_lossy().into_owned();
         return Err(PyRuntimeError::new_err(format!("gt.torch: {path} cannot be loaded: {why}")));
     }
-    // SAFETY: the types of the functions in extension.cpp; the second call fills in a
-    // `ResultFunctions`.
+    // SAFETY: the types match the functions in extension.cpp; `connect` fills in `ResultFunctions`.
     unsafe {
         let connect: unsafe extern "C" fn(*const ExtensionCallbacks, *mut ResultFunctions) =
             function(library, c"gt_torch_connect")?;
@@ -218,11 +226,14 @@ pub fn connect_extension(path: &str) -> PyResult<()> {
     Ok(())
 }
 
-/// Makes an operator's kernel one that repeats what the kernel in Python has done for a like call.
+/// Register a kernel of an operator that replays earlier calls of its Python kernel.
 ///
-/// `schema` declares the operator, without its namespace. That kernel is to be registered for an
-/// operator declared alike in the namespace `gt_cluster`, which this makes. `passes_numbers` says
-/// that it hands numbers on to operations as they are.
+/// This declares an operator of the same schema in the namespace `gt_cluster`, for which the Python
+/// kernel must be registered.
+///
+/// Args:
+///     schema: the declaration of the operator, without its namespace.
+///     passes_numbers: whether the Python kernel passes numbers unchanged to operations.
 #[pyfunction]
 pub fn register_repeated(
     name: &str,
@@ -236,12 +247,12 @@ pub fn register_repeated(
     let kernel = Box::leak(Box::new(ReplayedKernel::new(passes_numbers)));
     let (name, overload) = (CString::new(name)?, CString::new(overload)?);
     let schema = CString::new(schema)?;
-    // SAFETY: three texts, and a kernel that lives as long as the process.
+    // SAFETY: three C strings, and a kernel that lives as long as the process.
     let failure = unsafe { register(name.as_ptr(), overload.as_ptr(), schema.as_ptr(), kernel) };
     if failure.is_null() {
         return Ok(());
     }
-    // SAFETY: a text until the next call.
+    // SAFETY: a C string until the next call.
     let why = unsafe { CStr::from_ptr(failure) }.to_string_lossy().into_owned();
     Err(PyRuntimeError::new_err(format!("gt.torch: no kernel for {name:?}: {why}")))
 }

@@ -1,4 +1,4 @@
-//! A call of a kernel in Python, while it is found out what it does.
+//! The recording of a Python kernel's call.
 
 use gt::program::{self, Running};
 use gt::{Session, ValueRef};
@@ -14,17 +14,17 @@ use crate::torch::storage::{self, StorageContent};
 pub struct PendingRecording {
     running: Running,
     key: KernelKey,
-    /// The storages of its arguments, and which elements each had.
+    /// The storages of its arguments, with their elements before the call.
     storages: SmallVec<[(usize, Option<ValueRef>); 4]>,
     views: Vec<Option<ArgumentView>>,
 }
 
-/// What an argument shows of its storage: address, offset, sizes and strides.
+/// The storage address, offset, sizes and strides of an argument.
 #[derive(PartialEq)]
 struct ArgumentView(usize, i64, SmallVec<[i64; 4]>, SmallVec<[i64; 4]>);
 
 impl PendingRecording {
-    /// Begins to record; `None` where that cannot be.
+    /// Starts recording; `None` if that is not possible.
     pub fn begin(session: &Session, call: ExtensionCall) -> Option<PendingRecording> {
         let running = program::begin(session, &call.inputs.values, &call.numbers)?;
         let numbers = call.storages.numbers.iter().map(|&number| number as usize);
@@ -51,7 +51,7 @@ impl PendingRecording {
         let mut taken: Vec<usize> = self.storages.iter().map(|(number, _)| *number).collect();
         let results: Option<_> = results
             .iter()
-            .map(|result| given(result, arguments, &mut taken, &mut outputs))
+            .map(|result| recorded_result(result, arguments, &mut taken, &mut outputs))
             .collect();
         let results = results?;
         let program = recording.finish(&outputs)?;
@@ -59,7 +59,8 @@ impl PendingRecording {
     }
 }
 
-/// The storages that have other elements than before; these become outputs.
+/// Returns the storages whose elements have changed, and adds the new elements to the outputs;
+/// `None` if a change cannot be recorded.
 fn writes(
     storages: &[(usize, Option<ValueRef>)],
     outputs: &mut Vec<ValueRef>,
@@ -80,9 +81,10 @@ fn writes(
     Some(writes)
 }
 
-/// A result, which is an argument, new, or no tensor. The elements of a new one become an output;
-/// `taken` are the storages that others are over.
-fn given(
+/// Returns the record of a result: an argument, a new tensor, or no tensor; `None` for others. The
+/// elements of a new tensor are added to the outputs. `taken` lists the storages of arguments and
+/// earlier results, which a new tensor must not share.
+fn recorded_result(
     result: &ExtensionArgument,
     arguments: &[ExtensionArgument],
     taken: &mut Vec<usize>,
@@ -117,7 +119,7 @@ fn given(
     Some(RecordedResult::Tensor(RecordedLayout::of(result)?, elements))
 }
 
-/// The elements of a storage.
+/// Returns the elements of a storage.
 fn elements(number: usize) -> Option<ValueRef> {
     storage::inspect(number, |held| match &held.content {
         StorageContent::Elements(elements) => Some(elements.clone()),

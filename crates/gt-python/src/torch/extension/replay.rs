@@ -1,5 +1,5 @@
-//! ExtensionCallbacks that are like earlier ones: what the kernel in Python issued, wrote and gave
-//! then is issued, written and given again.
+//! Replaying recorded calls: the instructions, writes and results of an earlier call with the same
+//! key.
 
 use std::cell::RefCell;
 
@@ -11,7 +11,7 @@ use super::{CallOutcome, ExtensionResults};
 use crate::session::with_gil;
 use crate::torch::kernel_cache::KernelCache;
 
-/// An operator's kernel.
+/// An operator's kernel, which replays earlier calls.
 pub struct ReplayedKernel {
     passes_numbers: bool,
     calls: KernelCache<RecordedEffects>,
@@ -31,8 +31,8 @@ impl ReplayedKernel {
         ReplayedKernel { passes_numbers, calls: KernelCache::default() }
     }
 
-    /// Does a call again that is like an earlier one, or says who is to do it. `dtype` is PyTorch's
-    /// default.
+    /// Replays a call if one with the same key was recorded; otherwise returns whether to call the
+    /// Python kernel with or without recording. `dtype` is PyTorch's default.
     pub fn begin(
         &self,
         arguments: &[ExtensionArgument],
@@ -65,7 +65,7 @@ impl ReplayedKernel {
         }
     }
 
-    /// Keeps what the call has done.
+    /// Caches the effects of the recorded call.
     pub fn finish(&self, arguments: &[ExtensionArgument], results: &[ExtensionArgument]) {
         if let Some(pending) = PENDING.take()
             && let Some((key, effects)) = pending.end(arguments, results)

@@ -1,7 +1,7 @@
 //! A worker process.
 //!
 //! - [`rejoin`]: waiting for a lost server, and reconnecting. [`state`]: the folder from which a
-//! restarted worker resumes.
+//!   restarted worker resumes.
 
 mod rejoin;
 mod state;
