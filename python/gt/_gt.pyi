@@ -255,16 +255,18 @@ class OpenSession:
 
 @final
 class VmapLevel:
-    """One `vmap` that runs."""
+    """A level of nested `vmap` calls."""
 
     def enter(self, tensor: Tensor) -> Tensor:
-        """A tensor mapped over its first axis."""
+        """Return the tensor mapped over its first axis at this level."""
     def exit(self) -> None:
-        """Ends it."""
+        """End the level."""
     def leave(self, tensor: Tensor) -> Tensor:
-        """A tensor with the batch axis in front."""
+        """Return the tensor with this level's batch axis in front, no longer mapped over at this
+        level.
+        """
     def maps(self, tensor: Tensor) -> _bool:
-        """Whether a tensor is mapped over at this level."""
+        """Return whether a tensor is mapped over at this level."""
 
 @final
 class SafetensorsFile:
@@ -307,7 +309,8 @@ class Tensor:
     def H(self) -> Any:
         """The conjugate of a matrix with its axes exchanged."""
     @property
-    def T(self) -> Tensor: ...
+    def T(self) -> Tensor:
+        """The matrix with its axes exchanged."""
     def __abs__(self) -> Tensor: ...
     def __add__(self, value: _TensorLike, /) -> Tensor: ...
     def __and__(self, value: _TensorLike, /) -> Tensor: ...
@@ -386,24 +389,31 @@ class Tensor:
     def __truediv__(self, value: _TensorLike, /) -> Tensor: ...
     def __xor__(self, value: _TensorLike, /) -> Tensor: ...
     def _assign(self, value: Tensor, operation: str) -> Tensor:
-        """Takes over the value and history of another tensor of the same shape: what every operation
-        in place ends with. `operation` is named in errors.
+        """Assign the value and history of another tensor of the same shape, and return this tensor.
+        Every in-place operation ends with it; errors name `operation`.
         """
     def _become(self, other: _TensorLike) -> Tensor:
-        """Becomes another tensor, of any shape: what operations in place that rearrange end with."""
+        """Become another tensor of any shape, and return this tensor. In-place operations that change
+        the shape end with it.
+        """
     def _cast(self, dtype: _DTypeLike | None) -> Tensor:
-        """The values in another dtype; the tensor itself if it has it."""
+        """Return the values in another dtype; the tensor itself if it has the dtype."""
     def _is_view(self) -> _bool:
-        """Whether it shares the memory of another tensor."""
+        """Return whether the tensor is a view of another one."""
     def _restride(self, size: _int | Sequence[_int] | None, stride: _int | Sequence[_int], storage_offset: _int) -> Tensor:
-        """A view of the elements at `storage_offset + index · stride` of these, which are contiguous."""
+        """Return a view of the elements at `storage_offset + index · stride` of this contiguous
+        tensor.
+        """
     def _view(self, *shape: _int | Sequence[_int]) -> Tensor:
-        """The same elements under another shape, in the same memory.
+        """Return a view with another shape over the same memory.
 
-        A transposed tensor, say, has no such view: `reshape` copies then.
+        Raises:
+            RuntimeError: the strides do not allow it, as of a transposed tensor; `reshape` copies.
         """
     def _view_at(self, dim: _int | None, places: Tensor, size: _int | Sequence[_int] | None, stride: _int | Sequence[_int], storage_offset: _int) -> Tensor:
-        """A view of the elements at some places: numbers in row-major order, or along an axis."""
+        """Return a view of the elements at the indices `places`: along the axis `dim`, or without one
+        in row-major order.
+        """
     def abs(self) -> Tensor:
         """|x|; the length of a complex number."""
     def abs_(self) -> Tensor:
@@ -433,7 +443,7 @@ class Tensor:
         tensor([21., 42.], dtype=float32)
         """
     def add_scaled_(self, tensor: Tensor, value: _Number) -> Tensor:
-        """Adds tensor * value in place, in one instruction."""
+        """Add `tensor * value` in place, in one instruction, and return this tensor."""
     def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """Return `beta * input + alpha * sum(batch1[i] @ batch2[i])`.
 
@@ -698,7 +708,11 @@ class Tensor:
     def atanh_(self) -> Tensor:
         """In place: the number whose hyperbolic tangent is x; NaN outside of -1 to 1"""
     def backward(self, gradient: Tensor | None = None, retain_graph: _bool | None = None, create_graph: _bool = False, inputs: Sequence[Tensor] | None = None) -> None:
-        """Adds the gradients of this tensor to those of all leaves it depends on, or of `inputs`."""
+        """Add the gradients of this tensor to the `grad` of all leaves that it depends on, or of
+        `inputs`.
+
+        `gradient` is the gradient of this tensor; without it, the tensor must have one element.
+        """
     def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor:
         """Return `beta * input + alpha * (batch1 @ batch2)` for batches of equally many matrices.
 
@@ -952,9 +966,9 @@ class Tensor:
         tensor([1.-2.j], dtype=complex64)
         """
     def contiguous(self, memory_format: Any = None) -> Tensor:
-        """The tensor itself if it is contiguous, or else a copy that is."""
+        """Return the tensor itself if it is contiguous, else a contiguous copy."""
     def copy_(self, source: Tensor) -> Tensor:
-        """Takes the values of another tensor, which broadcasts."""
+        """Copy the values of another tensor, which is broadcast and cast, and return this tensor."""
     def copysign(self, other: _TensorLike) -> Tensor:
         """|input| with the sign of other.
 
@@ -1061,7 +1075,9 @@ class Tensor:
         """
     @property
     def data(self) -> Tensor:
-        """The same values without their history."""
+        """The tensor without its history. In-place changes of it change this tensor, unnoticed by
+        autograd.
+        """
     @data.setter
     def data(self, value: Tensor) -> None: ...
     def data_ptr(input: Tensor) -> Any:
@@ -1091,7 +1107,7 @@ class Tensor:
         tensor(-2., dtype=float32)
         """
     def detach(self) -> Tensor:
-        """The same values in the same memory, without their history."""
+        """Return a tensor without history that shares this tensor's memory."""
     def detach_(input: Tensor) -> Tensor:
         """Detach a tensor from its history: it becomes a leaf that requires no gradients.
 
@@ -1308,7 +1324,7 @@ class Tensor:
     def fix_(self) -> Tensor:
         """In place: the whole part: the next whole number towards zero"""
     def flatten(self, start_dim: _int = 0, end_dim: _int = ...) -> Tensor:
-        """The axes from `start_dim` to `end_dim` as one."""
+        """Return the tensor with the axes from `start_dim` to `end_dim` merged into one."""
     def flip(input: Tensor, *dims: _int | Sequence[_int] | None) -> Tensor:
         """Reverse the values along axes.
 
@@ -1505,7 +1521,7 @@ class Tensor:
         """
     @property
     def grad(self) -> Tensor | None:
-        """The gradient that backward passes have added up, or None."""
+        """The gradient accumulated by backward passes, or None."""
     @grad.setter
     def grad(self, value: Tensor | None) -> None: ...
     @property
@@ -1768,7 +1784,7 @@ class Tensor:
         False
         """
     def is_contiguous(self, memory_format: Any = None) -> _bool:
-        """Whether the elements lie in row-major order without gaps."""
+        """Return whether the elements are in row-major order without gaps."""
     @property
     def is_cpu(self) -> Any:
         """Whether it is in the memory of this process: never."""
@@ -1789,7 +1805,7 @@ class Tensor:
         """
     @property
     def is_leaf(self) -> _bool:
-        """Whether no recorded operation has made it."""
+        """Whether the tensor is not the result of a recorded operation."""
     @property
     def is_meta(self) -> Any:
         """Whether it is without values: never."""
@@ -1916,7 +1932,7 @@ class Tensor:
         tensor([1., 2., 3., 4.], dtype=float32)
         """
     def item(self) -> Any:
-        """The only element as a Python number. Waits until it is computed."""
+        """Return the only element as a Python number. Waits until it is computed."""
     @property
     def itemsize(self) -> Any:
         """The size of an element in bytes."""
@@ -2413,7 +2429,7 @@ class Tensor:
         tensor(3., dtype=float32)
         """
     def narrow(self, dim: _int | Sequence[_int] | None, start: _Number, length: _int) -> Tensor:
-        """`length` elements along an axis from `start`."""
+        """Return the elements `start` to `start + length` along an axis."""
     def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
         """Return a copy of `length` slices along an axis, beginning at `start`.
 
@@ -2563,12 +2579,14 @@ class Tensor:
             other: a tensor or a number
         """
     def numel(self) -> _int:
-        """The number of elements."""
+        """Return the number of elements."""
     def numpy(self, *, force: _bool = False) -> NDArray[Any]:
-        """The values as a NumPy array of its own, which may be written. Waits until they are computed.
+        """Return a NumPy array with a copy of the values. Waits until they are computed.
+
         bfloat16, which NumPy lacks, becomes float32.
 
-        A tensor that requires gradients is a RuntimeError, unless `force` is given.
+        Raises:
+            RuntimeError: the tensor requires gradients, unless `force` is true.
         """
     def orgqr(input: Tensor, input2: Tensor) -> Tensor:
         """Multiply reflections; see `gt.linalg.householder_product`.
@@ -2802,11 +2820,13 @@ class Tensor:
         """
     @property
     def requires_grad(self) -> _bool:
-        """Whether operations on it are recorded for gradients."""
+        """Whether operations on the tensor are recorded for gradients."""
     @requires_grad.setter
     def requires_grad(self, value: _bool) -> None: ...
     def requires_grad_(self, requires_grad: _bool = True) -> Tensor:
-        """Says whether operations on it are recorded; floats only."""
+        """Set whether operations on the tensor are recorded for gradients, and return the tensor. Only
+        floating and complex dtypes have gradients.
+        """
     def reshape(input: Tensor, *shape: _int | Sequence[_int]) -> Tensor:
         """Return the values, in row-major order, in another shape; one length may be -1.
 
@@ -2993,7 +3013,7 @@ class Tensor:
         """In place: x / |x|, and 0 at 0: the sign of a number, for complex ones the direction"""
     @property
     def shape(self) -> tuple[_int, ...]:
-        """The length of each axis."""
+        """The lengths of the axes."""
     def share_memory_(input: Tensor) -> Any:
         """Raise RuntimeError: the values are in the memory of workers, and have no local address.
 
@@ -3039,7 +3059,7 @@ class Tensor:
     def sinh_(self) -> Tensor:
         """In place: hyperbolic sine: (exp(x) - exp(-x)) / 2"""
     def size(self, dim: _int | None = None) -> Any:
-        """The shape, or the length of one axis."""
+        """Return the shape, or the length of one axis."""
     def slice_scatter(input: Tensor, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
         """Replace the slices from `start` to `end` along an axis.
 
@@ -3160,9 +3180,9 @@ class Tensor:
           hint: x.numpy() copies the values here; x.is_set_to(y) shows whether two names are one tensor
         """
     def storage_offset(self) -> _int:
-        """The place of the first element in the memory that is shared."""
+        """Return the offset of the first element in the shared memory, in elements."""
     def stride(self, dim: _int | Sequence[_int] | None = None) -> Any:
-        """How many elements apart neighbours along each axis, or along one, lie in memory."""
+        """Return the strides of all axes as a tuple, or the stride of one axis, in elements."""
     def sub(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor:
         """Subtract: `input - alpha * other`, broadcast.
 
@@ -3308,7 +3328,7 @@ class Tensor:
         tensor([1.], dtype=float32)
         """
     def tolist(self) -> Any:
-        """The values as nested lists. Waits until they are computed."""
+        """Return the values as nested lists. Waits until they are computed."""
     def topk(input: Tensor, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> Any:
         """Return the k largest (or smallest) values along an axis and their indices, always sorted.
 
@@ -3568,11 +3588,13 @@ def after_fork_in_child() -> None:
 def after_fork_in_parent() -> None:
     """Resume the sessions of the parent after a fork."""
 def arange(start: _TensorLike, end: _Number | None = None, step: _TensorLike | None = None, dtype: _DTypeLike | None = None) -> Tensor:
-    """Numbers in steps: `arange(end)`, `arange(start, end)`, `arange(start, end, step)`."""
+    """Return the numbers in [start, end) in steps: `arange(end)`, `arange(start, end)` or
+    `arange(start, end, step)`. Without a dtype, it is int64 if all are integers, else the default.
+    """
 def arange_beside(other: Tensor, n: _int) -> Tensor:
-    """Whole numbers from 0 up to but without `n`, in the session of another tensor."""
+    """Return the integers in [0, n) as int64, in the session of the tensor `other`."""
 def as_tensor(data: Any, dtype: _DTypeLike | None = None) -> Tensor:
-    """The tensor itself, or one from numbers, nested lists or an array."""
+    """Return `data` itself if it is a tensor of the dtype; otherwise a new tensor like `tensor()`."""
 def backward(outputs: Sequence[Tensor], gradients: Sequence[Tensor | None], inputs: Sequence[Tensor] | None, retain_graph: _bool | None, create_graph: _bool) -> None:
     """Add the gradients of `outputs` to the `grad` of all leaves that they depend on, or of `inputs`."""
 def before_fork() -> None:
@@ -3582,7 +3604,7 @@ def before_fork() -> None:
     when the hook of the Rust runtime runs.
     """
 def begin_explaining(session: OpenSession) -> None:
-    """Begins to record what is planned."""
+    """Start recording the planner's decisions for a session."""
 def begin_step(groups: list[dict[str, Any]], state: dict[Any, Any]) -> Step:
     """Begin a step, and return it.
 
@@ -3594,9 +3616,9 @@ def begin_with(own: dict[str, Any]) -> None:
     their current values.
     """
 def broadcast_shapes(*shapes: Sequence[_int]) -> tuple[_int, ...]:
-    """The shape that shapes broadcast to."""
+    """Return the shape to which all given shapes broadcast, as a tuple."""
 def cat(tensors: Sequence[Tensor], axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
-    """Tensors one after another along an axis."""
+    """Return the concatenation of tensors along an existing axis, by default the first."""
 def clear_signals() -> None:
     """Remove the configurations of all signals."""
 def connect(address: str, key_file: str | PathLike[str] | None = None, insecure: _bool = False, slots: _int | None = None, elastic: _bool | None = None) -> None:
@@ -3657,41 +3679,45 @@ def element_of(operation: str, given: Any, dtype: _DTypeLike) -> Any:
         ValueError: the dtype cannot hold the number; the message names `operation`.
     """
 def empty(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """The same as zeros."""
+    """Return a tensor of zeros: the same as `zeros`."""
 def empty_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """The same as zeros_like."""
+    """Return a tensor of zeros: the same as `zeros_like`."""
 def end_explaining(session: OpenSession) -> dict[str, Any]:
-    """What was planned since: steps with their operands, result and moves; and bytes by worker."""
+    """Return the decisions recorded since `begin_explaining`, as a dict: the steps with their
+    operands, result and redistributions, the bytes of memory by worker, and the workers by slot.
+    """
 def end_process() -> None:
     """Close all sessions and engines at process exit."""
 def explain_wait(session: str, address: str | None = None, process: _int | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False) -> str:
     """Return a text that explains what a session waits for, and which other sessions cause it."""
 def eye(n: _int, m: _int | None = None, dtype: _DTypeLike | None = None) -> Tensor:
-    """Ones on the diagonal of n x m, zeros elsewhere."""
+    """Return an n x m matrix (n x n without `m`) with ones on the diagonal and zeros elsewhere."""
 def failures() -> list[tuple[str, str | None, _int, _int]]:
-    """What is in error in this thread's session: for each failure its text, its line, how many tensors
-    it has left without a value, and how many steps were undone by it.
+    """Return the failures in this thread's session. Each is a tuple: the error text, the user's line,
+    the number of tensors left without a value, and the number of steps that were undone.
     """
 def file_checksum(path: str | PathLike[str], offset: _int, length: _int) -> _int:
     """Return the CRC-32 of a range of a file."""
 def forget_gradients(parameters: list[Any]) -> None:
     """Set the gradients of all parameters to None."""
 def from_bytes(values: Any, dtype: _DTypeLike | None, shape: _int | Sequence[_int]) -> Tensor:
-    """A tensor of values as they lie in memory: the bytes of its elements, little-endian, in order."""
+    """Return a new tensor from the little-endian bytes of its elements in row-major order, given as a
+    NumPy array of uint8.
+    """
 def from_numpy(array: Any, requires_grad: _bool = False) -> Tensor:
-    """A tensor with the values and dtype of a NumPy array."""
+    """Return a new tensor with the values, shape and dtype of a NumPy array."""
 def full(shape: _int | Sequence[_int], fill_value: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """A tensor of a shape filled with one number."""
+    """Return a tensor of a shape, filled with one number. Without a dtype, it has that of the number."""
 def full_like(other: _TensorLike, fill_value: _Number, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """A tensor of one number, of the shape and dtype of another."""
+    """Return a tensor filled with one number, with the shape and dtype of another tensor."""
 def get_status() -> dict[str, Any]:
     """Return the status of the current session's dispatcher as a dict, with its workers, sessions and
     users.
     """
 def get_tape() -> list[dict[str, Any]]:
-    """The recorded operations that can still be reached, oldest first, as dicts."""
+    """Return the recorded operations that are still reachable, oldest first, as dicts."""
 def get_worker_stats() -> dict[str, dict[str, Any]]:
-    """Statistics of each worker, by its name."""
+    """Return the statistics of each worker as a dict, by worker name. Waits for the workers."""
 def gpu_workers(count: _int) -> None:
     """Set the number of workers that a program without a connection runs in its own process.
 
@@ -3705,20 +3731,21 @@ def gpu_workers(count: _int) -> None:
     """
 def grad(outputs: Sequence[Tensor], gradients: Sequence[Tensor | None], inputs: Sequence[Tensor], retain_graph: _bool | None, create_graph: _bool) -> list[Tensor | None]:
     """Return the gradients of the sum of `outputs` with respect to `inputs`; None for an input that no
-    output depends on. `gradients` holds the gradient of each output, or None for ones.
+    output depends on. `gradients` holds the gradient of each output; None means 1, for an output of
+    one element.
     """
 def has_halves(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _bool:
     """Return whether the arguments of a call include a tensor of 16-bit floats."""
 def in_vmap() -> _bool:
-    """Whether this thread is inside a `vmap`."""
+    """Return whether this thread is inside a `vmap`."""
 def is_autocast() -> _bool:
     """Return whether autocast is enabled on this thread."""
 def is_batched(tensor: Tensor) -> _bool:
-    """Whether a tensor is mapped over by a `vmap`, so that it has no values of its own."""
+    """Return whether a tensor is mapped over by a `vmap`; its values then differ for each batch entry."""
 def is_grad_enabled() -> _bool:
     """Return whether operations on this thread are recorded for gradients."""
 def linspace(start: _TensorLike, end: _TensorLike, steps: _int, dtype: _DTypeLike | None = None) -> Tensor:
-    """`steps` numbers evenly from start to end, both included."""
+    """Return `steps` evenly spaced numbers from `start` to `end`, both included."""
 def load_values(dtype: _DTypeLike | None, shape: _int | Sequence[_int], parts: Sequence[tuple[str, _int, Sequence[_int], Sequence[_int]]]) -> Tensor:
     """Return a tensor whose values the workers of this thread's session read from files. Does not
     wait.
@@ -3742,15 +3769,21 @@ def next_random() -> tuple[_int, _int]:
     as issued.
     """
 def normalize_axis(axis: _int, rank: _int) -> _int:
-    """An axis counted from the front."""
+    """Return the non-negative index of an axis of a tensor with `rank` axes.
+
+    Raises:
+        IndexError: there is no such axis.
+    """
 def ones(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """A tensor of ones."""
+    """Return a tensor of ones, of the default dtype unless `dtype` is given."""
 def ones_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """A tensor of ones, of the shape and dtype of another."""
+    """Return a tensor of ones, with the shape and dtype of another tensor."""
 def open_session(address: str | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False, workers: _int | None = None, slots: _int | None = None, elastic: _bool | None = None) -> OpenSession:
     """Open a session on a server, or, without an address, with workers of its own in this process."""
 def operations() -> list[dict[str, Any]]:
-    """The instruction set: for each operation its name, family, documentation and samples."""
+    """Return the instruction set: for each operation a dict of its name, family, documentation,
+    parameters and samples.
+    """
 def parse_config(text: str, file: str) -> tuple[list[tuple[str, tuple[list[_int] | None, list[tuple[str, _int, _int | None]]] | None, str | None, _bool]], _int | None, _bool | None]:
     """Parse a YAML configuration; `file` names it in errors.
 
@@ -3769,25 +3802,27 @@ def parse_size(text: str) -> _int:
 def placements(tensor: Tensor) -> list[dict[str, Any]]:
     """Return the layouts of a tensor's copies."""
 def rand(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """Random numbers from 0 up to 1."""
+    """Return a tensor of uniform random numbers in [0, 1)."""
 def rand_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """Random numbers from 0 up to 1, of the shape and dtype of another."""
+    """Return uniform random numbers in [0, 1), with the shape and dtype of another tensor."""
 def randint(*args: Any, size: Sequence[_int] | None = None, dtype: _DTypeLike | None = None) -> Tensor:
-    """Whole numbers from low up to but without high: `randint(high, size)`, `randint(low, high,
-    size)`.
+    """Return a tensor of uniform random integers in [low, high), of int64 unless `dtype` is given:
+    `randint(high, size)` or `randint(low, high, size)`.
     """
 def randint_like(other: _TensorLike, low: _int, high: _int | None = None, dtype: _DTypeLike | None = None) -> Tensor:
-    """Random whole numbers from low up to but without high, of the shape of another."""
+    """Return random integers in [low, high), or in [0, low) without `high`, with the shape and dtype
+    of another tensor.
+    """
 def randn(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """Random numbers of the normal distribution."""
+    """Return a tensor of random numbers from the standard normal distribution."""
 def randn_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """Random numbers of the normal distribution, of the shape and dtype of another."""
+    """Return standard normal random numbers, with the shape and dtype of another tensor."""
 def random_state() -> tuple[_int, _int]:
     """Return the seed of this thread's session, and how many random operations it has issued since the
     seed was set.
     """
 def reaches_others(tensor: Tensor, inputs: Sequence[Tensor]) -> _bool:
-    """Whether a tensor's gradient goes to anything other than what is computed from `inputs`."""
+    """Return whether a tensor's gradient reaches a leaf or recorded tensor other than `inputs`."""
 def read_values(dtype: _DTypeLike | None, shape: _int | Sequence[_int], parts: Sequence[tuple[str, _int, Sequence[_int], Sequence[_int]]]) -> Tensor:
     """Return a tensor whose values this process reads from files before it returns."""
 def record_function(name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], differentiable: Sequence[_bool], kept: Sequence[_int], backward: Callable[..., Sequence[Tensor | None]]) -> list[Tensor]:
@@ -3856,7 +3891,9 @@ def set_random_state(seed: _int, issued: _int) -> None:
 def set_slots(slots: _int | None = None, elastic: _bool | None = None) -> None:
     """Set the default number of slots of sessions, and whether workers that join add slots."""
 def set_strict(session: OpenSession, limit: _int | None) -> _int | None:
-    """Makes unplanned moves of more bytes than this errors; None allows them."""
+    """Make implicit redistributions of more than `limit` bytes errors, and return the previous limit;
+    None allows all.
+    """
 def signal_current() -> tuple[str | None, str | None]:
     """Return the names of the innermost scope's signal and backward signal, each None if there is
     none.
@@ -3880,7 +3917,7 @@ def snapshot(tensor: Tensor) -> Tensor:
     to it.
     """
 def stack(tensors: Sequence[Tensor], axis: _int | None = None, *, dim: _int | None = None) -> Tensor:
-    """Tensors of one shape along a new axis."""
+    """Return tensors of the same shape stacked along a new axis, by default the first."""
 def synchronize() -> None:
     """Wait until this thread's session, if there is one, has computed all issued instructions.
 
@@ -3888,12 +3925,16 @@ def synchronize() -> None:
         ConnectionError: the server is gone.
     """
 def tensor(data: Any, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """A tensor from numbers, nested lists, an array or another tensor."""
+    """Return a new tensor with the values of a number, nested lists, an array or another tensor.
+
+    Without a dtype, an array or tensor keeps its own; bools become bool, and other numbers the
+    default dtype, or its complex counterpart.
+    """
 def tensor_beside(other: Tensor, data: Any, dtype: _DTypeLike | None = None) -> Tensor:
-    """A tensor from numbers, nested lists or an array, in the session of another tensor."""
+    """Return a new tensor like `tensor()`, in the session of the tensor `other`."""
 def to_bytes(tensor: Tensor) -> NDArray[Any]:
-    """The bytes of a tensor's elements, little-endian, in order, as an array of its own. Waits for
-    them.
+    """Return the little-endian bytes of a tensor's elements in row-major order, as a new NumPy array
+    of uint8. Waits for the values.
     """
 def top(alpha: _float = 0.15, once: _bool = False, json: _bool = False, address: str | None = None, process: _int | None = None, key_file: str | PathLike[str] | None = None, insecure: _bool = False) -> str:
     """Show a dispatcher's activity until the user quits; with `once`, return one snapshot as text."""
@@ -3910,11 +3951,13 @@ def visualize(log: str | PathLike[str], output: str | PathLike[str], format: str
     in seconds, and whether it was cut off.
     """
 def vmap_level(size: _int | Sequence[_int] | None, randomness: str) -> VmapLevel:
-    """Begins a level for a batch of `size`."""
+    """Begin a level with a batch of `size`, and return it."""
 def where(condition: _TensorLike, input: _TensorLike, other: _TensorLike) -> Tensor:
-    """The first where the condition holds, the second elsewhere."""
+    """Return elements of `input` where the bool tensor `condition` is true, and of `other` elsewhere.
+    The three are broadcast.
+    """
 def whole_batch(tensor: Tensor) -> Tensor:
-    """The values of the whole batch without history, with the batch axes in front."""
+    """Return the values of the whole batch without history, with the batch axes in front."""
 def write_safetensors(path: str | PathLike[str], tensors: Sequence[tuple[str, Tensor]], metadata: dict[str, str]) -> None:
     """Write tensors into a safetensors file, which appears under its name once it is complete. Waits
     for the values.
@@ -3924,6 +3967,6 @@ def write_values(folder: str, tensors: Sequence[Tensor]) -> list[tuple[Any, ...]
     return the same tuples as `Saving.wait()`. Waits for the values.
     """
 def zeros(*shape: _int | Sequence[_int], dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """A tensor of zeros."""
+    """Return a tensor of zeros, of the default dtype unless `dtype` is given."""
 def zeros_like(other: _TensorLike, dtype: _DTypeLike | None = None, requires_grad: _bool = False) -> Tensor:
-    """A tensor of zeros, of the shape and dtype of another."""
+    """Return a tensor of zeros, with the shape and dtype of another tensor."""

@@ -1,4 +1,4 @@
-//! A use of an operation, as inference, sharding and gradient rules see it.
+//! Calls of operations, as seen by inference, sharding and gradient rules.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -23,7 +23,7 @@ impl Meta {
     }
 }
 
-/// A use of an operation, as its inference rule sees it.
+/// A call of an operation, as seen by its inference rule.
 pub struct Call<'a> {
     pub operation: &'static str,
     pub operands: &'a [Operand<Meta>],

@@ -24,23 +24,23 @@ pub enum ClientCommand {
     Create(Create),
     /// Free a tensor.
     Free(TensorId),
-    /// Answer with a tensor's value; `line` is the user's, for errors.
+    /// Reply with a tensor's value; `line` is the user's line, for errors.
     Fetch { request: RequestId, tensor: TensorId, line: SourceId },
-    /// Writes tensors into files; answered by [`crate::message::Message::Saved`].
+    /// Write tensors into files; answered by [`crate::message::Message::Saved`].
     Save(Box<Save>),
     /// Withdraw a request. Overtakes queued commands.
     Cancel { request: RequestId },
-    /// Define or redefine a signal's number, before its first use.
+    /// Define the signal of a number before its first use, or redefine it.
     Signal { number: u32, name: String, shard: Option<Shard> },
-    /// Answer with statistics, once all earlier commands are done.
+    /// Reply with statistics once all earlier commands are done.
     Statistics { request: RequestId },
-    /// Begin to record plans; or end the recording, and answer with it.
+    /// Start recording plans, or stop and reply with the recording.
     Explain { request: RequestId, begin: bool },
-    /// Answer with a tensor's placement.
+    /// Reply with a tensor's placement.
     Locate { request: RequestId, tensor: TensorId },
-    /// Answer with the status of the dispatcher, its workers and its sessions.
+    /// Reply with the status of the dispatcher, its workers and its sessions.
     Status { request: RequestId },
-    /// Make redistributions of more bytes than this errors, unless a scope or a reduction requires
+    /// Fail redistributions of more than `limit` bytes, unless a scope or a reduction requires
     /// them.
     Strict { limit: Option<u64> },
     /// Define a template. Nothing is computed.
@@ -87,7 +87,7 @@ impl Rescale {
     /// The most slots that a session may have.
     pub const MOST: u32 = 4096;
 
-    /// Returns a number of slots, if a session may have it.
+    /// Returns `given` as a number of slots if a session may have that many.
     pub fn count(given: impl TryInto<u32>) -> Option<u32> {
         given.try_into().ok().filter(|count| (1..=Rescale::MOST).contains(count))
     }
@@ -96,18 +96,18 @@ impl Rescale {
 /// A command of the dispatcher to a lane of a worker.
 #[derive(Clone, PartialEq, Debug)]
 pub enum WorkerCommand {
-    /// Compute an operation. Slots with the same part share the instruction.
+    /// Compute an operation. Slots whose parts are equal share the instruction.
     Run(Arc<Instruction>),
     /// Create a tensor from data.
     Create(Box<Create>),
     /// Free a tensor.
     Free(TensorId),
-    /// Answer with a tensor's value, by shared memory if `shared`; `line` is the user's, for
+    /// Reply with a tensor's value, in shared memory if `shared`; `line` is the user's line, for
     /// errors.
     Fetch { request: RequestId, tensor: TensorId, shared: bool, line: SourceId },
     /// Write blocks into a file; answered by [`crate::message::Message::Saved`].
     Save(Box<SavePart>),
-    /// Answer with statistics.
+    /// Reply with statistics.
     Statistics { request: RequestId },
     /// Exchange blocks with other slots of the session.
     Exchange(Box<Exchange>),
@@ -117,10 +117,10 @@ pub enum WorkerCommand {
     Define(Box<Definition>),
     /// Compute an iteration of a template. The invocation is the same for all slots.
     Invoke(Arc<Invocation>),
-    /// Keep the values of all tensors, here and elsewhere.
+    /// Store the values of all tensors on this worker, and a copy elsewhere.
     Snapshot(Box<Snapshot>),
     /// Restore the values of a snapshot, as the first command of a restored lane. They are stored
-    /// on this worker, or in flight to it.
+    /// on this worker if `is_here`, and otherwise in flight to it.
     Restore { session: u32, snapshot: u64, is_here: bool },
 }
 
@@ -145,7 +145,7 @@ pub struct Create {
     pub output: TensorId,
     pub content: Content,
     pub signal: u32,
-    /// The user's line that made it.
+    /// The user's line that created it.
     pub source: SourceId,
 }
 
@@ -182,12 +182,12 @@ impl ClientCommand {
         }
     }
 
-    /// Returns whether it concerns the present state only, and so overtakes queued commands.
+    /// Returns whether it concerns only the current state, and so overtakes queued commands.
     pub fn is_momentary(&self) -> bool {
         matches!(self, ClientCommand::Status { .. } | ClientCommand::Cancel { .. })
     }
 
-    /// The id of the request that it makes, if any.
+    /// Returns the id of the request that it makes, if any.
     pub fn request(&self) -> Option<RequestId> {
         match self {
             ClientCommand::Fetch { request, .. }
@@ -200,7 +200,7 @@ impl ClientCommand {
         }
     }
 
-    /// The (first) tensor that it makes, if any.
+    /// Returns the (first) tensor that it makes, if any.
     pub fn made(&self) -> Option<TensorId> {
         match self {
             ClientCommand::Run(instruction) => Some(instruction.output),
@@ -211,7 +211,7 @@ impl ClientCommand {
 }
 
 impl WorkerCommand {
-    /// Its weight in flow control.
+    /// Returns its weight in flow control.
     pub fn weight(&self) -> u64 {
         match self {
             WorkerCommand::Create(create) => create.weight(),

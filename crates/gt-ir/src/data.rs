@@ -16,12 +16,13 @@ pub struct TensorData {
 }
 
 impl TensorData {
-    /// `None` unless the number of bytes is that of dtype and shape.
+    /// Returns `None` unless the number of bytes is that of dtype and shape.
     pub fn new(dtype: DType, shape: Shape, bytes: Bytes) -> Option<TensorData> {
         (bytes.len() == shape.numel() * dtype.size()).then_some(TensorData { dtype, shape, bytes })
     }
 
-    /// The element at `index` of the flattened tensor, as a number; of a complex one the real part.
+    /// Returns the element at `index` of the flattened tensor as a number; for complex dtypes, its
+    /// real part.
     pub fn element(&self, index: usize) -> crate::Scalar {
         use crate::Scalar::{Bool, Float, Int};
         use half::{bf16, f16};
@@ -48,7 +49,7 @@ impl TensorData {
         }
     }
 
-    /// The real and the imaginary part of the element at `index` of the flattened tensor.
+    /// Returns the real and the imaginary part of the element at `index` of the flattened tensor.
     pub fn complex(&self, index: usize) -> (f64, f64) {
         let size = self.dtype.size();
         let (real, imaginary) = self.bytes[index * size..(index + 1) * size].split_at(size / 2);

@@ -1,10 +1,10 @@
-//! Numbers of random words: what they are is the same on every engine and machine.
+//! Random numbers computed from random words, with the same bits on every engine and machine.
 //!
-//! Four words are enough for four float32 or two float64. Normal numbers are Box and Muller's ("A Note
-//! on the Generation of Random Normal Deviates", 1958), by additions, products and square roots of
-//! the dtype itself, each rounded by itself: no engine may multiply and add in one rounding. The
-//! polynomials are those of Cephes (Moshier); the logarithm of float64 is that of fdlibm, with a
-//! quotient.
+//! Four words yield four float32 or two float64 numbers. Normal numbers use the Box-Muller
+//! transform ("A Note on the Generation of Random Normal Deviates", 1958), computed by additions,
+//! products and square roots in the result's dtype, each rounded separately: an engine must not use
+//! fused multiply-add. The polynomials are those of Cephes (Moshier); the float64 logarithm is that
+//! of fdlibm, with a division.
 
 /// Uniform on `[0, 1)`, with 24 random bits.
 #[inline(always)]
@@ -50,7 +50,8 @@ pub fn normals_f32([a, b, c, d]: [u32; 4]) -> [f32; 4] {
 pub fn normals_f64([a, b, c, d]: [u32; 4]) -> [f64; 2] {
     let unit = (bits53(a, b) + 0.5) * (1.0 / (1u64 << 53) as f64);
     let radius = (-2.0 * log_f64(unit)).sqrt();
-    // One word says which quarter of the circle it is, and both where in it.
+    // The upper two bits of `c` choose the quarter of the circle; the rest and `d`, the angle in
+    // it.
     let place = bits53(c << 2, d) - (1u64 << 52) as f64;
     let x = place * (std::f64::consts::FRAC_PI_4 / (1u64 << 52) as f64);
     let (sine, cosine) = (sin_f64(x), cos_f64(x));
@@ -60,14 +61,14 @@ pub fn normals_f64([a, b, c, d]: [u32; 4]) -> [f64; 2] {
     [radius * first, radius * second]
 }
 
-/// The number of the upper 53 of 64 bits.
+/// Returns the upper 53 of 64 bits as a number.
 #[inline(always)]
 fn bits53(high: u32, low: u32) -> f64 {
     (u64::from(high) << 21 | u64::from(low) >> 11) as i64 as f64
 }
 
-/// Two normal numbers: a radius by one word, an angle by the other. Of the angle, two bits choose a
-/// quarter of the circle around an axis, and 30 the place in it.
+/// Returns two normal numbers, with the radius from one word and the angle from the other. Two bits
+/// of the angle choose a quarter of the circle, centred on an axis, and 30 the position in it.
 #[inline(always)]
 fn pair_f32(a: u32, b: u32) -> [f32; 2] {
     let unit = ((a >> 1) as i32 as f32 + 0.5) * (1.0 / (1u32 << 31) as f32);
@@ -83,10 +84,10 @@ fn pair_f32(a: u32, b: u32) -> [f32; 2] {
     [radius * first, radius * second]
 }
 
-/// The logarithm of a normal, positive number.
+/// Returns the natural logarithm of a positive number that is not subnormal.
 #[inline(always)]
 fn log_f32(x: f32) -> f32 {
-    // 2^n m, with m from the square root of 1/2 to that of 2.
+    // x = 2^n m, with m between the square roots of 1/2 and 2.
     let n = x.to_bits().wrapping_sub(0x3f35_04f3) as i32 >> 23;
     let m = f32::from_bits(x.to_bits().wrapping_sub((n << 23) as u32));
     let (r, n) = (m - 1.0, n as f32);
@@ -108,7 +109,7 @@ fn log_f32(x: f32) -> f32 {
     p * r * z + n * -2.121_944_4e-4 - 0.5 * z + r + n * 0.693_359_4
 }
 
-/// The logarithm of a normal, positive number.
+/// Returns the natural logarithm of a positive number that is not subnormal.
 #[inline(always)]
 fn log_f64(x: f64) -> f64 {
     let n = x.to_bits().wrapping_sub(0x3fe6_a09e_667f_3bcd) as i64 >> 52;
@@ -131,7 +132,7 @@ fn log_f64(x: f64) -> f64 {
         - (half - (s * (half + p * z) + n * 1.908_214_929_270_587_7e-10) - f)
 }
 
-/// The sine of at most a quarter of pi.
+/// Returns the sine of an angle between -pi / 4 and pi / 4.
 #[inline(always)]
 fn sin_f64(x: f64) -> f64 {
     let z = x * x;
@@ -148,7 +149,7 @@ fn sin_f64(x: f64) -> f64 {
     p * z * x + x
 }
 
-/// The cosine of at most a quarter of pi.
+/// Returns the cosine of an angle between -pi / 4 and pi / 4.
 #[inline(always)]
 fn cos_f64(x: f64) -> f64 {
     let z = x * x;
@@ -185,7 +186,7 @@ mod tests {
         }
     }
 
-    /// The ends of what words can be: all are finite.
+    /// The smallest and the largest words yield finite numbers.
     #[test]
     fn the_largest_and_the_smallest() {
         for word in [0, 1, u32::MAX >> 1, u32::MAX, 1 << 31, 1 << 30] {
@@ -201,7 +202,8 @@ mod tests {
         assert!(uniforms_f64([u32::MAX; 4])[0] < 1.0);
     }
 
-    /// Both coordinates reach every quarter of the circle, and are squared to the same radius.
+    /// The angles cover all four quadrants, and the squared coordinates add up to the squared
+    /// radius.
     #[test]
     fn angles_go_around() {
         for turn in 0..64u32 {

@@ -49,7 +49,7 @@ impl DType {
         DType::C128,
     ];
 
-    /// The name users write, as in PyTorch.
+    /// Returns the name that users write, as in PyTorch.
     pub const fn name(self) -> &'static str {
         match self {
             DType::Bool => "bool",
@@ -67,7 +67,7 @@ impl DType {
         }
     }
 
-    /// Bytes per element.
+    /// Returns the number of bytes per element.
     pub const fn size(self) -> usize {
         match self {
             DType::Bool | DType::U8 | DType::I8 => 1,
@@ -95,17 +95,17 @@ impl DType {
         matches!(self.category(), Category::Complex)
     }
 
-    /// Bool and the integers, whose sums are widened to int64.
+    /// Returns whether this is bool or an integer dtype; sums of these are widened to int64.
     pub const fn is_exact(self) -> bool {
         matches!(self.category(), Category::Bool | Category::Integer)
     }
 
-    /// Whether values of this dtype may have gradients: floats and complex numbers.
+    /// Returns whether values of this dtype may have gradients: floats and complex numbers.
     pub const fn has_gradients(self) -> bool {
         !self.is_exact()
     }
 
-    /// The dtype of the real and the imaginary part; a real dtype itself.
+    /// Returns the dtype of the real and the imaginary part; for a real dtype, the dtype itself.
     #[must_use]
     pub const fn to_real(self) -> DType {
         match self {
@@ -115,7 +115,7 @@ impl DType {
         }
     }
 
-    /// The complex dtype whose parts have this dtype, float32 for what has none of its own.
+    /// Returns the complex dtype whose parts have this dtype; complex64 if there is none.
     #[must_use]
     pub const fn to_complex(self) -> DType {
         match self {
@@ -160,7 +160,8 @@ impl DType {
         }
     }
 
-    /// Whether a value of `self` may be cast to `to` where a result is written back in place.
+    /// Returns whether an in-place operation may store a result of dtype `self` in a tensor of
+    /// dtype `to`.
     pub fn can_cast(self, to: DType) -> bool {
         self.category() <= to.category()
     }

@@ -23,7 +23,7 @@ record!(enum PolicyKind { 0 => Fair, 1 => Fifo, 2 => Priority });
 impl PolicyKind {
     pub const ALL: [PolicyKind; 3] = [PolicyKind::Fair, PolicyKind::Fifo, PolicyKind::Priority];
 
-    /// Its name in a policy file.
+    /// Returns its name in a policy file.
     pub const fn name(self) -> &'static str {
         match self {
             PolicyKind::Fair => "fair",
@@ -46,7 +46,7 @@ pub struct Entitlement {
     pub weight: u32,
     /// With [`PolicyKind::Priority`], the highest is served first.
     pub priority: u32,
-    /// The quotas that bound its bytes, each together with all other sessions of the holder.
+    /// The quotas that limit its bytes; each counts the bytes of all sessions of its holder.
     pub memory: Vec<MemoryQuota>,
     /// Whether its client is disconnected: its tensors are spilled first.
     pub is_away: bool,
@@ -91,7 +91,7 @@ impl Default for Entitlement {
     }
 }
 
-/// What a session has used of a worker.
+/// A session's usage of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
     /// Device time, in nanoseconds.
@@ -107,7 +107,7 @@ record!(struct Usage { device, bytes, spilled });
 /// The bytes that a team, a user or a key may hold on each worker, in all sessions together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MemoryQuota {
-    /// Whose quota it is, as `user ada`.
+    /// The holder of the quota, such as `user ada`.
     pub holder: String,
     pub bytes: u64,
 }
@@ -118,7 +118,7 @@ record!(struct MemoryQuota { holder, bytes });
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Holding {
     pub session: u32,
-    /// The line that made it; only its client can resolve it.
+    /// The line that created it; only its client can resolve it.
     pub line: SourceId,
     pub meta: Meta,
     /// The bytes of its buffer, which may be longer than the tensor.
@@ -127,12 +127,12 @@ pub struct Holding {
 
 record!(struct Holding { session, line, meta, bytes });
 
-/// What another session holds, in an error for lack of memory.
+/// The memory that another session holds, for out-of-memory errors.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Other {
-    /// Its number at the worker, which does not know names.
+    /// Its number; the worker does not know names.
     pub session: u32,
-    /// Its name, as `ada#1`, filled in by the dispatcher.
+    /// Its name, such as `ada#1`, filled in by the dispatcher.
     pub label: String,
     pub bytes: u64,
 }
@@ -146,7 +146,8 @@ pub struct MemoryWait {
     pub number: u64,
     /// The bytes that it needs.
     pub bytes: u64,
-    /// Whose quota is exhausted, as `user ada`; empty if the worker's memory is.
+    /// The holder of the exhausted quota, such as `user ada`; empty if the worker's memory is
+    /// exhausted.
     pub holder: String,
 }
 

@@ -1,4 +1,4 @@
-//! Errors in the use of operations, with hints how to fix them.
+//! Errors in the use of operations, with hints on how to fix them.
 
 use thiserror::Error;
 
@@ -65,7 +65,7 @@ pub enum Error {
     #[error("index: index tensors of shapes {} do not broadcast", list(.shapes))]
     IndexShapes { shapes: Vec<Shape> },
 
-    #[error("index: `...` may stand only once")]
+    #[error("index: `...` may appear only once")]
     RepeatedEllipsis,
 
     #[error(

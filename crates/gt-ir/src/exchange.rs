@@ -98,12 +98,12 @@ impl Collective {
 pub struct Exchange {
     pub transfer: TransferId,
     pub collective: Collective,
-    /// The tensor that blocks are taken from.
+    /// The tensor that blocks are sent from.
     pub input: Option<TensorId>,
-    /// The tensor that is made, if any.
+    /// The tensor that the exchange makes on this slot, if any.
     pub output: Option<(TensorId, Meta)>,
     pub parts: Parts,
-    /// How the received blocks are combined; `None` if each fills its own place.
+    /// How the received blocks are combined; `None` if each fills its own region of the output.
     pub reduction: Option<Reduction>,
     /// Set for a collective of the members' engines; otherwise pieces go from worker to worker.
     pub joint: Option<Arc<EngineCollective>>,
@@ -130,7 +130,7 @@ record!(struct Parts { sends, receives });
 #[derive(Clone, PartialEq, Debug)]
 pub struct Receive {
     pub from: Sender,
-    /// Its place in the output.
+    /// Its position in the output.
     pub at: Block,
 }
 

@@ -9,14 +9,14 @@ use crate::record;
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlannedStep {
     pub operation: String,
-    /// The user's line.
+    /// The user's line that issued it.
     pub line: SourceId,
-    /// Its operands, in the layouts in which it reads them.
+    /// Its operands, in the layouts in which the operation reads them.
     pub operands: Vec<PlacedTensor>,
     pub output: PlacedTensor,
     /// The data movement that it needed.
     pub moves: Vec<PlannedRedistribution>,
-    /// Whether its shape depends on data, so that a count was awaited before it.
+    /// Whether its shape depends on data, so that the planner waited for a count before it.
     pub data_dependent: bool,
 }
 

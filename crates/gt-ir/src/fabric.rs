@@ -8,7 +8,7 @@ use crate::wire::{DecodeError, Decoded, Record, Sink, Source};
 /// The transport by which a worker's engine reaches others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fabric {
-    /// The library and its version, without spaces: engines with equal kinds can join.
+    /// The library and its version, without spaces: engines of equal kinds can form a group.
     pub kind: String,
     /// Whether it works between workers of the same machine only.
     pub local: bool,
@@ -69,11 +69,12 @@ record!(struct Member { slot, worker, name });
 /// The collective call that a group makes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CollectiveCall {
-    /// Each member has a block of the same shape, and gets the combination of all.
+    /// Each member has a block of the same shape, and receives the combination of all.
     AllReduce,
-    /// Each has an equal block for each member, and gets the combination of those for it.
+    /// Each member has a block of equal size for every member, and receives the combination of
+    /// those for it.
     ReduceScatter,
-    /// Each sends one block to all others, all of the same size.
+    /// Each member sends one block, of the same size for all, to every other.
     AllGather,
     /// The member of rank `root` sends one block to all others.
     Broadcast { root: u32 },
@@ -86,7 +87,7 @@ record!(enum CollectiveCall {
 });
 
 impl CollectiveCall {
-    /// The name that engines receive.
+    /// Returns the name that engines receive.
     pub const fn name(self) -> &'static str {
         match self {
             CollectiveCall::AllReduce => "all_reduce",
@@ -97,7 +98,8 @@ impl CollectiveCall {
         }
     }
 
-    /// The equivalent without combining: each member gets all the blocks that it would combine.
+    /// Returns the equivalent without combining: each member receives all blocks that it would
+    /// combine.
     pub const fn without_combining(self) -> CollectiveCall {
         match self {
             CollectiveCall::AllReduce => CollectiveCall::AllGather,
@@ -116,7 +118,7 @@ impl EngineCollective {
         self.members.iter().position(|member| member.slot == slot)
     }
 
-    /// The members' names, for messages.
+    /// Returns the members' names, for messages.
     pub fn names(&self) -> String {
         let names: Vec<String> =
             self.members.iter().map(|member| format!("'{}'", member.name)).collect();

@@ -1,4 +1,4 @@
-//! Operations that have failed.
+//! Failures of operations.
 
 use crate::entitlement::{Holding, Other};
 use crate::instruction::SourceId;
@@ -19,8 +19,8 @@ pub struct Failure {
     pub largest: Vec<Holding>,
     /// The other sessions that hold the most of the exhausted memory.
     pub others: Vec<Other>,
-    /// The number of the tensor that was not made, if the client has named it: the place in the
-    /// program.
+    /// The id of the tensor that was not computed, if the client assigned it: it follows program
+    /// order.
     pub place: Option<u64>,
 }
 
@@ -45,8 +45,8 @@ impl Failure {
         Failure { operation, reason, worker, line, largest, others, place }
     }
 
-    /// The index that was out of range, which every engine says in the same words; `None` if that is
-    /// not the reason.
+    /// Returns the index that was out of range, parsed from the reason, which every engine words
+    /// alike; `None` for any other reason.
     pub fn bad_index(&self) -> Option<BadIndex> {
         let (before, length) = self.reason.split_once(" is out of range for an axis of length ")?;
         let digits = length.find(|c: char| !c.is_ascii_digit()).unwrap_or(length.len());
@@ -54,20 +54,20 @@ impl Failure {
         Some(BadIndex { index, length: length[..digits].parse().ok()? })
     }
 
-    /// Whether values are the reason, not memory, workers or links: the operation fails wherever it
-    /// is run.
+    /// Returns whether the operation failed because of its values, rather than memory, workers or
+    /// links: it would fail on any worker.
     pub fn is_of_values(&self) -> bool {
         let says = |words: &str| self.reason.contains(words);
         self.bad_index().is_some() || says("division by zero") || says("negative integer powers")
     }
 
-    /// The name of the operation that failed, without its operands.
+    /// Returns the name of the operation that failed, without its operands.
     pub fn name(&self) -> &str {
         self.operation.split(' ').next().unwrap_or_default()
     }
 
-    /// Returns its place in the program; an unknown place sorts last. Of several failures, the
-    /// first is reported.
+    /// Returns its position in the program; an unknown position sorts last. Of several failures,
+    /// the first in this order is reported.
     pub fn order(&self) -> u64 {
         self.place.unwrap_or(u64::MAX)
     }

@@ -9,7 +9,7 @@ use crate::record;
 /// The protocol version; both ends of a link must have the same.
 pub const PROTOCOL_VERSION: u32 = 12;
 
-/// A peer's role, which its link proves and which decides the messages it may send.
+/// A peer's role, which its link authenticates and which determines the messages that it may send.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Role {
     Client,
@@ -36,7 +36,7 @@ pub struct Hello {
     /// A hash of the instruction set, so that ids mean the same at both ends.
     pub schema: u64,
     pub role: Role,
-    /// The name it asks for: a worker's id, a client's process.
+    /// The name that it requests: a worker's id, a client's process.
     pub name: String,
     /// Equal for processes that can share memory; empty for none.
     pub machine: String,
@@ -46,20 +46,20 @@ pub struct Hello {
     pub fabric: Option<Box<Fabric>>,
     /// The estimated work ([`crate::Operation::work`]) that a worker's engine does in a second.
     pub rate: u64,
-    /// Whether a worker's engine computes the same bits each time, in every form of execution.
+    /// Whether a worker's engine computes the same bits each time, in every mode of execution.
     pub is_exact: bool,
-    /// What the bits of a worker's results depend on beside its commands: engine, versions and
-    /// processor. Workers with equal values compute the same.
+    /// What determines the bits of a worker's results besides its commands: engine, versions and
+    /// processor. Workers with equal values compute equal bits.
     pub arithmetic: String,
     /// Whether a worker's snapshots outlive its process.
     pub is_durable: bool,
-    /// The user whose key a client has, if it is a user's. The server's driver checks the proof: to
-    /// the dispatcher it is a fact.
+    /// The user whose key a client has, if any. The server's driver verifies the proof; the
+    /// dispatcher trusts it.
     pub badge: Option<Box<Badge>>,
     /// A client's process.
     pub process: Option<Process>,
-    /// What a client or worker resumes after its connection was lost. For a new peer, the server's
-    /// driver fills it in for the dispatcher.
+    /// The identity that a client or worker resumes after its connection was lost. For a new peer,
+    /// the server's driver fills it in for the dispatcher.
     pub resume: Option<Box<Resume>>,
 }
 
@@ -93,7 +93,7 @@ impl Hello {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Process {
     pub pid: u32,
-    /// When it started, in the system's ticks.
+    /// When it started, in the system's clock ticks.
     pub start: u64,
 }
 
@@ -109,7 +109,7 @@ pub struct Resume {
     /// The numbers of its own messages that it has sent, and that the other end has acknowledged.
     pub sent: u64,
     pub acknowledged: u64,
-    /// How many there were up to the last acknowledged one that a journal records: a stream.
+    /// The number of its messages up to the last acknowledged one that a journal records: a stream.
     pub recorded: u64,
     /// The requests whose answers it waits for.
     pub waits: Vec<RequestId>,
@@ -118,7 +118,7 @@ pub struct Resume {
 record!(struct Resume { token, received, sent, acknowledged, recorded, waits });
 
 impl Resume {
-    /// Returns whether a token is this one's, in constant time.
+    /// Returns whether a token equals this one's, in constant time.
     pub fn is_by(&self, token: u128) -> bool {
         let differences = self.token.to_ne_bytes().into_iter().zip(token.to_ne_bytes());
         let all = differences.fold(0, |all, (left, right)| all | (left ^ right));
@@ -137,7 +137,7 @@ pub struct Badge {
     pub user: String,
     /// Empty for none.
     pub team: String,
-    /// Follows from the names and the cluster key.
+    /// Derived from the names and the cluster key.
     pub proof: [u8; 32],
 }
 
@@ -148,7 +148,7 @@ record!(struct Badge { user, team, proof });
 pub struct Welcome {
     /// The client's session, or the worker's number.
     pub session: u32,
-    /// The name that the dispatcher gives the peer; unique among workers.
+    /// The name that the dispatcher assigns to the peer; unique among workers.
     pub name: String,
     /// The weight of commands that may be in flight.
     pub window: u64,
@@ -159,12 +159,13 @@ pub struct Welcome {
     /// What the peer needs to resume after its connection is lost, and the number of messages that
     /// the server has received.
     pub resume: Option<Box<Resume>>,
-    /// How long the server waits for a client that is lost, or a worker for a server.
+    /// How long the server waits for a lost client to reconnect, or a worker for a lost server.
     pub grace: Duration,
-    /// Whether the server keeps its state: one that is gone may be started again.
+    /// Whether the server's state is persistent, so that the server may be restarted with it after
+    /// a crash.
     pub is_kept: bool,
-    /// Whether the server has restarted since the peer was last connected, and resumes with it: a
-    /// client gets no credit for what it has sent, and a worker's snapshots are needed.
+    /// Whether the server has restarted since the peer was last connected, and resumes its session:
+    /// a client receives no credit for earlier commands, and a worker's snapshots are needed.
     pub is_renewed: bool,
 }
 
@@ -172,7 +173,7 @@ record!(struct Welcome {
     session, name, window, machine, data_roots, resume, grace, is_kept, is_renewed,
 });
 
-/// A hash of the instruction set: names, ids, arities and attributes.
+/// Returns a hash of the instruction set: names, ids, arities and attributes.
 pub fn schema() -> u64 {
     // FNV-1a, stable across builds and machines.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;

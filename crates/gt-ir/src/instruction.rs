@@ -21,7 +21,8 @@ impl TensorId {
     /// The first id of the planner's range.
     pub const PLANNED: TensorId = TensorId(1 << 44);
 
-    /// The id `count` further on. A client's range lasts half a year at a million ids per second.
+    /// Returns the id `count` after this one. A client's range lasts half a year at a million ids
+    /// per second.
     #[must_use]
     pub fn after(self, count: u64) -> TensorId {
         TensorId(self.0.wrapping_add(count))
@@ -61,7 +62,7 @@ impl<T> Operand<T> {
         }
     }
 
-    /// The number, if it is one.
+    /// Returns the number, if it is one.
     pub fn scalar(&self) -> Option<Scalar> {
         match self {
             Operand::Tensor(_) => None,
@@ -69,7 +70,7 @@ impl<T> Operand<T> {
         }
     }
 
-    /// The same operand with its tensor mapped.
+    /// Returns the operand with its tensor mapped.
     pub fn map<U>(&self, f: impl FnOnce(&T) -> U) -> Operand<U> {
         match self {
             Operand::Tensor(tensor) => Operand::Tensor(f(tensor)),
@@ -81,8 +82,8 @@ impl<T> Operand<T> {
 /// The operands of one instruction.
 pub type Operands<T = TensorId> = SmallVec<[Operand<T>; 3]>;
 
-/// A parameter of an operation that is not a tensor. Scalars that may change from step to step
-/// (a learning rate) are operands, not attributes: a new attribute is a new structure.
+/// An argument of an operation that is part of a program's structure. Scalars that may change from
+/// step to step (a learning rate) are operands instead.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Attribute {
     None,
@@ -90,7 +91,7 @@ pub enum Attribute {
     Float(f64),
     Bool(bool),
     DType(DType),
-    /// Two are stored inline, as most lists are about the axes of a matrix.
+    /// Up to two are stored inline: most lists have an entry for each axis of a matrix.
     Ints(SmallVec<[i64; 2]>),
 }
 
@@ -99,12 +100,12 @@ impl Attribute {
         Attribute::Ints(values.iter().map(|&value| value.into()).collect())
     }
 
-    /// A text, by its bytes.
+    /// Returns a text as its bytes in UTF-8.
     pub fn text(text: &str) -> Attribute {
         Attribute::ints(text.as_bytes())
     }
 
-    /// The text that ints are the bytes of; `None` if they are not one in UTF-8.
+    /// Returns the text whose bytes the ints are; `None` unless they are valid UTF-8.
     pub fn as_text(&self) -> Option<String> {
         let Attribute::Ints(bytes) = self else { return None };
         let bytes: Option<Vec<u8>> = bytes.iter().map(|&byte| u8::try_from(byte).ok()).collect();
@@ -156,10 +157,10 @@ pub type Results = SmallVec<[Meta; 1]>;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Instruction {
     pub operation: &'static Operation,
-    /// The tensor it makes; of several the first, and the others have consecutive ids.
+    /// The first tensor that it makes; any others have consecutive ids.
     pub output: TensorId,
-    /// Their metas as the issuer declares them. The worker fails the instruction if inference
-    /// disagrees.
+    /// The metas of its results as the issuer declares them. The worker fails the instruction if
+    /// inference disagrees.
     pub results: Results,
     pub operands: Operands,
     pub attributes: Attributes,
@@ -176,10 +177,10 @@ impl Instruction {
         names.zip(self.results.iter().copied())
     }
 
-    /// Checks it with its operands' metas: what inference gives must equal what is declared.
+    /// Checks it against its operands' metas: the inferred results must equal the declared ones.
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// A description of the mismatch.
     pub fn check(&self, metas: &[Operand<Meta>]) -> Result<(), String> {
         let results = self.operation.results(metas, &self.attributes);
         let results = results.map_err(|error| error.to_string())?;
@@ -193,17 +194,17 @@ impl Instruction {
         let mut pairs = self.results.iter().zip(&results);
         let (declared, meta) = pairs.find(|(one, other)| one != other).expect("they differ");
         Err(format!(
-            "its result is declared as {} {}, and is {} {}",
+            "its result is declared as {} {}, but is {} {}",
             declared.dtype, declared.shape, meta.dtype, meta.shape
         ))
     }
 
-    /// What it is called in errors and in the log.
+    /// Returns its name in errors and in the log.
     pub fn title(&self) -> Cow<'static, str> {
         custom::title(self.operation, &self.attributes)
     }
 
-    /// What it is called, and what it is of: `add of float32 (2, 3) and 1.5`.
+    /// Returns its name and operands: `add of float32 (2, 3) and 1.5`.
     pub fn describe(&self, metas: &[Operand<Meta>]) -> String {
         let operands = metas.iter().map(|operand| match operand {
             Operand::Tensor(meta) => format!("{} {}", meta.dtype, meta.shape),
@@ -216,7 +217,7 @@ impl Instruction {
         format!("{name} of {}", operands.join(" and "))
     }
 
-    /// Shape and dtype of the first tensor it makes.
+    /// Returns shape and dtype of the first tensor that it makes.
     pub fn meta(&self) -> Meta {
         self.results[0]
     }
@@ -254,7 +255,7 @@ impl Record for Instruction {
     }
 }
 
-/// As the log and `explain` write it: `TENSOR[3] := ADD TENSOR[0] TENSOR[2]`.
+/// The form in the log and in `explain`: `TENSOR[3] := ADD TENSOR[0] TENSOR[2]`.
 impl fmt::Display for Instruction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_custom = *self.operation == CUSTOM;

@@ -77,7 +77,7 @@ impl Record for Mesh {
 /// How a tensor is distributed along one mesh axis.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Placement {
-    /// Each slot has all of it.
+    /// Each slot has the whole tensor.
     Replicate,
     /// Each slot has the part of `axis` between two neighbouring cuts, which begin with 0 and end
     /// with the axis's length.
@@ -89,7 +89,8 @@ pub enum Placement {
 record!(enum Placement { 0 => Replicate, 1 => Shard { axis, cuts }, 2 => Partial(reduction) });
 
 impl Placement {
-    /// A shard of an axis in parts as equal as possible, the longer ones first.
+    /// Returns the sharding of an axis into parts of lengths as equal as possible, the longer ones
+    /// first.
     pub fn balanced(axis: usize, length: usize, parts: usize) -> Placement {
         Placement::Shard { axis, cuts: balanced_cuts(length, parts) }
     }
@@ -106,7 +107,7 @@ impl Placement {
     }
 }
 
-/// The cuts of an axis of `length` into parts as equal as possible, the longer ones first.
+/// Returns the cuts of an axis of `length` into parts as equal as possible, the longer ones first.
 pub fn balanced_cuts(length: usize, parts: usize) -> Arc<[usize]> {
     let (each, longer) = (length / parts, length % parts);
     (0..=parts).map(|part| part * each + part.min(longer)).collect()
@@ -122,7 +123,7 @@ pub struct Layout {
 record!(struct Layout { mesh, placements });
 
 impl Layout {
-    /// A replica on every slot.
+    /// Returns the layout with a replica on every slot.
     pub fn replicated(mesh: &Arc<Mesh>) -> Layout {
         let placements = mesh.dims.iter().map(|_| Placement::Replicate).collect();
         Layout { mesh: Arc::clone(mesh), placements }
@@ -159,7 +160,7 @@ impl Layout {
     }
 }
 
-/// As users read it: `Shard(0)`.
+/// The form that users see: `Shard(0)`.
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, placement) in self.placements.iter().enumerate() {

@@ -1,22 +1,30 @@
 //! The instruction set and the protocol of GT, shared by all other crates.
 //!
-//! - [`dtype`], [`shape`], [`scalar`], [`data`]: tensors' types and values.
-//! - [`operation`] and [`ops`]: the operations; each is defined in one place in `ops/`.
-//! - [`sharding`]: along which axes an operation may be divided; [`batching`]: how it takes one more.
+//! Types and operations:
+//! - [`dtype`], [`shape`], [`scalar`], [`data`]: dtypes, shapes, numbers and values of tensors.
+//! - [`operation`]: the definition of an operation; [`ops`]: all operations, each defined in one
+//!   place; [`call`]: a call as rules see it; [`number`]: conversion of numbers to dtypes;
+//!   [`error`]: errors of use.
+//! - [`sharding`]: the axes along which an operation can be sharded; [`batching`]: how it computes
+//!   a batch of operands, for `vmap`.
+//! - [`philox`]: random words; [`draws`]: random numbers computed from them.
+//!
+//! Programs:
 //! - [`instruction`]: one use of an operation; [`command`]: the elements of streams;
-//!   [`liveness`]: which commands are no longer needed.
+//!   [`liveness`]: which queued commands are no longer needed; [`modifier`]: stream rewrites.
 //! - [`template`]: repeated sequences, defined once and then invoked.
-//! - [`layout`]: how a tensor is distributed; [`redistribute`]: the blocks that a change moves.
-//! - [`exchange`]: data movement between workers; [`fabric`]: between their engines.
-//! - [`philox`]: random words; [`draws`]: the random numbers made of them.
-//! - [`explain`]: the planner's decisions, for users.
-//! - [`stored`]: values in files that workers read and write; [`snapshot`]: those kept for recovery;
-//!   [`names`]: sets of tensors.
-//! - [`event`]: what happened, and when; [`status`]: snapshots of the system.
-//! - [`message`]: the messages between clients, the dispatcher, workers and watchers; [`handshake`]:
-//!   the first ones; [`message::Failure`]: why an operation has none of its results.
+//! - [`layout`]: how a tensor is distributed; [`redistribute`]: the blocks that a change of layout
+//!   sends; [`exchange`]: data movement between workers; [`fabric`]: between their engines;
+//!   [`signal`]: placements from configurations.
+//!
+//! Protocol:
+//! - [`message`]: the messages between clients, the dispatcher, workers and watchers;
+//!   [`handshake`]: the first ones; [`failure`]: why an operation failed.
+//! - [`entitlement`]: shares of time and memory quotas; [`snapshot`]: values stored for recovery;
+//!   [`names`]: sets of tensor ids; [`stored`]: values in files that workers read and write.
+//! - [`event`]: timestamped events; [`status`], [`statistics`]: the state of the system and of a
+//!   worker; [`explain`]: the planner's decisions, for users.
 //! - [`wire`]: the encoding of all of these; [`codec`]: messages as frames.
-//! - [`modifier`]: the trait of stream rewrites.
 //!
 //! This crate holds data and rules only: no sockets, threads, clocks or engines. It depends on no
 //! other crate of GT.

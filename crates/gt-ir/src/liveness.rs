@@ -1,8 +1,9 @@
 //! Dead-code analysis of queued commands.
 //!
 //! A tensor that is freed before its instruction has begun need not be computed, unless a needed
-//! command reads it. One backward pass over the commands decides: a freed tensor is dead until a
-//! needed command that reads it, and an instruction is not needed if all its results are dead.
+//! command reads it. One backward pass over the commands finds out: a freed tensor is dead in all
+//! earlier commands up to the last needed one that reads it, and an instruction is not needed if
+//! all its results are dead.
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -18,9 +19,9 @@ pub struct Effects {
     pub frees: SmallVec<[TensorId; 2]>,
     /// Existing tensors that it may assign another value.
     pub changes: SmallVec<[TensorId; 2]>,
-    /// Whether it must be done even if its results are dead.
+    /// Whether it must be executed even if its results are dead.
     pub is_needed: bool,
-    /// Whether it reads all tensors that there are.
+    /// Whether it reads all existing tensors.
     pub reads_all: bool,
 }
 
@@ -35,7 +36,8 @@ impl Effects {
         }
     }
 
-    /// Those of a client's command; `None` for an invocation, whose effects depend on its template.
+    /// Returns the effects of a client's command; `None` for an invocation, whose effects depend on
+    /// its template.
     pub fn of_client(command: &ClientCommand) -> Option<Effects> {
         Some(match command {
             ClientCommand::Run(instruction) => Effects::of_instruction(instruction),
@@ -58,7 +60,7 @@ impl Effects {
         })
     }
 
-    /// Those of a worker's command; `None` for an invocation.
+    /// Returns the effects of a worker's command; `None` for an invocation.
     pub fn of_worker(command: &WorkerCommand) -> Option<Effects> {
         Some(match command {
             WorkerCommand::Run(instruction) => Effects::of_instruction(instruction),
@@ -100,7 +102,7 @@ pub struct Liveness {
     unread: FxHashSet<TensorId>,
 }
 
-/// Whether to do a command.
+/// Whether a command must be executed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     Needed,
@@ -136,8 +138,8 @@ impl Liveness {
         Verdict::Needed
     }
 
-    /// The tensors that no needed command uses or makes before their free: they may be freed at
-    /// once.
+    /// Returns the tensors that no needed command uses or makes before their free: they may be
+    /// freed immediately.
     pub fn free_at_once(self) -> FxHashSet<TensorId> {
         self.unread
     }
@@ -192,7 +194,7 @@ mod tests {
         assert_eq!(verdicts(&wanted), (vec![true, true], vec![]));
         let mut unwanted = wanted.to_vec();
         unwanted.push(effects(&[], &[], &[6]));
-        // A tensor made earlier can be freed at once.
+        // A tensor made earlier can be freed immediately.
         assert_eq!(verdicts(&unwanted), (vec![false, false, true], vec![4]));
     }
 

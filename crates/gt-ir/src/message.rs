@@ -20,7 +20,7 @@ use crate::statistics::WorkerStats;
 use crate::status::{Report, Status};
 use crate::stored::{OnDisk, Written};
 
-/// The least bytes of a large value, whose receipt clients report.
+/// The size in bytes from which a value is large: clients acknowledge the receipt of large values.
 pub const LARGE_VALUE: u64 = 64 << 10;
 
 /// A message on a link.
@@ -50,8 +50,8 @@ pub enum Message {
     Done(u64),
     /// The client waits for credit: it has sent all that it has issued.
     Waiting,
-    /// A lane has completed commands of this weight; `usage` has the device time since it said so
-    /// last, and the bytes that it holds now.
+    /// A lane has completed commands of this weight; `usage` has the device time since its previous
+    /// report, and the bytes that it holds now.
     LaneDone {
         lane: LaneId,
         weight: u64,
@@ -62,7 +62,7 @@ pub enum Message {
         lane: LaneId,
         reason: String,
     },
-    /// A lane waits until memory is freed, or no longer does.
+    /// A lane has begun to wait for memory, or no longer waits (`None`).
     MemoryWait {
         lane: LaneId,
         wait: Option<MemoryWait>,
@@ -100,7 +100,7 @@ pub enum Message {
         request: RequestId,
         result: Result<Content, Failure>,
     },
-    /// The answer to a save: what was written, by a worker or by all.
+    /// The answer to a save: the blocks written, by one worker or by all.
     Saved {
         request: RequestId,
         result: Result<Vec<Written>, Failure>,
@@ -111,21 +111,21 @@ pub enum Message {
         tensor: TensorId,
         result: Result<Content, Failure>,
     },
-    /// A worker's driver has written a tensor of a lane into the file of this number, or could not.
+    /// A worker's driver has written a tensor of a lane into the file of this number, or failed to.
     Spilled {
         lane: LaneId,
         tensor: TensorId,
         number: u64,
         result: Result<OnDisk, Failure>,
     },
-    /// A worker's driver has written a value of a snapshot to disk, from where it is mapped, or could
-    /// not.
+    /// A worker's driver has written a value of a snapshot to disk and mapped it from there, or
+    /// failed to.
     Shelved {
         owner: Owner,
         tensor: TensorId,
         result: Result<Content, Failure>,
     },
-    /// A client has received a large value ([`LARGE_VALUE`]): others may follow.
+    /// A client has received a large value ([`LARGE_VALUE`]): the dispatcher may send others.
     Received {
         request: RequestId,
     },
@@ -179,7 +179,7 @@ pub enum Message {
     },
     /// Values of a snapshot: to the worker that keeps a copy of them, or to the dispatcher.
     Backup(Box<Backup>),
-    /// A slot's snapshot is stored, with its bytes; or it could not be.
+    /// A slot's snapshot is stored (`Ok` with its size in bytes), or could not be.
     Backed {
         session: u32,
         slot: SlotId,
@@ -193,8 +193,8 @@ pub enum Message {
     Confirmed {
         snapshot: u64,
     },
-    /// Workers drop a session's snapshots except this one, and those from the number `next` on; all
-    /// if there is none.
+    /// Workers drop a session's snapshots before the number `next`, except `snapshot`; all of the
+    /// session's snapshots if it is `None`.
     Retain {
         session: u32,
         snapshot: Option<u64>,
@@ -206,8 +206,8 @@ pub enum Message {
         sessions: Vec<u32>,
         oldest: u32,
     },
-    /// A worker that stores a slot's snapshot sends it to the one that restores it, or else to the
-    /// dispatcher.
+    /// A worker that stores a slot's snapshot sends it to the worker that restores it, or to the
+    /// dispatcher if `to` is `None`.
     HandOver {
         session: u32,
         slot: SlotId,
@@ -262,7 +262,7 @@ pub enum Message {
     Watch {
         limit: u32,
     },
-    /// The names of what a watcher's events refer to.
+    /// The names of the entities that a watcher's events refer to.
     Names(Vec<(Named, String)>),
 }
 
@@ -319,7 +319,7 @@ record!(enum Message {
 });
 
 impl Message {
-    /// Its name in errors.
+    /// Returns its name in errors.
     pub const fn name(&self) -> &'static str {
         match self {
             Message::Hello(_) => "a hello",
@@ -337,9 +337,9 @@ impl Message {
             Message::MemoryWait { .. } | Message::MemoryTimeout { .. } => "a wait for memory",
             Message::EndSession { .. } | Message::LaneBroken { .. } => "the end of a session",
             Message::Value { .. } => "a value",
-            Message::Saved { .. } => "what was written",
+            Message::Saved { .. } => "the result of a save",
             Message::Loaded { .. } | Message::Spilled { .. } | Message::Shelved { .. } => {
-                "what was read"
+                "the result of a file access"
             }
             Message::Release { .. } => "a release",
             Message::Received { .. } => "the receipt of a value",
@@ -349,7 +349,7 @@ impl Message {
             Message::Status { .. } | Message::Report(_) => "a status",
             Message::Piece { .. } => "a piece",
             Message::Neighbour { .. } => "a neighbour",
-            Message::Undelivered { .. } => "a piece's fate",
+            Message::Undelivered { .. } => "a failed delivery",
             Message::Backup(_)
             | Message::Backed { .. }
             | Message::Retain { .. }
@@ -357,15 +357,15 @@ impl Message {
             | Message::HandOver { .. } => "a snapshot",
             Message::WorkerLost { .. } => "the loss of a worker",
             Message::Ready { .. } | Message::Awaited { .. } | Message::Join { .. } => {
-                "a joint exchange"
+                "a collective"
             }
-            Message::Observe { .. } | Message::Observed { .. } => "a question for events",
+            Message::Observe { .. } | Message::Observed { .. } => "a request for events",
             Message::Events { .. } | Message::Names(_) => "events",
-            Message::Watch { .. } => "a watcher's question",
+            Message::Watch { .. } => "a watcher's request",
         }
     }
 
-    /// The client's request that it answers, if any.
+    /// Returns the client's request that it answers, if any.
     pub const fn answers(&self) -> Option<RequestId> {
         match self {
             Message::Value { request, .. }

@@ -4,12 +4,12 @@ use crate::command::ClientCommand;
 
 /// Rewrites commands one by one. A modifier must not execute, wait, or delay commands.
 pub trait Modifier: Send {
-    /// The name under which its statistics are shown.
+    /// Returns the name under which its statistics are shown.
     fn name(&self) -> &'static str;
 
-    /// Appends what `command` becomes to `out`: itself, others, or nothing.
+    /// Appends the replacement of `command` to `out`: itself, other commands, or nothing.
     fn process(&mut self, command: ClientCommand, out: &mut Vec<ClientCommand>);
 
-    /// Its counters, by name.
+    /// Returns its counters, by name.
     fn get_stats(&self) -> Vec<(&'static str, u64)>;
 }

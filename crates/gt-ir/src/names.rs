@@ -1,32 +1,32 @@
-//! Sets of tensors' names, of which most are consecutive: a bit for each, in words.
+//! Sets of tensor ids ("names"), most of which are consecutive: bitmaps in 64-bit words.
 
 use crate::instruction::TensorId;
 use crate::wire::{DecodeError, Decoded, Record, Sink, Source};
 
-/// A number's word, and its bit there.
+/// Returns the number of an id's word, and its bit in the word.
 #[inline]
 fn place(id: TensorId) -> (u64, u64) {
     (Names::word(id), 1 << (id.0 % Names::BITS))
 }
 
-/// A set of tensors' names.
+/// A set of tensor ids.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Names {
-    /// Words with their numbers, in order; none is zero.
+    /// Pairs of a word's number and its bits, in order; no word is zero.
     words: Vec<(u64, u64)>,
 }
 
 impl Names {
-    /// How many names have one word.
+    /// The number of ids in a word.
     pub const BITS: u64 = u64::BITS as u64;
 
-    /// The number of the word that has a name's bit.
+    /// Returns the number of the word that has an id's bit.
     #[inline]
     pub fn word(id: TensorId) -> u64 {
         id.0 / Names::BITS
     }
 
-    /// The names of a word, in order.
+    /// Returns the ids of a word, in order.
     pub fn of_word(word: u64) -> impl Iterator<Item = TensorId> {
         (0..Names::BITS).map(move |bit| TensorId(word.wrapping_mul(Names::BITS) | bit))
     }
@@ -41,7 +41,7 @@ impl Names {
 
     fn find(&self, word: u64) -> Result<usize, usize> {
         match self.words.last() {
-            // Most come in order.
+            // Most ids are inserted in order.
             Some((last, _)) if *last < word => Err(self.words.len()),
             _ => self.words.binary_search_by_key(&word, |(number, _)| *number),
         }
@@ -70,7 +70,7 @@ impl Names {
         }
     }
 
-    /// The names, in order.
+    /// Returns the ids, in order.
     pub fn iter(&self) -> impl Iterator<Item = TensorId> {
         let names = |(word, bits): &(u64, u64)| {
             let bits = *bits;
@@ -79,7 +79,7 @@ impl Names {
         self.words.iter().flat_map(names)
     }
 
-    /// Merges the words of two sets: each that either has, with `join` of its bits.
+    /// Merges the words of two sets, combining the bits of each word by `join`.
     fn merged(&self, other: &Names, join: impl Fn(u64, u64) -> u64) -> Names {
         let (mut words, mut others) = (Vec::with_capacity(self.words.len()), &other.words[..]);
         let mut add = |word, bits| {
@@ -106,19 +106,20 @@ impl Names {
         Names { words }
     }
 
-    /// The names that are in this set and not in the other.
+    /// Returns the ids that are in this set and not in the other.
     #[must_use]
     pub fn without(&self, other: &Names) -> Names {
         self.merged(other, |own, its| own & !its)
     }
 
-    /// The names that are in either set.
+    /// Returns the ids that are in either set.
     #[must_use]
     pub fn or(&self, other: &Names) -> Names {
         self.merged(other, |own, its| own | its)
     }
 
-    /// Replaces the words with these numbers, which are in order, by the present names.
+    /// Updates the words with these numbers, which are in order, to the ids for which `is_there`
+    /// holds.
     pub fn renew(&mut self, words: &[u64], is_there: impl Fn(TensorId) -> bool) {
         let bit = |id: TensorId| if is_there(id) { place(id).1 } else { 0 };
         let bits = |word: u64| Names::of_word(word).map(bit).sum::<u64>();
@@ -136,7 +137,7 @@ impl FromIterator<TensorId> for Names {
     }
 }
 
-/// The gap before each word, with a bit that says whether the word is full; then its bits, if not.
+/// For each word, the gap before it with a flag for a full word, then its bits unless it is full.
 impl Record for Names {
     fn write<S: Sink>(&self, to: &mut S) {
         to.varint(self.words.len() as u64);

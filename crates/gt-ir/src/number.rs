@@ -1,4 +1,5 @@
-//! A number that meets a dtype: one rule for each use, as PyTorch has them.
+//! Conversion of numbers to the dtype of an operation, by PyTorch's rule for each kind of
+//! operation.
 
 use half::{bf16, f16};
 
@@ -9,29 +10,30 @@ use crate::instruction::Operand;
 use crate::ops::infer::promote;
 use crate::scalar::Scalar;
 
-/// What an operation does with numbers among its operands, where the dtype that it computes in cannot
-/// hold them.
+/// How an operation treats numbers among its operands that its dtype cannot represent.
 #[derive(Clone, Copy)]
 pub enum Numbers {
-    /// They are converted as they come: arithmetic, in which integers wrap.
+    /// They are converted unchecked: for arithmetic, in which integers wrap.
     Converted,
     /// They are rounded to the dtype first: a number is equal to the 16-bit float it rounds to.
     Rounded,
-    /// The same, and the dtype, unless it is float32, must hold a number that is operand 1.
+    /// As `Rounded`; and the dtype, unless it is float32, must be able to represent a number that
+    /// is operand 1.
     Exponent,
-    /// Operands 1 and 2 are the lower and the upper limit: one beyond the dtype's range limits nothing,
-    /// and one that leaves no value in the range is an error.
+    /// Operands 1 and 2 are the lower and the upper limit: one beyond the dtype's range has no
+    /// effect, and one that excludes the whole range is an error.
     Limits,
-    /// They become elements of the result, whose dtype the function returns: it must hold them.
+    /// They become elements of the result, and must be representable in its dtype, which the
+    /// function returns.
     Stored(fn(&[Operand<Meta>]) -> DType),
 }
 
 impl Numbers {
-    /// Replaces the numbers among operands by those that the operation is to compute with, given the
+    /// Replaces the numbers among the operands by those that the operation computes with, given the
     /// default dtype.
     ///
     /// # Errors
-    /// A number that the dtype cannot hold, where it must.
+    /// The operation requires its dtype to represent a number, and it cannot.
     pub fn convert(
         self,
         operation: &'static str,
@@ -46,7 +48,7 @@ impl Numbers {
             Numbers::Rounded | Numbers::Exponent | Numbers::Limits => promote(operands),
             Numbers::Stored(dtype) => dtype(operands),
         };
-        // What integers and numbers become together is the default dtype.
+        // Integer tensors and float numbers promote to the default dtype.
         let is_float =
             |operand: &Operand<Meta>| operand.tensor().is_some_and(|meta| !meta.dtype.is_exact());
         let by_default = dtype == DType::F32 && !operands.iter().any(is_float);
@@ -73,8 +75,9 @@ impl Numbers {
     }
 }
 
-/// Whether a dtype holds a number: an integer its whole part, where uint8 takes negative ones down to
-/// -255 as their complement; a float all but finite numbers beyond its largest.
+/// Returns whether a dtype can represent a number: an integer dtype its integral part, where uint8
+/// accepts negative ones down to -255, which wrap; a float dtype all but finite numbers beyond its
+/// largest.
 pub fn fits(number: Scalar, dtype: DType) -> bool {
     let Some((low, high)) = dtype.range() else {
         let largest = largest(dtype.to_real());
@@ -86,12 +89,12 @@ pub fn fits(number: Scalar, dtype: DType) -> bool {
         _ if dtype == DType::Bool => true,
         Scalar::Int(value) if dtype == DType::U8 => (-high..=high).contains(&value),
         Scalar::Int(value) => (low..=high).contains(&value),
-        // The upper limit of int64 is rounded up to 2^63, which is too much, as not a number is.
+        // For int64, the limit is rounded to 2^63, the first number that is too large. NaN fails.
         Scalar::Float(value) => value >= low as f64 && value.trunc() < high as f64 + 1.0,
     }
 }
 
-/// An error if a dtype does not hold a number that is to become an element.
+/// Returns an error if a dtype cannot represent a number that becomes an element.
 ///
 /// # Errors
 /// [`Error::NumberRange`].
@@ -102,7 +105,8 @@ pub fn check(operation: &'static str, number: Scalar, dtype: DType) -> Result<()
     Err(Error::NumberRange { operation, number, dtype })
 }
 
-/// A number as an element of the dtype, so that it raises no other dtype.
+/// Returns a number as a scalar of the dtype's category, so that it promotes no tensor of that
+/// dtype.
 ///
 /// # Errors
 /// As [`check`].
@@ -115,13 +119,13 @@ pub fn element(operation: &'static str, number: Scalar, dtype: DType) -> Result<
     })
 }
 
-/// A dtype, or float64 in place of 16-bit floats: numbers beyond these become infinite where PyTorch
-/// converts them by way of a tensor.
+/// Returns the dtype, or float64 for 16-bit floats: numbers beyond their range become infinite
+/// where PyTorch converts them via a tensor.
 pub fn unless_half(dtype: DType) -> DType {
     if matches!(dtype, DType::F16 | DType::BF16) { DType::F64 } else { dtype }
 }
 
-/// The largest finite value of a float dtype.
+/// Returns the largest finite value of a float dtype.
 fn largest(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => f16::MAX.to_f64(),
@@ -131,7 +135,7 @@ fn largest(dtype: DType) -> f64 {
     }
 }
 
-/// A number as a 16-bit float holds it; other dtypes convert numbers as they compute.
+/// Returns a number rounded to a 16-bit float; with other dtypes, computations convert numbers.
 fn rounded(number: Scalar, dtype: DType) -> Scalar {
     match dtype {
         DType::F16 => Scalar::Float(f16::from_f64(number.as_f64()).to_f64()),

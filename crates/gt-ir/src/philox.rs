@@ -1,16 +1,16 @@
-//! Philox4x32-10, the counter-based generator of Salmon et al., "Parallel Random Numbers: As
-//! Easy as 1, 2, 3" (SC'11). An element's value depends on (seed, instruction, element index)
-//! alone, so the same program gives the same numbers on any number of workers.
+//! Philox4x32-10, the counter-based generator of Salmon et al., "Parallel Random Numbers: As Easy
+//! as 1, 2, 3" (SC'11). An element's value depends only on seed, instruction and element index, so
+//! a program draws the same numbers on any number of workers.
 
 use crate::draws;
 
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
-/// Four random words for a counter and a key.
+/// Returns four random words for a counter and a key.
 #[inline(always)]
 pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
-    // Without a loop, so that loops over counters become vectors.
+    // Unrolled, so that the compiler vectorizes loops over counters.
     let counter = round(0, counter, key);
     let counter = round(1, counter, key);
     let counter = round(2, counter, key);
@@ -32,8 +32,8 @@ fn round(number: u32, [a, b, c, d]: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     [(second >> 32) as u32 ^ b ^ key0, second as u32, (first >> 32) as u32 ^ d ^ key1, first as u32]
 }
 
-/// The random numbers of one instruction. Element `i` of a tensor takes its share of the words of
-/// counter `i / n`, where `n` is how many elements four words are enough for ([`crate::draws`]).
+/// The random numbers of one instruction. Element `i` of a tensor uses its share of the words of
+/// counter `i / n`, where `n` is the number of elements that four words yield ([`crate::draws`]).
 #[derive(Clone, Copy, Debug)]
 pub struct RandomStream {
     seed: u64,
@@ -45,7 +45,7 @@ impl RandomStream {
         RandomStream { seed, instruction }
     }
 
-    /// Four words for a counter.
+    /// Returns four words for a counter.
     #[inline(always)]
     pub fn words(&self, counter: u64) -> [u32; 4] {
         let split = |value: u64| [value as u32, (value >> 32) as u32];
@@ -60,33 +60,33 @@ impl RandomStream {
         self.words(element | u64::from(attempt) << 48)
     }
 
-    /// What `draw` makes of the words for element `index`.
+    /// Returns the number that `draw` computes for element `index`.
     #[inline]
     fn element<T: Copy, const N: usize>(&self, index: u64, draw: fn([u32; 4]) -> [T; N]) -> T {
         draw(self.words(index / N as u64))[(index % N as u64) as usize]
     }
 
-    /// Uniform on `[0, 1)` with 24 random bits, exact in float32.
+    /// Returns a uniform number on `[0, 1)` with 24 random bits, exact in float32.
     pub fn uniform_f32(&self, index: u64) -> f32 {
         self.element(index, draws::uniforms_f32)
     }
 
-    /// Uniform on `[0, 1)` with 53 random bits.
+    /// Returns a uniform number on `[0, 1)` with 53 random bits.
     pub fn uniform_f64(&self, index: u64) -> f64 {
         self.element(index, draws::uniforms_f64)
     }
 
-    /// Standard normal, computed in float32.
+    /// Returns a standard normal number, computed in float32.
     pub fn normal_f32(&self, index: u64) -> f32 {
         self.element(index, draws::normals_f32)
     }
 
-    /// Standard normal, computed in float64.
+    /// Returns a standard normal number, computed in float64.
     pub fn normal_f64(&self, index: u64) -> f64 {
         self.element(index, draws::normals_f64)
     }
 
-    /// Uniform on `low..high`; `high` must be above `low`.
+    /// Returns a uniform integer on `low..high`; `high` must be above `low`.
     pub fn integer(&self, index: u64, low: i64, high: i64) -> i64 {
         let span = high.wrapping_sub(low) as u64;
         let words = self.words(index / 2);

@@ -8,7 +8,7 @@ use crate::sharding::Block;
 /// A slot's part of an exchange.
 pub struct SlotParts {
     pub slot: SlotId,
-    /// Whether it has a part of the source.
+    /// Whether it has a block of the source.
     pub has_input: bool,
     /// Its rank in the target's mesh, if it has one.
     pub rank: Option<usize>,
@@ -24,8 +24,9 @@ pub struct Redistribution<'a> {
 }
 
 impl Redistribution<'_> {
-    /// The parts of all slots involved. A rank of the target needs the block `need(rank)` and gets
-    /// the blocks `sources(rank)`, each from a rank of the source, all in coordinates of the whole.
+    /// Returns the parts of all slots involved. A rank of the target needs the block `need(rank)`
+    /// and receives the blocks `sources(rank)`, each from a rank of the source, all in coordinates
+    /// of the whole tensor.
     pub fn parts(
         &self,
         need: impl Fn(usize) -> Block,
@@ -71,9 +72,10 @@ impl Redistribution<'_> {
         made
     }
 
-    /// The source ranks, and blocks, that cover `need` for a rank of the target. A slot's own block
-    /// is preferred; replicas are used in turn. Values that stay partial along a mesh axis come
-    /// from ranks with the same coordinate on it, as others hold different summands.
+    /// Returns the source ranks, and their blocks, that cover `need` for a rank of the target. A
+    /// slot's own block is preferred; replicas are used in turn. Values that stay partial along a
+    /// mesh axis are received from ranks with the same coordinate on it, as others hold different
+    /// summands.
     pub fn sources(&self, rank: usize, need: Block) -> Vec<(usize, Block)> {
         let Redistribution { from, to, whole } = *self;
         if need.shape.numel() == 0 {
@@ -93,7 +95,8 @@ impl Redistribution<'_> {
             .filter(|(placement, _)| **placement == Placement::Replicate)
             .map(|(_, &length)| length)
             .product();
-        // The replicas of a block, in order; the rank decides which of them is used.
+        // The blocks found so far, and the number of replicas of each; the rank decides which is
+        // used.
         let mut seen: Vec<(Block, usize)> = Vec::new();
         for source in 0..from.mesh.size() {
             if !from.same_summand(source, rank) {
@@ -122,14 +125,14 @@ impl Redistribution<'_> {
         found
     }
 
-    /// The parts of an exchange after which each rank of the target has its block.
+    /// Returns the parts of an exchange after which each rank of the target has its block.
     pub fn of_blocks(&self) -> Vec<SlotParts> {
         let need = |rank| self.to.block(self.whole, rank);
         self.parts(need, |rank| self.sources(rank, need(rank)))
     }
 
-    /// The parts of an exchange after which each rank of the target has its block of a slice, of
-    /// `size` elements from `starts`.
+    /// Returns the parts of an exchange after which each rank of the target has its block of a
+    /// slice, of `size` elements from `starts`.
     pub fn of_slice(&self, starts: &[i64], size: Shape) -> Vec<SlotParts> {
         let need = |rank| {
             let mut block = self.to.block(size, rank);

@@ -22,7 +22,7 @@ impl Scalar {
         }
     }
 
-    /// The dtype it has if no tensor decides.
+    /// Returns the dtype that it has if no tensor determines one.
     pub const fn default_dtype(self) -> DType {
         match self {
             Scalar::Bool(_) => DType::Bool,
@@ -31,7 +31,7 @@ impl Scalar {
         }
     }
 
-    /// Bitwise equality: distinguishes signs of zero, and NaN equals itself.
+    /// Returns whether both have the same bits: signs of zero differ, and NaN equals itself.
     pub fn same_bits(self, other: Scalar) -> bool {
         match (self, other) {
             (Scalar::Float(a), Scalar::Float(b)) => a.to_bits() == b.to_bits(),

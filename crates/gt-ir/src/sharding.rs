@@ -1,9 +1,9 @@
 //! Sharding rules: along which axes an operation may be divided into parts.
 //!
 //! A rule names *factors*, such as `m`, `k` and `n` in `m k, k n -> m n`. Sharded along a factor,
-//! each worker takes its part of every axis that runs over the factor, and the whole of all
-//! others. A factor in the output yields a shard of it; a factor that is missing there (a reduced
-//! factor) yields partial results.
+//! each worker has its part of every axis that runs over the factor, and all of the other axes. A
+//! factor in the output yields a shard of it; a factor that is missing there (a reduced factor)
+//! yields partial results.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -33,8 +33,8 @@ impl Reduction {
     }
 }
 
-/// The factor that an axis runs over, `inner` neighbours at a time. A reshape of (4, 3) to 12 has
-/// a factor of 4 with `inner` 3 on its output.
+/// The factor that an axis runs over, with `inner` consecutive elements for each of its values. A
+/// reshape of (4, 3) to 12 has a factor of 4 with `inner` 3 on its output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FactorRun {
     pub factor: u8,
@@ -53,8 +53,8 @@ pub struct Rule {
     pub reduced: SmallVec<[(u8, Reduction); 4]>,
     /// Each part's result is an average, to be weighted by the part's share.
     pub averaged: bool,
-    /// Sharded along a reduced factor, the first operand is a summand that counts once, not once
-    /// for each part.
+    /// When sharded along a reduced factor, the first operand is a summand that is added once, not
+    /// once for each part.
     pub adds_first: bool,
     /// The sets of operands (as bits) in which the operation is linear: partial sums of them yield
     /// partial sums of the result.
@@ -72,7 +72,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// All of a tensor.
+    /// Returns the block of a whole tensor.
     pub fn whole(shape: Shape) -> Block {
         Block { starts: [0; MAX_RANK], shape }
     }
@@ -94,7 +94,7 @@ impl Block {
         Some(block)
     }
 
-    /// The same part in coordinates of `outer`, which contains it.
+    /// Returns this block in coordinates of `outer`, which contains it.
     pub fn within(&self, outer: &Block) -> Block {
         let mut block = *self;
         for axis in 0..self.shape.rank() {
@@ -132,7 +132,7 @@ impl Block {
     }
 }
 
-/// What one worker computes of an instruction.
+/// The part of an instruction that one worker computes.
 pub struct LocalPart<'a> {
     /// The worker's parts of the operands; `None` for numbers.
     pub operands: &'a [Option<Block>],
@@ -145,7 +145,7 @@ pub struct LocalPart<'a> {
 pub type Localize = fn(&Attributes, &LocalPart) -> Attributes;
 
 impl Rule {
-    /// The rule without factors: nothing can be sharded.
+    /// Returns the rule without factors: nothing can be sharded.
     pub fn whole(call: &Call, output: &Meta) -> Rule {
         let runs = |rank: usize| smallvec::smallvec![None; rank];
         Rule {
@@ -159,13 +159,13 @@ impl Rule {
         }
     }
 
-    /// Sets the sets of operands, as bits, in which the operation is linear.
+    /// Returns the rule with these sets of operands, as bits, in which the operation is linear.
     pub fn linear_in(mut self, sets: &[u64]) -> Rule {
         self.linear = SmallVec::from_slice(sets);
         self
     }
 
-    /// Adds a factor that axes of operands and of the output run over.
+    /// Adds a factor that axes of operands and of the output run over, and returns it.
     pub fn share(&mut self, operands: &[(usize, usize)], output: Option<usize>) -> u8 {
         let factor = self.factors();
         let run = Some(FactorRun { factor, inner: 1 });
@@ -191,12 +191,13 @@ impl Rule {
     }
 }
 
-/// Not shardable.
+/// Returns the rule of an operation that cannot be sharded.
 pub fn whole(call: &Call, output: &Meta) -> Rule {
     Rule::whole(call, output)
 }
 
-/// Shardable along any axis of the output, with the operands' axes that are not broadcast.
+/// Returns the rule that shards any axis of the output, with the operands' axes that are not
+/// broadcast.
 pub fn elementwise(call: &Call, output: &Meta) -> Rule {
     let mut rule = Rule::whole(call, output);
     let rank = output.shape.rank();
@@ -217,7 +218,7 @@ pub fn elementwise(call: &Call, output: &Meta) -> Rule {
     rule
 }
 
-/// Shardable along any axis of the first operand; the axes in attribute 0 are reduced.
+/// Returns the rule that shards any axis of the first operand; the axes in attribute 0 are reduced.
 pub fn reduction(call: &Call, output: &Meta, reduction: Reduction) -> Rule {
     let mut rule = along_kept_axes(call, output);
     for gone in reduced_axes(call) {
@@ -228,7 +229,7 @@ pub fn reduction(call: &Call, output: &Meta, reduction: Reduction) -> Rule {
     rule
 }
 
-/// Shardable along any axis of the first operand but those in attribute 0.
+/// Returns the rule that shards any axis of the first operand but those in attribute 0.
 pub fn along_kept_axes(call: &Call, output: &Meta) -> Rule {
     let mut rule = Rule::whole(call, output);
     let (shape, gone) = (shape_of(call, 0), reduced_axes(call));
@@ -251,7 +252,8 @@ fn reduced_axes(call: &Call) -> Vec<usize> {
     axes(call.ints(0), shape_of(call, 0).rank(), call.operation).expect("checked by infer")
 }
 
-/// Shardable along any axis but the one in attribute 0; the output has the operand's shape.
+/// Returns the rule that shards any axis but the one in attribute 0; the output has the operand's
+/// shape.
 pub fn along_other_axes(call: &Call, output: &Meta) -> Rule {
     let mut rule = Rule::whole(call, output);
     let shape = shape_of(call, 0);
@@ -264,7 +266,7 @@ pub fn along_other_axes(call: &Call, output: &Meta) -> Rule {
     rule
 }
 
-/// Shardable along any axis of the output, without tensor operands.
+/// Returns the rule that shards any axis of the output, without tensor operands.
 pub fn created(call: &Call, output: &Meta) -> Rule {
     let mut rule = Rule::whole(call, output);
     for along in 0..output.shape.rank() {
@@ -280,7 +282,7 @@ pub fn shape_of(call: &Call, operand: usize) -> Shape {
     call.operands[operand].tensor().map_or(Shape::SCALAR, |meta| meta.shape)
 }
 
-/// Sets attribute 0, the output's shape, to that of the part.
+/// Returns the attributes with attribute 0, the output's shape, set to that of the part.
 pub fn localize_shape(attributes: &Attributes, part: &LocalPart) -> Attributes {
     let mut attributes = attributes.clone();
     attributes[0] = crate::Attribute::dims(&part.output.shape);

@@ -1,4 +1,4 @@
-//! The placement that a configuration gives a signal's scope.
+//! The placement that a configuration assigns to a signal's scope.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub struct Shard {
 pub struct MeshAxis {
     /// Its name in a configuration; empty for the only axis.
     pub name: String,
-    /// Its length; 0 for as many workers as there are.
+    /// Its length; 0 for the number of workers.
     pub length: u32,
     /// The tensor's axis; negative ones count from the back. `None` to replicate.
     pub axis: Option<i64>,
@@ -44,7 +44,8 @@ impl Record for Shard {
 }
 
 impl Shard {
-    /// All of `workers` in one row, with tensors sharded along `axis`, or replicated.
+    /// Returns a mesh of all `workers` in one row, with tensors sharded along `axis`, or
+    /// replicated.
     pub fn row(workers: Option<Vec<u32>>, axis: Option<i64>) -> Shard {
         Shard { workers, mesh: vec![MeshAxis { name: String::new(), length: 0, axis }] }
     }

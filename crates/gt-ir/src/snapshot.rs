@@ -23,14 +23,14 @@ pub struct Owner {
 
 record!(struct Owner { session, slot });
 
-/// The place of a snapshot in a lane's stream.
+/// The command that marks a snapshot in a lane's stream.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Snapshot {
     pub session: u32,
     pub number: u64,
-    /// The worker that keeps a copy; the dispatcher if there is none.
+    /// The worker that stores a copy; the dispatcher if `None`.
     pub keeper: Option<WorkerId>,
-    /// The most bytes that it keeps.
+    /// The most bytes that the keeper stores.
     pub most: u64,
 }
 
@@ -40,7 +40,7 @@ record!(struct Snapshot { session, number, keeper, most });
 #[derive(Clone, PartialEq, Debug)]
 pub struct SavedValue {
     pub tensor: TensorId,
-    /// The line that made it.
+    /// The line that created it.
     pub line: SourceId,
     pub result: Result<Content, Failure>,
 }
@@ -48,7 +48,7 @@ pub struct SavedValue {
 record!(struct SavedValue { tensor, line, result });
 
 impl SavedValue {
-    /// The bytes of the value.
+    /// Returns the bytes of the value.
     pub fn bytes(&self) -> u64 {
         self.result.as_ref().map_or(0, |content| content.meta().bytes() as u64)
     }
@@ -59,21 +59,22 @@ impl SavedValue {
 pub struct Backup {
     pub owner: Owner,
     pub snapshot: u64,
-    /// The worker that sends them to another.
+    /// The worker that sends the values to another; `None` otherwise.
     pub sender: Option<WorkerId>,
     pub values: Vec<SavedValue>,
-    /// With the last of its values.
+    /// Present in the message with the last values.
     pub inventory: Option<Inventory>,
 }
 
 record!(struct Backup { owner, snapshot, sender, values, inventory });
 
-/// The state of a slot at a snapshot, beside the values.
+/// The state of a slot at a snapshot, besides the values.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Inventory {
-    /// All of its tensors.
+    /// The ids of all its tensors.
     pub names: Names,
-    /// The number of runs of its plans, by their hashes, as far as it affects how they run.
+    /// The number of runs of each of its plans, by the plan's hash, as far as it affects their
+    /// execution.
     pub runs: Vec<(u64, u32)>,
 }
 
@@ -82,13 +83,13 @@ record!(struct Inventory { names, runs });
 /// Why a snapshot is not stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unkept {
-    /// The worker that was to get them cannot be reached.
+    /// The worker that should store the values cannot be reached.
     Unreachable(String),
     /// Some values have not arrived.
     Incomplete,
-    /// It was stored, and has been dropped.
+    /// The snapshot was stored, and has been dropped since.
     Dropped(String),
-    /// It cannot be stored.
+    /// The snapshot cannot be stored.
     Refused(String),
 }
 
@@ -100,7 +101,7 @@ impl fmt::Display for Unkept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unkept::Unreachable(reason) => write!(f, "another worker cannot be reached: {reason}"),
-            Unkept::Incomplete => f.write_str("some values were lost on their way"),
+            Unkept::Incomplete => f.write_str("some values were lost in transit"),
             Unkept::Dropped(reason) | Unkept::Refused(reason) => f.write_str(reason),
         }
     }

@@ -12,22 +12,22 @@ pub struct WorkerStats {
     pub engine: String,
     pub operations_total: u64,
     pub operations_failed: u64,
-    /// Of all operations, those run by compiled programs.
+    /// The number of all operations that compiled programs ran.
     pub operations_compiled: u64,
-    /// Instructions that were skipped as unwanted.
+    /// Instructions that were skipped, as no needed command read their results.
     pub operations_skipped: u64,
     /// Tensors held, and their bytes.
     pub tensors: u64,
     pub bytes: u64,
     /// The most bytes held at once.
     pub bytes_peak: u64,
-    /// Tensors that were written away as there was no room, and their bytes.
+    /// Spilled tensors, and their bytes.
     pub spilled_tensors: u64,
     pub spilled_bytes: u64,
-    /// The bytes of snapshots that are kept here, in memory and on disk.
+    /// The bytes of the snapshots that are stored on this worker, in memory and on disk.
     pub snapshot_bytes: u64,
     pub snapshot_disk_bytes: u64,
-    /// Of all operations, those in iterations of hot paths.
+    /// The number of all operations that were in iterations of hot paths.
     pub hot_instructions: u64,
     /// Hot paths defined so far.
     pub unique_sequences: u64,
@@ -36,9 +36,9 @@ pub struct WorkerStats {
     /// The programs that have run the most operations.
     pub top_sequences: Vec<Sequence>,
     pub compilation: CompilationStats,
-    /// What the engine has compiled most recently; of the native engine nothing.
+    /// The engine's most recent compilations; empty for the native engine.
     pub compilations: Vec<Compilation>,
-    /// Of the session that asks: what is in error, and the steps that were undone.
+    /// The failures of the requesting session, with the tensors and steps that each has affected.
     pub failed: Vec<FailureSummary>,
 }
 
@@ -65,13 +65,13 @@ record!(struct WorkerStats {
     failed,
 });
 
-/// A failure that tensors of a session, or steps, have come to.
+/// A failure, with the number of a session's tensors and steps that it has affected.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FailureSummary {
     pub failure: Failure,
-    /// How many tensors there are that it has left without a value.
+    /// The number of existing tensors that have no value because of it.
     pub tensors: u64,
-    /// How many steps were undone by it.
+    /// The number of steps that were undone because of it.
     pub steps: u64,
 }
 

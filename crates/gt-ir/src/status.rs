@@ -9,18 +9,18 @@ use crate::exchange::WorkerId;
 use crate::instruction::TensorId;
 use crate::record;
 
-/// A snapshot. Counters count from the start of the dispatcher; times in reports, from when the
-/// first watcher came.
+/// The status at one moment. Counters count from the start of the dispatcher; times in reports,
+/// from when the first watcher connected.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Status {
-    /// Since the dispatcher started.
+    /// The time since the dispatcher started.
     pub now: Duration,
-    /// The session that asked, if one did.
+    /// The session that requested it, if any.
     pub asker: Option<u32>,
-    /// In the order of their arrival.
+    /// The workers, in the order in which they joined.
     pub workers: Vec<WorkerStatus>,
     pub sessions: Vec<SessionStatus>,
-    /// By their teams and names; those without a key of their own are one, without a name.
+    /// Sorted by team and name; all users without a key of their own are one entry, without a name.
     pub users: Vec<UserStatus>,
     /// Events dropped because a queue was full.
     pub dropped: u64,
@@ -31,16 +31,16 @@ record!(struct Status { now, asker, workers, sessions, users, dropped });
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkerStatus {
     pub id: WorkerId,
-    /// The number that configurations name it by.
+    /// The number by which configurations refer to it.
     pub number: u32,
     pub name: String,
-    /// The sessions whose home it is.
+    /// The number of sessions whose home it is.
     pub homes: u32,
     /// The weight of commands sent to it and not done.
     pub in_flight: u64,
     /// The number of batches that these belong to.
     pub batches: u64,
-    /// Since when it has had commands in flight; `None` while it is idle.
+    /// The time since which it has had commands in flight; `None` while it is idle.
     pub busy_since: Option<Duration>,
     /// The total time that it has had commands in flight.
     pub busy: Duration,
@@ -54,9 +54,9 @@ record!(struct WorkerStatus {
 /// A worker's periodic report.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Report {
-    /// When it was made, by the dispatcher's clock; on the way there, by the worker's.
+    /// When it was made, by the dispatcher's clock; in the worker's message, by the worker's.
     pub at: Duration,
-    /// Since when events have been on.
+    /// The time since which events have been on.
     pub since: Duration,
     pub engine: String,
     pub operations: u64,
@@ -65,10 +65,10 @@ pub struct Report {
     pub tensors: u64,
     pub bytes: u64,
     pub bytes_peak: u64,
-    /// Tensors that were written away as there was no room, and their bytes.
+    /// Spilled tensors, and their bytes.
     pub spilled_tensors: u64,
     pub spilled_bytes: u64,
-    /// The bytes of snapshots of sessions that are kept there, in memory and on disk.
+    /// The bytes of the snapshots that are stored on the worker, in memory and on disk.
     pub snapshot_bytes: u64,
     pub snapshot_disk_bytes: u64,
     /// The time spent on each activity.
@@ -81,7 +81,7 @@ record!(struct Report {
 });
 
 impl Report {
-    /// Whether the worker has sent a report.
+    /// Returns whether the worker has sent a report.
     pub fn is_there(&self) -> bool {
         !self.engine.is_empty()
     }
@@ -94,9 +94,8 @@ pub struct SessionStatus {
     pub name: String,
     /// Its slots by number, each with the name of its worker; empty for none.
     pub slots: Vec<(u32, String)>,
-    /// What it is entitled to.
     pub entitlement: Entitlement,
-    /// Its part of a worker's time if all sessions have work, between 0 and 1.
+    /// Its share of a worker's time if all sessions have work, between 0 and 1.
     pub share: f64,
     /// When it began, since the dispatcher started.
     pub since: Duration,
@@ -108,13 +107,13 @@ pub struct SessionStatus {
     pub queued: u64,
     /// The bytes held in the memory of all workers.
     pub bytes: u64,
-    /// The bytes that were written away as there was no room.
+    /// The spilled bytes.
     pub spilled: u64,
     /// The device time that it has used on all workers.
     pub busy: Duration,
-    /// How often its tensors were restored.
+    /// The number of times that its tensors were restored.
     pub recoveries: u64,
-    /// Why its tensors would be lost with a worker; empty if they would not.
+    /// Why its tensors would be lost if a worker were; empty if they would not.
     pub unkept: String,
     pub waits: Waits,
     /// The other sessions with work on the workers that it waits for; those that have used the most
@@ -127,19 +126,19 @@ record!(struct SessionStatus {
     recoveries, unkept, waits, behind,
 });
 
-/// A user, with all sessions.
+/// A user, with the totals of the user's sessions.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct UserStatus {
-    /// What each of the sessions is entitled to.
+    /// The entitlement of each of the sessions.
     pub entitlement: Entitlement,
     pub sessions: u32,
-    /// Their part of a worker's time if all sessions have work, between 0 and 1.
+    /// The sessions' share of a worker's time if all sessions have work, between 0 and 1.
     pub share: f64,
-    /// The bytes that they hold in the memory of all workers.
+    /// The bytes that the sessions hold in the memory of all workers.
     pub bytes: u64,
-    /// The bytes that were written away as there was no room.
+    /// The spilled bytes.
     pub spilled: u64,
-    /// The device time that they and those that have ended have used since the dispatcher started.
+    /// The device time that these sessions and ended ones have used since the dispatcher started.
     pub busy: Duration,
 }
 
@@ -150,19 +149,20 @@ record!(struct UserStatus { entitlement, sessions, share, bytes, spilled, busy }
 pub enum Waits {
     /// Nothing: it has no commands in flight.
     Nothing,
-    /// There is no worker.
+    /// A worker: none is connected.
     Workers,
-    /// The windows of its lanes are full.
+    /// Room in the windows of its lanes, which are full.
     Room,
-    /// Its client, which has not read what was sent to it.
+    /// Its client, which has not yet read the values that were sent to it.
     Reader,
-    /// Copies of its tensors, behind which what would make them again is dropped.
+    /// Copies of its tensors: once these exist, the batches that would recompute the tensors are
+    /// dropped.
     Copies,
-    /// Its instructions are running.
+    /// Its instructions, which are running.
     Work,
     /// A fetched value.
     Value { tensor: TensorId, worker: String, since: Duration },
-    /// Memory on a worker: of a holder's quota (as `user ada`), or of the worker (empty).
+    /// Memory on a worker: within a holder's quota (such as `user ada`), or of the worker (empty).
     Memory { worker: String, bytes: u64, holder: String, since: Duration },
 }
 

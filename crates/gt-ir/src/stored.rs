@@ -6,14 +6,14 @@ use crate::operation::Meta;
 use crate::record;
 use crate::sharding::Block;
 
-/// A part of a tensor, and where its values lie in a file.
+/// A part of a tensor, and the position of its values in a file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StoredPart {
     /// The file's path, as the client names it.
     pub file: String,
-    /// Where the part's values begin in the file.
+    /// The offset of the part's first value in the file, in bytes.
     pub offset: u64,
-    /// Which part of the tensor they are.
+    /// The block of the tensor that the values are.
     pub block: Block,
 }
 
@@ -22,17 +22,17 @@ record!(struct StoredPart { file, offset, block });
 /// A tensor's values, in files that workers can read.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StoredValues {
-    /// Of the block that is needed.
+    /// Shape and dtype of the needed block.
     pub meta: Meta,
-    /// What is needed of the tensor.
+    /// The block of the tensor that is needed.
     pub need: Block,
-    /// Together they have all of it.
+    /// Parts that together cover the needed block.
     pub parts: Vec<StoredPart>,
 }
 
 record!(struct StoredValues { meta, need, parts });
 
-/// A tensor in a file of a worker's own.
+/// A tensor that a worker has spilled into a file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OnDisk {
     pub checksum: u32,
@@ -53,7 +53,7 @@ pub struct Save {
 
 record!(struct Save { request, folder, tensors, line });
 
-/// What a slot writes, into one file.
+/// The blocks that a slot writes into one file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SavePart {
     pub request: RequestId,
@@ -71,7 +71,7 @@ record!(struct SavePart { request, folder, file, blocks, line });
 pub struct SavedBlock {
     /// The slot's tensor.
     pub tensor: TensorId,
-    /// Which tensor of the request it is of.
+    /// The index of its tensor in the request.
     pub index: u32,
     pub block: Block,
 }
@@ -81,7 +81,7 @@ record!(struct SavedBlock { tensor, index, block });
 /// A block that was written.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Written {
-    /// Which tensor of the request it is of.
+    /// The index of its tensor in the request.
     pub index: u32,
     pub file: String,
     pub offset: u64,

@@ -158,8 +158,8 @@ pub fn runs_no_user_code() -> bool {
 /// to the line that is set now, whose gradients it computes; those of user code to the user's
 /// lines.
 pub fn within_gradient<T>(py: Python<'_>, function: impl FnOnce() -> T) -> T {
-    struct Restore((usize, SourceId));
-    impl Drop for Restore {
+    struct RestoreGradient((usize, SourceId));
+    impl Drop for RestoreGradient {
         fn drop(&mut self) {
             POSITION.with(|position| position.gradient.set(self.0));
         }
@@ -169,7 +169,7 @@ pub fn within_gradient<T>(py: Python<'_>, function: impl FnOnce() -> T) -> T {
     // this function.
     let frame = unsafe { ffi::PyEval_GetFrame() } as usize;
     let _restore =
-        Restore(POSITION.with(|position| position.gradient.replace((frame, source::current()))));
+        RestoreGradient(POSITION.with(|position| position.gradient.replace((frame, source::current()))));
     function()
 }
 

@@ -1893,7 +1893,7 @@ def fix_(input: Tensor) -> Tensor:
     True
     """
 def flatten(self: Any, start_dim: Any = 0, end_dim: Any = ...) -> Any:
-    """The axes from `start_dim` to `end_dim` as one."""
+    """Return the tensor with the axes from `start_dim` to `end_dim` merged into one."""
 def flip(input: Tensor, *dims: _int | Sequence[_int] | None) -> Tensor:
     """Reverse the values along axes.
 
@@ -2989,7 +2989,7 @@ def nansum(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bo
     tensor(3., dtype=float32)
     """
 def narrow(self: Any, dim: Any, start: Any, length: Any) -> Any:
-    """`length` elements along an axis from `start`."""
+    """Return the elements `start` to `start + length` along an axis."""
 def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
     """Return a copy of `length` slices along an axis, beginning at `start`.
 

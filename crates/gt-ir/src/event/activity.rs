@@ -62,7 +62,7 @@ impl Activity {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Mix(pub [u8; Activity::ALL.len()]);
 
-/// Only the activities with a share are written; most have none.
+/// Only activities with a share are encoded; most have none.
 impl Record for Mix {
     fn write<S: Sink>(&self, to: &mut S) {
         let parts = || self.0.iter().enumerate().filter(|(_, part)| **part > 0);
@@ -86,7 +86,7 @@ impl Record for Mix {
 }
 
 impl Mix {
-    /// A mix of parts, weighted by cost.
+    /// Returns a mix of activities, weighted by cost.
     pub fn new(parts: impl IntoIterator<Item = (Activity, u64)>) -> Mix {
         let mut costs = [0u64; Activity::ALL.len()];
         for (activity, cost) in parts {

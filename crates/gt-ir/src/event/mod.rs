@@ -1,7 +1,8 @@
 //! Events: the timestamped record from which the log, `gt top` and traces are made.
 //!
-//! Clients, the dispatcher and workers emit events while there is a watcher or a log. A run of
-//! small instructions of one kind is one event, so that the overhead is small.
+//! Clients, the dispatcher and workers emit events while a watcher is connected or a log is
+//! written. Consecutive small instructions of one kind are one event, so that the overhead is
+//! small.
 
 mod activity;
 
@@ -16,8 +17,8 @@ use crate::wire::{Decoded, Record, Sink, Source};
 
 pub use activity::{Activity, Mix};
 
-/// Something that happened. Times are of the dispatcher's clock; on the way to the dispatcher, of
-/// the emitter's.
+/// Something that happened. Times are of the dispatcher's clock; in messages to the dispatcher, of
+/// the emitter's clock.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Event {
     pub begin: Duration,
@@ -30,17 +31,17 @@ pub struct Event {
     /// The signal's number, as its client counts them; 0 for none.
     pub signal: u32,
     pub what: What,
-    /// How many instructions it stands for.
+    /// The number of instructions that it stands for.
     pub count: u32,
     /// How many of these failed.
     pub failed: u32,
-    /// The first tensor that was made, moved or fetched.
+    /// The first tensor that was made, exchanged or fetched.
     pub tensor: TensorId,
-    /// The bytes of the tensors made, moved or fetched; for events of links, of the commands.
+    /// The bytes of the tensors made, exchanged or fetched; for events of links, of the commands.
     pub bytes: u64,
 }
 
-/// The end is written as a duration.
+/// The end is encoded as a duration.
 impl Record for Event {
     fn write<S: Sink>(&self, to: &mut S) {
         self.begin.write(to);
@@ -75,7 +76,7 @@ impl Record for Event {
 }
 
 impl Event {
-    /// An event about a batch of `count` instructions.
+    /// Returns an event about a batch of `count` instructions.
     pub fn of_batch(
         kind: EventKind,
         track: Track,
@@ -106,7 +107,7 @@ pub enum EventKind {
     Issue,
     /// The dispatcher has received it.
     Receive,
-    /// It has waited until workers had room.
+    /// The batch has waited until workers had room.
     Queue,
     /// The dispatcher has planned it.
     Plan,
@@ -120,7 +121,7 @@ pub enum EventKind {
     Compile,
     /// The dispatcher has forwarded a value to the client.
     Answer,
-    /// The dispatcher makes a session again, whose worker or server was lost, from batches that it
+    /// The dispatcher rebuilds a session whose worker or server was lost, from the batches that it
     /// has kept.
     Recover,
 }
@@ -194,7 +195,7 @@ pub enum What {
         transfer: TransferId,
         from: SlotId,
     },
-    /// A joint exchange.
+    /// A collective.
     Join {
         collective: Collective,
     },

@@ -7,7 +7,7 @@ use smallvec::{Array, SmallVec};
 
 use super::{DecodeError, Decoded, Record, Sink, Source};
 
-/// The most records that room is reserved for before a list is read.
+/// The most records for which memory is reserved before a list is read.
 const ROOM: usize = 1024;
 
 impl Record for bool {
@@ -74,7 +74,7 @@ macro_rules! signed {
 
 signed!(i32, i64);
 
-/// Fixed length: its values are random.
+/// Fixed length, as its values are random.
 impl Record for u128 {
     fn write<S: Sink>(&self, to: &mut S) {
         to.bytes(&self.to_le_bytes());

@@ -1,5 +1,4 @@
-//! The wire format: each record is described once, from which writing, reading and measuring
-//! follow.
+//! The wire format: each record is described once, which defines its encoding, decoding and length.
 //!
 //! [`record!`](crate::record) lists a record's fields in order; a field's type decides its
 //! encoding. Integers are varints, tensor ids are differences from the last tensor made, and large
@@ -58,8 +57,8 @@ pub trait Record: Sized {
     /// The bytes are not what [`Record::write`] writes.
     fn read(from: &mut Source) -> Decoded<Self>;
 
-    /// Its length in bytes as the first record of a message, including data. Later ones may be
-    /// shorter, as tensor ids are differences.
+    /// Returns its length in bytes as the first record of a message, including data. Later records
+    /// may be shorter, as tensor ids are differences.
     fn length(&self) -> usize {
         let mut length = Length::default();
         self.write(&mut length);
@@ -67,7 +66,7 @@ pub trait Record: Sized {
     }
 }
 
-/// A record's own frames: the record, and large data.
+/// Encodes a record as frames of its own: the record, and large data.
 pub fn encode<R: Record>(record: &R) -> Vec<Bytes> {
     let mut frames = Frames::default();
     record.write(&mut frames);
@@ -133,7 +132,7 @@ macro_rules! record {
             }
             #[inline]
             fn read(from: &mut $crate::wire::Source) -> $crate::wire::Decoded<Self> {
-                // Fields are read in the order in which they stand here.
+                // Fields are read in the order in which they are listed here.
                 $(let $field = $crate::wire::Record::read(from)?;)+
                 Ok($name { $($field),+ })
             }

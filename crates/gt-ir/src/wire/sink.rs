@@ -11,13 +11,13 @@ pub trait Sink {
 
     fn bytes(&mut self, bytes: &[u8]);
 
-    /// Data that is too long to be inline.
+    /// Adds data that is too long to be inline.
     fn data(&mut self, data: &Bytes);
 
-    /// The tensor that was made last, the base of differences.
+    /// Returns the tensor that was made last, the base of differences.
     fn last(&mut self) -> &mut u64;
 
-    /// LEB128: seven bits per byte, the lowest first.
+    /// Writes a number as LEB128: seven bits per byte, the lowest first.
     #[inline]
     fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
@@ -27,7 +27,7 @@ pub trait Sink {
         self.byte(value as u8);
     }
 
-    /// A number as its zigzag-encoded difference from `base`.
+    /// Writes a number as its zigzag-encoded difference from `base`.
     #[inline]
     fn near(&mut self, value: u64, base: u64) {
         let difference = value.wrapping_sub(base) as i64;

@@ -19,7 +19,7 @@ impl<'a> Source<'a> {
         Source { rest: head, data, last: 0 }
     }
 
-    /// The next `length` bytes.
+    /// Returns the next `length` bytes.
     #[inline]
     pub fn take(&mut self, length: usize) -> Decoded<&'a [u8]> {
         match self.rest.split_at_checked(length) {
@@ -31,7 +31,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The next bytes, as many as an array holds.
+    /// Returns the next `N` bytes.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Decoded<[u8; N]> {
         Ok(self.take(N)?.try_into().expect("as long as was taken"))

@@ -221,7 +221,7 @@ impl Record for Content {
         let kind = from.byte()?;
         if kind == 3 {
             let stored = StoredValues::read(from)?;
-            // Whoever reads the files relies on both.
+            // Readers of the files rely on both conditions.
             let is_sound = |block: &Block| {
                 let ends = block.starts.iter().zip(block.shape.iter());
                 block.shape.rank() == stored.need.shape.rank()

@@ -15,11 +15,11 @@ use pyo3::prelude::*;
 /// How long process exit waits for an interrupted compilation to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-type Job = Box<dyn FnOnce() + Send>;
+type CompileJob = Box<dyn FnOnce() + Send>;
 
 /// The compiler thread.
 struct CompilerThread {
-    queue: Sender<Job>,
+    queue: Sender<CompileJob>,
     /// The Python id of the thread while it compiles; 0 while it is idle, and [`STARTING`] until it
     /// knows its id.
     compiling: Arc<AtomicU64>,
@@ -36,7 +36,7 @@ fn lock() -> MutexGuard<'static, Option<CompilerThread>> {
 }
 
 /// Queues a job, starting the thread if needed; returns false if the thread cannot be started.
-pub fn enqueue(job: Job) -> bool {
+pub fn enqueue(job: CompileJob) -> bool {
     let mut compiler = lock();
     let process = std::process::id();
     let job = match &*compiler {
@@ -63,7 +63,7 @@ pub fn abandon_thread() {
     *lock() = None;
 }
 
-fn work(jobs: &Receiver<Job>, compiling: &AtomicU64) {
+fn work(jobs: &Receiver<CompileJob>, compiling: &AtomicU64) {
     while let Ok(job) = jobs.recv() {
         compiling.store(STARTING, Ordering::SeqCst);
         if super::watchdog::is_exiting() {

@@ -63,13 +63,13 @@ static LATEST_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// Runs a function whose new tensors belong to a session.
 pub fn within<T>(session: Session, function: impl FnOnce() -> T) -> T {
-    struct Restore(Option<Session>);
-    impl Drop for Restore {
+    struct RestoreOperands(Option<Session>);
+    impl Drop for RestoreOperands {
         fn drop(&mut self) {
             OPERANDS.set(self.0.take());
         }
     }
-    let _restore = Restore(OPERANDS.replace(Some(session)));
+    let _restore = RestoreOperands(OPERANDS.replace(Some(session)));
     function()
 }
 

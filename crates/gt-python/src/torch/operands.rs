@@ -11,14 +11,14 @@ use super::api::TorchApi;
 use super::dlpack::{self, CLUSTER};
 
 /// The arguments of a call, and the layouts of the operands that were read.
-pub struct Operands<'a, 'py> {
+pub struct OperandLayouts<'a, 'py> {
     args: &'a Bound<'py, PyTuple>,
     pub layouts: SmallVec<[Strided; 3]>,
 }
 
-impl<'a, 'py> Operands<'a, 'py> {
-    pub fn of(args: &'a Bound<'py, PyTuple>) -> Operands<'a, 'py> {
-        Operands { args, layouts: SmallVec::new() }
+impl<'a, 'py> OperandLayouts<'a, 'py> {
+    pub fn of(args: &'a Bound<'py, PyTuple>) -> OperandLayouts<'a, 'py> {
+        OperandLayouts { args, layouts: SmallVec::new() }
     }
 
     /// Returns the tensors on the cluster among the arguments, which a host number is combined

@@ -11,7 +11,7 @@ use super::arguments::KernelArguments;
 use super::cluster_tensor::{self, StorageView, create, storage_view};
 use super::dlpack::{self, CLUSTER};
 use super::kernel::{TorchKernel, is_conjugate};
-use super::operands::Operands;
+use super::operands::OperandLayouts;
 use crate::tensor::PyTensor;
 
 /// The results of a kernel's function.
@@ -138,7 +138,7 @@ impl<'py> KernelResults<'py> {
     pub fn into_torch(
         self,
         py: Python<'py>,
-        operands: &Operands<'_, 'py>,
+        operands: &OperandLayouts<'_, 'py>,
         orders: &AxisOrders,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.in_order(py, operands, orders, &mut 0)
@@ -148,7 +148,7 @@ impl<'py> KernelResults<'py> {
     fn in_order(
         self,
         py: Python<'py>,
-        operands: &Operands<'_, 'py>,
+        operands: &OperandLayouts<'_, 'py>,
         orders: &AxisOrders,
         at: &mut usize,
     ) -> PyResult<Bound<'py, PyAny>> {
