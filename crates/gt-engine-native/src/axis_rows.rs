@@ -88,32 +88,32 @@ impl AxisRows {
         cast::to(threads, out, dtype)
     }
 
-    /// Calls `line` with each line and its slots for values and places.
+    /// Calls `row` with each line and its slots for values and places.
     fn each<T: Number>(
         &self,
         threads: &mut Threads,
         values: &mut Uninit,
-        places: &mut Uninit,
+        indices: &mut Uninit,
         length: usize,
-        line: impl Fn(&[T], &mut [MaybeUninit<T>], &mut [MaybeUninit<i64>]) + Sync,
+        row: impl Fn(&[T], &mut [MaybeUninit<T>], &mut [MaybeUninit<i64>]) + Sync,
     ) {
         let given = self.tensor.as_slice::<T>();
         if given.is_empty() || length == 0 {
             return;
         }
-        let (values, places) = (values.slots::<T>(), places.slots::<i64>());
-        let lines = given.len() / self.length;
-        assert!(values.len() == lines * length && places.len() == lines * length);
+        let (values, indices) = (values.slots::<T>(), indices.slots::<i64>());
+        let rows = given.len() / self.length;
+        assert!(values.len() == rows * length && indices.len() == rows * length);
         let step = (PIECE / self.length).max(1);
         let mut both: Vec<_> =
-            values.chunks_mut(step * length).zip(places.chunks_mut(step * length)).collect();
+            values.chunks_mut(step * length).zip(indices.chunks_mut(step * length)).collect();
         threads.for_each_part(&mut both, 1, |piece, both| {
-            let (values, places) = &mut both[0];
+            let (values, indices) = &mut both[0];
             let given = &given[piece * step * self.length..];
-            let lines = given.chunks_exact(self.length);
-            let slots = values.chunks_exact_mut(length).zip(places.chunks_exact_mut(length));
-            for (given, (values, places)) in lines.zip(slots) {
-                line(given, values, places);
+            let rows = given.chunks_exact(self.length);
+            let slots = values.chunks_exact_mut(length).zip(indices.chunks_exact_mut(length));
+            for (given, (values, indices)) in rows.zip(slots) {
+                row(given, values, indices);
             }
         });
     }
@@ -162,16 +162,16 @@ fn is_narrow(dtype: DType, length: usize) -> bool {
 
 /// The places of the first `count` of a line in order. Equal ones stay in their order.
 fn ordered<T: SortKey>(
-    line: &[T],
+    row: &[T],
     count: usize,
     descending: bool,
     mut put: impl FnMut(usize, usize),
 ) {
     let flip = if descending { u64::MAX } else { 0 };
-    if is_narrow(T::DTYPE, line.len()) {
+    if is_narrow(T::DTYPE, row.len()) {
         let flip = flip & 0xffff_ffff;
         let pack = |(at, x): (usize, &T)| (x.key() ^ flip) << 32 | at as u64;
-        let mut packed: Vec<u64> = line.iter().enumerate().map(pack).collect();
+        let mut packed: Vec<u64> = row.iter().enumerate().map(pack).collect();
         first(&mut packed, count);
         packed[..count]
             .iter()
@@ -179,7 +179,7 @@ fn ordered<T: SortKey>(
             .for_each(|(to, of)| put(to, (of & 0xffff_ffff) as usize));
     } else {
         let pack = |(at, x): (usize, &T)| (x.key() ^ flip, at);
-        let mut packed: Vec<(u64, usize)> = line.iter().enumerate().map(pack).collect();
+        let mut packed: Vec<(u64, usize)> = row.iter().enumerate().map(pack).collect();
         first(&mut packed, count);
         packed[..count].iter().enumerate().for_each(|(to, of)| put(to, of.1));
     }
@@ -208,24 +208,24 @@ fn in_order(
 ) -> Result<Vec<Tensor>, EngineError> {
     let x = tensor(&mut operands, 0)?;
     let dtype = compute_dtype(x.dtype());
-    let lines = AxisRows::new(threads, x, attributes, dtype)?;
-    let count = count.unwrap_or(lines.length);
-    let mut values = lines.results(dtype, count)?;
-    let mut places = lines.results(DType::I64, count)?;
+    let rows = AxisRows::new(threads, x, attributes, dtype)?;
+    let count = count.unwrap_or(rows.length);
+    let mut values = rows.results(dtype, count)?;
+    let mut indices = rows.results(DType::I64, count)?;
     let size =
-        if is_narrow(dtype, lines.length) { size_of::<u64>() } else { size_of::<(u64, usize)>() };
-    let _keys = budget::scratch(lines.length * size * threads.count())?;
-    with_real!(dtype, T => lines.each::<T>(threads, &mut values, &mut places, count, |line, values, places| {
-        ordered(line, count, descending, |to, from| {
-            values[to].write(line[from]);
-            places[to].write(from as i64);
+        if is_narrow(dtype, rows.length) { size_of::<u64>() } else { size_of::<(u64, usize)>() };
+    let _keys = budget::scratch(rows.length * size * threads.count())?;
+    with_real!(dtype, T => rows.each::<T>(threads, &mut values, &mut indices, count, |row, values, indices| {
+        ordered(row, count, descending, |to, from| {
+            values[to].write(row[from]);
+            indices[to].write(from as i64);
         });
     }));
     // SAFETY: `each` visits every line, and `ordered` gives each of its `count` slots once.
-    let (values, places) = unsafe { (values.finish(), places.finish()) };
+    let (values, indices) = unsafe { (values.finish(), indices.finish()) };
     Ok(vec![
-        lines.back(threads, values, outputs[0].dtype)?,
-        lines.back(threads, places, DType::I64)?,
+        rows.back(threads, values, outputs[0].dtype)?,
+        rows.back(threads, indices, DType::I64)?,
     ])
 }
 
@@ -269,31 +269,31 @@ fn extremes<const LARGEST: bool, const RUNNING: bool>(
     let dtype = compute_dtype(x.dtype());
     // What is repeated has the extreme of the first, and is so as often.
     let x = if RUNNING { x } else { repeats::distinct_of(x) };
-    let lines = AxisRows::new(threads, x, attributes, dtype)?;
-    let count = if RUNNING { lines.length } else { 1 };
-    let mut values = lines.results(dtype, count)?;
-    let mut places = lines.results(DType::I64, count)?;
-    with_real!(dtype, T => lines.each::<T>(threads, &mut values, &mut places, count, |line, values, places| {
+    let rows = AxisRows::new(threads, x, attributes, dtype)?;
+    let count = if RUNNING { rows.length } else { 1 };
+    let mut values = rows.results(dtype, count)?;
+    let mut indices = rows.results(DType::I64, count)?;
+    with_real!(dtype, T => rows.each::<T>(threads, &mut values, &mut indices, count, |row, values, indices| {
         let mut best = 0;
-        for (at, &x) in line.iter().enumerate() {
-            if better::<T, LARGEST, RUNNING>(x, line[best]) {
+        for (at, &x) in row.iter().enumerate() {
+            if better::<T, LARGEST, RUNNING>(x, row[best]) {
                 best = at;
             }
             if RUNNING {
-                values[at].write(line[best]);
-                places[at].write(best as i64);
+                values[at].write(row[best]);
+                indices[at].write(best as i64);
             }
         }
         if !RUNNING {
-            values[0].write(line[best]);
-            places[0].write(best as i64);
+            values[0].write(row[best]);
+            indices[0].write(best as i64);
         }
     }));
     // SAFETY: `each` visits every line, and all of its slots have been written.
-    let (values, places) = unsafe { (values.finish(), places.finish()) };
-    let values = lines.back(threads, values, outputs[0].dtype)?;
-    let places = lines.back(threads, places, DType::I64)?;
-    Ok(vec![values.expand(&outputs[0].shape), places.expand(&outputs[1].shape)])
+    let (values, indices) = unsafe { (values.finish(), indices.finish()) };
+    let values = rows.back(threads, values, outputs[0].dtype)?;
+    let indices = rows.back(threads, indices, DType::I64)?;
+    Ok(vec![values.expand(&outputs[0].shape), indices.expand(&outputs[1].shape)])
 }
 
 macro_rules! extremes {
@@ -319,20 +319,19 @@ extremes! {
 /// What a line becomes if each element is combined with all before it.
 fn running<T: Number>(
     threads: &mut Threads,
-    lines: &AxisRows,
+    rows: &AxisRows,
     out: &mut Uninit,
-    line: impl Fn(&[T], &mut [MaybeUninit<T>]) + Sync,
+    row: impl Fn(&[T], &mut [MaybeUninit<T>]) + Sync,
 ) {
-    let given = lines.tensor.as_slice::<T>();
+    let given = rows.tensor.as_slice::<T>();
     if given.is_empty() {
         return;
     }
-    let step = (PIECE / lines.length).max(1) * lines.length;
+    let step = (PIECE / rows.length).max(1) * rows.length;
     threads.for_each_part(out.slots::<T>(), step, |piece, out| {
         let given = &given[piece * step..][..out.len()];
-        for (given, out) in given.chunks_exact(lines.length).zip(out.chunks_exact_mut(lines.length))
-        {
-            line(given, out);
+        for (given, out) in given.chunks_exact(rows.length).zip(out.chunks_exact_mut(rows.length)) {
+            row(given, out);
         }
     });
 }
@@ -345,17 +344,17 @@ pub fn cumprod(
 ) -> Result<Tensor, EngineError> {
     let x = tensor(&mut operands, 0)?;
     let dtype = compute_dtype(output.dtype);
-    let lines = AxisRows::new(threads, x, attributes, dtype)?;
-    let mut out = lines.results(dtype, lines.length)?;
-    with_number!(dtype, T => running::<T>(threads, &lines, &mut out, |line, out| {
+    let rows = AxisRows::new(threads, x, attributes, dtype)?;
+    let mut out = rows.results(dtype, rows.length)?;
+    with_number!(dtype, T => running::<T>(threads, &rows, &mut out, |row, out| {
         let mut product = T::ONE;
-        for (x, out) in line.iter().zip(out) {
+        for (x, out) in row.iter().zip(out) {
             product = product.times(*x);
             out.write(product);
         }
     }));
     // SAFETY: `running` visits every line, which is written whole.
-    lines.back(threads, unsafe { out.finish() }, output.dtype)
+    rows.back(threads, unsafe { out.finish() }, output.dtype)
 }
 
 pub fn logcumsumexp(
@@ -366,20 +365,20 @@ pub fn logcumsumexp(
 ) -> Result<Tensor, EngineError> {
     let x = tensor(&mut operands, 0)?;
     let dtype = compute_dtype(output.dtype);
-    let lines = AxisRows::new(threads, x, attributes, dtype)?;
-    let mut out = lines.results(dtype, lines.length)?;
+    let rows = AxisRows::new(threads, x, attributes, dtype)?;
+    let mut out = rows.results(dtype, rows.length)?;
     match dtype {
-        DType::F64 => running::<f64>(threads, &lines, &mut out, log_sums),
-        _ => running::<f32>(threads, &lines, &mut out, log_sums),
+        DType::F64 => running::<f64>(threads, &rows, &mut out, log_sums),
+        _ => running::<f32>(threads, &rows, &mut out, log_sums),
     }
     // SAFETY: `running` visits every line, which `log_sums` writes whole.
-    lines.back(threads, unsafe { out.finish() }, output.dtype)
+    rows.back(threads, unsafe { out.finish() }, output.dtype)
 }
 
 /// log(exp(a) + exp(b)) = max + log1p(exp(min - max)), from one element to the next.
-fn log_sums<T: Float>(line: &[T], out: &mut [MaybeUninit<T>]) {
+fn log_sums<T: Float>(row: &[T], out: &mut [MaybeUninit<T>]) {
     let mut sum = T::from_f64(f64::NEG_INFINITY);
-    for (&x, out) in line.iter().zip(out) {
+    for (&x, out) in row.iter().zip(out) {
         let (low, high) = (sum.smaller(x), sum.larger(x));
         // Where both are the same infinity their difference says nothing.
         sum = if low == high && low.minus(high).is_nan() {

@@ -112,7 +112,7 @@ const fn same<T: Element, O: Binary<T>>() -> Option<Kernel> {
     Some(unsafe { Kernel::in_place::<T>(each::<T, O>, 2) })
 }
 
-const fn question<T: Element, O: Binary<T, Bool>>() -> Option<Kernel> {
+const fn predicate<T: Element, O: Binary<T, Bool>>() -> Option<Kernel> {
     // SAFETY: `into_bool` reads two runs of T and writes one of bools.
     Some(unsafe { Kernel::new::<T, Bool>(into_bool::<T, O>, 2) })
 }
@@ -174,12 +174,12 @@ pub const fn with_complex<O: Binary<Complex<f32>> + Binary<Complex<f64>>>(
 }
 
 /// Adds the kernels that ask something of complex numbers.
-pub const fn with_complex_questions<O>(mut kernels: ByDType) -> ByDType
+pub const fn with_complex_predicates<O>(mut kernels: ByDType) -> ByDType
 where
     O: Binary<Complex<f32>, Bool> + Binary<Complex<f64>, Bool>,
 {
-    kernels[DType::C64 as usize] = question::<Complex<f32>, O>();
-    kernels[DType::C128 as usize] = question::<Complex<f64>, O>();
+    kernels[DType::C64 as usize] = predicate::<Complex<f32>, O>();
+    kernels[DType::C128 as usize] = predicate::<Complex<f64>, O>();
     kernels
 }
 
@@ -196,16 +196,16 @@ where
         + Binary<f64, Bool>,
 {
     [
-        question::<Bool, O>(),
-        question::<u8, O>(),
-        question::<i8, O>(),
-        question::<i16, O>(),
-        question::<i32, O>(),
-        question::<i64, O>(),
+        predicate::<Bool, O>(),
+        predicate::<u8, O>(),
+        predicate::<i8, O>(),
+        predicate::<i16, O>(),
+        predicate::<i32, O>(),
+        predicate::<i64, O>(),
         None,
         None,
-        question::<f32, O>(),
-        question::<f64, O>(),
+        predicate::<f32, O>(),
+        predicate::<f64, O>(),
         None,
         None,
     ]

@@ -51,7 +51,7 @@ pub fn enter(budget: Option<&'static Budget>) {
 ///
 /// # Errors
 /// There are not this many left.
-pub fn take(bytes: usize) -> Result<u64, EngineError> {
+pub fn reserve(bytes: usize) -> Result<u64, EngineError> {
     // A thread that is ending has no budget any more.
     let Some(budget) = CURRENT.try_with(Cell::get).ok().flatten() else { return Ok(u64::MAX) };
     let wanted = i64::try_from(bytes).unwrap_or(i64::MAX);
@@ -63,12 +63,12 @@ pub fn take(bytes: usize) -> Result<u64, EngineError> {
 }
 
 /// Takes this many bytes that are allocated already, such as received data.
-pub fn note(bytes: usize) {
+pub fn charge(bytes: usize) {
     add(-i64::try_from(bytes).unwrap_or(i64::MAX));
 }
 
 /// Gives back this many bytes.
-pub fn give(bytes: usize) {
+pub fn release(bytes: usize) {
     add(i64::try_from(bytes).unwrap_or(i64::MAX));
 }
 
@@ -90,14 +90,14 @@ pub fn scratch(bytes: usize) -> Result<Scratch, EngineError> {
     if bytes <= UNCOUNTED {
         return Ok(Scratch(0));
     }
-    take(bytes)?;
+    reserve(bytes)?;
     Ok(Scratch(bytes))
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         if self.0 > 0 {
-            give(self.0);
+            release(self.0);
         }
     }
 }
@@ -124,9 +124,9 @@ mod tests {
         let third = scratch(5 * MB).unwrap();
         assert!(Buffer::new(UNCOUNTED + 1).is_err());
         drop((second, third, small));
-        assert_eq!(take(10 * MB), Ok(0));
+        assert_eq!(reserve(10 * MB), Ok(0));
         enter(None);
-        assert_eq!(take(10 * MB), Ok(u64::MAX), "nothing is counted without one");
+        assert_eq!(reserve(10 * MB), Ok(u64::MAX), "nothing is counted without one");
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
         });
         let got = got.into_inner().unwrap();
         assert_eq!(got.iter().filter(|made| **made).count(), 1, "{got:?}");
-        assert_eq!(take(3 * MB), Ok(0), "both have given back what they had");
+        assert_eq!(reserve(3 * MB), Ok(0), "both have given back what they had");
         enter(None);
     }
 }

@@ -20,13 +20,13 @@ use crate::processor;
 const ALIGN: usize = 64;
 
 /// Blocks of 64 bytes to 64 KiB come in powers of two and are kept by the thread that drops
-/// them; at most [`KEPT_BYTES`] of each size.
+/// them; at most [`CACHED_BYTES`] of each size.
 const CLASSES: usize = 11;
-const KEPT_BYTES: usize = 128 << 10;
+const CACHED_BYTES: usize = 128 << 10;
 
 /// Larger blocks, up to this size, are kept for all threads: this many bytes together.
-const LARGEST_KEPT: usize = 64 << 20;
-const KEPT_LARGE: usize = 256 << 20;
+const LARGEST_CACHED: usize = 64 << 20;
+const CACHED_LARGE: usize = 256 << 20;
 
 /// Blocks from this size on are to lie in huge pages: there is one page fault where there were 512,
 /// and places far from each other are found sooner.
@@ -83,17 +83,17 @@ impl Buffer {
     /// Memory for `bytes` bytes, not initialized.
     pub fn new(bytes: usize) -> Result<Arc<Buffer>, EngineError> {
         let capacity = round(bytes).ok_or(EngineError::OutOfMemory { bytes })?;
-        let left = if is_counted(bytes) { budget::take(bytes)? } else { u64::MAX };
-        let block = take_kept(capacity).or_else(|| {
+        let left = if is_counted(bytes) { budget::reserve(bytes)? } else { u64::MAX };
+        let block = take_cached(capacity).or_else(|| {
             // Cached blocks use what the budget leaves.
-            if left < KEPT_LARGE as u64 {
-                release_kept_beyond(left);
+            if left < CACHED_LARGE as u64 {
+                release_cached_beyond(left);
             }
             CachedBlock::allocate(capacity)
         });
         let Some(block) = block else {
             if is_counted(bytes) {
-                budget::give(bytes);
+                budget::release(bytes);
             }
             return Err(EngineError::OutOfMemory { bytes });
         };
@@ -104,7 +104,7 @@ impl Buffer {
     pub fn foreign(bytes: Bytes) -> Arc<Buffer> {
         let length = bytes.len();
         if is_counted(length) {
-            budget::note(length);
+            budget::charge(length);
         }
         Arc::new(Buffer { memory: Memory::Foreign(bytes), length })
     }
@@ -141,12 +141,12 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         if is_counted(self.length) {
-            budget::give(self.length);
+            budget::release(self.length);
         }
         if let Memory::Own(block) = &mut self.memory
             && let Some(block) = block.take()
         {
-            keep(block);
+            cache(block);
         }
     }
 }
@@ -163,7 +163,7 @@ fn round(bytes: usize) -> Option<usize> {
     }
     // Sizes that differ little share their blocks: at most an eighth is lost.
     let step = (bytes.checked_next_power_of_two()? / 16).max(ALIGN);
-    let step = if bytes <= LARGEST_KEPT { step } else { ALIGN };
+    let step = if bytes <= LARGEST_CACHED { step } else { ALIGN };
     let capacity = bytes.checked_next_multiple_of(step)?;
     (capacity <= isize::MAX as usize - processor::HUGE_PAGE).then_some(capacity)
 }
@@ -179,7 +179,7 @@ fn layout(capacity: usize) -> Layout {
 
 thread_local! {
     /// Blocks that this thread keeps, by class.
-    static KEPT: RefCell<[Vec<CachedBlock>; CLASSES]> =
+    static CACHED: RefCell<[Vec<CachedBlock>; CLASSES]> =
         const { RefCell::new([const { Vec::new() }; CLASSES]) };
 }
 
@@ -196,12 +196,12 @@ fn large() -> MutexGuard<'static, Large> {
 }
 
 /// Gives the large blocks that are kept back to the system.
-pub fn release_kept() {
-    release_kept_beyond(0);
+pub fn release_cached() {
+    release_cached_beyond(0);
 }
 
 /// Gives so much of them back that at most this many bytes are kept; the largest first.
-fn release_kept_beyond(most: u64) {
+fn release_cached_beyond(most: u64) {
     let mut large = large();
     while large.bytes as u64 > most {
         let Some(mut largest) = large.blocks.last_entry() else { break };
@@ -214,9 +214,9 @@ fn release_kept_beyond(most: u64) {
 }
 
 /// A block that was kept, of exactly this capacity.
-fn take_kept(capacity: usize) -> Option<CachedBlock> {
+fn take_cached(capacity: usize) -> Option<CachedBlock> {
     if let Some(class) = class(capacity) {
-        return KEPT.try_with(|kept| kept.borrow_mut()[class].pop()).ok().flatten();
+        return CACHED.try_with(|kept| kept.borrow_mut()[class].pop()).ok().flatten();
     }
     let mut large = large();
     let block = large.blocks.get_mut(&capacity)?.pop()?;
@@ -225,20 +225,20 @@ fn take_kept(capacity: usize) -> Option<CachedBlock> {
 }
 
 /// Keeps a block for reuse, unless there are enough of its size or the thread is ending.
-fn keep(block: CachedBlock) {
+fn cache(block: CachedBlock) {
     let capacity = block.capacity;
     if let Some(class) = class(capacity) {
         // Where the thread is ending the block is dropped with the closure.
-        let _ = KEPT.try_with(|kept| {
+        let _ = CACHED.try_with(|kept| {
             let blocks = &mut kept.borrow_mut()[class];
-            if blocks.len() * capacity < KEPT_BYTES {
+            if blocks.len() * capacity < CACHED_BYTES {
                 blocks.push(block);
             }
         });
         return;
     }
     let mut large = large();
-    if capacity <= LARGEST_KEPT && large.bytes + capacity <= KEPT_LARGE {
+    if capacity <= LARGEST_CACHED && large.bytes + capacity <= CACHED_LARGE {
         large.bytes += capacity;
         large.blocks.entry(capacity).or_default().push(block);
     }

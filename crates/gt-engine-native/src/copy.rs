@@ -6,8 +6,8 @@ use gt_worker::EngineError;
 
 use crate::element::with_bits;
 use crate::tensor::{Strides, Tensor, contiguous_strides};
-use crate::threads::{Shared, Threads};
-use crate::transpose::{BLOCK, turn};
+use crate::threads::{SharedPtr, Threads};
+use crate::transpose::{BLOCK, transpose};
 use crate::uninit::{Region, Uninit};
 
 /// The loops over one shape in which `K` tensors are walked together: axes of length 1 dropped,
@@ -55,7 +55,7 @@ impl<const K: usize> Loops<K> {
     }
 
     /// Whether tensor `k` lies column by column, so that its rows are best read in whole tiles.
-    pub fn is_turned(&self, k: usize) -> bool {
+    pub fn is_transposed(&self, k: usize) -> bool {
         self.rank >= 2
             && self.inner_stride(k).unsigned_abs() > 1
             && self.strides[k][self.rank - 2] == 1
@@ -65,7 +65,7 @@ impl<const K: usize> Loops<K> {
 
     /// Brings an axis along which the first tensor's elements follow one another next to the inner
     /// loop, in which they do not: the two are best walked in tiles.
-    fn turn_towards_runs(&mut self) {
+    fn move_unit_stride_next_to_inner(&mut self) {
         if self.rank < 3 || self.inner_stride(0).unsigned_abs() <= 1 {
             return;
         }
@@ -136,14 +136,14 @@ pub fn of_with(threads: &mut Threads, from: &Tensor) -> Result<Tensor, EngineErr
         return of(from);
     }
     let mut loops = Loops::new(from.shape(), &[from.strides(), contiguous_strides(from.shape())]);
-    loops.turn_towards_runs();
+    loops.move_unit_stride_next_to_inner();
     // The first axis that has a part for each: the loops over it are cut, all others stay.
     let Some(axis) = (0..loops.rank).find(|&axis| loops.dims[axis] >= count) else {
         return of(from);
     };
     let mut out = Uninit::new(from.meta())?;
     let size = from.dtype().size();
-    let (source, target) = (Shared::new(from.read().cast_mut()), Shared::new(out.write()));
+    let (source, target) = (SharedPtr::new(from.read().cast_mut()), SharedPtr::new(out.write()));
     let length = loops.dims[axis];
     let step = length.div_ceil(4 * count).next_multiple_of(if length > 64 { 16 } else { 1 });
     threads.for_each(length.div_ceil(step), |piece| {
@@ -170,7 +170,7 @@ pub fn into(from: &Tensor, to: &mut Region) {
         return;
     }
     let mut loops = Loops::new(from.shape(), &[from.strides(), *to.strides()]);
-    loops.turn_towards_runs();
+    loops.move_unit_stride_next_to_inner();
     let (source, target) = (from.read(), to.write());
     // SAFETY: both have the shape that the loops are over, and their own strides. The region is
     // borrowed by itself, so that the tensor does not overlap with it.
@@ -184,9 +184,9 @@ pub fn into(from: &Tensor, to: &mut Region) {
 /// its size, and the one memory does not overlap with the other.
 unsafe fn run(loops: &Loops<2>, from: *const u8, to: *mut u8, size: usize) {
     let (length, source, target) = (loops.inner(), loops.inner_stride(0), loops.inner_stride(1));
-    if turned(loops) {
+    if is_read_by_columns(loops) {
         // SAFETY: the caller's promise; the loops are turned.
-        return with_bits!(size, T => unsafe { transpose::<T>(loops, from.cast(), to.cast()) });
+        return with_bits!(size, T => unsafe { transpose_matrices::<T>(loops, from.cast(), to.cast()) });
     }
     let unit = size as isize;
     // The last two axes are walked here: rows may be short.
@@ -203,7 +203,7 @@ unsafe fn run(loops: &Loops<2>, from: *const u8, to: *mut u8, size: usize) {
                 let from = from.offset(offsets[0] * unit + row * steps[0]);
                 let to = to.offset(offsets[1] * unit + row * steps[1]);
                 if source == 1 && target == 1 {
-                    run_of(from, to, length * size);
+                    copy_bytes(from, to, length * size);
                 } else {
                     with_bits!(size, T => {
                         crate::copy::row::<T>(from.cast(), source, to.cast(), target, length)
@@ -222,7 +222,7 @@ const SHORT: usize = 256;
 /// # Safety
 /// `length` bytes can be read at `from` and written at `to`, and do not overlap.
 #[inline(always)]
-pub unsafe fn run_of(from: *const u8, to: *mut u8, length: usize) {
+pub unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
     if length > SHORT {
         // SAFETY: the caller's promise.
         return unsafe { std::ptr::copy_nonoverlapping(from, to, length) };
@@ -253,13 +253,13 @@ unsafe fn row<T: Copy>(from: *const T, source: isize, to: *mut T, target: isize,
 
 /// Whether the source is read down its columns: then whole tiles are copied, so that each line
 /// of memory is read once.
-fn turned(loops: &Loops<2>) -> bool {
-    loops.inner_stride(1) == 1 && loops.is_turned(0)
+fn is_read_by_columns(loops: &Loops<2>) -> bool {
+    loops.inner_stride(1) == 1 && loops.is_transposed(0)
 }
 
 /// # Safety
-/// As for [`run`]; the loops are `turned`.
-unsafe fn transpose<T: Copy>(loops: &Loops<2>, from: *const T, to: *mut T) {
+/// As for [`run`]; the loops are `transposed`.
+unsafe fn transpose_matrices<T: Copy>(loops: &Loops<2>, from: *const T, to: *mut T) {
     let (rows, columns) = (loops.dims[loops.rank - 2], loops.inner());
     let (source, target) = (loops.inner_stride(0), loops.strides[1][loops.rank - 2]);
     let outer = Loops { rank: loops.rank - 1, ..*loops };
@@ -267,7 +267,14 @@ unsafe fn transpose<T: Copy>(loops: &Loops<2>, from: *const T, to: *mut T) {
         // SAFETY: `for_each_row` gives the offset of a matrix of the last two axes, which the
         // caller's loops reach; turned loops have stride 1 along one of the two on either side.
         unsafe {
-            turn(rows, columns, from.offset(offsets[0]), source, to.offset(offsets[1]), target);
+            transpose(
+                rows,
+                columns,
+                from.offset(offsets[0]),
+                source,
+                to.offset(offsets[1]),
+                target,
+            );
         }
     });
 }
@@ -283,8 +290,8 @@ mod tests {
         let plain: Strides = [12, 4, 4, 1, 0, 0, 0, 0];
         let loops = Loops::new(&shape, &[plain]);
         assert_eq!((loops.rank, loops.inner(), loops.rows()), (1, 24, 1));
-        let turned: Strides = [1, 2, 0, 6, 0, 0, 0, 0];
-        let loops = Loops::new(&shape, &[plain, turned]);
+        let transposed: Strides = [1, 2, 0, 6, 0, 0, 0, 0];
+        let loops = Loops::new(&shape, &[plain, transposed]);
         assert_eq!((loops.rank, loops.inner(), loops.rows()), (3, 4, 6));
     }
 
@@ -297,8 +304,8 @@ mod tests {
         }
         // SAFETY: every slot has been written.
         let x = unsafe { out.finish() };
-        let turned = x.permute(&[0, 2, 1]).contiguous().unwrap();
-        let (from, to) = (x.as_slice::<i32>(), turned.as_slice::<i32>());
+        let transposed = x.permute(&[0, 2, 1]).contiguous().unwrap();
+        let (from, to) = (x.as_slice::<i32>(), transposed.as_slice::<i32>());
         for (b, i, j) in
             (0..3).flat_map(|b| (0..20).flat_map(move |i| (0..33).map(move |j| (b, i, j))))
         {

@@ -19,7 +19,7 @@ use crate::element::{Element, with_bits, with_element};
 use crate::kernel::Kernel;
 use crate::repeats;
 use crate::tensor::{Tensor, contiguous_strides};
-use crate::threads::{Shared, Threads};
+use crate::threads::{SharedPtr, Threads};
 use crate::uninit::Uninit;
 
 /// Elements in a block.
@@ -153,13 +153,13 @@ fn check(operands: &Operands<Tensor>, kernel: &Kernel, dtype: DType, in_place: b
 }
 
 /// Everything a thread needs to run its part.
-struct Job<'a> {
+struct ElementwiseJob<'a> {
     kernel: &'a Kernel,
     loops: Loops<3>,
     /// The operands' memory and dtypes; the output's where there is no other.
-    from: [Shared<u8>; 3],
+    from: [SharedPtr<u8>; 3],
     dtypes: [DType; 3],
-    to: Shared<u8>,
+    to: SharedPtr<u8>,
     result: DType,
 }
 
@@ -194,7 +194,7 @@ fn general(
     };
     let mut loops = loops_over(&tensors);
     let short = loops.inner() < SHORT_ROW && loops.rows() >= SHORT_ROW;
-    let copies: [bool; 3] = std::array::from_fn(|k| short || loops.is_turned(k));
+    let copies: [bool; 3] = std::array::from_fn(|k| short || loops.is_transposed(k));
     if copies.contains(&true) {
         for (tensor, copies) in tensors.iter_mut().zip(copies) {
             if let Some(tensor) = tensor
@@ -206,11 +206,11 @@ fn general(
         }
         loops = loops_over(&tensors);
     }
-    let to = Shared::new(out.write());
-    let mut job = Job { kernel, loops, from: [to; 3], dtypes: [result; 3], to, result };
+    let to = SharedPtr::new(out.write());
+    let mut job = ElementwiseJob { kernel, loops, from: [to; 3], dtypes: [result; 3], to, result };
     for (index, tensor) in tensors.iter().enumerate() {
         if let Some(tensor) = tensor {
-            job.from[index] = Shared::new(tensor.read().cast_mut());
+            job.from[index] = SharedPtr::new(tensor.read().cast_mut());
             job.dtypes[index] = tensor.dtype();
         }
     }
@@ -227,7 +227,7 @@ fn general(
 /// The loops stay within every operand. The output is contiguous, has `numel` elements, as many as
 /// the loops, and no other thread reads or writes it, unless it is the first operand as well: then that
 /// is walked in the same way, and the kernel works in place.
-unsafe fn split(threads: &mut Threads, job: &Job, numel: usize, parallel: usize) {
+unsafe fn split(threads: &mut Threads, job: &ElementwiseJob, numel: usize, parallel: usize) {
     let (rows, columns) = (job.loops.rows(), job.loops.inner());
     if numel < parallel || threads.count() == 1 {
         // SAFETY: the caller's promise; these are all rows and columns.
@@ -263,7 +263,7 @@ enum OperandAccess {
     Load,
 }
 
-fn access(job: &Job, index: usize) -> OperandAccess {
+fn access(job: &ElementwiseJob, index: usize) -> OperandAccess {
     let wanted = job.kernel.inputs()[index];
     if index >= job.kernel.arity() || job.loops.is_constant(index) {
         OperandAccess::Constant
@@ -278,7 +278,7 @@ fn access(job: &Job, index: usize) -> OperandAccess {
 ///
 /// # Safety
 /// As for [`split`]; the rows and columns are within the loops, and no other thread accesses the same.
-unsafe fn part(job: &Job, rows: Range<usize>, columns: Range<usize>) {
+unsafe fn part(job: &ElementwiseJob, rows: Range<usize>, columns: Range<usize>) {
     // A block for each operand, one for what is to be cast and one for the result. They are used by
     // their addresses alone, and never moved: that would take longer than the work.
     let mut blocks = MaybeUninit::<[RowBlock; 5]>::uninit();
@@ -350,7 +350,7 @@ unsafe fn part(job: &Job, rows: Range<usize>, columns: Range<usize>) {
 /// `n` elements of the operand's dtype can be read at the stride from `from` on, or where that is
 /// 0, one; `n` is at most [`BLOCK`]. `block` and `raw` are two such, and no operands.
 unsafe fn load(
-    job: &Job,
+    job: &ElementwiseJob,
     index: usize,
     from: *const u8,
     stride: isize,

@@ -48,12 +48,12 @@ fn arg<T: Number, F: Fold<T, Total = T>>(
     attributes: &Attributes,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
-    let gone = checked_axes(ints(attributes, 0), x.shape())?;
+    let reduced_axes = checked_axes(ints(attributes, 0), x.shape())?;
     let rank = x.shape().rank();
-    let kept = (0..rank).filter(|axis| !gone.contains(axis));
-    let order: Order = kept.chain(gone.iter().copied()).collect();
+    let kept = (0..rank).filter(|axis| !reduced_axes.contains(axis));
+    let order: Order = kept.chain(reduced_axes.iter().copied()).collect();
     let x = x.permute(&order);
-    let over = rank - gone.len()..rank;
+    let over = rank - reduced_axes.len()..rank;
     // Of repeated elements the first is the one; results are repeated as often.
     let (whole, strides) = (*x.shape(), x.strides());
     let repeats = (0..rank).filter(|axis| strides[*axis] == 0 && whole[*axis] > 0);

@@ -14,7 +14,7 @@ use crate::element::with_bits;
 use crate::simd::vectorized;
 use crate::table::tensor;
 use crate::tensor::{Strides, Tensor};
-use crate::threads::{Shared, Threads};
+use crate::threads::{SharedPtr, Threads};
 use crate::uninit::Uninit;
 
 /// Threads take this many entries, or elements, at a time.
@@ -64,7 +64,7 @@ pub fn axis_of(attributes: &Attributes, shape: &Shape) -> Result<usize, EngineEr
 }
 
 /// The elements of a tensor that an index names along an axis, one for each entry.
-pub struct Places<'a> {
+pub struct IndexedElements<'a> {
     entries: &'a [i64],
     /// Over the entries, with the tensor's strides along the other axes.
     loops: Loops<1>,
@@ -72,12 +72,17 @@ pub struct Places<'a> {
     step: isize,
 }
 
-impl<'a> Places<'a> {
+impl<'a> IndexedElements<'a> {
     /// The places in a tensor of this shape and these strides. All entries are in range.
     ///
     /// # Panics
     /// Along another axis the index is longer than the tensor.
-    pub fn new(index: &'a Tensor, shape: &Shape, strides: &Strides, along: usize) -> Places<'a> {
+    pub fn new(
+        index: &'a Tensor,
+        shape: &Shape,
+        strides: &Strides,
+        along: usize,
+    ) -> IndexedElements<'a> {
         let mut axes = index.shape().dims().iter().zip(shape.dims()).enumerate();
         let fits = axes.all(|(axis, (entries, length))| axis == along || entries <= length);
         assert!(index.shape().rank() == shape.rank() && fits, "an index beyond its tensor");
@@ -85,7 +90,7 @@ impl<'a> Places<'a> {
         let mut others = if shape.rank() == 0 { [0; MAX_RANK] } else { *strides };
         let step = std::mem::take(&mut others[along]);
         let loops = Loops::new(index.shape(), &[others]);
-        Places { entries: index.as_slice::<i64>(), loops, step }
+        IndexedElements { entries: index.as_slice::<i64>(), loops, step }
     }
 
     /// Calls `body` with the numbers of entries in a range, and their places.
@@ -100,10 +105,10 @@ impl<'a> Places<'a> {
             let first = row * inner;
             let start = first.max(numbers.start);
             let entries = &self.entries[start..numbers.end.min(first + inner)];
-            let mut place = offsets[0] + (start - first) as isize * stride;
+            let mut offset = offsets[0] + (start - first) as isize * stride;
             for (column, &entry) in entries.iter().enumerate() {
-                body(start + column, place + entry as isize * self.step);
-                place += stride;
+                body(start + column, offset + entry as isize * self.step);
+                offset += stride;
             }
         });
     }
@@ -125,15 +130,15 @@ pub fn gather(
     let index = index_below(threads, index, x.shape()[along])?;
     let mut out = Uninit::new(output)?;
     assert!(output == Meta::new(x.dtype(), *index.shape()), "a value for each index");
-    let places = Places::new(&index, x.shape(), &x.strides(), along);
-    let (from, to) = (Shared::new(x.read().cast_mut()), Shared::new(out.write()));
+    let elements = IndexedElements::new(&index, x.shape(), &x.strides(), along);
+    let (from, to) = (SharedPtr::new(x.read().cast_mut()), SharedPtr::new(out.write()));
     let count = index.numel();
     with_bits!(output.dtype.size(), T => threads.for_each(count.div_ceil(PART), |part| {
         let (from, to) = (from.get().cast::<T>(), to.get().cast::<T>());
-        places.each(part * PART..count.min((part + 1) * PART), |number, place| {
+        elements.each(part * PART..count.min((part + 1) * PART), |number, offset| {
             // SAFETY: the places are of elements of x, which no thread writes. The numbers are those
             // of elements of the output, which is as large as the index, and each is in one part.
-            unsafe { to.add(number).write(*from.offset(place)) }
+            unsafe { to.add(number).write(*from.offset(offset)) }
         });
     }));
     // SAFETY: the output has an element for each entry of the index, and all have been visited.

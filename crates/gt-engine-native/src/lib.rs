@@ -6,7 +6,7 @@
 //! - [`elementwise`]: the one driver of all elementwise operations; [`unary`], [`binary`],
 //!   [`ternary`] and [`cast`] (over [`half_floats`]) are its [`kernel`]s, [`element`] and [`math`] what
 //!   they compute.
-//! - [`wide`], [`parts`] and [`complex`]: further kernels; [`axis_rows`]: what goes along one axis;
+//! - [`via_f64`], [`parts`] and [`complex`]: further kernels; [`axis_rows`]: what goes along one axis;
 //!   [`repeats`]: results that repeat elements.
 //! - [`reduce`] and [`extreme`] over [`fold`], [`matmul`], [`convolution`], [`pooling`], [`attention`], [`softmax`], [`normalization`], [`shape`] over [`copy`],
 //!   [`index`], [`scatter`] and [`rows`], [`create`], [`random`] and [`samplers`], [`fourier`], [`linalg`]: the other families.
@@ -66,7 +66,7 @@ mod threads;
 mod transpose;
 mod unary;
 mod uninit;
-mod wide;
+mod via_f64;
 
 use std::time::{Duration, Instant};
 
@@ -88,17 +88,17 @@ use crate::threads::Threads;
 pub use gt_simd as simd;
 
 /// Told of a plan made ready: the plan, what came of it, and how long that took.
-type Listener = Box<dyn Fn(&gt_worker::plan::Plan, &NativeProgram, Duration) + Send>;
+type PrepareListener = Box<dyn Fn(&gt_worker::plan::Plan, &NativeProgram, Duration) + Send>;
 
 /// Keeps what replays a difference, and says where it is.
-type Keeper = Box<dyn Fn(&Mismatch) -> Option<String> + Send>;
+type MismatchKeeper = Box<dyn Fn(&Mismatch) -> Option<String> + Send>;
 
 /// The native engine.
 pub struct NativeEngine {
     threads: Threads,
     started: Instant,
-    listener: Option<Listener>,
-    keeper: Option<Keeper>,
+    listener: Option<PrepareListener>,
+    keeper: Option<MismatchKeeper>,
     budget: &'static Budget,
 }
 
@@ -177,12 +177,12 @@ impl Engine for NativeEngine {
                 let kernel = kernel(operation, kernels, compute_dtype(output.dtype))?;
                 elementwise::run(threads, &mut operands, kernel, PARALLEL_FUNCTIONS, output)
             }
-            Some(Lowering::Question(kernels)) => {
+            Some(Lowering::Promoted(kernels)) => {
                 let kernel = kernel(operation, kernels, binary::promoted(&operands))?;
                 elementwise::run(threads, &mut operands, kernel, PARALLEL, output)
             }
             Some(Lowering::Own(run)) => run(threads, operands, attributes, output),
-            Some(Lowering::Several(_)) | None => {
+            Some(Lowering::MultiOutput(_)) | None => {
                 Err(EngineError::Other(format!("{} has no lowering", operation.name)))
             }
         }
@@ -196,7 +196,9 @@ impl Engine for NativeEngine {
         outputs: &[Meta],
     ) -> Result<Vec<Tensor>, EngineError> {
         match table::lowering(operation) {
-            Some(Lowering::Several(run)) => run(&mut self.threads, operands, attributes, outputs),
+            Some(Lowering::MultiOutput(run)) => {
+                run(&mut self.threads, operands, attributes, outputs)
+            }
             None if *operation == CUSTOM => Err(EngineError::Other(format!(
                 "the engine 'native' has no custom operations, as {}\n  hint: use one in Python: GT_BACKEND=numpy, pytorch, jax or module:Class",
                 custom::title(operation, attributes)
@@ -272,7 +274,7 @@ impl Engine for NativeEngine {
     }
 
     fn release_memory(&mut self) {
-        buffer::release_kept();
+        buffer::release_cached();
     }
 
     fn after_fork(&mut self) {

@@ -10,7 +10,7 @@ use crate::cast;
 use crate::element::with_bits;
 use crate::table::tensor;
 use crate::tensor::Tensor;
-use crate::threads::{Shared, Threads};
+use crate::threads::{SharedPtr, Threads};
 use crate::uninit::Uninit;
 
 /// How many values of a mask are a part.
@@ -82,7 +82,7 @@ pub fn nonzero(
     let mut out = Uninit::new(output)?;
     let rank = shape.rank();
     assert!(output.dtype == DType::I64 && output.shape.dims() == [count, rank]);
-    let to = Shared::new(out.write().cast::<i64>());
+    let to = SharedPtr::new(out.write().cast::<i64>());
     mask.for_each(threads, |number, mut place| {
         for axis in (0..rank).rev() {
             // SAFETY: there are `rank` places in the output for each of `count` numbers, of which
@@ -109,7 +109,7 @@ pub fn masked_rows(
     assert!(x.dtype() == output.dtype);
     let mask = Mask::new(threads, mask, count)?;
     let mut out = Uninit::new(output)?;
-    let (from, to) = (Shared::new(x.read().cast_mut()), Shared::new(out.write()));
+    let (from, to) = (SharedPtr::new(x.read().cast_mut()), SharedPtr::new(out.write()));
     with_bits!(output.dtype.size(), T => {
         mask.for_each(threads, |number, place| {
             let (from, to) = (from.get().cast_const().cast::<T>(), to.get().cast::<T>());
@@ -136,8 +136,8 @@ pub fn masked_rows_scatter(
     let mask = Mask::new(threads, mask, count)?;
     let mut out = tensor(&mut operands, 0)?.writable()?;
     assert!(out.meta() == output && source.dtype() == output.dtype);
-    let from = Shared::new(source.read().cast_mut());
-    let to = Shared::new(out.bytes_mut().as_mut_ptr());
+    let from = SharedPtr::new(source.read().cast_mut());
+    let to = SharedPtr::new(out.bytes_mut().as_mut_ptr());
     with_bits!(output.dtype.size(), T => {
         mask.for_each(threads, |number, place| {
             let (from, to) = (from.get().cast_const().cast::<T>(), to.get().cast::<T>());

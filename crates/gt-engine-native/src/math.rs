@@ -112,11 +112,11 @@ impl Float for f32 {
     }
     #[inline(always)]
     fn sin(self) -> f32 {
-        sin_turned(self, 0)
+        sin_shifted(self, 0)
     }
     #[inline(always)]
     fn cos(self) -> f32 {
-        sin_turned(self, 1)
+        sin_shifted(self, 1)
     }
     #[inline(always)]
     fn erf(self) -> f32 {
@@ -258,7 +258,7 @@ fn log1p(x: f32) -> f32 {
 
 /// sin(x + quarters * pi/2). Beyond [`FAR`] it is not exact: kernels compute that otherwise.
 #[inline(always)]
-fn sin_turned(x: f32, quarters: i64) -> f32 {
+fn sin_shifted(x: f32, quarters: i64) -> f32 {
     let x64 = f64::from(x);
     let shifted = x64.mul_add(std::f64::consts::FRAC_2_PI, ROUND64);
     let n = shifted - ROUND64;

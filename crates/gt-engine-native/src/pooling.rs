@@ -14,7 +14,7 @@ use crate::element::{Number, compute_dtype, with_number};
 use crate::simd::vectorized;
 use crate::table::tensor;
 use crate::tensor::Tensor;
-use crate::threads::{Shared, Threads};
+use crate::threads::{SharedPtr, Threads};
 use crate::uninit::Uninit;
 
 /// Elements of windows that one thread looks at at a time.
@@ -226,7 +226,8 @@ fn largest<T: Number>(
         })
         .collect();
     let length = pooling.axes[2].output;
-    let (values, indices) = (Shared::new(values.as_mut_ptr()), Shared::new(indices.as_mut_ptr()));
+    let (values, indices) =
+        (SharedPtr::new(values.as_mut_ptr()), SharedPtr::new(indices.as_mut_ptr()));
     pooling.for_each_plane(
         threads,
         planes,

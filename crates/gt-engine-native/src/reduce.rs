@@ -28,7 +28,7 @@ const EXACT: [DType; 2] = [DType::I64, DType::Bool];
 const PARALLEL: usize = 1 << 17;
 
 /// A tensor as outer x reduced x inner: contiguous, or with repeated elements; in any dtype.
-struct Arranged {
+struct ArrangedTensor {
     tensor: Tensor,
     outer: usize,
     reduced: usize,
@@ -41,14 +41,18 @@ pub type Order = SmallVec<[usize; 8]>;
 /// Brings a tensor into that form, in the order of its axes: where its elements are in memory makes no
 /// difference to the order in which they are folded. Where there are fewer in memory than it has,
 /// they stay there.
-fn arrange(threads: &mut Threads, tensor: Tensor, gone: &[usize]) -> Result<Arranged, EngineError> {
+fn arrange(
+    threads: &mut Threads,
+    tensor: Tensor,
+    reduced_axes: &[usize],
+) -> Result<ArrangedTensor, EngineError> {
     let rank = tensor.shape().rank();
     let given: Order = (0..rank).collect();
-    let (order, range) = match run_of(&given, gone) {
+    let (order, range) = match contiguous_range(&given, reduced_axes) {
         Some(range) => (given, range),
         None => {
-            let kept = (0..rank).filter(|axis| !gone.contains(axis));
-            (kept.chain(gone.iter().copied()).collect(), rank - gone.len()..rank)
+            let kept = (0..rank).filter(|axis| !reduced_axes.contains(axis));
+            (kept.chain(reduced_axes.iter().copied()).collect(), rank - reduced_axes.len()..rank)
         }
     };
     let tensor = if order.iter().copied().eq(0..rank) { tensor } else { tensor.permute(&order) };
@@ -62,27 +66,27 @@ fn arrange(threads: &mut Threads, tensor: Tensor, gone: &[usize]) -> Result<Arra
 
 /// As [`arrange`], for folds that no order makes a difference to: as the tensor lies in memory, if that
 /// is of the form.
-fn arrange_as_it_lies(
+fn arrange_in_memory_order(
     threads: &mut Threads,
     tensor: Tensor,
-    gone: &[usize],
-) -> Result<Arranged, EngineError> {
+    reduced_axes: &[usize],
+) -> Result<ArrangedTensor, EngineError> {
     let order = memory_order(&tensor);
-    if let Some(range) = run_of(&order, gone) {
-        let turned = tensor.permute(&order);
-        if turned.is_contiguous() {
-            return arranged(turned, range);
+    if let Some(range) = contiguous_range(&order, reduced_axes) {
+        let permuted = tensor.permute(&order);
+        if permuted.is_contiguous() {
+            return arranged(permuted, range);
         }
     }
-    arrange(threads, tensor, gone)
+    arrange(threads, tensor, reduced_axes)
 }
 
-fn arranged(tensor: Tensor, range: std::ops::Range<usize>) -> Result<Arranged, EngineError> {
+fn arranged(tensor: Tensor, range: std::ops::Range<usize>) -> Result<ArrangedTensor, EngineError> {
     let product = |range: std::ops::Range<usize>| tensor.shape().dims()[range].iter().product();
     let rank = tensor.shape().rank();
     let outer = product(0..range.start);
     let (reduced, inner) = (product(range.clone()), product(range.end..rank));
-    Ok(Arranged { tensor, outer, reduced, inner })
+    Ok(ArrangedTensor { tensor, outer, reduced, inner })
 }
 
 /// The axes from the largest stride to the smallest: the order they have in memory.
@@ -93,12 +97,12 @@ fn memory_order(tensor: &Tensor) -> Order {
     order
 }
 
-/// Where in `order` the axes of `gone` stand, if side by side and with the others in their own
+/// Where in `order` the axes of `reduced_axes` stand, if side by side and with the others in their own
 /// order, so that the result is too.
-fn run_of(order: &[usize], gone: &[usize]) -> Option<std::ops::Range<usize>> {
-    let start = order.iter().position(|axis| gone.contains(axis)).unwrap_or(0);
-    let end = start + gone.len();
-    let together = order[start..end].iter().all(|axis| gone.contains(axis));
+fn contiguous_range(order: &[usize], reduced_axes: &[usize]) -> Option<std::ops::Range<usize>> {
+    let start = order.iter().position(|axis| reduced_axes.contains(axis)).unwrap_or(0);
+    let end = start + reduced_axes.len();
+    let together = order[start..end].iter().all(|axis| reduced_axes.contains(axis));
     let kept = || order[..start].iter().chain(&order[end..]);
     (together && kept().zip(kept().skip(1)).all(|(a, b)| a < b)).then_some(start..end)
 }
@@ -112,13 +116,13 @@ fn reduce(
     dtype: DType,
     fold: FoldFn,
 ) -> Result<Tensor, EngineError> {
-    let gone = checked_axes(ints(attributes, 0), tensor.shape())?;
+    let reduced_axes = checked_axes(ints(attributes, 0), tensor.shape())?;
     // Much is cast as it is folded.
     let is_much = tensor.numel() >= PARALLEL;
     let x = if is_much { tensor } else { cast::to(threads, tensor, dtype)? };
     let is_exact = EXACT.contains(&dtype);
-    let arrange = if is_exact { arrange_as_it_lies } else { arrange };
-    let x = arrange(threads, x, &gone)?;
+    let arrange = if is_exact { arrange_in_memory_order } else { arrange };
+    let x = arrange(threads, x, &reduced_axes)?;
     let mut out = Uninit::new(Meta::new(dtype, output.shape))?;
     fold(threads, &x, &mut out);
     // SAFETY: the fold has written every element.
@@ -131,10 +135,10 @@ pub fn checked_axes(given: &[i64], shape: &Shape) -> Result<Vec<usize>, EngineEr
 }
 
 /// Folds a tensor into every element of the output.
-type FoldFn = fn(&mut Threads, &Arranged, &mut Uninit);
+type FoldFn = fn(&mut Threads, &ArrangedTensor, &mut Uninit);
 
-fn fold_into<T: Number, F: Fold<T>>(threads: &mut Threads, x: &Arranged, out: &mut Uninit) {
-    let Arranged { outer, reduced, inner, .. } = *x;
+fn fold_into<T: Number, F: Fold<T>>(threads: &mut Threads, x: &ArrangedTensor, out: &mut Uninit) {
+    let ArrangedTensor { outer, reduced, inner, .. } = *x;
     let out = out.slots::<T>();
     if !x.tensor.is_contiguous() || x.tensor.dtype() != T::DTYPE {
         return pieces::fold::<T, F>(threads, &x.tensor, out, [reduced, inner]);
@@ -158,7 +162,7 @@ fn fold_into<T: Number, F: Fold<T>>(threads: &mut Threads, x: &Arranged, out: &m
 }
 
 /// Where a reduction is computed in a float, a complex dtype or int64, by the result's dtype.
-macro_rules! wide_reduction {
+macro_rules! accumulating_reduction {
     ($name:ident, $fold:ident $(, $integer:ty)?) => {
         pub fn $name(
             threads: &mut Threads,
@@ -180,9 +184,9 @@ macro_rules! wide_reduction {
     };
 }
 
-wide_reduction!(sum, Sum, i64);
-wide_reduction!(mean, Mean);
-wide_reduction!(prod, Product, i64);
+accumulating_reduction!(sum, Sum, i64);
+accumulating_reduction!(mean, Mean);
+accumulating_reduction!(prod, Product, i64);
 
 macro_rules! reduction {
     ($($name:ident, $fold:ident;)*) => { $(
@@ -235,11 +239,11 @@ pub fn cumsum(
     let x = tensor(&mut operands, 0)?;
     let dtype = compute_dtype(output.dtype);
     let x = cast::to(threads, x, dtype)?.contiguous()?;
-    let gone = match output.shape.rank() {
+    let reduced_axes = match output.shape.rank() {
         0 => Vec::new(),
         _ => checked_axes(&[gt_ir::operation::int(attributes, 0)], x.shape())?,
     };
-    let x = arrange(threads, x, &gone)?;
+    let x = arrange(threads, x, &reduced_axes)?;
     let mut out = Uninit::new(Meta::new(dtype, output.shape))?;
     match dtype {
         DType::F64 => scan::<f64, Sum>(&x, &mut out),
@@ -253,10 +257,10 @@ pub fn cumsum(
 }
 
 /// Writes every element of the output.
-fn scan<T: Number, F: Fold<T>>(x: &Arranged, out: &mut Uninit) {
+fn scan<T: Number, F: Fold<T>>(x: &ArrangedTensor, out: &mut Uninit) {
     let (values, out) = (x.tensor.as_slice::<T>(), out.slots::<T>());
     assert!(values.len() == out.len());
-    let Arranged { reduced, inner, .. } = *x;
+    let ArrangedTensor { reduced, inner, .. } = *x;
     if inner == 1 && reduced > 0 {
         for (line, out) in values.chunks_exact(reduced).zip(out.chunks_exact_mut(reduced)) {
             let mut total = F::START_TOTAL;

@@ -5,12 +5,12 @@ use gt_ir::{Attributes, DType, Meta, Shape};
 use gt_worker::EngineError;
 
 use crate::cast;
-use crate::copy::run_of;
+use crate::copy::copy_bytes;
 use crate::element::{Element, Number, compute_dtype, with_bits, with_element, with_number};
 use crate::index::{PART, axis_of, index_below};
 use crate::table::tensor;
 use crate::tensor::Tensor;
-use crate::threads::{Shared, Threads};
+use crate::threads::{SharedPtr, Threads};
 use crate::uninit::Uninit;
 
 /// Rows of fewer elements are added by one thread: it takes longer to find those of a part.
@@ -37,7 +37,7 @@ pub fn index_select(
     let entries = index.as_slice::<i64>();
     let mut out = Uninit::new(output)?;
     assert!(output == Meta::new(x.dtype(), x.shape().with(along, entries.len())));
-    let (from, to) = (Shared::new(x.read().cast_mut()), Shared::new(out.write()));
+    let (from, to) = (SharedPtr::new(x.read().cast_mut()), SharedPtr::new(out.write()));
     // Rows of nothing may lie at no aligned address.
     let count = if inner == 0 { 0 } else { outer * entries.len() };
     let step = (PART / inner.max(1)).max(1);
@@ -55,7 +55,7 @@ pub fn index_select(
                 if inner == 1 {
                     to.write(*from);
                 } else {
-                    run_of(from.cast(), to.cast(), inner * size_of::<T>());
+                    copy_bytes(from.cast(), to.cast(), inner * size_of::<T>());
                 }
             }
             entry += 1;

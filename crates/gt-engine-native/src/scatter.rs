@@ -8,7 +8,7 @@ use gt_worker::EngineError;
 use crate::budget;
 use crate::cast;
 use crate::element::{Element, Number, compute_dtype, with_number};
-use crate::index::{PART, Places, axis_of, index_below};
+use crate::index::{IndexedElements, PART, axis_of, index_below};
 use crate::table::tensor;
 use crate::tensor::{Tensor, contiguous_strides};
 use crate::threads::Threads;
@@ -73,7 +73,7 @@ fn each_of<S: Send>(
         return;
     }
     let strides = contiguous_strides(shape);
-    let places = Places::new(index, shape, &strides, along);
+    let elements = IndexedElements::new(index, shape, &strides, along);
     // Entries in different rows of the first axis name different slots, unless it is the one that
     // they are places along.
     let (numbers, step) = if along == 0 {
@@ -85,7 +85,7 @@ fn each_of<S: Send>(
     };
     threads.for_each_part(slots, step, |part, slots| {
         let (own, first) = (part * numbers..count.min((part + 1) * numbers), part * step);
-        places.each(own, |number, place| body(&mut slots[place as usize - first], number));
+        elements.each(own, |number, offset| body(&mut slots[offset as usize - first], number));
     });
 }
 
@@ -131,7 +131,7 @@ pub fn scatter_add(
 
 /// The ways to combine, in the order of the choice.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum ScatterReduction {
     Sum,
     Prod,
     Mean,
@@ -146,14 +146,21 @@ pub fn scatter_reduce(
     output: Meta,
 ) -> Result<Tensor, EngineError> {
     let dtype = compute_dtype(output.dtype);
-    let way = [Way::Sum, Way::Prod, Way::Mean, Way::Max, Way::Min][int(attributes, 1) as usize];
+    let reduction = [
+        ScatterReduction::Sum,
+        ScatterReduction::Prod,
+        ScatterReduction::Mean,
+        ScatterReduction::Max,
+        ScatterReduction::Min,
+    ][int(attributes, 1) as usize];
     let mut target = Target::new(threads, &mut operands, attributes, output, dtype)?;
     let source = target.source(threads, &mut operands)?;
     let with_own = bool(attributes, 2);
     // A mean counts what is added to each element.
-    let counts = if way == Way::Mean { target.out.numel() * size_of::<i64>() } else { 0 };
+    let counts =
+        if reduction == ScatterReduction::Mean { target.out.numel() * size_of::<i64>() } else { 0 };
     let _counts = budget::scratch(counts)?;
-    with_number!(dtype, T => combine(threads, &mut target, source.as_slice::<T>(), way, with_own));
+    with_number!(dtype, T => combine(threads, &mut target, source.as_slice::<T>(), reduction, with_own));
     cast::to(threads, target.out, output.dtype)
 }
 
@@ -161,28 +168,28 @@ fn combine<T: Number>(
     threads: &mut Threads,
     target: &mut Target,
     source: &[T],
-    way: Way,
+    reduction: ScatterReduction,
     with_own: bool,
 ) {
     if !with_own {
-        let neutral = match way {
-            Way::Sum | Way::Mean => T::ZERO,
-            Way::Prod => T::ONE,
-            Way::Max => T::LOWEST,
-            Way::Min => T::HIGHEST,
+        let neutral = match reduction {
+            ScatterReduction::Sum | ScatterReduction::Mean => T::ZERO,
+            ScatterReduction::Prod => T::ONE,
+            ScatterReduction::Max => T::LOWEST,
+            ScatterReduction::Min => T::HIGHEST,
         };
         target.each::<T>(threads, |slot, _| *slot = neutral);
     }
     target.each::<T>(threads, |slot, number| {
         let (old, new) = (*slot, source[number]);
-        *slot = match way {
-            Way::Sum | Way::Mean => old.plus(new),
-            Way::Prod => old.times(new),
-            Way::Max => old.larger(new),
-            Way::Min => old.smaller(new),
+        *slot = match reduction {
+            ScatterReduction::Sum | ScatterReduction::Mean => old.plus(new),
+            ScatterReduction::Prod => old.times(new),
+            ScatterReduction::Max => old.larger(new),
+            ScatterReduction::Min => old.smaller(new),
         };
     });
-    if way == Way::Mean {
+    if reduction == ScatterReduction::Mean {
         let mut counts = vec![i64::from(with_own); target.out.numel()];
         let Target { out, index, along } = &*target;
         each_of(threads, &mut counts, out.shape(), index, *along, |count, _| *count += 1);

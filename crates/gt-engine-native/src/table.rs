@@ -19,7 +19,7 @@ use crate::threads::Threads;
 use crate::{
     attention, axis_rows, binary, cast, complex, convolution, create, extreme, fourier, index,
     linalg::operations as linalg, linalg::systems, masked, matmul, normalization, parts, pooling,
-    random, reduce, rows, samplers, scatter, shape, softmax, ternary, unary, wide,
+    random, reduce, rows, samplers, scatter, shape, softmax, ternary, unary, via_f64,
 };
 
 /// How an operation is computed.
@@ -29,21 +29,21 @@ pub enum Lowering {
     /// The same, of functions that take longer than arithmetic.
     Function(ByDType),
     /// Elementwise, in the dtype the operands are promoted to, giving bool.
-    Question(ByDType),
+    Promoted(ByDType),
     /// By a function of its own.
     Own(Own),
     /// Likewise, with several results.
-    Several(ComputesSeveral),
+    MultiOutput(MultiOutputFn),
 }
 
 /// A function that computes an operation with several results.
-pub type ComputesSeveral =
+pub type MultiOutputFn =
     fn(&mut Threads, Operands<Tensor>, &Attributes, &[Meta]) -> Result<Vec<Tensor>, EngineError>;
 
 /// A function that computes an operation.
 pub type Own = fn(&mut Threads, Operands<Tensor>, &Attributes, Meta) -> Result<Tensor, EngineError>;
 
-use Lowering::{Function, Own as By, Question, Same, Several};
+use Lowering::{Function, MultiOutput, Own as By, Promoted, Same};
 
 /// Every operation that the engine computes itself. The others are composites and are expanded:
 /// var, std, logsumexp.
@@ -62,7 +62,7 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     // unary
     (&u::CAST, By(cast::cast)),
     (&u::NEG, Same(unary::with_complex::<unary::Neg>(unary::numbers::<unary::Neg>()))),
-    (&u::ABS, Question(complex::with_lengths(unary::numbers::<unary::Abs>()))),
+    (&u::ABS, Promoted(complex::with_lengths(unary::numbers::<unary::Abs>()))),
     (&u::SIGN, Same(unary::numbers::<unary::Sign>())),
     (&u::EXP, Function(unary::with_complex::<complex::Exp>(unary::floats::<unary::Exp>()))),
     (&u::LOG, Function(unary::with_complex::<complex::Log>(unary::floats::<unary::Log>()))),
@@ -84,14 +84,16 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&u::ROUND, Same(unary::roundings::<unary::Round>())),
     (
         &u::LOGICAL_NOT,
-        Question(unary::with_complex_questions::<unary::LogicalNot>(unary::questions::<
+        Promoted(unary::with_complex_predicates::<unary::LogicalNot>(unary::predicates::<
             unary::LogicalNot,
         >())),
     ),
     (&u::BITWISE_NOT, Same(unary::whole::<unary::BitwiseNot>())),
     (
         &u::ISNAN,
-        Question(unary::with_complex_questions::<unary::IsNan>(unary::questions::<unary::IsNan>())),
+        Promoted(unary::with_complex_predicates::<unary::IsNan>(
+            unary::predicates::<unary::IsNan>(),
+        )),
     ),
     // binary
     (&b::ADD, Same(binary::with_complex::<binary::Add>(binary::numbers::<binary::Add>()))),
@@ -109,31 +111,35 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     // compare
     (
         &compare::EQ,
-        Question(binary::with_complex_questions::<binary::Eq>(binary::comparisons::<binary::Eq>())),
+        Promoted(
+            binary::with_complex_predicates::<binary::Eq>(binary::comparisons::<binary::Eq>()),
+        ),
     ),
     (
         &compare::NE,
-        Question(binary::with_complex_questions::<binary::Ne>(binary::comparisons::<binary::Ne>())),
+        Promoted(
+            binary::with_complex_predicates::<binary::Ne>(binary::comparisons::<binary::Ne>()),
+        ),
     ),
-    (&compare::LT, Question(binary::comparisons::<binary::Lt>())),
-    (&compare::LE, Question(binary::comparisons::<binary::Le>())),
-    (&compare::GT, Question(binary::comparisons::<binary::Gt>())),
-    (&compare::GE, Question(binary::comparisons::<binary::Ge>())),
+    (&compare::LT, Promoted(binary::comparisons::<binary::Lt>())),
+    (&compare::LE, Promoted(binary::comparisons::<binary::Le>())),
+    (&compare::GT, Promoted(binary::comparisons::<binary::Gt>())),
+    (&compare::GE, Promoted(binary::comparisons::<binary::Ge>())),
     (
         &compare::LOGICAL_AND,
-        Question(binary::with_complex_questions::<binary::LogicalAnd>(binary::comparisons::<
+        Promoted(binary::with_complex_predicates::<binary::LogicalAnd>(binary::comparisons::<
             binary::LogicalAnd,
         >())),
     ),
     (
         &compare::LOGICAL_OR,
-        Question(binary::with_complex_questions::<binary::LogicalOr>(binary::comparisons::<
+        Promoted(binary::with_complex_predicates::<binary::LogicalOr>(binary::comparisons::<
             binary::LogicalOr,
         >())),
     ),
     (
         &compare::LOGICAL_XOR,
-        Question(binary::with_complex_questions::<binary::LogicalXor>(binary::comparisons::<
+        Promoted(binary::with_complex_predicates::<binary::LogicalXor>(binary::comparisons::<
             binary::LogicalXor,
         >())),
     ),
@@ -156,23 +162,35 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&r::ALL, By(reduce::all)),
     (&cu::CUMSUM, By(reduce::cumsum)),
     // trigonometry
-    (&trig::TAN, Function(unary::with_complex::<complex::Tan>(unary::floats::<wide::Tan>()))),
-    (&trig::ASIN, Function(unary::with_complex::<complex::Asin>(unary::floats::<wide::Asin>()))),
-    (&trig::ACOS, Function(unary::with_complex::<complex::Acos>(unary::floats::<wide::Acos>()))),
-    (&trig::ATAN, Function(unary::with_complex::<complex::Atan>(unary::floats::<wide::Atan>()))),
-    (&trig::SINH, Function(unary::with_complex::<complex::Sinh>(unary::floats::<wide::Sinh>()))),
-    (&trig::COSH, Function(unary::with_complex::<complex::Cosh>(unary::floats::<wide::Cosh>()))),
-    (&trig::ASINH, Function(unary::with_complex::<complex::Asinh>(unary::floats::<wide::Asinh>()))),
-    (&trig::ACOSH, Function(unary::with_complex::<complex::Acosh>(unary::floats::<wide::Acosh>()))),
-    (&trig::ATANH, Function(unary::with_complex::<complex::Atanh>(unary::floats::<wide::Atanh>()))),
-    (&trig::LOG2, Function(unary::with_complex::<complex::Log2>(unary::floats::<wide::Log2>()))),
-    (&trig::LOG10, Function(unary::with_complex::<complex::Log10>(unary::floats::<wide::Log10>()))),
-    (&trig::EXP2, Function(unary::with_complex::<complex::Exp2>(unary::floats::<wide::Exp2>()))),
-    (&trig::ATAN2, Function(binary::floats::<wide::Atan2>())),
-    (&trig::HYPOT, Function(binary::floats::<wide::Hypot>())),
+    (&trig::TAN, Function(unary::with_complex::<complex::Tan>(unary::floats::<via_f64::Tan>()))),
+    (&trig::ASIN, Function(unary::with_complex::<complex::Asin>(unary::floats::<via_f64::Asin>()))),
+    (&trig::ACOS, Function(unary::with_complex::<complex::Acos>(unary::floats::<via_f64::Acos>()))),
+    (&trig::ATAN, Function(unary::with_complex::<complex::Atan>(unary::floats::<via_f64::Atan>()))),
+    (&trig::SINH, Function(unary::with_complex::<complex::Sinh>(unary::floats::<via_f64::Sinh>()))),
+    (&trig::COSH, Function(unary::with_complex::<complex::Cosh>(unary::floats::<via_f64::Cosh>()))),
+    (
+        &trig::ASINH,
+        Function(unary::with_complex::<complex::Asinh>(unary::floats::<via_f64::Asinh>())),
+    ),
+    (
+        &trig::ACOSH,
+        Function(unary::with_complex::<complex::Acosh>(unary::floats::<via_f64::Acosh>())),
+    ),
+    (
+        &trig::ATANH,
+        Function(unary::with_complex::<complex::Atanh>(unary::floats::<via_f64::Atanh>())),
+    ),
+    (&trig::LOG2, Function(unary::with_complex::<complex::Log2>(unary::floats::<via_f64::Log2>()))),
+    (
+        &trig::LOG10,
+        Function(unary::with_complex::<complex::Log10>(unary::floats::<via_f64::Log10>())),
+    ),
+    (&trig::EXP2, Function(unary::with_complex::<complex::Exp2>(unary::floats::<via_f64::Exp2>()))),
+    (&trig::ATAN2, Function(binary::floats::<via_f64::Atan2>())),
+    (&trig::HYPOT, Function(binary::floats::<via_f64::Hypot>())),
     // parts
     (&p::TRUNC, Same(unary::roundings::<parts::Trunc>())),
-    (&p::SIGNBIT, Question(unary::questions::<parts::SignBit>())),
+    (&p::SIGNBIT, Promoted(unary::predicates::<parts::SignBit>())),
     (&p::FMOD, By(parts::fmod)),
     (&p::COPYSIGN, Same(binary::floats::<parts::CopySign>())),
     (&p::NEXTAFTER, Same(binary::floats::<parts::NextAfter>())),
@@ -182,35 +200,35 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&p::BITWISE_RIGHT_SHIFT, Same(binary::whole::<parts::ShiftRight>())),
     (&p::FMAX, Same(binary::numbers::<parts::Fmax>())),
     (&p::FMIN, Same(binary::numbers::<parts::Fmin>())),
-    (&p::FREXP, Several(parts::frexp)),
+    (&p::FREXP, MultiOutput(parts::frexp)),
     // special
-    (&sp::ERFC, Function(unary::floats::<wide::Erfc>())),
-    (&sp::ERFINV, Function(unary::floats::<wide::Erfinv>())),
-    (&sp::LGAMMA, Function(unary::floats::<wide::Lgamma>())),
-    (&sp::DIGAMMA, Function(unary::floats::<wide::Digamma>())),
-    (&sp::POLYGAMMA, By(wide::polygamma)),
-    (&sp::ERFCX, Function(unary::floats::<wide::Erfcx>())),
-    (&sp::NDTRI, Function(unary::floats::<wide::Ndtri>())),
-    (&sp::LOG_NDTR, Function(unary::floats::<wide::LogNdtr>())),
-    (&be::I0, Function(unary::floats::<wide::I0>())),
-    (&be::I0E, Function(unary::floats::<wide::I0e>())),
-    (&be::I1, Function(unary::floats::<wide::I1>())),
-    (&be::I1E, Function(unary::floats::<wide::I1e>())),
-    (&be::BESSEL_J0, Function(unary::floats::<wide::J0>())),
-    (&be::BESSEL_J1, Function(unary::floats::<wide::J1>())),
-    (&be::BESSEL_Y0, Function(unary::floats::<wide::Y0>())),
-    (&be::BESSEL_Y1, Function(unary::floats::<wide::Y1>())),
-    (&be::MODIFIED_BESSEL_K0, Function(unary::floats::<wide::K0>())),
-    (&be::MODIFIED_BESSEL_K1, Function(unary::floats::<wide::K1>())),
-    (&be::SCALED_MODIFIED_BESSEL_K0, Function(unary::floats::<wide::K0e>())),
-    (&be::SCALED_MODIFIED_BESSEL_K1, Function(unary::floats::<wide::K1e>())),
-    (&be::MODIFIED_BESSEL_I0, Function(unary::floats::<wide::I0>())),
-    (&be::MODIFIED_BESSEL_I1, Function(unary::floats::<wide::I1>())),
-    (&be::SPHERICAL_BESSEL_J0, Function(unary::floats::<wide::SphericalBesselJ0>())),
-    (&be::AIRY_AI, Function(unary::floats::<wide::AiryAi>())),
-    (&sp::IGAMMA, Function(binary::floats::<wide::Igamma>())),
-    (&sp::IGAMMAC, Function(binary::floats::<wide::Igammac>())),
-    (&sp::ZETA, Function(binary::floats::<wide::Zeta>())),
+    (&sp::ERFC, Function(unary::floats::<via_f64::Erfc>())),
+    (&sp::ERFINV, Function(unary::floats::<via_f64::Erfinv>())),
+    (&sp::LGAMMA, Function(unary::floats::<via_f64::Lgamma>())),
+    (&sp::DIGAMMA, Function(unary::floats::<via_f64::Digamma>())),
+    (&sp::POLYGAMMA, By(via_f64::polygamma)),
+    (&sp::ERFCX, Function(unary::floats::<via_f64::Erfcx>())),
+    (&sp::NDTRI, Function(unary::floats::<via_f64::Ndtri>())),
+    (&sp::LOG_NDTR, Function(unary::floats::<via_f64::LogNdtr>())),
+    (&be::I0, Function(unary::floats::<via_f64::I0>())),
+    (&be::I0E, Function(unary::floats::<via_f64::I0e>())),
+    (&be::I1, Function(unary::floats::<via_f64::I1>())),
+    (&be::I1E, Function(unary::floats::<via_f64::I1e>())),
+    (&be::BESSEL_J0, Function(unary::floats::<via_f64::J0>())),
+    (&be::BESSEL_J1, Function(unary::floats::<via_f64::J1>())),
+    (&be::BESSEL_Y0, Function(unary::floats::<via_f64::Y0>())),
+    (&be::BESSEL_Y1, Function(unary::floats::<via_f64::Y1>())),
+    (&be::MODIFIED_BESSEL_K0, Function(unary::floats::<via_f64::K0>())),
+    (&be::MODIFIED_BESSEL_K1, Function(unary::floats::<via_f64::K1>())),
+    (&be::SCALED_MODIFIED_BESSEL_K0, Function(unary::floats::<via_f64::K0e>())),
+    (&be::SCALED_MODIFIED_BESSEL_K1, Function(unary::floats::<via_f64::K1e>())),
+    (&be::MODIFIED_BESSEL_I0, Function(unary::floats::<via_f64::I0>())),
+    (&be::MODIFIED_BESSEL_I1, Function(unary::floats::<via_f64::I1>())),
+    (&be::SPHERICAL_BESSEL_J0, Function(unary::floats::<via_f64::SphericalBesselJ0>())),
+    (&be::AIRY_AI, Function(unary::floats::<via_f64::AiryAi>())),
+    (&sp::IGAMMA, Function(binary::floats::<via_f64::Igamma>())),
+    (&sp::IGAMMAC, Function(binary::floats::<via_f64::Igammac>())),
+    (&sp::ZETA, Function(binary::floats::<via_f64::Zeta>())),
     // complex
     (&co::CONJ, Same(unary::with_complex::<complex::Conj>(unary::numbers::<unary::Identity>()))),
     (&co::SGN, Same(unary::with_complex::<complex::Sgn>(unary::numbers::<unary::Sign>()))),
@@ -221,12 +239,12 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&fo::FFT_R2C, By(fourier::r2c)),
     (&fo::FFT_C2R, By(fourier::c2r)),
     // order
-    (&o::SORT, Several(axis_rows::sort)),
-    (&o::TOPK, Several(axis_rows::topk)),
-    (&o::MAX_ALONG, Several(axis_rows::max_along)),
-    (&o::MIN_ALONG, Several(axis_rows::min_along)),
-    (&o::CUMMAX, Several(axis_rows::cummax)),
-    (&o::CUMMIN, Several(axis_rows::cummin)),
+    (&o::SORT, MultiOutput(axis_rows::sort)),
+    (&o::TOPK, MultiOutput(axis_rows::topk)),
+    (&o::MAX_ALONG, MultiOutput(axis_rows::max_along)),
+    (&o::MIN_ALONG, MultiOutput(axis_rows::min_along)),
+    (&o::CUMMAX, MultiOutput(axis_rows::cummax)),
+    (&o::CUMMIN, MultiOutput(axis_rows::cummin)),
     // scatter
     (&sc::SCATTER, By(scatter::scatter)),
     (&sc::SCATTER_REDUCE, By(scatter::scatter_reduce)),
@@ -236,24 +254,24 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     // matmul
     (&m::MATMUL, By(matmul::matmul)),
     // linalg
-    (&la::CHOLESKY, Several(linalg::cholesky)),
-    (&la::LU, Several(linalg::lu)),
-    (&la::QR, Several(linalg::qr)),
-    (&la::GEQRF, Several(linalg::geqrf)),
-    (&la::SVD, Several(linalg::svd)),
-    (&la::EIGH, Several(linalg::eigh)),
-    (&la::EIG, Several(linalg::eig)),
-    (&la::SOLVE, Several(systems::solve)),
-    (&la::LDL_FACTOR, Several(linalg::ldl_factor)),
+    (&la::CHOLESKY, MultiOutput(linalg::cholesky)),
+    (&la::LU, MultiOutput(linalg::lu)),
+    (&la::QR, MultiOutput(linalg::qr)),
+    (&la::GEQRF, MultiOutput(linalg::geqrf)),
+    (&la::SVD, MultiOutput(linalg::svd)),
+    (&la::EIGH, MultiOutput(linalg::eigh)),
+    (&la::EIG, MultiOutput(linalg::eig)),
+    (&la::SOLVE, MultiOutput(systems::solve)),
+    (&la::LDL_FACTOR, MultiOutput(linalg::ldl_factor)),
     (&la::LU_ORDER, By(systems::lu_order)),
     (&la::SOLVE_TRIANGULAR, By(systems::solve_triangular)),
     (&la::LDL_SOLVE, By(systems::ldl_solve)),
     // convolution
     (&cv::CONV_GENERAL, By(convolution::operation)),
-    (&po::MAX_POOL, Several(pooling::max_pool)),
+    (&po::MAX_POOL, MultiOutput(pooling::max_pool)),
     // attention
-    (&at::ATTENTION, Several(attention::attention)),
-    (&at::ATTENTION_BACKWARD, Several(attention::attention_backward)),
+    (&at::ATTENTION, MultiOutput(attention::attention)),
+    (&at::ATTENTION_BACKWARD, MultiOutput(attention::attention_backward)),
     // shape
     (&s::RESHAPE, By(shape::reshape)),
     (&s::PERMUTE, By(shape::permute)),

@@ -101,8 +101,8 @@ pub(crate) fn are_within(count: usize, offset: isize, shape: &Shape, strides: &S
         }
         let (span, too_long) = (length as isize - 1).overflowing_mul(stride);
         let end = if span < 0 { &mut first } else { &mut last };
-        let (moved, too_far) = end.overflowing_add(span);
-        *end = moved;
+        let (shifted, too_far) = end.overflowing_add(span);
+        *end = shifted;
         fits &= length <= isize::MAX as usize && !too_long && !too_far;
     }
     fits && first >= 0 && last < count.min(isize::MAX as usize) as isize
@@ -157,7 +157,7 @@ impl Tensor {
         } else if let Some(owner) = self.buffer.owner() {
             owner.slice(start..start + length)
         } else {
-            Bytes::from_owner(Loan(self.clone()))
+            Bytes::from_owner(LentTensor(self.clone()))
         };
         TensorData { dtype, shape, bytes }
     }
@@ -383,9 +383,9 @@ impl Tensor {
 }
 
 /// A contiguous tensor on loan to a reader.
-struct Loan(Tensor);
+struct LentTensor(Tensor);
 
-impl AsRef<[u8]> for Loan {
+impl AsRef<[u8]> for LentTensor {
     fn as_ref(&self) -> &[u8] {
         self.0.bytes()
     }

@@ -15,17 +15,17 @@ use crate::processor;
 
 /// How often a helper looks for another job before it sleeps: some 300 microseconds, as long as a
 /// step of a small network takes. Sleeping sooner, it often wakes on the processor of the caller.
-const LOOKS: u32 = 6000;
+const SPINS: u32 = 6000;
 
 /// After this many looks, some 15 microseconds, a helper checks whether it is in another thread's way.
-const CHECK: u32 = 300;
+const SPINS_PER_CHECK: u32 = 300;
 
 /// How often the caller looks whether helpers have left before it sleeps: some 20 microseconds.
-const SHORT: u32 = 400;
+const CALLER_SPINS: u32 = 400;
 
 /// The helpers.
 pub struct ThreadPool {
-    board: Arc<Board>,
+    board: Arc<JobBoard>,
     helpers: Vec<Helper>,
 }
 
@@ -37,18 +37,18 @@ struct Helper {
 
 /// Where the caller puts a job up and helpers find it.
 #[derive(Default)]
-struct Board {
+struct JobBoard {
     /// [`OPEN`] while helpers may join; how many are at it; above, the number of the job.
     state: AtomicU64,
     job: AtomicPtr<PoolJob<'static>>,
-    quits: AtomicBool,
+    shuts_down: AtomicBool,
     /// The processor of who put the job up.
     caller: AtomicI32,
     /// The first panic of a helper at the job.
     panic: Mutex<Option<Panic>>,
     /// Whether the caller sleeps until the last helper has left the job.
-    waits: Mutex<bool>,
-    left: Condvar,
+    caller_waits: Mutex<bool>,
+    all_left: Condvar,
 }
 
 /// What a panic carries.
@@ -90,7 +90,7 @@ impl PoolJob<'_> {
 impl ThreadPool {
     /// As many helpers as the system gives, at most `count`.
     pub fn new(count: usize) -> ThreadPool {
-        let board = Arc::new(Board::default());
+        let board = Arc::new(JobBoard::default());
         let start = |index: usize| {
             let (board, sleeps) = (Arc::clone(&board), Arc::new(AtomicBool::new(false)));
             let own = Arc::clone(&sleeps);
@@ -117,14 +117,14 @@ impl ThreadPool {
         let number = board.state.load(Ordering::Relaxed) & !(OPEN | HELPERS);
         board.state.store(number.wrapping_add(ONE_JOB) | OPEN, Ordering::SeqCst);
         // Whatever happens from here on, the job ends before it is gone.
-        let closing = Closing(board);
+        let close_guard = CloseGuard(board);
         for helper in self.helpers.iter().take(pieces.saturating_sub(1)) {
             if helper.sleeps.load(Ordering::SeqCst) {
                 helper.thread.unpark();
             }
         }
         let own = job.work();
-        drop(closing);
+        drop(close_guard);
         // Taken in any case, so that no later job is blamed for it.
         let panic = board.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(panic) = own.err().or(panic) {
@@ -134,50 +134,53 @@ impl ThreadPool {
 }
 
 /// Leaves the job when dropped.
-struct Leaving<'a>(&'a Board);
+struct LeaveGuard<'a>(&'a JobBoard);
 
-impl Drop for Leaving<'_> {
+impl Drop for LeaveGuard<'_> {
     fn drop(&mut self) {
         let before = self.0.state.fetch_sub(ONE_HELPER, Ordering::AcqRel);
         let is_last_of_closed = before & (OPEN | HELPERS) == ONE_HELPER;
-        if is_last_of_closed && *self.0.waits.lock().unwrap_or_else(PoisonError::into_inner) {
-            self.0.left.notify_one();
+        if is_last_of_closed && *self.0.caller_waits.lock().unwrap_or_else(PoisonError::into_inner)
+        {
+            self.0.all_left.notify_one();
         }
     }
 }
 
 /// Closes the job when dropped, and waits for those still at it.
-struct Closing<'a>(&'a Board);
+struct CloseGuard<'a>(&'a JobBoard);
 
-impl Drop for Closing<'_> {
+impl Drop for CloseGuard<'_> {
     fn drop(&mut self) {
         self.0.state.fetch_and(!OPEN, Ordering::AcqRel);
-        let are_there = || self.0.state.load(Ordering::Acquire) & HELPERS != 0;
-        let mut looks = 0;
-        while looks < SHORT && are_there() {
-            looks += 1;
+        let has_helpers = || self.0.state.load(Ordering::Acquire) & HELPERS != 0;
+        let mut spins = 0;
+        while spins < CALLER_SPINS && has_helpers() {
+            spins += 1;
             std::hint::spin_loop();
         }
-        if are_there() {
+        if has_helpers() {
             // A helper may need this very processor.
-            let mut waits = self.0.waits.lock().unwrap_or_else(PoisonError::into_inner);
-            *waits = true;
-            while are_there() {
-                waits = self.0.left.wait(waits).unwrap_or_else(PoisonError::into_inner);
+            let mut caller_waits =
+                self.0.caller_waits.lock().unwrap_or_else(PoisonError::into_inner);
+            *caller_waits = true;
+            while has_helpers() {
+                caller_waits =
+                    self.0.all_left.wait(caller_waits).unwrap_or_else(PoisonError::into_inner);
             }
-            *waits = false;
+            *caller_waits = false;
         }
     }
 }
 
-impl Board {
+impl JobBoard {
     /// A helper's life.
     fn help(&self, sleeps: &AtomicBool) {
         let mut done = 0;
-        let mut looks = 0;
-        while !self.quits.load(Ordering::Acquire) {
+        let mut spins = 0;
+        while !self.shuts_down.load(Ordering::Acquire) {
             if let Some(number) = self.join(done) {
-                let leaving = Leaving(self);
+                let leave_guard = LeaveGuard(self);
                 // SAFETY: joining has found the job open, and its address was stored before it was
                 // opened. The caller keeps it until it is closed and all who have joined have
                 // left, which this one does below.
@@ -189,12 +192,12 @@ impl Board {
                     let mut first = self.panic.lock().unwrap_or_else(PoisonError::into_inner);
                     first.get_or_insert(panic);
                 }
-                drop(leaving);
-                (done, looks) = (number, 0);
-            } else if looks < LOOKS {
-                looks += 1;
+                drop(leave_guard);
+                (done, spins) = (number, 0);
+            } else if spins < SPINS {
+                spins += 1;
                 std::hint::spin_loop();
-                if looks % CHECK == 0 {
+                if spins % SPINS_PER_CHECK == 0 {
                     self.leave_to_caller();
                     // Whoever wants to work goes first.
                     std::thread::yield_now();
@@ -202,12 +205,12 @@ impl Board {
             } else {
                 sleeps.store(true, Ordering::SeqCst);
                 // A job put up before the line above is seen here, one after it wakes us.
-                if !self.is_open(done) && !self.quits.load(Ordering::SeqCst) {
+                if !self.is_open(done) && !self.shuts_down.load(Ordering::SeqCst) {
                     std::thread::park();
                 }
                 self.leave_to_caller();
                 sleeps.store(false, Ordering::SeqCst);
-                looks = 0;
+                spins = 0;
             }
         }
     }
@@ -249,7 +252,7 @@ impl Board {
 
 impl Drop for ThreadPool {
     fn drop(&mut self) {
-        self.board.quits.store(true, Ordering::SeqCst);
+        self.board.shuts_down.store(true, Ordering::SeqCst);
         for helper in &mut self.helpers {
             helper.thread.unpark();
             if let Some(handle) = helper.handle.take() {

@@ -6,12 +6,12 @@ use crate::thread_pool::ThreadPool;
 /// less than threads, and none for one thread.
 pub struct Threads {
     count: usize,
-    crew: Option<ThreadPool>,
+    pool: Option<ThreadPool>,
 }
 
 impl Threads {
     pub fn new(count: usize) -> Threads {
-        Threads { count: count.max(1), crew: None }
+        Threads { count: count.max(1), pool: None }
     }
 
     pub fn count(&self) -> usize {
@@ -20,7 +20,7 @@ impl Threads {
 
     /// Drops the helpers, which do not exist in a forked child; they are started again when needed.
     pub fn after_fork(&mut self) {
-        std::mem::forget(self.crew.take());
+        std::mem::forget(self.pool.take());
     }
 
     /// Calls `body` once for each number below `pieces`, in any order and on any thread.
@@ -38,7 +38,7 @@ impl Threads {
         if self.count.min(pieces) < 2 {
             (0..pieces).for_each(body);
         } else {
-            self.crew.get_or_insert_with(|| ThreadPool::new(self.count - 1)).run(pieces, body);
+            self.pool.get_or_insert_with(|| ThreadPool::new(self.count - 1)).run(pieces, body);
         }
     }
 
@@ -54,7 +54,7 @@ impl Threads {
         body: impl Fn(usize, &mut [T]) + Sync,
     ) {
         let count = items.len();
-        let first = Shared::new(items.as_mut_ptr());
+        let first = SharedPtr::new(items.as_mut_ptr());
         self.for_each(count.div_ceil(step), |piece| {
             let start = piece * step;
             // SAFETY: the part lies within `items`, which is borrowed until all calls are over. No
@@ -70,16 +70,16 @@ impl Threads {
 /// The address of memory that several threads work on, each on its own part. It grants no access by
 /// itself: each `unsafe` block that dereferences it states why no other thread accesses the part.
 #[derive(Clone, Copy)]
-pub struct Shared<T>(*mut T);
+pub struct SharedPtr<T>(*mut T);
 
 // SAFETY: an address alone reads and writes nothing, on whatever thread it is.
-unsafe impl<T> Send for Shared<T> {}
+unsafe impl<T> Send for SharedPtr<T> {}
 // SAFETY: as above.
-unsafe impl<T> Sync for Shared<T> {}
+unsafe impl<T> Sync for SharedPtr<T> {}
 
-impl<T> Shared<T> {
-    pub fn new(address: *mut T) -> Shared<T> {
-        Shared(address)
+impl<T> SharedPtr<T> {
+    pub fn new(address: *mut T) -> SharedPtr<T> {
+        SharedPtr(address)
     }
 
     /// The address. A method, so that closures capture the whole and not the field.
@@ -189,13 +189,13 @@ mod tests {
     fn one_thread_and_one_piece_make_no_helpers() {
         let mut threads = Threads::new(1);
         threads.for_each(100, |_| {});
-        assert!(threads.crew.is_none());
+        assert!(threads.pool.is_none());
         let mut threads = Threads::new(4);
         threads.for_each(1, |_| {});
-        assert!(threads.crew.is_none());
+        assert!(threads.pool.is_none());
         threads.for_each(2, |_| {});
         threads.after_fork();
-        assert!(threads.crew.is_none());
+        assert!(threads.pool.is_none());
         threads.for_each(2, |_| {});
     }
 }

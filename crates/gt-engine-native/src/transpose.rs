@@ -12,7 +12,7 @@ const STRIP: usize = 64;
 /// # Safety
 /// Element (r, c) can be read at `from[r + c * source]` and written at `to[r * target + c]`; the two
 /// matrices do not overlap.
-pub unsafe fn turn<T: Copy>(
+pub unsafe fn transpose<T: Copy>(
     rows: usize,
     columns: usize,
     from: *const T,
@@ -126,7 +126,7 @@ mod tests {
             let mut wide_to = vec![0u64; rows * target];
             // SAFETY: both matrices are within their vectors.
             unsafe {
-                turn(
+                transpose(
                     rows,
                     columns,
                     from.as_ptr(),
@@ -135,7 +135,7 @@ mod tests {
                     target as isize,
                 );
                 let to = wide_to.as_mut_ptr();
-                turn(rows, columns, wide.as_ptr(), source as isize, to, target as isize);
+                transpose(rows, columns, wide.as_ptr(), source as isize, to, target as isize);
             }
             for index in 0..rows * target {
                 let (row, column) = (index / target, index % target);

@@ -158,7 +158,7 @@ const fn same<T: Element, O: Unary<T>>() -> Option<Kernel> {
     Some(unsafe { Kernel::in_place::<T>(each::<T, O>, 1) })
 }
 
-const fn question<T: Element, O: Unary<T, Bool>>() -> Option<Kernel> {
+const fn predicate<T: Element, O: Unary<T, Bool>>() -> Option<Kernel> {
     // SAFETY: `into_bool` reads a run of T and writes one of bools.
     Some(unsafe { Kernel::new::<T, Bool>(into_bool::<T, O>, 1) })
 }
@@ -220,12 +220,12 @@ pub const fn with_complex<O: Unary<Complex<f32>> + Unary<Complex<f64>>>(
 }
 
 /// Adds the kernels that ask something of complex numbers.
-pub const fn with_complex_questions<O>(mut kernels: ByDType) -> ByDType
+pub const fn with_complex_predicates<O>(mut kernels: ByDType) -> ByDType
 where
     O: Unary<Complex<f32>, Bool> + Unary<Complex<f64>, Bool>,
 {
-    kernels[DType::C64 as usize] = question::<Complex<f32>, O>();
-    kernels[DType::C128 as usize] = question::<Complex<f64>, O>();
+    kernels[DType::C64 as usize] = predicate::<Complex<f32>, O>();
+    kernels[DType::C128 as usize] = predicate::<Complex<f64>, O>();
     kernels
 }
 
@@ -246,7 +246,7 @@ pub const fn waves<const COSINE: bool>() -> ByDType {
 }
 
 /// Kernels that ask something of any number.
-pub const fn questions<O>() -> ByDType
+pub const fn predicates<O>() -> ByDType
 where
     O: Unary<Bool, Bool>
         + Unary<u8, Bool>
@@ -258,16 +258,16 @@ where
         + Unary<f64, Bool>,
 {
     [
-        question::<Bool, O>(),
-        question::<u8, O>(),
-        question::<i8, O>(),
-        question::<i16, O>(),
-        question::<i32, O>(),
-        question::<i64, O>(),
+        predicate::<Bool, O>(),
+        predicate::<u8, O>(),
+        predicate::<i8, O>(),
+        predicate::<i16, O>(),
+        predicate::<i32, O>(),
+        predicate::<i64, O>(),
         None,
         None,
-        question::<f32, O>(),
-        question::<f64, O>(),
+        predicate::<f32, O>(),
+        predicate::<f64, O>(),
         None,
         None,
     ]

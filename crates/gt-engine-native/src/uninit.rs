@@ -186,9 +186,9 @@ mod tests {
         // SAFETY: taken over, so written.
         let x = unsafe { out.finish() };
         assert_eq!(x.as_slice::<i32>()[4..7], [4, -1, 6]);
-        let turned = x.permute(&[1, 0]);
+        let transposed = x.permute(&[1, 0]);
         drop(x);
-        assert!(std::panic::catch_unwind(|| Uninit::over(turned)).is_err());
+        assert!(std::panic::catch_unwind(|| Uninit::over(transposed)).is_err());
     }
 
     #[test]

@@ -121,8 +121,8 @@ fn hot_paths<'py>(
 
 fn compilation<'py>(py: Python<'py>, worker: &WorkerStats) -> PyResult<Bound<'py, PyDict>> {
     let (dict, stats) = (PyDict::new(py), &worker.compilation);
-    let looked_for = stats.cache_hits + stats.cache_misses;
-    let rate = if looked_for > 0 { stats.cache_hits as f64 / looked_for as f64 } else { 0.0 };
+    let lookups = stats.cache_hits + stats.cache_misses;
+    let rate = if lookups > 0 { stats.cache_hits as f64 / lookups as f64 } else { 0.0 };
     dict.set_item("cache_size", stats.cache_size)?;
     dict.set_item("cache_hits", stats.cache_hits)?;
     dict.set_item("cache_misses", stats.cache_misses)?;

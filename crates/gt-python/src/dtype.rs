@@ -75,12 +75,14 @@ impl PyDType {
 /// One Python object for each dtype.
 static OBJECTS: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
 
+/// Returns the Python objects of all dtypes, in the order of [`DType::ALL`].
 pub fn objects(py: Python<'_>) -> PyResult<&Vec<Py<PyDType>>> {
     OBJECTS.get_or_try_init(py, || {
         DType::ALL.into_iter().map(|dtype| Py::new(py, PyDType(dtype))).collect()
     })
 }
 
+/// Returns the Python object of a dtype.
 pub fn to_python(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
     Ok(objects(py)?[dtype as usize].clone_ref(py))
 }
@@ -109,6 +111,7 @@ pub fn parse(given: &Bound<'_, PyAny>) -> PyResult<DType> {
     name.parse::<DType>().map_err(|error| PyTypeError::new_err(error.to_string()))
 }
 
+/// Like [`parse`], for an optional argument.
 pub fn parse_optional(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>> {
     given.filter(|given| !given.is_none()).map(parse).transpose()
 }

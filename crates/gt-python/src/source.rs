@@ -168,8 +168,9 @@ pub fn within_gradient<T>(py: Python<'_>, function: impl FnOnce() -> T) -> T {
     // SAFETY: the GIL is held (`py`); only the address of the frame is used, and the frame outlives
     // this function.
     let frame = unsafe { ffi::PyEval_GetFrame() } as usize;
-    let _restore =
-        RestoreGradient(POSITION.with(|position| position.gradient.replace((frame, source::current()))));
+    let _restore = RestoreGradient(
+        POSITION.with(|position| position.gradient.replace((frame, source::current()))),
+    );
     function()
 }
 

@@ -204,7 +204,7 @@ fn convert<'py>(py: Python<'py>, status: &Status) -> PyResult<Bound<'py, PyDict>
 
 fn convert_user<'py>(py: Python<'py>, user: &UserStatus) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    set_standing(&dict, &user.entitlement)?;
+    set_entitlement(&dict, &user.entitlement)?;
     dict.set_item("sessions", user.sessions)?;
     dict.set_item("share", user.share)?;
     dict.set_item("device_seconds", user.busy.as_secs_f64())?;
@@ -213,7 +213,7 @@ fn convert_user<'py>(py: Python<'py>, user: &UserStatus) -> PyResult<Bound<'py, 
     Ok(dict)
 }
 
-fn set_standing(dict: &Bound<'_, PyDict>, entitlement: &Entitlement) -> PyResult<()> {
+fn set_entitlement(dict: &Bound<'_, PyDict>, entitlement: &Entitlement) -> PyResult<()> {
     let Entitlement { user, team, team_weight, user_weight, priority, memory, .. } = entitlement;
     dict.set_item("user", user)?;
     dict.set_item("team", team)?;
@@ -263,7 +263,7 @@ fn convert_session<'py>(
     dict.set_item("spilled_bytes", session.spilled)?;
     dict.set_item("recoveries", session.recoveries)?;
     dict.set_item("unkept", &session.unkept)?;
-    set_standing(&dict, &session.entitlement)?;
+    set_entitlement(&dict, &session.entitlement)?;
     dict.set_item("share", session.share)?;
     dict.set_item("device_seconds", session.busy.as_secs_f64())?;
     dict.set_item("behind", &session.behind)?;

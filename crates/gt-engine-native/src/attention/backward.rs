@@ -7,12 +7,12 @@ use std::ops::Range;
 use gt_worker::EngineError;
 
 use super::heads::{HeadMatrix, Heads};
-use super::scores::{ScoreInputs, Scores, turned};
+use super::scores::{ScoreInputs, Scores, transposed};
 use super::{AttentionFloat, AttentionLengths, KEYS, QUERIES};
 use crate::buffer::Buffer;
-use crate::convolution::PartProduct;
+use crate::convolution::MatrixProduct;
 use crate::simd::vectorized;
-use crate::threads::{Shared, Threads};
+use crate::threads::{SharedPtr, Threads};
 use crate::uninit::zeroed;
 
 /// Where heads are few, the keys of each are split into groups, so that threads have as many pieces
@@ -28,7 +28,7 @@ pub struct ForwardResults<'a, T> {
 }
 
 /// Where the gradients belong, in row-major order.
-pub struct Gradients<'a, T> {
+pub struct AttentionGradients<'a, T> {
     pub query: &'a mut [MaybeUninit<T>],
     pub key: &'a mut [MaybeUninit<T>],
     pub value: &'a mut [MaybeUninit<T>],
@@ -45,7 +45,7 @@ pub fn run<T: AttentionFloat>(
     threads: &mut Threads,
     inputs: &ScoreInputs<T>,
     given: &ForwardResults<T>,
-    out: Gradients<T>,
+    out: AttentionGradients<T>,
 ) -> Result<(), EngineError> {
     let lengths = inputs.lengths;
     let AttentionLengths { heads, queries, keys, width, values, .. } = lengths;
@@ -53,13 +53,14 @@ pub fn run<T: AttentionFloat>(
     assert!(out.key.len() == heads * keys * width && out.value.len() == heads * keys * values);
     let blocks = keys.div_ceil(KEYS);
     let groups = PIECES.div_ceil(heads.max(1)).min(MOST_GROUPS).min(blocks).max(1);
-    let centers = centers(threads, lengths, given);
+    let deltas = deltas(threads, lengths, given);
     let size = queries * width;
     let apart = if groups > 1 { heads * groups * size } else { 0 };
     let apart = Buffer::new(apart * size_of::<T>())?;
     let parts = if groups > 1 { apart.data().cast() } else { out.query.as_mut_ptr() };
-    let parts = Shared::new(parts.cast::<MaybeUninit<T>>());
-    let (key, value) = (Shared::new(out.key.as_mut_ptr()), Shared::new(out.value.as_mut_ptr()));
+    let parts = SharedPtr::new(parts.cast::<MaybeUninit<T>>());
+    let (key, value) =
+        (SharedPtr::new(out.key.as_mut_ptr()), SharedPtr::new(out.value.as_mut_ptr()));
     lengths.for_each(threads, heads * groups, |piece| {
         let (head, group) = (piece / groups, piece % groups);
         let range = |group: usize| (group * blocks / groups * KEYS).min(keys);
@@ -79,7 +80,7 @@ pub fn run<T: AttentionFloat>(
             scores: inputs.head(head),
             grad: given.grad.head(head),
             logsumexp: &given.logsumexp[rows.clone()],
-            centers: &centers[rows],
+            deltas: &deltas[rows],
             keys: own,
         };
         part.run(zeroed(query), zeroed(key), zeroed(value));
@@ -94,25 +95,25 @@ pub fn run<T: AttentionFloat>(
 }
 
 /// The sum of gradient times output for each query.
-fn centers<T: AttentionFloat>(
+fn deltas<T: AttentionFloat>(
     threads: &mut Threads,
     lengths: AttentionLengths,
     given: &ForwardResults<T>,
 ) -> Vec<T> {
-    let mut centers = vec![T::ZERO; lengths.heads * lengths.queries];
+    let mut deltas = vec![T::ZERO; lengths.heads * lengths.queries];
     if lengths.values == 0 {
-        return centers;
+        return deltas;
     }
-    threads.for_each_part(&mut centers, lengths.queries.max(1), |head, centers| {
+    threads.for_each_part(&mut deltas, lengths.queries.max(1), |head, deltas| {
         let (grad, output) = (given.grad.head(head), given.output.head(head));
         let mut products = vec![T::ZERO; lengths.values];
-        for (query, center) in centers.iter_mut().enumerate() {
+        for (query, delta) in deltas.iter_mut().enumerate() {
             let both = grad.row(query).iter().zip(output.row(query));
             products.iter_mut().zip(both).for_each(|(to, (a, b))| *to = a.times(*b));
-            *center = T::sum(&products);
+            *delta = T::sum(&products);
         }
     });
-    centers
+    deltas
 }
 
 /// Adds up the groups' parts of each head's gradient.
@@ -144,7 +145,7 @@ struct BackwardPart<'a, T> {
     scores: Scores<'a, T>,
     grad: HeadMatrix<'a, T>,
     logsumexp: &'a [T],
-    centers: &'a [T],
+    deltas: &'a [T],
     keys: Range<usize>,
 }
 
@@ -177,12 +178,12 @@ impl<T: AttentionFloat> BackwardPart<'_, T> {
     fn weigh(&self, queries: Range<usize>, keys: Range<usize>, weights: &mut [T], grads: &mut [T]) {
         let (scores, columns) = (&self.scores, keys.len());
         scores.write(queries.clone(), keys.clone(), weights);
-        let product = PartProduct {
+        let product = MatrixProduct {
             rows: queries.len(),
             depth: scores.lengths.values,
             columns,
             a: (self.grad.rows(queries.start, queries.len()), self.grad.steps),
-            b: (scores.value.rows(keys.start, columns), turned(scores.value.steps)),
+            b: (scores.value.rows(keys.start, columns), transposed(scores.value.steps)),
             out: (grads.as_mut_ptr(), [columns, 1]),
             adds: false,
         };
@@ -190,13 +191,13 @@ impl<T: AttentionFloat> BackwardPart<'_, T> {
         unsafe { product.run() };
         let rows = weights.chunks_exact_mut(columns).zip(grads.chunks_exact_mut(columns));
         for (query, (weights, grads)) in queries.zip(rows) {
-            let (log, center, scale) = (self.logsumexp[query], self.centers[query], scores.scale);
+            let (log, delta, scale) = (self.logsumexp[query], self.deltas[query], scores.scale);
             vectorized(
                 #[inline(always)]
                 || {
                     for (weight, grad) in weights.iter_mut().zip(grads) {
                         *weight = weight.minus(log).exp();
-                        *grad = weight.times(grad.minus(center)).times(scale);
+                        *grad = weight.times(grad.minus(delta)).times(scale);
                     }
                 },
             );
@@ -216,7 +217,7 @@ impl<T: AttentionFloat> BackwardPart<'_, T> {
         let (rows, columns) = (queries.len(), keys.len());
         let lower = |x: &HeadMatrix<T>, of: &Range<usize>| (x.rows(of.start, of.len()), x.steps);
         let products = [
-            PartProduct {
+            MatrixProduct {
                 rows,
                 depth: columns,
                 columns: width,
@@ -225,7 +226,7 @@ impl<T: AttentionFloat> BackwardPart<'_, T> {
                 out: (query.as_mut_ptr(), [width, 1]),
                 adds: true,
             },
-            PartProduct {
+            MatrixProduct {
                 rows: columns,
                 depth: rows,
                 columns: width,
@@ -234,7 +235,7 @@ impl<T: AttentionFloat> BackwardPart<'_, T> {
                 out: (key.as_mut_ptr(), [width, 1]),
                 adds: true,
             },
-            PartProduct {
+            MatrixProduct {
                 rows: columns,
                 depth: rows,
                 columns: values,

@@ -4,10 +4,10 @@ use std::mem::MaybeUninit;
 
 use super::scores::{ScoreInputs, Scores};
 use super::{AttentionFloat, KEYS, QUERIES};
-use crate::convolution::PartProduct;
+use crate::convolution::MatrixProduct;
 use crate::fold::{self, Largest};
 use crate::simd::vectorized;
-use crate::threads::{Shared, Threads};
+use crate::threads::{SharedPtr, Threads};
 use crate::uninit::zeroed;
 
 /// Writes the output (heads, queries, values) and, for each query, the logarithm of the sum of exp of
@@ -26,7 +26,8 @@ pub fn run<T: AttentionFloat>(
     let (queries, values) = (lengths.queries, lengths.values);
     assert!(logsumexp.len() == lengths.heads * queries && out.len() == logsumexp.len() * values);
     let blocks = queries.div_ceil(QUERIES);
-    let (out, logsumexp) = (Shared::new(out.as_mut_ptr()), Shared::new(logsumexp.as_mut_ptr()));
+    let (out, logsumexp) =
+        (SharedPtr::new(out.as_mut_ptr()), SharedPtr::new(logsumexp.as_mut_ptr()));
     lengths.for_each(threads, lengths.heads * blocks, |piece| {
         let (head, first) = (piece / blocks, piece % blocks * QUERIES);
         let (at, count) = (head * queries + first, QUERIES.min(queries - first));
@@ -65,7 +66,7 @@ fn block<T: AttentionFloat>(
                 scale(&mut out[query * values..][..values], factor);
             }
         }
-        let product = PartProduct {
+        let product = MatrixProduct {
             rows: count,
             depth: keys,
             columns: values,

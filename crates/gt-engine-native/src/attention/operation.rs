@@ -5,7 +5,7 @@ use gt_ir::operation::{bool, float};
 use gt_ir::{Attributes, DType, Meta, Operand};
 use gt_worker::EngineError;
 
-use super::backward::{self, ForwardResults, Gradients};
+use super::backward::{self, AttentionGradients, ForwardResults};
 use super::heads::{Heads, in_rows};
 use super::scores::{ScoreInputs, ScoreMask};
 use super::{AttentionFloat, AttentionLengths, forward};
@@ -37,11 +37,11 @@ impl AttentionOperation {
     ) -> Result<AttentionOperation, EngineError> {
         let query = tensor(operands, first)?;
         let dtype = compute_dtype(query.dtype());
-        let query = taken(threads, query, dtype)?;
+        let query = in_rows_of(threads, query, dtype)?;
         let key = tensor(operands, first + 1)?;
-        let key = taken(threads, key, dtype)?;
+        let key = in_rows_of(threads, key, dtype)?;
         let value = tensor(operands, first + 2)?;
-        let value = taken(threads, value, dtype)?;
+        let value = in_rows_of(threads, value, dtype)?;
         let rank = query.shape().rank();
         let (batch, queries) = (&query.shape()[..rank - 2], query.shape()[rank - 2]);
         let lengths = AttentionLengths {
@@ -83,7 +83,7 @@ impl AttentionOperation {
 }
 
 /// A tensor in a dtype, in rows.
-fn taken(threads: &mut Threads, x: Tensor, dtype: DType) -> Result<Tensor, EngineError> {
+fn in_rows_of(threads: &mut Threads, x: Tensor, dtype: DType) -> Result<Tensor, EngineError> {
     let x = cast::to(threads, x, dtype)?;
     in_rows(threads, x)
 }
@@ -102,15 +102,15 @@ pub fn attention(
     let mut out = Uninit::new(Meta::new(operation.dtype, output.shape))?;
     let mut sums = Uninit::new(logsumexp)?;
     match operation.dtype {
-        DType::F64 => attend::<f64>(threads, &operation, &mut out, &mut sums),
-        _ => attend::<f32>(threads, &operation, &mut out, &mut sums),
+        DType::F64 => run_forward::<f64>(threads, &operation, &mut out, &mut sums),
+        _ => run_forward::<f32>(threads, &operation, &mut out, &mut sums),
     }
-    // SAFETY: `attend` has written every element of both.
+    // SAFETY: `run_forward` has written every element of both.
     let (out, sums) = unsafe { (out.finish(), sums.finish()) };
     Ok(vec![cast::to(threads, out, output.dtype)?, sums])
 }
 
-fn attend<T: AttentionFloat>(
+fn run_forward<T: AttentionFloat>(
     threads: &mut Threads,
     operation: &AttentionOperation,
     out: &mut Uninit,
@@ -129,9 +129,9 @@ pub fn attention_backward(
     let operation = AttentionOperation::new(threads, &mut operands, 1, attributes)?;
     let dtype = operation.dtype;
     let grad = tensor(&mut operands, 0)?;
-    let grad = taken(threads, grad, dtype)?;
+    let grad = in_rows_of(threads, grad, dtype)?;
     let output = tensor(&mut operands, 5)?;
-    let output = taken(threads, output, dtype)?;
+    let output = in_rows_of(threads, output, dtype)?;
     let sums = tensor(&mut operands, 6)?.contiguous_with(threads)?;
     let new = |meta: &Meta| Uninit::new(Meta::new(dtype, meta.shape));
     let mut out = outputs.iter().map(new).collect::<Result<Vec<_>, _>>()?;
@@ -140,17 +140,17 @@ pub fn attention_backward(
     };
     let (given, to) = ([&grad, &output, &sums], [query, key, value]);
     match dtype {
-        DType::F64 => go_back::<f64>(threads, &operation, given, to)?,
-        _ => go_back::<f32>(threads, &operation, given, to)?,
+        DType::F64 => run_backward::<f64>(threads, &operation, given, to)?,
+        _ => run_backward::<f32>(threads, &operation, given, to)?,
     }
     out.into_iter()
         .zip(outputs)
-        // SAFETY: `go_back` has written every element of all.
+        // SAFETY: `run_backward` has written every element of all.
         .map(|(out, meta)| cast::to(threads, unsafe { out.finish() }, meta.dtype))
         .collect()
 }
 
-fn go_back<T: AttentionFloat>(
+fn run_backward<T: AttentionFloat>(
     threads: &mut Threads,
     operation: &AttentionOperation,
     [grad, output, sums]: [&Tensor; 3],
@@ -161,6 +161,6 @@ fn go_back<T: AttentionFloat>(
         output: Heads::new(output),
         logsumexp: sums.as_slice(),
     };
-    let to = Gradients { query: query.slots(), key: key.slots(), value: value.slots() };
+    let to = AttentionGradients { query: query.slots(), key: key.slots(), value: value.slots() };
     backward::run::<T>(threads, &operation.inputs(), &given, to)
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::heads::{HeadMatrix, Heads};
 use super::{AttentionFloat, AttentionLengths};
-use crate::convolution::PartProduct;
+use crate::convolution::MatrixProduct;
 use crate::element::Bool;
 use crate::simd::vectorized;
 
@@ -66,12 +66,12 @@ impl<T: AttentionFloat> Scores<'_, T> {
     pub fn write(&self, queries: Range<usize>, keys: Range<usize>, out: &mut [T]) {
         let (rows, columns) = (queries.len(), keys.len());
         assert!(out.len() == rows * columns);
-        let product = PartProduct {
+        let product = MatrixProduct {
             rows,
             depth: self.lengths.width,
             columns,
             a: (self.query.rows(queries.start, rows), self.query.steps),
-            b: (self.key.rows(keys.start, columns), turned(self.key.steps)),
+            b: (self.key.rows(keys.start, columns), transposed(self.key.steps)),
             out: (out.as_mut_ptr(), [columns, 1]),
             adds: false,
         };
@@ -94,11 +94,11 @@ impl<T: AttentionFloat> Scores<'_, T> {
             }
             HeadMask::Added(mask) => {
                 let added = mask.from(query, first);
-                along(row, added, mask.steps[1], |x, added| x.times(scale).plus(added));
+                combine(row, added, mask.steps[1], |x, added| x.times(scale).plus(added));
             }
             HeadMask::Seen(mask) => {
                 let seen = mask.from(query, first);
-                along(row, seen, mask.steps[1], |x, seen| {
+                combine(row, seen, mask.steps[1], |x, seen| {
                     if seen.0 == 0 { T::LOWEST } else { x.times(scale) }
                 });
             }
@@ -112,7 +112,7 @@ impl<T: AttentionFloat> Scores<'_, T> {
 
 /// Combines a row with elements at a step from one another.
 #[inline(always)]
-fn along<T: Copy, M: Copy>(row: &mut [T], with: &[M], step: usize, f: impl Fn(T, M) -> T) {
+fn combine<T: Copy, M: Copy>(row: &mut [T], with: &[M], step: usize, f: impl Fn(T, M) -> T) {
     match step {
         0 => row.iter_mut().for_each(|x| *x = f(*x, with[0])),
         1 => row.iter_mut().zip(with).for_each(|(x, with)| *x = f(*x, *with)),
@@ -121,6 +121,6 @@ fn along<T: Copy, M: Copy>(row: &mut [T], with: &[M], step: usize, f: impl Fn(T,
 }
 
 /// The steps of a transposed matrix.
-pub fn turned([row, column]: [usize; 2]) -> [usize; 2] {
+pub fn transposed([row, column]: [usize; 2]) -> [usize; 2] {
     [column, row]
 }

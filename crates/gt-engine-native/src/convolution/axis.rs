@@ -25,8 +25,8 @@ pub fn parts(window: &Window, input: usize, kernel: usize) -> Vec<WindowAxis> {
             stride: window.stride / gcd(window.stride, base),
             dilation: window.dilation / gcd(window.dilation, base),
             low: -(start(tap.unwrap_or(0)) / base as isize),
-            placed: Every { first, step: output_step, of: output },
-            taken: Every { first: tap.unwrap_or(0), step: kernel_step, of: kernel },
+            output_subset: AxisSubset { first, step: output_step, of: output },
+            kernel_subset: AxisSubset { first: tap.unwrap_or(0), step: kernel_step, of: kernel },
         }
     };
     (0..output_step.min(output)).map(part).collect()
@@ -34,14 +34,14 @@ pub fn parts(window: &Window, input: usize, kernel: usize) -> Vec<WindowAxis> {
 
 /// Some of an axis's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Every {
+pub struct AxisSubset {
     pub first: usize,
     pub step: usize,
     /// How long the axis is.
     pub of: usize,
 }
 
-impl Every {
+impl AxisSubset {
     /// Whether these are all elements in their order.
     pub fn is_all(&self) -> bool {
         self.first == 0 && self.step == 1
@@ -59,15 +59,18 @@ pub struct WindowAxis {
     pub dilation: usize,
     pub low: isize,
     /// Which of the whole convolution's outputs these are.
-    pub placed: Every,
+    pub output_subset: AxisSubset,
     /// Which of its kernel's elements.
-    pub taken: Every,
+    pub kernel_subset: AxisSubset,
 }
 
 impl WindowAxis {
     /// Two axes as one, this one's steps being as long as the inner one; where that is possible.
     fn merge(&self, inner: &WindowAxis) -> Option<WindowAxis> {
-        let all = [self.placed, self.taken, inner.placed, inner.taken].iter().all(Every::is_all);
+        let all =
+            [self.output_subset, self.kernel_subset, inner.output_subset, inner.kernel_subset]
+                .iter()
+                .all(AxisSubset::is_all);
         if !all || inner.low != 0 {
             return None;
         }
@@ -76,8 +79,14 @@ impl WindowAxis {
         let merged = WindowAxis {
             input: self.input * width,
             low,
-            placed: Every { of: self.placed.of * inner.placed.of, ..self.placed },
-            taken: Every { of: self.taken.of * inner.taken.of, ..self.taken },
+            output_subset: AxisSubset {
+                of: self.output_subset.of * inner.output_subset.of,
+                ..self.output_subset
+            },
+            kernel_subset: AxisSubset {
+                of: self.kernel_subset.of * inner.kernel_subset.of,
+                ..self.kernel_subset
+            },
             ..*self
         };
         let is_row = inner.kernel == 1 && inner.output == width && inner.stride == 1;

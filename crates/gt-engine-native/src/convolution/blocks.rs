@@ -1,7 +1,7 @@
 //! How a convolution is cut into blocks of unfolded inputs.
 
 use super::axis::gcd;
-use super::part::Part;
+use super::sub_convolution::SubConvolution;
 use super::unfold::SLACK;
 use super::{Convolution, ConvolutionFloat};
 
@@ -23,17 +23,17 @@ const PIECE: usize = 1 << 20;
 
 /// Where blocks of unfolded inputs are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Inputs {
+pub enum UnfoldMode {
     /// They are the inputs themselves.
     InPlace,
     /// Each block unfolds what it needs.
-    Own,
+    PerBlock,
     /// All are unfolded beforehand, as several blocks need them.
-    Shared,
+    Upfront,
 }
 
 /// How a part is cut into blocks. What is of one kind has the same lengths, but the last of it.
-pub struct Blocks {
+pub struct BlockSizes {
     /// Images that are convolved one by one.
     pub images: usize,
     /// Outputs of such an image, or of a plane of all images.
@@ -51,13 +51,13 @@ pub struct Blocks {
     /// From a row of an unfolded block to the next.
     pub pitch: usize,
     /// Where the unfolded inputs are.
-    pub inputs: Inputs,
+    pub unfold_mode: UnfoldMode,
     /// Whether gemm writes to a block of its own, to be copied from there.
-    pub is_apart: bool,
+    pub has_own_output: bool,
 }
 
-impl Blocks {
-    pub fn new<T: ConvolutionFloat>(part: &Part<T>) -> Blocks {
+impl BlockSizes {
+    pub fn new<T: ConvolutionFloat>(part: &SubConvolution<T>) -> BlockSizes {
         let Convolution { batch, groups, channels, outputs, .. } = *part.convolution;
         let (pixels, depth) = (part.pixels(), channels * part.taps());
         let shares = batch > 1 && pixels < SMALL && !pixels.is_multiple_of(VECTOR);
@@ -92,15 +92,15 @@ impl Blocks {
         row_step = even(outputs, row_step, 1);
         let pitch = (column_step + SLACK).next_multiple_of(VECTOR);
         let unfolded = images * groups * columns.div_ceil(column_step) * pitch;
-        let inputs = if !shares && is_unfolded(part) {
-            Inputs::InPlace
+        let unfold_mode = if !shares && is_unfolded(part) {
+            UnfoldMode::InPlace
         } else if row_step < outputs && unfolded.saturating_mul(depth) <= SHARED / size_of::<T>() {
-            Inputs::Shared
+            UnfoldMode::Upfront
         } else {
-            Inputs::Own
+            UnfoldMode::PerBlock
         };
-        let is_apart = shares || !part.is_whole();
-        Blocks {
+        let has_own_output = shares || !part.is_whole();
+        BlockSizes {
             images,
             columns,
             column_step,
@@ -109,29 +109,29 @@ impl Blocks {
             depth_step,
             depth,
             pitch,
-            inputs,
-            is_apart,
+            unfold_mode,
+            has_own_output,
         }
     }
 
     /// How many blocks of columns an image has.
-    pub fn along(&self) -> usize {
+    pub fn column_blocks(&self) -> usize {
         self.columns.div_ceil(self.column_step)
     }
 
     /// How many blocks of rows.
-    pub fn down(&self) -> usize {
+    pub fn row_blocks(&self) -> usize {
         self.rows.div_ceil(self.row_step)
     }
 
     /// How many blocks one after another sum up an output.
-    pub fn deep(&self) -> usize {
+    pub fn depth_blocks(&self) -> usize {
         self.depth.div_ceil(self.depth_step)
     }
 }
 
 /// Whether the inputs are the unfolded matrix as they are.
-fn is_unfolded<T: ConvolutionFloat>(part: &Part<T>) -> bool {
+fn is_unfolded<T: ConvolutionFloat>(part: &SubConvolution<T>) -> bool {
     part.axes.iter().all(|axis| {
         axis.kernel == 1 && axis.stride == 1 && axis.low == 0 && axis.input == axis.output
     }) && part.axes[..2].iter().all(|axis| axis.output == 1)

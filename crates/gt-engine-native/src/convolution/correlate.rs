@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use gt_worker::EngineError;
 
 use super::grid::{Grid, LANES};
-use super::part::Part;
+use super::sub_convolution::SubConvolution;
 use super::unfold::copy_line;
 use super::{Convolution, ConvolutionFloat};
 use crate::buffer::Buffer;
@@ -19,7 +19,7 @@ pub const OUTPUTS: usize = 3;
 /// Writes the outputs of a part.
 pub fn run<T: ConvolutionFloat>(
     threads: &mut Threads,
-    part: &Part<T>,
+    part: &SubConvolution<T>,
     grid: &Grid,
 ) -> Result<(), EngineError> {
     let Convolution { batch, groups, channels, outputs, .. } = *part.convolution;

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use gt_worker::EngineError;
 
 use super::grid::{Grid, pairs};
-use super::part::Part;
+use super::sub_convolution::SubConvolution;
 use super::{Convolution, ConvolutionFloat};
 use crate::buffer::Buffer;
 use crate::simd::vectorized;
@@ -22,7 +22,7 @@ const PIECE: usize = 1 << 18;
 /// Writes the outputs of a part, of which each group has one channel.
 pub fn run<T: ConvolutionFloat>(
     threads: &mut Threads,
-    part: &Part<T>,
+    part: &SubConvolution<T>,
     grid: &Grid,
 ) -> Result<(), EngineError> {
     let Convolution { batch, groups, outputs, .. } = *part.convolution;
@@ -107,14 +107,19 @@ fn add<T: ConvolutionFloat, const N: usize>(
 ///
 /// # Safety
 /// No other thread accesses the plane.
-unsafe fn place<T: ConvolutionFloat>(part: &Part<T>, grid: &Grid, sums: &[T], plane: usize) {
+unsafe fn place<T: ConvolutionFloat>(
+    part: &SubConvolution<T>,
+    grid: &Grid,
+    sums: &[T],
+    plane: usize,
+) {
     let [z, y, x] = part.axes;
     for (index_z, index_y) in pairs(z.output, y.output) {
         let sums = &sums[grid.line(index_z, index_y)..][..x.output];
         let at = plane + part.place([index_z, index_y, 0]);
         for (index, sum) in sums.iter().enumerate() {
             // SAFETY: an output of the plane.
-            unsafe { *part.out.get().add(at + index * x.placed.step) = *sum };
+            unsafe { *part.out.get().add(at + index * x.output_subset.step) = *sum };
         }
     }
 }

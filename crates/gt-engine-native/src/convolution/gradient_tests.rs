@@ -18,11 +18,11 @@ fn check_all_three(input: [usize; 4], weight: [usize; 4], window: Window, groups
     let [_, height, width] = convolution.output;
     let [_, channels, kernel_height, kernel_width] = weight;
     let gradients = [input[0], weight[0], height, width];
-    let turned = [channels * groups, weight[0] / groups, kernel_height, kernel_width];
+    let transposed = [channels * groups, weight[0] / groups, kernel_height, kernel_width];
     let windows = [2, 3].map(|axis| window.for_input(input[axis], weight[axis]));
-    let gradient = Convolution::new(&gradients, &turned, &windows, groups).unwrap();
+    let gradient = Convolution::new(&gradients, &transposed, &windows, groups).unwrap();
     assert_eq!(gradient.output[1..], input[2..]);
-    check::<f32>(&mut numbers, &case(&gradients, &turned, windows, groups), 1e-6);
+    check::<f32>(&mut numbers, &case(&gradients, &transposed, windows, groups), 1e-6);
     let inputs = [channels, groups * input[0], input[2], input[3]];
     let gradients = [weight[0], input[0], height, width];
     let windows = [2, 3].map(|axis| window.for_weight(input[axis], weight[axis]));
@@ -74,11 +74,13 @@ fn gradients_are_those_of_the_convolution() {
             &windows(&Window::for_input),
             1,
         );
-        let turned = Planes { data: &reversed, steps: [taps, channels * taps], is_reversed: false };
+        let transposed =
+            Planes { data: &reversed, steps: [taps, channels * taps], is_reversed: false };
         let gradients = contiguous(&gradient, outputs, pixels);
-        let result = run(1, &for_input.unwrap(), gradients, turned);
-        let turned = Planes { data: &w, is_reversed: true, ..turned };
-        for (reversed, result) in run(2, &for_input.unwrap(), gradients, turned).iter().zip(&result)
+        let result = run(1, &for_input.unwrap(), gradients, transposed);
+        let transposed = Planes { data: &w, is_reversed: true, ..transposed };
+        for (reversed, result) in
+            run(2, &for_input.unwrap(), gradients, transposed).iter().zip(&result)
         {
             assert!((reversed - result).abs() < 1e-9, "{:?} reversed", case.windows);
         }
@@ -89,10 +91,10 @@ fn gradients_are_those_of_the_convolution() {
             &windows(&Window::for_weight),
             1,
         );
-        let turned = Planes { data: &x, steps: [plane, channels * plane], is_reversed: false };
+        let transposed = Planes { data: &x, steps: [plane, channels * plane], is_reversed: false };
         let gradients =
             Planes { data: &gradient, steps: [pixels, outputs * pixels], is_reversed: false };
-        let result = run(1, &for_weight.unwrap(), turned, gradients);
+        let result = run(1, &for_weight.unwrap(), transposed, gradients);
         let mut weight = Vec::new();
         for (output, channel) in pairs(outputs, channels) {
             weight.extend_from_slice(&result[(channel * outputs + output) * taps..][..taps]);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use gt_worker::EngineError;
 
 use super::ConvolutionFloat;
-use super::part::Part;
-use super::unfold::{Side, copy_line};
+use super::sub_convolution::SubConvolution;
+use super::unfold::{MatrixSide, copy_line};
 use crate::buffer::Buffer;
 use crate::simd::vectorized;
 
@@ -18,8 +18,8 @@ pub const LANES: usize = 16;
 /// How a plane is laid out for a long side, whose lines are gone through, and a short one, which
 /// moves where they begin: outputs and kernel elements, or the other way round.
 pub struct Grid {
-    long: Side,
-    short: Side,
+    long: MatrixSide,
+    short: MatrixSide,
     /// Lines of the inputs along each axis.
     input: [usize; 3],
     lows: [isize; 3],
@@ -38,7 +38,11 @@ pub struct Plane<T> {
 
 impl Grid {
     /// The grid for a long and a short side; `None` where most of it is zeros.
-    pub fn new<T: ConvolutionFloat>(part: &Part<T>, long: Side, short: Side) -> Option<Grid> {
+    pub fn new<T: ConvolutionFloat>(
+        part: &SubConvolution<T>,
+        long: MatrixSide,
+        short: MatrixSide,
+    ) -> Option<Grid> {
         let mut lengths = [0; 3];
         let (mut count, mut plain) = (1usize, 1usize);
         for (axis, length) in lengths.iter_mut().enumerate() {

@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use gt_worker::EngineError;
 
-use super::part::{Part, Weights};
-use super::tile::{Begin, PIXELS, RegisterTile, Width};
+use super::sub_convolution::{SubConvolution, Weights};
+use super::tile::{InitialSums, PIXELS, RegisterTile, TileWidth};
 use super::unfold::copy_line;
 use super::{Convolution, ConvolutionFloat};
 use crate::buffer::Buffer;
 use crate::simd::vectorized;
-use crate::threads::{Shared, Threads};
-use crate::transpose::turn;
+use crate::threads::{SharedPtr, Threads};
+use crate::transpose::transpose;
 
 /// Fewer outputs than these of a register are left to gemm.
 const FEW: usize = 8;
@@ -33,9 +33,9 @@ const TILES: Range<usize> = 4..32;
 const ZEROS: (usize, usize) = (4, 1 << 10);
 
 /// Whether a part is better computed here than as a product of matrices.
-pub fn is_better<T: ConvolutionFloat>(part: &Part<T>) -> bool {
+pub fn is_better<T: ConvolutionFloat>(part: &SubConvolution<T>) -> bool {
     let inputs: usize = part.axes.iter().map(|axis| axis.input).product();
-    let lengths = Padded::lengths(part).into_iter();
+    let lengths = PaddedPlanes::lengths(part).into_iter();
     let padded = lengths.fold(1, |product: usize, length| product.saturating_mul(length));
     part.convolution.outputs >= FEW
         && part.taps() * part.pixels() > 1
@@ -43,22 +43,26 @@ pub fn is_better<T: ConvolutionFloat>(part: &Part<T>) -> bool {
 }
 
 /// Writes the outputs of a part.
-pub fn run<T: ConvolutionFloat>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineError> {
+pub fn run<T: ConvolutionFloat>(
+    threads: &mut Threads,
+    part: &SubConvolution<T>,
+) -> Result<(), EngineError> {
     let Convolution { batch, groups, channels, outputs, .. } = *part.convolution;
     let copied =
-        groups * (batch * Padded::<T>::size(part) + outputs * part.taps()) * size_of::<T>();
+        groups * (batch * PaddedPlanes::<T>::size(part) + outputs * part.taps()) * size_of::<T>();
     let step = (COPIES / copied).clamp(1, channels);
     let step = channels.div_ceil(channels.div_ceil(step));
     let weights = part.weights(threads, 1, true)?;
     for first in (0..channels).step_by(step) {
-        Pass::new(threads, part, &weights, first..channels.min(first + step))?.run(threads)?;
+        ChannelPass::new(threads, part, &weights, first..channels.min(first + step))?
+            .run(threads)?;
     }
     Ok(())
 }
 
 /// The inputs of some channels, with the zeros around them.
-struct Padded<T> {
-    first: Shared<T>,
+struct PaddedPlanes<T> {
+    first: SharedPtr<T>,
     /// From an image, and from a channel, to the next.
     steps: [usize; 2],
     /// From a plane and a line of the inputs to the next.
@@ -67,16 +71,16 @@ struct Padded<T> {
     _copy: Arc<Buffer>,
 }
 
-impl<T: ConvolutionFloat> Padded<T> {
+impl<T: ConvolutionFloat> PaddedPlanes<T> {
     /// How many inputs all outputs of a plane see, from the first to the last, along each axis.
-    fn lengths(part: &Part<T>) -> [usize; 3] {
+    fn lengths(part: &SubConvolution<T>) -> [usize; 3] {
         part.axes
             .map(|axis| (axis.output - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1)
     }
 
     /// Elements of a copied plane: an odd number of lines of the cache, or else the planes of many
     /// channels would compete for the same places of it.
-    fn size(part: &Part<T>) -> usize {
+    fn size(part: &SubConvolution<T>) -> usize {
         let line = 64 / size_of::<T>();
         let size: usize = Self::lengths(part).iter().product();
         (size.div_ceil(line) | 1) * line
@@ -84,15 +88,15 @@ impl<T: ConvolutionFloat> Padded<T> {
 
     fn new(
         threads: &mut Threads,
-        part: &Part<T>,
+        part: &SubConvolution<T>,
         channels: &Range<usize>,
-    ) -> Result<Padded<T>, EngineError> {
+    ) -> Result<PaddedPlanes<T>, EngineError> {
         let Convolution { batch, groups, channels: all, .. } = *part.convolution;
         let lengths = Self::lengths(part);
         let (size, count) = (Self::size(part), channels.len());
         let steps = [groups * count * size, size];
         let copy = Buffer::new(batch * groups * count * size * size_of::<T>())?;
-        let first = Shared::new(copy.data().cast::<T>());
+        let first = SharedPtr::new(copy.data().cast::<T>());
         part.for_each(threads, batch * groups, |number| {
             let (image, group) = (number / groups, number % groups);
             for channel in 0..count {
@@ -108,14 +112,14 @@ impl<T: ConvolutionFloat> Padded<T> {
             Ok(())
         })?;
         let lines = [lengths[1] * lengths[2], lengths[2]];
-        Ok(Padded { first, steps, lines, _copy: copy })
+        Ok(PaddedPlanes { first, steps, lines, _copy: copy })
     }
 
     /// Copies a plane with the zeros around it.
     ///
     /// # Safety
     /// A plane of the inputs can be read, and one of these lengths written, which no other thread accesses.
-    unsafe fn pad(part: &Part<T>, lengths: [usize; 3], from: *const T, to: *mut T) {
+    unsafe fn pad(part: &SubConvolution<T>, lengths: [usize; 3], from: *const T, to: *mut T) {
         let [low_z, low_y, low_x] = part.axes.map(|axis| axis.low);
         let [depth, height, width] = part.axes.map(|axis| axis.input);
         vectorized(
@@ -144,50 +148,50 @@ impl<T: ConvolutionFloat> Padded<T> {
 }
 
 /// The products of some channels, of all groups.
-struct Pass<'a, T> {
-    part: &'a Part<'a, T>,
+struct ChannelPass<'a, T> {
+    part: &'a SubConvolution<'a, T>,
     /// Whether earlier channels have been summed up.
-    begin: Begin,
-    planes: Padded<T>,
-    width: Width,
+    initial: InitialSums,
+    planes: PaddedPlanes<T>,
+    width: TileWidth,
     /// For each group and block of outputs, rows of weights.
-    weights: (Shared<T>, Arc<Buffer>),
+    weights: (SharedPtr<T>, Arc<Buffer>),
     /// Where inputs are that meet them, one for each row.
-    reaches: Vec<usize>,
+    tap_offsets: Vec<usize>,
     /// Pixels of all images that are computed together.
     pixels: usize,
 }
 
-impl<'a, T: ConvolutionFloat> Pass<'a, T> {
+impl<'a, T: ConvolutionFloat> ChannelPass<'a, T> {
     fn new(
         threads: &mut Threads,
-        part: &'a Part<'a, T>,
+        part: &'a SubConvolution<'a, T>,
         from: &Weights<T>,
         channels: Range<usize>,
-    ) -> Result<Pass<'a, T>, EngineError> {
+    ) -> Result<ChannelPass<'a, T>, EngineError> {
         let Convolution { batch, groups, outputs, .. } = *part.convolution;
-        let width = Width::of::<T>(outputs);
-        let planes = Padded::new(threads, part, &channels)?;
+        let width = TileWidth::of::<T>(outputs);
+        let planes = PaddedPlanes::new(threads, part, &channels)?;
         let weights = weights(threads, part, from, &channels, width)?;
         let side = part.kernel_side();
-        let mut reaches = Vec::with_capacity(channels.len() * part.taps());
+        let mut tap_offsets = Vec::with_capacity(channels.len() * part.taps());
         for segment in side.segments(0..channels.len() * part.taps()) {
             let [z, y] = [0, 1].map(|axis| segment.index[axis] * side.steps[axis]);
             let at = segment.outer * planes.steps[1] + z * planes.lines[0] + y * planes.lines[1];
             let along = segment.first..segment.first + segment.length;
-            reaches.extend(along.map(|x| at + x * side.steps[2]));
+            tap_offsets.extend(along.map(|x| at + x * side.steps[2]));
         }
         if from.is_reversed {
             // Rows keep the order that the weights have in memory.
-            reaches.chunks_exact_mut(part.taps()).for_each(<[usize]>::reverse);
+            tap_offsets.chunks_exact_mut(part.taps()).for_each(<[usize]>::reverse);
         }
         let tiles = (batch * part.pixels()).div_ceil(PIXELS);
         let blocks = groups * outputs.div_ceil(width.outputs());
         let pieces = PIECES.div_ceil(blocks);
         let step = tiles.div_ceil(pieces).clamp(TILES.start, TILES.end);
         let pixels = tiles.div_ceil(tiles.div_ceil(step)) * PIXELS;
-        let begin = if channels.start == 0 { Begin::Zero } else { Begin::Sums };
-        Ok(Pass { part, begin, planes, width, weights, reaches, pixels })
+        let initial = if channels.start == 0 { InitialSums::Zero } else { InitialSums::Existing };
+        Ok(ChannelPass { part, initial, planes, width, weights, tap_offsets, pixels })
     }
 
     fn run(&self, threads: &mut Threads) -> Result<(), EngineError> {
@@ -205,41 +209,49 @@ impl<'a, T: ConvolutionFloat> Pass<'a, T> {
     /// Computes some pixels of a block of outputs.
     fn piece(&self, group: usize, block: usize, pixels: Range<usize>) -> Result<(), EngineError> {
         let Convolution { outputs, .. } = *self.part.convolution;
-        let wide = self.width.outputs();
-        let starts = self.starts(group, &pixels);
-        let memory = Buffer::new(starts.len() * PIXELS * wide * size_of::<T>())?;
+        let row_length = self.width.outputs();
+        let pixel_offsets = self.pixel_offsets(group, &pixels);
+        let memory = Buffer::new(pixel_offsets.len() * PIXELS * row_length * size_of::<T>())?;
         let sums = memory.data().cast::<T>();
-        let number = group * outputs.div_ceil(wide) + block;
-        let weights = self.weights.0.get().wrapping_add(number * self.reaches.len() * wide);
-        for (index, reaches) in self.reaches.chunks(DEPTH).enumerate() {
-            let weights = weights.wrapping_add(index * DEPTH * wide).cast_const();
-            let begin = if index == 0 { Begin::Zero } else { Begin::Sums };
-            for (tile, starts) in starts.iter().enumerate() {
-                let sums = sums.wrapping_add(tile * PIXELS * wide);
+        let number = group * outputs.div_ceil(row_length) + block;
+        let weights =
+            self.weights.0.get().wrapping_add(number * self.tap_offsets.len() * row_length);
+        for (index, tap_offsets) in self.tap_offsets.chunks(DEPTH).enumerate() {
+            let weights = weights.wrapping_add(index * DEPTH * row_length).cast_const();
+            let initial = if index == 0 { InitialSums::Zero } else { InitialSums::Existing };
+            for (tile, pixel_offsets) in pixel_offsets.iter().enumerate() {
+                let sums = sums.wrapping_add(tile * PIXELS * row_length);
                 let inputs = self.planes.first.get().cast_const();
                 // SAFETY: the inputs that an output of the part meets exist, with the zeros
                 // around them. The sums are this call's alone; all are written at the first index.
                 unsafe {
-                    self.width.add(RegisterTile { inputs, starts, reaches, weights, sums, begin });
+                    self.width.add(RegisterTile {
+                        inputs,
+                        pixel_offsets,
+                        tap_offsets,
+                        weights,
+                        sums,
+                        initial,
+                    });
                 }
             }
         }
-        let first = block * wide;
-        let count = wide.min(outputs - first);
+        let first = block * row_length;
+        let count = row_length.min(outputs - first);
         for (at, image, run) in self.runs(pixels) {
             let plane = self.part.plane(image, group, first);
             // SAFETY: outputs of this piece, which no other thread accesses, and their sums.
-            unsafe { self.write(sums.add(at * wide), plane, count, run) };
+            unsafe { self.write(sums.add(at * row_length), plane, count, run) };
         }
         Ok(())
     }
 
     /// Where each pixel's inputs begin; the last one again where a tile has more.
-    fn starts(&self, group: usize, pixels: &Range<usize>) -> Vec<[usize; PIXELS]> {
+    fn pixel_offsets(&self, group: usize, pixels: &Range<usize>) -> Vec<[usize; PIXELS]> {
         let mut side = self.part.output_side();
         side.outer_step = self.planes.steps[0];
         let channels = self.planes.steps[0] / self.part.convolution.groups;
-        let mut starts = Vec::with_capacity(pixels.len().div_ceil(PIXELS));
+        let mut pixel_offsets = Vec::with_capacity(pixels.len().div_ceil(PIXELS));
         let mut tile = [0; PIXELS];
         let mut filled = 0;
         for segment in side.segments(pixels.clone()) {
@@ -250,13 +262,13 @@ impl<'a, T: ConvolutionFloat> Pass<'a, T> {
                 tile[filled..].fill(at + x * side.steps[2]);
                 filled += 1;
                 if filled == PIXELS {
-                    starts.push(tile);
+                    pixel_offsets.push(tile);
                     filled = 0;
                 }
             }
         }
-        starts.extend((filled > 0).then_some(tile));
-        starts
+        pixel_offsets.extend((filled > 0).then_some(tile));
+        pixel_offsets
     }
 
     /// Pixels that are at even steps in the output: where they begin in a range, the image, and
@@ -282,19 +294,19 @@ impl<'a, T: ConvolutionFloat> Pass<'a, T> {
         let [_, height, width] = self.part.axes.map(|axis| axis.output);
         let (x, rest) = (run.start % width, run.start / width);
         let at = self.part.place([rest / height, rest % height, x]);
-        let (step, wide) = (self.part.axes[2].placed.step, self.width.outputs());
+        let (step, row_length) = (self.part.axes[2].output_subset.step, self.width.outputs());
         let pitch = self.part.out_steps[1];
         // SAFETY: the caller's promise: planes of this piece, from the first of the run on.
         unsafe {
             let to = self.part.out.get().add(plane + at);
-            if self.begin == Begin::Zero && step == 1 {
-                return turn(count, run.len(), sums, wide as isize, to, pitch as isize);
+            if self.initial == InitialSums::Zero && step == 1 {
+                return transpose(count, run.len(), sums, row_length as isize, to, pitch as isize);
             }
             for output in 0..count {
                 for index in 0..run.len() {
-                    let sum = *sums.add(index * wide + output);
+                    let sum = *sums.add(index * row_length + output);
                     let to = to.add(output * pitch + index * step);
-                    *to = if self.begin == Begin::Zero { sum } else { *to + sum };
+                    *to = if self.initial == InitialSums::Zero { sum } else { *to + sum };
                 }
             }
         }
@@ -305,32 +317,32 @@ impl<'a, T: ConvolutionFloat> Pass<'a, T> {
 /// channel and element of the kernel, with zeros where there are fewer outputs.
 fn weights<T: ConvolutionFloat>(
     threads: &mut Threads,
-    part: &Part<T>,
+    part: &SubConvolution<T>,
     from: &Weights<T>,
     channels: &Range<usize>,
-    width: Width,
-) -> Result<(Shared<T>, Arc<Buffer>), EngineError> {
+    width: TileWidth,
+) -> Result<(SharedPtr<T>, Arc<Buffer>), EngineError> {
     let Convolution { groups, outputs, .. } = *part.convolution;
-    let (wide, taps) = (width.outputs(), part.taps());
-    let blocks = outputs.div_ceil(wide);
+    let (row_length, taps) = (width.outputs(), part.taps());
+    let blocks = outputs.div_ceil(row_length);
     let depth = channels.len() * taps;
-    let copy = Buffer::new(groups * blocks * depth * wide * size_of::<T>())?;
-    let to = Shared::new(copy.data().cast::<T>());
+    let copy = Buffer::new(groups * blocks * depth * row_length * size_of::<T>())?;
+    let to = SharedPtr::new(copy.data().cast::<T>());
     // As many channels at a time as make up a page of rows.
     let step = (DEPTH / taps).max(1);
     let along = channels.len().div_ceil(step);
     part.for_each(threads, groups * blocks * along, |number| {
         let (block, first) = (number / along, number % along * step);
-        let output = block % blocks * wide;
-        let count = wide.min(outputs - output);
+        let output = block % blocks * row_length;
+        let count = row_length.min(outputs - output);
         let row = (block / blocks * outputs + output) * from.row;
         let some = first..channels.len().min(first + step);
         // SAFETY: weights of these outputs and channels, and the rows for them, which have room for
         // all outputs of a block and which no other thread accesses.
         unsafe {
-            let to = to.get().add((block * depth + first * taps) * wide);
-            if count < wide {
-                to.write_bytes(0, some.len() * taps * wide);
+            let to = to.get().add((block * depth + first * taps) * row_length);
+            if count < row_length {
+                to.write_bytes(0, some.len() * taps * row_length);
             }
             // At once where the channels follow one another.
             let (rows, parts) =
@@ -338,8 +350,8 @@ fn weights<T: ConvolutionFloat>(
             for index in 0..parts {
                 let at = row + (channels.start + first + index) * from.channel;
                 let from = (from.first.get().add(at).cast_const(), from.row as isize);
-                let to = to.add(index * taps * wide);
-                turn(rows, count, from.0, from.1, to, wide as isize);
+                let to = to.add(index * taps * row_length);
+                transpose(rows, count, from.0, from.1, to, row_length as isize);
             }
         }
         Ok(())

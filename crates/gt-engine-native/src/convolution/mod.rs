@@ -23,22 +23,22 @@
 mod axis;
 mod blocks;
 mod correlate;
-mod deep;
 mod depthwise;
 mod direct;
 #[cfg(test)]
 mod gradient_tests;
 mod grid;
+mod im2col;
 mod indirect;
+mod long_kernel;
 mod operation;
-mod part;
 mod scatter;
+mod sub_convolution;
 #[cfg(test)]
 mod tests;
 mod tile;
 mod unfold;
 mod vector;
-mod wide;
 
 use std::mem::MaybeUninit;
 use std::ops::{Add, Mul};
@@ -46,7 +46,7 @@ use std::ops::{Add, Mul};
 use gt_worker::EngineError;
 
 use crate::element::Number;
-use crate::threads::{Shared, Threads};
+use crate::threads::{SharedPtr, Threads};
 
 pub(crate) use axis::within;
 use axis::{WindowAxis, merged, parts};
@@ -54,8 +54,8 @@ use grid::Grid;
 pub(crate) use grid::pairs;
 use gt_ir::ops::window::Window;
 pub use operation::conv_general as operation;
-pub(crate) use part::PartProduct;
-use part::{Origin, Part};
+pub(crate) use sub_convolution::MatrixProduct;
+use sub_convolution::{Origin, SubConvolution};
 pub(crate) use unfold::copy_every;
 use vector::Registers;
 
@@ -175,7 +175,7 @@ impl<'a, T> Planes<'a, T> {
             let end = last(0).zip(last(1)).and_then(|(a, b)| a.checked_add(b)?.checked_add(plane));
             assert!(end.is_some_and(|end| end <= self.data.len()), "planes beyond their data");
         }
-        let first = Shared::new(self.data.as_ptr().cast_mut());
+        let first = SharedPtr::new(self.data.as_ptr().cast_mut());
         Origin { first, steps: self.steps, is_reversed: self.is_reversed }
     }
 }
@@ -200,7 +200,7 @@ pub fn conv_general<T: ConvolutionFloat>(
     convolution: &Convolution,
     input: Planes<T>,
     weight: Planes<T>,
-    is_turned: bool,
+    is_transposed: bool,
     out: &mut [MaybeUninit<T>],
 ) -> Result<(), EngineError> {
     let Convolution { batch, groups, channels, outputs, .. } = *convolution;
@@ -213,36 +213,36 @@ pub fn conv_general<T: ConvolutionFloat>(
     let weight = weight.origin([groups * outputs, channels], convolution.kernel);
     let plane: usize = convolution.output.iter().product();
     let out_steps =
-        if is_turned { [plane, batch * plane] } else { [groups * outputs * plane, plane] };
+        if is_transposed { [plane, batch * plane] } else { [groups * outputs * plane, plane] };
     let parts = convolution.parts();
     let is_empty =
         |axes: &[WindowAxis; 3]| channels == 0 || axes.iter().any(|axis| axis.kernel == 0);
     if parts.iter().any(is_empty) {
         threads.for_each_part(out, ZEROS, |_, out| out.fill(MaybeUninit::new(T::ZERO)));
     }
-    let out = Shared::new(out.as_mut_ptr().cast::<T>());
+    let out = SharedPtr::new(out.as_mut_ptr().cast::<T>());
     for axes in parts.into_iter().filter(|axes| !is_empty(axes)) {
-        let part = Part { convolution, axes, input, weight, out, out_steps };
+        let part = SubConvolution { convolution, axes, input, weight, out, out_steps };
         let (output, kernel) = (part.output_side(), part.kernel_side());
-        let is_deep = axes[2].kernel > axes[2].output;
+        let is_long_kernel = axes[2].kernel > axes[2].output;
         // Planes are done one by one there.
         let is_even = batch * groups >= PLANES || part.work() < PARALLEL;
         let grid = if !is_even {
             None
-        } else if is_deep && outputs <= correlate::OUTPUTS {
+        } else if is_long_kernel && outputs <= correlate::OUTPUTS {
             Grid::new(&part, kernel, output)
-        } else if !is_deep && channels == 1 && outputs <= depthwise::OUTPUTS {
+        } else if !is_long_kernel && channels == 1 && outputs <= depthwise::OUTPUTS {
             Grid::new(&part, output, kernel)
         } else {
             None
         };
         match grid {
-            Some(grid) if is_deep => correlate::run(threads, &part, &grid)?,
+            Some(grid) if is_long_kernel => correlate::run(threads, &part, &grid)?,
             Some(grid) => depthwise::run(threads, &part, &grid)?,
             None if indirect::is_better(&part) => indirect::run(threads, &part)?,
             None if scatter::is_better(&part) => scatter::run(threads, &part)?,
-            None if is_deep => deep::run(threads, &part)?,
-            None => wide::run(threads, &part)?,
+            None if is_long_kernel => long_kernel::run(threads, &part)?,
+            None => im2col::run(threads, &part)?,
         }
     }
     Ok(())

@@ -35,20 +35,21 @@ pub fn conv_general(
         .ok_or_else(|| EngineError::Other("conv_general: lengths that do not fit".to_string()))?;
     // Where images and channels are exchanged, as in the gradient of a weight, so are they in the
     // result: its user exchanges them back, and has it in order.
-    let turned = |x: &Tensor| x.strides()[0] < x.strides()[1];
-    let is_turned = !dtype.is_exact() && groups == Some(1) && turned(&input) && turned(&weight);
+    let transposed = |x: &Tensor| x.strides()[0] < x.strides()[1];
+    let is_transposed =
+        !dtype.is_exact() && groups == Some(1) && transposed(&input) && transposed(&weight);
     let (images, outputs) = (output.shape[0], output.shape[1]);
-    let turned = output.shape.with(0, outputs).with(1, images);
-    let shape = if is_turned { turned } else { output.shape };
+    let transposed = output.shape.with(0, outputs).with(1, images);
+    let shape = if is_transposed { transposed } else { output.shape };
     let mut out = Uninit::new(Meta::new(dtype, shape))?;
     match dtype {
         DType::F32 => {
             let weight = planes_of(&weight, is_reversed);
-            floats::<f32>(threads, &convolution, &input, weight, is_turned, &mut out)?;
+            floats::<f32>(threads, &convolution, &input, weight, is_transposed, &mut out)?;
         }
         DType::F64 => {
             let weight = planes_of(&weight, is_reversed);
-            floats::<f64>(threads, &convolution, &input, weight, is_turned, &mut out)?;
+            floats::<f64>(threads, &convolution, &input, weight, is_transposed, &mut out)?;
         }
         _ => with_number!(dtype, T => {
             let (input, weight) = (planes_of::<T>(&input, false), planes_of::<T>(&weight, false));
@@ -58,7 +59,7 @@ pub fn conv_general(
     // SAFETY: both ways write every element.
     let out = unsafe { out.finish() };
     let order = [1, 0, 2, 3, 4];
-    let out = if is_turned { out.permute(&order[..shape.rank()]) } else { out };
+    let out = if is_transposed { out.permute(&order[..shape.rank()]) } else { out };
     cast::to(threads, out, output.dtype)
 }
 
@@ -67,11 +68,11 @@ fn floats<T: ConvolutionFloat + Element>(
     convolution: &Convolution,
     input: &Tensor,
     weight: Planes<T>,
-    is_turned: bool,
+    is_transposed: bool,
     out: &mut Uninit,
 ) -> Result<(), EngineError> {
     let input = planes_of::<T>(input, false);
-    super::conv_general(threads, convolution, input, weight, is_turned, out.slots())
+    super::conv_general(threads, convolution, input, weight, is_transposed, out.slots())
 }
 
 /// The tensor as planes: itself where each of them is contiguous, else copied.

@@ -8,11 +8,11 @@ use gt_worker::EngineError;
 
 use super::axis::within;
 use super::grid::pairs;
-use super::part::{Part, PartProduct};
+use super::sub_convolution::{MatrixProduct, SubConvolution};
 use super::{Convolution, ConvolutionFloat};
 use crate::buffer::Buffer;
 use crate::simd::vectorized;
-use crate::threads::{Shared, Threads};
+use crate::threads::{SharedPtr, Threads};
 
 /// Bytes of a block of products, which stays in the cache of one processor, and of its outputs.
 const BLOCK: usize = 1 << 19;
@@ -26,7 +26,7 @@ const PIECES: usize = 16;
 const STEP: usize = 48;
 
 /// Whether a part is better computed here than from unfolded inputs.
-pub fn is_better<T: ConvolutionFloat>(part: &Part<T>) -> bool {
+pub fn is_better<T: ConvolutionFloat>(part: &SubConvolution<T>) -> bool {
     let Convolution { channels, outputs, .. } = *part.convolution;
     let inputs: usize = part.axes.iter().map(|axis| axis.input).product();
     let products = outputs.saturating_mul(inputs);
@@ -37,7 +37,7 @@ pub fn is_better<T: ConvolutionFloat>(part: &Part<T>) -> bool {
 }
 
 /// How a part is cut into pieces.
-struct Pieces {
+struct PieceSizes {
     /// Outputs of a group that are computed together.
     outputs: usize,
     /// The axis along which a plane of outputs is cut.
@@ -46,8 +46,8 @@ struct Pieces {
     length: usize,
 }
 
-impl Pieces {
-    fn new<T: ConvolutionFloat>(part: &Part<T>) -> Pieces {
+impl PieceSizes {
+    fn new<T: ConvolutionFloat>(part: &SubConvolution<T>) -> PieceSizes {
         let Convolution { batch, groups, outputs, .. } = *part.convolution;
         let size = BLOCK / size_of::<T>();
         let most = (ROWS / part.taps()).min(size / part.pixels()).max(1);
@@ -57,18 +57,21 @@ impl Pieces {
         let repeated = (cut.kernel - 1) * cut.dilation;
         let jobs = batch * groups * outputs.div_ceil(outputs_step);
         let pieces = (PIECES / jobs).min(cut.output / (4 * repeated + 4)).max(1);
-        Pieces { outputs: outputs_step, axis, length: cut.output.div_ceil(pieces) }
+        PieceSizes { outputs: outputs_step, axis, length: cut.output.div_ceil(pieces) }
     }
 }
 
 /// Writes the outputs of a part.
-pub fn run<T: ConvolutionFloat>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineError> {
+pub fn run<T: ConvolutionFloat>(
+    threads: &mut Threads,
+    part: &SubConvolution<T>,
+) -> Result<(), EngineError> {
     let Convolution { batch, groups, channels, outputs, .. } = *part.convolution;
     let weights = part.weights(threads, 0, false)?;
     let taps = part.taps();
     // A row of all channels for each output and element of the kernel.
-    let turned = Buffer::new(groups * outputs * taps * channels * size_of::<T>())?;
-    let rows = Shared::new(turned.data().cast::<T>());
+    let transposed = Buffer::new(groups * outputs * taps * channels * size_of::<T>())?;
+    let rows = SharedPtr::new(transposed.data().cast::<T>());
     part.for_each(threads, groups * outputs, |output| {
         for (tap, channel) in pairs(taps, channels) {
             // SAFETY: a weight of this output, and its place, which no other thread accesses.
@@ -80,29 +83,29 @@ pub fn run<T: ConvolutionFloat>(threads: &mut Threads, part: &Part<T>) -> Result
         }
         Ok(())
     })?;
-    let pieces = Pieces::new(part);
+    let pieces = PieceSizes::new(part);
     let along = part.axes[pieces.axis].output.div_ceil(pieces.length);
     let down = outputs.div_ceil(pieces.outputs);
     part.for_each(threads, batch * groups * down * along, |number| {
         let (rest, first) = (number / along, number % along * pieces.length);
         let (rest, output) = (rest / down, rest % down * pieces.outputs);
         let end = part.axes[pieces.axis].output.min(first + pieces.length);
-        let mut band = part.axes.map(|axis| 0..axis.output);
-        band[pieces.axis] = first..end;
+        let mut ranges = part.axes.map(|axis| 0..axis.output);
+        ranges[pieces.axis] = first..end;
         let count = pieces.outputs.min(outputs - output);
         let (image, group) = (rest / groups, rest % groups);
-        ScatterPiece { part, rows, image, group, outputs: output..output + count, band }.run()
+        ScatterPiece { part, rows, image, group, outputs: output..output + count, ranges }.run()
     })
 }
 
 /// Some outputs of a group and image: which, and their ranges along the axes.
 struct ScatterPiece<'a, T> {
-    part: &'a Part<'a, T>,
-    rows: Shared<T>,
+    part: &'a SubConvolution<'a, T>,
+    rows: SharedPtr<T>,
     image: usize,
     group: usize,
     outputs: Range<usize>,
-    band: [Range<usize>; 3],
+    ranges: [Range<usize>; 3],
 }
 
 impl<T: ConvolutionFloat> ScatterPiece<'_, T> {
@@ -114,7 +117,7 @@ impl<T: ConvolutionFloat> ScatterPiece<'_, T> {
         let rows = self.outputs.len() * part.taps();
         let most = (BLOCK / size_of::<T>() / rows).max(COLUMNS).div_ceil(line.max(1));
         let step = most.min(height.len()).max(1);
-        let plane: usize = self.band.iter().map(ExactSizeIterator::len).product();
+        let plane: usize = self.ranges.iter().map(ExactSizeIterator::len).product();
         let sums = Buffer::new(self.outputs.len() * plane * size_of::<T>())?;
         let products = Buffer::new(rows * step * line * size_of::<T>())?;
         let products = products.data().cast::<T>();
@@ -143,7 +146,7 @@ impl<T: ConvolutionFloat> ScatterPiece<'_, T> {
                     let a = (self.rows.get().add(row).cast_const(), [channels, 1]);
                     let b = (part.input.first.get().add(at).cast_const(), [channel_step, 1]);
                     let out = (products, [columns, 1]);
-                    PartProduct { rows, depth: channels, columns, a, b, out, adds: false }.run();
+                    MatrixProduct { rows, depth: channels, columns, a, b, out, adds: false }.run();
                     std::slice::from_raw_parts(products, rows * columns)
                 };
                 vectorized(
@@ -152,15 +155,15 @@ impl<T: ConvolutionFloat> ScatterPiece<'_, T> {
                 );
             }
         }
-        let [_, _, along] = self.band.clone().map(|range| range.len());
+        let [_, _, along] = self.ranges.clone().map(|range| range.len());
         let mut lines = sums.chunks_exact(along);
         for output in self.outputs.clone() {
             let plane = part.plane(self.image, self.group, output);
-            for z in self.band[0].clone() {
-                for (y, sums) in self.band[1].clone().zip(&mut lines) {
+            for z in self.ranges[0].clone() {
+                for (y, sums) in self.ranges[1].clone().zip(&mut lines) {
                     let at = plane + part.place([z, y, 0]);
                     for (index, sum) in sums.iter().enumerate() {
-                        let at = at + index * part.axes[2].placed.step;
+                        let at = at + index * part.axes[2].output_subset.step;
                         // SAFETY: an output of this piece, which no other thread accesses.
                         unsafe { *part.out.get().add(at) = *sum };
                     }
@@ -172,7 +175,7 @@ impl<T: ConvolutionFloat> ScatterPiece<'_, T> {
 
     /// The inputs along an axis that belong to any of the outputs.
     fn inputs(&self, axis: usize) -> Range<usize> {
-        let (range, axis) = (&self.band[axis], self.part.axes[axis]);
+        let (range, axis) = (&self.ranges[axis], self.part.axes[axis]);
         let first = range.start as isize - axis.low;
         let end = range.end as isize - axis.low + ((axis.kernel - 1) * axis.dilation) as isize;
         let inside = |at: isize| at.clamp(0, axis.input as isize) as usize;
@@ -184,11 +187,11 @@ impl<T: ConvolutionFloat> ScatterPiece<'_, T> {
     #[inline(always)]
     fn add(&self, products: &[T], z: usize, lines: Range<usize>, sums: &mut [T]) {
         let [axis_z, axis_y, axis_x] = self.part.axes;
-        let [depth, height, width] = self.band.clone().map(|range| range.len());
+        let [depth, height, width] = self.ranges.clone().map(|range| range.len());
         // Where an input's product with an element of the kernel belongs within the band.
         let place = |axis: usize, tap: usize| {
             let (low, dilation) = (self.part.axes[axis].low, self.part.axes[axis].dilation);
-            low - (tap * dilation) as isize - self.band[axis].start as isize
+            low - (tap * dilation) as isize - self.ranges[axis].start as isize
         };
         let line = axis_x.input;
         let mut products = products.chunks_exact(line);

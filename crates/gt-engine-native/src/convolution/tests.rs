@@ -97,9 +97,9 @@ pub fn run<T: ConvolutionFloat>(
     let plane: usize = convolution.output.iter().product();
     for (index, value) in plain.iter().enumerate() {
         let (rest, pixel) = (index / plane, index % plane);
-        let turned = (rest % planes * images + rest / planes) * plane + pixel;
+        let transposed = (rest % planes * images + rest / planes) * plane + pixel;
         // SAFETY: as above.
-        assert!(unsafe { out[turned].assume_init() } == *value, "{convolution:?} turned");
+        assert!(unsafe { out[transposed].assume_init() } == *value, "{convolution:?} turned");
     }
     plain
 }
@@ -135,7 +135,7 @@ where
         );
     }
     assert_eq!(run(3, &convolution, input, weight), result, "{shape} on 3 threads");
-    let turned = |values: &[T], rows: usize, columns: usize, plane: usize| {
+    let transposed = |values: &[T], rows: usize, columns: usize, plane: usize| {
         let mut to = Vec::with_capacity(values.len());
         for column in 0..columns {
             for row in 0..rows {
@@ -144,11 +144,11 @@ where
         }
         to
     };
-    let (x, w) = (turned(&x, images, inputs, plane), turned(&w, outputs, channels, taps));
+    let (x, w) = (transposed(&x, images, inputs, plane), transposed(&w, outputs, channels, taps));
     let input = Planes { data: &x, steps: [plane, images * plane], is_reversed: false };
     let weight = Planes { data: &w, steps: [taps, outputs * taps], is_reversed: false };
-    for (turned, result) in run(2, &convolution, input, weight).iter().zip(&result) {
-        let difference = ((*turned).into() - (*result).into()).abs();
+    for (transposed, result) in run(2, &convolution, input, weight).iter().zip(&result) {
+        let difference = ((*transposed).into() - (*result).into()).abs();
         assert!(difference <= tolerance * depth, "{shape} in another order");
     }
 }

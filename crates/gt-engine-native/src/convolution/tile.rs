@@ -10,10 +10,10 @@ pub const PIXELS: usize = 6;
 
 /// What the sums of a tile begin with.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Begin {
+pub enum InitialSums {
     Zero,
     /// The existing values.
-    Sums,
+    Existing,
 }
 
 /// A tile: `PIXELS` rows of sums, one for each output.
@@ -21,45 +21,45 @@ pub struct RegisterTile<'a, T> {
     /// What starts and reaches are offsets from.
     pub inputs: *const T,
     /// Where each pixel's inputs begin.
-    pub starts: &'a [usize; PIXELS],
+    pub pixel_offsets: &'a [usize; PIXELS],
     /// From there to the inputs that are multiplied, one after another.
-    pub reaches: &'a [usize],
+    pub tap_offsets: &'a [usize],
     /// For each reach, a row of weights: one for each output.
     pub weights: *const T,
     pub sums: *mut T,
-    pub begin: Begin,
+    pub initial: InitialSums,
 }
 
 /// How many outputs a tile has: registers and the elements of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Width {
+pub struct TileWidth {
     level: InstructionSet,
     registers: usize,
     lanes: usize,
 }
 
-impl Width {
+impl TileWidth {
     /// The width that wastes least on this many outputs, of those that the machine has registers for.
-    pub fn of<T: ConvolutionFloat>(outputs: usize) -> Width {
+    pub fn of<T: ConvolutionFloat>(outputs: usize) -> TileWidth {
         let level = level();
         let most = if level == InstructionSet::V4 { 4 } else { 2 };
         // One register for each pixel are too few to keep the processor's multipliers busy.
-        let cost = |width: &Width| {
+        let cost = |width: &TileWidth| {
             let padded = outputs.next_multiple_of(width.outputs());
             if width.registers == 1 { padded + padded / 4 } else { padded }
         };
         let all = [4, 2, 1].into_iter().filter(|registers| *registers <= most);
-        let widths = all.map(|registers| Width::at::<T>(level, registers));
+        let widths = all.map(|registers| TileWidth::at::<T>(level, registers));
         widths.min_by_key(cost).expect("one register")
     }
 
-    fn at<T: ConvolutionFloat>(level: InstructionSet, registers: usize) -> Width {
+    fn at<T: ConvolutionFloat>(level: InstructionSet, registers: usize) -> TileWidth {
         let lanes = match level {
             InstructionSet::Base => T::Base::LANES,
             InstructionSet::V3 => T::V3::LANES,
             InstructionSet::V4 => T::V4::LANES,
         };
-        Width { level, registers, lanes }
+        TileWidth { level, registers, lanes }
     }
 
     /// How many outputs.
@@ -89,7 +89,7 @@ impl Width {
 }
 
 /// # Safety
-/// As [`Width::add`]; the machine has the vector's level.
+/// As [`TileWidth::add`]; the machine has the vector's level.
 unsafe fn run<V: Vector, const REGISTERS: usize>(tile: RegisterTile<V::Item>) {
     vectorized(
         #[inline(always)]
@@ -106,26 +106,26 @@ unsafe fn run<V: Vector, const REGISTERS: usize>(tile: RegisterTile<V::Item>) {
     reason = "iterators of arrays are not always taken apart into registers"
 )]
 unsafe fn add<V: Vector, const REGISTERS: usize>(tile: RegisterTile<V::Item>) {
-    let RegisterTile { inputs, starts, reaches, mut weights, sums, begin } = tile;
+    let RegisterTile { inputs, pixel_offsets, tap_offsets, mut weights, sums, initial } = tile;
     let at = |pixel: usize, register: usize| (pixel * REGISTERS + register) * V::LANES;
     // SAFETY: the caller's promise, throughout: a row of weights for each reach, inputs at each
     // start and reach, and a row of sums for each pixel.
     unsafe {
         let mut all = [[V::splat(V::Item::ZERO); REGISTERS]; PIXELS];
-        if begin == Begin::Sums {
+        if initial == InitialSums::Existing {
             for pixel in 0..PIXELS {
                 for register in 0..REGISTERS {
                     all[pixel][register] = V::load(sums.add(at(pixel, register)));
                 }
             }
         }
-        for reach in reaches {
+        for tap_offset in tap_offsets {
             let mut row = [V::splat(V::Item::ZERO); REGISTERS];
             for register in 0..REGISTERS {
                 row[register] = V::load(weights.add(register * V::LANES));
             }
             for pixel in 0..PIXELS {
-                let input = V::splat(*inputs.add(starts[pixel] + reach));
+                let input = V::splat(*inputs.add(pixel_offsets[pixel] + tap_offset));
                 for register in 0..REGISTERS {
                     all[pixel][register] = input.mul_add(row[register], all[pixel][register]);
                 }
@@ -149,27 +149,36 @@ mod tests {
         let depth = 5;
         let levels = [InstructionSet::Base, InstructionSet::V3, InstructionSet::V4].into_iter();
         let levels = levels.filter(|of| *of <= level());
-        for width in levels.flat_map(|of| [1, 2, 4].map(|count| Width::at::<f64>(of, count))) {
+        for width in levels.flat_map(|of| [1, 2, 4].map(|count| TileWidth::at::<f64>(of, count))) {
             if width.registers == 4 && width.level != InstructionSet::V4 {
                 continue;
             }
-            let wide = width.outputs();
+            let row_length = width.outputs();
             let inputs: Vec<f64> = (0..40).map(f64::from).collect();
-            let weights: Vec<f64> = (0..depth * wide).map(|x| (x % 7) as f64).collect();
-            let (starts, reaches) = ([3, 0, 9, 9, 1, 30], [0, 4, 1, 9, 2]);
-            let mut sums = vec![100.0; PIXELS * wide];
-            for begin in [Begin::Zero, Begin::Sums] {
+            let weights: Vec<f64> = (0..depth * row_length).map(|x| (x % 7) as f64).collect();
+            let (pixel_offsets, tap_offsets) = ([3, 0, 9, 9, 1, 30], [0, 4, 1, 9, 2]);
+            let mut sums = vec![100.0; PIXELS * row_length];
+            for initial in [InitialSums::Zero, InitialSums::Existing] {
                 let (inputs, weights) = (inputs.as_ptr(), weights.as_ptr());
-                let (starts, reaches, sums) = (&starts, &reaches, sums.as_mut_ptr());
+                let (pixel_offsets, tap_offsets, sums) =
+                    (&pixel_offsets, &tap_offsets, sums.as_mut_ptr());
                 // SAFETY: all starts and reaches are within the inputs, and the rest is as long.
                 unsafe {
-                    width.add(RegisterTile { inputs, starts, reaches, weights, sums, begin })
+                    width.add(RegisterTile {
+                        inputs,
+                        pixel_offsets,
+                        tap_offsets,
+                        weights,
+                        sums,
+                        initial,
+                    })
                 };
             }
             for (index, sum) in sums.iter().enumerate() {
-                let (pixel, output) = (index / wide, index % wide);
+                let (pixel, output) = (index / row_length, index % row_length);
                 let product = |row: usize| {
-                    inputs[starts[pixel] + reaches[row]] * weights[row * wide + output]
+                    inputs[pixel_offsets[pixel] + tap_offsets[row]]
+                        * weights[row * row_length + output]
                 };
                 assert_eq!(*sum, 2.0 * (0..depth).map(product).sum::<f64>(), "{width:?}");
             }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::ConvolutionFloat;
 use super::axis::within;
 use crate::simd::vectorized;
-use crate::threads::Shared;
+use crate::threads::SharedPtr;
 
 /// Elements that are copied at a time.
 const VECTOR: usize = 16;
@@ -19,7 +19,7 @@ const LINES: usize = 16;
 /// The rows or the columns of an unfolded input: outputs of all images, or kernel elements of all
 /// channels.
 #[derive(Clone, Copy)]
-pub struct Side {
+pub struct MatrixSide {
     /// From an image or channel to the next.
     pub outer_step: usize,
     pub lengths: [usize; 3],
@@ -41,7 +41,7 @@ pub struct Segment {
     pub at: usize,
 }
 
-impl Side {
+impl MatrixSide {
     /// The segments that make up a range of the side.
     pub fn segments(&self, range: Range<usize>) -> impl Iterator<Item = Segment> {
         let [depth, height, width] = self.lengths;
@@ -68,7 +68,7 @@ impl Side {
 
 /// The inputs that are unfolded.
 pub struct Unfold<T> {
-    pub first: Shared<T>,
+    pub first: SharedPtr<T>,
     pub lengths: [usize; 3],
     /// Zeros before the inputs along each axis.
     pub lows: [isize; 3],
@@ -91,8 +91,8 @@ impl<T: ConvolutionFloat> Unfold<T> {
     /// ranges of them. `out` has room for the rows and no other thread accesses them.
     pub unsafe fn fill(
         &self,
-        (side, range): (&Side, Range<usize>),
-        (columns, segments): (&Side, &[Segment]),
+        (side, range): (&MatrixSide, Range<usize>),
+        (columns, segments): (&MatrixSide, &[Segment]),
         out: *mut T,
         pitch: usize,
     ) {
@@ -119,8 +119,8 @@ impl<T: ConvolutionFloat> Unfold<T> {
     #[inline(always)]
     unsafe fn fill_part(
         &self,
-        (side, rows): (&Side, &Segment),
-        (columns, column): (&Side, &Segment),
+        (side, rows): (&MatrixSide, &Segment),
+        (columns, column): (&MatrixSide, &Segment),
         lines: &mut UnfoldedLines<T>,
         out: *mut T,
         pitch: usize,

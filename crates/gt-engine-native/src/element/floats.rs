@@ -67,7 +67,7 @@ macro_rules! floats {
 
 floats!(f32 => F32, f64 => F64);
 
-macro_rules! halves {
+macro_rules! sixteen_bit_floats {
     ($($type:ty => $dtype:ident),*) => { $(
         impl Element for $type {
             const DTYPE: DType = DType::$dtype;
@@ -91,4 +91,4 @@ macro_rules! halves {
     )* };
 }
 
-halves!(f16 => F16, bf16 => BF16);
+sixteen_bit_floats!(f16 => F16, bf16 => BF16);

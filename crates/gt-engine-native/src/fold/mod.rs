@@ -37,10 +37,10 @@ pub struct Any;
 pub struct All;
 
 /// Folds whose totals are of the elements' own type.
-macro_rules! plain {
+macro_rules! with_own_totals {
     ($name:ident for $type:ty, $start:expr, $function:ident) => {
         impl Fold<$type> for $name {
-            plain!(methods $type, $start, $function);
+            with_own_totals!(methods $type, $start, $function);
         }
     };
     (methods $type:ty, $start:expr, $function:ident) => {
@@ -71,7 +71,7 @@ macro_rules! plain {
 macro_rules! extreme {
     ($name:ident, $start:ident, $function:ident, $is_before:tt) => {
         impl<T: Number> Fold<T> for $name {
-            plain!(methods T, T::$start, $function);
+            with_own_totals!(methods T, T::$start, $function);
 
             const LOOKS_FOR_NAN: bool = true;
 
@@ -85,13 +85,13 @@ macro_rules! extreme {
 
 extreme!(Largest, LOWEST, larger, >);
 extreme!(Smallest, HIGHEST, smaller, <);
-plain!(Sum for i64, 0, plus);
-plain!(Product for i64, 1, times);
-plain!(Any for Bool, Bool(0), plus);
-plain!(All for Bool, Bool(1), times);
+with_own_totals!(Sum for i64, 0, plus);
+with_own_totals!(Product for i64, 1, times);
+with_own_totals!(Any for Bool, Bool(0), plus);
+with_own_totals!(All for Bool, Bool(1), times);
 
 /// Folds of floats whose totals are float64.
-macro_rules! wide {
+macro_rules! with_f64_totals {
     ($($name:ident for $type:ty, $start:expr, $function:ident,
         |$total:ident, $count:ident| $finish:expr;)*) => { $(
         impl Fold<$type> for $name {
@@ -119,7 +119,7 @@ macro_rules! wide {
     )* };
 }
 
-wide! {
+with_f64_totals! {
     Sum for f32, 0.0, plus, |total, _count| total;
     Sum for f64, 0.0, plus, |total, _count| total;
     Mean for f32, 0.0, plus, |total, count| total / count as f64;
@@ -160,13 +160,13 @@ macro_rules! complex {
 complex! {
     Sum for Complex<f32>, ZERO, plus, |total, _count| total;
     Sum for Complex<f64>, ZERO, plus, |total, _count| total;
-    Mean for Complex<f32>, ZERO, plus, |total, count| share(total, count);
-    Mean for Complex<f64>, ZERO, plus, |total, count| share(total, count);
+    Mean for Complex<f32>, ZERO, plus, |total, count| divided(total, count);
+    Mean for Complex<f64>, ZERO, plus, |total, count| divided(total, count);
     Product for Complex<f32>, ONE, times, |total, _count| total;
     Product for Complex<f64>, ONE, times, |total, _count| total;
 }
 
-fn share(total: Complex<f64>, count: usize) -> Complex<f64> {
+fn divided(total: Complex<f64>, count: usize) -> Complex<f64> {
     Complex { re: total.re / count as f64, im: total.im / count as f64 }
 }
 

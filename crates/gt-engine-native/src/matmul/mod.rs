@@ -8,7 +8,7 @@ use gt_ir::{Attributes, Meta, Shape};
 use gt_worker::EngineError;
 use smallvec::SmallVec;
 
-use self::product::{is_better_turned, large, product};
+use self::product::{is_better_transposed, large, product};
 use self::vector::is_by_vector;
 use crate::cast;
 use crate::copy::Loops;
@@ -16,7 +16,7 @@ use crate::element::{Number, compute_dtype, with_number};
 use crate::small::{self, StridedMatrix};
 use crate::table::tensor;
 use crate::tensor::{Tensor, broadcast_strides};
-use crate::threads::{Shared, Threads};
+use crate::threads::{SharedPtr, Threads};
 use crate::uninit::Uninit;
 
 /// Products of fewer multiplications stay on one thread.
@@ -34,7 +34,7 @@ const PIECES: usize = 8;
 const BY_DEPTH: usize = 256;
 
 /// A matrix is copied into rows if it is multiplied with this many rows or columns.
-const TURNED: usize = 128;
+const TRANSPOSE_MIN: usize = 128;
 
 /// The lengths of one product: rows x depth times depth x columns.
 #[derive(Clone, Copy)]
@@ -47,7 +47,7 @@ struct ProductLengths {
 /// A matrix in memory: its first element, and the steps to the next row and column.
 #[derive(Clone, Copy)]
 struct Matrix<T> {
-    first: Shared<T>,
+    first: SharedPtr<T>,
     row: isize,
     column: isize,
 }
@@ -68,7 +68,7 @@ impl<T: Copy> Matrix<T> {
 
     /// The matrix whose first element is this many after this one's.
     fn after(self, offset: isize) -> Matrix<T> {
-        Matrix { first: Shared::new(self.first.get().wrapping_offset(offset)), ..self }
+        Matrix { first: SharedPtr::new(self.first.get().wrapping_offset(offset)), ..self }
     }
 }
 
@@ -134,13 +134,13 @@ fn in_rows(
     };
     let rows = left.shape()[left.shape().rank() - 2];
     let columns = right.shape()[right.shape().rank() - 1];
-    let turn = |threads: &mut Threads, x: Tensor, others: usize| {
-        if others >= TURNED && by_columns(&x) { x.contiguous_with(threads) } else { Ok(x) }
+    let in_rows_if_large = |threads: &mut Threads, x: Tensor, others: usize| {
+        if others >= TRANSPOSE_MIN && by_columns(&x) { x.contiguous_with(threads) } else { Ok(x) }
     };
-    let right = turn(threads, right, rows)?;
+    let right = in_rows_if_large(threads, right, rows)?;
     // A product of long matrices is turned instead.
     let depth = left.shape()[left.shape().rank() - 1];
-    let left = if columns < depth { left } else { turn(threads, left, columns)? };
+    let left = if columns < depth { left } else { in_rows_if_large(threads, left, columns)? };
     Ok((left, right))
 }
 
@@ -180,7 +180,7 @@ fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mu
     let matrix = |x: &Tensor| {
         let rank = x.shape().rank();
         let (row, column) = (x.strides()[rank - 2], x.strides()[rank - 1]);
-        Matrix { first: Shared::new(x.read().cast::<T>().cast_mut()), row, column }
+        Matrix { first: SharedPtr::new(x.read().cast::<T>().cast_mut()), row, column }
     };
     let (a, b) = (matrix(left), matrix(right));
     assert!(depth == inner, "the shapes of a product");
@@ -254,8 +254,8 @@ unsafe fn split<T: Number>(
     let step = length.div_ceil(pieces).next_multiple_of(16).max(least);
     let count = length.div_ceil(step);
     let count = if length - (count - 1) * step < least { count - 1 } else { count };
-    let is_turned = is_better_turned(lengths, a, b);
-    let out = Shared::new(out);
+    let is_transposed = is_better_transposed(lengths, a, b);
+    let out = SharedPtr::new(out);
     threads.for_each(count.max(1), |piece| {
         let start = piece * step;
         let part = if piece + 1 >= count { length - start } else { step };
@@ -265,11 +265,11 @@ unsafe fn split<T: Number>(
             if by_rows {
                 let lengths = ProductLengths { rows: part, ..lengths };
                 let out = out.get().add(start * columns);
-                large(lengths, a.from(start, 0), b, out, columns, is_turned);
+                large(lengths, a.from(start, 0), b, out, columns, is_transposed);
             } else {
                 let lengths = ProductLengths { columns: part, ..lengths };
                 let out = out.get().add(start);
-                large(lengths, a, b.from(0, start), out, columns, is_turned);
+                large(lengths, a, b.from(0, start), out, columns, is_transposed);
             }
         }
     });

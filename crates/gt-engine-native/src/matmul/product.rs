@@ -6,12 +6,12 @@ use gemm::Parallelism;
 use gt_ir::DType;
 
 use super::vector::{self, is_by_vector};
-use super::{Matrix, ProductLengths, TURNED};
+use super::{Matrix, ProductLengths, TRANSPOSE_MIN};
 use crate::buffer::Buffer;
 use crate::element::Number;
 use crate::simd::vectorized;
 use crate::small;
-use crate::transpose::turn;
+use crate::transpose::transpose;
 
 /// One product on this thread, into rows that are `pitch` elements apart; every element of them is
 /// written.
@@ -33,9 +33,9 @@ pub(super) unsafe fn product<T: Number>(
             small::multiply([rows, depth, columns], a.strided(), b.strided(), out, pitch);
         };
     }
-    let is_turned = is_better_turned(lengths, a, b);
+    let is_transposed = is_better_transposed(lengths, a, b);
     // SAFETY: the caller's promise.
-    unsafe { large(lengths, a, b, out, pitch, is_turned) }
+    unsafe { large(lengths, a, b, out, pitch, is_transposed) }
 }
 
 /// As [`product`], of matrices of any size, computed column by column if it is turned.
@@ -48,7 +48,7 @@ pub(super) unsafe fn large<T: Number>(
     b: Matrix<T>,
     out: *mut T,
     pitch: usize,
-    is_turned: bool,
+    is_transposed: bool,
 ) {
     let ProductLengths { rows, depth, columns } = lengths;
     if is_by_vector::<T>(lengths) {
@@ -56,13 +56,13 @@ pub(super) unsafe fn large<T: Number>(
         return unsafe { vector::multiply(lengths, a, b, out, pitch) };
     }
     if !T::DTYPE.is_exact() && depth > 0 {
-        if is_turned && let Ok(buffer) = Buffer::new(rows * columns * size_of::<T>()) {
-            let turned = buffer.data().cast::<T>();
+        if is_transposed && let Ok(buffer) = Buffer::new(rows * columns * size_of::<T>()) {
+            let transposed = buffer.data().cast::<T>();
             // SAFETY: the caller's promise; the buffer is new and has room for the result, column
             // by column.
             return unsafe {
-                multiply(lengths, a, b, turned, [1, rows as isize]);
-                turn(rows, columns, turned, rows as isize, out, pitch as isize);
+                multiply(lengths, a, b, transposed, [1, rows as isize]);
+                transpose(rows, columns, transposed, rows as isize, out, pitch as isize);
             };
         }
         // SAFETY: the caller's promise; T is no integer.
@@ -80,18 +80,18 @@ pub(super) unsafe fn large<T: Number>(
 /// Whether gemm is faster at the result column by column. Row by row it copies a right operand
 /// whose columns are runs (a transposed weight) into rows, and a left one slowly; that costs more
 /// than to turn a small result.
-pub(super) fn is_better_turned<T>(lengths: ProductLengths, a: Matrix<T>, b: Matrix<T>) -> bool {
+pub(super) fn is_better_transposed<T>(lengths: ProductLengths, a: Matrix<T>, b: Matrix<T>) -> bool {
     let ProductLengths { rows, depth, columns } = lengths;
-    if is_turned_left(lengths, a) {
+    if is_left_transposed(lengths, a) {
         return true;
     }
     b.row == 1 && b.column != 1 && rows > 1 && rows * (columns + depth) < depth * columns
 }
 
 /// Whether the left operand's columns are runs, and the result is the smaller one to turn.
-fn is_turned_left<T>(lengths: ProductLengths, a: Matrix<T>) -> bool {
+fn is_left_transposed<T>(lengths: ProductLengths, a: Matrix<T>) -> bool {
     let ProductLengths { rows, depth, columns } = lengths;
-    a.row == 1 && a.column != 1 && rows > 1 && (TURNED..depth).contains(&columns)
+    a.row == 1 && a.column != 1 && rows > 1 && (TRANSPOSE_MIN..depth).contains(&columns)
 }
 
 /// One product of floats or complex numbers, its result at the steps given for rows and columns.

@@ -4,14 +4,14 @@ use gt_ir::shape::MAX_RANK;
 use gt_ir::{DType, Scalar, Shape};
 use gt_worker::EngineError;
 
-use super::group::Space;
+use super::group::Granularity;
 use crate::element::{Element, with_bits, with_element};
 use crate::tensor::{Strides, Tensor};
-use crate::threads::{Shared, Threads};
+use crate::threads::{SharedPtr, Threads};
 
 /// Rows of elements, as a group sees them.
 #[derive(Clone, Copy, Debug)]
-pub struct Frame {
+pub struct GroupFrame {
     pub shape: Shape,
     /// Axes from here on are within a row.
     pub split: usize,
@@ -43,9 +43,9 @@ pub enum Access {
 
 /// It does not own the tensor's memory: the reader does.
 pub struct TensorAccess {
-    data: Shared<u8>,
+    data: SharedPtr<u8>,
     size: usize,
-    space: Space,
+    granularity: Granularity,
     /// From element to element within a row: 0 or 1.
     inner: isize,
     /// From row to row; by axis where that is not always the same.
@@ -115,20 +115,20 @@ impl TensorAccess {
     ///
     /// # Panics
     /// It does not broadcast to the frame's shape, or is not [`readable`] in its rows.
-    pub fn new(tensor: &Tensor, frame: &Frame, space: Space) -> TensorAccess {
-        let Frame { shape, split, .. } = *frame;
+    pub fn new(tensor: &Tensor, frame: &GroupFrame, granularity: Granularity) -> TensorAccess {
+        let GroupFrame { shape, split, .. } = *frame;
         let rank = shape.rank();
-        let strides = match space {
-            Space::Full => tensor.strides_in(&shape),
-            Space::Rows => {
+        let strides = match granularity {
+            Granularity::PerElement => tensor.strides_in(&shape),
+            Granularity::PerRow => {
                 let rows = (split..rank).fold(shape, |shape, axis| shape.with(axis, 1));
                 tensor.strides_in(&rows)
             }
         };
         let dims = shape.dims();
-        let inner = match space {
-            Space::Full => uniform(&dims[split..], &strides[split..rank]),
-            Space::Rows => Some(0),
+        let inner = match granularity {
+            Granularity::PerElement => uniform(&dims[split..], &strides[split..rank]),
+            Granularity::PerRow => Some(0),
         };
         let row = uniform(&dims[..split], &strides[..split]);
         let outer = row.is_none().then(|| {
@@ -137,9 +137,9 @@ impl TensorAccess {
             (strides, lengths, split)
         });
         TensorAccess {
-            data: Shared::new(tensor.read().cast_mut()),
+            data: SharedPtr::new(tensor.read().cast_mut()),
             size: tensor.dtype().size(),
-            space,
+            granularity,
             inner: inner.expect("made readable beforehand"),
             row: row.unwrap_or(0),
             outer,
@@ -175,14 +175,14 @@ impl TensorAccess {
 
     /// A tile's elements where they lie, if one after another.
     pub fn direct(&self, tile: &Tile, columns: usize) -> Option<*const u8> {
-        match self.space {
-            Space::Full if self.inner == 1 || tile.columns == 1 && columns == 1 => {
+        match self.granularity {
+            Granularity::PerElement if self.inner == 1 || tile.columns == 1 && columns == 1 => {
                 let follows = tile.rows == 1
                     || self.outer.is_none() && self.row == columns as isize && columns > 0;
                 let offset = tile.column * self.size;
                 follows.then(|| self.row(tile.row).wrapping_add(offset))
             }
-            Space::Rows if tile.rows == 1 || self.outer.is_none() && self.row == 1 => {
+            Granularity::PerRow if tile.rows == 1 || self.outer.is_none() && self.row == 1 => {
                 Some(self.row(tile.row))
             }
             _ => None,
@@ -201,9 +201,9 @@ impl TensorAccess {
             let block = block.cast::<T>();
             for index in 0..tile.rows {
                 let from = self.row(tile.row + index).cast::<T>();
-                match self.space {
-                    Space::Rows => block.add(index).write(*from),
-                    Space::Full => {
+                match self.granularity {
+                    Granularity::PerRow => block.add(index).write(*from),
+                    Granularity::PerElement => {
                         let to = block.add(index * tile.columns);
                         if self.inner == 1 {
                             let from = from.add(tile.column);

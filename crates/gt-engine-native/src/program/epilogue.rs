@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::access::Tile;
-use super::fold::Wide;
+use super::fold::TotalAsF64;
 use crate::element::Number;
 use crate::fold::{
     BLOCK, Fold, FoldBlock, ROWS, block_of_row, finish_block, push_row, row_of_blocks,
@@ -66,7 +66,7 @@ impl<T: Number, F: Fold<T>> FoldRun<T, F> {
 
 impl<T: Number, F: Fold<T> + 'static> PartialFold for FoldRun<T, F>
 where
-    F::Total: Wide,
+    F::Total: TotalAsF64,
 {
     unsafe fn push(&mut self, tile: &Tile, x: *const u8) {
         // SAFETY: the caller's promise.
@@ -74,9 +74,9 @@ where
         let before = self.blocks.start.saturating_sub(self.at).min(x.len());
         let inside = self.blocks.end.saturating_sub(self.at).min(x.len());
         self.at += x.len();
-        let wide = |x: &T| x.to_f64();
-        self.made.edges[0].extend(x[..before].iter().map(wide));
-        self.made.edges[1].extend(x[inside.max(before)..].iter().map(wide));
+        let as_f64 = |x: &T| x.to_f64();
+        self.made.edges[0].extend(x[..before].iter().map(as_f64));
+        self.made.edges[1].extend(x[inside.max(before)..].iter().map(as_f64));
         let mut x = &x[before..inside.max(before)];
         vectorized(
             #[inline(always)]
@@ -104,7 +104,7 @@ where
 /// The total of one run from its parts, in their order.
 pub fn total<T: Number, F: Fold<T>>(parts: &[Folded]) -> f64
 where
-    F::Total: Wide,
+    F::Total: TotalAsF64,
 {
     let mut blocks: Vec<T> = Vec::new();
     // A block that pieces have parts of.
@@ -122,7 +122,7 @@ where
     if !shared.is_empty() {
         blocks.push(block_of_row::<T, F>(&shared));
     }
-    row_of_blocks::<T, F>(&blocks).wide()
+    row_of_blocks::<T, F>(&blocks).into_f64()
 }
 
 /// Columns of a piece.
@@ -142,7 +142,7 @@ impl<T: Number, F: Fold<T>> ColumnFolds<T, F> {
 
 impl<T: Number, F: Fold<T> + 'static> PartialFold for ColumnFolds<T, F>
 where
-    F::Total: Wide,
+    F::Total: TotalAsF64,
 {
     unsafe fn push(&mut self, tile: &Tile, x: *const u8) {
         // SAFETY: the caller's promise.
@@ -167,7 +167,7 @@ where
     }
 
     fn finish(self: Box<Self>) -> Folded {
-        let totals = self.totals.into_iter().map(Wide::wide).collect();
+        let totals = self.totals.into_iter().map(TotalAsF64::into_f64).collect();
         Folded { totals, column: self.piece.column, ..Folded::default() }
     }
 }

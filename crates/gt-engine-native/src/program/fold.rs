@@ -8,7 +8,7 @@ use gt_worker::plan::PlanStep;
 
 use super::access::Tile;
 use super::epilogue::{self, Folded, PartialFold};
-use super::group::EndKind;
+use super::group::EpilogueKind;
 use crate::element::Number;
 use crate::fold::{self, Fold, Largest, Mean, Smallest, Sum};
 use crate::tensor::Tensor;
@@ -21,7 +21,7 @@ pub struct Folding {
     run: unsafe fn(x: *const u8, n: usize) -> f64,
     merge: fn(f64, f64) -> f64,
     finish: unsafe fn(total: f64, count: usize, out: *mut u8),
-    part: fn(kind: EndKind, piece: &Tile, frame: &Tile) -> Box<dyn PartialFold>,
+    part: fn(kind: EpilogueKind, piece: &Tile, frame: &Tile) -> Box<dyn PartialFold>,
     total: fn(parts: &[Folded]) -> f64,
     start: f64,
 }
@@ -32,13 +32,13 @@ impl Folding {
     }
 
     /// What folds a piece of a frame.
-    pub fn part(&self, kind: EndKind, piece: &Tile, frame: &Tile) -> Box<dyn PartialFold> {
+    pub fn part(&self, kind: EpilogueKind, piece: &Tile, frame: &Tile) -> Box<dyn PartialFold> {
         (self.part)(kind, piece, frame)
     }
 
     /// The totals of a frame from those of its pieces, in their order.
-    pub fn totals(&self, kind: EndKind, parts: &[Folded], frame: &Tile) -> Vec<f64> {
-        if kind == EndKind::Total {
+    pub fn totals(&self, kind: EpilogueKind, parts: &[Folded], frame: &Tile) -> Vec<f64> {
+        if kind == EpilogueKind::Total {
             return vec![(self.total)(parts)];
         }
         let mut totals = vec![self.start; frame.columns];
@@ -101,8 +101,8 @@ pub fn folding(step: &PlanStep, operand: DType) -> Option<Folding> {
 fn of_dtype<F>(dtype: DType) -> Option<Folding>
 where
     F: Fold<f32> + Fold<f64> + 'static,
-    <F as Fold<f32>>::Total: Wide,
-    <F as Fold<f64>>::Total: Wide,
+    <F as Fold<f32>>::Total: TotalAsF64,
+    <F as Fold<f64>>::Total: TotalAsF64,
 {
     match dtype {
         DType::F32 => Some(of::<f32, F>(dtype)),
@@ -113,45 +113,45 @@ where
 
 fn of<T: Number, F: Fold<T> + 'static>(dtype: DType) -> Folding
 where
-    F::Total: Wide,
+    F::Total: TotalAsF64,
 {
     Folding {
         dtype,
         run: run::<T, F>,
-        merge: |a, b| F::merge(F::Total::narrow(a), F::Total::narrow(b)).wide(),
+        merge: |a, b| F::merge(F::Total::of_f64(a), F::Total::of_f64(b)).into_f64(),
         finish: finish::<T, F>,
         part: |kind, piece, frame| match kind {
-            EndKind::Total => Box::new(epilogue::FoldRun::<T, F>::new(piece, frame)),
-            EndKind::Columns => Box::new(epilogue::ColumnFolds::<T, F>::new(piece)),
+            EpilogueKind::Total => Box::new(epilogue::FoldRun::<T, F>::new(piece, frame)),
+            EpilogueKind::Columns => Box::new(epilogue::ColumnFolds::<T, F>::new(piece)),
         },
         total: epilogue::total::<T, F>,
-        start: F::START_TOTAL.wide(),
+        start: F::START_TOTAL.into_f64(),
     }
 }
 
 /// Totals as float64, and back without a loss.
-pub trait Wide {
-    fn wide(self) -> f64;
-    fn narrow(wide: f64) -> Self;
+pub trait TotalAsF64 {
+    fn into_f64(self) -> f64;
+    fn of_f64(total: f64) -> Self;
 }
 
-impl Wide for f64 {
-    fn wide(self) -> f64 {
+impl TotalAsF64 for f64 {
+    fn into_f64(self) -> f64 {
         self
     }
 
-    fn narrow(wide: f64) -> f64 {
-        wide
+    fn of_f64(total: f64) -> f64 {
+        total
     }
 }
 
-impl Wide for f32 {
-    fn wide(self) -> f64 {
+impl TotalAsF64 for f32 {
+    fn into_f64(self) -> f64 {
         f64::from(self)
     }
 
-    fn narrow(wide: f64) -> f32 {
-        wide as f32
+    fn of_f64(total: f64) -> f32 {
+        total as f32
     }
 }
 
@@ -159,18 +159,18 @@ impl Wide for f32 {
 /// As for [`Folding::run`], of type T.
 unsafe fn run<T: Number, F: Fold<T>>(x: *const u8, n: usize) -> f64
 where
-    F::Total: Wide,
+    F::Total: TotalAsF64,
 {
     // SAFETY: the caller's promise.
-    fold::row::<T, F>(unsafe { std::slice::from_raw_parts(x.cast(), n) }).wide()
+    fold::row::<T, F>(unsafe { std::slice::from_raw_parts(x.cast(), n) }).into_f64()
 }
 
 /// # Safety
 /// As for [`Folding::finish`], of type T.
 unsafe fn finish<T: Number, F: Fold<T>>(total: f64, count: usize, out: *mut u8)
 where
-    F::Total: Wide,
+    F::Total: TotalAsF64,
 {
     // SAFETY: the caller's promise.
-    unsafe { out.cast::<T>().write(F::finish(F::Total::narrow(total), count)) }
+    unsafe { out.cast::<T>().write(F::finish(F::Total::of_f64(total), count)) }
 }

@@ -4,7 +4,7 @@ use gt_ir::{DType, Meta, Shape};
 use gt_worker::plan::Source;
 
 use super::fold::Folding;
-use super::micro::Micro;
+use super::tile_kernel::TileKernel;
 
 /// Operations that are run tile by tile. Its elements are those of `shape`, seen as rows: the axes
 /// before `split` number the rows, those from it on the elements of a row.
@@ -16,7 +16,7 @@ pub struct Group {
     pub split: Option<usize>,
     pub inputs: Vec<GroupInput>,
     pub nodes: Vec<GroupNode>,
-    pub ends: Vec<End>,
+    pub epilogues: Vec<Epilogue>,
     /// What is written to memory: the node and the value that it is.
     pub outputs: Vec<Output>,
     /// How much work an element is, in additions.
@@ -30,59 +30,59 @@ pub struct GroupInput {
     pub source: Source,
     /// The dtype it has; of a number, the one that is wanted.
     pub dtype: DType,
-    pub space: Space,
+    pub granularity: Granularity,
 }
 
 /// Where a value has its elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Space {
+pub enum Granularity {
     /// At every element.
-    Full,
+    PerElement,
     /// One for each row.
-    Rows,
+    PerRow,
 }
 
 /// Where a node finds what it reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum From {
+pub enum NodeSource {
     Input(u16),
-    GroupNode(u16),
+    Node(u16),
 }
 
 /// What is done to a tile.
 #[derive(Clone, Copy)]
 pub struct GroupNode {
     pub kind: GroupNodeKind,
-    pub inputs: [From; 3],
+    pub inputs: [NodeSource; 3],
     pub arity: usize,
-    pub space: Space,
+    pub granularity: Granularity,
     pub dtype: DType,
 }
 
 #[derive(Clone, Copy)]
 pub enum GroupNodeKind {
     /// Element by element.
-    Map(Micro),
+    Map(TileKernel),
     /// A power whose exponent is the group's input of this number.
     Power(u16),
     /// Rows are folded into one element each.
     Fold(Folding),
     /// Each row is filled with its element.
-    Spread,
+    BroadcastRows,
 }
 
 /// A reduction that needs all tiles: its result is ready only after the group.
-pub struct End {
+pub struct Epilogue {
     pub folding: Folding,
-    pub from: From,
+    pub from: NodeSource,
     /// Over everything, or over the rows.
-    pub kind: EndKind,
+    pub kind: EpilogueKind,
     pub value: u32,
     pub meta: Meta,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum EndKind {
+pub enum EpilogueKind {
     Total,
     Columns,
 }
@@ -106,27 +106,29 @@ impl Group {
     /// The inputs that are folded as they come.
     pub fn folded_inputs(&self) -> impl Iterator<Item = &Source> {
         let folds = self.nodes.iter().filter(|node| matches!(node.kind, GroupNodeKind::Fold(_)));
-        let folded = folds.map(|node| node.inputs[0]).chain(self.ends.iter().map(|end| end.from));
+        let folded = folds
+            .map(|node| node.inputs[0])
+            .chain(self.epilogues.iter().map(|epilogue| epilogue.from));
         folded.filter_map(|from| match from {
-            From::Input(input) => Some(&self.inputs[input as usize].source),
-            From::GroupNode(_) => None,
+            NodeSource::Input(input) => Some(&self.inputs[input as usize].source),
+            NodeSource::Node(_) => None,
         })
     }
 
     /// Whether it may take in another group.
-    pub fn takes(&self, other: &Group) -> bool {
+    pub fn can_merge(&self, other: &Group) -> bool {
         let fits = self.split.is_none() || other.split.is_none() || self.split == other.split;
-        fits && self.shape == other.shape && other.ends.is_empty()
+        fits && self.shape == other.shape && other.epilogues.is_empty()
     }
 
     /// Takes in the nodes of a group that reads none of its own; gives the number from which theirs
     /// go on.
-    pub fn take_in(&mut self, other: Group) -> u16 {
+    pub fn merge(&mut self, other: Group) -> u16 {
         let offset = self.nodes.len() as u16;
         let inputs: Vec<u16> = other.inputs.into_iter().map(|input| self.input(input)).collect();
-        let moved = |from: From| match from {
-            From::Input(input) => From::Input(inputs[input as usize]),
-            From::GroupNode(node) => From::GroupNode(node + offset),
+        let moved = |from: NodeSource| match from {
+            NodeSource::Input(input) => NodeSource::Input(inputs[input as usize]),
+            NodeSource::Node(node) => NodeSource::Node(node + offset),
         };
         for mut node in other.nodes {
             // Those beyond its arity, too: a kernel is given all three.

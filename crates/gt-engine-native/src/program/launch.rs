@@ -7,9 +7,9 @@ use gt_worker::plan::{Input, InputValue, PlanStep, Source};
 use gt_worker::{Engine, EngineError};
 
 use super::access::readable;
-use super::group::{GroupInput, Space};
-use super::sound::Sound;
-use super::tiles::{Run, TileResults};
+use super::group::{Granularity, GroupInput};
+use super::tiles::{BoundGroup, TileResults};
+use super::verified::VerifiedGroup;
 use super::{NativeProgram, Unit};
 use crate::NativeEngine;
 use crate::tensor::Tensor;
@@ -18,7 +18,7 @@ use crate::tensor::Tensor;
 struct ProgramValues<'a> {
     program: &'a NativeProgram,
     inputs: &'a mut [InputValue<Tensor>],
-    made: Vec<Option<Tensor>>,
+    computed: Vec<Option<Tensor>>,
 }
 
 impl NativeProgram {
@@ -31,8 +31,8 @@ impl NativeProgram {
         engine: &mut NativeEngine,
         inputs: &mut [InputValue<Tensor>],
     ) -> Result<Vec<Tensor>, EngineError> {
-        let made = vec![None; self.plan.steps.len()];
-        let mut values = ProgramValues { program: self, inputs, made };
+        let computed = vec![None; self.plan.steps.len()];
+        let mut values = ProgramValues { program: self, inputs, computed };
         for (index, unit) in self.units.iter().enumerate() {
             match unit {
                 // Made with the step that it belongs to.
@@ -49,18 +49,18 @@ impl NativeProgram {
                         {
                             place
                                 .into_iter()
-                                .for_each(|place| values.made[place] = Some(made.clone()));
+                                .for_each(|place| values.computed[place] = Some(made.clone()));
                         }
                     } else {
                         let made = engine.run(of.operation, operands, &attributes, of.output)?;
-                        values.keep_step(*step, made);
+                        values.store_step(*step, made);
                     }
                 }
                 Unit::Group(group) => values.run_group(engine, group, index)?,
             }
             for &value in &self.dying[index] {
                 if let Some(made) = (value as usize).checked_sub(self.plan.inputs.len()) {
-                    values.made[made] = None;
+                    values.computed[made] = None;
                 }
             }
         }
@@ -72,7 +72,7 @@ impl NativeProgram {
 impl ProgramValues<'_> {
     fn tensor(&self, value: u32) -> &Tensor {
         match (value as usize).checked_sub(self.program.plan.inputs.len()) {
-            Some(made) => self.made[made].as_ref().expect("units come in order"),
+            Some(made) => self.computed[made].as_ref().expect("units come in order"),
             None => match &self.inputs[value as usize] {
                 InputValue::Tensor(tensor) => tensor,
                 _ => unreachable!("a tensor is given, and taken at its last use"),
@@ -87,10 +87,10 @@ impl ProgramValues<'_> {
             return self.tensor(value).clone();
         }
         match (value as usize).checked_sub(plan.inputs.len()) {
-            Some(made) => self.made[made].take().expect("units come in order"),
+            Some(made) => self.computed[made].take().expect("units come in order"),
             None => {
                 let dies = matches!(plan.inputs[value as usize], Input::Tensor { dies: true, .. });
-                if dies && unit >= self.program.safe_from {
+                if dies && unit >= self.program.infallible_from {
                     let given = &mut self.inputs[value as usize];
                     if let InputValue::Tensor(tensor) = std::mem::replace(given, InputValue::Taken)
                     {
@@ -132,18 +132,18 @@ impl ProgramValues<'_> {
     }
 
     /// Keeps what a step has made.
-    fn keep_step(&mut self, step: u32, tensor: Tensor) {
-        self.made[step as usize] = Some(tensor);
+    fn store_step(&mut self, step: u32, tensor: Tensor) {
+        self.computed[step as usize] = Some(tensor);
     }
 
-    fn keep(&mut self, value: u32, tensor: Tensor) {
+    fn store(&mut self, value: u32, tensor: Tensor) {
         let made = value as usize - self.program.plan.inputs.len();
-        self.made[made] = Some(tensor);
+        self.computed[made] = Some(tensor);
     }
 
     /// Whether what a group folds lies in the order in which the group goes over it. A reduction on
     /// its own takes its operand as it lies in memory.
-    fn folds_in_order(&self, group: &Sound) -> bool {
+    fn folds_in_order(&self, group: &VerifiedGroup) -> bool {
         group.folded_inputs().all(|source| match source {
             Operand::Tensor(value) if self.number(*value).is_none() => {
                 self.tensor(*value).is_contiguous()
@@ -153,7 +153,11 @@ impl ProgramValues<'_> {
     }
 
     /// Runs a group operation by operation.
-    fn run_steps(&mut self, engine: &mut NativeEngine, group: &Sound) -> Result<(), EngineError> {
+    fn run_steps(
+        &mut self,
+        engine: &mut NativeEngine,
+        group: &VerifiedGroup,
+    ) -> Result<(), EngineError> {
         let mut steps = group.steps.clone();
         steps.sort_unstable();
         for &step in &steps {
@@ -161,15 +165,15 @@ impl ProgramValues<'_> {
             let operands = self.operands(of, None);
             let attributes = attributes(of, self.inputs);
             let made = engine.run(of.operation, operands, &attributes, of.output)?;
-            self.keep_step(step, made);
+            self.store_step(step, made);
         }
         let count = self.program.plan.inputs.len() as u32;
         let is_kept = |value: u32| {
             group.outputs.iter().any(|output| output.value == value)
-                || group.ends.iter().any(|end| end.value == value)
+                || group.epilogues.iter().any(|epilogue| epilogue.value == value)
         };
         for step in steps.into_iter().filter(|step| !is_kept(step + count)) {
-            self.made[step as usize] = None;
+            self.computed[step as usize] = None;
         }
         Ok(())
     }
@@ -177,7 +181,7 @@ impl ProgramValues<'_> {
     fn run_group(
         &mut self,
         engine: &mut NativeEngine,
-        group: &Sound,
+        group: &VerifiedGroup,
         unit: usize,
     ) -> Result<(), EngineError> {
         if !self.folds_in_order(group) {
@@ -193,23 +197,24 @@ impl ProgramValues<'_> {
                         let alike = |other: &&GroupInput| other.source == input.source;
                         let uses = group.inputs.iter().filter(alike).count();
                         let tensor = self.take(value, unit, uses == 1);
-                        Operand::Tensor(match input.space {
-                            Space::Full => {
+                        Operand::Tensor(match input.granularity {
+                            Granularity::PerElement => {
                                 readable(&mut engine.threads, tensor, &group.shape, group.split)?
                             }
-                            Space::Rows => tensor,
+                            Granularity::PerRow => tensor,
                         })
                     }
                 },
             });
         }
-        let TileResults { results, totals } = Run::new(group, given)?.run(&mut engine.threads);
+        let TileResults { results, totals } =
+            BoundGroup::new(group, given)?.run(&mut engine.threads);
         for (output, result) in group.outputs.iter().zip(results) {
-            self.keep(output.value, result);
+            self.store(output.value, result);
         }
-        for (end, totals) in group.ends.iter().zip(totals) {
+        for (epilogue, totals) in group.epilogues.iter().zip(totals) {
             let count = group.shape.numel() / totals.len();
-            self.keep(end.value, end.folding.results(&totals, count, end.meta)?);
+            self.store(epilogue.value, epilogue.folding.results(&totals, count, epilogue.meta)?);
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ impl fmt::Display for NativeProgram {
                         .outputs
                         .iter()
                         .map(|output| output.value)
-                        .chain(group.ends.iter().map(|end| end.value))
+                        .chain(group.epilogues.iter().map(|epilogue| epilogue.value))
                         .map(|value| format!("%{value}"))
                         .collect();
                     writeln!(f, "tile by tile over {}, keeping {}:", group.shape, kept.join(" "))?;

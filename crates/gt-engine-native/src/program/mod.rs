@@ -6,27 +6,27 @@
 //! operation by operation, as without a plan. Results have the bits that the operations give one by
 //! one, and lie in memory as theirs do.
 //!
-//! - [`micro`]: what an operation does to a tile; [`fold`] and [`epilogue`]: the same of reductions.
-//! - [`build`]: from a plan to its units; [`group`]: what a group is; [`sound`]: which ones can be
+//! - [`tile_kernel`]: what an operation does to a tile; [`fold`] and [`epilogue`]: the same of reductions.
+//! - [`build`]: from a plan to its units; [`group`]: what a group is; [`verified`]: which ones can be
 //!   run.
-//! - [`access`]: how a tile of a tensor is read; [`cut`] and [`tiles`]: a group run tile by tile.
+//! - [`access`]: how a tile of a tensor is read; [`tiling`] and [`tiles`]: a group run tile by tile.
 //! - [`launch`]: a program run; [`listing`]: one as text.
 
 mod access;
 mod build;
-mod cut;
 mod epilogue;
 mod fold;
 mod group;
 mod launch;
 mod listing;
-mod micro;
-mod sound;
+mod tile_kernel;
 mod tiles;
+mod tiling;
+mod verified;
 
 use gt_worker::plan::Plan;
 
-use sound::Sound;
+use verified::VerifiedGroup;
 
 /// A plan, cut into units.
 pub struct NativeProgram {
@@ -37,14 +37,14 @@ pub struct NativeProgram {
     /// Whether it was compared with its operations one by one.
     checked: bool,
     /// From which unit on nothing can fail but for want of memory, so that inputs may be overwritten.
-    safe_from: usize,
+    infallible_from: usize,
 }
 
 /// What is run at once.
 enum Unit {
     /// A step of the plan by itself.
     Single(u32),
-    Group(Box<Sound>),
+    Group(Box<VerifiedGroup>),
 }
 
 impl NativeProgram {
@@ -53,11 +53,11 @@ impl NativeProgram {
         let units = build::units(&plan);
         let dying = build::dying(&plan, &units);
         let fails = |unit: &Unit| match unit {
-            Unit::Single(step) => micro::can_fail(&plan.steps[*step as usize]),
+            Unit::Single(step) => tile_kernel::can_fail(&plan.steps[*step as usize]),
             Unit::Group(_) => false,
         };
-        let safe_from = units.iter().rposition(fails).map_or(0, |last| last + 1);
-        NativeProgram { plan, units, dying, checked: false, safe_from }
+        let infallible_from = units.iter().rposition(fails).map_or(0, |last| last + 1);
+        NativeProgram { plan, units, dying, checked: false, infallible_from }
     }
 
     pub fn is_unchecked(&self) -> bool {
@@ -70,7 +70,7 @@ impl NativeProgram {
         if !is_right {
             self.units = (0..self.plan.steps.len() as u32).map(Unit::Single).collect();
             self.dying = build::dying(&self.plan, &self.units);
-            self.safe_from = self.units.len();
+            self.infallible_from = self.units.len();
         }
     }
 }

@@ -5,31 +5,31 @@ use std::cell::RefCell;
 use gt_ir::Operand;
 use gt_worker::EngineError;
 
-use super::access::{Access, Frame, TensorAccess, Tile, fill_number, fill_run, natural_split};
-use super::cut::Cut;
+use super::access::{Access, GroupFrame, TensorAccess, Tile, fill_number, fill_run, natural_split};
 use super::epilogue::{Folded, PartialFold};
 use super::fold::Folding;
-use super::group::{End, From, GroupNode, GroupNodeKind, Output, Space};
-use super::micro::power;
-use super::sound::Sound;
+use super::group::{Epilogue, Granularity, GroupNode, GroupNodeKind, NodeSource, Output};
+use super::tile_kernel::power;
+use super::tiling::Tiling;
+use super::verified::VerifiedGroup;
 use crate::element::with_bits;
 use crate::kernel::Kernel;
 use crate::tensor::Tensor;
-use crate::threads::{Shared, Threads};
+use crate::threads::{SharedPtr, Threads};
 use crate::uninit::Uninit;
 
 /// A group with more work than this many additions is split over threads.
 const PARALLEL: usize = 1 << 17;
 
 /// A group bound to the memory that it is run over.
-pub struct Run<'a> {
-    group: &'a Sound,
-    frame: Frame,
-    cut: Cut,
+pub struct BoundGroup<'a> {
+    group: &'a VerifiedGroup,
+    frame: GroupFrame,
+    tiling: Tiling,
     inputs: Vec<Access>,
     kernels: Vec<Option<Kernel>>,
     /// Where each node's result is written, if it is kept: in `results`.
-    kept: Vec<Option<Shared<u8>>>,
+    kept: Vec<Option<SharedPtr<u8>>>,
     /// What the group makes, in the order of its outputs.
     results: Vec<Uninit>,
     /// What the inputs are read from, where no result has taken that over.
@@ -44,29 +44,32 @@ pub struct TileResults {
     pub totals: Vec<Vec<f64>>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> BoundGroup<'a> {
     /// Runs a group on its inputs. Results reuse the memory of inputs without other references,
     /// where the group allows it.
     ///
     /// # Panics
     /// The inputs do not fit the group.
-    pub fn new(group: &'a Sound, given: Vec<Operand<Tensor>>) -> Result<Run<'a>, EngineError> {
+    pub fn new(
+        group: &'a VerifiedGroup,
+        given: Vec<Operand<Tensor>>,
+    ) -> Result<BoundGroup<'a>, EngineError> {
         assert!(given.len() == group.inputs.len(), "an input for each of the group's");
         let full: Vec<&Tensor> = given
             .iter()
             .zip(&group.inputs)
-            .filter(|(_, input)| input.space == Space::Full)
+            .filter(|(_, input)| input.granularity == Granularity::PerElement)
             .filter_map(|(given, _)| given.tensor())
             .collect();
         let split = group.split.unwrap_or_else(|| natural_split(&group.shape, &full));
         let (rows, columns) = group.extent(split);
-        let frame = Frame { shape: group.shape, split, rows, columns };
+        let frame = GroupFrame { shape: group.shape, split, rows, columns };
         let mut inputs = Vec::with_capacity(given.len());
         for (given, input) in given.iter().zip(&group.inputs) {
             inputs.push(match given {
                 Operand::Tensor(tensor) => {
                     assert!(tensor.dtype() == input.dtype, "an input of the group's dtype");
-                    Access::Tensor(TensorAccess::new(tensor, &frame, input.space))
+                    Access::Tensor(TensorAccess::new(tensor, &frame, input.granularity))
                 }
                 Operand::Scalar(scalar) => Access::Number(*scalar, input.dtype),
             });
@@ -84,11 +87,11 @@ impl<'a> Run<'a> {
                 Some(result) => result,
                 None => Uninit::new(output.meta)?,
             };
-            kept[output.node as usize] = Some(Shared::new(result.write()));
+            kept[output.node as usize] = Some(SharedPtr::new(result.write()));
             results.push(result);
         }
-        let cut = Cut::new(group, &frame);
-        Ok(Run { group, frame, cut, inputs, kernels, kept, results, _tensors: tensors })
+        let tiling = Tiling::new(group, &frame);
+        Ok(BoundGroup { group, frame, tiling, inputs, kernels, kept, results, _tensors: tensors })
     }
 
     /// Runs the group.
@@ -102,14 +105,14 @@ impl<'a> Run<'a> {
 
     /// Runs all tiles; gives the totals of the ends.
     fn tiles(&mut self, threads: &mut Threads) -> Vec<Vec<f64>> {
-        let Run { group, cut, frame, .. } = &*self;
+        let BoundGroup { group, tiling, frame, .. } = &*self;
         let whole = Tile { row: 0, rows: frame.rows, column: 0, columns: frame.columns };
         let mut made: Vec<Vec<Folded>> = Vec::new();
-        made.resize_with(cut.pieces(), Vec::new);
+        made.resize_with(tiling.pieces(), Vec::new);
         let piece = |index: usize, made: &mut [Vec<Folded>]| {
-            let piece = cut.piece(index);
-            let part = |end: &End| end.folding.part(end.kind, &piece, &whole);
-            let mut parts: Vec<Box<dyn PartialFold>> = group.ends.iter().map(part).collect();
+            let piece = tiling.piece(index);
+            let part = |epilogue: &Epilogue| epilogue.folding.part(epilogue.kind, &piece, &whole);
+            let mut parts: Vec<Box<dyn PartialFold>> = group.epilogues.iter().map(part).collect();
             // SAFETY: no two pieces have a tile in common, and each is run once.
             unsafe { self.piece(piece, &mut parts) };
             made[0] = parts.into_iter().map(PartialFold::finish).collect();
@@ -119,19 +122,19 @@ impl<'a> Run<'a> {
         } else {
             threads.for_each_part(&mut made, 1, piece);
         }
-        let totals = |(index, end): (usize, &End)| {
+        let totals = |(index, epilogue): (usize, &Epilogue)| {
             let parts: Vec<Folded> =
                 made.iter_mut().map(|made| std::mem::take(&mut made[index])).collect();
-            end.folding.totals(end.kind, &parts, &whole)
+            epilogue.folding.totals(epilogue.kind, &parts, &whole)
         };
-        group.ends.iter().enumerate().map(totals).collect()
+        group.epilogues.iter().enumerate().map(totals).collect()
     }
 }
 
 /// A node's kernel, if it has one: that of a power depends on the exponent.
 fn kernel(node: &GroupNode, inputs: &[Access]) -> Option<Kernel> {
     match node.kind {
-        GroupNodeKind::Map(micro) => Some(micro.kernel),
+        GroupNodeKind::Map(tile_kernel) => Some(tile_kernel.kernel),
         GroupNodeKind::Power(exponent) => {
             let Access::Number(number, _) = inputs[exponent as usize] else {
                 unreachable!("the exponent is a number")
@@ -141,7 +144,7 @@ fn kernel(node: &GroupNode, inputs: &[Access]) -> Option<Kernel> {
             assert!(is_of_two && kernel.result() == node.dtype);
             Some(kernel)
         }
-        GroupNodeKind::Fold(_) | GroupNodeKind::Spread => None,
+        GroupNodeKind::Fold(_) | GroupNodeKind::BroadcastRows => None,
     }
 }
 
@@ -160,15 +163,15 @@ thread_local! {
     static SCRATCH: RefCell<Vec<[u64; 8]>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Run<'_> {
+impl BoundGroup<'_> {
     /// Runs the tiles of a piece.
     ///
     /// # Safety
     /// Nobody else runs the same tiles.
     unsafe fn piece(&self, piece: Tile, parts: &mut [Box<dyn PartialFold>]) {
-        let Run { group, frame, cut, kernels, .. } = self;
+        let BoundGroup { group, frame, tiling, kernels, .. } = self;
         // A block for each input and node, of elements of up to 8 bytes.
-        let largest = cut.largest();
+        let largest = tiling.largest();
         let block = largest.len().div_ceil(8);
         let blocks = group.inputs.len() + group.nodes.len();
         SCRATCH.with_borrow_mut(|scratch| {
@@ -189,7 +192,8 @@ impl Run<'_> {
                         true
                     }
                     Access::Tensor(tensor)
-                        if tensor.is_constant() || tensor.repeats() && cut.is_by_whole_rows() =>
+                        if tensor.is_constant()
+                            || tensor.repeats() && tiling.is_by_whole_rows() =>
                     {
                         // SAFETY: as above; rows are whole, and all the same.
                         unsafe { tensor.fill(&largest, at(index)) };
@@ -203,7 +207,7 @@ impl Run<'_> {
             }
             let fixed: Vec<bool> = inputs.iter().map(|input| !input.is_null()).collect();
             let mut nodes: Vec<*mut u8> = vec![std::ptr::null_mut(); group.nodes.len()];
-            for tile in cut.tiles(piece) {
+            for tile in tiling.tiles(piece) {
                 for (index, access) in self.inputs.iter().enumerate() {
                     let Access::Tensor(tensor) = access else { continue };
                     if fixed[index] {
@@ -217,19 +221,23 @@ impl Run<'_> {
                 }
                 for (index, node) in group.nodes.iter().enumerate() {
                     let size = node.dtype.size();
-                    let offset = match node.space {
-                        Space::Full => tile.row * frame.columns + tile.column,
-                        Space::Rows => tile.row,
+                    let offset = match node.granularity {
+                        Granularity::PerElement => tile.row * frame.columns + tile.column,
+                        Granularity::PerRow => tile.row,
                     };
                     nodes[index] = match self.kept[index] {
                         Some(data) => data.get().wrapping_add(offset * size),
                         None => at(group.inputs.len() + index),
                     };
-                    let find = |from: From| match from {
-                        From::Input(input) => inputs[input as usize],
-                        From::GroupNode(node) => nodes[node as usize].cast_const(),
+                    let find = |from: NodeSource| match from {
+                        NodeSource::Input(input) => inputs[input as usize],
+                        NodeSource::Node(node) => nodes[node as usize].cast_const(),
                     };
-                    let n = if node.space == Space::Full { tile.len() } else { tile.rows };
+                    let n = if node.granularity == Granularity::PerElement {
+                        tile.len()
+                    } else {
+                        tile.rows
+                    };
                     let from = node.inputs.map(find);
                     // SAFETY: the group is sound. So what the node reads is an input's part of the tile,
                     // or what an earlier node wrote of it, in the right dtype and of n elements, or of
@@ -246,14 +254,16 @@ impl Run<'_> {
                             GroupNodeKind::Fold(folding) => {
                                 fold_rows(&folding, &tile, from[0], nodes[index])
                             }
-                            GroupNodeKind::Spread => spread(&tile, from[0], nodes[index], size),
+                            GroupNodeKind::BroadcastRows => {
+                                broadcast_rows(&tile, from[0], nodes[index], size)
+                            }
                         }
                     }
                 }
-                for (end, part) in group.ends.iter().zip(parts.iter_mut()) {
-                    let from = match end.from {
-                        From::Input(input) => inputs[input as usize],
-                        From::GroupNode(node) => nodes[node as usize].cast_const(),
+                for (epilogue, part) in group.epilogues.iter().zip(parts.iter_mut()) {
+                    let from = match epilogue.from {
+                        NodeSource::Input(input) => inputs[input as usize],
+                        NodeSource::Node(node) => nodes[node as usize].cast_const(),
                     };
                     // SAFETY: as above, an end reads the tile's elements in the folding's dtype.
                     unsafe { part.push(&tile, from) };
@@ -279,7 +289,7 @@ unsafe fn fold_rows(folding: &Folding, tile: &Tile, from: *const u8, to: *mut u8
 
 /// # Safety
 /// An element of `size` bytes for each row can be read at `from`, and the tile's be written at `to`.
-unsafe fn spread(tile: &Tile, from: *const u8, to: *mut u8, size: usize) {
+unsafe fn broadcast_rows(tile: &Tile, from: *const u8, to: *mut u8, size: usize) {
     // SAFETY: the caller's promise.
     with_bits!(size, T => unsafe {
         for row in 0..tile.rows {

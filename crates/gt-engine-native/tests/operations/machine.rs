@@ -160,15 +160,15 @@ impl Machine {
         let all: Vec<i64> = (0..rank as i64).collect();
         match layout {
             Layout::Permuted => {
-                let turned =
+                let inverse =
                     self.apply(&ops::shape::PERMUTE, data.clone(), &[Attribute::ints(&reversed)]);
-                let turned = self.fetch(turned).unwrap();
-                self.apply(&ops::shape::PERMUTE, turned, &[Attribute::ints(&reversed)])
+                let inverse = self.fetch(inverse).unwrap();
+                self.apply(&ops::shape::PERMUTE, inverse, &[Attribute::ints(&reversed)])
             }
             Layout::Flipped => {
-                let turned = self.apply(&ops::shape::FLIP, data.clone(), &[Attribute::ints(&all)]);
-                let turned = self.fetch(turned).unwrap();
-                self.apply(&ops::shape::FLIP, turned, &[Attribute::ints(&all)])
+                let inverse = self.apply(&ops::shape::FLIP, data.clone(), &[Attribute::ints(&all)]);
+                let inverse = self.fetch(inverse).unwrap();
+                self.apply(&ops::shape::FLIP, inverse, &[Attribute::ints(&all)])
             }
             Layout::Sliced if rank > 0 => {
                 let last = data.shape[rank - 1];

@@ -15,10 +15,10 @@ fn products_are_summed_over_their_batch() {
     let meta = |dims: &[usize]| Meta::new(DType::F32, Shape::new(dims).unwrap());
     for threads in [1, 2] {
         let mut engine = NativeEngine::new(threads);
-        for (seed, (batch, turned)) in
+        for (seed, (batch, transposes_left)) in
             [(1, false), (3, true), (5, false), (2, true)].into_iter().enumerate()
         {
-            let dims: [&[usize]; 2] = if turned {
+            let dims: [&[usize]; 2] = if transposes_left {
                 [&[batch, 40, 130], &[batch, 40, 9]]
             } else {
                 [&[batch, 130, 40], &[batch, 9, 40]]
@@ -31,7 +31,7 @@ fn products_are_summed_over_their_batch() {
                 plan.push(&lowers, operation, operands, attributes, smallvec![]).unwrap()
             };
             let order = || smallvec![Attribute::ints(&[0i64, 2, 1])];
-            let (left, right) = if turned {
+            let (left, right) = if transposes_left {
                 (push(&s::PERMUTE, &[0], order()), 1)
             } else {
                 (0, push(&s::PERMUTE, &[1], order()))

@@ -165,9 +165,9 @@ fn grow(plan: &mut Plan, dice: &mut Dice) {
             0..5 => (dice.pick(UNARY), smallvec![first], smallvec![]),
             5..10 => {
                 let second = operand(dice);
-                let turned = dice.below(3) == 0;
+                let swaps = dice.below(3) == 0;
                 let operands =
-                    if turned { smallvec![second, first] } else { smallvec![first, second] };
+                    if swaps { smallvec![second, first] } else { smallvec![first, second] };
                 (dice.pick(BINARY), operands, smallvec![])
             }
             10..13 if rank > 0 => {

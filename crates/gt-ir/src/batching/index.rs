@@ -10,8 +10,9 @@ use crate::ops::index::{INDEX_ADD, SCATTER_ADD};
 use crate::ops::scatter::SCATTER;
 use crate::shape::Shape;
 
-/// One index for all: further axes in front. Each its own: as many rows of what is the same for
-/// all, or a gather.
+/// With one index for the whole batch, the batch axis is a further axis of the tensor. With an
+/// index per element of the batch, rows are selected from a shared tensor, or gathered from a
+/// batched one.
 pub fn index_select(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     let along = batch.axis(0);
     if !batch.batched[1] {
@@ -34,7 +35,8 @@ pub fn index_select(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     Some(moved(g, rows, along, 0))
 }
 
-/// index_add and index_copy. Where each has an index of its own, it is one for each element.
+/// Batches index_add and index_copy. A batched index is expanded to one for each element of the
+/// source.
 pub fn index_write(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     let (input, source) = (batch.expanded(g, 0), batch.expanded(g, 2));
     let along = smallvec![Attribute::Int(batch.axis(0))];
@@ -48,7 +50,7 @@ pub fn index_write(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     Some(g.emit(pointwise, &[input.into(), index.into(), source.into()], along))
 }
 
-/// The index of each of the batch, repeated for all elements of `rows`.
+/// Returns the batched index, repeated for all elements of `rows`.
 fn beside_rows(g: &mut dyn Graph, batch: &BatchedCall, rows: Shape) -> Var {
     let along = batch.axis(0) as usize;
     let mut lengths: SmallVec<[usize; 8]> = smallvec![1; rows.rank() + 1];
@@ -58,7 +60,7 @@ fn beside_rows(g: &mut dyn Graph, batch: &BatchedCall, rows: Shape) -> Var {
     g.expand(index, batch.whole(rows))
 }
 
-/// A list that is the same for all is gathered from by one longer index.
+/// From a one-axis tensor that the whole batch shares, values are gathered by one longer index.
 pub fn gather(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     if batch.batched[0] || batch.shape(0).rank() != 1 {
         return Some(leading(g, batch));
@@ -68,7 +70,7 @@ pub fn gather(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     Some(g.gather(batch.tensor(0), flat, 0))
 }
 
-/// One mask for all is over the leading axes: the batch axis is behind these.
+/// With one mask for the whole batch, the batch axis is placed after the masked axes.
 pub fn masked_rows(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     if batch.batched[1] {
         return None;

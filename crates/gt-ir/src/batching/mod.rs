@@ -1,7 +1,7 @@
 //! Batching rules: how one operation is computed for a batch of operands at once, as `vmap` does.
 //!
-//! What is mapped over is one more axis in front of an operand, the *batch axis*; other operands
-//! are the same for the whole batch. Each result gets the batch axis in front, too.
+//! A batched operand has one more axis in front, the *batch axis*; other operands are the same for
+//! the whole batch. Each result has the batch axis in front, too.
 //!
 //! - [`structure`]: rules of operations that rearrange axes; [`index`]: of those with indices.
 //! - [`products`]: of matrix products and convolutions.
@@ -20,25 +20,25 @@ use crate::shape::{Shape, axes, axis};
 /// How an operation takes a batch axis.
 #[derive(Clone, Copy)]
 pub enum Batching {
-    /// Not at once: it is computed for each of the batch, and the results are stacked.
+    /// It is computed once per element of the batch, and the results are stacked.
     Each,
-    /// Operands broadcast from the last axis on, so that the batch axis is one more in front.
+    /// Operands broadcast from the last axis, so that the batch axis is one more in front.
     Broadcast,
-    /// It computes the same along any further axis in front, which all tensors then have; axes that
-    /// attributes name count one more.
+    /// It computes the same along any further axis in front. All tensors are given the batch axis,
+    /// and axes in attributes are shifted by one.
     Leading,
-    /// Like `Leading`, for an operation that draws random numbers: an option of `vmap` decides
+    /// Like `Leading`, for an operation that draws random numbers: an option of `vmap` determines
     /// whether they differ within the batch.
     Drawn,
-    /// A rule of its own; without a result, it is computed for each of the batch.
+    /// It has a rule of its own. If the rule returns `None`, it is computed as for `Each`.
     Rule(fn(&mut dyn Graph, &BatchedCall) -> Option<Var>),
 }
 
-/// One use of an operation on a batch.
+/// A call of an operation on a batch.
 pub struct BatchedCall<'a> {
     pub operation: &'static Operation,
     pub operands: &'a [Operand<Var>],
-    /// Which operands have the batch axis, in front.
+    /// Whether each operand has the batch axis in front.
     pub batched: &'a [bool],
     /// Shape and dtype of the operands of a single call.
     pub metas: &'a [Operand<Meta>],
@@ -49,7 +49,7 @@ pub struct BatchedCall<'a> {
     pub size: usize,
 }
 
-/// Computes an operation for a batch. Gives its results, with the batch axis in front.
+/// Computes an operation for a batch, and returns its results with the batch axis in front.
 pub fn apply(g: &mut dyn Graph, batch: &BatchedCall) -> SmallVec<[Var; 2]> {
     let first = match batch.operation.batching {
         Batching::Each => None,
@@ -66,12 +66,12 @@ pub fn apply(g: &mut dyn Graph, batch: &BatchedCall) -> SmallVec<[Var; 2]> {
 }
 
 impl BatchedCall<'_> {
-    /// A shape with the batch axis in front.
+    /// Returns a shape with the batch axis in front.
     pub fn whole(&self, shape: Shape) -> Shape {
         in_front(&[self.size], shape)
     }
 
-    /// The shape of an operand of a single call, which is a tensor.
+    /// Returns the shape of an operand of a single call, which is a tensor.
     pub fn shape(&self, operand: usize) -> Shape {
         self.metas[operand].tensor().map_or(Shape::SCALAR, |meta| meta.shape)
     }
@@ -99,13 +99,13 @@ impl BatchedCall<'_> {
     }
 }
 
-/// `lengths`, then those of `shape`.
+/// Returns the shape with `lengths`, then those of `shape`.
 pub(crate) fn in_front(lengths: &[usize], shape: Shape) -> Shape {
     let dims: SmallVec<[usize; 8]> = lengths.iter().chain(shape.iter()).copied().collect();
     Shape::new(&dims).expect("the client has checked that there is room for the batch axis")
 }
 
-/// An axis counted with the batch axis.
+/// Returns an axis, counted with the batch axis.
 fn along(given: i64, rank: usize, operation: &Operation) -> i64 {
     axis(given, rank, operation.name).expect("checked by infer") as i64 + 1
 }
@@ -121,7 +121,8 @@ fn broadcast(g: &mut dyn Graph, batch: &BatchedCall) -> Var {
             let to = batch.whole(in_front(&missing, shape));
             return g.reshape(given, to).into();
         }
-        // With an axis it counts in promotion, as all others without axes do.
+        // With the batch axis, operands without axes count fully in promotion, so this one must,
+        // too.
         if rank == 0 { g.reshape(given, in_front(&[1], shape)).into() } else { given.into() }
     });
     let aligned: SmallVec<[Operand<Var>; 3]> = aligned.collect();
@@ -137,7 +138,7 @@ fn leading(g: &mut dyn Graph, batch: &BatchedCall) -> Var {
         if batch.shape(index).rank() > 0 {
             return whole.into();
         }
-        // What has no axes has one of length 1 for the axes that attributes name.
+        // A tensor without axes has one of length 1, for the axes that attributes name.
         g.reshape(whole, in_front(&[batch.size, 1], Shape::SCALAR)).into()
     });
     let operands: SmallVec<[Operand<Var>; 3]> = operands.collect();
@@ -155,7 +156,7 @@ fn shifted(batch: &BatchedCall) -> Attributes {
             (ParameterKind::Dim, Attribute::Int(dim)) => *dim = along(*dim, rank, batch.operation),
             (ParameterKind::Dims, Attribute::Ints(dims)) => {
                 let named = axes(dims, rank, batch.operation.name).expect("checked by infer");
-                // A number has one axis here.
+                // A tensor without axes has one here.
                 let named = if rank == 0 { vec![0] } else { named };
                 *attribute =
                     Attribute::dims(&named.iter().map(|axis| axis + 1).collect::<Vec<_>>());
@@ -166,7 +167,7 @@ fn shifted(batch: &BatchedCall) -> Attributes {
     attributes
 }
 
-/// One call after the other.
+/// Computes one call per element of the batch, and stacks the results.
 fn each(g: &mut dyn Graph, batch: &BatchedCall) -> SmallVec<[Var; 2]> {
     let mut results: SmallVec<[Vec<Operand<Var>>; 2]> = smallvec![vec![]; batch.results.len()];
     for at in 0..batch.size {

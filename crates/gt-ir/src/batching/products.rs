@@ -1,5 +1,5 @@
-//! Batching rules of matrix products and convolutions: the batch becomes part of an axis that they
-//! have already.
+//! Batching rules of matrix products and convolutions: the batch axis is merged into an existing
+//! axis.
 
 use super::structure::{folded, moved};
 use super::{BatchedCall, broadcast, in_front};
@@ -7,7 +7,8 @@ use crate::instruction::Attribute;
 use crate::operation::{Graph, Var, int};
 use crate::shape::Shape;
 
-/// With one right matrix for all, the batch gives further rows of the left one.
+/// With one right matrix for the whole batch, the batch axis is merged into the rows of the left
+/// one.
 pub fn matmul(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     if batch.batched[1] || batch.shape(1).rank() != 2 {
         return Some(broadcast(g, batch));
@@ -18,7 +19,7 @@ pub fn matmul(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     Some(g.matmul(left, batch.tensor(1)))
 }
 
-/// Each of the batch has rows of its own: they are folded into one axis.
+/// The rows of each element of the batch are folded into one axis, for a batched product.
 pub fn weight_backward(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     let rows = |g: &mut dyn Graph, operand: usize| {
         let shape = batch.shape(operand);
@@ -32,8 +33,8 @@ pub fn weight_backward(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     Some(g.matmul(turned, grad))
 }
 
-/// A batch of inputs is a longer batch axis of the convolution's own. A batch of kernels gives
-/// further outputs; where both are batched, each is a group.
+/// Batched inputs are merged into the convolution's own batch axis, and batched kernels into its
+/// output channels. Where both are batched, each element of the batch has groups of its own.
 pub fn convolution(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     let size = batch.size;
     let (input, weight) = (batch.shape(0), batch.shape(1));
@@ -51,7 +52,7 @@ pub fn convolution(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     let spatial = Shape::new(&batch.results[0].shape[2..]).expect("part of a shape");
     let kernels = Shape::new(&weight[1..]).expect("part of a shape");
     if batch.batched[0] {
-        // (B, N, C) to (N, B * C), so that the groups of each of the batch follow one another.
+        // (B, N, C) to (N, B * C), so that the groups of each element of the batch are consecutive.
         let channels = Shape::new(&input[2..]).expect("part of a shape");
         let input_channels = size * input[1];
         let turned = moved(g, batch.tensor(0), 0, 1);
@@ -63,7 +64,7 @@ pub fn convolution(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
         let split = g.reshape(result, in_front(&[count, size, outputs], spatial));
         return Some(moved(g, split, 1, 0));
     }
-    // Outputs are in order of their groups: the batch axis goes behind that of the groups.
+    // Outputs are in the order of their groups: the batch axis is placed after the groups.
     let each = outputs / groups;
     let split = g.reshape(batch.tensor(1), in_front(&[size, groups, each], kernels));
     let turned = moved(g, split, 0, 1);

@@ -1,4 +1,4 @@
-//! Batching rules of operations whose attributes are a shape, an order of axes or a region.
+//! Batching rules of operations whose attributes are a shape, a permutation of axes or a region.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -11,12 +11,12 @@ fn list(values: impl Iterator<Item = i64>) -> SmallVec<[i64; 8]> {
     values.collect()
 }
 
-/// The shape in attribute 0 has the batch axis in front.
+/// The shape in attribute 0 receives the batch axis in front.
 pub fn reshape(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     Some(g.reshape(batch.tensor(0), batch.whole(batch.results[0].shape)))
 }
 
-/// Axes that are put in front come between the batch axis and the others.
+/// New leading axes are inserted between the batch axis and the others.
 pub fn expand(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     let (from, to) = (batch.shape(0), batch.results[0].shape);
     let new: SmallVec<[usize; 8]> = smallvec![1; to.rank() - from.rank()];
@@ -35,7 +35,7 @@ pub fn flip(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     Some(g.emit(batch.operation, &[batch.tensor(0).into()], smallvec![Attribute::ints(&axes)]))
 }
 
-/// The axes in attribute 0, counted with the batch axis.
+/// Returns the axes in attribute 0, counted with the batch axis.
 fn axes_in_order<'a>(batch: &BatchedCall<'a>) -> impl Iterator<Item = i64> + use<'a> {
     let rank = batch.shape(0).rank() as i64;
     let given = ints(batch.attributes, 0);
@@ -43,7 +43,7 @@ fn axes_in_order<'a>(batch: &BatchedCall<'a>) -> impl Iterator<Item = i64> + use
     given.iter().map(move |&axis| if axis < 0 { axis + rank + 1 } else { axis + 1 })
 }
 
-/// argmax and argmin: without an axis, the place is in the flattened tensor.
+/// Batches argmax and argmin: without an axis, the index is into the flattened tensor.
 pub fn place(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     if !ints(batch.attributes, 0).is_empty() {
         return Some(leading(g, batch));
@@ -57,7 +57,7 @@ fn flattened(shape: Shape) -> Shape {
     folded(shape, shape.rank())
 }
 
-/// The region is all of the batch axis.
+/// The region includes all of the batch axis.
 pub fn slice(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     let [starts, sizes, steps] = region(batch);
     Some(g.slice(batch.tensor(0), &starts, &sizes, &steps))
@@ -79,7 +79,7 @@ pub fn slice_assign(g: &mut dyn Graph, batch: &BatchedCall) -> Option<Var> {
     Some(g.emit(batch.operation, &[whole.into(), value], attributes))
 }
 
-/// Starts, sizes and steps.
+/// Returns starts, sizes and steps, with those of the batch axis first.
 fn region(batch: &BatchedCall) -> [SmallVec<[i64; 8]>; 3] {
     let firsts = [0, batch.size as i64, 1];
     [0, 1, 2].map(|index| {
@@ -88,7 +88,7 @@ fn region(batch: &BatchedCall) -> [SmallVec<[i64; 8]>; 3] {
     })
 }
 
-/// Moves an axis, and keeps the order of all others.
+/// Moves an axis, keeping the order of all others.
 pub(super) fn moved(g: &mut dyn Graph, x: Var, from: usize, to: usize) -> Var {
     let mut order: SmallVec<[i64; 8]> = (0..g.shape(x).rank() as i64).collect();
     let axis = order.remove(from);
@@ -96,7 +96,7 @@ pub(super) fn moved(g: &mut dyn Graph, x: Var, from: usize, to: usize) -> Var {
     g.permute(x, &order)
 }
 
-/// The number of elements in a shape's axes up to `end`, as one axis, then the others.
+/// Returns a shape with its axes before `end` merged into one.
 pub(super) fn folded(shape: Shape, end: usize) -> Shape {
     in_front(&[shape[..end].iter().product()], Shape::new(&shape[end..]).expect("part of a shape"))
 }

@@ -11,7 +11,7 @@ use crate::shape::Shape;
 pub struct Var(pub u32);
 
 impl Var {
-    /// A result of the operation whose first result this is.
+    /// Returns result `index` of the operation whose first result this is.
     #[must_use]
     pub fn result(self, index: u32) -> Var {
         Var(self.0 + index)
@@ -42,11 +42,11 @@ impl From<bool> for Operand<Var> {
     }
 }
 
-/// The builder that gradient rules and composite bodies emit operations to. The client turns each
-/// into an instruction, a worker into a step of a plan.
+/// The builder to which gradient rules and composite bodies emit operations. A client makes each an
+/// instruction, a worker a step of a plan.
 pub trait Graph {
-    /// Adds an operation, which must be valid. Of several results this is the first; the others
-    /// have the numbers that follow.
+    /// Adds an operation, which must be valid, and returns its first result; further results have
+    /// consecutive numbers.
     fn emit(
         &mut self,
         operation: &'static Operation,
@@ -56,8 +56,8 @@ pub trait Graph {
 
     fn meta(&self, var: Var) -> Meta;
 
-    /// Whether a value is a transpose of another (in its last two axes), such as a transposed
-    /// weight: its gradient is then best computed in the layout of that other.
+    /// Returns whether a value is a transpose of another (in its last two axes), such as a
+    /// transposed weight: its gradient is then best computed in the layout of the other.
     fn is_transposed(&self, _: Var) -> bool {
         false
     }
@@ -73,7 +73,7 @@ pub struct Saved<'a> {
     pub operands: &'a [Option<Operand<Var>>],
     pub metas: &'a [Operand<Meta>],
     pub output: Option<Var>,
-    /// The results beyond the first, saved along with it.
+    /// The results after the first, saved along with it.
     pub further: &'a [Var],
     pub output_meta: Meta,
     pub attributes: &'a Attributes,

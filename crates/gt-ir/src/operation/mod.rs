@@ -25,7 +25,7 @@ pub mod takes {
 
 pub use crate::call::{Call, Meta, bool, dtype, float, int, ints};
 
-/// Groups of operations in the log and in views.
+/// The families of operations in the log and in views.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Family {
     Create,
@@ -58,7 +58,7 @@ impl Family {
     }
 }
 
-/// The kind of values an attribute takes.
+/// The kind of value that an attribute takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AttributeKind {
     Int,
@@ -72,39 +72,39 @@ pub enum AttributeKind {
 
 /// The gradient of an operation with respect to each of its operands.
 ///
-/// A rule gives the gradient for the broadcast shape and the promoted dtype; its caller sums over
+/// A rule returns the gradient for the broadcast shape and the promoted dtype; its caller sums over
 /// broadcast axes and casts back.
 #[derive(Clone, Copy)]
 pub enum Gradient {
-    /// None: creation, comparisons, integers.
+    /// No gradient: creation, comparisons, integers.
     None,
     /// One rule for each operand.
     Each(&'static [Rule]),
-    /// One rule for any operand (its index is given): variadic operations.
+    /// One rule for any operand, by its index: variadic operations.
     Any(fn(&mut dyn Graph, &Saved, usize) -> Var),
-    /// One rule for all operands, which share what is computed.
+    /// One rule for all operands, whose gradients share computations.
     EngineCollective(JointRule),
 }
 
 /// Builds the gradient of one operand from the values saved when the operation was issued.
 pub type Rule = fn(&mut dyn Graph, &Saved) -> Var;
 
-/// Builds the gradients of the requested operands. `None` stands for an operand without gradient.
+/// Builds the gradients of the requested operands; `None` for an operand without gradient.
 pub type JointRule = fn(&mut dyn Graph, &Saved, &[bool]) -> SmallVec<[Option<Var>; 4]>;
 
 /// The placeholder rule of an operand without gradient (an index, a condition).
 pub const NO_GRADIENT: Rule = |_, _| unreachable!("the operand takes no gradient");
 
-/// What an operation does with complex numbers.
+/// How an operation and its gradient treat complex numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ComplexRule {
-    /// It is an error to give it any.
+    /// Complex operands are an error.
     Refused,
-    /// Its derivative is a complex number, so that the gradient follows from the rule for real
-    /// numbers: with PyTorch's convention it is the conjugate of what the rule gives for the
-    /// conjugate of the result's gradient.
+    /// It is holomorphic, so that the gradient follows from the rule for real numbers: by PyTorch's
+    /// convention, it is the conjugate of the rule's value for the conjugate of the result's
+    /// gradient.
     Holomorphic,
-    /// Its rule holds for complex numbers as it stands.
+    /// Its gradient rule holds for complex numbers as it is.
     OwnRule,
 }
 
@@ -130,48 +130,49 @@ pub struct Operation {
     pub id: u16,
     pub name: &'static str,
     pub family: Family,
-    /// One line of what it computes.
+    /// One line on its result; the docstring of its function for users.
     pub doc: &'static str,
-    /// What it takes, as users write it.
+    /// Its parameters, as users write them.
     pub parameters: &'static [Parameter],
-    /// Where users find it: a sum of the constants in [`face`].
+    /// The namespaces that users call it from: a sum of the constants in [`face`].
     pub face: u8,
-    /// Other names for the same.
+    /// Other names of the operation.
     pub aliases: &'static [&'static str],
-    /// A use of it and what that prints, as Python's prompt shows it.
+    /// An example as a Python doctest: a call and its output.
     pub example: &'static str,
     /// Infers shape and dtype of the result, or an error.
     pub infer: fn(&Call) -> Result<Meta>,
-    /// Infers the results beyond the first, given that one, of an operation that has several. They
-    /// are sharded as the first one is.
+    /// Infers the results after the first one, given that, for an operation that has several. They
+    /// are sharded like the first one.
     pub further: Option<fn(&Call, Meta) -> Results>,
     pub gradient: Gradient,
     pub complex: ComplexRule,
-    /// The operands, as bits, without a derivative rule: requesting one is an error.
+    /// The operands, as bits, for which no derivative rule exists: requesting their gradients is an
+    /// error.
     pub underived: u8,
     /// The values that the gradient rules read: a sum of the bits above.
     pub saves: u8,
     pub body: Body,
-    /// Whether its body hands numbers on without a look at them, so that they may differ from run
-    /// to run of one expansion.
+    /// Whether its body passes numbers on without depending on their values, so that one expansion
+    /// holds for any numbers.
     pub open_numbers: bool,
-    /// What becomes of numbers that the dtype cannot hold.
+    /// How numbers that the dtype cannot represent are treated.
     pub numbers: Numbers,
-    /// Along which axes it may be sharded.
+    /// The axes along which it can be sharded.
     pub sharding: Sharding,
-    /// Derives a part's attributes, if they differ from those of the whole.
+    /// Derives a part's attributes, if they differ from those of the whole instruction.
     pub localize: Option<Localize>,
-    /// How it is computed for a batch of operands at once.
+    /// How it is computed for a batch of operands.
     pub batching: Batching,
-    /// Whether its shape depends on data: an attribute says how many values there are, which was
-    /// awaited.
+    /// Whether its shape depends on data: an attribute has the number of values, for which the
+    /// client has waited.
     pub data_dependent: bool,
-    /// Uses of it for the tests.
+    /// Calls for the tests.
     pub samples: fn() -> Vec<Sample>,
 }
 
 impl Operation {
-    /// The defaults that most operations keep.
+    /// Returns the defaults, which definitions of operations override.
     pub const fn base() -> Operation {
         Operation {
             id: 0,
@@ -204,8 +205,8 @@ impl Operation {
         ops::BY_ID.get(usize::from(id)).copied().flatten()
     }
 
-    /// The estimated cost, in bytes read and written; a matrix product or a convolution counts
-    /// as an elementwise operation that takes as long.
+    /// Returns the estimated cost, in bytes read and written; a matrix product or a convolution
+    /// counts like an elementwise operation that takes equally long.
     pub fn work(&self, operands: &[Operand<Meta>], output: Meta) -> u64 {
         // It reads no values.
         if commit::is_commit(self) {
@@ -229,7 +230,7 @@ impl Operation {
     }
 
     /// Checks operand count and attribute kinds, then infers shape and dtype. Calls from other
-    /// processes go through here, so that inference rules may rely on both.
+    /// processes are checked here, so that inference rules may rely on both.
     pub fn check(
         &'static self,
         operands: &[Operand<Meta>],
@@ -259,12 +260,12 @@ impl Operation {
         Ok(results)
     }
 
-    /// The parameters that become attributes, in their order.
+    /// Returns the parameters that become attributes, in order.
     pub fn attributes(&self) -> impl Iterator<Item = (&'static Parameter, AttributeKind)> {
         self.parameters.iter().filter_map(|of| Some((of, of.attribute()?)))
     }
 
-    /// The attributes of an instruction with what declares them.
+    /// Returns the attributes of an instruction with the parameters that declare them.
     pub fn named<'a>(
         &self,
         attributes: &'a [Attribute],
@@ -272,7 +273,7 @@ impl Operation {
         self.attributes().map(|(of, _)| of).zip(attributes)
     }
 
-    /// The place of the attribute whose values may change between iterations, if there is one.
+    /// Returns the index of the attribute whose values may change between iterations, if any.
     pub fn varying_attribute(&self) -> Option<usize> {
         self.attributes().position(|(of, _)| of.varies)
     }
@@ -343,7 +344,7 @@ impl Operation {
     }
 }
 
-/// Ids are unique.
+/// Operations are equal if their ids are, which are unique.
 impl PartialEq for Operation {
     fn eq(&self, other: &Operation) -> bool {
         self.id == other.id

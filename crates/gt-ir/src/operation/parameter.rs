@@ -11,14 +11,14 @@ use crate::instruction::Attribute;
 pub struct Parameter {
     pub name: &'static str,
     pub kind: ParameterKind,
-    /// The value where none is given; `None` for a parameter that is required.
+    /// The value where the caller passes none; `None` for a required parameter.
     pub default: Option<Default>,
-    /// Whether its values may change between iterations of a loop, so that they are not part of a
+    /// Whether its values may change between iterations of a loop: they are then no part of a
     /// template's structure.
     pub varies: bool,
 }
 
-/// What a parameter takes.
+/// The kind of value that a parameter takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParameterKind {
     /// A tensor.
@@ -31,19 +31,19 @@ pub enum ParameterKind {
     Float,
     Bool,
     DType,
-    /// A dtype, or none for the operation's own choice.
+    /// A dtype, or none for the operation's default.
     OptionalDType,
     /// A list of ints.
     Ints,
-    /// A text; the instruction carries its bytes in UTF-8, one in an int.
+    /// A text; the instruction has the bytes of its UTF-8 encoding, as a list of ints.
     Text,
     /// An axis.
     Dim,
-    /// Axes: one, several, or none given for all.
+    /// One or several axes; all axes if none are given.
     Dims,
-    /// A shape or an order of axes, given as one list or one number after another.
+    /// A shape or a permutation of axes, passed as one list or as separate arguments.
     Size,
-    /// One of these words; the instruction carries its place in the list.
+    /// One of these words; the instruction has its index in the list.
     Choice(&'static [&'static str]),
 }
 
@@ -63,24 +63,24 @@ impl Parameter {
         Parameter { name, kind, default: None, varies: false }
     }
 
-    /// The same parameter with a default.
+    /// Returns the parameter with a default.
     #[must_use]
     pub const fn or(self, default: Default) -> Parameter {
         Parameter { default: Some(default), ..self }
     }
 
-    /// The same parameter, whose values are no part of a template's structure.
+    /// Returns the parameter as one whose values are no part of a template's structure.
     #[must_use]
     pub const fn varying(self) -> Parameter {
         Parameter { varies: true, ..self }
     }
 
-    /// The text that an attribute stands for, if this is one.
+    /// Returns the text that an attribute encodes, if this parameter is a text.
     pub fn text(&self, attribute: &Attribute) -> Option<String> {
         if self.kind == ParameterKind::Text { attribute.as_text() } else { None }
     }
 
-    /// The word that an attribute stands for, if this is a choice.
+    /// Returns the word that an attribute encodes, if this parameter is a choice.
     pub fn word(&self, attribute: &Attribute) -> Option<&'static str> {
         match (self.kind, attribute) {
             (ParameterKind::Choice(words), Attribute::Int(at)) => words.get(*at as usize).copied(),
@@ -88,12 +88,12 @@ impl Parameter {
         }
     }
 
-    /// An attribute as the log shows it.
+    /// Returns an attribute in the form in which the log shows it.
     pub fn shown<'a>(&self, attribute: &'a Attribute) -> ShownAttribute<'a> {
         ShownAttribute { word: self.word(attribute), text: self.text(attribute), attribute }
     }
 
-    /// The kind of attribute that it becomes; `None` for an operand.
+    /// Returns the kind of attribute that it becomes; `None` for an operand.
     pub const fn attribute(&self) -> Option<AttributeKind> {
         Some(match self.kind {
             ParameterKind::Tensor | ParameterKind::Value | ParameterKind::Tensors => return None,
@@ -112,7 +112,7 @@ impl Parameter {
     }
 }
 
-/// An attribute to be written out.
+/// An attribute of a parameter, formatted for the log.
 pub struct ShownAttribute<'a> {
     word: Option<&'static str>,
     text: Option<String>,
@@ -154,14 +154,14 @@ constructors! {
     size => Size, "A parameter that takes lengths, in a list or one by one.";
 }
 
-/// A parameter that takes one of a few words.
+/// Returns a parameter that takes one of a few words.
 pub const fn choice(name: &'static str, words: &'static [&'static str]) -> Parameter {
     Parameter::new(name, ParameterKind::Choice(words))
 }
 
-/// Where users find an operation: a sum of these.
+/// The namespaces that users call an operation from: a sum of these.
 pub mod face {
-    /// Only among the primitives, for composites to call.
+    /// In no public namespace: a primitive that composites call.
     pub const HIDDEN: u8 = 0;
     /// `gt.name(x)`
     pub const FUNCTION: u8 = 1;

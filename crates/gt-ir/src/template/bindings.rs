@@ -1,8 +1,8 @@
 //! Bindings: the tensors and numbers of an iteration, predicted from the iterations so far.
 //!
 //! A slot holds a rule, not a value: its value follows from the rule, the base of the iteration's
-//! names, and the number of iterations. So an iteration that is as predicted costs nothing per
-//! slot.
+//! names, and the number of iterations. An iteration that matches its prediction therefore costs
+//! nothing per slot.
 
 use super::{Invocation, Name, TemplateError};
 use crate::instruction::TensorId;
@@ -42,18 +42,19 @@ impl Record for Start {
 /// The rule of a tensor slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum TensorRule {
-    /// Made by the previous iteration, in this name space; such as a parameter.
+    /// A tensor that the previous iteration made, in this name space, such as a parameter.
     Carried { space: u8, place: u64 },
-    /// Always the same; such as a data set.
+    /// The same tensor in each iteration, such as a data set.
     Constant(TensorId),
-    /// At this distance before the iteration's first name; such as a result of another template.
+    /// A tensor at this distance before the iteration's first name, such as a result of another
+    /// template.
     Distance(u64),
 }
 
 record!(enum TensorRule { 0 => Carried { space, place }, 1 => Constant(id), 2 => Distance(distance) });
 
-/// The rule of a number slot: its value at iteration `since`, and the increment per iteration,
-/// since integers often count.
+/// The rule of a number slot: its value at iteration `since`, and the increment per iteration, as
+/// integers often count iterations.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct NumberRule {
     value: Scalar,
@@ -86,7 +87,7 @@ struct NameSpace {
 record!(struct NameSpace { base, previous, before, width });
 
 /// The bindings of a template's current iteration. Sender and receiver of invocations keep equal
-/// ones, and compare their [digests](Bindings::digest).
+/// bindings, and compare their [digests](Bindings::digest).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bindings {
     /// The client's names, and planner-made names.
@@ -120,7 +121,7 @@ impl Values for Bindings {
 }
 
 impl Bindings {
-    /// The initial bindings of a template.
+    /// Returns the initial bindings of a template.
     pub fn new(widths: [u32; 2], start: &Start) -> Bindings {
         let space = |index: usize| {
             let (base, width) = (start.bases[index].0, u64::from(widths[index]));
@@ -139,7 +140,7 @@ impl Bindings {
         bindings
     }
 
-    /// The current values, as the start of a new definition.
+    /// Returns the current values, as the start of a new definition.
     pub fn start(&self) -> Start {
         let tensors = (0..self.tensors.len() as u32).map(|slot| self.outside(slot)).collect();
         let numbers = (0..self.numbers.len() as u32).map(|slot| self.number(slot)).collect();
@@ -151,7 +152,7 @@ impl Bindings {
         self.spaces.map(|space| TensorId(space.base))
     }
 
-    /// Whether a tensor is in the client's name space of this iteration.
+    /// Returns whether a tensor is in the client's name space of this iteration.
     pub fn is_own(&self, id: TensorId) -> bool {
         id.0.wrapping_sub(self.spaces[0].base) < self.spaces[0].width
     }
@@ -167,7 +168,7 @@ impl Bindings {
         before
     }
 
-    /// Undoes `begin`, if nothing was bound since.
+    /// Undoes `begin`, if no slot was bound since.
     pub fn take_back(&mut self, before: BindingsUndo) {
         self.spaces = before.0;
         self.iteration -= 1;
@@ -197,7 +198,8 @@ impl Bindings {
         }
     }
 
-    /// The rule inferred from one value: carried if the previous iteration made it, else constant.
+    /// Returns the rule inferred from one value: carried if the previous iteration made it, else
+    /// constant.
     fn rule(&self, id: TensorId) -> TensorRule {
         for (index, space) in self.spaces.iter().enumerate() {
             let place = id.0.wrapping_sub(space.previous);
@@ -235,7 +237,8 @@ impl Bindings {
         self.sum = self.sum.wrapping_add(self.number_hash(slot));
     }
 
-    /// Applies an invocation: of a new iteration if it `begins`, or of another part of this one.
+    /// Applies an invocation, of a new iteration if it `begins`, or else of another part of the
+    /// current one.
     ///
     /// # Errors
     /// It names slots that do not exist, or the sender's bindings differ.
@@ -259,7 +262,7 @@ impl Bindings {
         if agrees { Ok(()) } else { Err(TemplateError::Digest { number }) }
     }
 
-    /// A hash of all bindings, to detect that sender and receiver differ.
+    /// Returns a hash of all bindings, to detect that sender and receiver differ.
     pub fn digest(&self) -> u32 {
         let mut hash = mix(self.sum, self.iteration);
         for space in &self.spaces {
@@ -290,7 +293,7 @@ impl Bindings {
     }
 }
 
-/// Whether slots are strictly ascending and exist.
+/// Returns whether slots are strictly ascending and exist.
 fn ascends(slots: impl Iterator<Item = u32>, count: usize) -> bool {
     let mut next = 0;
     for slot in slots {

@@ -11,7 +11,7 @@ use crate::instruction::{Instruction, Operand, TensorId};
 use crate::operation::Meta;
 use crate::scalar::Scalar;
 
-/// Builds a template step by step, replacing tensors by their places.
+/// Builds a template step by step, replacing tensor ids by names relative to the iteration.
 pub struct TemplateBuilder {
     template: Template,
     start: Start,
@@ -22,7 +22,8 @@ pub struct TemplateBuilder {
 }
 
 impl TemplateBuilder {
-    /// A builder for an iteration whose client and planner-made names have these bases and counts.
+    /// Returns a builder for an iteration whose client and planner-made names have these bases and
+    /// counts.
     pub fn new(bases: [TensorId; 2], widths: [u32; 2], transfer: TransferId) -> TemplateBuilder {
         let template = Template { widths, ..Template::default() };
         let start = Start { bases, tensors: Vec::new(), numbers: Vec::new() };
@@ -30,13 +31,13 @@ impl TemplateBuilder {
         TemplateBuilder { template, start, transfer, made, slots }
     }
 
-    /// Adds a number slot.
+    /// Adds a number slot, and returns its index.
     pub fn number(&mut self, value: Scalar) -> u32 {
         self.start.numbers.push(value);
         self.start.numbers.len() as u32 - 1
     }
 
-    /// The name of a tensor: its place if a step has made it, or else an outside slot.
+    /// Returns the name of a tensor: its position if a step has made it, or else an outside slot.
     pub fn name(&mut self, id: TensorId) -> Name {
         if self.made.contains(&id) {
             return self.own(id).unwrap_or(Name::Outside(0));
@@ -85,7 +86,7 @@ impl TemplateBuilder {
         })
     }
 
-    /// The same with slots for all numbers.
+    /// Returns the step of an instruction, with slots for all numbers.
     pub fn step_with_slots(&mut self, instruction: &Instruction) -> Option<RunStep> {
         let mut step = self.step(instruction)?;
         for argument in &mut step.operands {
@@ -106,14 +107,14 @@ impl TemplateBuilder {
         self.template.steps.push(step);
     }
 
-    /// Adds a tensor that is created from data.
+    /// Adds a tensor that is created from data; `None` if it is not in the iteration's name spaces.
     pub fn data(&mut self, output: TensorId, meta: Meta) -> Option<()> {
         let output = self.make(output, 1)?;
         self.push(Step::Data { output, meta });
         Some(())
     }
 
-    /// The step of an exchange.
+    /// Returns the step of an exchange.
     pub fn exchange(&mut self, exchange: &Exchange) -> Option<ExchangeStep> {
         let transfer = exchange.transfer.0.checked_sub(self.transfer.0)?;
         let input = exchange.input.map(|id| self.name(id));

@@ -1,4 +1,4 @@
-//! Expands an iteration to the commands that it stands for.
+//! Expands an iteration into plain commands.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -8,8 +8,8 @@ use crate::command::ClientCommand;
 use crate::instruction::TensorId;
 use crate::template::Values;
 
-/// The instructions of a client's iteration and the frees of its template, each placed after the
-/// last use of its tensor. The first `freed` frees were done before.
+/// Returns the instructions of a client's iteration and the frees of its template, each placed
+/// after the last use of its tensor. The first `freed` frees were done before.
 pub fn expand(instance: &Instance, invocation: &Invocation, freed: u32) -> Vec<ClientCommand> {
     let Instance { template, bindings, .. } = instance;
     let IterationPart { first, last, frees } = invocation.part;

@@ -14,7 +14,7 @@ pub struct Definition {
     pub number: u32,
     pub template: Template,
     pub start: Start,
-    /// Whether the user asked for it to be compiled.
+    /// Whether the user requested its compilation.
     pub compile: bool,
 }
 
@@ -25,7 +25,7 @@ impl Definition {
         self.template.len().max(1) as u64
     }
 
-    /// Checks that it is one that a client may send.
+    /// Checks that a client may send it.
     ///
     /// # Errors
     /// See [`Template::check_client`].
@@ -45,7 +45,8 @@ impl Definition {
 pub struct IterationPart {
     pub first: u32,
     pub last: u32,
-    /// Those not done before are done after the steps.
+    /// The number of frees done by the end of the part: those not done before are done after the
+    /// steps.
     pub frees: u32,
 }
 
@@ -59,7 +60,7 @@ pub struct Invocation {
     pub bases: [TensorId; 2],
     /// Its first transfer.
     pub transfer: TransferId,
-    /// Begins where the iteration's last part ended.
+    /// The part to run, which begins where the iteration's last part ended.
     pub part: IterationPart,
     /// Outside tensors that differ from the prediction, by slot.
     pub tensors: Vec<(u32, TensorId)>,
@@ -101,7 +102,7 @@ impl Record for Invocation {
 }
 
 impl Invocation {
-    /// As much as the steps that it stands for.
+    /// Returns the weight of the steps that it stands for.
     pub fn weight(&self) -> u64 {
         u64::from(self.part.last.saturating_sub(self.part.first)).max(1)
     }
@@ -112,7 +113,7 @@ impl Invocation {
 pub struct Instance {
     pub template: std::sync::Arc<Template>,
     pub bindings: Bindings,
-    /// Whether the user asked for it to be compiled.
+    /// Whether the user requested its compilation.
     pub compile: bool,
     /// How many of the template's frees the iteration has done.
     pub freed: u32,
@@ -130,7 +131,7 @@ impl Instance {
     /// Applies an invocation, and returns how many frees of the iteration were done before.
     ///
     /// # Errors
-    /// It does not fit, or the sender's bindings differ.
+    /// It does not match the template, or the sender's bindings differ.
     pub fn take(&mut self, invocation: &Invocation) -> Result<u32, TemplateError> {
         let Invocation { template: number, part: IterationPart { first, last, frees }, .. } =
             *invocation;

@@ -1,17 +1,17 @@
 //! Templates: sequences of instructions that a stream repeats, defined once and then invoked.
 //!
-//! A [`Template`] is a sequence of steps that refer to tensors and numbers by place. One run of it
-//! is an *iteration*. [`Bindings`] map places to the tensors and numbers of an iteration, and
-//! predict those of the next. An [`Invocation`] stands for another iteration, and contains only
-//! what differs from the prediction: in a training loop nothing, as parameters are results of the
+//! A [`Template`] is a sequence of steps that refer to tensors and numbers by position or slot. One
+//! run of it is an *iteration*. [`Bindings`] map these to the tensors and numbers of an iteration,
+//! and predict those of the next. An [`Invocation`] stands for another iteration, and contains only
+//! the differences from the prediction: none in a training loop, as parameters are results of the
 //! previous iteration, and numbers repeat or count.
 //!
 //! A client's template has neither planner-made names nor exchanges. A worker's has both, and
 //! describes one slot's part of an iteration. Otherwise they are the same.
 //!
 //! - [`step`]: templates and their steps; [`build`]: a template from an iteration; [`bindings`]:
-//!   predictions; [`invocation`]: the commands; [`expand`]: an iteration as plain commands;
-//!   [`moving`]: slices whose position changes between iterations.
+//! predictions; [`invocation`]: the commands; [`expand`]: an iteration as plain commands;
+//! [`varying_slice`]: slices whose position changes between iterations.
 
 mod bindings;
 mod build;
@@ -35,7 +35,7 @@ pub const MAX_TEMPLATES: u32 = 64;
 /// The most steps in all templates of a session.
 pub const MAX_ALL_STEPS: usize = 1 << 16;
 
-/// Why a definition or an invocation is not valid; no GT client sends such a one.
+/// Why a definition or an invocation is invalid. A GT client sends only valid ones.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     #[error("a template of {steps} steps: at most {MAX_STEPS} are allowed, and one needed")]

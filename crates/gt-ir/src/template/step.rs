@@ -16,14 +16,14 @@ use crate::ops::commit::{CommitParts, is_commit};
 use crate::record;
 use crate::scalar::Scalar;
 
-/// A tensor of an iteration, by its place.
+/// A tensor of an iteration, independent of the iteration.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Name {
-    /// The client's, counted from the iteration's base.
+    /// A tensor that the client named, counted from the iteration's base.
     Own(u32),
-    /// Planner-made, counted likewise.
+    /// A planner-made tensor, counted from the iteration's base.
     Made(u32),
-    /// An outside tensor, by slot.
+    /// A tensor from outside the iteration, by slot.
     Outside(u32),
 }
 
@@ -35,7 +35,7 @@ pub enum Argument {
     Tensor(Name),
     /// A number of the iteration, by slot.
     Number(u32),
-    /// A number that is always the same.
+    /// A number that is the same in each iteration.
     Constant(Scalar),
 }
 
@@ -60,26 +60,26 @@ pub struct Varying {
 record!(struct Varying { first, added });
 
 impl Varying {
-    /// The number slots that it takes.
+    /// Returns the number slots that it uses.
     pub fn slots(&self) -> std::ops::Range<u32> {
         self.first..self.first + self.added.len() as u32
     }
 
-    /// The attribute's elements in an iteration.
+    /// Returns the attribute's elements in an iteration.
     pub fn numbers<'a>(&'a self, values: &'a impl Values) -> impl Iterator<Item = i64> + 'a {
         let number = |slot| values.number(slot).as_i64();
         (self.first..).zip(&self.added).map(move |(slot, added)| number(slot).wrapping_add(*added))
     }
 }
 
-/// An instruction that refers to tensors and numbers by place.
+/// An instruction that refers to tensors by name and to numbers by slot.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RunStep {
     pub operation: &'static Operation,
     pub output: Name,
     pub results: Results,
     pub operands: SmallVec<[Argument; 3]>,
-    /// A varying attribute has its elements of the first iteration here.
+    /// The attributes; of a varying one, those of the first iteration.
     pub attributes: Attributes,
     pub varying: Option<Varying>,
     pub source: SourceId,
@@ -91,7 +91,7 @@ record!(struct RunStep {
 });
 
 impl RunStep {
-    /// The attributes in an iteration.
+    /// Returns the attributes in an iteration.
     pub fn attributes(&self, values: &impl Values) -> Attributes {
         let mut attributes = self.attributes.clone();
         if let Some(varying) = &self.varying
@@ -103,7 +103,7 @@ impl RunStep {
         attributes
     }
 
-    /// The instruction in an iteration.
+    /// Returns the instruction in an iteration.
     pub fn instruction(&self, values: &impl Values) -> Instruction {
         let operand = |argument: &Argument| match argument {
             Argument::Tensor(name) => Operand::Tensor(values.tensor(*name)),
@@ -122,7 +122,8 @@ impl RunStep {
     }
 }
 
-/// An exchange, with its transfer relative to the iteration's first, and names for its tensors.
+/// An exchange, with its transfer number relative to the iteration's first, and names for its
+/// tensors.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ExchangeStep {
     pub exchange: Box<Exchange>,
@@ -136,7 +137,7 @@ pub struct ExchangeStep {
 record!(struct ExchangeStep { exchange, transfer, input, output, slice });
 
 impl ExchangeStep {
-    /// The exchange for a slot, in an iteration whose transfers begin with `first`.
+    /// Returns the exchange for a slot, in an iteration whose transfers begin with `first`.
     pub fn exchange(&self, values: &impl Values, first: TransferId, slot: SlotId) -> Box<Exchange> {
         let mut exchange = self.exchange.clone();
         exchange.transfer = TransferId(first.0.wrapping_add(u64::from(self.transfer)));
@@ -167,7 +168,7 @@ pub enum Step {
 record!(enum Step { 0 => Run(step), 1 => Data { output, meta }, 2 => Exchange(step), 3 => Free(name) });
 
 impl Step {
-    /// The command for a slot in an iteration; `None` for data.
+    /// Returns the command for a slot in an iteration; `None` for data.
     pub fn command(
         &self,
         values: &impl Values,
@@ -200,7 +201,7 @@ impl Step {
         }
     }
 
-    /// What it is about, if it is a commit.
+    /// Returns the parts of the commit, if it is one.
     pub fn commit(&self) -> Option<CommitParts<Name>> {
         match self {
             Step::Run(step) if is_commit(step.operation) => {
@@ -228,14 +229,14 @@ pub struct Template {
     pub steps: Vec<Step>,
     /// The frees that are not among the steps, in order.
     pub frees: Vec<Name>,
-    /// How many client names, and planner-made names, an iteration uses.
+    /// The numbers of client names and of planner-made names that an iteration uses.
     pub widths: [u32; 2],
-    /// The number of outside slots, which are in the order of their first use.
+    /// The number of slots for outside tensors, which are in the order of their first use.
     pub tensors: u32,
     /// The number of number slots.
     pub numbers: u32,
-    /// The steps before which an iteration may yield: these cut it into parts of at most a quantum
-    /// of work.
+    /// The steps before which an iteration may yield: they divide it into parts of at most a
+    /// quantum of work.
     pub cuts: Vec<u32>,
 }
 
@@ -311,20 +312,20 @@ impl Template {
         if fits && frees_fit { Ok(()) } else { Err(TemplateError::Slot { number }) }
     }
 
-    /// The tensor of one of its frees in an iteration.
+    /// Returns the tensor that one of its frees frees in an iteration.
     pub fn freed(&self, index: usize, values: &impl Values) -> TensorId {
         values.tensor(self.frees[index])
     }
 }
 
-/// The index of the attribute that may vary between iterations, such as the position of a slice;
-/// all others are part of the structure.
+/// Returns the index of the attribute that may vary between iterations, such as the position of a
+/// slice; all others are part of the structure.
 #[inline]
 pub fn varying_attribute(operation: &Operation) -> Option<usize> {
     operation.varying_attribute()
 }
 
-/// The elements of the varying attribute.
+/// Returns the elements of the varying attribute.
 #[inline]
 pub fn varying_numbers<'a>(operation: &Operation, attributes: &'a Attributes) -> &'a [i64] {
     match varying_attribute(operation).and_then(|index| attributes.get(index)) {

@@ -48,7 +48,7 @@ fn definition() -> Definition {
     template(20, &[add(20, 5, tensor(19)), add(21, 20, number(7))], &[20, 19, 18])
 }
 
-/// The sender's next invocation, with these differences from the prediction.
+/// Returns the sender's next invocation, with these differences from the prediction.
 fn next(
     sender: &mut Bindings,
     base: u64,

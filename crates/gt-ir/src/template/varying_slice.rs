@@ -1,4 +1,4 @@
-//! Slices whose position changes between iterations, and with it the slots that hold their data.
+//! Slices whose position, and so the slots that hold their data, changes between iterations.
 
 use super::{Values, Varying};
 use crate::exchange::{Parts, SlotId};
@@ -7,8 +7,8 @@ use crate::record;
 use crate::redistribute::Redistribution;
 use crate::shape::Shape;
 
-/// A contiguous slice along a sharded axis. The layout of the slice does not depend on its
-/// position, but the blocks to be sent do.
+/// A contiguous slice along a sharded axis. The blocks that are sent depend on its position, but
+/// its layout does not.
 #[derive(Clone, PartialEq, Debug)]
 pub struct VaryingSlice {
     /// The sliced tensor's shape.
@@ -26,8 +26,8 @@ pub struct VaryingSlice {
 record!(struct VaryingSlice { whole, from, size, starts, to });
 
 impl VaryingSlice {
-    /// The blocks that a slot sends and receives in an iteration. A position that is not within the
-    /// tensor gives none, so that the exchange fails.
+    /// Returns the blocks that a slot sends and receives in an iteration. For a position that is
+    /// not within the tensor there are none, so that the exchange fails.
     pub fn parts(&self, values: &impl Values, slot: SlotId) -> Parts {
         let starts: Vec<i64> = self.starts.numbers(values).collect();
         let fits = |axis: usize, start: i64| {

@@ -5,7 +5,7 @@ use faer::linalg::cholesky::llt::factor::{LltError, cholesky_in_place, cholesky_
 use faer::traits::ext::ComplexFieldExt;
 use faer::{MatMut, Par};
 
-use super::layout::{columns_of, turn};
+use super::layout::{columns_of, transpose};
 use super::scalar::{MatrixScalar, of_real};
 
 /// Replaces a Hermitian matrix of `n` rows by the lower triangular L with a = L L^H, and zeros
@@ -38,7 +38,7 @@ pub fn cholesky<T: MatrixScalar>(a: &mut [T], n: usize) -> Result<(), usize> {
     for (column, values) in columns.chunks_exact_mut(n).enumerate() {
         values[..column].fill(T::zero());
     }
-    turn(&columns, n, n, a);
+    transpose(&columns, n, n, a);
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use num_complex::Complex;
 use super::Unsolved;
 use super::balance::balance;
 use super::inverse::eigenvector;
-use super::layout::{columns_of, turn};
+use super::layout::{columns_of, transpose};
 use super::scalar::{MatrixScalar, Real, largest_part, norm, safe_factor};
 use super::svd::are_numbers;
 
@@ -62,7 +62,7 @@ pub fn eig<T: MatrixScalar>(
                 make_real(vector);
             }
         }
-        turn(&found, n, n, vectors);
+        transpose(&found, n, n, vectors);
     }
     for value in values.iter_mut() {
         if let Some(factor) = factor {
@@ -210,8 +210,8 @@ fn make_real<R: Real>(vector: &mut [Complex<R>]) {
             (at, most) = (index, size);
         }
     }
-    let turn = vector[at].conj().mul_real(R::one() / most.sqrt());
-    vector.iter_mut().for_each(|x| *x *= turn);
+    let rotation = vector[at].conj().mul_real(R::one() / most.sqrt());
+    vector.iter_mut().for_each(|x| *x *= rotation);
     vector[at].im = R::zero();
 }
 

@@ -7,7 +7,7 @@ use faer::traits::ext::ComplexFieldExt;
 use faer::{MatMut, MatRef, Par};
 
 use super::Unsolved;
-use super::layout::{order, reorder, turn_with};
+use super::layout::{order, reorder, transpose_with};
 use super::scalar::{MatrixScalar, largest_part, of_real, safe_factor};
 use super::svd::are_numbers;
 
@@ -63,7 +63,7 @@ pub fn eigh<T: MatrixScalar>(
         reorder(&mut columns, n, &order);
     }
     if let Some(vectors) = vectors {
-        turn_with(&columns, n, n, vectors, |x| if upper { x.conj() } else { x });
+        transpose_with(&columns, n, n, vectors, |x| if upper { x.conj() } else { x });
     }
     are_numbers(values)
 }
@@ -96,8 +96,8 @@ mod tests {
             assert_near(&product(&scaled, &adjoint(&vectors, n, n), n, n, n), a, 4 * n);
             let mut alone = vec![T::Real::zero(); n];
             eigh(&given, n, upper, &mut alone, None).expect("eigenvalues");
-            let wide = |x: &[T::Real]| x.iter().map(|x| of_real::<T>(*x)).collect::<Vec<_>>();
-            assert_near(&wide(&alone), &wide(&values), 4 * n);
+            let as_numbers = |x: &[T::Real]| x.iter().map(|x| of_real::<T>(*x)).collect::<Vec<_>>();
+            assert_near(&as_numbers(&alone), &as_numbers(&values), 4 * n);
         }
     }
 

@@ -4,7 +4,7 @@ use faer::traits::ext::ComplexFieldExt;
 use faer::traits::math_utils::{eps, from_f64, max_positive};
 use num_complex::Complex;
 
-use super::layout::turn;
+use super::layout::transpose;
 use super::lu::lu;
 use super::scalar::{Real, largest_part};
 
@@ -14,7 +14,7 @@ use super::scalar::{Real, largest_part};
 pub fn eigenvector<R: Real>(columns: &[Complex<R>], value: Complex<R>, vector: &mut [Complex<R>]) {
     let n = vector.len();
     let mut factors = vec![Complex::zero(); n * n];
-    turn(columns, n, n, &mut factors);
+    transpose(columns, n, n, &mut factors);
     factors.iter_mut().step_by(n + 1).for_each(|x| *x -= value);
     let largest = largest_part(factors.iter().copied()).unwrap_or(R::one());
     let largest = if largest > R::zero() { largest } else { R::one() };

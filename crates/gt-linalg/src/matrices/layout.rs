@@ -15,12 +15,12 @@ const SQUARE: usize = 16;
 ///
 /// # Panics
 /// A slice is not as long as the matrix.
-pub fn turn<T: Copy>(from: &[T], rows: usize, columns: usize, to: &mut [T]) {
-    turn_with(from, rows, columns, to, |x| x);
+pub fn transpose<T: Copy>(from: &[T], rows: usize, columns: usize, to: &mut [T]) {
+    transpose_with(from, rows, columns, to, |x| x);
 }
 
-/// As [`turn`], with a function of each element.
-pub fn turn_with<T: Copy>(
+/// As [`transpose`], with a function of each element.
+pub fn transpose_with<T: Copy>(
     from: &[T],
     rows: usize,
     columns: usize,
@@ -44,7 +44,7 @@ pub fn turn_with<T: Copy>(
 /// The columns of a matrix of rows, one after another.
 pub fn columns_of<T: MatrixScalar>(rows_first: &[T], rows: usize, columns: usize) -> Vec<T> {
     let mut out = vec![T::zero(); rows_first.len()];
-    turn(rows_first, rows, columns, &mut out);
+    transpose(rows_first, rows, columns, &mut out);
     out
 }
 

@@ -3,7 +3,7 @@
 use faer::traits::ext::ComplexFieldExt;
 use faer::traits::math_utils::from_f64;
 
-use super::layout::{columns_of, scale, subtract, turn};
+use super::layout::{columns_of, scale, subtract, transpose};
 use super::scalar::{MatrixScalar, of_real};
 
 /// Replaces a matrix of `n` rows by its factors, a = L D L^T, or L D L^H where `hermitian`, by the
@@ -48,7 +48,7 @@ pub fn ldl<T: MatrixScalar>(a: &mut [T], n: usize, hermitian: bool, pivots: &mut
     for (column, values) in columns.chunks_exact_mut(n).enumerate() {
         values[..column].fill(T::zero());
     }
-    turn(&columns, n, n, a);
+    transpose(&columns, n, n, a);
     info
 }
 
@@ -69,7 +69,7 @@ impl<T: MatrixScalar> Lower<'_, T> {
     }
 
     /// The conjugate, in a Hermitian matrix.
-    fn turned(&self, x: T) -> T {
+    fn conjugate_if_hermitian(&self, x: T) -> T {
         if self.hermitian { x.conj() } else { x }
     }
 
@@ -130,10 +130,10 @@ impl<T: MatrixScalar> Lower<'_, T> {
         left[first * n..][second + 1..n].swap_with_slice(&mut right[second + 1..n]);
         for between in first + 1..second {
             let (x, y) = (self.at(between, first), self.at(second, between));
-            self.set(between, first, self.turned(y));
-            self.set(second, between, self.turned(x));
+            self.set(between, first, self.conjugate_if_hermitian(y));
+            self.set(second, between, self.conjugate_if_hermitian(x));
         }
-        self.set(second, first, self.turned(self.at(second, first)));
+        self.set(second, first, self.conjugate_if_hermitian(self.at(second, first)));
         let (x, y) = (self.at(first, first), self.at(second, second));
         self.set(first, first, y);
         self.set(second, second, x);
@@ -170,12 +170,12 @@ impl<T: MatrixScalar> Lower<'_, T> {
         for column in k + 2..n {
             let (x, y) = (self.at(column, k), self.at(column, k + 1));
             let x_factor = factor * (last * x - off * y);
-            let y_factor = factor * (first * y - self.turned(off) * x);
+            let y_factor = factor * (first * y - self.conjugate_if_hermitian(off) * x);
             let (left, right) = self.columns.split_at_mut((k + 2) * n);
             let (pivot, values) = (&left[k * n..], &mut right[(column - k - 2) * n..][column..n]);
-            let turn = |x: T| if self.hermitian { x.conj() } else { x };
-            subtract(values, &pivot[column..n], turn(x_factor));
-            subtract(values, &pivot[n + column..], turn(y_factor));
+            let conjugate = |x: T| if self.hermitian { x.conj() } else { x };
+            subtract(values, &pivot[column..n], conjugate(x_factor));
+            subtract(values, &pivot[n + column..], conjugate(y_factor));
             self.set(column, k, x_factor);
             self.set(column, k + 1, y_factor);
             self.make_real(column);

@@ -70,7 +70,7 @@ impl<T: MatrixScalar> System<'_, T> {
     }
 
     /// The conjugate, in a Hermitian matrix.
-    fn turned(&self, x: T) -> T {
+    fn conjugate_if_hermitian(&self, x: T) -> T {
         if self.hermitian { x.conj() } else { x }
     }
 
@@ -102,7 +102,7 @@ impl<T: MatrixScalar> System<'_, T> {
     fn substitute(&mut self, block: PivotBlock) {
         for below in block.start + block.width..self.n {
             for row in block.start..block.start + block.width {
-                self.subtract(row, below, self.turned(self.at(below, row)));
+                self.subtract(row, below, self.conjugate_if_hermitian(self.at(below, row)));
             }
         }
     }
@@ -115,7 +115,7 @@ impl<T: MatrixScalar> System<'_, T> {
             return;
         }
         let (off, last) = (self.at(start + 1, start), self.at(start + 1, start + 1));
-        let above = self.turned(off);
+        let above = self.conjugate_if_hermitian(off);
         // [first above; off last] divided by what is off the diagonal, as squares may overflow: with
         // x / above and y / off it is [first / above, 1; 1, last / off].
         let (first, last) = (first / above, last / off);

@@ -7,7 +7,7 @@ use crate::matrices::check::{
 
 /// The product of the factors: P1 L1 P2 L2 ... D ... L2^H P2 L1^H P1.
 fn rebuilt<T: SampleMatrix>(packed: &[T], n: usize, hermitian: bool, pivots: &[i32]) -> Vec<T> {
-    let turned = |x: T| if hermitian { x.conj() } else { x };
+    let conjugate_if_hermitian = |x: T| if hermitian { x.conj() } else { x };
     let (mut diagonal, mut lower) = (vec![T::zero(); n * n], identity::<T>(n));
     let mut k = 0;
     while k < n {
@@ -22,7 +22,7 @@ fn rebuilt<T: SampleMatrix>(packed: &[T], n: usize, hermitian: bool, pivots: &[i
         if width == 2 {
             assert_eq!(pivots[k], pivots[k + 1]);
             diagonal[(k + 1) * n + k] = packed[(k + 1) * n + k];
-            diagonal[k * n + k + 1] = turned(packed[(k + 1) * n + k]);
+            diagonal[k * n + k + 1] = conjugate_if_hermitian(packed[(k + 1) * n + k]);
         }
         let (row, other) = (k + width - 1, pivots[k].unsigned_abs() as usize - 1);
         let mut exchange = identity::<T>(n);
@@ -30,7 +30,7 @@ fn rebuilt<T: SampleMatrix>(packed: &[T], n: usize, hermitian: bool, pivots: &[i
         lower = product(&product(&lower, &exchange, n, n, n), &columns, n, n, n);
         k += width;
     }
-    let right: Vec<T> = transpose(&lower, n, n).into_iter().map(turned).collect();
+    let right: Vec<T> = transpose(&lower, n, n).into_iter().map(conjugate_if_hermitian).collect();
     product(&product(&lower, &diagonal, n, n, n), &right, n, n, n)
 }
 

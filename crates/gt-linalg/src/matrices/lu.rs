@@ -6,7 +6,7 @@ use faer::traits::ext::ComplexFieldExt;
 use faer::traits::math_utils::min_positive;
 use faer::{Accum, MatMut, Par};
 
-use super::layout::{column_of, columns_of, scale, subtract, turn};
+use super::layout::{column_of, columns_of, scale, subtract, transpose};
 use super::scalar::MatrixScalar;
 
 /// Matrices of this many rows or columns are factored column by column.
@@ -26,7 +26,7 @@ pub fn lu<T: MatrixScalar>(a: &mut [T], rows: usize, columns: usize, pivots: &mu
     }
     let mut by_columns = columns_of(a, rows, columns);
     factor(MatMut::from_column_major_slice_mut(&mut by_columns, rows, columns), pivots);
-    turn(&by_columns, columns, rows, a);
+    transpose(&by_columns, columns, rows, a);
     pivots.iter_mut().for_each(|pivot| *pivot += 1);
     let zero = |&k: &usize| a[k * columns + k] == T::zero();
     (0..pivots.len()).find(zero).map_or(0, |k| k + 1)

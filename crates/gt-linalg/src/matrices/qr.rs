@@ -3,7 +3,7 @@
 use faer::traits::ext::ComplexFieldExt;
 use faer::{MatMut, MatRef};
 
-use super::layout::{column_of, columns_of, turn};
+use super::layout::{column_of, columns_of, transpose};
 use super::reflectors::{ReflectorBlock, apply_adjoint, reflector};
 use super::scalar::MatrixScalar;
 
@@ -32,7 +32,7 @@ pub fn qr<T: MatrixScalar>(a: &mut [T], rows: usize, columns: usize, tau: &mut [
         let below = right.nrows() - tau.len();
         rest = right.subrows_mut(tau.len(), below);
     }
-    turn(&by_columns, columns, rows, a);
+    transpose(&by_columns, columns, rows, a);
 }
 
 /// Factors a few columns, at most as many as there are rows.
@@ -84,7 +84,7 @@ pub fn householder_product<T: MatrixScalar>(
         // The columns to the left are still zeros in these rows.
         block.apply(product.as_mut().submatrix_mut(at, at, below, out_columns - at), false);
     }
-    turn(&by_columns, out_columns, rows, out);
+    transpose(&by_columns, out_columns, rows, out);
 }
 
 #[cfg(test)]

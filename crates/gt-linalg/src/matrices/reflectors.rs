@@ -117,16 +117,16 @@ impl<T: MatrixScalar> ReflectorBlock<T> {
         let (count, columns) = (self.factor.nrows(), matrix.ncols());
         let mut matrix = matrix;
         let mut inner = Mat::<T>::zeros(count, columns);
-        let mut turned = Mat::<T>::zeros(count, columns);
+        let mut scaled = Mat::<T>::zeros(count, columns);
         let (one, replace) = (T::one(), Accum::Replace);
         let vectors = self.vectors.as_ref();
         matmul(inner.as_mut(), replace, vectors.adjoint(), matrix.as_ref(), one, Par::Seq);
         if adjoint {
-            matmul(turned.as_mut(), replace, self.factor.adjoint(), &inner, one, Par::Seq);
+            matmul(scaled.as_mut(), replace, self.factor.adjoint(), &inner, one, Par::Seq);
         } else {
-            matmul(turned.as_mut(), replace, &self.factor, &inner, one, Par::Seq);
+            matmul(scaled.as_mut(), replace, &self.factor, &inner, one, Par::Seq);
         }
-        matmul(matrix.as_mut(), Accum::Add, vectors, &turned, -one, Par::Seq);
+        matmul(matrix.as_mut(), Accum::Add, vectors, &scaled, -one, Par::Seq);
     }
 }
 

@@ -7,7 +7,7 @@ use faer::traits::ext::ComplexFieldExt;
 use faer::{MatMut, MatRef, Par};
 
 use super::Unsolved;
-use super::layout::{identity, order, reorder, turn_with};
+use super::layout::{identity, order, reorder, transpose_with};
 use super::scalar::{MatrixScalar, Real, largest_part, safe_factor};
 
 /// Where singular vectors go: the columns of `u`, and the conjugated rows of `vh`.
@@ -105,7 +105,7 @@ fn decompose<T: MatrixScalar>(
         reorder(vh, columns, &order);
         reorder(&mut right, rows, &order);
     }
-    turn_with(&right, u_columns, rows, u, |x| x.conj());
+    transpose_with(&right, u_columns, rows, u, |x| x.conj());
     are_numbers(values)
 }
 
@@ -148,8 +148,8 @@ mod tests {
             svd(a, rows, columns, &mut values, Some(vectors)).expect("singular vectors");
             assert!(values.windows(2).all(|pair| pair[0] >= pair[1]), "descending");
             assert!(values.iter().all(|value| *value >= T::Real::zero()));
-            let near = |x: &[T::Real]| x.iter().map(|x| of_real::<T>(*x)).collect::<Vec<_>>();
-            assert_near(&near(&alone), &near(&values), 4 * rows.max(columns));
+            let as_numbers = |x: &[T::Real]| x.iter().map(|x| of_real::<T>(*x)).collect::<Vec<_>>();
+            assert_near(&as_numbers(&alone), &as_numbers(&values), 4 * rows.max(columns));
             assert_orthonormal(&u, rows, m);
             assert_orthonormal(&adjoint(&vh, n, columns), columns, n);
             let mut scaled = vec![T::zero(); rows * n];

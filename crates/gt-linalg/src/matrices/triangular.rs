@@ -6,7 +6,7 @@ use faer::linalg::triangular_solve::{
 };
 use faer::{Conj, MatMut, MatRef, Par};
 
-use super::layout::{columns_of, turn};
+use super::layout::{columns_of, transpose};
 use super::scalar::MatrixScalar;
 
 /// Which part of a square matrix counts, and how.
@@ -57,7 +57,7 @@ pub fn solve_triangular<T: MatrixScalar>(
     let mut by_columns = columns_of(b, rows, columns);
     let right = MatMut::from_column_major_slice_mut(&mut by_columns, n, columns);
     solve(matrix, conjugate, right, Par::Seq);
-    turn(&by_columns, columns, rows, b);
+    transpose(&by_columns, columns, rows, b);
 }
 
 #[cfg(test)]

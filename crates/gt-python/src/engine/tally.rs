@@ -43,6 +43,7 @@ impl Tally {
         all
     }
 
+    /// Adds a successful compilation.
     pub fn add(&self, compilation: Compilation) {
         let nanoseconds = compilation.time.as_nanos() as u64;
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);

@@ -146,6 +146,7 @@ impl SessionHandle {
         lock(&self.session).clone()
     }
 
+    /// Returns whether the session has ended.
     pub fn is_closed(&self) -> bool {
         self.session().is_none_or(|session| session.is_closed())
     }

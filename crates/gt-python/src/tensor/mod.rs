@@ -79,6 +79,7 @@ impl<'py> PyOperand<'py> {
             || given.hasattr("__array__")?)
     }
 
+    /// Returns it as an operand of an instruction.
     pub fn operand(&self) -> Operand<&Tensor> {
         match self {
             PyOperand::Tensor(tensor) => Operand::Tensor(&tensor.get().0),

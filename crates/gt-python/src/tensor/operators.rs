@@ -117,6 +117,7 @@ impl PyTensor {
         matmul(py, self, other, true)
     }
 
+    /// Return the matrix product with another tensor.
     fn matmul(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
         matmul(py, self, other, false)
     }

@@ -17,6 +17,7 @@ pub struct TorchApi {
     pub from_host: Py<PyAny>,
 }
 
+/// Set by `Kernel.connect`.
 pub static TORCH_API: PyOnceLock<TorchApi> = PyOnceLock::new();
 
 impl TorchApi {

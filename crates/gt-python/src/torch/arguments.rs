@@ -11,7 +11,7 @@ use super::cluster_tensor::{self, storage_view};
 use super::dlpack::{self, CLUSTER, CPU};
 use super::kernel::{TorchKernel, is_conjugate};
 use super::kernel_cache::KernelKey;
-use super::operands::OperandLayouts;
+use super::operands::StridedOperands;
 use crate::session;
 use crate::tensor::PyTensor;
 
@@ -30,7 +30,7 @@ pub struct KernelArguments<'a, 'py> {
     /// The numbers that the function passes unchanged to operations; they may vary between calls
     /// with the same key.
     pub numbers: SmallVec<[f64; 2]>,
-    pub operands: OperandLayouts<'a, 'py>,
+    pub operands: StridedOperands<'a, 'py>,
     /// The output tensors that are passed as keyword arguments.
     pub outs: SmallVec<[Bound<'py, PyAny>; 2]>,
     /// The key of the instructions that the call issues, if they follow from its arguments.
@@ -38,6 +38,10 @@ pub struct KernelArguments<'a, 'py> {
 }
 
 impl<'a, 'py> KernelArguments<'a, 'py> {
+    /// Reads the arguments of a call, with the values of tensors on the cluster.
+    ///
+    /// # Errors
+    /// A tensor is on an unsupported device.
     pub fn read(
         kernel: &'a TorchKernel,
         torch: &'a TorchApi,
@@ -51,7 +55,7 @@ impl<'a, 'py> KernelArguments<'a, 'py> {
             kwargs,
             tensors: SmallVec::new(),
             numbers: SmallVec::new(),
-            operands: OperandLayouts::of(args),
+            operands: StridedOperands::of(args),
             outs: SmallVec::new(),
             key: (!program::is_recording()).then(KernelKey::new),
         };

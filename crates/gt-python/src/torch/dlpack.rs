@@ -137,6 +137,7 @@ pub fn tensor_from(py: Python<'_>, managed: Box<DlManagedTensor>) -> PyResult<Bo
 }
 
 impl DlManagedTensor {
+    /// Returns the version of the structures in this module.
     pub fn version() -> DlVersion {
         DlVersion { major: MAJOR, minor: 0 }
     }
@@ -204,6 +205,10 @@ impl DlDataType {
         DlDataType { kind: *kind, bits: *bits, lanes: 1 }
     }
 
+    /// Returns the dtype.
+    ///
+    /// # Errors
+    /// GT does not have it.
     pub fn dtype(self) -> PyResult<DType> {
         let known = CODES.iter().find(|(kind, bits, _)| (*kind, *bits) == (self.kind, self.bits));
         known.map(|(_, _, dtype)| *dtype).ok_or_else(|| {

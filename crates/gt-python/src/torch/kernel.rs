@@ -15,7 +15,7 @@ use super::arguments::KernelArguments;
 use super::cluster_tensor::{StorageView, create, storage_view};
 use super::dlpack::{self, CLUSTER};
 use super::kernel_cache::KernelCache;
-use super::operands::OperandLayouts;
+use super::operands::StridedOperands;
 use super::results::{AxisOrders, KernelResults};
 use super::thread_context;
 use crate::error::IntoPython;
@@ -220,7 +220,7 @@ impl TorchKernel {
     fn orders(
         &self,
         py: Python<'_>,
-        operands: &OperandLayouts<'_, '_>,
+        operands: &StridedOperands<'_, '_>,
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<AxisOrders> {
@@ -264,7 +264,7 @@ impl TorchKernel {
         if args.len() + usize::from(scale.is_some()) != operation.parameters.len() {
             return Ok(None);
         }
-        let mut operands = OperandLayouts::of(args);
+        let mut operands = StridedOperands::of(args);
         let (mut strongest, mut widest) = (None, None);
         let mut tensors: SmallVec<[Operand<Tensor>; 3]> = SmallVec::new();
         for given in args.iter_borrowed() {

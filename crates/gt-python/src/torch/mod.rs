@@ -10,8 +10,8 @@
 //! - [`views`]: the operators that create views, by PyTorch's stable interface ([`stable_abi`]).
 //! - [`kernel`]: functions of GT as kernels of PyTorch's operators; [`arguments`] and [`operands`]:
 //!   their arguments; [`results`]: their results; [`api`]: what they need from PyTorch.
-//! - [`kernel_cache`]: recorded kernels, replayed by calls with the same key; [`interner`]: equal
-//!   parts of keys.
+//! - [`kernel_cache`]: recorded kernels, replayed by calls with the same key; [`interner`]: indices
+//!   of equal storages and values.
 //! - [`step`]: steps of optimizers, which take effect as a whole.
 //! - [`extension`]: kernels that are called without Python, if the C++ part is built.
 

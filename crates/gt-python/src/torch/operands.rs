@@ -11,14 +11,15 @@ use super::api::TorchApi;
 use super::dlpack::{self, CLUSTER};
 
 /// The arguments of a call, and the layouts of the operands that were read.
-pub struct OperandLayouts<'a, 'py> {
+pub struct StridedOperands<'a, 'py> {
     args: &'a Bound<'py, PyTuple>,
     pub layouts: SmallVec<[Strided; 3]>,
 }
 
-impl<'a, 'py> OperandLayouts<'a, 'py> {
-    pub fn of(args: &'a Bound<'py, PyTuple>) -> OperandLayouts<'a, 'py> {
-        OperandLayouts { args, layouts: SmallVec::new() }
+impl<'a, 'py> StridedOperands<'a, 'py> {
+    /// Returns the layouts of a call, of which none was read yet.
+    pub fn of(args: &'a Bound<'py, PyTuple>) -> StridedOperands<'a, 'py> {
+        StridedOperands { args, layouts: SmallVec::new() }
     }
 
     /// Returns the tensors on the cluster among the arguments, which a host number is combined

@@ -11,7 +11,7 @@ use super::arguments::KernelArguments;
 use super::cluster_tensor::{self, StorageView, create, storage_view};
 use super::dlpack::{self, CLUSTER};
 use super::kernel::{TorchKernel, is_conjugate};
-use super::operands::OperandLayouts;
+use super::operands::StridedOperands;
 use crate::tensor::PyTensor;
 
 /// The results of a kernel's function.
@@ -88,6 +88,7 @@ fn items_of<'py>(of: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
 }
 
 impl<'py> KernelResults<'py> {
+    /// Classifies the result of a function.
     pub fn of(result: Bound<'py, PyAny>) -> KernelResults<'py> {
         if let Ok(tensor) = result.cast::<PyTensor>() {
             return KernelResults::One(tensor.get().0.clone());
@@ -138,7 +139,7 @@ impl<'py> KernelResults<'py> {
     pub fn into_torch(
         self,
         py: Python<'py>,
-        operands: &OperandLayouts<'_, 'py>,
+        operands: &StridedOperands<'_, 'py>,
         orders: &AxisOrders,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.in_order(py, operands, orders, &mut 0)
@@ -148,7 +149,7 @@ impl<'py> KernelResults<'py> {
     fn in_order(
         self,
         py: Python<'py>,
-        operands: &OperandLayouts<'_, 'py>,
+        operands: &StridedOperands<'_, 'py>,
         orders: &AxisOrders,
         at: &mut usize,
     ) -> PyResult<Bound<'py, PyAny>> {

@@ -62,6 +62,7 @@ impl Storage {
         Storage { dtype, shape, content: StorageContent::Elements(elements) }
     }
 
+    /// Returns its size in bytes.
     pub fn bytes(&self) -> usize {
         self.shape.numel() * self.dtype.size()
     }

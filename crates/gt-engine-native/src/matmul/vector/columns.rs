@@ -60,9 +60,9 @@ fn block<T: Number>(
     // Lanes behind these have no products: they are zero.
     let lanes = elements.len().next_power_of_two().min(LANES);
     let mut count = 0;
-    for turn in 0..lanes {
+    for round in 0..lanes {
         let lane =
-            if lanes == 1 { 0 } else { turn.reverse_bits() >> (usize::BITS - lanes.ilog2()) };
+            if lanes == 1 { 0 } else { round.reverse_bits() >> (usize::BITS - lanes.ilog2()) };
         let sum = &mut held[count * width..][..width];
         let mut at = elements.start + lane;
         let mut is_first = true;
@@ -79,7 +79,7 @@ fn block<T: Number>(
             (at, is_first) = (at + LANES, false);
         }
         count += 1;
-        for _ in 0..turn.trailing_ones() {
+        for _ in 0..round.trailing_ones() {
             count -= 1;
             let (pairs, last) = held.split_at_mut(count * width);
             for (pair, last) in pairs[(count - 1) * width..].iter_mut().zip(&last[..width]) {

@@ -43,10 +43,10 @@ pub(super) unsafe fn multiply<T: Number>(
     pitch: usize,
 ) {
     let ProductLengths { rows, depth, columns } = lengths;
-    let turned = Matrix { first: b.first, row: b.column, column: b.row };
+    let transposed = Matrix { first: b.first, row: b.column, column: b.row };
     let (matrix, count, vector, step, pitch) = match columns {
         1 => (a, rows, b, b.row, pitch),
-        _ => (turned, columns, a, a.column, 1),
+        _ => (transposed, columns, a, a.column, 1),
     };
     // SAFETY: the caller's promise: the vector has as many elements as the depth.
     let vector = unsafe { run::<T>(vector.data(), depth, step) };
@@ -136,7 +136,7 @@ unsafe fn each<T: Number, N: Number>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::threads::Shared;
+    use crate::threads::SharedPtr;
 
     /// The product of a matrix of `count` rows that lies as given: where its elements are follows from
     /// the steps to the next row and column.
@@ -151,7 +151,7 @@ mod tests {
         let vector: Vec<f32> = (0..depth).map(|k| number(k * 3 + 1)).collect();
         let mut out = vec![f32::NAN; count];
         let matrix = |x: &[f32], row: usize, column: usize| Matrix {
-            first: Shared::new(x.as_ptr().cast_mut()),
+            first: SharedPtr::new(x.as_ptr().cast_mut()),
             row: row as isize,
             column: column as isize,
         };

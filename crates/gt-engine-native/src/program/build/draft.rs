@@ -4,12 +4,12 @@ use gt_ir::{DType, Operand};
 use gt_worker::plan::{Input, Plan, Source};
 use rustc_hash::FxHashMap;
 
-use crate::program::group::{From, Group, GroupInput, GroupNode, GroupNodeKind, Space};
-use crate::program::micro::Micro;
+use crate::program::group::{Granularity, Group, GroupInput, GroupNode, GroupNodeKind, NodeSource};
+use crate::program::tile_kernel::TileKernel;
 
 /// Where a value comes from.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Home {
+pub(super) enum ValueOrigin {
     Input,
     /// Made by a step of its own, or at the end of a group.
     Unit(usize),
@@ -20,12 +20,12 @@ pub(super) enum Home {
     },
 }
 
-impl Home {
+impl ValueOrigin {
     /// The unit that makes the value, if any does.
     pub(super) fn unit(self) -> Option<usize> {
         match self {
-            Home::Input => None,
-            Home::Unit(unit) | Home::Node { unit, .. } => Some(unit),
+            ValueOrigin::Input => None,
+            ValueOrigin::Unit(unit) | ValueOrigin::Node { unit, .. } => Some(unit),
         }
     }
 }
@@ -58,23 +58,23 @@ impl GroupDraft {
     pub(super) fn read(
         &mut self,
         plan: &Plan,
-        homes: &[Home],
+        origins: &[ValueOrigin],
         unit: usize,
         source: Source,
         wanted: DType,
-        space: Space,
-    ) -> From {
+        granularity: Granularity,
+    ) -> NodeSource {
         if let Operand::Tensor(value) = source
-            && let Home::Node { unit: home, node } = homes[value as usize]
-            && home == unit
+            && let ValueOrigin::Node { unit: origin, node } = origins[value as usize]
+            && origin == unit
         {
-            let GroupNode { dtype, space: there, .. } = self.group.nodes[node as usize];
-            let mut from = From::GroupNode(node);
+            let GroupNode { dtype, granularity: there, .. } = self.group.nodes[node as usize];
+            let mut from = NodeSource::Node(node);
             if dtype != wanted {
-                from = From::GroupNode(self.cast(from, dtype, wanted, there));
+                from = NodeSource::Node(self.cast(from, dtype, wanted, there));
             }
-            if (there, space) == (Space::Rows, Space::Full) {
-                from = From::GroupNode(self.spread(from, wanted));
+            if (there, granularity) == (Granularity::PerRow, Granularity::PerElement) {
+                from = NodeSource::Node(self.broadcast_rows(from, wanted));
             }
             return from;
         }
@@ -85,35 +85,46 @@ impl GroupDraft {
             }
             _ => wanted,
         };
-        let input = GroupInput { source, dtype: given, space };
-        let from = From::Input(self.group.input(input));
-        if given == wanted { from } else { From::GroupNode(self.cast(from, given, wanted, space)) }
+        let input = GroupInput { source, dtype: given, granularity };
+        let from = NodeSource::Input(self.group.input(input));
+        if given == wanted {
+            from
+        } else {
+            NodeSource::Node(self.cast(from, given, wanted, granularity))
+        }
     }
 
     /// The node that casts from one dtype to another, which is added if there is none yet.
-    pub(super) fn cast(&mut self, from: From, given: DType, wanted: DType, space: Space) -> u16 {
-        let cast = Micro::cast(given, wanted);
+    pub(super) fn cast(
+        &mut self,
+        from: NodeSource,
+        given: DType,
+        wanted: DType,
+        granularity: Granularity,
+    ) -> u16 {
+        let cast = TileKernel::cast(given, wanted);
         let kind = GroupNodeKind::Map(cast);
         let same = |node: &GroupNode| {
-            matches!(node.kind, GroupNodeKind::Map(micro) if micro.kernel.is(&cast.kernel))
+            matches!(node.kind, GroupNodeKind::Map(tile_kernel) if tile_kernel.kernel.is(&cast.kernel))
                 && node.inputs[0] == from
-                && node.space == space
+                && node.granularity == granularity
         };
         if let Some(known) = self.group.nodes.iter().position(same) {
             return known as u16;
         }
-        self.push(GroupNode { kind, inputs: [from; 3], arity: 1, space, dtype: wanted })
+        self.push(GroupNode { kind, inputs: [from; 3], arity: 1, granularity, dtype: wanted })
     }
 
     /// The node that fills rows with their elements, which is added if there is none yet.
-    fn spread(&mut self, from: From, dtype: DType) -> u16 {
-        let same =
-            |node: &GroupNode| matches!(node.kind, GroupNodeKind::Spread) && node.inputs[0] == from;
+    fn broadcast_rows(&mut self, from: NodeSource, dtype: DType) -> u16 {
+        let same = |node: &GroupNode| {
+            matches!(node.kind, GroupNodeKind::BroadcastRows) && node.inputs[0] == from
+        };
         if let Some(known) = self.group.nodes.iter().position(same) {
             return known as u16;
         }
-        let (kind, space) = (GroupNodeKind::Spread, Space::Full);
-        self.push(GroupNode { kind, inputs: [from; 3], arity: 1, space, dtype })
+        let (kind, granularity) = (GroupNodeKind::BroadcastRows, Granularity::PerElement);
+        self.push(GroupNode { kind, inputs: [from; 3], arity: 1, granularity, dtype })
     }
 }
 

@@ -7,8 +7,10 @@ use gt_worker::plan::Plan;
 use super::Builder;
 use super::draft::{Draft, GroupDraft};
 use crate::program::Unit;
-use crate::program::group::{From, Group, GroupInput, GroupNode, GroupNodeKind, Output, Space};
-use crate::program::sound::Sound;
+use crate::program::group::{
+    Granularity, Group, GroupInput, GroupNode, GroupNodeKind, NodeSource, Output,
+};
+use crate::program::verified::VerifiedGroup;
 
 /// For each unit, the values that are not needed after it. Outputs are needed to the end.
 pub fn dying(plan: &Plan, units: &[Unit]) -> Vec<Vec<u32>> {
@@ -37,7 +39,7 @@ pub fn dying(plan: &Plan, units: &[Unit]) -> Vec<Vec<u32>> {
 impl Builder<'_> {
     /// The units, once it is known which values are needed outside of the groups that make them.
     pub(super) fn finish(self) -> Vec<Unit> {
-        let Builder { plan, drafts, homes } = self;
+        let Builder { plan, drafts, origins } = self;
         let mut unit_of_step = vec![usize::MAX; plan.steps.len()];
         for (unit, draft) in drafts.iter().enumerate() {
             match draft {
@@ -55,7 +57,7 @@ impl Builder<'_> {
             for value in step.reads() {
                 let unit = unit_of_step[index];
                 last_unit[value as usize] = unit.max(last_unit[value as usize]);
-                outside[value as usize] |= homes[value as usize].unit() != Some(unit);
+                outside[value as usize] |= origins[value as usize].unit() != Some(unit);
             }
         }
         plan.outputs.iter().for_each(|&value| last_unit[value as usize] = usize::MAX);
@@ -77,7 +79,7 @@ impl Builder<'_> {
                     let replaces = replaced(plan, &group, node, meta, &dies);
                     group.outputs.push(Output { node, value, meta, replaces });
                 }
-                Some(Unit::Group(Box::new(Sound::new(group))))
+                Some(Unit::Group(Box::new(VerifiedGroup::new(group))))
             }
         });
         finished.collect()
@@ -93,30 +95,32 @@ fn replaced(
     dies: &dyn Fn(u32) -> bool,
 ) -> Vec<u16> {
     let writer = &group.nodes[node as usize];
-    let GroupNodeKind::Map(micro) = writer.kind else { return Vec::new() };
-    if writer.space != Space::Full {
+    let GroupNodeKind::Map(tile_kernel) = writer.kind else { return Vec::new() };
+    if writer.granularity != Granularity::PerElement {
         return Vec::new();
     }
     let may = |(index, input): (usize, &GroupInput)| {
         let Operand::Tensor(value) = input.source else { return None };
         let alike = group.inputs.iter().filter(|other| other.source == input.source).count();
         let fits = plan.meta(value) == Operand::Tensor(meta)
-            && input.space == Space::Full
+            && input.granularity == Granularity::PerElement
             && alike == 1
             && dies(value);
-        let here = From::Input(index as u16);
+        let here = NodeSource::Input(index as u16);
         let read_later = group.nodes[node as usize + 1..].iter().any(|later| later.reads(here))
-            || group.ends.iter().any(|end| end.from == here);
+            || group.epilogues.iter().any(|epilogue| epilogue.from == here);
         let reads_it = writer.inputs[..writer.arity].iter().filter(|&&from| from == here).count();
         let in_place = reads_it == 0
-            || reads_it == 1 && writer.inputs[0] == here && micro.kernel.is_in_place_on(meta.dtype);
+            || reads_it == 1
+                && writer.inputs[0] == here
+                && tile_kernel.kernel.is_in_place_on(meta.dtype);
         (fits && !read_later && in_place).then_some(index as u16)
     };
     group.inputs.iter().enumerate().filter_map(may).collect()
 }
 
 impl GroupNode {
-    fn reads(&self, from: From) -> bool {
+    fn reads(&self, from: NodeSource) -> bool {
         self.inputs[..self.arity].contains(&from)
     }
 }

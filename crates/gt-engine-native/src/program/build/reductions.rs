@@ -5,9 +5,9 @@ use gt_ir::shape::axes;
 use gt_worker::plan::PlanStep;
 
 use super::Builder;
-use super::draft::{Draft, Home};
+use super::draft::{Draft, ValueOrigin};
 use crate::program::fold::{Folding, folding};
-use crate::program::group::{End, EndKind, Group, GroupNode, GroupNodeKind, Space};
+use crate::program::group::{Epilogue, EpilogueKind, Granularity, Group, GroupNode, GroupNodeKind};
 
 /// Longer rows are not folded in a group: a tile holds whole rows.
 const LONGEST_ROW: usize = 8192;
@@ -16,7 +16,7 @@ const MOST_COLUMNS: usize = 1 << 16;
 
 impl Builder<'_> {
     /// Puts a reduction into a group: among the others if it is one of rows, else at its end.
-    pub(super) fn fold(&mut self, index: u32, value: u32, step: &PlanStep) -> bool {
+    pub(super) fn add_reduction(&mut self, index: u32, value: u32, step: &PlanStep) -> bool {
         let Some(&operand) = step.operands.first().and_then(Operand::tensor) else { return false };
         let Some(meta) = self.plan.meta(operand).tensor().copied() else { return false };
         let Some(folding) = folding(step, meta.dtype) else { return false };
@@ -25,11 +25,11 @@ impl Builder<'_> {
         }
         let rank = meta.shape.rank();
         let given = gt_ir::operation::ints(&step.attributes, 0);
-        let Ok(mut gone) = axes(given, rank, "reduce") else { return false };
-        gone.sort_unstable();
-        let count = gone.len();
-        let is_last = gone.iter().copied().eq(rank - count..rank);
-        let is_first = gone.iter().copied().eq(0..count);
+        let Ok(mut reduced_axes) = axes(given, rank, "reduce") else { return false };
+        reduced_axes.sort_unstable();
+        let count = reduced_axes.len();
+        let is_last = reduced_axes.iter().copied().eq(rank - count..rank);
+        let is_first = reduced_axes.iter().copied().eq(0..count);
         let split = if is_last { rank - count } else { count };
         let dims = meta.shape.dims();
         let row: usize = dims[split..].iter().product();
@@ -45,37 +45,57 @@ impl Builder<'_> {
         // Columns of one element are one run, too.
         if is_last && split == 0 || is_first && row == 1 {
             return joined.is_some_and(|unit| {
-                self.end(unit, index, value, step, operand, folding, EndKind::Total)
+                self.add_epilogue(unit, index, value, step, operand, folding, EpilogueKind::Total)
             });
         }
         if is_last && row <= LONGEST_ROW && group.is_none_or(fits) {
-            let unit = joined.unwrap_or_else(|| self.open(meta.shape));
+            let unit = joined.unwrap_or_else(|| self.open_group(meta.shape));
             let Draft::Group(draft) = &mut self.drafts[unit] else { unreachable!("a group") };
             draft.group.split = Some(split);
             let source = Operand::Tensor(operand);
-            let from =
-                draft.read(self.plan, &self.homes, unit, source, folding.dtype(), Space::Full);
+            let from = draft.read(
+                self.plan,
+                &self.origins,
+                unit,
+                source,
+                folding.dtype(),
+                Granularity::PerElement,
+            );
             let (kind, inputs) = (GroupNodeKind::Fold(folding), [from; 3]);
             let dtype = folding.dtype();
-            let node = draft.push(GroupNode { kind, inputs, arity: 1, space: Space::Rows, dtype });
+            let node = draft.push(GroupNode {
+                kind,
+                inputs,
+                arity: 1,
+                granularity: Granularity::PerRow,
+                dtype,
+            });
             draft.group.cost += 1;
             draft.group.steps.push(index);
             draft.values.insert(value, node);
-            self.homes[value as usize] = Home::Node { unit, node };
+            self.origins[value as usize] = ValueOrigin::Node { unit, node };
             return true;
         }
         if is_first && count > 0 && row <= MOST_COLUMNS && group.is_some_and(fits) {
             let unit = joined.expect("there is a group");
             let Draft::Group(draft) = &mut self.drafts[unit] else { unreachable!("a group") };
             draft.group.split = Some(split);
-            return self.end(unit, index, value, step, operand, folding, EndKind::Columns);
+            return self.add_epilogue(
+                unit,
+                index,
+                value,
+                step,
+                operand,
+                folding,
+                EpilogueKind::Columns,
+            );
         }
         false
     }
 
     /// Puts a reduction at the end of a group.
     #[allow(clippy::too_many_arguments, reason = "they are all that an end is")]
-    fn end(
+    fn add_epilogue(
         &mut self,
         unit: usize,
         index: u32,
@@ -83,15 +103,22 @@ impl Builder<'_> {
         step: &PlanStep,
         operand: u32,
         folding: Folding,
-        kind: EndKind,
+        kind: EpilogueKind,
     ) -> bool {
         let Draft::Group(draft) = &mut self.drafts[unit] else { return false };
         let source = Operand::Tensor(operand);
-        let from = draft.read(self.plan, &self.homes, unit, source, folding.dtype(), Space::Full);
-        draft.group.ends.push(End { folding, from, kind, value, meta: step.output });
+        let from = draft.read(
+            self.plan,
+            &self.origins,
+            unit,
+            source,
+            folding.dtype(),
+            Granularity::PerElement,
+        );
+        draft.group.epilogues.push(Epilogue { folding, from, kind, value, meta: step.output });
         draft.group.cost += 1;
         draft.group.steps.push(index);
-        self.homes[value as usize] = Home::Unit(unit);
+        self.origins[value as usize] = ValueOrigin::Unit(unit);
         true
     }
 }

@@ -3,12 +3,12 @@
 
 use gt_worker::EngineError;
 
-use super::part::{Part, PartProduct, Weights};
+use super::sub_convolution::{MatrixProduct, SubConvolution, Weights};
 use super::unfold::{SLACK, Segment};
 use super::{Convolution, ConvolutionFloat};
 use crate::buffer::Buffer;
 use crate::simd::vectorized;
-use crate::threads::{Shared, Threads};
+use crate::threads::{SharedPtr, Threads};
 
 /// Bytes of a block, which stays in the cache of one processor.
 const BLOCK: usize = 1 << 19;
@@ -20,7 +20,7 @@ const WHOLE: usize = 256;
 const PIECES: usize = 16;
 
 /// How a part is cut into blocks.
-struct DeepBlocks {
+struct LongKernelBlocks {
     /// Outputs of a plane of all images.
     columns: usize,
     /// Of those, outputs of a block.
@@ -37,8 +37,11 @@ struct DeepBlocks {
     in_place: bool,
 }
 
-impl DeepBlocks {
-    fn new<T: ConvolutionFloat>(part: &Part<T>, weights: &Weights<T>) -> DeepBlocks {
+impl LongKernelBlocks {
+    fn new<T: ConvolutionFloat>(
+        part: &SubConvolution<T>,
+        weights: &Weights<T>,
+    ) -> LongKernelBlocks {
         let Convolution { batch, groups, channels, .. } = *part.convolution;
         let (columns, taps) = (batch * part.pixels(), part.taps());
         let in_place = part.axes[..2].iter().all(|axis| axis.input == 1 && axis.kernel == 1)
@@ -58,20 +61,23 @@ impl DeepBlocks {
         let jobs = groups * columns.div_ceil(column_step);
         let pieces = (PIECES / jobs).min(depth / (4 * depth_step)).max(1);
         let piece = depth.div_ceil(pieces).next_multiple_of(depth_step);
-        DeepBlocks { columns, column_step, depth, depth_step, depth_end, piece, in_place }
+        LongKernelBlocks { columns, column_step, depth, depth_step, depth_end, piece, in_place }
     }
 }
 
 /// Writes the outputs of a part.
-pub fn run<T: ConvolutionFloat>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineError> {
+pub fn run<T: ConvolutionFloat>(
+    threads: &mut Threads,
+    part: &SubConvolution<T>,
+) -> Result<(), EngineError> {
     let Convolution { groups, outputs, .. } = *part.convolution;
     let weights = part.weights(threads, WHOLE, false)?;
-    let blocks = DeepBlocks::new(part, &weights);
+    let blocks = LongKernelBlocks::new(part, &weights);
     let pieces = blocks.depth.div_ceil(blocks.piece);
     let along = blocks.columns.div_ceil(blocks.column_step);
     // Of each piece: of each group and column, its outputs.
     let sums = Buffer::new(pieces * groups * blocks.columns * outputs * size_of::<T>())?;
-    let sums = (Shared::new(sums.data().cast::<T>()), sums);
+    let sums = (SharedPtr::new(sums.data().cast::<T>()), sums);
     part.for_each(threads, pieces * groups * along, |number| {
         let (rest, column) = (number / along, number % along * blocks.column_step);
         let (piece, group) = (rest / groups, rest % groups);
@@ -95,8 +101,8 @@ pub fn run<T: ConvolutionFloat>(threads: &mut Threads, part: &Part<T>) -> Result
 /// `sums` has room for those of all pieces; no other thread accesses the ones of this piece, group and
 /// columns.
 unsafe fn multiply<T: ConvolutionFloat>(
-    part: &Part<T>,
-    blocks: &DeepBlocks,
+    part: &SubConvolution<T>,
+    blocks: &LongKernelBlocks,
     weights: &Weights<T>,
     [piece, group, column]: [usize; 3],
     sums: *mut T,
@@ -133,7 +139,7 @@ unsafe fn multiply<T: ConvolutionFloat>(
             let a = (weights.first.get().cast_const().add(row), [weights.row, 1]);
             let at = (piece * groups + group) * blocks.columns + column;
             let out = (sums.add(at * outputs), [1, outputs]);
-            PartProduct { rows: outputs, depth, columns, a, b, out, adds: start > first }.run();
+            MatrixProduct { rows: outputs, depth, columns, a, b, out, adds: start > first }.run();
         }
         start += depth;
     }
@@ -146,8 +152,8 @@ unsafe fn multiply<T: ConvolutionFloat>(
 /// There are sums of this many pieces. No other thread accesses those of this group and columns, nor at
 /// their outputs.
 unsafe fn add_up<T: ConvolutionFloat>(
-    part: &Part<T>,
-    blocks: &DeepBlocks,
+    part: &SubConvolution<T>,
+    blocks: &LongKernelBlocks,
     pieces: usize,
     group: usize,
     column: usize,
@@ -168,7 +174,7 @@ unsafe fn add_up<T: ConvolutionFloat>(
             || total.iter_mut().zip(more).for_each(|(total, more)| *total = *total + *more),
         );
     }
-    let placed_step = part.axes[2].placed.step;
+    let placed_step = part.axes[2].output_subset.step;
     for segment in part.output_side().segments(column..column + columns) {
         let [z, y] = segment.index;
         let at = part.place([z, y, segment.first]);

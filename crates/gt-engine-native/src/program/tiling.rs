@@ -1,7 +1,7 @@
 //! How a frame is cut into pieces, of which each is one thread's work, and these into tiles.
 
-use super::access::{Frame, Tile};
-use super::group::{EndKind, Group, Space};
+use super::access::{GroupFrame, Tile};
+use super::group::{EpilogueKind, Granularity, Group};
 use crate::fold::{PIECE, piece_rows};
 
 /// Elements in a tile, if rows allow it: the few tiles in use fit into the fastest cache.
@@ -9,7 +9,7 @@ const TILE: usize = 1024;
 
 /// The lengths of tiles and pieces. They follow from the group and the frame, whatever the number of
 /// threads.
-pub struct Cut {
+pub struct Tiling {
     /// The frame as a whole.
     whole: Tile,
     /// Rows and columns of a tile.
@@ -18,18 +18,18 @@ pub struct Cut {
     piece: [usize; 2],
 }
 
-impl Cut {
-    pub fn new(group: &Group, frame: &Frame) -> Cut {
-        let Frame { rows, columns, .. } = *frame;
+impl Tiling {
+    pub fn new(group: &Group, frame: &GroupFrame) -> Tiling {
+        let GroupFrame { rows, columns, .. } = *frame;
         // What there is one of for each row is made in one tile, and may need all of the row.
-        let by_rows = group.nodes.iter().any(|node| node.space == Space::Rows);
+        let by_rows = group.nodes.iter().any(|node| node.granularity == Granularity::PerRow);
         let width = if by_rows { columns } else { columns.min(TILE) };
         let height = if width < columns { 1 } else { (TILE / columns).clamp(1, rows) };
-        let has = |kind| group.ends.iter().any(|end| end.kind == kind);
-        let piece = if has(EndKind::Columns) {
+        let has = |kind| group.epilogues.iter().any(|epilogue| epilogue.kind == kind);
+        let piece = if has(EpilogueKind::Columns) {
             // As the sums of columns are cut. Those of everything take whole rows in their order.
             let rows = piece_rows(columns);
-            let is_whole = width == columns || has(EndKind::Total);
+            let is_whole = width == columns || has(EpilogueKind::Total);
             [rows, if is_whole { columns } else { (PIECE / rows).max(width) }]
         } else if width < columns && columns > PIECE {
             [1, PIECE]
@@ -37,7 +37,7 @@ impl Cut {
             [(PIECE / columns / height).max(1) * height, columns]
         };
         let whole = Tile { row: 0, rows, column: 0, columns };
-        Cut { whole, tile: [height, width], piece }
+        Tiling { whole, tile: [height, width], piece }
     }
 
     /// The largest tile.

@@ -3,29 +3,32 @@
 
 use gt_worker::EngineError;
 
-use super::blocks::{Blocks, Inputs, VECTOR};
-use super::part::{Part, PartProduct, Weights};
+use super::blocks::{BlockSizes, UnfoldMode, VECTOR};
+use super::sub_convolution::{MatrixProduct, SubConvolution, Weights};
 use super::unfold::Segment;
 use super::{Convolution, ConvolutionFloat};
 use crate::buffer::Buffer;
-use crate::threads::{Shared, Threads};
+use crate::threads::{SharedPtr, Threads};
 
 /// Writes the outputs of a part.
-pub fn run<T: ConvolutionFloat>(threads: &mut Threads, part: &Part<T>) -> Result<(), EngineError> {
+pub fn run<T: ConvolutionFloat>(
+    threads: &mut Threads,
+    part: &SubConvolution<T>,
+) -> Result<(), EngineError> {
     let weights = part.weights(threads, usize::MAX, false)?;
-    let blocks = Blocks::new(part);
+    let blocks = BlockSizes::new(part);
     let groups = part.convolution.groups;
-    let (along, down, deep) = (blocks.along(), blocks.down(), blocks.deep());
+    let (along, down, deep) = (blocks.column_blocks(), blocks.row_blocks(), blocks.depth_blocks());
     let columns = |number: usize| {
         let (rest, column) = (number / along, number % along * blocks.column_step);
         BlockColumns::new(part, &blocks, rest / groups, rest % groups, column)
     };
     let count = blocks.images * groups * along;
     let size = blocks.depth * blocks.pitch;
-    let shared = if blocks.inputs == Inputs::Shared { count * size } else { 0 };
+    let shared = if blocks.unfold_mode == UnfoldMode::Upfront { count * size } else { 0 };
     let shared = Buffer::new(shared * size_of::<T>())?;
-    let matrix = Shared::new(shared.data().cast::<T>());
-    if blocks.inputs == Inputs::Shared {
+    let matrix = SharedPtr::new(shared.data().cast::<T>());
+    if blocks.unfold_mode == UnfoldMode::Upfront {
         part.for_each(threads, count * deep, |number| {
             let (number, start) = (number / deep, number % deep * blocks.depth_step);
             let at = number * size + start * blocks.pitch;
@@ -46,8 +49,8 @@ pub fn run<T: ConvolutionFloat>(threads: &mut Threads, part: &Part<T>) -> Result
 
 /// A block of columns: outputs of a plane, of one image or all.
 struct BlockColumns<'a, T> {
-    part: &'a Part<'a, T>,
-    blocks: &'a Blocks,
+    part: &'a SubConvolution<'a, T>,
+    blocks: &'a BlockSizes,
     image: usize,
     group: usize,
     first: usize,
@@ -57,8 +60,8 @@ struct BlockColumns<'a, T> {
 
 impl<'a, T: ConvolutionFloat> BlockColumns<'a, T> {
     fn new(
-        part: &'a Part<'a, T>,
-        blocks: &'a Blocks,
+        part: &'a SubConvolution<'a, T>,
+        blocks: &'a BlockSizes,
         image: usize,
         group: usize,
         first: usize,
@@ -71,7 +74,7 @@ impl<'a, T: ConvolutionFloat> BlockColumns<'a, T> {
 
     /// How many columns are multiplied: whole vectors, where nothing else is in the way.
     fn width(&self) -> usize {
-        if self.blocks.is_apart && self.blocks.inputs != Inputs::InPlace {
+        if self.blocks.has_own_output && self.blocks.unfold_mode != UnfoldMode::InPlace {
             self.count.next_multiple_of(VECTOR)
         } else {
             self.count
@@ -111,8 +114,9 @@ impl<'a, T: ConvolutionFloat> BlockColumns<'a, T> {
         let BlockColumns { part, blocks, image, group, first, .. } = *self;
         let Convolution { outputs, .. } = *part.convolution;
         let (rows, pitch) = (blocks.row_step.min(blocks.rows - row), blocks.pitch);
-        let own = if blocks.inputs == Inputs::Own { blocks.depth_step * pitch } else { 0 };
-        let apart = if blocks.is_apart { rows * pitch } else { 0 };
+        let own =
+            if blocks.unfold_mode == UnfoldMode::PerBlock { blocks.depth_step * pitch } else { 0 };
+        let apart = if blocks.has_own_output { rows * pitch } else { 0 };
         let buffer = Buffer::new((own + apart) * size_of::<T>())?;
         let matrix = buffer.data().cast::<T>();
         let plane = part.plane(image, group, row);
@@ -121,19 +125,19 @@ impl<'a, T: ConvolutionFloat> BlockColumns<'a, T> {
             // SAFETY: all inputs and weights of the part exist. The buffer is this call's alone
             // and has room for both matrices; for the output it is promised.
             unsafe {
-                let b = match blocks.inputs {
-                    Inputs::InPlace => {
+                let b = match blocks.unfold_mode {
+                    UnfoldMode::InPlace => {
                         let [image_step, channel_step] = part.input.steps;
                         let at = image * image_step + start * channel_step + first;
                         (part.unfold(group).first.get().add(at), [channel_step, 1])
                     }
-                    Inputs::Own => {
+                    UnfoldMode::PerBlock => {
                         self.unfold(start, matrix);
                         (matrix, [pitch, 1])
                     }
-                    Inputs::Shared => (shared.add(start * pitch), [pitch, 1]),
+                    UnfoldMode::Upfront => (shared.add(start * pitch), [pitch, 1]),
                 };
-                let out = if blocks.is_apart {
+                let out = if blocks.has_own_output {
                     (matrix.add(own), [pitch, 1])
                 } else {
                     (part.out.get().add(plane + first), [part.out_steps[1], 1])
@@ -141,10 +145,10 @@ impl<'a, T: ConvolutionFloat> BlockColumns<'a, T> {
                 let at = (group * outputs + row) * weights.row + start;
                 let a = (weights.first.get().add(at).cast_const(), [weights.row, 1]);
                 let (b, columns, adds) = ((b.0.cast_const(), b.1), self.width(), start > 0);
-                PartProduct { rows, depth, columns, a, b, out, adds }.run();
+                MatrixProduct { rows, depth, columns, a, b, out, adds }.run();
             }
         }
-        if blocks.is_apart {
+        if blocks.has_own_output {
             // SAFETY: every row of the block has been written; for the output it is promised.
             unsafe { self.place(row, rows, matrix.add(own)) };
         }
@@ -156,7 +160,7 @@ impl<'a, T: ConvolutionFloat> BlockColumns<'a, T> {
     /// # Safety
     /// The block has this many rows. No other thread accesses these rows and columns of the output.
     unsafe fn place(&self, first: usize, rows: usize, block: *const T) {
-        let step = self.part.axes[2].placed.step;
+        let step = self.part.axes[2].output_subset.step;
         for segment in &self.segments {
             let [z, y] = segment.index;
             let at = self.part.place([z, y, segment.first]);

@@ -7,37 +7,37 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use gt_worker::EngineError;
 
 use super::axis::WindowAxis;
-use super::unfold::{Side, Unfold};
+use super::unfold::{MatrixSide, Unfold};
 use super::{Convolution, ConvolutionFloat, PARALLEL};
 use crate::buffer::Buffer;
-use crate::threads::{Shared, Threads};
+use crate::threads::{SharedPtr, Threads};
 
 /// Where planes are: the first of them, and the steps to the next along both axes. Whoever makes
 /// it has seen that they are all there.
 #[derive(Clone, Copy)]
 pub struct Origin<T> {
-    pub first: Shared<T>,
+    pub first: SharedPtr<T>,
     pub steps: [usize; 2],
     /// Whether a plane's elements are in reverse order.
     pub is_reversed: bool,
 }
 
 /// A convolution without zeros between its inputs.
-pub struct Part<'a, T> {
+pub struct SubConvolution<'a, T> {
     pub convolution: &'a Convolution,
     /// Each has outputs and kernel elements, at least one.
     pub axes: [WindowAxis; 3],
     pub input: Origin<T>,
     pub weight: Origin<T>,
     /// The whole output, of which this part writes the elements that are placed by its axes.
-    pub out: Shared<T>,
+    pub out: SharedPtr<T>,
     /// From an image, and from an output, to the next plane of it.
     pub out_steps: [usize; 2],
 }
 
 /// The weights of a part: a row for each output of all groups.
 pub struct Weights<T> {
-    pub first: Shared<T>,
+    pub first: SharedPtr<T>,
     /// From a row to the next.
     pub row: usize,
     /// From a channel of a row to the next; the elements of a channel follow one another.
@@ -48,7 +48,7 @@ pub struct Weights<T> {
     _copy: Option<Arc<Buffer>>,
 }
 
-impl<T: ConvolutionFloat> Part<'_, T> {
+impl<T: ConvolutionFloat> SubConvolution<'_, T> {
     /// How many outputs a plane has.
     pub fn pixels(&self) -> usize {
         self.axes.iter().map(|axis| axis.output).product()
@@ -68,7 +68,7 @@ impl<T: ConvolutionFloat> Part<'_, T> {
 
     /// Whether the outputs of a plane follow one another in memory.
     pub fn is_whole(&self) -> bool {
-        self.axes.iter().all(|axis| axis.placed.is_all())
+        self.axes.iter().all(|axis| axis.output_subset.is_all())
     }
 
     /// Where a plane of the output is, by its image, group and output of the group.
@@ -80,15 +80,15 @@ impl<T: ConvolutionFloat> Part<'_, T> {
     /// Where an output is in its plane.
     pub fn place(&self, index: [usize; 3]) -> usize {
         let [z, y, x] = [0, 1, 2].map(|axis| {
-            let placed = self.axes[axis].placed;
-            placed.first + index[axis] * placed.step
+            let output_subset = self.axes[axis].output_subset;
+            output_subset.first + index[axis] * output_subset.step
         });
-        (z * self.axes[1].placed.of + y) * self.axes[2].placed.of + x
+        (z * self.axes[1].output_subset.of + y) * self.axes[2].output_subset.of + x
     }
 
     /// The outputs, as a side of an unfolded input.
-    pub fn output_side(&self) -> Side {
-        Side {
+    pub fn output_side(&self) -> MatrixSide {
+        MatrixSide {
             outer_step: self.input.steps[0],
             lengths: self.axes.map(|axis| axis.output),
             steps: self.axes.map(|axis| axis.stride),
@@ -96,8 +96,8 @@ impl<T: ConvolutionFloat> Part<'_, T> {
     }
 
     /// A group's channels and kernel elements, as a side of an unfolded input.
-    pub fn kernel_side(&self) -> Side {
-        Side {
+    pub fn kernel_side(&self) -> MatrixSide {
+        MatrixSide {
             outer_step: self.input.steps[1],
             lengths: self.axes.map(|axis| axis.kernel),
             steps: self.axes.map(|axis| axis.dilation),
@@ -108,7 +108,7 @@ impl<T: ConvolutionFloat> Part<'_, T> {
     pub fn unfold(&self, group: usize) -> Unfold<T> {
         let first = group * self.convolution.channels * self.input.steps[1];
         Unfold {
-            first: Shared::new(self.input.first.get().wrapping_add(first)),
+            first: SharedPtr::new(self.input.first.get().wrapping_add(first)),
             lengths: self.axes.map(|axis| axis.input),
             lows: self.axes.map(|axis| axis.low),
         }
@@ -155,13 +155,13 @@ impl<T: ConvolutionFloat> Part<'_, T> {
         let are_together = channel == taps || channels == 1 || taps >= whole;
         let is_reversed = self.weight.is_reversed;
         let is_ordered = may_be_reversed || !is_reversed;
-        if are_together && is_ordered && self.axes.iter().all(|axis| axis.taken.is_all()) {
+        if are_together && is_ordered && self.axes.iter().all(|axis| axis.kernel_subset.is_all()) {
             let first = self.weight.first;
             return Ok(Weights { first, row, channel, is_reversed, _copy: None });
         }
         let length = channels * taps;
         let copy = Buffer::new(groups * outputs * length * size_of::<T>())?;
-        let to = Shared::new(copy.data().cast::<T>());
+        let to = SharedPtr::new(copy.data().cast::<T>());
         self.for_each(threads, groups * outputs, |output| {
             // SAFETY: a row of the copy, which has room for one for each output. Nobody else is at
             // this one.
@@ -182,7 +182,7 @@ impl<T: ConvolutionFloat> Part<'_, T> {
     /// Copies the elements that this part takes of the kernel at an offset within the weights; it
     /// is that of one of their planes.
     fn copy_kernel(&self, offset: usize, to: &mut [MaybeUninit<T>]) {
-        let [z, y, x] = self.axes.map(|axis| axis.taken);
+        let [z, y, x] = self.axes.map(|axis| axis.kernel_subset);
         let widths = self.axes.map(|axis| axis.kernel);
         let last = x.of * y.of * z.of - 1;
         for (row, to) in to.chunks_exact_mut(widths[2]).enumerate() {
@@ -200,7 +200,7 @@ impl<T: ConvolutionFloat> Part<'_, T> {
 
 /// The matrices of a product, by their first elements and the steps between rows. Those of `a` and
 /// `out` are rows of outputs.
-pub struct PartProduct<T> {
+pub struct MatrixProduct<T> {
     pub rows: usize,
     pub depth: usize,
     pub columns: usize,
@@ -214,14 +214,14 @@ pub struct PartProduct<T> {
     pub adds: bool,
 }
 
-impl<T: ConvolutionFloat> PartProduct<T> {
+impl<T: ConvolutionFloat> MatrixProduct<T> {
     /// Multiplies on this thread.
     ///
     /// # Safety
     /// `a` and `b` can be read at these lengths, and `out` written, which no other thread accesses. What it
     /// adds to has been written.
     pub unsafe fn run(self) {
-        let PartProduct { rows, depth, columns, a, b, out, adds } = self;
+        let MatrixProduct { rows, depth, columns, a, b, out, adds } = self;
         let steps = |steps: [usize; 2]| steps.map(|step| step as isize);
         let ([a_row, a_column], [b_row, b_column]) = (steps(a.1), steps(b.1));
         let [out_row, out_column] = steps(out.1);

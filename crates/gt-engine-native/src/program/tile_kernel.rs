@@ -12,25 +12,25 @@ use crate::{binary, cast, ternary, unary};
 
 /// A kernel, and what it costs.
 #[derive(Clone, Copy)]
-pub struct Micro {
+pub struct TileKernel {
     pub kernel: Kernel,
     /// How much longer it takes than an addition, about.
     pub cost: usize,
 }
 
-impl Micro {
-    fn new(kernel: Kernel, cost: usize) -> Micro {
-        Micro { kernel, cost }
+impl TileKernel {
+    fn new(kernel: Kernel, cost: usize) -> TileKernel {
+        TileKernel { kernel, cost }
     }
 
     /// A cast from one dtype to another.
-    pub fn cast(from: DType, to: DType) -> Micro {
-        Micro::new(*cast::kernel(from, to), 1)
+    pub fn cast(from: DType, to: DType) -> TileKernel {
+        TileKernel::new(*cast::kernel(from, to), 1)
     }
 }
 
 /// The kernel of a step that works element by element; `None` for all others.
-pub fn micro(plan: &Plan, step: &PlanStep) -> Option<Micro> {
+pub fn tile_kernel(plan: &Plan, step: &PlanStep) -> Option<TileKernel> {
     let output = step.output.dtype;
     // Complex numbers are computed operation by operation.
     let complex = |source: &Operand<u32>| {
@@ -43,22 +43,25 @@ pub fn micro(plan: &Plan, step: &PlanStep) -> Option<Micro> {
         return None;
     }
     let dtype = compute_dtype(output);
-    let same =
-        |kernels: &ByDType, cost| kernels[dtype as usize].map(|kernel| Micro::new(kernel, cost));
+    let same = |kernels: &ByDType, cost| {
+        kernels[dtype as usize].map(|kernel| TileKernel::new(kernel, cost))
+    };
     let id = step.operation.id;
     match lowering(step.operation)? {
         Lowering::Same(kernels) => same(kernels, 1),
         Lowering::Function(kernels) => same(kernels, 8),
-        Lowering::Question(kernels) => {
+        Lowering::Promoted(kernels) => {
             let dtype = promoted(plan, step);
-            Some(Micro::new(kernels[dtype as usize]?, 1))
+            Some(TileKernel::new(kernels[dtype as usize]?, 1))
         }
         Lowering::Own(_) if id == u::CAST.id => {
             let from = plan.meta(*step.operands[0].tensor()?).tensor()?.dtype;
             // A cast to the same dtype is the tensor itself, however it lies in memory.
-            (from != output).then(|| Micro::cast(from, output))
+            (from != output).then(|| TileKernel::cast(from, output))
         }
-        Lowering::Own(_) if id == t::WHERE.id => Some(Micro::new(ternary::choosing(output), 1)),
+        Lowering::Own(_) if id == t::WHERE.id => {
+            Some(TileKernel::new(ternary::choosing(output), 1))
+        }
         Lowering::Own(_) if id == nn::GELU.id => {
             same(unary::gelu_kernels(int(&step.attributes, 0) == 1), 16)
         }
@@ -67,7 +70,7 @@ pub fn micro(plan: &Plan, step: &PlanStep) -> Option<Micro> {
         Lowering::Own(_) if id == b::FLOOR_DIVIDE.id => same(&binary::FLOOR_DIVIDE, 4),
         Lowering::Own(_) if id == b::REMAINDER.id => same(&binary::REMAINDER, 4),
         Lowering::Own(_) if id == b::POW.id => same(binary::power_kernels(None), 16),
-        Lowering::Own(_) | Lowering::Several(_) => None,
+        Lowering::Own(_) | Lowering::MultiOutput(_) => None,
     }
 }
 
