@@ -10,8 +10,8 @@
 //! describes one slot's part of an iteration. Otherwise they are the same.
 //!
 //! - [`step`]: templates and their steps; [`build`]: a template from an iteration; [`bindings`]:
-//! predictions; [`invocation`]: the commands; [`expand`]: an iteration as plain commands;
-//! [`varying_slice`]: slices whose position changes between iterations.
+//!   predictions; [`invocation`]: the commands; [`expand`]: an iteration as plain commands;
+//!   [`varying_slice`]: slices whose position changes between iterations.
 
 mod bindings;
 mod build;
