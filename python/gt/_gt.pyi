@@ -2214,7 +2214,7 @@ class Tensor:
         tensor([2.], dtype=float32)
         """
     def matmul(self, other: Tensor) -> Tensor:
-        """the matrix product of the last two axes; the axes before them broadcast"""
+        """Return the matrix product with another tensor."""
     def matrix_exp(input: Tensor) -> Tensor:
         """Return the exponential of square matrices: the sum of `A ** k / k!` for all k.
 
