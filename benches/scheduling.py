@@ -21,8 +21,8 @@ from pathlib import Path
 PARTS = {
     "turns: policies, queues of sessions and lanes, flow control": (
         "gt-policy/",
-        "gt-worker/src/ready.rs",
-        "gt-worker/src/ahead.rs",
+        "gt-worker/src/run_queue.rs",
+        "gt-worker/src/in_flight.rs",
         "gt-dispatcher/src/scheduler.rs",
         "gt-dispatcher/src/flow.rs",
     ),
