@@ -1,6 +1,6 @@
-//! How long operations take, in microseconds, on as many threads as the first argument says; with a
-//! second one, those whose names have it in them.
-//! `speed.py` beside it does the same with PyTorch; run them in turns and compare.
+//! Measures operations in microseconds: `speed THREADS [NAME]`, on that many threads, and only
+//! those whose name contains NAME. `speed.py` measures the same with PyTorch; run them alternately
+//! and compare.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use gt_ir::{
 };
 use gt_worker::Engine;
 
-/// The median over 15 rounds of `work`'s time, in microseconds.
+/// Prints the median time of `work` over 15 rounds, in microseconds.
 fn time(name: &str, mut work: impl FnMut()) {
     if !std::env::args().nth(2).is_none_or(|only| name.contains(&only)) {
         return;
@@ -44,7 +44,7 @@ fn create(engine: &mut NativeEngine, dtype: DType, dims: &[usize]) -> Tensor {
     engine.create(TensorData::new(dtype, shape, bytes.into()).unwrap()).unwrap()
 }
 
-/// One call as a worker makes it: operands cloned, the result dropped.
+/// Measures a call as a worker makes it: operands are cloned, and the result is dropped.
 fn bench(
     engine: &mut NativeEngine,
     name: &str,
@@ -92,14 +92,14 @@ fn main() {
     let (f32_column, tall_column) = (f32(&[64, 1]), f32(&[65, 33]));
     let mask = Operand::Tensor(create(&mut engine, DType::Bool, &[64, 256]));
     let number = |value: f64| Operand::Scalar(Scalar::Float(value));
-    let turned = |x: &Operand<Tensor>, engine: &mut NativeEngine| {
+    let transposed = |x: &Operand<Tensor>, engine: &mut NativeEngine| {
         let meta = x.tensor().unwrap().meta();
         let output = Meta::new(meta.dtype, Shape::new(&[meta.shape[1], meta.shape[0]]).unwrap());
         let order: Attributes = [Attribute::ints(&[1i64, 0])].into_iter().collect();
         let operands = std::iter::once(x.clone()).collect();
         Operand::Tensor(engine.run(&ops::shape::PERMUTE, operands, &order, output).unwrap())
     };
-    let (weight_t, image_t) = (turned(&weight, &mut engine), turned(&image, &mut engine));
+    let (weight_t, image_t) = (transposed(&weight, &mut engine), transposed(&image, &mut engine));
     let reduce = |axes: &[i64]| [Attribute::ints(axes), Attribute::Bool(false)];
     let mut run = |name, operation, operands: &[Operand<Tensor>], attributes: &[Attribute]| {
         bench(&mut engine, name, operation, operands, attributes);
@@ -167,7 +167,7 @@ fn main() {
     let double =
         [Attribute::dims(&[1_000_000]), Attribute::DType(DType::F64), Attribute::dims(&[])];
     run("randn f64 1M", &ops::random::RANDN, &key, &double);
-    let tall_t = turned(&tall, &mut engine);
+    let tall_t = transposed(&tall, &mut engine);
     bench(
         &mut engine,
         "transposed copy 784x1000",

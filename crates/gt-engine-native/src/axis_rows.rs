@@ -1,4 +1,6 @@
-//! What goes along one axis, line by line: sorting, the largest values, running extremes, products.
+//! Operations along one axis: sort, topk, extremes along an axis, running extremes and running
+//! products. The tensor is rearranged so that the axis is the last one; each row along it is then
+//! processed on its own.
 
 use std::mem::MaybeUninit;
 
@@ -19,14 +21,15 @@ use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::uninit::Uninit;
 
-/// Elements that one thread takes at a time.
+/// Elements that one thread processes at a time.
 const PIECE: usize = 1 << 14;
 
-/// A tensor with the axis of its lines at the end, contiguous, in a dtype that is computed in.
+/// A contiguous tensor whose last axis is the one operated on, in a dtype that supports arithmetic.
 pub struct AxisRows {
     tensor: Tensor,
     length: usize,
-    /// How the axes stand, if not as they were; its own inverse.
+    /// The permutation that moved the axis to the end, `None` if it was there already. It is its
+    /// own inverse.
     order: Option<SmallVec<[usize; 8]>>,
 }
 
@@ -54,17 +57,17 @@ impl AxisRows {
         Ok(AxisRows { tensor: x, length, order })
     }
 
-    /// How long each is.
+    /// Returns the length of a row.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// All lines, one after the other.
+    /// Returns all rows, one after another.
     pub fn rows<T: Element>(&self) -> &[T] {
         self.tensor.as_slice()
     }
 
-    /// A tensor for results with lines of another length.
+    /// Allocates results with rows of another length.
     pub fn results(&self, dtype: DType, length: usize) -> Result<Uninit, EngineError> {
         let shape = *self.tensor.shape();
         let shape = match shape.rank() {
@@ -74,7 +77,7 @@ impl AxisRows {
         Uninit::new(Meta::new(dtype, shape))
     }
 
-    /// Results with their axes as they were, in the dtype they are to have.
+    /// Returns results with the axes in their original order, cast to `dtype`.
     pub fn back(
         &self,
         threads: &mut Threads,
@@ -88,7 +91,7 @@ impl AxisRows {
         cast::to(threads, out, dtype)
     }
 
-    /// Calls `row` with each line and its slots for values and places.
+    /// Calls `row` with each row and its output slots for values and indices.
     fn each<T: Number>(
         &self,
         threads: &mut Threads,
@@ -119,7 +122,7 @@ impl AxisRows {
     }
 }
 
-/// A number as an unsigned one of the same order, NaN above all others.
+/// A number that maps to an unsigned integer of the same order, with NaN above all others.
 trait SortKey: Number {
     fn key(self) -> u64;
 }
@@ -147,20 +150,22 @@ keys! {
     f64 => |x| float_key(if x.is_nan() { i64::MAX as u64 } else { (x + 0.0).to_bits() }, 64);
 }
 
-/// The bits of a float in an order: those of negative numbers turned, of others above them.
+/// Maps the bits of a float to an integer of the same order: inverts those of negative numbers, and
+/// sets the sign bit of the others.
 #[inline(always)]
 fn float_key(bits: u64, width: u32) -> u64 {
     let sign = 1u64 << (width - 1);
     if bits & sign == 0 { bits | sign } else { !bits & (u64::MAX >> (64 - width)) }
 }
 
-/// Whether keys of a dtype fit into 32 bits, beside an index of 32.
+/// Returns whether keys of a dtype fit into 32 bits, next to a 32-bit index.
 fn is_narrow(dtype: DType, length: usize) -> bool {
     let narrow = matches!(dtype, DType::Bool | DType::U8 | DType::F32);
     narrow && u32::try_from(length).is_ok()
 }
 
-/// The places of the first `count` of a line in order. Equal ones stay in their order.
+/// Calls `put` with the position and the source index of each of the first `count` elements in
+/// sorted order. The sort is stable.
 fn ordered<T: SortKey>(
     row: &[T],
     count: usize,
@@ -185,7 +190,7 @@ fn ordered<T: SortKey>(
     }
 }
 
-/// Puts the smallest `count` first, in order.
+/// Moves the `count` smallest values to the front, in ascending order.
 fn first<T: Ord>(values: &mut [T], count: usize) {
     if count == 0 {
         return;
@@ -221,7 +226,7 @@ fn in_order(
             indices[to].write(from as i64);
         });
     }));
-    // SAFETY: `each` visits every line, and `ordered` gives each of its `count` slots once.
+    // SAFETY: `each` visits every row, and `ordered` passes each of its `count` slots once.
     let (values, indices) = unsafe { (values.finish(), indices.finish()) };
     Ok(vec![
         rows.back(threads, values, outputs[0].dtype)?,
@@ -249,7 +254,7 @@ pub fn topk(
     in_order(threads, operands, attributes, outputs, largest, Some(count))
 }
 
-/// Whether a value takes the place of the best so far. NaN is better than any number.
+/// Returns whether `x` replaces the best value so far. NaN beats any number.
 #[inline(always)]
 fn better<T: Number, const LARGEST: bool, const LAST: bool>(x: T, best: T) -> bool {
     if best.is_nan() {
@@ -267,7 +272,7 @@ fn extremes<const LARGEST: bool, const RUNNING: bool>(
 ) -> Result<Vec<Tensor>, EngineError> {
     let x = tensor(&mut operands, 0)?;
     let dtype = compute_dtype(x.dtype());
-    // What is repeated has the extreme of the first, and is so as often.
+    // Repeated elements do not change an extreme, and the result repeats as they do.
     let x = if RUNNING { x } else { repeats::distinct_of(x) };
     let rows = AxisRows::new(threads, x, attributes, dtype)?;
     let count = if RUNNING { rows.length } else { 1 };
@@ -289,7 +294,7 @@ fn extremes<const LARGEST: bool, const RUNNING: bool>(
             indices[0].write(best as i64);
         }
     }));
-    // SAFETY: `each` visits every line, and all of its slots have been written.
+    // SAFETY: `each` visits every row, and all of its slots have been written.
     let (values, indices) = unsafe { (values.finish(), indices.finish()) };
     let values = rows.back(threads, values, outputs[0].dtype)?;
     let indices = rows.back(threads, indices, DType::I64)?;
@@ -316,7 +321,7 @@ extremes! {
     cummin, false, true;
 }
 
-/// What a line becomes if each element is combined with all before it.
+/// Scans each row: `row` writes, for each element, its combination with all elements before it.
 fn running<T: Number>(
     threads: &mut Threads,
     rows: &AxisRows,
@@ -353,7 +358,7 @@ pub fn cumprod(
             out.write(product);
         }
     }));
-    // SAFETY: `running` visits every line, which is written whole.
+    // SAFETY: `running` visits every row, all of which is written.
     rows.back(threads, unsafe { out.finish() }, output.dtype)
 }
 
@@ -371,16 +376,16 @@ pub fn logcumsumexp(
         DType::F64 => running::<f64>(threads, &rows, &mut out, log_sums),
         _ => running::<f32>(threads, &rows, &mut out, log_sums),
     }
-    // SAFETY: `running` visits every line, which `log_sums` writes whole.
+    // SAFETY: `running` visits every row, all of which `log_sums` writes.
     rows.back(threads, unsafe { out.finish() }, output.dtype)
 }
 
-/// log(exp(a) + exp(b)) = max + log1p(exp(min - max)), from one element to the next.
+/// Writes the running log(exp(a) + exp(b)), computed as max + log1p(exp(min - max)).
 fn log_sums<T: Float>(row: &[T], out: &mut [MaybeUninit<T>]) {
     let mut sum = T::from_f64(f64::NEG_INFINITY);
     for (&x, out) in row.iter().zip(out) {
         let (low, high) = (sum.smaller(x), sum.larger(x));
-        // Where both are the same infinity their difference says nothing.
+        // Both are the same infinity: their difference is NaN.
         sum = if low == high && low.minus(high).is_nan() {
             high
         } else {

@@ -1,4 +1,4 @@
-//! Kernels of two operands: arithmetic and comparisons.
+//! Kernels with two operands: arithmetic and comparisons.
 
 use std::mem::MaybeUninit;
 
@@ -21,7 +21,7 @@ pub trait Binary<T, R = T> {
     fn at(a: T, b: T) -> R;
 }
 
-/// Names a function of two elements for each type that has the trait.
+/// Defines a function of two elements for each type that has the trait.
 macro_rules! binary {
     ($($name:ident: $bound:ident => $result:ty, |$a:ident, $b:ident| $body:expr;)*) => { $(
         pub struct $name;
@@ -63,7 +63,7 @@ binary! {
 }
 
 /// # Safety
-/// As for [`Kernel::run`], of a kernel that is in place.
+/// As for [`Kernel::run`] of a kernel that may run in place.
 unsafe fn each<T: Copy, O: Binary<T>>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
     let [left, right, _] = *inputs;
     // SAFETY: the contract of kernels.
@@ -79,7 +79,7 @@ unsafe fn each<T: Copy, O: Binary<T>>(inputs: &[*const u8; 3], out: *mut u8, n: 
                     *value = O::at(*value, *right);
                 }
             } else {
-                // SAFETY: the contract of kernels: else they do not overlap.
+                // SAFETY: the contract of kernels: otherwise they do not overlap.
                 let (left, to) = unsafe { runs::<T, T>(left, out, n) };
                 map::<T, T, O>(left, right, to);
             }
@@ -108,16 +108,16 @@ fn map<T: Copy, R, O: Binary<T, R>>(left: &[T], right: &[T], to: &mut [MaybeUnin
 }
 
 const fn same<T: Element, O: Binary<T>>() -> Option<Kernel> {
-    // SAFETY: `each` reads two runs of T and writes one.
+    // SAFETY: `each` reads two runs of T and writes one run of T.
     Some(unsafe { Kernel::in_place::<T>(each::<T, O>, 2) })
 }
 
 const fn predicate<T: Element, O: Binary<T, Bool>>() -> Option<Kernel> {
-    // SAFETY: `into_bool` reads two runs of T and writes one of bools.
+    // SAFETY: `into_bool` reads two runs of T and writes one run of bools.
     Some(unsafe { Kernel::new::<T, Bool>(into_bool::<T, O>, 2) })
 }
 
-/// Kernels for bool and all numbers.
+/// Returns the kernels for bool, integers and floats.
 pub const fn numbers<O>() -> ByDType
 where
     O: Binary<Bool>
@@ -135,7 +135,7 @@ where
     kernels
 }
 
-/// Kernels for bool and integers.
+/// Returns the kernels for bool and integers.
 pub const fn whole<O>() -> ByDType
 where
     O: Binary<Bool> + Binary<u8> + Binary<i8> + Binary<i16> + Binary<i32> + Binary<i64>,
@@ -156,7 +156,7 @@ where
     ]
 }
 
-/// Kernels for floats.
+/// Returns the kernels for floats.
 pub const fn floats<O: Binary<f32> + Binary<f64>>() -> ByDType {
     let mut kernels = [None; DType::ALL.len()];
     kernels[8] = same::<f32, O>();
@@ -164,7 +164,7 @@ pub const fn floats<O: Binary<f32> + Binary<f64>>() -> ByDType {
     kernels
 }
 
-/// Adds the kernels for complex numbers.
+/// Adds the kernels for complex numbers, with complex results.
 pub const fn with_complex<O: Binary<Complex<f32>> + Binary<Complex<f64>>>(
     mut kernels: ByDType,
 ) -> ByDType {
@@ -173,7 +173,7 @@ pub const fn with_complex<O: Binary<Complex<f32>> + Binary<Complex<f64>>>(
     kernels
 }
 
-/// Adds the kernels that ask something of complex numbers.
+/// Adds the kernels for complex numbers whose results are bools.
 pub const fn with_complex_predicates<O>(mut kernels: ByDType) -> ByDType
 where
     O: Binary<Complex<f32>, Bool> + Binary<Complex<f64>, Bool>,
@@ -183,7 +183,7 @@ where
     kernels
 }
 
-/// Kernels that compare any numbers.
+/// Returns the comparison kernels for bool, integers and floats.
 pub const fn comparisons<O>() -> ByDType
 where
     O: Binary<Bool, Bool>
@@ -225,11 +225,15 @@ pub fn compute(
     output: Meta,
 ) -> Result<Tensor, EngineError> {
     let dtype = compute_dtype(output.dtype);
-    let kernel = kernels[dtype as usize].as_ref().expect("inference gives a dtype with a kernel");
+    let kernel =
+        kernels[dtype as usize].as_ref().expect("inference yields a dtype that has a kernel");
     elementwise::run(threads, &mut operands, kernel, PARALLEL, output)
 }
 
-/// Integers have no result for a divisor of zero.
+/// Checks that no divisor of an integer division is zero.
+///
+/// # Errors
+/// An integer divisor is zero.
 pub fn check_divisor(
     threads: &mut Threads,
     operands: &mut Operands<Tensor>,
@@ -241,7 +245,7 @@ pub fn check_divisor(
     let zero = match &mut operands[1] {
         Operand::Scalar(scalar) => scalar.as_i64() == 0,
         Operand::Tensor(tensor) => {
-            // Where it repeats, so would the zeros.
+            // Repeated elements need to be checked only once.
             let distinct = repeats::distinct_of(tensor.clone());
             let cast = cast::to(threads, distinct, output.dtype)?.contiguous()?;
             with_number!(output.dtype, T => cast.as_slice::<T>().iter().any(|x| !x.truth()))
@@ -270,7 +274,7 @@ pub fn remainder(
     compute(threads, &REMAINDER, operands, output)
 }
 
-/// Powers; those that are common, as of squares and their derivatives, without logarithms.
+/// Raises to a power. Exponents of 1, 2 and 3 are computed by multiplication.
 pub fn power(
     threads: &mut Threads,
     operands: Operands<Tensor>,
@@ -288,7 +292,8 @@ pub fn power(
     compute(threads, power_kernels(exponent.map(Scalar::as_f64)), operands, output)
 }
 
-/// The kernels for powers with this exponent, if it is the same for all.
+/// Returns the kernels for powers: special ones for some exponents that are the same for all
+/// elements, else the general ones.
 pub fn power_kernels(exponent: Option<f64>) -> &'static ByDType {
     match exponent {
         Some(1.0) => &FIRST,
@@ -298,7 +303,7 @@ pub fn power_kernels(exponent: Option<f64>) -> &'static ByDType {
     }
 }
 
-/// The dtype that comparisons compare in.
+/// Returns the dtype that comparisons are computed in: the promoted dtype of the operands.
 pub fn promoted(operands: &Operands<Tensor>) -> DType {
     let metas: smallvec::SmallVec<[Operand<Meta>; 3]> =
         operands.iter().map(|operand| operand.map(Tensor::meta)).collect();

@@ -1,58 +1,58 @@
-//! What the engine may allocate in a turn: for results, copies of operands and scratch.
+//! The memory budget of a turn, for results, copies of operands and scratch memory.
 //!
-//! The worker sets a budget before a lane's turn and removes it afterwards. A block of memory that
-//! exceeds the rest of the budget fails the operation that allocates it, and no other. The budget
+//! The worker sets a budget before a lane's turn and removes it afterwards. An allocation that
+//! exceeds the rest of the budget fails the operation that makes it, and no other. The budget
 //! follows the memory itself: a block that is dropped during the turn returns its bytes, whether it
 //! was a result, a temporary or an operand.
 //!
-//! Blocks of up to [`UNCOUNTED`] bytes do not count: an operation holds few of them at a time, and the
-//! worker counts those that are results in the lane's next turn.
+//! Blocks of up to [`UNCOUNTED`] bytes are not counted: an operation holds few of them at a time,
+//! and the worker counts those that are results in the lane's next turn.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use gt_worker::EngineError;
 
-/// Blocks up to this size are taken without asking.
+/// Blocks up to this size are not counted.
 pub const UNCOUNTED: usize = 64 << 10;
 
-/// What is left of an engine's budget; without one nothing is counted.
+/// The bytes left of an engine's budget. Without a budget nothing is counted.
 pub struct Budget(AtomicI64);
 
 thread_local! {
-    /// The budget of the work that this thread is at.
+    /// The budget that this thread currently allocates from.
     static CURRENT: Cell<Option<&'static Budget>> = const { Cell::new(None) };
 }
 
 impl Budget {
-    /// An engine's, which threads may refer to at any time: so it is never dropped. Engines are few,
-    /// and it is eight bytes.
+    /// Creates the budget of an engine. Threads may refer to it at any time, so it is leaked:
+    /// engines are few, and a budget is eight bytes.
     pub fn new() -> &'static Budget {
         Box::leak(Box::new(Budget(AtomicI64::new(0))))
     }
 
-    /// Begins with this many bytes.
+    /// Sets the bytes that are left.
     pub fn set(&self, bytes: u64) {
         self.0.store(bytes.try_into().unwrap_or(i64::MAX), Ordering::Relaxed);
     }
 }
 
-/// The budget of the work that this thread is at.
+/// Returns the budget that this thread currently allocates from.
 pub fn current() -> Option<&'static Budget> {
     CURRENT.get()
 }
 
-/// The work that this thread is at from now on draws on a budget, or on none.
+/// Makes this thread allocate from a budget, or without one.
 pub fn enter(budget: Option<&'static Budget>) {
     CURRENT.set(budget);
 }
 
-/// Takes this many bytes; returns how many are left after that.
+/// Reserves bytes; returns the number of bytes left after that.
 ///
 /// # Errors
-/// There are not this many left.
+/// Fewer bytes are left.
 pub fn reserve(bytes: usize) -> Result<u64, EngineError> {
-    // A thread that is ending has no budget any more.
+    // A thread that is shutting down has no budget any more.
     let Some(budget) = CURRENT.try_with(Cell::get).ok().flatten() else { return Ok(u64::MAX) };
     let wanted = i64::try_from(bytes).unwrap_or(i64::MAX);
     let less = |left: i64| (left >= wanted).then(|| left - wanted);
@@ -62,12 +62,12 @@ pub fn reserve(bytes: usize) -> Result<u64, EngineError> {
     }
 }
 
-/// Takes this many bytes that are allocated already, such as received data.
+/// Charges bytes that are allocated already, such as received data.
 pub fn charge(bytes: usize) {
     add(-i64::try_from(bytes).unwrap_or(i64::MAX));
 }
 
-/// Gives back this many bytes.
+/// Returns bytes to the budget.
 pub fn release(bytes: usize) {
     add(i64::try_from(bytes).unwrap_or(i64::MAX));
 }
@@ -79,13 +79,13 @@ fn add(bytes: i64) {
     }
 }
 
-/// Bytes taken for scratch that is allocated elsewhere, until it is dropped.
+/// Bytes reserved for scratch memory that is allocated elsewhere, until this is dropped.
 pub struct Scratch(usize);
 
-/// Takes bytes for scratch that is allocated elsewhere: by a library, or as a vector.
+/// Reserves bytes for scratch memory that is allocated elsewhere, by a library or as a vector.
 ///
 /// # Errors
-/// There are not this many left.
+/// Fewer bytes are left.
 pub fn scratch(bytes: usize) -> Result<Scratch, EngineError> {
     if bytes <= UNCOUNTED {
         return Ok(Scratch(0));
@@ -110,7 +110,7 @@ mod tests {
     const MB: usize = 1 << 20;
 
     #[test]
-    fn what_does_not_fit_is_out_of_memory_and_what_is_dropped_comes_back() {
+    fn exceeding_the_budget_is_out_of_memory_and_drops_release() {
         let budget = Budget::new();
         budget.set(10 * MB as u64);
         enter(Some(budget));
@@ -126,11 +126,11 @@ mod tests {
         drop((second, third, small));
         assert_eq!(reserve(10 * MB), Ok(0));
         enter(None);
-        assert_eq!(reserve(10 * MB), Ok(u64::MAX), "nothing is counted without one");
+        assert_eq!(reserve(10 * MB), Ok(u64::MAX), "no budget is set");
     }
 
     #[test]
-    fn helpers_draw_on_the_budget_of_the_work_that_they_join() {
+    fn helpers_charge_the_budget_of_the_job_they_join() {
         let budget = Budget::new();
         budget.set(3 * MB as u64);
         enter(Some(budget));
@@ -145,7 +145,7 @@ mod tests {
         });
         let got = got.into_inner().unwrap();
         assert_eq!(got.iter().filter(|made| **made).count(), 1, "{got:?}");
-        assert_eq!(reserve(3 * MB), Ok(0), "both have given back what they had");
+        assert_eq!(reserve(3 * MB), Ok(0), "both threads have released their blocks");
         enter(None);
     }
 }

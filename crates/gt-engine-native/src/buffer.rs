@@ -1,8 +1,8 @@
-//! The memory of tensors: aligned for the widest vectors, blocks kept for reuse.
+//! The memory of tensors: aligned for the widest vectors, with a cache of blocks for reuse.
 //!
-//! Allocation is slow here, as each page faults and is cleared when it is first touched, which takes
-//! longer than many operations do. So blocks are reused: small ones by the thread that drops
-//! them, and large ones, up to a limit, by all.
+//! Fresh memory is slow: each page faults and is cleared when it is first touched, which takes
+//! longer than many operations do. So blocks are reused: small ones by the thread that drops them,
+//! large ones, up to a limit, by all threads.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::RefCell;
@@ -16,36 +16,35 @@ use gt_worker::EngineError;
 use crate::budget;
 use crate::processor;
 
-/// Alignment of all memory that is ours: a cache line, and the widest vector.
+/// The alignment of all memory allocated here: a cache line, and the widest vector.
 const ALIGN: usize = 64;
 
-/// Blocks of 64 bytes to 64 KiB come in powers of two and are kept by the thread that drops
-/// them; at most [`CACHED_BYTES`] of each size.
+/// The number of size classes. Blocks of 64 bytes to 64 KiB have sizes that are powers of two and
+/// are cached by the thread that drops them, up to [`CACHED_BYTES`] of each size.
 const CLASSES: usize = 11;
 const CACHED_BYTES: usize = 128 << 10;
 
-/// Larger blocks, up to this size, are kept for all threads: this many bytes together.
+/// Larger blocks, up to this size, are cached for all threads, [`CACHED_LARGE`] bytes together.
 const LARGEST_CACHED: usize = 64 << 20;
 const CACHED_LARGE: usize = 256 << 20;
 
-/// Blocks from this size on are to lie in huge pages: there is one page fault where there were 512,
-/// and places far from each other are found sooner.
+/// Blocks of at least this size are placed in huge pages: one page fault instead of 512, and fewer
+/// TLB misses.
 const HUGE: usize = 4 << 20;
 
-/// A block of memory from the allocator, given back to it when dropped. It hands out nothing but
-/// its address.
+/// A block of memory from the allocator, returned to it when dropped. It exposes only its address.
 struct CachedBlock {
     data: NonNull<u8>,
     capacity: usize,
 }
 
-// SAFETY: the block owns its memory, which any thread may give back to the allocator.
+// SAFETY: the block owns its memory, which any thread may return to the allocator.
 unsafe impl Send for CachedBlock {}
-// SAFETY: through a shared block there is its address to be had, and nothing else.
+// SAFETY: a shared reference to a block exposes only its address.
 unsafe impl Sync for CachedBlock {}
 
 impl CachedBlock {
-    /// Memory that is not initialized. `capacity` comes from [`round`].
+    /// Allocates uninitialized memory. `capacity` is a result of [`round`].
     fn allocate(capacity: usize) -> Option<CachedBlock> {
         assert!(capacity > 0);
         // SAFETY: the capacity is not 0.
@@ -59,7 +58,7 @@ impl CachedBlock {
 
 impl Drop for CachedBlock {
     fn drop(&mut self) {
-        // SAFETY: allocated with the same layout, and given back once.
+        // SAFETY: allocated with the same layout, and deallocated once.
         unsafe { dealloc(self.data.as_ptr(), layout(self.capacity)) }
     }
 }
@@ -68,24 +67,24 @@ impl Drop for CachedBlock {
 /// this is sound.
 pub struct Buffer {
     memory: Memory,
-    /// The requested bytes: the memory may have more, which are never written.
+    /// The requested bytes. The memory may be larger; the rest is never written.
     length: usize,
 }
 
 enum Memory {
-    /// There until the buffer is dropped.
+    /// Allocated here; `None` only while the buffer is dropped.
     Own(Option<CachedBlock>),
-    /// Someone else's, held here; it is never written.
+    /// Owned by other code and kept alive here; never written.
     Foreign(Bytes),
 }
 
 impl Buffer {
-    /// Memory for `bytes` bytes, not initialized.
+    /// Allocates uninitialized memory for `bytes` bytes.
     pub fn new(bytes: usize) -> Result<Arc<Buffer>, EngineError> {
         let capacity = round(bytes).ok_or(EngineError::OutOfMemory { bytes })?;
         let left = if is_counted(bytes) { budget::reserve(bytes)? } else { u64::MAX };
         let block = take_cached(capacity).or_else(|| {
-            // Cached blocks use what the budget leaves.
+            // Cached blocks may occupy at most what the budget leaves.
             if left < CACHED_LARGE as u64 {
                 release_cached_beyond(left);
             }
@@ -100,7 +99,7 @@ impl Buffer {
         Ok(Arc::new(Buffer { memory: Memory::Own(Some(block)), length: bytes }))
     }
 
-    /// Someone else's memory, shared instead of copied.
+    /// Shares memory owned by other code instead of copying it.
     pub fn foreign(bytes: Bytes) -> Arc<Buffer> {
         let length = bytes.len();
         if is_counted(length) {
@@ -109,27 +108,32 @@ impl Buffer {
         Arc::new(Buffer { memory: Memory::Foreign(bytes), length })
     }
 
-    /// Where the memory begins. It may be written only if it has no [`Buffer::owner`].
+    /// Returns the address of the memory. It may be written only if it has no [`Buffer::owner`].
     pub fn data(&self) -> *mut u8 {
         match &self.memory {
-            Memory::Own(block) => block.as_ref().expect("it is there").data.as_ptr(),
+            Memory::Own(block) => {
+                block.as_ref().expect("the block is allocated until drop").data.as_ptr()
+            }
             Memory::Foreign(bytes) => bytes.as_ptr().cast_mut(),
         }
     }
 
-    /// How many bytes it was made for.
+    /// Returns the requested size in bytes.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Returns its bytes.
+    /// Returns the size of the memory in bytes.
     pub fn capacity(&self) -> usize {
         match &self.memory {
-            Memory::Own(block) => block.as_ref().expect("it is there").capacity,
+            Memory::Own(block) => {
+                block.as_ref().expect("the block is allocated until drop").capacity
+            }
             Memory::Foreign(bytes) => bytes.len(),
         }
     }
 
+    /// Returns the shared memory if other code owns it, `None` if it was allocated here.
     pub fn owner(&self) -> Option<&Bytes> {
         match &self.memory {
             Memory::Own(_) => None,
@@ -151,17 +155,18 @@ impl Drop for Buffer {
     }
 }
 
-/// Whether this many bytes draw on the budget.
+/// Returns whether a block of this size is counted by the budget.
 fn is_counted(bytes: usize) -> bool {
     bytes > budget::UNCOUNTED
 }
 
-/// The capacity that holds `bytes` bytes: of a class, or whole cache lines.
+/// Returns the capacity of a block for `bytes` bytes: of a size class, or a multiple of the cache
+/// line. `None` if it is too large to allocate.
 fn round(bytes: usize) -> Option<usize> {
     if bytes <= ALIGN << (CLASSES - 1) {
         return Some(bytes.max(ALIGN).next_power_of_two());
     }
-    // Sizes that differ little share their blocks: at most an eighth is lost.
+    // Similar sizes share blocks: at most an eighth is wasted.
     let step = (bytes.checked_next_power_of_two()? / 16).max(ALIGN);
     let step = if bytes <= LARGEST_CACHED { step } else { ALIGN };
     let capacity = bytes.checked_next_multiple_of(step)?;
@@ -174,16 +179,16 @@ fn class(capacity: usize) -> Option<usize> {
 
 fn layout(capacity: usize) -> Layout {
     let align = if capacity >= HUGE { processor::HUGE_PAGE } else { ALIGN };
-    Layout::from_size_align(capacity, align).expect("`round` keeps it in range")
+    Layout::from_size_align(capacity, align).expect("`round` checks the size")
 }
 
 thread_local! {
-    /// Blocks that this thread keeps, by class.
+    /// The blocks cached by this thread, by size class.
     static CACHED: RefCell<[Vec<CachedBlock>; CLASSES]> =
         const { RefCell::new([const { Vec::new() }; CLASSES]) };
 }
 
-/// Large blocks that are kept, by capacity.
+/// The large cached blocks, by capacity.
 struct Large {
     blocks: BTreeMap<usize, Vec<CachedBlock>>,
     bytes: usize,
@@ -195,12 +200,13 @@ fn large() -> MutexGuard<'static, Large> {
     LARGE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives the large blocks that are kept back to the system.
+/// Returns the large cached blocks to the system.
 pub fn release_cached() {
     release_cached_beyond(0);
 }
 
-/// Gives so much of them back that at most this many bytes are kept; the largest first.
+/// Returns large cached blocks to the system, the largest first, until at most this many bytes are
+/// cached.
 fn release_cached_beyond(most: u64) {
     let mut large = large();
     while large.bytes as u64 > most {
@@ -213,7 +219,7 @@ fn release_cached_beyond(most: u64) {
     }
 }
 
-/// A block that was kept, of exactly this capacity.
+/// Removes a block of exactly this capacity from the cache.
 fn take_cached(capacity: usize) -> Option<CachedBlock> {
     if let Some(class) = class(capacity) {
         return CACHED.try_with(|kept| kept.borrow_mut()[class].pop()).ok().flatten();
@@ -224,11 +230,12 @@ fn take_cached(capacity: usize) -> Option<CachedBlock> {
     Some(block)
 }
 
-/// Keeps a block for reuse, unless there are enough of its size or the thread is ending.
+/// Caches a block for reuse, unless enough blocks of its size are cached or the thread is shutting
+/// down.
 fn cache(block: CachedBlock) {
     let capacity = block.capacity;
     if let Some(class) = class(capacity) {
-        // Where the thread is ending the block is dropped with the closure.
+        // If the thread is shutting down, the block is dropped with the closure.
         let _ = CACHED.try_with(|kept| {
             let blocks = &mut kept.borrow_mut()[class];
             if blocks.len() * capacity < CACHED_BYTES {
@@ -249,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_aligned_and_come_back() {
+    fn blocks_are_aligned_and_reused() {
         for bytes in [0, 1, 64, 65, 4096, 65_536, 65_537, 1 << 20] {
             let buffer = Buffer::new(bytes).unwrap();
             assert_eq!(buffer.data() as usize % ALIGN, 0);
@@ -260,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_an_error() {
+    fn too_large_sizes_are_errors() {
         assert!(Buffer::new(usize::MAX - 3).is_err());
         assert!(Buffer::new(1 << 60).is_err());
     }

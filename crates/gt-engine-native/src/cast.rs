@@ -16,7 +16,7 @@ use crate::simd::vectorized;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 
-/// The kernel that reads one dtype and writes another.
+/// Returns the kernel that casts from one dtype to another.
 pub fn kernel(from: DType, to: DType) -> &'static Kernel {
     match (from, to) {
         (DType::F16, DType::F32) => &WIDEN,
@@ -25,7 +25,7 @@ pub fn kernel(from: DType, to: DType) -> &'static Kernel {
     }
 }
 
-/// Rows by the dtype that is read, columns by the one that is written.
+/// Rows by source dtype, columns by target dtype.
 static KERNELS: [[Kernel; DType::ALL.len()]; DType::ALL.len()] = [
     row::<Bool>(),
     row::<u8>(),
@@ -42,7 +42,7 @@ static KERNELS: [[Kernel; DType::ALL.len()]; DType::ALL.len()] = [
 ];
 
 const fn one<A: Element, B: Element>() -> Kernel {
-    // SAFETY: `each` reads a run of A and writes one of B.
+    // SAFETY: `each` reads a run of A and writes a run of B.
     unsafe { Kernel::new::<A, B>(each::<A, B>, 1) }
 }
 
@@ -66,7 +66,7 @@ const fn row<A: Element>() -> [Kernel; DType::ALL.len()] {
 /// # Safety
 /// As for [`Kernel::run`].
 unsafe fn each<A: Element, B: Element>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
-    // SAFETY: the contract of kernels; a cast is never in place.
+    // SAFETY: the contract of kernels; a cast never runs in place.
     let (from, to) = unsafe { runs::<A, B>(inputs[0], out, n) };
     vectorized(
         #[inline(always)]
@@ -78,9 +78,9 @@ unsafe fn each<A: Element, B: Element>(inputs: &[*const u8; 3], out: *mut u8, n:
     );
 }
 
-// SAFETY: `widen` reads a run of float16 and writes one of float32.
+// SAFETY: `widen` reads a run of float16 and writes a run of float32.
 static WIDEN: Kernel = unsafe { Kernel::new::<f16, f32>(widen, 1) };
-// SAFETY: `narrow` reads a run of float32 and writes one of float16.
+// SAFETY: `narrow` reads a run of float32 and writes a run of float16.
 static NARROW: Kernel = unsafe { Kernel::new::<f32, f16>(narrow, 1) };
 
 /// # Safety
@@ -99,11 +99,11 @@ unsafe fn narrow(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
     half_floats::narrow(from, to);
 }
 
-/// A kernel's input and output as slices.
+/// Returns a kernel's input and output as slices.
 ///
 /// # Safety
-/// `n` elements can be read at `input` and written at `out`, aligned; the two do not overlap. For as
-/// long as the slices live, no other thread writes the one or accesses the other.
+/// `n` elements can be read at `input` and written at `out`, aligned; the two do not overlap. For
+/// as long as the slices live, no other thread writes the one or accesses the other.
 #[inline(always)]
 pub unsafe fn runs<'a, A, B>(
     input: *const u8,
@@ -116,7 +116,7 @@ pub unsafe fn runs<'a, A, B>(
     }
 }
 
-/// A tensor in another dtype; itself where it has it.
+/// Returns a tensor in another dtype; the tensor itself if it has that dtype.
 pub fn to(threads: &mut Threads, tensor: Tensor, dtype: DType) -> Result<Tensor, EngineError> {
     let from = tensor.dtype();
     if from == dtype {

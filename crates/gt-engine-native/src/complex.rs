@@ -1,8 +1,8 @@
-//! Kernels of complex numbers that are not those of real ones, too: functions, lengths and
-//! directions, and the two ways between numbers and their parts.
+//! Kernels that differ between complex and real numbers: functions, absolute values, signs,
+//! quotients, and the conversion between complex numbers and their parts.
 //!
-//! Functions are computed in complex128 and rounded: those of complex64 are then right to the last
-//! place or nearly so.
+//! Functions are computed in complex128 and rounded, so the results of complex64 are exact to the
+//! last place or nearly so.
 
 use std::mem::MaybeUninit;
 
@@ -20,7 +20,7 @@ use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::unary::Unary;
 
-/// Names functions of one complex number.
+/// Defines functions of one complex number.
 macro_rules! unary {
     ($($name:ident => |$x:ident| $body:expr;)*) => { $(
         pub struct $name;
@@ -78,7 +78,7 @@ fn over_i(x: Complex64) -> Complex64 {
     Complex64::new(x.im, -x.re)
 }
 
-/// log(1 + x), exact near 0: the length by log1p of |1 + x|^2 - 1.
+/// Computes log(1 + x), accurate near 0: the modulus by log1p of |1 + x|^2 - 1.
 fn log1p(x: Complex64) -> Complex64 {
     let length = if x.re.abs() < 0.5 && x.im.abs() < 0.5 {
         0.5 * (x.re * (2.0 + x.re) + x.im * x.im).ln_1p()
@@ -88,14 +88,15 @@ fn log1p(x: Complex64) -> Complex64 {
     Complex64::new(length, x.im.atan2(1.0 + x.re))
 }
 
-/// exp(x) - 1, exact near 0: e^a cos b - 1 is expm1(a) cos b - 2 sin(b / 2)^2.
+/// Computes exp(x) - 1, accurate near 0: e^a cos b - 1 is expm1(a) cos b - 2 sin(b / 2)^2.
 fn expm1(x: Complex64) -> Complex64 {
     let half = (0.5 * x.im).sin();
     let re = x.re.exp_m1() * x.im.cos() - 2.0 * half * half;
     Complex64::new(re, x.re.exp() * x.im.sin())
 }
 
-/// Kahan's (see [`asinh`]): of tan b and sinh a; 1 far from 0, where the square of sinh a overflows.
+/// Computes tanh by Kahan's formula (see [`asinh`]) from tan b and sinh a. Far from 0, where the
+/// square of sinh a overflows, the real part is 1.
 fn tanh(x: Complex64) -> Complex64 {
     if x.re.abs() > 20.0 {
         let rest = 4.0 * (-2.0 * x.re.abs()).exp() * x.im.sin() * x.im.cos();
@@ -107,8 +108,8 @@ fn tanh(x: Complex64) -> Complex64 {
     Complex64::new(slope * cosh * sinh / below, tan / below)
 }
 
-/// W. Kahan, "Branch cuts for complex elementary functions", 1987: the parts of asin(z) are
-/// atan(x / Re(sqrt(1 - z) sqrt(1 + z))) and asinh(Im(conj(sqrt(1 - z)) sqrt(1 + z))).
+/// Computes asinh by W. Kahan, "Branch cuts for complex elementary functions", 1987: the parts of
+/// asin(z) are atan(x / Re(sqrt(1 - z) sqrt(1 + z))) and asinh(Im(conj(sqrt(1 - z)) sqrt(1 + z))).
 fn asinh(x: Complex64) -> Complex64 {
     // asinh(x) = i asin(x / i)
     let z = over_i(x);
@@ -117,19 +118,21 @@ fn asinh(x: Complex64) -> Complex64 {
     times_i(asin)
 }
 
-/// Kahan's: 2 atan(Re sqrt(1 - z) / Re sqrt(1 + z)) and asinh(Im(conj(sqrt(1 + z)) sqrt(1 - z))).
+/// Computes acos by Kahan's formula: 2 atan(Re sqrt(1 - z) / Re sqrt(1 + z)) and
+/// asinh(Im(conj(sqrt(1 + z)) sqrt(1 - z))).
 fn acos(z: Complex64) -> Complex64 {
     let (low, high) = ((1.0 - z).sqrt(), (1.0 + z).sqrt());
     Complex64::new(2.0 * low.re.atan2(high.re), libm::asinh((high.conj() * low).im))
 }
 
-/// Kahan's: asinh(Re(conj(sqrt(z - 1)) sqrt(z + 1))) and 2 atan(Im sqrt(z - 1) / Re sqrt(z + 1)).
+/// Computes acosh by Kahan's formula: asinh(Re(conj(sqrt(z - 1)) sqrt(z + 1))) and
+/// 2 atan(Im sqrt(z - 1) / Re sqrt(z + 1)).
 fn acosh(z: Complex64) -> Complex64 {
     let (low, high) = ((z - 1.0).sqrt(), (z + 1.0).sqrt());
     Complex64::new(libm::asinh((low.conj() * high).re), 2.0 * low.im.atan2(high.re))
 }
 
-/// (log1p(z) - log1p(-z)) / 2
+/// Computes atanh as (log1p(z) - log1p(-z)) / 2.
 fn atanh(z: Complex64) -> Complex64 {
     (log1p(z) - log1p(-z)) * 0.5
 }
@@ -145,7 +148,8 @@ impl Binary<Complex<f32>> for Div {
 }
 
 impl Binary<Complex<f64>> for Div {
-    /// By the larger part of the divisor first, so that no square overflows (R. L. Smith, 1962).
+    /// Divides by the larger part of the divisor first, so that no square overflows (R. L. Smith,
+    /// 1962).
     #[inline]
     fn at(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
         if b.re.abs() >= b.im.abs() {
@@ -163,9 +167,10 @@ impl Binary<Complex<f64>> for Div {
     }
 }
 
-/// Adds the kernel of lengths, whose results are floats.
+/// Adds the kernels of absolute values, whose results are floats.
 pub const fn with_lengths(mut kernels: ByDType) -> ByDType {
-    // SAFETY: `lengths` reads a run of complex numbers and writes one of their parts' type.
+    // SAFETY: `lengths` reads a run of complex numbers and writes a run of floats of their parts'
+    // type.
     unsafe {
         kernels[gt_ir::DType::C64 as usize] =
             Some(Kernel::new::<Complex<f32>, f32>(lengths::<f32>, 1));
@@ -189,7 +194,7 @@ where
     }
 }
 
-/// The same memory as another dtype: complex numbers as their parts, or the other way round.
+/// Reinterprets the memory as another dtype: complex numbers as pairs of floats, or the reverse.
 pub fn reinterpret(
     _: &mut Threads,
     mut operands: Operands<Tensor>,

@@ -1,4 +1,4 @@
-//! Moving elements between places of different strides, and walking several tensors at once.
+//! Copies between tensors of different strides, and loops over several tensors at once.
 
 use gt_ir::Shape;
 use gt_ir::shape::MAX_RANK;
@@ -10,8 +10,9 @@ use crate::threads::{SharedPtr, Threads};
 use crate::transpose::{BLOCK, transpose};
 use crate::uninit::{Region, Uninit};
 
-/// The loops over one shape in which `K` tensors are walked together: axes of length 1 dropped,
-/// axes that are one run in every tensor merged. The last axis is the inner loop.
+/// The loops over one shape in which `K` tensors are iterated together. Axes of length 1 are
+/// dropped, and adjacent axes that every tensor can traverse with one stride are merged. The last
+/// axis is the inner loop.
 #[derive(Clone, Copy, Debug)]
 pub struct Loops<const K: usize> {
     rank: usize,
@@ -20,6 +21,7 @@ pub struct Loops<const K: usize> {
 }
 
 impl<const K: usize> Loops<K> {
+    /// Builds the loops over `shape` for tensors with these strides.
     pub fn new(shape: &Shape, strides: &[Strides; K]) -> Loops<K> {
         let mut loops = Loops { rank: 0, dims: [1; MAX_RANK], strides: [[0; MAX_RANK]; K] };
         for (axis, &length) in shape.dims().iter().enumerate() {
@@ -39,22 +41,23 @@ impl<const K: usize> Loops<K> {
         loops
     }
 
-    /// The length of the inner loop.
+    /// Returns the length of the inner loop.
     pub fn inner(&self) -> usize {
         if self.rank == 0 { 1 } else { self.dims[self.rank - 1] }
     }
 
-    /// The stride of tensor `k` in the inner loop.
+    /// Returns the stride of tensor `k` in the inner loop.
     pub fn inner_stride(&self, k: usize) -> isize {
         if self.rank == 0 { 1 } else { self.strides[k][self.rank - 1] }
     }
 
-    /// Whether tensor `k` is one element throughout.
+    /// Returns whether tensor `k` is a single element, broadcast to the shape.
     pub fn is_constant(&self, k: usize) -> bool {
         self.strides[k][..self.rank].iter().all(|&stride| stride == 0)
     }
 
-    /// Whether tensor `k` lies column by column, so that its rows are best read in whole tiles.
+    /// Returns whether tensor `k` is contiguous along the second-last axis instead of the last, so
+    /// that its rows are best read in tiles.
     pub fn is_transposed(&self, k: usize) -> bool {
         self.rank >= 2
             && self.inner_stride(k).unsigned_abs() > 1
@@ -63,8 +66,8 @@ impl<const K: usize> Loops<K> {
             && self.dims[self.rank - 2] >= BLOCK
     }
 
-    /// Brings an axis along which the first tensor's elements follow one another next to the inner
-    /// loop, in which they do not: the two are best walked in tiles.
+    /// Moves an axis along which the first tensor is contiguous next to the inner loop, unless it
+    /// is contiguous there: the two axes are best copied in tiles.
     fn move_unit_stride_next_to_inner(&mut self) {
         if self.rank < 3 || self.inner_stride(0).unsigned_abs() <= 1 {
             return;
@@ -77,12 +80,13 @@ impl<const K: usize> Loops<K> {
         }
     }
 
-    /// How often the inner loop runs.
+    /// Returns the number of iterations of the outer loops.
     pub fn rows(&self) -> usize {
         self.dims[..self.rank.max(1) - 1].iter().product()
     }
 
-    /// Calls `body` with a row's number and each tensor's offset, in elements, for each of `rows`.
+    /// Calls `body` for each of `rows`, with the row's number and the offset of each tensor in
+    /// elements.
     #[inline]
     pub fn for_each_row(
         &self,
@@ -121,7 +125,7 @@ impl<const K: usize> Loops<K> {
 /// Copies of fewer elements stay on one thread.
 const PARALLEL: usize = 1 << 16;
 
-/// A contiguous copy of a tensor.
+/// Returns a contiguous copy of a tensor.
 pub fn of(from: &Tensor) -> Result<Tensor, EngineError> {
     let mut out = Uninit::new(from.meta())?;
     into(from, &mut out.whole());
@@ -129,7 +133,7 @@ pub fn of(from: &Tensor) -> Result<Tensor, EngineError> {
     Ok(unsafe { out.finish() })
 }
 
-/// As [`of`], over threads where there is much to copy.
+/// Returns a contiguous copy as [`of`] does, in parallel if the tensor is large.
 pub fn of_with(threads: &mut Threads, from: &Tensor) -> Result<Tensor, EngineError> {
     let count = threads.count();
     if from.numel() < PARALLEL || count == 1 {
@@ -137,7 +141,7 @@ pub fn of_with(threads: &mut Threads, from: &Tensor) -> Result<Tensor, EngineErr
     }
     let mut loops = Loops::new(from.shape(), &[from.strides(), contiguous_strides(from.shape())]);
     loops.move_unit_stride_next_to_inner();
-    // The first axis that has a part for each: the loops over it are cut, all others stay.
+    // The first axis that is long enough for all threads is split; all others stay whole.
     let Some(axis) = (0..loops.rank).find(|&axis| loops.dims[axis] >= count) else {
         return of(from);
     };
@@ -152,14 +156,14 @@ pub fn of_with(threads: &mut Threads, from: &Tensor) -> Result<Tensor, EngineErr
         part.dims[axis] = step.min(length - start);
         let at = |stride: isize| start as isize * stride * size as isize;
         // SAFETY: the loops go over the elements of both tensors, and a part of them over those
-        // whose place along the axis is in the part's range. As the target is contiguous, no two
-        // parts write the same. It is new memory, so that the source does not overlap with it.
+        // whose index along the axis is in the part's range. As the target is contiguous, no two
+        // parts write the same element. It is new memory, so the source does not overlap with it.
         unsafe {
             let from = source.get().offset(at(loops.strides[0][axis]));
             run(&part, from, target.get().offset(at(loops.strides[1][axis])), size);
         }
     });
-    // SAFETY: the parts together are all elements.
+    // SAFETY: the parts together cover all elements.
     Ok(unsafe { out.finish() })
 }
 
@@ -172,24 +176,24 @@ pub fn into(from: &Tensor, to: &mut Region) {
     let mut loops = Loops::new(from.shape(), &[from.strides(), *to.strides()]);
     loops.move_unit_stride_next_to_inner();
     let (source, target) = (from.read(), to.write());
-    // SAFETY: both have the shape that the loops are over, and their own strides. The region is
-    // borrowed by itself, so that the tensor does not overlap with it.
+    // SAFETY: both have the shape of the loops, and their own strides. The region is borrowed
+    // exclusively, so the tensor does not overlap with it.
     unsafe { run(&loops, source, target, from.dtype().size()) }
 }
 
-/// Copies elements of `size` bytes, in the loops' strides.
+/// Copies elements of `size` bytes, along the strides of the loops.
 ///
 /// # Safety
-/// Every element that the loops reach can be read at `from` and written at `to`, is aligned for
-/// its size, and the one memory does not overlap with the other.
+/// Every element that the loops reach can be read at `from` and written at `to`, is aligned for its
+/// size, and the two memories do not overlap.
 unsafe fn run(loops: &Loops<2>, from: *const u8, to: *mut u8, size: usize) {
     let (length, source, target) = (loops.inner(), loops.inner_stride(0), loops.inner_stride(1));
     if is_read_by_columns(loops) {
-        // SAFETY: the caller's promise; the loops are turned.
+        // SAFETY: the caller's promise; the source is read by columns.
         return with_bits!(size, T => unsafe { transpose_matrices::<T>(loops, from.cast(), to.cast()) });
     }
     let unit = size as isize;
-    // The last two axes are walked here: rows may be short.
+    // The last two axes are iterated here, as rows may be short.
     let (rows, steps) = match loops.rank {
         0 | 1 => (1, [0, 0]),
         rank => (loops.dims[rank - 2], [0, 1].map(|k| loops.strides[k][rank - 2] * unit)),
@@ -197,8 +201,8 @@ unsafe fn run(loops: &Loops<2>, from: *const u8, to: *mut u8, size: usize) {
     let outer = Loops { rank: loops.rank.max(1) - 1, ..*loops };
     outer.for_each_row(0..outer.rows(), |_, offsets| {
         for row in 0..rows as isize {
-            // SAFETY: `for_each_row` gives the offset of the first element of these rows, which
-            // the caller's loops reach; they do not overlap, as the caller says.
+            // SAFETY: `for_each_row` passes the offset of the first element of these rows, which
+            // the caller's loops reach; they do not overlap, as the caller promises.
             unsafe {
                 let from = from.offset(offsets[0] * unit + row * steps[0]);
                 let to = to.offset(offsets[1] * unit + row * steps[1]);
@@ -214,10 +218,10 @@ unsafe fn run(loops: &Loops<2>, from: *const u8, to: *mut u8, size: usize) {
     });
 }
 
-/// Runs up to this many bytes are copied without a call.
+/// Runs up to this many bytes are copied without a call to memcpy.
 const SHORT: usize = 256;
 
-/// Copies a run of bytes; a short one 16 at a time.
+/// Copies contiguous bytes, 16 at a time if they are few.
 ///
 /// # Safety
 /// `length` bytes can be read at `from` and written at `to`, and do not overlap.
@@ -251,21 +255,22 @@ unsafe fn row<T: Copy>(from: *const T, source: isize, to: *mut T, target: isize,
     }
 }
 
-/// Whether the source is read down its columns: then whole tiles are copied, so that each line
-/// of memory is read once.
+/// Returns whether the source is read down its columns. It is then copied in tiles, so that each
+/// cache line is read once.
 fn is_read_by_columns(loops: &Loops<2>) -> bool {
     loops.inner_stride(1) == 1 && loops.is_transposed(0)
 }
 
 /// # Safety
-/// As for [`run`]; the loops are `transposed`.
+/// As for [`run`]; [`is_read_by_columns`] holds for the loops.
 unsafe fn transpose_matrices<T: Copy>(loops: &Loops<2>, from: *const T, to: *mut T) {
     let (rows, columns) = (loops.dims[loops.rank - 2], loops.inner());
     let (source, target) = (loops.inner_stride(0), loops.strides[1][loops.rank - 2]);
     let outer = Loops { rank: loops.rank - 1, ..*loops };
     outer.for_each_row(0..outer.rows(), |_, offsets| {
-        // SAFETY: `for_each_row` gives the offset of a matrix of the last two axes, which the
-        // caller's loops reach; turned loops have stride 1 along one of the two on either side.
+        // SAFETY: `for_each_row` passes the offset of a matrix of the last two axes, which the
+        // caller's loops reach; the source has stride 1 along its columns and the target along its
+        // rows.
         unsafe {
             transpose(
                 rows,
@@ -285,7 +290,7 @@ mod tests {
     use gt_ir::{DType, Meta};
 
     #[test]
-    fn loops_merge_what_is_one_run() {
+    fn loops_merge_contiguous_axes() {
         let shape = Shape::new(&[2, 3, 1, 4]).unwrap();
         let plain: Strides = [12, 4, 4, 1, 0, 0, 0, 0];
         let loops = Loops::new(&shape, &[plain]);
@@ -296,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn transposed_tensors_are_copied_right() {
+    fn transposed_tensors_are_copied_correctly() {
         let shape = Shape::new(&[3, 20, 33]).unwrap();
         let mut out = Uninit::new(Meta::new(DType::I32, shape)).unwrap();
         for (i, slot) in out.slots::<i32>().iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Tensors from nothing: one number again and again, and numbers in order.
+//! Creation of tensors: constants, ranges and identity matrices.
 
 use std::mem::MaybeUninit;
 
@@ -12,10 +12,10 @@ use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::uninit::Uninit;
 
-/// Elements that one thread makes at a time.
+/// Elements that one thread writes at a time.
 pub const PIECE: usize = 1 << 15;
 
-/// A tensor whose element at each row-major index is `value(index)`.
+/// Creates a tensor whose element at each row-major index is `value(index)`.
 fn filled<T: Element>(
     threads: &mut Threads,
     output: Meta,
@@ -37,7 +37,7 @@ fn filled<T: Element>(
     Ok(unsafe { out.finish() })
 }
 
-/// The number that operand `index` is; a tensor of one element counts as its value.
+/// Returns operand `index` as a number; a tensor of one element counts as its value.
 pub fn number(operands: &Operands<Tensor>, index: usize) -> Result<Scalar, EngineError> {
     match &operands[index] {
         Operand::Scalar(scalar) => Ok(*scalar),
@@ -86,7 +86,7 @@ pub fn arange(
     })
 }
 
-/// From both ends, so that both are exact.
+/// Computes each half from its own end, so that both ends are exact.
 pub fn linspace(
     threads: &mut Threads,
     operands: Operands<Tensor>,

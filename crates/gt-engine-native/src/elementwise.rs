@@ -1,9 +1,9 @@
-//! Elementwise operations of one to three operands: one driver for all, kernels by dtype.
+//! The driver of elementwise operations; kernels are chosen by dtype.
 //!
-//! A kernel works on runs of elements of the dtype it computes in. The driver feeds it straight
-//! from an operand's memory where that is one run of the right dtype, else by way of a small
-//! block on the stack, into which the operand is loaded and cast: a bool mask times floats, a
-//! broadcast row, a number or 16-bit floats are never made into a tensor first.
+//! A kernel processes contiguous runs of elements of the dtype it computes in. If an operand is
+//! contiguous and has that dtype, the driver passes its memory; otherwise it loads and casts the
+//! operand into a small block on the stack. So a bool mask times floats, a broadcast row, a number
+//! or 16-bit floats never need a temporary tensor.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -24,19 +24,20 @@ use crate::uninit::Uninit;
 
 /// Elements in a block.
 const BLOCK: usize = 1024;
-/// Tensors up to this size take the short way.
+/// Tensors up to this size are computed by [`small`].
 const SMALL: usize = 128;
-/// Work on this many elements is split over threads; functions are worth it sooner than sums.
+/// Operations of at least this many elements run on several threads.
 pub const PARALLEL: usize = 1 << 17;
+/// As [`PARALLEL`], for transcendental functions, for which threads pay off sooner.
 pub const PARALLEL_FUNCTIONS: usize = 1 << 16;
-/// The smallest part that a thread takes.
+/// The fewest elements of a thread's part.
 const PIECE: usize = 1 << 14;
-/// Rows shorter than this are not worth a kernel call each.
+/// Rows shorter than this are not worth one kernel call each.
 const SHORT_ROW: usize = 16;
 
-/// Runs a kernel on operands that broadcast to the output's shape, on threads from `parallel`
-/// elements on. It may take the operands, so that the last reference to one is gone when the output
-/// is made. What all operands of a large result repeat, it repeats as well.
+/// Runs a kernel on operands that broadcast to the output's shape, on several threads if there are
+/// at least `parallel` elements. It may take operands out of the list, so that the last reference
+/// to one is gone before the output is allocated. A large result repeats what all operands repeat.
 pub fn run(
     threads: &mut Threads,
     operands: &mut Operands<Tensor>,
@@ -58,12 +59,12 @@ pub fn run(
     Ok(unsafe { out.finish() })
 }
 
-/// The tensors among operands.
+/// Iterates over the operands that are tensors.
 fn tensors(operands: &Operands<Tensor>) -> impl Iterator<Item = &Tensor> + Clone {
     operands.iter().filter_map(Operand::tensor)
 }
 
-/// As [`run`], for a result of which only the elements in a shape are distinct.
+/// As [`run`], for a result whose distinct elements have the given shape.
 #[cold]
 fn run_distinct(
     threads: &mut Threads,
@@ -81,7 +82,7 @@ fn run_distinct(
     Ok(run(threads, operands, kernel, parallel, distinct)?.expand(&output.shape))
 }
 
-/// Whether the output can be written into an operand's memory.
+/// Returns whether the output can be written into the operand's memory.
 fn can_take(operand: &mut Operand<Tensor>, kernel: &Kernel, output: Meta) -> bool {
     let Operand::Tensor(first) = operand else { return false };
     kernel.is_in_place_on(output.dtype)
@@ -91,20 +92,20 @@ fn can_take(operand: &mut Operand<Tensor>, kernel: &Kernel, output: Meta) -> boo
         && first.is_writable()
 }
 
-/// Takes the first operand, a tensor, to be written.
+/// Takes the memory of the first operand, a tensor, for the output.
 fn take(operands: &mut Operands<Tensor>) -> Uninit {
     match std::mem::replace(&mut operands[0], Operand::Scalar(Scalar::Bool(false))) {
         Operand::Tensor(first) => Uninit::over(first),
-        Operand::Scalar(_) => unreachable!("`can_take` has looked"),
+        Operand::Scalar(_) => unreachable!("`can_take` accepts tensors only"),
     }
 }
 
-/// Room for [`SMALL`] elements of any dtype.
+/// Space for [`SMALL`] elements of any dtype.
 #[repr(align(64))]
 struct SmallBlock([MaybeUninit<[u64; 2]>; SMALL]);
 
-/// The short way for small tensors that need neither casts nor broadcasting; false if these do.
-/// In place, the output is the first operand too.
+/// Computes small tensors that need neither casts nor broadcasting; returns false if they do. In
+/// place, the output is also the first operand.
 fn small(operands: &Operands<Tensor>, kernel: &Kernel, out: &mut Uninit, in_place: bool) -> bool {
     let n = out.numel();
     if n > SMALL || kernel.result() != out.dtype() {
@@ -129,7 +130,7 @@ fn small(operands: &Operands<Tensor>, kernel: &Kernel, out: &mut Uninit, in_plac
                 with_element!(kernel.inputs()[index], T => {
                     let value = T::from_scalar(*scalar);
                     for i in 0..n {
-                        // SAFETY: the block has room for n <= SMALL elements of any size.
+                        // SAFETY: the block has space for n <= SMALL elements of any size.
                         unsafe { target.cast::<T>().add(i).write(value) }
                     }
                 });
@@ -140,23 +141,23 @@ fn small(operands: &Operands<Tensor>, kernel: &Kernel, out: &mut Uninit, in_plac
         }
     }
     // SAFETY: each input has n elements of the dtype that the kernel reads, and the output n of the
-    // one it writes: there are as many inputs as it reads. The output's memory is not shared; where
-    // it is the first input's too, the kernel works in place.
+    // dtype it writes; there are as many inputs as it reads. The output's memory is not shared; if
+    // it is the first input's as well, the kernel works in place.
     unsafe { kernel.run(&inputs, out.write(), n) };
     true
 }
 
-/// Sees to it that a kernel can be run on such operands.
+/// Panics unless the kernel fits the number of operands and may run in place if it has to.
 fn check(operands: &Operands<Tensor>, kernel: &Kernel, dtype: DType, in_place: bool) {
     assert!(operands.len() == kernel.arity(), "a kernel of {} operands", kernel.arity());
     assert!(!in_place || kernel.is_in_place_on(dtype), "a kernel that works in place");
 }
 
-/// Everything a thread needs to run its part.
+/// The arguments that a thread needs to run its part.
 struct ElementwiseJob<'a> {
     kernel: &'a Kernel,
     loops: Loops<3>,
-    /// The operands' memory and dtypes; the output's where there is no other.
+    /// The memory of the operands; the output's for those that do not exist. So are the dtypes.
     from: [SharedPtr<u8>; 3],
     dtypes: [DType; 3],
     to: SharedPtr<u8>,
@@ -172,18 +173,18 @@ fn general(
 ) -> Result<(), EngineError> {
     let Meta { dtype: result, shape } = out.meta();
     check(operands, kernel, result, in_place);
-    // They stay where they are read for as long as this.
+    // The tensors are kept alive until the kernel has read them.
     let mut tensors: [Option<Tensor>; 3] = [None, None, None];
     let first = usize::from(in_place);
     for (index, operand) in operands.drain(..).enumerate().skip(first) {
         tensors[index] = Some(match operand {
             Operand::Tensor(tensor) => tensor,
-            // Numbers are tensors of one element, of the dtype they are computed in.
+            // A number becomes a tensor of one element, of the dtype it is computed in.
             Operand::Scalar(scalar) => Tensor::scalar(scalar, kernel.inputs()[index])?,
         });
     }
     let loops_over = |tensors: &[Option<Tensor>; 3]| {
-        // In place, the first operand is walked as the output is.
+        // In place, the first operand is iterated as the output is.
         let mut strides = [contiguous_strides(&shape), [0; MAX_RANK], [0; MAX_RANK]];
         for (strides, tensor) in strides.iter_mut().zip(tensors) {
             if let Some(tensor) = tensor {
@@ -215,18 +216,18 @@ fn general(
         }
     }
     // SAFETY: the loops are over the output's shape, to which the operands broadcast; there are as
-    // many as the kernel reads, and they are held above. The output is not shared; where it is
-    // the first operand too, the kernel works in place.
+    // many as the kernel reads, and they are kept alive above. The output is not shared; if it is
+    // the first operand as well, the kernel works in place.
     unsafe { split(threads, &job, shape.numel(), parallel) };
     Ok(())
 }
 
-/// Runs a job, over threads where it is large.
+/// Runs a job, on several threads if it is large.
 ///
 /// # Safety
 /// The loops stay within every operand. The output is contiguous, has `numel` elements, as many as
-/// the loops, and no other thread reads or writes it, unless it is the first operand as well: then that
-/// is walked in the same way, and the kernel works in place.
+/// the loops, and no other thread accesses it. If it is the first operand as well, that is iterated
+/// in the same way, and the kernel works in place.
 unsafe fn split(threads: &mut Threads, job: &ElementwiseJob, numel: usize, parallel: usize) {
     let (rows, columns) = (job.loops.rows(), job.loops.inner());
     if numel < parallel || threads.count() == 1 {
@@ -236,7 +237,7 @@ unsafe fn split(threads: &mut Threads, job: &ElementwiseJob, numel: usize, paral
     let by_columns = columns >= rows;
     let length = if by_columns { columns } else { rows };
     let pieces = (threads.count() * 4).min(numel / PIECE).clamp(1, length);
-    // Whole blocks keep the vectors of each thread aligned.
+    // Parts of whole blocks keep the vectors of each thread aligned.
     let step = length.div_ceil(pieces);
     let step = if by_columns { step.next_multiple_of(BLOCK) } else { step };
     threads.for_each(length.div_ceil(step), |piece| {
@@ -247,19 +248,19 @@ unsafe fn split(threads: &mut Threads, job: &ElementwiseJob, numel: usize, paral
     });
 }
 
-/// Room for [`BLOCK`] elements of any dtype.
+/// Space for [`BLOCK`] elements of any dtype.
 #[repr(align(64))]
 #[expect(dead_code, reason = "it is used by its address")]
 struct RowBlock([[u64; 2]; BLOCK]);
 
-/// How a kernel gets at an operand in the inner loop.
+/// How a kernel reads an operand in the inner loop.
 #[derive(Clone, Copy, PartialEq)]
 enum OperandAccess {
-    /// Straight from its memory.
+    /// Directly from its memory.
     Direct,
-    /// One value throughout: in a block from the beginning.
+    /// A single value, loaded into a block once.
     Constant,
-    /// Loaded into a block.
+    /// Loaded into a block for each run.
     Load,
 }
 
@@ -274,16 +275,16 @@ fn access(job: &ElementwiseJob, index: usize) -> OperandAccess {
     }
 }
 
-/// Runs the columns of some rows.
+/// Runs a range of columns of a range of rows.
 ///
 /// # Safety
-/// As for [`split`]; the rows and columns are within the loops, and no other thread accesses the same.
+/// As for [`split`]; rows and columns are within the loops and disjoint from other threads'.
 unsafe fn part(job: &ElementwiseJob, rows: Range<usize>, columns: Range<usize>) {
-    // A block for each operand, one for what is to be cast and one for the result. They are used by
-    // their addresses alone, and never moved: that would take longer than the work.
+    // A block for each operand, one for elements before a cast and one for the result. They are
+    // used by address only and never moved, which would take longer than the work.
     let mut blocks = MaybeUninit::<[RowBlock; 5]>::uninit();
     let start: *mut RowBlock = blocks.as_mut_ptr().cast();
-    // SAFETY: each of the five is within `blocks`, which lives until the end.
+    // SAFETY: each of the five is within `blocks`, which lives until the end of the function.
     let [first, second, third, raw, result] =
         std::array::from_fn(|k| unsafe { start.add(k).cast::<u8>() });
     let blocks = [first, second, third];
@@ -296,8 +297,8 @@ unsafe fn part(job: &ElementwiseJob, rows: Range<usize>, columns: Range<usize>) 
     let mut inputs = [std::ptr::null(); 3];
     for index in 0..arity {
         if accesses[index] == OperandAccess::Constant {
-            // SAFETY: the operand is one element, which is at its start. Where `run` is more than a
-            // block, all are direct.
+            // SAFETY: the operand is one element, at its start. If `run` is more than a block, all
+            // operands are direct.
             unsafe { load(job, index, job.from[index].get(), 0, blocks[index], run, raw) };
             inputs[index] = blocks[index].cast_const();
         }
@@ -324,11 +325,11 @@ unsafe fn part(job: &ElementwiseJob, rows: Range<usize>, columns: Range<usize>) 
                     }
                 }
             }
-            // SAFETY: the output is contiguous and has the shape of the loops, so that these n
-            // elements are this part's. Each input has n of the dtype that the kernel reads: in a
-            // block, or in the operand where it is direct. In place, the first operand is read
-            // where the output is written, or was loaded into a block. Where the result is cast, n
-            // is at most BLOCK, and the kernel of the cast is made for both dtypes.
+            // SAFETY: the output is contiguous and has the shape of the loops, so these n elements
+            // belong to this part. Each input has n elements of the dtype that the kernel reads: in
+            // a block, or in the operand if it is direct. In place, the first operand is read where
+            // the output is written, or was loaded into a block. If the result is cast, n is at
+            // most BLOCK, and the cast's kernel is that of both dtypes.
             unsafe {
                 let to = job.to.get().add((row * inner + column) * job.result.size());
                 if casts {
@@ -344,11 +345,12 @@ unsafe fn part(job: &ElementwiseJob, rows: Range<usize>, columns: Range<usize>) 
     });
 }
 
-/// Brings `n` elements of operand `index` into a block, in the dtype they are computed in.
+/// Loads `n` elements of operand `index` into a block, cast to the dtype they are computed in.
 ///
 /// # Safety
-/// `n` elements of the operand's dtype can be read at the stride from `from` on, or where that is
-/// 0, one; `n` is at most [`BLOCK`]. `block` and `raw` are two such, and no operands.
+/// `n` elements of the operand's dtype can be read at the stride from `from` on, or one if the
+/// stride is 0; `n` is at most [`BLOCK`]. `block` and `raw` are two blocks that overlap with no
+/// operand.
 unsafe fn load(
     job: &ElementwiseJob,
     index: usize,
@@ -359,8 +361,8 @@ unsafe fn load(
     raw: *mut u8,
 ) {
     let (given, wanted) = (job.dtypes[index], job.kernel.inputs()[index]);
-    // SAFETY: the caller's promise; a block has room for BLOCK elements of any size, and the
-    // kernels of casts are made for both dtypes.
+    // SAFETY: the caller's promise; a block has space for BLOCK elements of any size, and the
+    // casts' kernels are those of both dtypes.
     unsafe {
         if given == wanted {
             gather(from, stride, block, n, given.size());
@@ -377,7 +379,7 @@ unsafe fn load(
 }
 
 /// # Safety
-/// `n` elements of `size` bytes can be read at the stride, or where that is 0, one; `n` can be
+/// `n` elements of `size` bytes can be read at the stride, or one if the stride is 0; `n` can be
 /// written at `to`, which does not overlap with them.
 unsafe fn gather(from: *const u8, stride: isize, to: *mut u8, n: usize, size: usize) {
     with_bits!(size, T => {

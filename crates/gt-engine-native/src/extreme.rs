@@ -1,4 +1,4 @@
-//! Where the largest and the smallest elements are.
+//! argmax and argmin.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::uninit::Uninit;
 
-/// Rows of more elements are brought together as a whole, if they are not.
+/// Non-contiguous tensors with longer rows are made contiguous first.
 const LONG: usize = 1 << 20;
 
 macro_rules! arg_reduction {
@@ -41,7 +41,7 @@ arg_reduction! {
     argmin, Smallest;
 }
 
-/// Where the element is that a fold chooses.
+/// Computes the index of the element that a fold selects.
 fn arg<T: Number, F: Fold<T, Total = T>>(
     threads: &mut Threads,
     x: Tensor,
@@ -54,7 +54,7 @@ fn arg<T: Number, F: Fold<T, Total = T>>(
     let order: Order = kept.chain(reduced_axes.iter().copied()).collect();
     let x = x.permute(&order);
     let over = rank - reduced_axes.len()..rank;
-    // Of repeated elements the first is the one; results are repeated as often.
+    // The first of repeated elements is the result; repeated results are computed once.
     let (whole, strides) = (*x.shape(), x.strides());
     let repeats = (0..rank).filter(|axis| strides[*axis] == 0 && whole[*axis] > 0);
     let shape = repeats.fold(whole, |shape, axis| shape.with(axis, 1));
@@ -85,20 +85,21 @@ fn arg<T: Number, F: Fold<T, Total = T>>(
             slot.write(place_in(best_of::<T, F>(row), &shape, &whole, over.clone()));
         }
     });
-    // SAFETY: every element has been written: there are as many rows.
+    // SAFETY: every element has been written, as there are as many rows.
     let out = unsafe { out.finish() }.expand(&kept(&whole));
     Ok(out.contiguous_with(threads)?.with_shape(output.shape))
 }
 
-/// The index of the element that a fold chooses: it is looked for afterwards, which is faster than to
-/// carry positions along.
+/// Returns the index of the element that a fold selects. It is searched afterwards, which is faster
+/// than tracking indices during the fold.
 fn best_of<T: Number, F: Fold<T, Total = T>>(row: &[T]) -> usize {
     let best = fold::row::<T, F>(row);
     let found = row.iter().position(|&x| x == best || (x.is_nan() && best.is_nan()));
-    found.expect("the fold chose one of them")
+    found.expect("the extreme is one of the elements")
 }
 
-/// Where an element of `shape` is in `whole`, counted over some axes.
+/// Returns the index within the axes `over` of shape `whole` of an element given by its index
+/// within the same axes of `shape`.
 fn place_in(mut index: usize, shape: &Shape, whole: &Shape, over: Range<usize>) -> i64 {
     let (mut place, mut step) = (0, 1);
     for axis in over.rev() {

@@ -1,4 +1,4 @@
-//! Discrete Fourier transforms along an axis: rows of complex or real numbers, on several threads.
+//! Discrete Fourier transforms along an axis, on several threads.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -17,13 +17,13 @@ use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::uninit::zeroed;
 
-/// Elements that one thread takes at a time.
+/// Elements that one thread transforms at a time.
 const PIECE: usize = 1 << 14;
 
-/// The lines that a transform may need as scratch, at most.
+/// The most rows that a transform may need as scratch memory.
 const SCRATCH: usize = 6;
 
-/// A float whose complex numbers are element types.
+/// A float whose complex type is an element type.
 trait ComplexPart: Element + FourierFloat + Pod {
     type Number: Element;
 }
@@ -36,14 +36,14 @@ impl ComplexPart for f64 {
     type Number = Complex<f64>;
 }
 
-/// Calls a function with plans, which are made once.
+/// Calls a function with the process-wide cache of plans.
 fn with_plans<T>(use_them: impl FnOnce(&mut Plans) -> T) -> T {
     static PLANS: Mutex<Option<Plans>> = Mutex::new(None);
     let mut plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner);
     use_them(plans.get_or_insert_with(Plans::new))
 }
 
-/// Writes lines of `to` numbers, of type B, from lines of type A; `run` transforms some of them.
+/// Transforms rows of type A into rows of `to` numbers of type B; `run` transforms several rows.
 fn transform<A: Element, B: Element>(
     threads: &mut Threads,
     operands: &mut Operands<Tensor>,
@@ -51,24 +51,24 @@ fn transform<A: Element, B: Element>(
     (output, to): (Meta, usize),
     run: impl Fn(&[A], &mut [B]) + Sync,
 ) -> Result<Tensor, EngineError> {
-    // Scratch of the transforms: lengths that are no products of small primes need several lines.
+    // Lengths with large prime factors need several rows of scratch memory.
     let longest = to.max(line_of(operands, attributes));
     let pieces = threads.count().min(output.shape.numel().div_ceil(PIECE.max(longest)));
     let scratch = SCRATCH * longest * A::DTYPE.size().max(B::DTYPE.size()) * pieces.max(1);
     let _scratch = budget::scratch(scratch)?;
-    let lines = AxisRows::new(threads, tensor(operands, 0)?, attributes, A::DTYPE)?;
-    let mut out = lines.results(B::DTYPE, to)?;
-    let from = lines.rows::<A>();
+    let axis_rows = AxisRows::new(threads, tensor(operands, 0)?, attributes, A::DTYPE)?;
+    let mut out = axis_rows.results(B::DTYPE, to)?;
+    let from = axis_rows.rows::<A>();
     if !from.is_empty() {
         let step = (PIECE / to).max(1);
         threads.for_each_part(out.slots::<B>(), step * to, |piece, out| {
             let rows = out.len() / to;
-            let from = &from[piece * step * lines.length()..][..rows * lines.length()];
+            let from = &from[piece * step * axis_rows.length()..][..rows * axis_rows.length()];
             run(from, zeroed(out));
         });
     }
-    // SAFETY: every part has been filled: with zeros, and then by the transform.
-    lines.back(threads, unsafe { out.finish() }, output.dtype)
+    // SAFETY: every part has been filled with zeros, and then by the transform.
+    axis_rows.back(threads, unsafe { out.finish() }, output.dtype)
 }
 
 fn scale<T: FourierFloat>(out: &mut [T], factor: f64) {
@@ -137,12 +137,12 @@ where
     })
 }
 
-/// How long an operand is along the axis.
+/// Returns the length of the operand along the axis.
 fn line_of(operands: &Operands<Tensor>, attributes: &Attributes) -> usize {
     operands[0].tensor().map_or(1, |given| length(attributes, given.meta()))
 }
 
-/// How long a tensor is along the axis.
+/// Returns the length of a tensor along the axis.
 fn length(attributes: &Attributes, meta: Meta) -> usize {
     let rank = meta.shape.rank() as i64;
     let along = int(attributes, 0);
@@ -167,10 +167,10 @@ macro_rules! by_dtype {
 }
 
 by_dtype! {
-    /// From complex numbers to as many.
+    /// Transforms complex numbers to as many complex numbers.
     c2c by c2c_in;
-    /// From real numbers to the first half of the transform, which is complex.
+    /// Transforms real numbers to the first half of the complex transform.
     r2c by r2c_in;
-    /// From the first half of a transform back to real numbers.
+    /// Transforms the first half of a complex transform back to real numbers.
     c2r by c2r_in;
 }

@@ -1,15 +1,15 @@
-//! float16 to float32 and back: processors have instructions for these, which compilers do not find
-//! by themselves.
+//! Conversions between float16 and float32. Processors have instructions for these, which compilers
+//! do not select by themselves.
 
 use std::mem::MaybeUninit;
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-/// So many are converted at a time: a vector of float32 on most machines.
+/// Numbers converted at a time: a vector of float32 on most machines.
 const LANES: usize = 8;
 
-/// Writes each number as float32.
+/// Converts float16 to float32.
 pub fn widen(from: &[f16], to: &mut [MaybeUninit<f32>]) {
     #[cfg(target_arch = "x86_64")]
     if crate::simd::level() >= crate::simd::InstructionSet::V3 {
@@ -23,7 +23,7 @@ pub fn widen(from: &[f16], to: &mut [MaybeUninit<f32>]) {
     });
 }
 
-/// Writes each number as float16.
+/// Converts float32 to float16.
 pub fn narrow(from: &[f32], to: &mut [MaybeUninit<f16>]) {
     #[cfg(target_arch = "x86_64")]
     if crate::simd::level() >= crate::simd::InstructionSet::V3 {
@@ -37,7 +37,7 @@ pub fn narrow(from: &[f32], to: &mut [MaybeUninit<f16>]) {
     });
 }
 
-/// Converts numbers some at a time; the last ones are filled up with zeros.
+/// Converts [`LANES`] numbers at a time; the last ones are padded with zeros.
 #[inline(always)]
 fn by_lanes<A: bytemuck::Pod, B: Copy>(
     from: &[A],
@@ -96,13 +96,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_float16_comes_back() {
+    fn every_float16_survives_a_round_trip() {
         let all: Vec<f16> = (0..=u16::MAX).map(f16::from_bits).collect();
         for count in [0, 1, 7, 8, 9, all.len()] {
             let all = &all[all.len() - count..];
             let mut wide = vec![MaybeUninit::new(0.0); count];
             widen(all, &mut wide);
-            // SAFETY: initialized from the beginning.
+            // SAFETY: initialized when it was created.
             let wide: Vec<f32> = wide.iter().map(|x| unsafe { x.assume_init() }).collect();
             assert!(
                 all.iter()

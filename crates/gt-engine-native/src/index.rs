@@ -1,4 +1,4 @@
-//! What an index names: its range, the places along an axis, and gathering them.
+//! Index tensors: range checks, gather, and the elements that an index selects along an axis.
 
 use std::ops::Range;
 
@@ -17,10 +17,10 @@ use crate::tensor::{Strides, Tensor};
 use crate::threads::{SharedPtr, Threads};
 use crate::uninit::Uninit;
 
-/// Threads take this many entries, or elements, at a time.
+/// Index entries, or elements, that one thread processes at a time.
 pub const PART: usize = 1 << 14;
 
-/// An index tensor as contiguous int64, with its lowest and its highest entry.
+/// Returns an index tensor as contiguous int64, with its lowest and highest entry.
 fn with_range(threads: &mut Threads, index: Tensor) -> Result<(Tensor, i64, i64), EngineError> {
     let index = cast::to(threads, index, DType::I64)?.contiguous_with(threads)?;
     let entries = index.as_slice::<i64>();
@@ -45,7 +45,10 @@ fn out_of_range(index: &Tensor, range: Range<i64>) -> EngineError {
     EngineError::IndexOutOfRange { index, length: range.end.max(0) as usize }
 }
 
-/// An index tensor, contiguous int64, all of whose entries are below `length`.
+/// Returns an index tensor as contiguous int64 after checking that all entries are in `0..length`.
+///
+/// # Errors
+/// An entry is out of range.
 pub fn index_below(
     threads: &mut Threads,
     index: Tensor,
@@ -58,12 +61,16 @@ pub fn index_below(
     Ok(index)
 }
 
+/// Returns the axis that the first attribute names.
+///
+/// # Errors
+/// The axis is out of range.
 pub fn axis_of(attributes: &Attributes, shape: &Shape) -> Result<usize, EngineError> {
     axis(int(attributes, 0), shape.rank(), "index")
         .map_err(|error| EngineError::Other(error.to_string()))
 }
 
-/// The elements of a tensor that an index names along an axis, one for each entry.
+/// The elements of a tensor that an index selects along an axis, one for each entry.
 pub struct IndexedElements<'a> {
     entries: &'a [i64],
     /// Over the entries, with the tensor's strides along the other axes.
@@ -73,10 +80,10 @@ pub struct IndexedElements<'a> {
 }
 
 impl<'a> IndexedElements<'a> {
-    /// The places in a tensor of this shape and these strides. All entries are in range.
+    /// Creates the selection in a tensor of this shape and these strides. All entries are in range.
     ///
     /// # Panics
-    /// Along another axis the index is longer than the tensor.
+    /// The index is longer than the tensor along another axis.
     pub fn new(
         index: &'a Tensor,
         shape: &Shape,
@@ -86,14 +93,15 @@ impl<'a> IndexedElements<'a> {
         let mut axes = index.shape().dims().iter().zip(shape.dims()).enumerate();
         let fits = axes.all(|(axis, (entries, length))| axis == along || entries <= length);
         assert!(index.shape().rank() == shape.rank() && fits, "an index beyond its tensor");
-        // Without axes there is one place only, whatever the stride.
+        // Without axes there is only one element, whatever the stride.
         let mut others = if shape.rank() == 0 { [0; MAX_RANK] } else { *strides };
         let step = std::mem::take(&mut others[along]);
         let loops = Loops::new(index.shape(), &[others]);
         IndexedElements { entries: index.as_slice::<i64>(), loops, step }
     }
 
-    /// Calls `body` with the numbers of entries in a range, and their places.
+    /// Calls `body` for each entry in a range, with its number and the offset of the element that
+    /// it selects.
     #[inline(always)]
     pub fn each(&self, numbers: Range<usize>, mut body: impl FnMut(usize, isize)) {
         if numbers.is_empty() {
@@ -136,8 +144,9 @@ pub fn gather(
     with_bits!(output.dtype.size(), T => threads.for_each(count.div_ceil(PART), |part| {
         let (from, to) = (from.get().cast::<T>(), to.get().cast::<T>());
         elements.each(part * PART..count.min((part + 1) * PART), |number, offset| {
-            // SAFETY: the places are of elements of x, which no thread writes. The numbers are those
-            // of elements of the output, which is as large as the index, and each is in one part.
+            // SAFETY: the offsets are those of elements of x, which no thread writes. The numbers
+            // are those of elements of the output, which is as large as the index, and each is in
+            // one part.
             unsafe { to.add(number).write(*from.offset(offset)) }
         });
     }));
@@ -145,7 +154,7 @@ pub fn gather(
     Ok(unsafe { out.finish() })
 }
 
-/// Indices counted from the front.
+/// Converts negative indices, which count from the end, to non-negative ones.
 pub fn wrap_index(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
@@ -169,6 +178,6 @@ pub fn wrap_index(
             slot.write(if at < 0 { at + length } else { at });
         }
     });
-    // SAFETY: every element has been written: there are as many entries.
+    // SAFETY: every element has been written, as there are as many entries.
     Ok(unsafe { out.finish() })
 }

@@ -1,25 +1,28 @@
-//! GT's own engine: computes every operation on the processor.
+//! The native engine: computes every operation on the CPU.
 //!
-//! - [`table`]: from an operation to what computes it; read it first.
-//! - [`tensor`] and [`buffer`]: memory, shared by reference, and strided views of it; [`uninit`]:
-//!   tensors while they are written; [`budget`]: what may be allocated in a turn.
-//! - [`elementwise`]: the one driver of all elementwise operations; [`unary`], [`binary`],
-//!   [`ternary`] and [`cast`] (over [`half_floats`]) are its [`kernel`]s, [`element`] and [`math`] what
-//!   they compute.
-//! - [`via_f64`], [`parts`] and [`complex`]: further kernels; [`axis_rows`]: what goes along one axis;
-//!   [`repeats`]: results that repeat elements.
-//! - [`reduce`] and [`extreme`] over [`fold`], [`matmul`], [`convolution`], [`pooling`], [`attention`], [`softmax`], [`normalization`], [`shape`] over [`copy`],
-//!   [`index`], [`scatter`] and [`rows`], [`create`], [`random`] and [`samplers`], [`fourier`], [`linalg`]: the other families.
-//! - [`program`]: many operations as one.
-//! - [`simd`] and [`threads`] over [`thread_pool`]: the machine's vectors and processors; [`processor`]: who
-//!   runs on which.
+//! Start with [`table`], which maps operations to the code that computes them.
 //!
-//! Matrices are multiplied by the `gemm` crate, the very kernels of burn-flex; all else of
-//! burn-flex is left out, as its tensors allocate shape and strides for each operation.
+//! - Memory: [`tensor`] (strided views of shared [`buffer`]s), [`uninit`] (tensors being written),
+//!   [`budget`] (the limit on allocations in a turn).
+//! - Elementwise operations: [`elementwise`] drives the [`kernel`]s of [`unary`], [`binary`],
+//!   [`ternary`], [`parts`], [`complex`], [`via_f64`] (over [`special`]) and [`cast`] (over
+//!   [`half_floats`]). [`element`] and [`math`] define the element types and their arithmetic.
+//! - Reductions: [`reduce`], [`extreme`] (argmax, argmin) over [`fold`].
+//! - Along an axis: [`axis_rows`] (sort, topk, scans), [`softmax`], [`normalization`], [`fourier`].
+//! - Products: [`matmul`] (over [`small`] and the `gemm` crate), [`convolution`], [`attention`],
+//!   [`linalg`]. [`pooling`] is max pooling.
+//! - Views and copies: [`shape`], [`copy`], [`transpose`], [`repeats`] (results with repeated
+//!   elements).
+//! - Indexing: [`index`], [`scatter`], [`rows`], [`masked`].
+//! - Creation: [`create`], [`random`], [`samplers`].
+//! - Plans: [`program`] runs many operations as one.
+//! - The machine: [`simd`] (instruction sets), [`threads`] over [`thread_pool`], [`processor`]
+//!   (which processor a thread runs on).
 //!
-//! An operation writes into its first operand's memory where nothing else refers to it. The
-//! engine knows neither clients nor workers' plans; composites it has no lowering for are
-//! expanded by the worker.
+//! An operation writes into its first operand's memory if nothing else refers to it. Neighbours:
+//! `gt-worker` defines the engine's interface and calls it; `gt-linalg` and `gt-simd` are libraries
+//! of this crate. The engine must know neither clients, sessions nor the dispatcher. The worker
+//! expands composites that the engine has no lowering for.
 
 mod attention;
 mod axis_rows;
@@ -87,13 +90,13 @@ pub use crate::tensor::Tensor;
 use crate::threads::Threads;
 pub use gt_simd as simd;
 
-/// Told of a plan made ready: the plan, what came of it, and how long that took.
+/// Called with each prepared plan, the resulting program, and how long that took.
 type PrepareListener = Box<dyn Fn(&gt_worker::plan::Plan, &NativeProgram, Duration) + Send>;
 
-/// Keeps what replays a difference, and says where it is.
+/// Called with a mismatch; stores it for replay and returns the location.
 type MismatchKeeper = Box<dyn Fn(&Mismatch) -> Option<String> + Send>;
 
-/// The native engine.
+/// The native engine: computes operations on the CPU.
 pub struct NativeEngine {
     threads: Threads,
     started: Instant,
@@ -102,24 +105,25 @@ pub struct NativeEngine {
     budget: &'static Budget,
 }
 
-/// Return what the bits of results depend on: version, processor and the vectors that loops use.
+/// Returns a description of everything that the bits of results depend on: version, architecture
+/// and instruction set.
 pub fn arithmetic() -> String {
     let (version, arch) = (env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
     format!("native {version} on {arch} {:?}", simd::level())
 }
 
 impl NativeEngine {
-    /// An engine that computes on up to `threads` threads, the caller's among them. The others
-    /// start with the first operation that is large enough for them.
+    /// Creates an engine that computes on up to `threads` threads, including the caller's. The
+    /// others start with the first operation that is large enough for them.
     pub fn new(threads: usize) -> NativeEngine {
-        // A setting of gemm's for the whole process, which no other code uses: small batches
-        // multiply some 5 % faster when the weights are not copied first.
+        // A process-wide setting of gemm, which no other code uses: small batches multiply some 5 %
+        // faster when the weights are not copied first.
         gemm::set_lhs_packing_threshold_single_thread(32);
         let (threads, started) = (Threads::new(threads), Instant::now());
         NativeEngine { threads, started, listener: None, keeper: None, budget: Budget::new() }
     }
 
-    /// Tells a listener of every plan that is made ready.
+    /// Sets a listener for prepared plans: the plan, the program, and how long preparing it took.
     pub fn when_prepared(
         self,
         listener: impl Fn(&gt_worker::plan::Plan, &NativeProgram, Duration) + Send + 'static,
@@ -127,7 +131,8 @@ impl NativeEngine {
         NativeEngine { listener: Some(Box::new(listener)), ..self }
     }
 
-    /// Gives what replays it to a keeper, where a program differs from its operations.
+    /// Sets a function that stores mismatches between a program and its operations, and returns
+    /// where.
     pub fn when_different(
         self,
         keeper: impl Fn(&Mismatch) -> Option<String> + Send + 'static,
@@ -224,8 +229,8 @@ impl Engine for NativeEngine {
         program.launch(self, inputs)
     }
 
-    /// See [`fold::order`] and [`program`]: each element is computed by the same arithmetic in the
-    /// same order.
+    /// Returns true: each element is computed by the same arithmetic in the same order (see
+    /// [`fold::order`] and [`program`]).
     fn is_exact(&self) -> bool {
         true
     }

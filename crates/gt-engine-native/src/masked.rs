@@ -1,5 +1,6 @@
-//! What a mask picks. The true values are counted part by part; the sums of the counts say where in
-//! the rows each part begins, so that the parts are done by several threads at once.
+//! Data-dependent operations: nonzero, and rows selected by a mask. True values are counted part by
+//! part; the prefix sums of the counts are the first output row of each part, so that threads
+//! process the parts independently.
 
 use gt_ir::instruction::Operands;
 use gt_ir::operation::int;
@@ -13,18 +14,20 @@ use crate::tensor::Tensor;
 use crate::threads::{SharedPtr, Threads};
 use crate::uninit::Uninit;
 
-/// How many values of a mask are a part.
+/// Mask values of a part.
 const PART: usize = 1 << 15;
 
-/// A mask with the numbers of true values before each of its parts.
+/// A mask, with the number of true values before each of its parts.
 struct Mask {
     mask: Tensor,
     before: Vec<usize>,
 }
 
 impl Mask {
+    /// Counts the true values of a mask.
+    ///
     /// # Errors
-    /// Not `count` values are true.
+    /// The mask does not have exactly `count` true values.
     fn new(threads: &mut Threads, mask: Tensor, count: usize) -> Result<Mask, EngineError> {
         let mask = cast::to(threads, mask, DType::Bool)?.contiguous_with(threads)?;
         let mut before = vec![0; mask.numel().div_ceil(PART) + 1];
@@ -44,9 +47,9 @@ impl Mask {
         Ok(Mask { mask, before })
     }
 
-    /// Calls `body` for each true value with its number among them and its place in the mask, on
-    /// several threads. Numbers are below the count, places below the mask's length, and both
-    /// are given once.
+    /// Calls `body` on several threads for each true value, with its number among them and its
+    /// position in the mask. Numbers are below the count, positions below the mask's length, and
+    /// each occurs once.
     fn for_each(&self, threads: &mut Threads, body: impl Fn(usize, usize) + Sync) {
         let values = self.mask.bytes();
         threads.for_each(self.before.len() - 1, |part| {
@@ -54,7 +57,7 @@ impl Mask {
             let values = &values[first..values.len().min(first + PART)];
             let (words, rest) = values.as_chunks::<8>();
             for (index, word) in words.iter().enumerate() {
-                // A value is a byte of 0 or 1: the lowest set bit is the next one.
+                // A value is a byte of 0 or 1: the lowest set bit is that of the next true value.
                 let mut word = u64::from_le_bytes(*word);
                 while word != 0 {
                     body(number, first + index * 8 + word.trailing_zeros() as usize / 8);
@@ -85,13 +88,13 @@ pub fn nonzero(
     let to = SharedPtr::new(out.write().cast::<i64>());
     mask.for_each(threads, |number, mut place| {
         for axis in (0..rank).rev() {
-            // SAFETY: there are `rank` places in the output for each of `count` numbers, of which
-            // each is given once.
+            // SAFETY: the output has `rank` elements for each of `count` numbers, each of which
+            // occurs once.
             unsafe { to.get().add(number * rank + axis).write((place % shape[axis]) as i64) };
             place /= shape[axis];
         }
     });
-    // SAFETY: every number below the count has been given, so that all rows have been written.
+    // SAFETY: every number below the count has occurred, so all rows have been written.
     Ok(unsafe { out.finish() })
 }
 
@@ -113,12 +116,12 @@ pub fn masked_rows(
     with_bits!(output.dtype.size(), T => {
         mask.for_each(threads, |number, place| {
             let (from, to) = (from.get().cast_const().cast::<T>(), to.get().cast::<T>());
-            // SAFETY: x is contiguous and has a row for each place of the mask; the output, which is
-            // new, has one for each number, of which each is given once.
+            // SAFETY: x is contiguous and has a row for each position of the mask; the output,
+            // which is new, has one for each number, each of which occurs once.
             unsafe { copy_row(from.add(place * inner), to.add(number * inner), inner) };
         });
     });
-    // SAFETY: every number below the count has been given, so that all rows have been written.
+    // SAFETY: every number below the count has occurred, so all rows have been written.
     Ok(unsafe { out.finish() })
 }
 
@@ -150,8 +153,8 @@ pub fn masked_rows_scatter(
 }
 
 /// # Safety
-/// Both rows have `n` elements, aligned, and do not overlap. Nobody else has the one that is
-/// written.
+/// Both rows have `n` elements, aligned, and do not overlap. No other thread accesses the row that
+/// is written.
 #[inline(always)]
 unsafe fn copy_row<T: Copy>(from: *const T, to: *mut T, n: usize) {
     // SAFETY: the caller's promise.

@@ -1,14 +1,16 @@
-//! Functions of floats. Those of float32 are polynomials without branches, so that loops over
-//! them become vectors; where float32 itself would lose digits they are computed in float64.
-//! Errors are within 2.5 units in the last place (tested). They multiply and add in one rounding:
-//! one instruction since 2013, slow but the same on older machines. Those of float64 are the
-//! system's.
+//! Elementary functions of floats.
+//!
+//! The functions of float32 are polynomials without branches, so that loops over them are
+//! vectorized; where float32 itself would lose digits they are computed in float64. Errors are
+//! within 2.5 units in the last place (tested). They use fused multiply-add, one instruction on
+//! processors since 2013; on older ones it is slow, with the same results. The functions of float64
+//! are those of the system.
 
 use std::f32::consts::LOG2_E;
 
 use crate::element::Number;
 
-/// What is computed in floats only.
+/// Functions of floats only.
 pub trait Float: Number {
     const HALF: Self;
 
@@ -28,7 +30,7 @@ pub trait Float: Number {
         Self::ONE.divide(Self::ONE.plus(self.negative().exp()))
     }
 
-    /// log(1 + exp(x)) without overflow.
+    /// Computes log(1 + exp(x)) without overflow.
     #[inline(always)]
     fn softplus(self) -> Self {
         let rest = self.absolute().negative().exp().log1p();
@@ -41,7 +43,7 @@ pub trait Float: Number {
         self.times(Self::HALF).times(scaled.erf().plus(Self::ONE))
     }
 
-    /// gelu by way of tanh (Hendrycks and Gimpel, 2016).
+    /// Computes the tanh approximation of gelu (Hendrycks and Gimpel, 2016).
     #[inline(always)]
     fn gelu_tanh(self) -> Self {
         let cubic = self.times(self).times(Self::from_f64(0.044_715)).plus(Self::ONE);
@@ -132,18 +134,18 @@ impl Float for f32 {
     }
 }
 
-/// Adding this rounds a small float32 to a whole number, which then stands in the low bits.
+/// Adding this rounds a small float32 to an integer, which is then in the low bits.
 const ROUND: f32 = 12_582_912.0;
 /// The same for float64.
 const ROUND64: f64 = 6_755_399_441_055_744.0;
 
-/// e^x as 2^n (1 + q), with |q| at most about 0.4; gives q, and n in the low bits of [`ROUND`]'s
-/// form. The polynomial is Cephes'.
+/// Decomposes e^x into 2^n (1 + q), with |q| at most about 0.4; returns q and n. The polynomial is
+/// that of Cephes.
 #[inline(always)]
 fn exp_parts(x: f32) -> (f32, i32) {
     let shifted = x.mul_add(LOG2_E, ROUND);
     let n = shifted - ROUND;
-    // ln 2 in two parts, of which the first times n is exact.
+    // ln 2 is split into two parts; the first times n is exact.
     let r = n.mul_add(2.121_944_4e-4, n.mul_add(-0.693_359_4, x));
     let mut p = 1.987_569_1e-4f32;
     p = p.mul_add(r, 1.398_199_9e-3);
@@ -154,16 +156,16 @@ fn exp_parts(x: f32) -> (f32, i32) {
     (p.mul_add(r * r, r), (shifted.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32))
 }
 
-/// e^x, which is no more than half the smallest subnormal below -104: to compute numbers as small
-/// as that takes processors a hundred times as long.
+/// Computes e^x. Below -104, where it is at most half the smallest subnormal, the result is 0:
+/// arithmetic on subnormals takes processors a hundred times as long.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
-    // NaN fails both comparisons and stays.
+    // NaN fails both comparisons and propagates.
     let vanishes = x < -104.0;
     let x = if vanishes { 0.0 } else { x };
     let x = if x > 89.0 { 89.0 } else { x };
     let (q, n) = exp_parts(x);
-    // 2^n as two factors: results down to the smallest subnormal come out right.
+    // 2^n as two factors: results are correct down to the smallest subnormal.
     let half = n >> 1;
     let y = (q + 1.0) * power_of_two(half) * power_of_two(n.wrapping_sub(half));
     if vanishes { 0.0 } else { y }
@@ -181,18 +183,18 @@ fn expm1(x: f32) -> f32 {
     let x64 = if x64 > 100.0 { 100.0 } else { x64 };
     let shifted = x64.mul_add(std::f64::consts::LOG2_E, ROUND64);
     let r = x64 - (shifted - ROUND64) * std::f64::consts::LN_2;
-    // The series of e^r - 1.
+    // The Taylor series of e^r - 1.
     let mut p = 1.0f64 / 40_320.0;
     for factor in [1.0 / 5_040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0] {
         p = p.mul_add(r, factor);
     }
     let n = shifted.to_bits().wrapping_sub(ROUND64.to_bits());
     let scale = f64::from_bits(n.wrapping_add(1023) << 52);
-    // From -0 the series gives 0.
+    // The series maps -0 to 0.
     if x == 0.0 { x } else { (scale * (p * r) + (scale - 1.0)) as f32 }
 }
 
-/// The logarithm of a positive, normal number to about 10 digits: by the series of artanh.
+/// Computes the logarithm of a positive, normal number to about 10 digits, by the series of artanh.
 #[inline(always)]
 fn log64(x: f64) -> f64 {
     let bits = x.to_bits();
@@ -209,10 +211,10 @@ fn log64(x: f64) -> f64 {
     2.0 * s * p + f64::from(exponent) * std::f64::consts::LN_2
 }
 
-/// By Cephes' polynomial around 1.
+/// Computes the logarithm by the polynomial of Cephes around 1.
 #[inline(always)]
 fn log(x: f32) -> f32 {
-    // Subnormal numbers are brought into the normal range first.
+    // Subnormal numbers are scaled into the normal range first.
     let small = x < f32::MIN_POSITIVE;
     let bits = (if small { x * 8_388_608.0 } else { x }).to_bits();
     let mantissa = f32::from_bits(bits & ((1 << 23) - 1) | 127 << 23);
@@ -237,7 +239,7 @@ fn log(x: f32) -> f32 {
     special_log(x, n.mul_add(0.693_359_4, z.mul_add(-0.5, rest) + r))
 }
 
-/// The logarithm at the edges of its domain.
+/// Replaces the logarithm at 0, at infinity and for negative numbers.
 #[inline(always)]
 fn special_log(x: f32, inside: f32) -> f32 {
     let y = if x > 0.0 { inside } else { f32::NAN };
@@ -249,20 +251,21 @@ fn special_log(x: f32, inside: f32) -> f32 {
 fn log1p(x: f32) -> f32 {
     let x64 = f64::from(x);
     let above = 1.0 + x64;
-    // What was lost in the sum is made up for by the ratio (Kahan).
+    // The ratio corrects what the rounded sum lost (Kahan).
     let kept = above - 1.0;
     let y = if kept == 0.0 { x } else { (log64(above) * (x64 / kept)) as f32 };
     let y = special_log(above as f32, y);
     if x == 0.0 { x } else { y }
 }
 
-/// sin(x + quarters * pi/2). Beyond [`FAR`] it is not exact: kernels compute that otherwise.
+/// Computes sin(x + quarters * pi/2). It is inaccurate beyond [`FAR`]: kernels compute such numbers
+/// otherwise.
 #[inline(always)]
 fn sin_shifted(x: f32, quarters: i64) -> f32 {
     let x64 = f64::from(x);
     let shifted = x64.mul_add(std::f64::consts::FRAC_2_PI, ROUND64);
     let n = shifted - ROUND64;
-    // pi/2 in two parts, of which the first times n is exact (fdlibm).
+    // pi/2 is split into two parts; the first times n is exact (fdlibm).
     let r = n.mul_add(-6.077_100_506_506_192e-11, n.mul_add(-1.570_796_326_734_125_6, x64));
     let z = r * r;
     let mut sine = 1.0f64 / 362_880.0;
@@ -275,15 +278,15 @@ fn sin_shifted(x: f32, quarters: i64) -> f32 {
     }
     let n = (shifted.to_bits() as i64).wrapping_add(quarters);
     let y = if n & 1 == 0 { sine * r } else { cosine };
-    // -0 stays -0, as the sine of a vanishing r is r itself.
+    // -0 is preserved, as the sine of a vanishing r is r itself.
     (if n & 2 == 0 { y } else { -y }) as f32
 }
 
-/// Up to here sine and cosine are reduced exactly.
+/// Up to this number the arguments of sine and cosine are reduced exactly.
 pub const FAR: f32 = 1.0e6;
 
-/// A polynomial near 0, and 1 - e^-q(x) elsewhere, with a polynomial q. Both were fitted to least
-/// relative error; beyond 4 erf is 1 in float32.
+/// Computes erf by a polynomial near 0, and as 1 - e^-q(x) with a polynomial q elsewhere. Both were
+/// fitted for the least relative error; beyond 4, erf is 1 in float32.
 #[inline(always)]
 fn erf(x: f32) -> f32 {
     let size = x.abs();
@@ -305,11 +308,11 @@ fn erf(x: f32) -> f32 {
     if size < 0.92 { near.mul_add(x, x) } else { far.copysign(x) }
 }
 
-/// (e^2x - 1) / (e^2x + 1), where e^2x - 1 loses no digits near 0.
+/// Computes tanh as (e^2x - 1) / (e^2x + 1), where e^2x - 1 loses no digits near 0.
 #[inline(always)]
 fn tanh(x: f32) -> f32 {
     let size = x.abs();
-    // Beyond this tanh is 1 in float32.
+    // Beyond this, tanh is 1 in float32.
     let t = if size > 9.1 { 9.1 } else { size };
     let (q, n) = exp_parts(t + t);
     let scale = power_of_two(n);
@@ -321,7 +324,8 @@ fn tanh(x: f32) -> f32 {
 mod tests {
     use super::*;
 
-    /// The largest error of `f` in units in the last place, over many floats of `low..high`.
+    /// Returns the largest error of `f` in units in the last place, over many floats of
+    /// `low..high`.
     fn worst(f: fn(f32) -> f32, exact: fn(f64) -> f64, low: f32, high: f32) -> f64 {
         let mut worst = 0.0f64;
         for i in 0..=200_000 {
@@ -338,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_small() {
+    fn errors_are_within_bounds() {
         let check = |name, f, exact, low, high, limit| {
             let error = worst(f, exact, low, high);
             assert!(error <= limit, "{name}: {error} units in the last place");
@@ -360,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_are_right() {
+    fn special_values_are_exact() {
         let (inf, nan) = (f32::INFINITY, f32::NAN);
         let check = |f: fn(f32) -> f32, x: f32, want: f32| {
             let got = f(x);

@@ -1,5 +1,5 @@
 //! Layer normalization and its gradients, row by row: a row is read once and stays in the cache for
-//! its statistics. The formulas stand with the operations (`gt_ir::ops::normalization`).
+//! its statistics. The formulas are in `gt_ir::ops::normalization`.
 
 use std::mem::MaybeUninit;
 
@@ -19,16 +19,16 @@ use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::uninit::Uninit;
 
-/// Elements that one thread takes at a time.
+/// Elements that one thread processes at a time.
 const PIECE: usize = 1 << 15;
-/// Rows that are added up in their own type; their sums are added up in float64.
+/// Rows that are summed in their own type; the sums of these are added in float64.
 const ROWS: usize = 64;
 
-/// Floats whose totals are float64.
+/// Floats whose sums are accumulated in float64.
 trait NormalizationFloat: Float {
-    /// A value of this type.
+    /// Rounds to this type.
     fn of(value: f64) -> Self;
-    /// The mean of what `value` makes of each element of some rows of one length.
+    /// Returns the mean of `value` over the elements of several rows of one length.
     fn mean<const N: usize>(rows: [&[Self]; N], value: impl Fn([Self; N]) -> Self + Copy) -> f64;
 }
 
@@ -196,7 +196,7 @@ pub fn layer_norm_weight_backward(
     cast::to(threads, unsafe { out.finish() }, output.dtype)
 }
 
-/// Writes every element of the output: there are as many as in a row.
+/// Sums over the rows; writes every element of the output, which is as long as a row.
 fn add_rows<T: NormalizationFloat>(
     threads: &mut Threads,
     grad: &Tensor,
@@ -212,7 +212,7 @@ fn add_rows<T: NormalizationFloat>(
     if length == 0 {
         return;
     }
-    // Whatever the number of threads, the same rows are added up together.
+    // The same rows are summed together whatever the number of threads.
     let piece = ROWS * length;
     let mut sums = vec![T::ZERO; x.len().div_ceil(piece) * length];
     threads.for_each_part(&mut sums, length, |index, sums| {
@@ -236,7 +236,7 @@ fn add_rows<T: NormalizationFloat>(
     fold::columns::<T, Sum>(&sums, pieces, out);
 }
 
-/// Calls `body` with the number of each row and its place.
+/// Calls `body` with the number of each row and its output.
 fn for_each_row<T: NormalizationFloat>(
     threads: &mut Threads,
     out: &mut [MaybeUninit<T>],
@@ -259,7 +259,7 @@ fn for_each_row<T: NormalizationFloat>(
     }
 }
 
-/// One value for each element of a row.
+/// A parameter with one value for each element of a row, such as weight or bias.
 enum NormalizedRow {
     Number(f64),
     Tensor(Tensor),
@@ -301,7 +301,7 @@ fn contiguous(
     cast::to(threads, given, dtype)?.contiguous_with(threads)
 }
 
-/// The elements of a row: of the last axes, of which there are as many as attribute 0 says.
+/// Returns the number of elements of a row: of the last axes, whose number is attribute 0.
 fn row_length(meta: Meta, attributes: &Attributes) -> usize {
     let start = meta.shape.rank().saturating_sub(int(attributes, 0) as usize);
     meta.shape[start..].iter().product()

@@ -1,4 +1,5 @@
-//! The parts of numbers: signs, whole parts, remainders, bits, neighbours.
+//! Functions of the parts of numbers: signs, truncation, remainders, bits, neighbouring floats, and
+//! common divisors. They correspond to `gt_ir::ops::parts`.
 
 use gt_ir::instruction::Operands;
 use gt_ir::{Attributes, DType, Meta};
@@ -26,7 +27,7 @@ pub struct Lcm;
 pub struct ShiftLeft;
 pub struct ShiftRight;
 
-/// The larger or smaller of two numbers, and the other one of NaN.
+/// Implements the functions of floats. `max` and `min` of a NaN and a number are the number.
 macro_rules! floats {
     ($($T:ty, $next:path;)*) => { $(
         impl Unary<$T> for Trunc {
@@ -72,7 +73,7 @@ macro_rules! integers {
             fn at(x: $T) -> Bool { Bool::from(($negative)(x)) }
         }
         impl Binary<$T> for Fmod {
-            // A divisor of 0 was reported before; the lowest number divided by -1 overflows.
+            // A zero divisor was reported before; the lowest number divided by -1 overflows.
             #[inline(always)]
             fn at(a: $T, b: $T) -> $T { if b == 0 { 0 } else { a.wrapping_rem(b) } }
         }
@@ -96,7 +97,7 @@ macro_rules! integers {
             }
         }
         impl Binary<$T> for ShiftLeft {
-            // As PyTorch: beyond the width nothing is left.
+            // As in PyTorch, a shift beyond the width yields 0.
             #[inline(always)]
             fn at(a: $T, b: $T) -> $T {
                 let fits = (0..<$T>::BITS as i64).contains(&i64::from(b));
@@ -123,7 +124,7 @@ integers! {
     i64: |x: i64| x < 0;
 }
 
-/// The greatest common divisor (Euclid).
+/// Returns the greatest common divisor (Euclid).
 fn divisor(mut a: i128, mut b: i128) -> i128 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -169,7 +170,7 @@ pub fn fmod(
     binary::compute(threads, &FMOD, operands, output)
 }
 
-/// Mantissas and exponents.
+/// Splits numbers into mantissas and exponents.
 pub fn frexp(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
@@ -187,7 +188,7 @@ pub fn frexp(
         mantissa.write(m);
         exponent.write(if x.is_finite() { e } else { 0 });
     }
-    // SAFETY: every element of both has been written: they are as many as those of x.
+    // SAFETY: every element of both has been written, as they are as many as those of x.
     let (mantissas, exponents) = unsafe { (mantissas.finish(), exponents.finish()) };
     let mantissas = cast::to(threads, mantissas, dtype)?;
     Ok(vec![cast::to(threads, mantissas, outputs[0].dtype)?, exponents])

@@ -1,4 +1,4 @@
-//! Pooling: the largest element of each window, a line of outputs at a time.
+//! Max pooling: the largest element of each window, one row of outputs at a time.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -17,25 +17,25 @@ use crate::tensor::Tensor;
 use crate::threads::{SharedPtr, Threads};
 use crate::uninit::Uninit;
 
-/// Elements of windows that one thread looks at at a time.
+/// Window elements that one thread reads at a time.
 const PIECE: usize = 1 << 16;
-/// No length or step is longer, so that sums of some of them are within bounds.
+/// The longest length or step, so that sums of a few of them do not overflow.
 const LONGEST: usize = 1 << 40;
-/// The number of no element of a window.
+/// A number that no element of a window has.
 const NONE: u32 = u32::MAX;
 
-/// How windows go along one axis.
+/// The windows along one axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolWindow {
     pub kernel: usize,
     pub stride: usize,
-    /// How far the first window begins before the inputs, and the last one may end after them.
+    /// How far the first window starts before the inputs, and the last one may end after them.
     pub padding: usize,
     pub dilation: usize,
 }
 
 impl PoolWindow {
-    /// The window of these numbers, none of which is below 0.
+    /// Creates a window from kernel, stride, padding and dilation; `None` if one is negative.
     fn new(numbers: [i64; 4]) -> Option<PoolWindow> {
         let number = |at: usize| usize::try_from(numbers[at]).ok();
         Some(PoolWindow {
@@ -54,33 +54,33 @@ struct Axis {
     window: PoolWindow,
 }
 
-/// The lengths of a pooling. Spatial axes that are not there have length 1.
+/// The lengths of a pooling. Missing spatial axes have length 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Pooling {
     axes: [Axis; 3],
 }
 
 impl Axis {
-    /// The elements of a window that are among the inputs.
+    /// Returns the elements of a window that are within the inputs.
     fn taps(&self, output: usize) -> Range<usize> {
         within(self.start(output), self.window.dilation, self.window.kernel, self.input)
     }
 
-    /// The outputs for which an element of the window is among the inputs.
+    /// Returns the outputs for which an element of the window is within the inputs.
     fn outputs(&self, tap: usize) -> Range<usize> {
         let start = (tap * self.window.dilation) as isize - self.window.padding as isize;
         within(start, self.window.stride, self.output, self.input)
     }
 
-    /// Where a window begins.
+    /// Returns where a window starts.
     fn start(&self, output: usize) -> isize {
         (output * self.window.stride) as isize - self.window.padding as isize
     }
 }
 
 impl Pooling {
-    /// Pooling of 1 to 3 spatial axes of these lengths, as many outputs of windows. `None` where
-    /// they do not fit one another, or anything is too much to count with.
+    /// Creates a pooling over 1 to 3 spatial axes of these lengths. `None` if the lengths are
+    /// inconsistent, or a length or product is too large.
     pub fn new(input: &[usize], output: &[usize], windows: &[PoolWindow]) -> Option<Pooling> {
         let rank = windows.len();
         if !(1..=3).contains(&rank) || input.len() != rank || output.len() != rank {
@@ -120,7 +120,7 @@ impl Pooling {
         self.axes.iter().map(|axis| axis.window.kernel).product()
     }
 
-    /// Calls `body` for each plane, on several threads where there is much to look at.
+    /// Calls `body` for each plane, on several threads if there is enough work.
     fn for_each_plane(&self, threads: &mut Threads, planes: usize, body: impl Fn(usize) + Sync) {
         let work = self.output().saturating_mul(self.taps()).max(1);
         let step = (PIECE / work).clamp(1, planes.max(1));
@@ -135,8 +135,8 @@ impl Pooling {
         if pieces < 4 { (0..pieces).for_each(piece) } else { threads.for_each(pieces, piece) }
     }
 
-    /// Calls `body` for each element of the windows of a line of outputs that is among the inputs:
-    /// with its number, the outputs for which it is, and their inputs.
+    /// Calls `body` for each element of the windows of a row of outputs that is within the inputs:
+    /// with the element's number, the outputs for which it is, and their inputs.
     #[inline(always)]
     fn for_each_tap<T: Number>(
         &self,
@@ -169,7 +169,7 @@ impl Pooling {
     }
 }
 
-/// The operation: values and indices. The 16-bit floats are compared as float32.
+/// Computes the operation: values and indices. 16-bit floats are compared as float32.
 pub fn max_pool(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
@@ -199,12 +199,13 @@ pub fn max_pool(
     Ok(vec![cast::to(threads, values, output.dtype)?, indices])
 }
 
-/// The largest element of each window of the planes in `input`, which follow one another, and its
-/// index within the plane. The first of equal ones counts, NaN more than any number and the last
-/// NaN of all, as in PyTorch. A window without inputs gives the lowest number and index 0.
+/// Computes the largest element of each window of the planes in `input`, which follow one another,
+/// and its index within the plane. The first of equal elements is chosen; NaN is larger than any
+/// number, and the last NaN is chosen, as in PyTorch. A window without inputs yields the lowest
+/// number and index 0.
 ///
 /// # Panics
-/// `input`, `values` and `indices` are not as many planes of the pooling's lengths.
+/// `input`, `values` and `indices` do not have the same number of planes of the pooling's lengths.
 fn largest<T: Number>(
     threads: &mut Threads,
     pooling: &Pooling,
@@ -217,7 +218,7 @@ fn largest<T: Number>(
     let [_, height, width] = pooling.axes.map(|axis| axis.input);
     let [_, tap_height, tap_width] = pooling.axes.map(|axis| axis.window.kernel);
     let [step_z, step_y, step_x] = pooling.axes.map(|axis| axis.window.dilation);
-    // How far each element of a window is from where it begins.
+    // The distance of each window element from the window's start.
     let moved: Vec<i64> = (0..pooling.taps())
         .map(|tap| {
             let (row, x) = (tap / tap_width, tap % tap_width);
@@ -257,7 +258,7 @@ fn largest<T: Number>(
                     },
                 );
                 let at = (plane * depth * lines + line) * length;
-                // SAFETY: a line of the outputs of a plane, which no other thread accesses.
+                // SAFETY: a row of the outputs of a plane, which no other thread accesses.
                 let (values, indices) = unsafe {
                     let values = std::slice::from_raw_parts_mut(values.get().add(at), length);
                     (values, std::slice::from_raw_parts_mut(indices.get().add(at), length))
@@ -275,7 +276,7 @@ fn largest<T: Number>(
     );
 }
 
-/// How many planes there are.
+/// Returns the number of planes.
 fn planes<T>(pooling: &Pooling, input: &[T], out: &[MaybeUninit<T>]) -> usize {
     let (inputs, outputs) = (pooling.input(), pooling.output());
     let planes = out.len().checked_div(outputs).unwrap_or(0);

@@ -1,4 +1,5 @@
-//! Random numbers: each follows from seed, instruction, and its place in the whole tensor.
+//! Random numbers. Each depends only on the seed, the instruction, and the element's position in
+//! the whole tensor, so that shards draw what the unsharded tensor would.
 
 use std::mem::MaybeUninit;
 
@@ -18,21 +19,23 @@ use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::uninit::Uninit;
 
-/// How many counters' words are made at a time.
+/// Counters whose words are generated at a time.
 const BLOCK: usize = 64;
 
-/// Which elements of the whole tensor a part has, as runs of consecutive ones.
+/// The elements of the whole tensor that a part of it has, as runs of consecutive positions.
 pub struct DrawPart {
-    /// How many elements follow one another; then comes the next run.
+    /// The number of consecutive elements of a run.
     run: usize,
-    /// The part's axes before those that are within a run: length, start, and what a step along it
-    /// is in the whole tensor.
+    /// The axes outside of a run: the part's length and start, and the axis's stride in the whole
+    /// tensor.
     outer: Vec<(usize, u64, u64)>,
-    /// Where in the whole tensor the first run begins, along the axes within it.
+    /// The position of the first run in the whole tensor, along the axes within a run.
     start: u64,
 }
 
 impl DrawPart {
+    /// Describes the part of shape `shape`. `part` has its starts and the shape of the whole
+    /// tensor; it is empty if the tensor is whole.
     pub fn new(shape: &Shape, part: &[i64]) -> DrawPart {
         let Some((starts, whole)) = random_part(part) else {
             return DrawPart { run: shape.numel().max(1), outer: Vec::new(), start: 0 };
@@ -52,8 +55,8 @@ impl DrawPart {
         part
     }
 
-    /// The place in the whole tensor of the part's element `index`, and how many elements, from it
-    /// on, have the places that follow.
+    /// Returns the position in the whole tensor of the part's element `index`, and the number of
+    /// elements from it on that have consecutive positions.
     pub fn run(&self, index: usize) -> (u64, usize) {
         let (mut rest, within) = (index / self.run, index % self.run);
         let mut place = self.start;
@@ -65,13 +68,13 @@ impl DrawPart {
     }
 }
 
-/// The random numbers of an instruction: of its first two operands.
+/// Returns the random numbers of an instruction, given by the first two operands.
 pub fn stream(operands: &Operands<Tensor>) -> Result<RandomStream, EngineError> {
     let (seed, instruction) = (number(operands, 0)?.as_i64(), number(operands, 1)?.as_i64());
     Ok(RandomStream::new(seed as u64, instruction as u64))
 }
 
-/// Draws a tensor: `draw` makes consecutive elements of four words.
+/// Draws a tensor; `draw` converts four words to consecutive elements.
 fn drawn<T: Element, const N: usize>(
     threads: &mut Threads,
     operands: &Operands<Tensor>,
@@ -97,8 +100,8 @@ fn drawn<T: Element, const N: usize>(
     Ok(unsafe { out.finish() })
 }
 
-/// Draws consecutive elements, of which the first is at `place`: block by block, first the words and
-/// then what is made of them, as loops over both at once do not become vectors.
+/// Draws consecutive elements, the first of them at `place`. Each block draws its words first and
+/// then converts them, as a loop over both is not vectorized.
 #[inline(always)]
 fn fill_run<T: Copy, const N: usize>(
     stream: RandomStream,
@@ -133,7 +136,7 @@ fn fill_run<T: Copy, const N: usize>(
     }
 }
 
-/// The words of `count` consecutive counters, at most a block of them.
+/// Generates the words of `count` consecutive counters, at most a block of them.
 #[inline(always)]
 fn draw_words(
     stream: RandomStream,
@@ -146,8 +149,8 @@ fn draw_words(
     }
 }
 
-/// As [`drawn`], where `draw` is an expression of the words. Written as a closure that is always inlined,
-/// or it would be a call for each counter.
+/// Calls [`drawn`] with a closure that is always inlined; otherwise there would be a call for each
+/// counter.
 macro_rules! drawn {
     ($threads:ident, $operands:ident, $attributes:ident, $output:ident, |$words:ident| $draw:expr) => {
         drawn(
@@ -167,7 +170,7 @@ pub fn rand(
     attributes: &Attributes,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
-    // 16-bit floats get no more digits than they hold: rounding up would give 1.
+    // 16-bit floats are rounded down to the digits that they hold: rounding up would yield 1.
     let cut = |u: f32, scale: f32| (u * scale).floor() / scale;
     match output.dtype {
         DType::F64 => drawn!(threads, operands, attributes, output, |w| draws::uniforms_f64(w)),
@@ -226,9 +229,10 @@ pub fn randint(
 mod tests {
     use super::*;
 
-    /// Every cut of a tensor of three axes: its runs have the places of its elements, in order.
+    /// The runs of every possible part of a tensor of three axes have the positions of its
+    /// elements, in order.
     #[test]
-    fn runs_are_the_places_of_a_part() {
+    fn runs_cover_the_elements_of_a_shard() {
         let whole = [3i64, 4, 5];
         let cuts = |length: i64| {
             (0..length).flat_map(move |start| (start + 1..=length).map(move |end| (start, end)))
@@ -253,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn any_run_has_the_numbers_of_its_places() {
+    fn a_run_generates_the_same_numbers_as_the_whole_tensor() {
         let stream = RandomStream::new(1, 2);
         for place in 0..9 {
             for length in 0..40 {

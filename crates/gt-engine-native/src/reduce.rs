@@ -1,8 +1,7 @@
 //! Reductions over axes.
 //!
-//! Whatever the axes, the tensor is brought into the form outer x reduced x inner, without a copy
-//! where its memory is already so. The order of folding follows from that form ([`fold`]): from the
-//! shape and the axes, and from nothing else.
+//! The tensor is viewed as outer x reduced x inner, with a copy only if its strides require one.
+//! The order of folding depends on these lengths only ([`fold`]).
 
 use gt_ir::instruction::Operands;
 use gt_ir::operation::ints;
@@ -21,13 +20,13 @@ use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::uninit::Uninit;
 
-/// The dtypes in which no order of folding changes a result.
+/// The dtypes whose results do not depend on the order of folding.
 const EXACT: [DType; 2] = [DType::I64, DType::Bool];
 
 /// Reductions of fewer elements stay on one thread.
 const PARALLEL: usize = 1 << 17;
 
-/// A tensor as outer x reduced x inner: contiguous, or with repeated elements; in any dtype.
+/// A tensor viewed as outer x reduced x inner: contiguous, or with repeated elements; in any dtype.
 struct ArrangedTensor {
     tensor: Tensor,
     outer: usize,
@@ -35,12 +34,11 @@ struct ArrangedTensor {
     inner: usize,
 }
 
-/// An order of axes.
+/// A permutation of axes.
 pub type Order = SmallVec<[usize; 8]>;
 
-/// Brings a tensor into that form, in the order of its axes: where its elements are in memory makes no
-/// difference to the order in which they are folded. Where there are fewer in memory than it has,
-/// they stay there.
+/// Views a tensor as outer x reduced x inner, in the order of its axes, so that the order of
+/// folding does not depend on its strides. A tensor with repeated elements is not copied.
 fn arrange(
     threads: &mut Threads,
     tensor: Tensor,
@@ -64,8 +62,8 @@ fn arrange(
     )
 }
 
-/// As [`arrange`], for folds that no order makes a difference to: as the tensor lies in memory, if that
-/// is of the form.
+/// As [`arrange`], for folds whose results do not depend on the order: in the order of the memory,
+/// if that has the form.
 fn arrange_in_memory_order(
     threads: &mut Threads,
     tensor: Tensor,
@@ -89,7 +87,7 @@ fn arranged(tensor: Tensor, range: std::ops::Range<usize>) -> Result<ArrangedTen
     Ok(ArrangedTensor { tensor, outer, reduced, inner })
 }
 
-/// The axes from the largest stride to the smallest: the order they have in memory.
+/// Returns the axes from the largest stride to the smallest: their order in memory.
 fn memory_order(tensor: &Tensor) -> Order {
     let mut order: Order = (0..tensor.shape().rank()).collect();
     let strides = tensor.strides();
@@ -97,8 +95,8 @@ fn memory_order(tensor: &Tensor) -> Order {
     order
 }
 
-/// Where in `order` the axes of `reduced_axes` stand, if side by side and with the others in their own
-/// order, so that the result is too.
+/// Returns the range of `order` that the reduced axes occupy, if they are adjacent and the other
+/// axes are in ascending order, as they have to be in the result.
 fn contiguous_range(order: &[usize], reduced_axes: &[usize]) -> Option<std::ops::Range<usize>> {
     let start = order.iter().position(|axis| reduced_axes.contains(axis)).unwrap_or(0);
     let end = start + reduced_axes.len();
@@ -117,7 +115,7 @@ fn reduce(
     fold: FoldFn,
 ) -> Result<Tensor, EngineError> {
     let reduced_axes = checked_axes(ints(attributes, 0), tensor.shape())?;
-    // Much is cast as it is folded.
+    // Large tensors are cast while they are folded.
     let is_much = tensor.numel() >= PARALLEL;
     let x = if is_much { tensor } else { cast::to(threads, tensor, dtype)? };
     let is_exact = EXACT.contains(&dtype);
@@ -129,12 +127,12 @@ fn reduce(
     cast::to(threads, unsafe { out.finish() }, output.dtype)
 }
 
-/// The axes that an attribute names.
+/// Returns the axes that an attribute names, checked.
 pub fn checked_axes(given: &[i64], shape: &Shape) -> Result<Vec<usize>, EngineError> {
     axes(given, shape.rank(), "reduce").map_err(|error| EngineError::Other(error.to_string()))
 }
 
-/// Folds a tensor into every element of the output.
+/// A function that folds a tensor into every element of the output.
 type FoldFn = fn(&mut Threads, &ArrangedTensor, &mut Uninit);
 
 fn fold_into<T: Number, F: Fold<T>>(threads: &mut Threads, x: &ArrangedTensor, out: &mut Uninit) {
@@ -161,7 +159,7 @@ fn fold_into<T: Number, F: Fold<T>>(threads: &mut Threads, x: &ArrangedTensor, o
     }
 }
 
-/// Where a reduction is computed in a float, a complex dtype or int64, by the result's dtype.
+/// Defines a reduction that is computed in a float, complex or int64 dtype, by the result's dtype.
 macro_rules! accumulating_reduction {
     ($name:ident, $fold:ident $(, $integer:ty)?) => {
         pub fn $name(
@@ -229,7 +227,7 @@ truth_reduction! {
     all, All;
 }
 
-/// Sums up to each element along an axis.
+/// Computes running sums along an axis.
 pub fn cumsum(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,

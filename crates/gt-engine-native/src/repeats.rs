@@ -1,16 +1,16 @@
-//! Elements that are repeated: an expanded tensor has fewer in memory than it has, and so has what is
-//! computed of it element by element.
+//! Repeated elements: an expanded tensor has fewer elements in memory than in its shape.
+//! Elementwise results of it repeat in the same way, so they are computed and stored once.
 
 use gt_ir::Shape;
 
 use crate::tensor::Tensor;
 
-/// Results of this many elements and more repeat what their operands repeat. Smaller ones are written
-/// out: they are faster to read so.
+/// Results of at least this many elements repeat what their operands repeat. Smaller ones are
+/// written in full, as they are faster to read then.
 pub const MANY: usize = 1 << 18;
 
-/// The shape of a result's distinct elements, if it has many: of length 1 along each axis along which
-/// all operands, which broadcast to it, repeat theirs. `None` if there is no such axis.
+/// Returns the shape of a large result's distinct elements: of length 1 along each axis along which
+/// all operands, which broadcast to it, are repeated. `None` if there is no such axis.
 pub fn distinct<'a>(
     operands: impl Iterator<Item = &'a Tensor> + Clone,
     output: Shape,
@@ -35,7 +35,7 @@ pub fn distinct<'a>(
     (shape != output).then_some(shape)
 }
 
-/// The distinct elements of a large tensor, or else all of them.
+/// Returns the distinct elements of a large tensor, or else the tensor itself.
 pub fn distinct_of(tensor: Tensor) -> Tensor {
     match distinct(std::iter::once(&tensor), *tensor.shape()) {
         Some(shape) => narrowed(&tensor, tensor.shape(), &shape),
@@ -43,7 +43,8 @@ pub fn distinct_of(tensor: Tensor) -> Tensor {
     }
 }
 
-/// The elements of a tensor, broadcast to `whole`, that are in the shape of a result's distinct ones.
+/// Returns the elements of a tensor, broadcast to `whole`, that the distinct elements of a result
+/// are computed from.
 pub fn narrowed(tensor: &Tensor, whole: &Shape, distinct: &Shape) -> Tensor {
     tensor.view(0, *distinct, tensor.strides_in(whole))
 }

@@ -1,4 +1,4 @@
-//! Reading and writing whole rows that an index names.
+//! Selecting, adding and copying whole rows by an index along an axis.
 
 use gt_ir::instruction::Operands;
 use gt_ir::{Attributes, DType, Meta, Shape};
@@ -13,10 +13,11 @@ use crate::tensor::Tensor;
 use crate::threads::{SharedPtr, Threads};
 use crate::uninit::Uninit;
 
-/// Rows of fewer elements are added by one thread: it takes longer to find those of a part.
+/// Rows with fewer elements are added by one thread: finding those of a part would take longer.
 const NARROW: usize = 16;
 
-/// A tensor as rows along an axis: how many of them, how many rows, and a row's length.
+/// Views a shape as rows along an axis; returns the number of slices, of rows in a slice, and of
+/// elements in a row.
 fn rows(shape: &Shape, along: usize) -> (usize, usize, usize) {
     let outer = shape[..along].iter().product();
     let inner = shape[along + 1..].iter().product();
@@ -38,7 +39,7 @@ pub fn index_select(
     let mut out = Uninit::new(output)?;
     assert!(output == Meta::new(x.dtype(), x.shape().with(along, entries.len())));
     let (from, to) = (SharedPtr::new(x.read().cast_mut()), SharedPtr::new(out.write()));
-    // Rows of nothing may lie at no aligned address.
+    // Empty rows may have no aligned address.
     let count = if inner == 0 { 0 } else { outer * entries.len() };
     let step = (PART / inner.max(1)).max(1);
     with_bits!(output.dtype.size(), T => threads.for_each(count.div_ceil(step), |part| {
@@ -47,8 +48,8 @@ pub fn index_select(
         let (mut slice, mut entry) = (numbers.start / entries.len(), numbers.start % entries.len());
         for number in numbers {
             // SAFETY: x is contiguous and has `length` rows in each slice, and the entry is below
-            // that; no thread writes it. The output has a row for each slice and entry, and each is in
-            // one part.
+            // that; no thread writes it. The output has a row for each slice and entry, and each is
+            // in one part.
             unsafe {
                 let from = from.add((slice * length + entries[entry] as usize) * inner);
                 let to = to.add(number * inner);
@@ -68,7 +69,7 @@ pub fn index_select(
     Ok(unsafe { out.finish() })
 }
 
-/// Rows of a source, and the rows of a tensor that an index sends them to.
+/// The source rows and the tensor's rows that an index assigns them to.
 struct IntoRows {
     out: Tensor,
     index: Tensor,
@@ -96,8 +97,8 @@ impl IntoRows {
         Ok(IntoRows { out, index, source, along })
     }
 
-    /// Calls `body` with each row of the tensor that an entry names, and the source's. Threads have
-    /// rows of the tensor each, for which the calls are in the order of the entries.
+    /// Calls `body` with each row of the tensor that an entry selects, and its source row. Each
+    /// thread owns a range of the tensor's rows, and processes the entries for them in order.
     fn each<T: Element>(&mut self, threads: &mut Threads, body: impl Fn(&mut [T], &[T]) + Sync) {
         let (outer, length, inner) = rows(self.out.shape(), self.along);
         let (entries, source) = (self.index.as_slice::<i64>(), self.source.as_slice::<T>());

@@ -1,5 +1,5 @@
-//! Samplers that reject: what they draw for an element follows from seed, instruction, element and
-//! attempt. They compute in float64, with functions that are the same on every machine.
+//! Rejection samplers. A draw depends only on the seed, the instruction, the element and the
+//! attempt. They compute in float64, with functions that have the same results on every machine.
 
 use std::mem::MaybeUninit;
 
@@ -21,7 +21,7 @@ use crate::uninit::Uninit;
 /// Elements that one thread draws at a time.
 const PIECE: usize = 1 << 10;
 
-/// Uniform numbers for the attempts at one element.
+/// The uniform numbers of successive attempts at one element.
 struct Attempts {
     stream: RandomStream,
     element: u64,
@@ -29,7 +29,7 @@ struct Attempts {
 }
 
 impl Attempts {
-    /// Two numbers on `[0, 1)`.
+    /// Returns two numbers of `[0, 1)`.
     fn uniforms(&mut self) -> [f64; 2] {
         let words = self.stream.attempt(self.element, self.next);
         self.next = self.next.wrapping_add(1);
@@ -37,8 +37,8 @@ impl Attempts {
     }
 }
 
-/// Draws a number for each element of the operands after seed and instruction, `N` parameters of a
-/// distribution.
+/// Draws a number for each element; the operands after seed and instruction are the `N` parameters
+/// of the distribution.
 fn sampled<const N: usize>(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
@@ -66,7 +66,7 @@ fn sampled<const N: usize>(
     cast::to(threads, unsafe { out.finish() }, output.dtype)
 }
 
-/// Numbers of Poisson distributions, of the rates in operand 2.
+/// Draws from Poisson distributions with the rates in operand 2.
 pub fn poisson(
     threads: &mut Threads,
     operands: Operands<Tensor>,
@@ -101,8 +101,8 @@ fn poisson_by_products(rate: f64, attempts: &mut Attempts) -> f64 {
     }
 }
 
-/// By algorithm PTRS of Hörmann, "The Transformed Rejection Method for Generating Poisson Random
-/// Variables" (1993).
+/// Draws by algorithm PTRS of Hörmann, "The Transformed Rejection Method for Generating Poisson
+/// Random Variables" (1993).
 fn poisson_by_rejection(rate: f64, attempts: &mut Attempts) -> f64 {
     let b = 0.931 + 2.53 * rate.sqrt();
     let a = -0.059 + 0.024_83 * b;
@@ -126,7 +126,8 @@ fn poisson_by_rejection(rate: f64, attempts: &mut Attempts) -> f64 {
     }
 }
 
-/// Numbers of binomial distributions, of the counts in operand 2 and the probabilities in operand 3.
+/// Draws from binomial distributions with the counts in operand 2 and the probabilities in operand
+/// 3.
 pub fn binomial(
     threads: &mut Threads,
     operands: Operands<Tensor>,
@@ -152,13 +153,13 @@ pub fn binomial(
     })
 }
 
-/// How many of `n` trials succeed, each with probability `p`, at most 1/2.
+/// Draws the number of successes in `n` trials of probability `p`, at most 1/2.
 fn successes(n: f64, p: f64, attempts: &mut Attempts) -> f64 {
     if n * p >= 10.0 {
         return binomial_by_rejection(n, p, attempts);
     }
-    // By the distances from one success to the next, which are geometric (Devroye, Non-Uniform
-    // Random Variate Generation, X.4.3).
+    // The distances between successes are geometric (Devroye, Non-Uniform Random Variate
+    // Generation, X.4.3).
     let rate = log1p(-p);
     let (mut trials, mut count) = (0.0, 0.0);
     loop {
@@ -172,7 +173,7 @@ fn successes(n: f64, p: f64, attempts: &mut Attempts) -> f64 {
     }
 }
 
-/// By algorithm BTRS of Hörmann, "The Generation of Binomial Random Variates" (1993).
+/// Draws by algorithm BTRS of Hörmann, "The Generation of Binomial Random Variates" (1993).
 fn binomial_by_rejection(n: f64, p: f64, attempts: &mut Attempts) -> f64 {
     let deviation = (n * p * (1.0 - p)).sqrt();
     let b = 1.15 + 2.53 * deviation;
@@ -204,7 +205,7 @@ fn binomial_by_rejection(n: f64, p: f64, attempts: &mut Attempts) -> f64 {
 mod tests {
     use super::*;
 
-    /// Mean and variance of many draws, within five standard errors.
+    /// Checks mean and variance of many draws; the mean within five standard errors.
     fn check(name: &str, mean: f64, variance: f64, draw: impl Fn(&mut Attempts) -> f64) {
         let n = 40_000u64;
         let drawn: Vec<f64> = (0..n)
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn poisson_has_its_moments() {
+    fn poisson_has_the_expected_moments() {
         for rate in [0.3, 4.0, 9.99] {
             check("by products", rate, rate, |attempts| poisson_by_products(rate, attempts));
         }
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn binomial_has_its_moments() {
+    fn binomial_has_the_expected_moments() {
         for (n, p) in [(1.0, 0.5), (20.0, 0.1), (40.0, 0.3), (1000.0, 0.5), (1e6, 0.01)] {
             check("binomial", n * p, n * p * (1.0 - p), |attempts| successes(n, p, attempts));
         }

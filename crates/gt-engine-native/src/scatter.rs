@@ -1,4 +1,4 @@
-//! Writing at the places that an index names along an axis.
+//! Scatter operations: writing and combining at the elements that an index selects along an axis.
 
 use gt_ir::instruction::Operands;
 use gt_ir::operation::{bool, int};
@@ -13,7 +13,7 @@ use crate::table::tensor;
 use crate::tensor::{Tensor, contiguous_strides};
 use crate::threads::Threads;
 
-/// A tensor that is written to at places, and what says where.
+/// The tensor that is written, and the index of the elements to write.
 struct Target {
     out: Tensor,
     index: Tensor,
@@ -33,13 +33,13 @@ impl Target {
         let index = tensor(operands, 1)?;
         let index = index_below(threads, index, length)?;
         let x = tensor(operands, 0)?;
-        // Where one thread adds everything, the copy is best in its cache.
+        // If one thread adds everything, it makes the copy as well, so that it is in its cache.
         let x = cast::to(threads, x, dtype)?;
         let out = if along == 0 { x.writable()? } else { x.writable_with(threads)? };
         Ok(Target { out, index, along })
     }
 
-    /// The operand with a value for each entry, in the dtype that is computed in.
+    /// Returns the operand with a value for each entry, in the dtype that is computed in.
     fn source(
         &self,
         threads: &mut Threads,
@@ -51,15 +51,15 @@ impl Target {
         Ok(source)
     }
 
-    /// Calls `body` with the element that each entry names, and the entry's number.
+    /// Calls `body` for each entry, with the element that it selects and its number.
     fn each<T: Number>(&mut self, threads: &mut Threads, body: impl Fn(&mut T, usize) + Sync) {
         let shape = *self.out.shape();
         each_of(threads, self.out.as_mut_slice::<T>(), &shape, &self.index, self.along, body);
     }
 }
 
-/// Calls `body` with each slot that an entry names, and the entry's number; for one slot in the
-/// order of the numbers. The slots are those of a contiguous tensor of this shape.
+/// Calls `body` for each entry, with the slot that it selects and its number, and in the order of
+/// the numbers for each slot. The slots are those of a contiguous tensor of this shape.
 fn each_of<S: Send>(
     threads: &mut Threads,
     slots: &mut [S],
@@ -74,8 +74,8 @@ fn each_of<S: Send>(
     }
     let strides = contiguous_strides(shape);
     let elements = IndexedElements::new(index, shape, &strides, along);
-    // Entries in different rows of the first axis name different slots, unless it is the one that
-    // they are places along.
+    // Entries in different rows of the first axis select different slots, unless the index is along
+    // that axis.
     let (numbers, step) = if along == 0 {
         (count, slots.len())
     } else {
@@ -129,7 +129,7 @@ pub fn scatter_add(
     cast::to(threads, target.out, output.dtype)
 }
 
-/// The ways to combine, in the order of the choice.
+/// How values are combined, in the order of the attribute's values.
 #[derive(Clone, Copy, PartialEq)]
 enum ScatterReduction {
     Sum,
@@ -156,7 +156,7 @@ pub fn scatter_reduce(
     let mut target = Target::new(threads, &mut operands, attributes, output, dtype)?;
     let source = target.source(threads, &mut operands)?;
     let with_own = bool(attributes, 2);
-    // A mean counts what is added to each element.
+    // A mean counts the values added to each element.
     let counts =
         if reduction == ScatterReduction::Mean { target.out.numel() * size_of::<i64>() } else { 0 };
     let _counts = budget::scratch(counts)?;
@@ -201,7 +201,7 @@ fn combine<T: Number>(
     }
 }
 
-/// A sum over how many there are; integers are rounded down.
+/// Divides a sum by a count; integers are rounded down.
 fn over<T: Number>(sum: T, count: i64) -> T {
     if T::DTYPE.is_float() {
         T::from_f64(sum.to_f64() / count as f64)

@@ -1,4 +1,4 @@
-//! Rearranging: views where strides can say it, copies where they cannot.
+//! Operations on shapes: views if strides can express the result, else copies.
 
 use gt_ir::instruction::Operands;
 use gt_ir::operation::{int, ints};
@@ -34,12 +34,12 @@ pub fn reshape(
     }
 }
 
-/// Whether [`reshape`] makes a view of a tensor.
+/// Returns whether [`reshape`] of a tensor is a view.
 pub fn is_view(x: &Tensor, to: &Shape) -> bool {
     x.is_contiguous() || strides_after(x, to).is_some()
 }
 
-/// The strides under which a tensor's memory has another shape, if there are such.
+/// Returns the strides that give a tensor's memory another shape, if they exist.
 fn strides_after(x: &Tensor, to: &Shape) -> Option<Strides> {
     let from: SmallVec<[(usize, isize); 8]> = (0..x.shape().rank())
         .map(|axis| (x.shape()[axis], x.strides()[axis]))
@@ -47,7 +47,7 @@ fn strides_after(x: &Tensor, to: &Shape) -> Option<Strides> {
         .collect();
     let mut strides = [0; MAX_RANK];
     let (mut old, mut new) = (from.len(), to.rank());
-    // From the back: the fewest axes of either that hold the same number of elements.
+    // From the last axis: the fewest axes of either shape that have the same number of elements.
     while old > 0 {
         let (mut old_count, mut new_count) = (from[old - 1].0, 1);
         let (old_end, new_end) = (old, new);
@@ -115,7 +115,7 @@ pub fn flip(
     Ok(x.into_view(offset, output.shape, strides))
 }
 
-/// A region's offset and strides within a tensor.
+/// Returns the offset and strides of a slice within a tensor.
 fn region(x: &Tensor, attributes: &Attributes) -> (isize, Strides) {
     let (starts, steps) = (ints(attributes, 0), ints(attributes, 2));
     let (mut offset, mut strides) = (0, x.strides());
@@ -147,12 +147,12 @@ pub fn slice_assign(
         Operand::Tensor(tensor) => cast::to(threads, tensor.clone(), output.dtype)?,
         Operand::Scalar(scalar) => Tensor::scalar(*scalar, output.dtype)?,
     };
-    // A value that is the tensor itself, or a view of it, makes this a copy.
+    // If the value is the tensor itself or a view of it, this copies.
     let mut x = tensor(&mut operands, 0)?.writable()?;
     let (offset, strides) = region(&x, attributes);
     let sizes: SmallVec<[usize; 8]> = ints(attributes, 1).iter().map(|&n| n as usize).collect();
     let shape = Shape::new(&sizes).map_err(invalid)?;
-    let mut target = x.region(offset, shape, strides).expect("it is writable");
+    let mut target = x.region(offset, shape, strides).expect("x is not shared");
     copy::into(&value.expand(&shape), &mut target);
     Ok(x)
 }
@@ -173,17 +173,20 @@ pub fn cat(
         };
         let part = cast::to(threads, part, output.dtype)?;
         let shape = *part.shape();
-        assert!(shape.with(along, output.shape[along]) == output.shape, "parts fit together");
+        assert!(
+            shape.with(along, output.shape[along]) == output.shape,
+            "parts differ only along the axis"
+        );
         copy::into(&part, &mut out.region(start as isize * strides[along], shape, strides));
         start += shape[along];
     }
-    assert!(start == output.shape[along], "the parts are all there is");
-    // SAFETY: the parts lie side by side along the axis, which they fill, and are whole along all
+    assert!(start == output.shape[along], "parts cover the output");
+    // SAFETY: the parts are adjacent along the axis, which they fill, and complete along all
     // others: every element has been written.
     Ok(unsafe { out.finish() })
 }
 
-/// Copies rows and clears what is beyond the diagonal.
+/// Copies a matrix and clears the elements beyond the diagonal.
 fn triangle(
     mut operands: Operands<Tensor>,
     attributes: &Attributes,

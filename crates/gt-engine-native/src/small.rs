@@ -1,7 +1,7 @@
-//! Products of small matrices: no packing, no threads, a fixed order of each sum.
+//! Products of small matrices: without packing and threads, and with a fixed order of summation.
 //!
-//! What a large product gains by copying its operands into blocks is lost on a small one. Each
-//! element is summed over the depth from the first to the last, a product and an addition at a time.
+//! Copying the operands into blocks pays off for large products only. Each element is summed over
+//! the depth in order, with one multiplication and one addition at a time.
 
 use crate::element::Number;
 use crate::simd::vectorized;
@@ -9,10 +9,10 @@ use crate::simd::vectorized;
 /// The most multiplications of a small product.
 const SMALL: usize = 2048;
 
-/// The rows that are computed at once.
+/// Rows that are computed together.
 const ROWS: usize = 4;
 
-/// A matrix in memory: its first element, and the steps to the next row and column.
+/// A matrix in memory: its first element, and the strides of rows and columns.
 #[derive(Clone, Copy)]
 pub struct StridedMatrix<T> {
     pub first: *const T,
@@ -21,10 +21,10 @@ pub struct StridedMatrix<T> {
 }
 
 impl<T: Copy> StridedMatrix<T> {
-    /// An element.
+    /// Returns an element.
     ///
     /// # Safety
-    /// It is within the matrix.
+    /// The element is within the matrix.
     #[inline(always)]
     unsafe fn at(&self, row: usize, column: usize) -> T {
         // SAFETY: the caller's promise.
@@ -32,7 +32,7 @@ impl<T: Copy> StridedMatrix<T> {
     }
 }
 
-/// Whether a product is small.
+/// Returns whether a product is small.
 pub fn is_small(rows: usize, depth: usize, columns: usize) -> bool {
     rows * depth * columns <= SMALL
 }
@@ -40,8 +40,8 @@ pub fn is_small(rows: usize, depth: usize, columns: usize) -> bool {
 /// Multiplies `rows x depth` by `depth x columns`, into rows that are `pitch` elements apart.
 ///
 /// # Safety
-/// The matrices can be read in these lengths. `out` has room for such rows, which overlap with
-/// neither and no other thread accesses.
+/// The matrices have these lengths and can be read. `out` has space for the rows, which overlap
+/// with neither matrix and which no other thread accesses.
 pub unsafe fn multiply<T: Number>(
     [rows, depth, columns]: [usize; 3],
     a: StridedMatrix<T>,
@@ -80,7 +80,7 @@ pub unsafe fn multiply<T: Number>(
     );
 }
 
-/// Up to [`ROWS`] rows of `WIDTH` columns; returns `WIDTH`.
+/// Computes up to [`ROWS`] rows of `WIDTH` columns; returns `WIDTH`.
 ///
 /// # Safety
 /// As for [`multiply`].
@@ -107,7 +107,7 @@ unsafe fn block<T: Number, const WIDTH: usize>(
     WIDTH
 }
 
-/// The sums of `COUNT` rows and `WIDTH` columns, held in registers.
+/// Computes the sums of `COUNT` rows and `WIDTH` columns in registers.
 ///
 /// # Safety
 /// As for [`multiply`].
@@ -138,7 +138,7 @@ unsafe fn sums<T: Number, const WIDTH: usize, const COUNT: usize>(
         }
     }
     for (row, sums) in sums.into_iter().enumerate() {
-        // SAFETY: `out` has room for the block.
+        // SAFETY: `out` has space for the block.
         unsafe { out.add(row * pitch).cast::<[T; WIDTH]>().write(sums) };
     }
 }

@@ -1,4 +1,4 @@
-//! From an operation to what computes it, in the order of `gt_ir::ops::ALL`.
+//! The lowering of each operation, in the order of `gt_ir::ops::ALL`.
 
 use gt_ir::instruction::Operands;
 use gt_ir::ops::{
@@ -24,15 +24,16 @@ use crate::{
 
 /// How an operation is computed.
 pub enum Lowering {
-    /// Elementwise, in the dtype of the result.
+    /// Elementwise, computed in the dtype of the result.
     Same(ByDType),
-    /// The same, of functions that take longer than arithmetic.
+    /// As [`Lowering::Same`], for functions that take longer than arithmetic.
     Function(ByDType),
-    /// Elementwise, in the dtype the operands are promoted to, giving bool.
+    /// Elementwise, computed in the dtype that the operands are promoted to: comparisons and other
+    /// predicates, and abs.
     Promoted(ByDType),
-    /// By a function of its own.
+    /// By a function of the operation.
     Own(Own),
-    /// Likewise, with several results.
+    /// By a function of the operation, with several results.
     MultiOutput(MultiOutputFn),
 }
 
@@ -45,8 +46,8 @@ pub type Own = fn(&mut Threads, Operands<Tensor>, &Attributes, Meta) -> Result<T
 
 use Lowering::{Function, MultiOutput, Own as By, Promoted, Same};
 
-/// Every operation that the engine computes itself. The others are composites and are expanded:
-/// var, std, logsumexp.
+/// Every operation that the engine computes itself. The others are composites, which the worker
+/// expands: var, std, logsumexp.
 static LOWERINGS: &[(&Operation, Lowering)] = &[
     // create
     (&c::FULL, By(create::full)),
@@ -307,7 +308,7 @@ static LOWERINGS: &[(&Operation, Lowering)] = &[
     (&no::LAYER_NORM_WEIGHT_BACKWARD, By(normalization::layer_norm_weight_backward)),
 ];
 
-/// [`LOWERINGS`] by the operations' ids.
+/// [`LOWERINGS`], indexed by operation id.
 static BY_ID: [Option<&'static Lowering>; gt_ir::ops::MOST] = {
     let mut table = [None; gt_ir::ops::MOST];
     let mut index = 0;
@@ -319,13 +320,16 @@ static BY_ID: [Option<&'static Lowering>; gt_ir::ops::MOST] = {
     table
 };
 
-/// How an operation is computed, if the engine does so itself.
+/// Returns how an operation is computed, if the engine computes it itself.
 #[inline]
 pub fn lowering(operation: &Operation) -> Option<&'static Lowering> {
     BY_ID.get(usize::from(operation.id)).copied().flatten()
 }
 
-/// Takes the tensor out of the operands at `index`, so that it may be the last reference.
+/// Takes the tensor at `index` out of the operands, so that it may be the last reference.
+///
+/// # Errors
+/// The operand is not a tensor.
 pub fn tensor(operands: &mut Operands<Tensor>, index: usize) -> Result<Tensor, EngineError> {
     let placeholder = Operand::Scalar(gt_ir::Scalar::Bool(false));
     match operands.get_mut(index).map(|operand| std::mem::replace(operand, placeholder)) {

@@ -1,4 +1,4 @@
-//! A tensor: a place in shared memory, and how to walk it.
+//! Tensors: an offset, a shape and strides in shared memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -14,35 +14,36 @@ use crate::element::{Element, with_element};
 use crate::threads::Threads;
 use crate::uninit::Uninit;
 
-/// Elements to step for one further along each axis; negative where an axis is flipped, 0 where
-/// it is expanded.
+/// The distance in elements between neighbours along each axis; negative along flipped axes, 0
+/// along expanded ones.
 pub type Strides = [isize; MAX_RANK];
 
-/// Uploads below this are copied: they may be small parts of a large message.
+/// Smaller uploads are copied, as they could keep a much larger message alive.
 const COPY_BELOW: usize = 64 << 10;
 
 /// A tensor of the native engine. Cloning shares the memory; views are tensors of their own.
 ///
-/// All of the buffer has been written; it holds elements of one dtype, aligned for it, and the
-/// tensor's are some of them. They change only by [`Uninit::over`], [`Tensor::region`] and
-/// [`Tensor::bytes_mut`], which see to it without other references the buffer.
+/// Invariants: all of the buffer is initialized; it holds elements of one dtype, aligned for it,
+/// and the tensor's elements are among them. They change only through [`Uninit::over`],
+/// [`Tensor::region`] and [`Tensor::bytes_mut`], which require that nothing else refers to the
+/// buffer.
 #[derive(Clone)]
 pub struct Tensor {
     buffer: Arc<Buffer>,
     dtype: DType,
-    /// Of the first element, in elements.
+    /// The position of the first element in the buffer, in elements.
     offset: isize,
     shape: Shape,
     /// `None` for a contiguous tensor: most are, so they are small and quick to recognize.
     strides: Option<Arc<Strides>>,
 }
 
-/// The strides of a contiguous tensor.
+/// Returns the strides of a contiguous tensor.
 pub fn contiguous_strides(shape: &Shape) -> Strides {
     shape.strides().map(|stride| stride as isize)
 }
 
-/// The strides with which a tensor of shape `from` is walked when broadcast to `to`.
+/// Returns the strides that iterate over a tensor of shape `from` when it is broadcast to `to`.
 ///
 /// # Panics
 /// It does not broadcast.
@@ -59,7 +60,7 @@ pub(crate) fn broadcast_strides(from: &Shape, own: &Strides, to: &Shape) -> Stri
     strides
 }
 
-/// Whether elements at these strides lie one after another in row-major order.
+/// Returns whether elements at these strides are adjacent in row-major order.
 fn are_contiguous(shape: &Shape, strides: &Strides) -> bool {
     let mut expected = 1;
     for axis in (0..shape.rank()).rev() {
@@ -75,8 +76,8 @@ fn are_contiguous(shape: &Shape, strides: &Strides) -> bool {
     true
 }
 
-/// How many elements a shape has; `None` for more than can be addressed, where those of an axis of
-/// length 0 count as one.
+/// Returns the number of elements of a shape; `None` if it cannot be addressed, even if axes of
+/// length 0 had length 1.
 fn count(shape: &Shape) -> Option<usize> {
     let (mut most, mut is_empty) = (1usize, false);
     for &length in shape.dims() {
@@ -86,13 +87,13 @@ fn count(shape: &Shape) -> Option<usize> {
     (most <= isize::MAX as usize).then_some(if is_empty { 0 } else { most })
 }
 
-/// How many bytes a contiguous tensor has; `None` for more than can be addressed.
+/// Returns the number of bytes of a contiguous tensor; `None` if they cannot be addressed.
 #[inline]
 pub(crate) fn bytes_of(meta: Meta) -> Option<usize> {
     count(&meta.shape)?.checked_mul(meta.dtype.size())
 }
 
-/// Whether elements at these strides, the first of them at `offset`, lie within `count` elements.
+/// Returns whether elements at these strides, the first at `offset`, are within `count` elements.
 pub(crate) fn are_within(count: usize, offset: isize, shape: &Shape, strides: &Strides) -> bool {
     let (mut first, mut last, mut fits) = (offset, offset, true);
     for (&length, &stride) in shape.dims().iter().zip(strides) {
@@ -109,16 +110,19 @@ pub(crate) fn are_within(count: usize, offset: isize, shape: &Shape, strides: &S
 }
 
 impl Tensor {
-    /// A contiguous tensor of all that a buffer holds.
+    /// Creates a contiguous tensor of all elements of a buffer.
     ///
     /// # Safety
-    /// The buffer is as long as the elements and aligned for them, and all of it has been written.
+    /// The buffer is as long as the elements and aligned for them, and all of it is initialized.
     #[inline]
     pub(crate) unsafe fn over_memory(buffer: Arc<Buffer>, meta: Meta) -> Tensor {
         Tensor { buffer, dtype: meta.dtype, offset: 0, shape: meta.shape, strides: None }
     }
 
-    /// A tensor with these values; large ones are shared, not copied.
+    /// Creates a tensor with these values; large ones share the memory.
+    ///
+    /// # Errors
+    /// The bytes do not match the shape, or memory is exhausted.
     pub(crate) fn from_data(data: TensorData) -> Result<Tensor, EngineError> {
         let TensorData { dtype, shape, bytes } = data;
         let meta = Meta::new(dtype, shape);
@@ -130,12 +134,12 @@ impl Tensor {
         let odd_bools = dtype == DType::Bool && bytes.iter().fold(0, |all, byte| all | byte) > 1;
         let aligned = (bytes.as_ptr() as usize).is_multiple_of(dtype.size());
         if bytes.len() >= COPY_BELOW && aligned && !odd_bools {
-            // SAFETY: the elements are all of the bytes, whose number and alignment is right.
+            // SAFETY: the elements are all of the bytes, whose number and alignment match.
             return Ok(unsafe { Tensor::over_memory(Buffer::foreign(bytes), meta) });
         }
         let mut out = Uninit::new(meta)?;
-        // SAFETY: the memory is new and has room for `bytes.len()` bytes, as checked above; with
-        // them every element is written.
+        // SAFETY: the memory is new and has space for `bytes.len()` bytes, as checked above; they
+        // initialize every element.
         let mut tensor = unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.write(), bytes.len());
             out.finish()
@@ -146,8 +150,8 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// The values of a contiguous tensor; they are shared unless that would keep much more
-    /// memory alive.
+    /// Returns the values of a contiguous tensor; they share its memory unless that would keep much
+    /// more memory alive.
     pub(crate) fn to_data(&self) -> TensorData {
         let (dtype, shape) = (self.dtype, self.shape);
         let length = self.bytes().len();
@@ -162,10 +166,12 @@ impl Tensor {
         TensorData { dtype, shape, bytes }
     }
 
+    /// Returns the dtype of the elements.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
+    /// Returns the shape.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -174,37 +180,39 @@ impl Tensor {
         self.strides.as_deref().copied().unwrap_or_else(|| contiguous_strides(&self.shape))
     }
 
+    /// Returns the number of elements.
     pub fn numel(&self) -> usize {
         self.shape.numel()
     }
 
+    /// Returns dtype and shape.
     pub fn meta(&self) -> Meta {
         Meta::new(self.dtype, self.shape)
     }
 
-    /// Whether the elements lie one after another in row-major order.
+    /// Returns whether the elements are adjacent in row-major order.
     #[inline]
     pub(crate) fn is_contiguous(&self) -> bool {
         self.strides.is_none()
     }
 
-    /// Where the first element is. Elements are at the strides from there.
+    /// Returns the address of the first element; the others are at the strides from there.
     pub(crate) fn read(&self) -> *const u8 {
-        // An empty tensor may have an offset beyond its memory, but nothing follows it.
+        // An empty tensor may have an offset beyond its memory; it is never dereferenced.
         self.buffer.data().wrapping_offset(self.offset.wrapping_mul(self.dtype.size() as isize))
     }
 
-    /// Whether nothing else refers to the memory, so that it can be overwritten.
+    /// Returns whether nothing else refers to the memory, so that it can be overwritten.
     pub(crate) fn is_writable(&mut self) -> bool {
         // Buffers have no weak references, so one strong reference is the only one, and no other is
-        // made while this is borrowed. `Arc::get_mut` locks, which takes longer than the rest.
+        // created while this is borrowed. `Arc::get_mut` locks, which takes longer than the rest.
         let is_only = Arc::strong_count(&self.buffer) == 1;
-        // What others did before they let go of it has happened.
+        // Synchronizes with other threads' last accesses before they dropped their references.
         fence(Ordering::Acquire);
         is_only && self.buffer.owner().is_none()
     }
 
-    /// The buffer, if others refer to it or it is longer than the elements.
+    /// Returns the buffer if others refer to it or it is longer than the elements.
     #[inline]
     pub(crate) fn shared_buffer(&self) -> Option<SharedBuffer> {
         let bytes = self.buffer.length();
@@ -213,31 +221,31 @@ impl Tensor {
         (!is_own).then_some(SharedBuffer { id, bytes: bytes as u64 })
     }
 
-    /// The elements of a contiguous tensor, as bytes.
+    /// Returns the elements of a contiguous tensor as bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         assert!(self.is_contiguous());
         if self.numel() == 0 {
             return &[];
         }
-        // SAFETY: a contiguous tensor's elements are exactly this many bytes of its buffer, all written. They
-        // do not change while `self` is borrowed, as that takes the only reference.
+        // SAFETY: the elements are exactly this many bytes of the buffer, all initialized. They do
+        // not change while `self` is borrowed, as that requires the only reference.
         unsafe { std::slice::from_raw_parts(self.read(), self.meta().bytes()) }
     }
 
-    /// The elements of a contiguous tensor without other references, as bytes.
+    /// Returns the elements of a contiguous tensor, to which nothing else refers, as bytes.
     ///
     /// # Panics
-    /// Somebody else refers to it.
+    /// Something else refers to the memory.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         assert!(self.is_contiguous() && self.is_writable());
         if self.numel() == 0 {
             return &mut [];
         }
-        // SAFETY: as in `bytes`; this is the only reference, and the memory is our own.
+        // SAFETY: as in `bytes`; this is the only reference, and the memory was allocated here.
         unsafe { std::slice::from_raw_parts_mut(self.read().cast_mut(), self.meta().bytes()) }
     }
 
-    /// The elements of a contiguous tensor.
+    /// Returns the elements of a contiguous tensor.
     pub(crate) fn as_slice<T: Element>(&self) -> &[T] {
         assert!(T::DTYPE == self.dtype);
         match self.bytes() {
@@ -246,7 +254,7 @@ impl Tensor {
         }
     }
 
-    /// All that lies from the first to the last element of a tensor whose strides are not negative.
+    /// Returns the memory from the first to the last element of a tensor without negative strides.
     ///
     /// # Panics
     /// A stride is negative.
@@ -259,16 +267,16 @@ impl Tensor {
             return &[];
         }
         let last: usize = axes.map(|(length, stride)| (length - 1) * *stride as usize).sum();
-        // SAFETY: the first and the last element lie within the buffer, all of which is written and
-        // holds elements of this dtype. They do not change while `self` is borrowed, as that takes
-        // the only reference.
+        // SAFETY: the first and the last element are within the buffer, all of which is initialized
+        // and holds elements of this dtype. They do not change while `self` is borrowed, as that
+        // requires the only reference.
         unsafe { std::slice::from_raw_parts(self.read().cast(), last + 1) }
     }
 
-    /// The elements of a contiguous tensor without other references.
+    /// Returns the elements of a contiguous tensor to which nothing else refers.
     ///
     /// # Panics
-    /// Somebody else refers to it.
+    /// Something else refers to the memory.
     pub(crate) fn as_mut_slice<T: Element>(&mut self) -> &mut [T] {
         assert!(T::DTYPE == self.dtype);
         match self.bytes_mut() {
@@ -277,15 +285,15 @@ impl Tensor {
         }
     }
 
-    /// The same memory seen otherwise.
+    /// Returns a view of the memory; `offset` is relative to the first element.
     ///
     /// # Panics
-    /// An element would lie beyond the buffer.
+    /// An element would be outside of the buffer.
     pub(crate) fn view(&self, offset: isize, shape: Shape, strides: Strides) -> Tensor {
         self.clone().into_view(offset, shape, strides)
     }
 
-    /// As [`Tensor::view`], without a further reference.
+    /// As [`Tensor::view`], without another reference to the memory.
     pub(crate) fn into_view(mut self, offset: isize, shape: Shape, strides: Strides) -> Tensor {
         let count = self.buffer.length() / self.dtype.size();
         self.offset = self.offset.wrapping_add(offset);
@@ -295,17 +303,17 @@ impl Tensor {
         self
     }
 
-    /// A contiguous tensor under another shape of as many elements.
+    /// Returns a contiguous tensor with another shape of as many elements.
     pub(crate) fn with_shape(mut self, shape: Shape) -> Tensor {
         assert!(self.is_contiguous() && count(&shape) == Some(self.numel()));
         self.shape = shape;
         self
     }
 
-    /// The same contiguous memory as another dtype and shape of as many bytes.
+    /// Reinterprets contiguous memory as another dtype and shape of as many bytes.
     ///
     /// # Errors
-    /// No memory for a copy, which is made where the memory does not begin at a whole element.
+    /// Memory is exhausted: a copy is needed if the memory is not aligned for the new elements.
     pub(crate) fn reinterpret(self, output: Meta) -> Result<Tensor, EngineError> {
         assert!(self.is_contiguous() && output.bytes() == self.meta().bytes());
         let start = self.offset * self.dtype.size() as isize;
@@ -315,13 +323,13 @@ impl Tensor {
         Ok(Tensor { offset, dtype: output.dtype, shape: output.shape, ..whole })
     }
 
-    /// A view with length-1 axes repeated and new ones in front, as broadcasting does.
+    /// Returns a view that is broadcast to `shape`.
     pub(crate) fn expand(&self, shape: &Shape) -> Tensor {
         self.view(0, *shape, self.strides_in(shape))
     }
 
-    /// The strides with which this tensor is walked when broadcast to `shape`. A walk over `shape`
-    /// with them stays within the tensor.
+    /// Returns the strides that iterate over this tensor when it is broadcast to `shape`. They stay
+    /// within the tensor.
     ///
     /// # Panics
     /// It does not broadcast to `shape`.
@@ -329,7 +337,7 @@ impl Tensor {
         broadcast_strides(&self.shape, &self.strides(), shape)
     }
 
-    /// A view with the axes in another order.
+    /// Returns a view with the axes in another order.
     pub(crate) fn permute(&self, order: &[usize]) -> Tensor {
         let (mut shape, mut strides, own) = (self.shape, [0; MAX_RANK], self.strides());
         for (to, &from) in order.iter().enumerate() {
@@ -339,7 +347,7 @@ impl Tensor {
         self.view(0, shape, strides)
     }
 
-    /// The same values in row-major order; itself where they are.
+    /// Returns the same values in row-major order; the tensor itself if they are.
     pub(crate) fn contiguous(self) -> Result<Tensor, EngineError> {
         if self.is_contiguous() {
             return Ok(self);
@@ -347,7 +355,7 @@ impl Tensor {
         copy::of(&self)
     }
 
-    /// As [`Tensor::contiguous`], over threads where there is much to copy.
+    /// As [`Tensor::contiguous`], in parallel if the tensor is large.
     pub(crate) fn contiguous_with(self, threads: &mut Threads) -> Result<Tensor, EngineError> {
         if self.is_contiguous() {
             return Ok(self);
@@ -355,7 +363,7 @@ impl Tensor {
         copy::of_with(threads, &self)
     }
 
-    /// The same values in memory that may be written.
+    /// Returns the same values, contiguous and in memory that may be written.
     pub(crate) fn writable(mut self) -> Result<Tensor, EngineError> {
         if self.is_contiguous() && self.is_writable() {
             return Ok(self);
@@ -363,7 +371,7 @@ impl Tensor {
         copy::of(&self)
     }
 
-    /// As [`Tensor::writable`], over threads where there is much to copy.
+    /// As [`Tensor::writable`], in parallel if the tensor is large.
     pub(crate) fn writable_with(mut self, threads: &mut Threads) -> Result<Tensor, EngineError> {
         if self.is_contiguous() && self.is_writable() {
             return Ok(self);
@@ -371,7 +379,7 @@ impl Tensor {
         copy::of_with(threads, &self)
     }
 
-    /// A tensor without axes that holds a number.
+    /// Creates a tensor without axes that holds a number.
     pub(crate) fn scalar(value: Scalar, dtype: DType) -> Result<Tensor, EngineError> {
         let mut out = Uninit::new(Meta::new(dtype, Shape::SCALAR))?;
         with_element!(dtype, T => {
@@ -382,7 +390,7 @@ impl Tensor {
     }
 }
 
-/// A contiguous tensor on loan to a reader.
+/// A contiguous tensor whose memory a [`Bytes`] refers to.
 struct LentTensor(Tensor);
 
 impl AsRef<[u8]> for LentTensor {

@@ -1,4 +1,4 @@
-//! Kernels of three operands: choosing, clamping, and the step of optimizers.
+//! Kernels with three operands: where, clamp and mul_add.
 
 use gt_ir::instruction::Operands;
 use gt_ir::{Attributes, DType, Meta};
@@ -28,7 +28,7 @@ impl<T: Number> Ternary<T> for Clamp {
 }
 
 impl<T: Number> Ternary<T> for MulAdd {
-    /// Rounded twice, so that every machine gives the same.
+    /// Rounds twice, so that every machine has the same results.
     #[inline(always)]
     fn at(a: T, b: T, c: T) -> T {
         a.plus(b.times(c))
@@ -36,7 +36,7 @@ impl<T: Number> Ternary<T> for MulAdd {
 }
 
 /// # Safety
-/// As for [`Kernel::run`], of a kernel that is in place.
+/// As for [`Kernel::run`] of a kernel that may run in place.
 unsafe fn each<T: Copy, O: Ternary<T>>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
     // SAFETY: the contract of kernels.
     let (b, c) = unsafe {
@@ -56,7 +56,7 @@ unsafe fn each<T: Copy, O: Ternary<T>>(inputs: &[*const u8; 3], out: *mut u8, n:
                     *value = O::at(*value, *b, *c);
                 }
             } else {
-                // SAFETY: the contract of kernels: else they do not overlap.
+                // SAFETY: the contract of kernels: otherwise they do not overlap.
                 let (a, to) = unsafe { runs::<T, T>(inputs[0], out, n) };
                 for (((to, a), b), c) in to.iter_mut().zip(a).zip(b).zip(c) {
                     to.write(O::at(*a, *b, *c));
@@ -86,11 +86,11 @@ unsafe fn choose<T: Copy>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
 }
 
 const fn same<T: Element, O: Ternary<T>>() -> Option<Kernel> {
-    // SAFETY: `each` reads three runs of T and writes one.
+    // SAFETY: `each` reads three runs of T and writes one run of T.
     Some(unsafe { Kernel::in_place::<T>(each::<T, O>, 3) })
 }
 
-/// Kernels for bool and all numbers.
+/// Returns the kernels for bool, integers and floats.
 pub const fn numbers<O>() -> ByDType
 where
     O: Ternary<Bool>
@@ -127,7 +127,8 @@ pub const fn with_complex<O: Ternary<Complex<f32>> + Ternary<Complex<f64>>>(
     kernels
 }
 
-/// Choosing only moves elements: 16-bit floats need no detour, and the size is all that counts.
+/// Computes `where`. It only moves elements, so 16-bit floats are not cast and only the size
+/// matters.
 pub fn choice(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
@@ -137,11 +138,11 @@ pub fn choice(
     elementwise::run(threads, &mut operands, &choosing(output.dtype), PARALLEL, output)
 }
 
-/// The kernel that chooses elements of a dtype.
+/// Returns the kernel that selects elements of a dtype.
 pub fn choosing(dtype: DType) -> Kernel {
     with_element!(dtype, T => {
-        // SAFETY: `choose` reads a run of bools and two of T, and writes one of T. Elements of one
-        // size are moved in the same way, whatever they are.
+        // SAFETY: `choose` reads a run of bools and two runs of T, and writes a run of T. Elements
+        // of one size are moved in the same way, whatever their type.
         with_bits!(dtype.size(), B => unsafe { Kernel::with_first::<Bool, T>(choose::<B>, 3) })
     })
 }

@@ -1,8 +1,8 @@
-//! Helpers of the engine's caller: threads that join in its work.
+//! A pool of helper threads that join the work of the engine's caller.
 //!
-//! A thread pool for general use takes tens of microseconds to wake up, as long as a layer of a
+//! A general-purpose thread pool takes tens of microseconds to wake up, as long as a layer of a
 //! small network takes to compute. Here the caller never waits for a helper to wake: it works
-//! itself, helpers join while there is work left, and one that comes late finds the job closed.
+//! itself, helpers join while pieces are left, and a helper that is late finds the job closed.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -13,17 +13,18 @@ use std::thread::{JoinHandle, Thread};
 use crate::budget::{self, Budget};
 use crate::processor;
 
-/// How often a helper looks for another job before it sleeps: some 300 microseconds, as long as a
-/// step of a small network takes. Sleeping sooner, it often wakes on the processor of the caller.
+/// How often a helper polls for another job before it sleeps: some 300 microseconds, as long as a
+/// step of a small network. If it slept sooner, it would often wake on the caller's processor.
 const SPINS: u32 = 6000;
 
-/// After this many looks, some 15 microseconds, a helper checks whether it is in another thread's way.
+/// Polls, some 15 microseconds, after which a helper checks whether it occupies a processor that
+/// another thread needs.
 const SPINS_PER_CHECK: u32 = 300;
 
-/// How often the caller looks whether helpers have left before it sleeps: some 20 microseconds.
+/// How often the caller polls for helpers to leave before it sleeps: some 20 microseconds.
 const CALLER_SPINS: u32 = 400;
 
-/// The helpers.
+/// The helper threads of an engine.
 pub struct ThreadPool {
     board: Arc<JobBoard>,
     helpers: Vec<Helper>,
@@ -35,23 +36,24 @@ struct Helper {
     sleeps: Arc<AtomicBool>,
 }
 
-/// Where the caller puts a job up and helpers find it.
+/// The current job, shared by the caller and the helpers.
 #[derive(Default)]
 struct JobBoard {
-    /// [`OPEN`] while helpers may join; how many are at it; above, the number of the job.
+    /// Bit 0 is [`OPEN`] while helpers may join; bits 1 to 15 count the helpers in the job; the
+    /// bits above are the job's number.
     state: AtomicU64,
     job: AtomicPtr<PoolJob<'static>>,
     shuts_down: AtomicBool,
-    /// The processor of who put the job up.
+    /// The processor of the thread that submitted the job.
     caller: AtomicI32,
-    /// The first panic of a helper at the job.
+    /// The first panic of a helper in the job.
     panic: Mutex<Option<Panic>>,
     /// Whether the caller sleeps until the last helper has left the job.
     caller_waits: Mutex<bool>,
     all_left: Condvar,
 }
 
-/// What a panic carries.
+/// The payload of a panic.
 type Panic = Box<dyn Any + Send>;
 
 const OPEN: u64 = 1;
@@ -63,7 +65,7 @@ struct PoolJob<'a> {
     body: &'a (dyn Fn(usize) + Sync),
     pieces: usize,
     next: AtomicUsize,
-    /// What the caller's work may allocate.
+    /// The budget that the caller allocates from.
     budget: Option<&'static Budget>,
 }
 
@@ -72,7 +74,7 @@ impl PoolJob<'_> {
     fn work(&self) -> Result<(), Panic> {
         let done = catch_unwind(AssertUnwindSafe(|| {
             loop {
-                // Each number is given out once.
+                // Each number is taken once.
                 let piece = self.next.fetch_add(1, Ordering::Relaxed);
                 if piece >= self.pieces {
                     return;
@@ -88,7 +90,7 @@ impl PoolJob<'_> {
 }
 
 impl ThreadPool {
-    /// As many helpers as the system gives, at most `count`.
+    /// Starts up to `count` helpers, as many as the system allows.
     pub fn new(count: usize) -> ThreadPool {
         let board = Arc::new(JobBoard::default());
         let start = |index: usize| {
@@ -104,19 +106,19 @@ impl ThreadPool {
         ThreadPool { board, helpers }
     }
 
-    /// Calls `body` once for each number below `pieces`, on this thread and the helpers'. A panic
-    /// of one of the calls is resumed here. There is one job at a time, which is why this takes
-    /// `&mut`.
+    /// Calls `body` once for each number below `pieces`, on this thread and the helpers. A panic of
+    /// one of the calls is resumed here. The pool runs one job at a time, so this takes `&mut
+    /// self`.
     pub fn run(&mut self, pieces: usize, body: &(dyn Fn(usize) + Sync)) {
         let next = AtomicUsize::new(0);
         let job = PoolJob { body, pieces, next, budget: budget::current() };
         let board = &self.board;
         board.caller.store(processor::current(), Ordering::Relaxed);
         board.job.store(std::ptr::from_ref(&job).cast_mut().cast(), Ordering::Relaxed);
-        // Nobody is at the last job any more, so that there are no helpers to count.
+        // No helper is in the previous job any more, so there are none to count.
         let number = board.state.load(Ordering::Relaxed) & !(OPEN | HELPERS);
         board.state.store(number.wrapping_add(ONE_JOB) | OPEN, Ordering::SeqCst);
-        // Whatever happens from here on, the job ends before it is gone.
+        // The guard closes the job before it goes out of scope, even if the caller's work panics.
         let close_guard = CloseGuard(board);
         for helper in self.helpers.iter().take(pieces.saturating_sub(1)) {
             if helper.sleeps.load(Ordering::SeqCst) {
@@ -125,7 +127,7 @@ impl ThreadPool {
         }
         let own = job.work();
         drop(close_guard);
-        // Taken in any case, so that no later job is blamed for it.
+        // Taken in any case, so that no later job reports it.
         let panic = board.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(panic) = own.err().or(panic) {
             resume_unwind(panic);
@@ -147,7 +149,7 @@ impl Drop for LeaveGuard<'_> {
     }
 }
 
-/// Closes the job when dropped, and waits for those still at it.
+/// Closes the job when dropped, and waits for the helpers in it.
 struct CloseGuard<'a>(&'a JobBoard);
 
 impl Drop for CloseGuard<'_> {
@@ -160,7 +162,7 @@ impl Drop for CloseGuard<'_> {
             std::hint::spin_loop();
         }
         if has_helpers() {
-            // A helper may need this very processor.
+            // A helper may need this very processor, so sleep.
             let mut caller_waits =
                 self.0.caller_waits.lock().unwrap_or_else(PoisonError::into_inner);
             *caller_waits = true;
@@ -174,16 +176,16 @@ impl Drop for CloseGuard<'_> {
 }
 
 impl JobBoard {
-    /// A helper's life.
+    /// Runs a helper until the pool shuts down.
     fn help(&self, sleeps: &AtomicBool) {
         let mut done = 0;
         let mut spins = 0;
         while !self.shuts_down.load(Ordering::Acquire) {
             if let Some(number) = self.join(done) {
                 let leave_guard = LeaveGuard(self);
-                // SAFETY: joining has found the job open, and its address was stored before it was
-                // opened. The caller keeps it until it is closed and all who have joined have
-                // left, which this one does below.
+                // SAFETY: the job was open when this helper joined it, and its address was stored
+                // before it was opened. The caller keeps it alive until it is closed and all
+                // helpers that joined have left, which this one does below.
                 let job = unsafe { &*self.job.load(Ordering::Relaxed) };
                 budget::enter(job.budget);
                 let worked = job.work();
@@ -199,12 +201,13 @@ impl JobBoard {
                 std::hint::spin_loop();
                 if spins % SPINS_PER_CHECK == 0 {
                     self.leave_to_caller();
-                    // Whoever wants to work goes first.
+                    // Other threads that are ready to run go first.
                     std::thread::yield_now();
                 }
             } else {
                 sleeps.store(true, Ordering::SeqCst);
-                // A job put up before the line above is seen here, one after it wakes us.
+                // A job submitted before the line above is seen here; one submitted after it
+                // unparks this thread.
                 if !self.is_open(done) && !self.shuts_down.load(Ordering::SeqCst) {
                     std::thread::park();
                 }
@@ -215,8 +218,8 @@ impl JobBoard {
         }
     }
 
-    /// Leaves the processor of the caller, on which a helper only takes time from it: one that looks
-    /// for jobs there would never find one open.
+    /// Moves away from the caller's processor. A helper only takes time from the caller there:
+    /// while it polls, no job is submitted.
     fn leave_to_caller(&self) {
         if processor::current() == self.caller.load(Ordering::Relaxed) {
             processor::step_aside();
@@ -228,7 +231,7 @@ impl JobBoard {
         state & OPEN != 0 && state & !(OPEN | HELPERS) != done
     }
 
-    /// Joins an open job other than number `done`; gives its number.
+    /// Joins an open job other than number `done`; returns its number.
     fn join(&self, done: u64) -> Option<u64> {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
@@ -256,7 +259,7 @@ impl Drop for ThreadPool {
         for helper in &mut self.helpers {
             helper.thread.unpark();
             if let Some(handle) = helper.handle.take() {
-                // A helper catches its panics; it ends in order.
+                // A helper catches the panics of its jobs, so it ends normally.
                 let _ = handle.join();
             }
         }

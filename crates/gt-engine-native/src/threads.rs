@@ -1,19 +1,21 @@
-//! Work split over threads, which are started with the first work that is large enough.
+//! Parallel loops. The threads start with the first loop that is large enough.
 
 use crate::thread_pool::ThreadPool;
 
-/// Splits large work over threads. The calling thread takes part, so that there is one helper
-/// less than threads, and none for one thread.
+/// Splits work over threads. The calling thread takes part, so there is one helper less than
+/// threads.
 pub struct Threads {
     count: usize,
     pool: Option<ThreadPool>,
 }
 
 impl Threads {
+    /// Creates the loops of this many threads, at least one. No thread starts yet.
     pub fn new(count: usize) -> Threads {
         Threads { count: count.max(1), pool: None }
     }
 
+    /// Returns the number of threads, the calling one included.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -33,7 +35,8 @@ impl Threads {
         self.run(pieces, &body);
     }
 
-    /// As [`Threads::for_each`], and compiled once: kernels make hundreds of bodies.
+    /// Runs [`Threads::for_each`]. It is compiled once, for the hundreds of closures that kernels
+    /// pass.
     fn run(&mut self, pieces: usize, body: &(dyn Fn(usize) + Sync)) {
         if self.count.min(pieces) < 2 {
             (0..pieces).for_each(body);
@@ -57,8 +60,8 @@ impl Threads {
         let first = SharedPtr::new(items.as_mut_ptr());
         self.for_each(count.div_ceil(step), |piece| {
             let start = piece * step;
-            // SAFETY: the part lies within `items`, which is borrowed until all calls are over. No
-            // two parts overlap, and `for_each` makes one call for each.
+            // SAFETY: the part is within `items`, which is borrowed until all calls have returned.
+            // No two parts overlap, and `for_each` makes one call for each.
             let part = unsafe {
                 std::slice::from_raw_parts_mut(first.get().add(start), step.min(count - start))
             };
@@ -72,7 +75,7 @@ impl Threads {
 #[derive(Clone, Copy)]
 pub struct SharedPtr<T>(*mut T);
 
-// SAFETY: an address alone reads and writes nothing, on whatever thread it is.
+// SAFETY: an address alone reads and writes nothing, on any thread.
 unsafe impl<T> Send for SharedPtr<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for SharedPtr<T> {}
@@ -82,7 +85,8 @@ impl<T> SharedPtr<T> {
         SharedPtr(address)
     }
 
-    /// The address. A method, so that closures capture the whole and not the field.
+    /// Returns the address. It is a method so that closures capture the whole struct and not the
+    /// field.
     pub fn get(&self) -> *mut T {
         self.0
     }
@@ -96,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_piece_is_done_once() {
+    fn every_piece_runs_once() {
         for count in [1, 2, 3, 8] {
             let mut threads = Threads::new(count);
             for round in 0..2000 {
@@ -125,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn panics_come_back_and_leave_the_threads_usable() {
+    fn panics_propagate_and_leave_the_threads_usable() {
         let mut threads = Threads::new(3);
         for bad in [0, 3, 9] {
             let panicked = catch_unwind(AssertUnwindSafe(|| {
@@ -136,8 +140,8 @@ mod tests {
         }
     }
 
-    /// Has the caller and one helper each do a piece at the same time, and panic as asked; gives
-    /// the panic that comes back.
+    /// Makes the caller and one helper run a piece at the same time, and panic as requested;
+    /// returns the message of the panic that is resumed.
     fn panics(threads: &mut Threads, caller: bool, helper: bool) -> Option<String> {
         let own = std::thread::current().id();
         let both = std::sync::Barrier::new(2);
@@ -151,11 +155,13 @@ mod tests {
                 }
             });
         }));
-        panicked.err().map(|panic| panic.downcast_ref::<&str>().expect("a text").to_string())
+        panicked
+            .err()
+            .map(|panic| panic.downcast_ref::<&str>().expect("the payload is a string").to_string())
     }
 
     #[test]
-    fn a_panic_surfaces_where_the_work_was_asked_for_and_nowhere_else() {
+    fn a_panic_surfaces_only_in_the_caller_that_submitted_the_job() {
         let mut threads = Threads::new(2);
         for _ in 0..20 {
             let on_helper = panics(&mut threads, false, true);
@@ -164,21 +170,26 @@ mod tests {
             let on_caller = panics(&mut threads, true, false);
             assert_eq!(on_caller.as_deref(), Some("on the caller"));
             assert_eq!(panics(&mut threads, false, false), None);
-            // Of two panics one comes back; the other does not come back later.
+            // Of two panics one is resumed; the other is not resumed later.
             assert!(panics(&mut threads, true, true).is_some());
             assert_eq!(panics(&mut threads, false, false), None);
         }
     }
 
     #[test]
-    fn all_helpers_may_panic_and_the_next_job_is_done_in_full() {
+    fn the_pool_completes_the_next_job_after_all_helpers_panicked() {
         let mut threads = Threads::new(4);
         for _ in 0..50 {
             let panicked = catch_unwind(AssertUnwindSafe(|| {
                 threads.for_each(100, |piece| panic!("piece {piece}"));
             }));
             let panic = panicked.expect_err("every piece panics");
-            assert!(panic.downcast_ref::<String>().expect("a text").starts_with("piece "));
+            assert!(
+                panic
+                    .downcast_ref::<String>()
+                    .expect("the payload is a string")
+                    .starts_with("piece ")
+            );
             let mut items = [0usize; 1000];
             threads.for_each_part(&mut items, 7, |piece, part| part.fill(piece + 1));
             assert!(items.iter().enumerate().all(|(index, item)| *item == index / 7 + 1));
@@ -186,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_and_one_piece_make_no_helpers() {
+    fn one_thread_or_one_piece_starts_no_helpers() {
         let mut threads = Threads::new(1);
         threads.for_each(100, |_| {});
         assert!(threads.pool.is_none());

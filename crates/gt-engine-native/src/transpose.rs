@@ -1,17 +1,18 @@
-//! Copying a matrix from columns to rows.
+//! Transposition of matrices in memory.
 
 use crate::simd::{InstructionSet, level, vectorized};
 
-/// Rows and columns that are turned together, in registers where there are such instructions.
+/// Rows and columns of a block that is transposed at once, in registers if the machine has the
+/// instructions.
 pub const BLOCK: usize = 8;
-/// Columns that are turned together: their lines of memory stay in the cache.
+/// Columns that are transposed together: their cache lines stay in the cache.
 const STRIP: usize = 64;
 
-/// Copies a matrix, column by column at the source, row by row at the target.
+/// Copies a matrix that is stored by columns into one that is stored by rows.
 ///
 /// # Safety
-/// Element (r, c) can be read at `from[r + c * source]` and written at `to[r * target + c]`; the two
-/// matrices do not overlap.
+/// Element (r, c) can be read at `from[r + c * source]` and written at `to[r * target + c]`; the
+/// two matrices do not overlap.
 pub unsafe fn transpose<T: Copy>(
     rows: usize,
     columns: usize,
@@ -77,8 +78,8 @@ unsafe fn part<T: Copy>(
 #[target_feature(enable = "avx2")]
 unsafe fn block(from: *const f32, source: isize, to: *mut f32, target: isize) {
     use std::arch::x86_64::*;
-    // Four rows of a column, and of the one four columns on, in the halves of a register: so rows
-    // of eight columns come out of what works on halves alone.
+    // Four rows of a column in the lower half of a register, and of the column four further in the
+    // upper half: shuffles within the halves then yield rows of eight columns.
     let column = |column: isize, row: isize| {
         let at = |column: isize| from.wrapping_offset(column * source + row);
         // SAFETY: elements of the block.
@@ -102,7 +103,7 @@ unsafe fn block(from: *const f32, source: isize, to: *mut f32, target: isize) {
     }
 }
 
-/// As above, for processors of other kinds.
+/// As above, for other architectures.
 ///
 /// # Safety
 /// As for [`transpose`].
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_element_is_where_it_belongs() {
+    fn every_element_is_transposed() {
         for (rows, columns) in [(8, 8), (1, 9), (17, 64), (65, 75), (40, 3)] {
             let (source, target) = (rows + 3, columns + 2);
             let from: Vec<u32> = (0..source * columns).map(|x| x as u32 | 0x7f80_0000).collect();

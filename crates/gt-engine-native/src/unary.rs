@@ -1,4 +1,4 @@
-//! Kernels of one operand.
+//! Kernels with one operand.
 
 use std::mem::MaybeUninit;
 
@@ -20,7 +20,7 @@ pub trait Unary<T, R = T> {
     fn at(x: T) -> R;
 }
 
-/// Names a function of one element for each type that has the trait.
+/// Defines a function of one element for each type that has the trait.
 macro_rules! unary {
     ($($name:ident: $bound:ident => $result:ty, |$x:ident| $body:expr;)*) => { $(
         pub struct $name;
@@ -37,11 +37,11 @@ macro_rules! unary {
 unary! {
     Neg: Number => T, |x| x.negative();
     Abs: Number => T, |x| x.absolute();
-    // NaN has no sign, as in PyTorch.
+    // The sign of NaN is 0, as in PyTorch.
     Sign: Number => T, |x| {
         if x > T::ZERO { T::ONE } else if x < T::ZERO { T::ONE.negative() } else { T::ZERO }
     };
-    // NaN is not at most 0, and stays.
+    // NaN fails the comparison and propagates.
     Relu: Number => T, |x| if x <= T::ZERO { T::ZERO } else { x };
     Identity: Number => T, |x| x;
     BitwiseNot: Whole => T, |x| x.not();
@@ -62,7 +62,7 @@ unary! {
     Softplus: Float => T, |x| x.softplus();
 }
 
-/// floor, ceil and round exist for floats only; integers are whole already.
+/// Defines floor, ceil and round, which exist for floats only: integers are whole already.
 macro_rules! rounding {
     ($($name:ident => $function:ident),*) => { $(
         pub struct $name;
@@ -82,7 +82,7 @@ macro_rules! rounding {
 rounding!(Floor => floor, Ceil => ceil, Round => round_ties_even);
 
 /// # Safety
-/// As for [`Kernel::run`], of a kernel that is in place.
+/// As for [`Kernel::run`] of a kernel that may run in place.
 unsafe fn each<T: Copy, O: Unary<T>>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
     let input = inputs[0];
     vectorized(
@@ -96,7 +96,7 @@ unsafe fn each<T: Copy, O: Unary<T>>(inputs: &[*const u8; 3], out: *mut u8, n: u
                     *value = O::at(*value);
                 }
             } else {
-                // SAFETY: the contract of kernels: else they do not overlap.
+                // SAFETY: the contract of kernels: otherwise they do not overlap.
                 let (from, to) = unsafe { runs::<T, T>(input, out, n) };
                 map::<T, T, O>(from, to);
             }
@@ -122,12 +122,13 @@ fn map<T: Copy, R, O: Unary<T, R>>(from: &[T], to: &mut [MaybeUninit<R>]) {
     }
 }
 
-/// Sine and cosine of float32: the few numbers too large for the fast form are done again.
+/// Computes sine and cosine of float32; the few numbers that are too large for the polynomials are
+/// recomputed.
 ///
 /// # Safety
-/// As for [`Kernel::run`], of a kernel that is in place.
+/// As for [`Kernel::run`] of a kernel that may run in place.
 unsafe fn wave<const COSINE: bool>(inputs: &[*const u8; 3], out: *mut u8, n: usize) {
-    // In place the input would be gone: what is large is kept, which there rarely is.
+    // In place, the inputs are overwritten: the large ones, which are rare, are saved first.
     // SAFETY: the contract of kernels.
     let far: Vec<(usize, f32)> = unsafe { std::slice::from_raw_parts(inputs[0].cast::<f32>(), n) }
         .iter()
@@ -154,16 +155,16 @@ unary! {
 }
 
 const fn same<T: Element, O: Unary<T>>() -> Option<Kernel> {
-    // SAFETY: `each` reads one run of T and writes one.
+    // SAFETY: `each` reads a run of T and writes a run of T.
     Some(unsafe { Kernel::in_place::<T>(each::<T, O>, 1) })
 }
 
 const fn predicate<T: Element, O: Unary<T, Bool>>() -> Option<Kernel> {
-    // SAFETY: `into_bool` reads a run of T and writes one of bools.
+    // SAFETY: `into_bool` reads a run of T and writes a run of bools.
     Some(unsafe { Kernel::new::<T, Bool>(into_bool::<T, O>, 1) })
 }
 
-/// Kernels for bool and all numbers.
+/// Returns the kernels for bool, integers and floats.
 pub const fn numbers<O>() -> ByDType
 where
     O: Unary<Bool>
@@ -181,7 +182,7 @@ where
     kernels
 }
 
-/// Kernels for bool and integers.
+/// Returns the kernels for bool and integers.
 pub const fn whole<O>() -> ByDType
 where
     O: Unary<Bool> + Unary<u8> + Unary<i8> + Unary<i16> + Unary<i32> + Unary<i64>,
@@ -202,7 +203,7 @@ where
     ]
 }
 
-/// Kernels for floats.
+/// Returns the kernels for floats.
 pub const fn floats<O: Unary<f32> + Unary<f64>>() -> ByDType {
     let mut kernels = [None; DType::ALL.len()];
     kernels[8] = same::<f32, O>();
@@ -210,7 +211,7 @@ pub const fn floats<O: Unary<f32> + Unary<f64>>() -> ByDType {
     kernels
 }
 
-/// Adds the kernels for complex numbers.
+/// Adds the kernels for complex numbers, with complex results.
 pub const fn with_complex<O: Unary<Complex<f32>> + Unary<Complex<f64>>>(
     mut kernels: ByDType,
 ) -> ByDType {
@@ -219,7 +220,7 @@ pub const fn with_complex<O: Unary<Complex<f32>> + Unary<Complex<f64>>>(
     kernels
 }
 
-/// Adds the kernels that ask something of complex numbers.
+/// Adds the kernels for complex numbers whose results are bools.
 pub const fn with_complex_predicates<O>(mut kernels: ByDType) -> ByDType
 where
     O: Unary<Complex<f32>, Bool> + Unary<Complex<f64>, Bool>,
@@ -229,7 +230,7 @@ where
     kernels
 }
 
-/// Kernels that round floats and leave integers.
+/// Returns the kernels that round floats and leave integers unchanged.
 pub const fn roundings<O: Unary<f32> + Unary<f64>>() -> ByDType {
     let mut kernels = whole::<Identity>();
     let floats = floats::<O>();
@@ -237,15 +238,15 @@ pub const fn roundings<O: Unary<f32> + Unary<f64>>() -> ByDType {
     kernels
 }
 
-/// Kernels for sine, or for cosine.
+/// Returns the kernels of sine or cosine.
 pub const fn waves<const COSINE: bool>() -> ByDType {
     let mut kernels = if COSINE { floats::<CosNear>() } else { floats::<SinNear>() };
-    // SAFETY: `wave` reads a run of float32 and writes one.
+    // SAFETY: `wave` reads a run of float32 and writes a run of float32.
     kernels[8] = Some(unsafe { Kernel::in_place::<f32>(wave::<COSINE>, 1) });
     kernels
 }
 
-/// Kernels that ask something of any number.
+/// Returns the kernels for bool, integers and floats whose results are bools.
 pub const fn predicates<O>() -> ByDType
 where
     O: Unary<Bool, Bool>
@@ -276,7 +277,7 @@ where
 static GELU: ByDType = floats::<Gelu>();
 static GELU_TANH: ByDType = floats::<GeluTanh>();
 
-/// gelu in the form that its attribute asks for.
+/// Computes gelu, in the form that its attribute selects.
 pub fn gelu(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
@@ -285,11 +286,11 @@ pub fn gelu(
 ) -> Result<Tensor, EngineError> {
     let kernels = gelu_kernels(gt_ir::operation::int(attributes, 0) == 1);
     let dtype = compute_dtype(output.dtype);
-    let kernel = kernels[dtype as usize].as_ref().expect("inference gives a float dtype");
+    let kernel = kernels[dtype as usize].as_ref().expect("inference yields a float dtype");
     elementwise::run(threads, &mut operands, kernel, PARALLEL_FUNCTIONS, output)
 }
 
-/// The kernels of gelu, in its tanh form or exact.
+/// Returns the kernels of gelu: the tanh approximation or the exact form.
 pub fn gelu_kernels(tanh: bool) -> &'static ByDType {
     if tanh { &GELU_TANH } else { &GELU }
 }

@@ -1,4 +1,4 @@
-//! Tensors while their values are written.
+//! Tensors that are being written.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -10,21 +10,22 @@ use crate::buffer::Buffer;
 use crate::element::Element;
 use crate::tensor::{Strides, Tensor, are_within, bytes_of, contiguous_strides};
 
-/// A contiguous tensor that is being written. Its memory is not shared, and may be uninitialized,
-/// so the tensor becomes visible only when every element is written.
+/// A contiguous tensor that is being written. Its memory is not shared and may be uninitialized, so
+/// the tensor becomes visible only when every element is written.
 pub(crate) struct Uninit(Tensor);
 
 impl Uninit {
+    /// Allocates a tensor.
     #[inline]
     pub fn new(meta: Meta) -> Result<Uninit, EngineError> {
         let bytes = bytes_of(meta).ok_or(EngineError::OutOfMemory { bytes: usize::MAX })?;
         let buffer = Buffer::new(bytes)?;
-        // SAFETY: the buffer is that long, and aligned for any dtype. Nobody sees the tensor until
-        // `finish` gives it away, when all of the buffer has been written.
+        // SAFETY: the buffer has that length and is aligned for any dtype. The tensor is not
+        // visible until `finish`, when all of the buffer has been written.
         Ok(Uninit(unsafe { Tensor::over_memory(buffer, meta) }))
     }
 
-    /// The memory of a tensor, to be written anew.
+    /// Reuses the memory of a tensor.
     ///
     /// # Panics
     /// The tensor is not contiguous, or not [`Tensor::is_writable`].
@@ -50,14 +51,14 @@ impl Uninit {
         self.0.numel()
     }
 
-    /// Where the first element belongs; the others follow in row-major order. They may be written
-    /// as long as this is borrowed.
+    /// Returns the address of the first element; the others follow in row-major order. They may be
+    /// written while this is borrowed.
     #[inline]
     pub fn write(&mut self) -> *mut u8 {
         self.0.read().cast_mut()
     }
 
-    /// The places of the elements.
+    /// Returns the elements as slots.
     #[inline]
     pub fn slots<T: Element>(&mut self) -> &mut [MaybeUninit<T>] {
         let () = T::FITS;
@@ -66,20 +67,20 @@ impl Uninit {
         if numel == 0 {
             return &mut [];
         }
-        // SAFETY: the memory has room for this many elements of this size and is aligned for them.
+        // SAFETY: the memory has space for this many elements of this size and is aligned for them.
         // It is not shared, and `self` is borrowed for as long as the slots are.
         unsafe { std::slice::from_raw_parts_mut(self.write().cast(), numel) }
     }
 
-    /// The elements, which become zeros.
+    /// Fills the elements with zeros and returns them.
     pub fn zeroed<T: Element>(&mut self) -> &mut [T] {
         zeroed(self.slots())
     }
 
-    /// A part of the memory as a tensor of its own, to be written.
+    /// Returns a region of the memory, to be written.
     ///
     /// # Panics
-    /// The part reaches beyond the tensor.
+    /// The region reaches beyond the tensor.
     pub fn region(&mut self, offset: isize, shape: Shape, strides: Strides) -> Region<'_> {
         assert!(are_within(self.numel(), offset, &shape, &strides), "a region beyond its tensor");
         let dtype = self.dtype();
@@ -87,26 +88,25 @@ impl Uninit {
         Region { data, dtype, shape, strides, memory: PhantomData }
     }
 
-    /// All of it, as a region.
+    /// Returns all elements as a region.
     pub fn whole(&mut self) -> Region<'_> {
         let shape = *self.shape();
         self.region(0, shape, contiguous_strides(&shape))
     }
 
-    /// The tensor.
+    /// Returns the tensor.
     ///
     /// # Safety
-    /// Every element has been written; memory that was taken over by [`Uninit::over`] counts as
-    /// written.
+    /// Every element has been written; memory reused by [`Uninit::over`] counts as written.
     #[inline]
     pub unsafe fn finish(self) -> Tensor {
         self.0
     }
 }
 
-/// Elements that are to be written, at any strides. Nobody else has them meanwhile.
+/// Elements at any strides, borrowed exclusively in order to write them.
 pub(crate) struct Region<'a> {
-    /// Where the first element belongs.
+    /// The address of the first element.
     data: *mut u8,
     dtype: DType,
     shape: Shape,
@@ -123,18 +123,18 @@ impl Region<'_> {
         &self.strides
     }
 
-    /// Where the first element belongs; the others are at the strides from there. All of them may
-    /// be written as long as this is borrowed.
+    /// Returns the address of the first element; the others are at the strides from there. All of
+    /// them may be written while this is borrowed.
     pub fn write(&mut self) -> *mut u8 {
         self.data
     }
 }
 
 impl Tensor {
-    /// A part of a tensor to be written; `None` where anybody else refers to its memory.
+    /// Returns a region of the tensor to be written; `None` if something else refers to its memory.
     ///
     /// # Panics
-    /// The part reaches beyond the tensor, which is contiguous.
+    /// The tensor is not contiguous, or the region reaches beyond it.
     pub(crate) fn region(
         &mut self,
         offset: isize,
@@ -152,10 +152,10 @@ impl Tensor {
     }
 }
 
-/// Slots filled with zeros.
+/// Fills slots with zeros and returns them as elements.
 pub fn zeroed<T: Element>(slots: &mut [MaybeUninit<T>]) -> &mut [T] {
     slots.fill(MaybeUninit::new(T::zeroed()));
-    // SAFETY: filled a line ago.
+    // SAFETY: filled in the line above.
     unsafe { &mut *(std::ptr::from_mut(slots) as *mut [T]) }
 }
 
@@ -183,7 +183,7 @@ mod tests {
         assert!(std::panic::catch_unwind(|| Uninit::over(x)).is_err());
         let mut out = Uninit::over(other);
         out.slots::<i32>()[5].write(-1);
-        // SAFETY: taken over, so written.
+        // SAFETY: the memory is reused, so it counts as written.
         let x = unsafe { out.finish() };
         assert_eq!(x.as_slice::<i32>()[4..7], [4, -1, 6]);
         let transposed = x.permute(&[1, 0]);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_can_be_addressed_is_an_error() {
+    fn sizes_beyond_the_address_space_are_errors() {
         let huge = Shape::new(&[1, 1]).unwrap().with(0, 1 << 63).with(1, 2);
         assert!(Uninit::new(Meta::new(DType::U8, huge)).is_err());
         assert!(Uninit::new(meta(&[1 << 24, 1 << 24])).is_err());
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "does not broadcast")]
-    fn a_view_does_not_repeat_what_is_longer_than_one() {
+    fn a_view_repeats_only_axes_of_length_one() {
         numbers(&[3, 4]).expand(&meta(&[6, 4]).shape);
     }
 }

@@ -1,5 +1,5 @@
-//! Functions that are computed in float64, whatever the dtype: those of float32 are then right to the
-//! last place.
+//! Functions that are computed in float64 for all dtypes, so that the results of float32 are exact
+//! to the last place.
 
 use gt_ir::instruction::Operands;
 use gt_ir::operation::int;
@@ -16,7 +16,7 @@ use crate::threads::Threads;
 use crate::unary::Unary;
 use crate::uninit::Uninit;
 
-/// Names functions of one float.
+/// Defines functions of one float.
 macro_rules! unary {
     ($($name:ident => $function:expr;)*) => { $(
         pub struct $name;
@@ -73,7 +73,7 @@ unary! {
     AiryAi => special::airy_ai;
 }
 
-/// Names functions of two floats.
+/// Defines functions of two floats.
 macro_rules! binary {
     ($($name:ident => $function:expr;)*) => { $(
         pub struct $name;
@@ -102,7 +102,7 @@ binary! {
     Zeta => special::zeta;
 }
 
-/// The derivative of digamma that its attribute names.
+/// Computes a derivative of digamma; the attribute is its order.
 pub fn polygamma(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
@@ -116,6 +116,6 @@ pub fn polygamma(
     for (x, out) in x.as_slice::<f64>().iter().zip(out.slots::<f64>()) {
         out.write(special::polygamma(n, *x));
     }
-    // SAFETY: every element has been written: there are as many as of x.
+    // SAFETY: every element has been written, as there are as many as of x.
     Ok(cast::to(threads, unsafe { out.finish() }, output.dtype)?.expand(&output.shape))
 }

@@ -1,7 +1,8 @@
-//! Every operation under a budget: what it allocates, as the allocator counts it, is within.
+//! Every operation under a budget: the bytes that it allocates, as counted by the allocator, are
+//! within the budget.
 //!
-//! Operands are samples that are made large. An operation computes within its budget or is out of
-//! memory; either way no more is allocated than that.
+//! Operands are enlarged samples. An operation succeeds within its budget or reports that memory is
+//! exhausted; in either case it allocates no more than the budget.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,7 +15,7 @@ use gt_ir::ops::{self, linalg};
 use gt_ir::{Attribute, Attributes, Meta, Operand, Operation, Scalar, Shape, TensorData};
 use gt_worker::{Engine, EngineError};
 
-/// The system's allocator, which is watched.
+/// The system's allocator, with counters.
 struct Counting;
 
 static NOW: AtomicI64 = AtomicI64::new(0);
@@ -25,23 +26,23 @@ fn add(bytes: i64) {
     MOST.fetch_max(now, Ordering::Relaxed);
 }
 
-// SAFETY: all calls go on to the system's allocator as they are; the counters are atomic.
+// SAFETY: all calls are forwarded to the system's allocator unchanged; the counters are atomic.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size() as i64);
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's guarantee.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         add(layout.size() as i64);
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's guarantee.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, data: *mut u8, layout: Layout) {
         add(-(layout.size() as i64));
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's guarantee.
         unsafe { System.dealloc(data, layout) }
     }
 }
@@ -49,15 +50,15 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What small blocks, threads and tables may take beside a budget. Blocks are up to an eighth larger
-/// than what is asked for.
+/// Bytes that small blocks, threads and tables may take in addition to a budget. Blocks are up to
+/// an eighth larger than requested.
 const SLACK: i64 = 3 << 20;
 
-/// Operands are enlarged to about this many bytes.
+/// The approximate size in bytes that operands are enlarged to.
 const LARGE: usize = 8 << 20;
 
-/// Operations whose shapes follow from attributes that are not enlarged: they allocate their results
-/// alone, or a copy of their operand.
+/// Operations whose shapes follow from attributes, which are not enlarged: they allocate only their
+/// results, or a copy of their operand.
 const BY_ATTRIBUTES: [&str; 4] = ["arange", "linspace", "eye", "reshape"];
 
 type Call = (Vec<SampleOperand>, Attributes);
@@ -73,7 +74,7 @@ fn metas(call: &Call) -> Vec<Operand<Meta>> {
     call.0.iter().map(meta_of).collect()
 }
 
-/// The call with the shapes of its tensors changed; `None` if one cannot be.
+/// Returns the call with the shapes of its tensors changed; `None` if one cannot be changed.
 fn reshaped(call: &Call, change: impl Fn(&[usize]) -> Option<Vec<usize>>) -> Option<Call> {
     let mut operands = call.0.clone();
     for operand in &mut operands {
@@ -84,7 +85,7 @@ fn reshaped(call: &Call, change: impl Fn(&[usize]) -> Option<Vec<usize>>) -> Opt
     Some((operands, call.1.clone()))
 }
 
-/// Attributes with a length in the place of another.
+/// Returns the attributes with one length replaced by another.
 fn with_length(attributes: &Attributes, from: usize, to: usize) -> Attributes {
     let other = |value: i64| if value == from as i64 { to as i64 } else { value };
     let change = |attribute: &Attribute| match attribute {
@@ -97,7 +98,8 @@ fn with_length(attributes: &Attributes, from: usize, to: usize) -> Attributes {
     attributes.iter().map(change).collect()
 }
 
-/// Ways to make a call large: all are tried, as only the operation knows which are valid.
+/// Returns enlarged calls. All candidates are tried, as only the operation determines which are
+/// valid.
 fn enlarged(call: &Call) -> Vec<Call> {
     let bytes = |operand: &SampleOperand| match operand {
         SampleOperand::Tensor { meta, .. } => meta.bytes(),
@@ -126,7 +128,7 @@ fn enlarged(call: &Call) -> Vec<Call> {
         for attributes in [call.1.clone(), with_length(&call.1, length, to)] {
             all.extend(reshaped(&(call.0.clone(), attributes), longer));
         }
-        // The first axis of that length alone.
+        // Only the first axis of that length.
         let first = |dims: &[usize]| {
             let mut dims = dims.to_vec();
             if let Some(at) = dims.iter().position(|old| *old == length) {
@@ -149,7 +151,7 @@ fn create(
         SampleOperand::Scalar(scalar) => return Operand::Scalar(*scalar),
         SampleOperand::Tensor { meta, low, high } => (*meta, *low, *high),
     };
-    // An expanded operand is one element, which is repeated.
+    // An expanded operand stores one element, which is repeated.
     let shape = meta.shape;
     let stored = match is_expanded {
         true => (0..shape.rank()).fold(shape, |shape, axis| shape.with(axis, 1)),
@@ -165,18 +167,18 @@ fn create(
         };
         TensorData::encode(meta.dtype, scalar, &mut bytes);
     }
-    let data = TensorData::new(meta.dtype, stored, bytes.into()).expect("as long as its shape");
-    let tensor = engine.create(data).expect("there is memory");
+    let data = TensorData::new(meta.dtype, stored, bytes.into()).expect("the data match the shape");
+    let tensor = engine.create(data).expect("memory is available");
     if !is_expanded {
         return Operand::Tensor(tensor);
     }
     let attributes: Attributes = [Attribute::dims(meta.shape.dims())].into_iter().collect();
     let operands: Operands<Tensor> = [Operand::Tensor(tensor)].into_iter().collect();
     let expanded = engine.run(&ops::shape::EXPAND, operands, &attributes, meta);
-    Operand::Tensor(expanded.expect("a view"))
+    Operand::Tensor(expanded.expect("the shape can be expanded"))
 }
 
-/// Runs a call under a budget; returns the most bytes that it has allocated, and how it ended.
+/// Runs a call under a budget; returns the most bytes that it allocated at a time, and its result.
 fn run(
     engine: &mut NativeEngine,
     operation: &'static Operation,
@@ -184,7 +186,7 @@ fn run(
     budget: Option<u64>,
     is_expanded: bool,
 ) -> (i64, Result<(), EngineError>) {
-    let outputs = operation.results(&metas(call), &call.1).expect("checked before");
+    let outputs = operation.results(&metas(call), &call.1).expect("the sample is valid");
     let given: Operands<Tensor> =
         call.0.iter().map(|operand| create(engine, operand, is_expanded)).collect();
     let kept = given.clone();
@@ -202,10 +204,10 @@ fn run(
     (most, made)
 }
 
-/// What is wrong with a call, if anything.
+/// Returns a description of the first violation by a call.
 fn judge(engine: &mut NativeEngine, operation: &'static Operation, call: &Call) -> Option<String> {
     for is_expanded in [false, true] {
-        // The first run makes what stays, as threads and tables.
+        // The first run allocates what remains afterwards, such as threads and tables.
         let _ = run(engine, operation, call, None, is_expanded);
         let (most, free) = run(engine, operation, call, None, is_expanded);
         for budget in [most - most / 4, most / 2, most / 8] {
@@ -232,7 +234,7 @@ fn judge(engine: &mut NativeEngine, operation: &'static Operation, call: &Call) 
     None
 }
 
-/// Matrices that are large themselves.
+/// Returns the call with large matrices, if it is a factorization.
 fn matrices(operation: &Operation, call: &Call) -> Option<Call> {
     let all =
         [&linalg::CHOLESKY, &linalg::LU, &linalg::QR, &linalg::SVD, &linalg::EIGH, &linalg::EIG];
@@ -265,14 +267,14 @@ fn no_operation_allocates_beyond_its_budget() {
         if tried.is_empty() {
             small.push(operation.name);
         }
-        // The largest, and a few of the others.
+        // The largest call, and a few of the others.
         let step = tried.len().div_ceil(3).max(1);
         for (_, call) in tried.into_iter().rev().step_by(step) {
             wrong.extend(judge(&mut engine, operation, &call));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(small, BY_ATTRIBUTES, "no sample of these could be made large");
+    assert_eq!(small, BY_ATTRIBUTES, "operations without a large sample");
 }
 
 fn engine_lowers(operation: &'static Operation) -> bool {

@@ -1,5 +1,5 @@
-//! What the worker promises the engine, broken: then there is a panic or an error, and no memory
-//! but a tensor's own is read or written.
+//! Violations of the worker's contract with the engine: the result is a panic or an error, and the
+//! engine accesses no memory but that of its tensors.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -31,7 +31,8 @@ fn tensor(engine: &mut NativeEngine, meta: Meta) -> Tensor {
     engine.create(data).unwrap()
 }
 
-/// Runs an operation as if these tensors gave this output.
+/// Checks that the engine refuses an operation on these tensors with this output, which does not
+/// match.
 #[track_caller]
 fn refused(operation: &'static Operation, of: &[Meta], attributes: &[Attribute], output: Meta) {
     for threads in [1, 2] {
@@ -78,7 +79,7 @@ fn operations_whose_output_does_not_fit_are_refused() {
 fn views_beyond_their_memory_are_refused() {
     let lists = |lists: [&[i64]; 3]| lists.map(Attribute::ints);
     refused(&s::RESHAPE, &[floats(&[4])], &[Attribute::ints(&[400i64])], floats(&[400]));
-    // Nor is the rest of a block of memory anybody's, which is larger than asked for.
+    // A block of memory may be larger than requested; a view must not reach the rest of it either.
     refused(&s::RESHAPE, &[floats(&[17])], &[Attribute::ints(&[18i64])], floats(&[18]));
     refused(&s::PERMUTE, &[floats(&[2, 9])], &[Attribute::ints(&[0i64, 1])], floats(&[3, 9]));
     refused(&s::EXPAND, &[floats(&[4])], &[Attribute::ints(&[3i64, 5])], floats(&[3, 5]));
@@ -117,7 +118,7 @@ fn indices_into_other_shapes_are_refused() {
     }
 }
 
-/// A plan's tensors are looked at in every run.
+/// The tensors of a plan are checked in every execution.
 #[test]
 fn programs_are_not_run_on_other_tensors_than_they_were_made_for() {
     let mut engine = NativeEngine::new(2);

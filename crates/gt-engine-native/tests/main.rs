@@ -1,4 +1,4 @@
-//! The native engine seen from outside: one program, which is linked once.
+//! Tests of the native engine through its public interface, in one binary.
 
 mod contract;
 mod operations;

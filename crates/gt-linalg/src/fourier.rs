@@ -1,7 +1,7 @@
 //! Discrete Fourier transforms of rows, by rustfft and realfft.
 //!
-//! [`Plans`] plans a transform, once for each length, direction and type; the plan it returns can
-//! be run on several threads, each with rows of its own. No transform divides by the length.
+//! [`Plans`] caches a plan for each length, direction and type. A plan can run on several threads
+//! at once, each with its own rows. No transform divides by the length.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustc_hash::FxHashMap;
 use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
 
-/// Plans that are kept: a plan takes about as much memory as a row.
+/// The most plans that are cached: a plan takes about as much memory as a row.
 const KEPT: usize = 64;
 
-/// A float that rows consist of, with the compiled planners of its transforms.
+/// A float that can be transformed, with the compiled planners of its transforms.
 pub trait FourierFloat: FftNum {
     /// Plans the transform of `n` complex numbers.
     fn plan_complex(n: usize, direction: FftDirection) -> Arc<dyn Fft<Self>>;
@@ -25,7 +25,7 @@ pub trait FourierFloat: FftNum {
     /// Plans the inverse transform to `n` real numbers.
     fn plan_complex_to_real(n: usize) -> Arc<dyn ComplexToReal<Self>>;
 
-    /// Multiplies each number by `factor`, which is rounded to the type first.
+    /// Multiplies each number by `factor`, which is first rounded to the type.
     fn scale(row: &mut [Self], factor: f64);
 }
 
@@ -54,13 +54,13 @@ macro_rules! floats {
 
 floats!(f32, f64);
 
-/// The transforms planned so far.
+/// A cache of plans.
 #[derive(Default)]
 pub struct Plans {
     planned: FxHashMap<(TypeId, TransformKind, usize), Box<dyn Any + Send>>,
 }
 
-/// What a plan transforms.
+/// The kinds of transforms.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum TransformKind {
     Complex { inverse: bool },
@@ -69,12 +69,13 @@ enum TransformKind {
 }
 
 impl Plans {
+    /// Creates an empty cache of plans.
     pub fn new() -> Plans {
         Plans::default()
     }
 
-    /// The transform of `n` complex numbers to as many, with exp(-2 pi i j k / n) or, if `inverse`,
-    /// with exp(2 pi i j k / n).
+    /// Returns the transform of `n` complex numbers to as many, with exp(-2 pi i j k / n) or, if
+    /// `inverse`, with exp(2 pi i j k / n).
     pub fn complex<T: FourierFloat>(&mut self, n: usize, inverse: bool) -> ComplexPlan<T> {
         self.plan(TransformKind::Complex { inverse }, n, || {
             let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
@@ -82,13 +83,13 @@ impl Plans {
         })
     }
 
-    /// The transform of `n` real numbers to the first n / 2 + 1 complex ones; the others are the
-    /// conjugates of these.
+    /// Returns the transform of `n` real numbers to the first n / 2 + 1 complex ones; the others
+    /// are the conjugates of these.
     pub fn real_to_complex<T: FourierFloat>(&mut self, n: usize) -> FromRealPlan<T> {
         self.plan(TransformKind::FromReal, n, || FromRealPlan(T::plan_real_to_complex(n)))
     }
 
-    /// The inverse transform of n / 2 + 1 complex numbers to `n` real ones.
+    /// Returns the inverse transform of n / 2 + 1 complex numbers to `n` real ones.
     pub fn complex_to_real<T: FourierFloat>(&mut self, n: usize) -> ToRealPlan<T> {
         self.plan(TransformKind::ToReal, n, || ToRealPlan(T::plan_complex_to_real(n)))
     }
@@ -108,7 +109,7 @@ impl Plans {
     }
 }
 
-/// A transform of complex numbers.
+/// A plan for transforms of complex numbers.
 #[derive(Clone)]
 pub struct ComplexPlan<T>(Arc<dyn Fft<T>>);
 
@@ -116,7 +117,7 @@ impl<T: FourierFloat> ComplexPlan<T> {
     /// Writes the transform of each row.
     ///
     /// # Panics
-    /// There are not whole rows, and as many of either kind.
+    /// The slices are not whole rows, or not equally many.
     pub fn run(&self, rows: &[Complex<T>], out: &mut [Complex<T>]) {
         if rows.is_empty() {
             return;
@@ -127,7 +128,7 @@ impl<T: FourierFloat> ComplexPlan<T> {
     }
 }
 
-/// A transform of real numbers to complex ones.
+/// A plan for transforms of real numbers to complex numbers.
 #[derive(Clone)]
 pub struct FromRealPlan<T>(Arc<dyn RealToComplex<T>>);
 
@@ -135,28 +136,30 @@ impl<T: FourierFloat> FromRealPlan<T> {
     /// Writes the transform of each row.
     ///
     /// # Panics
-    /// There are not whole rows, and as many of either kind.
+    /// The slices are not whole rows, or not equally many.
     pub fn run(&self, rows: &[T], out: &mut [Complex<T>]) {
         let (n, half) = (self.0.len(), self.0.complex_len());
         assert!(rows.len().is_multiple_of(n) && out.len() == rows.len() / n * half, "whole rows");
         let (mut row, mut scratch) = (self.0.make_input_vec(), self.0.make_scratch_vec());
         for (from, to) in rows.chunks_exact(n).zip(out.chunks_exact_mut(half)) {
             row.copy_from_slice(from);
-            self.0.process_with_scratch(&mut row, to, &mut scratch).expect("lengths of a row");
+            self.0
+                .process_with_scratch(&mut row, to, &mut scratch)
+                .expect("slices have the lengths of the plan");
         }
     }
 }
 
-/// A transform of complex numbers to real ones.
+/// A plan for transforms of complex numbers to real numbers.
 #[derive(Clone)]
 pub struct ToRealPlan<T>(Arc<dyn ComplexToReal<T>>);
 
 impl<T: FourierFloat> ToRealPlan<T> {
-    /// Writes the transform of each row. The first number counts as real, and so does the last
-    /// where `n` is even.
+    /// Writes the transform of each row. The imaginary part of the first number is ignored, and so
+    /// is that of the last if `n` is even.
     ///
     /// # Panics
-    /// There are not whole rows, and as many of either kind.
+    /// The slices are not whole rows, or not equally many.
     pub fn run(&self, rows: &[Complex<T>], out: &mut [T]) {
         let (n, half) = (self.0.len(), self.0.complex_len());
         assert!(
@@ -170,7 +173,9 @@ impl<T: FourierFloat> ToRealPlan<T> {
             if n.is_multiple_of(2) {
                 row[half - 1].im = T::zero();
             }
-            self.0.process_with_scratch(&mut row, to, &mut scratch).expect("lengths of a row");
+            self.0
+                .process_with_scratch(&mut row, to, &mut scratch)
+                .expect("slices have the lengths of the plan");
         }
     }
 }
@@ -189,7 +194,7 @@ mod tests {
         (0..count).map(|k| k as f64 + 1.0).map(|x| Complex::new(x.sin(), (3.7 * x).cos())).collect()
     }
 
-    /// The transform as it is defined.
+    /// Computes the transform by its definition.
     fn defined(row: &[Complex<f64>], sign: f64) -> Vec<Complex<f64>> {
         let n = row.len();
         let root =
@@ -232,7 +237,7 @@ mod tests {
                 let mut expected = defined(&row, -1.0).into_iter().zip(out);
                 assert!(expected.all(|(x, &y)| close(x, y, n, 1e-14)), "{n}");
             }
-            // The imaginary parts that do not count.
+            // The imaginary parts that are ignored.
             out[0].im = 5.0;
             if n.is_multiple_of(2) {
                 out[half - 1].im = 7.0;
@@ -246,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rows_are_no_work() {
+    fn empty_inputs_are_accepted() {
         let mut plans = Plans::new();
         plans.complex::<f32>(4, false).run(&[], &mut []);
         plans.complex::<f32>(0, false).run(&[], &mut []);
@@ -255,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_are_kept_and_not_without_end() {
+    fn plans_are_cached_up_to_a_limit() {
         let mut plans = Plans::new();
         let first = plans.complex::<f32>(64, false);
         assert!(Arc::ptr_eq(&first.0, &plans.complex::<f32>(64, false).0));

@@ -1,4 +1,4 @@
-//! The numbers that matrices are made of, each with its compiled factorizations.
+//! The element types of matrices, each with its compiled factorizations.
 
 use num_complex::Complex;
 
@@ -6,29 +6,29 @@ use crate::matrices::{self, Triangle, Unsolved, Vectors};
 
 /// A real or complex number, in single or double precision: `f32`, `f64` and `Complex` of either.
 ///
-/// A matrix is a slice, row after row. The functions compute on the calling thread.
+/// Matrices are row-major slices. The functions compute on the calling thread.
 pub trait MatrixElement: Copy + Send + Sync + 'static {
-    /// The type of the number's parts.
+    /// The type of the real and imaginary parts.
     type Real: Copy + Send + Sync + 'static;
 
     /// The number zero.
     const ZERO: Self;
 
     /// Replaces a Hermitian matrix of `n` rows by the lower triangular L with a = L L^H, and zeros
-    /// above it. Only its lower triangle is read, and of its diagonal the real parts.
+    /// above it. Only its lower triangle is read, and only the real parts of its diagonal.
     ///
     /// # Errors
     /// The number, from 1, of the first leading minor that is not positive: LAPACK's info. The
-    /// matrix holds no factor then.
+    /// matrix then holds no factor.
     fn cholesky(a: &mut [Self], n: usize) -> Result<(), usize>;
 
-    /// Writes the eigenvalues of a square matrix of `n` rows and, where asked for, its right
-    /// eigenvectors as columns, in no particular order. As LAPACK's they are of length 1, and those
-    /// that are not real are turned so that their largest element is; the eigenvalues of a real
-    /// matrix that are not real come in pairs, the one with the positive imaginary part first.
+    /// Writes the eigenvalues of a square matrix of `n` rows and, if requested, its right
+    /// eigenvectors as columns, in no particular order. As LAPACK's, eigenvectors have norm 1, and
+    /// those that are not real are rotated so that their largest element is real; complex
+    /// eigenvalues of a real matrix come in pairs, the one with the positive imaginary part first.
     ///
     /// # Errors
-    /// The matrix holds what is not finite, or the eigenvalues are not found.
+    /// An element is not finite, or the iteration does not converge.
     fn eig(
         a: &[Self],
         n: usize,
@@ -36,12 +36,12 @@ pub trait MatrixElement: Copy + Send + Sync + 'static {
         vectors: Option<&mut [Complex<Self::Real>]>,
     ) -> Result<(), Unsolved>;
 
-    /// Writes the eigenvalues of a Hermitian matrix of `n` rows, the smallest first, and its
-    /// eigenvectors, as columns of length 1, where asked for. Only the lower triangle is read, or
-    /// only the upper one, and of the diagonal the real parts.
+    /// Writes the eigenvalues of a Hermitian matrix of `n` rows, the smallest first, and, if
+    /// requested, its eigenvectors as columns of norm 1. Only the lower triangle is read, or only
+    /// the upper one, and only the real parts of the diagonal.
     ///
     /// # Errors
-    /// The triangle holds what is not finite, or the eigenvalues are not found.
+    /// An element of the triangle is not finite, or the iteration does not converge.
     fn eigh(
         a: &[Self],
         n: usize,
@@ -50,29 +50,29 @@ pub trait MatrixElement: Copy + Send + Sync + 'static {
         vectors: Option<&mut [Self]>,
     ) -> Result<(), Unsolved>;
 
-    /// Replaces a matrix of `n` rows by its factors, a = L D L^T, or L D L^H where `hermitian`, by
-    /// the method of Bunch and Kaufman. `pivots` are those of LAPACK's sytrf or hetrf.
+    /// Replaces a matrix of `n` rows by its factors, a = L D L^T, or L D L^H if `hermitian`, by the
+    /// method of Bunch and Kaufman. `pivots` are those of LAPACK's sytrf or hetrf.
     ///
-    /// Returns LAPACK's info: 0, or the number, from 1, of the first block of D that is zero.
+    /// Returns LAPACK's info: 0, or the index (from 1) of the first block of D that is zero.
     fn ldl(a: &mut [Self], n: usize, hermitian: bool, pivots: &mut [i32]) -> usize;
 
     /// Replaces `b`, of `n` rows, by the solution x of a x = b, where `packed` and `pivots` are the
-    /// factors of a by [`ldl`](Number::ldl). LAPACK calls it sytrs or hetrs.
+    /// factors of a by [`ldl`](MatrixElement::ldl). As LAPACK's sytrs or hetrs.
     fn ldl_solve(packed: &[Self], n: usize, hermitian: bool, pivots: &[i32], b: &mut [Self]);
 
-    /// Replaces a matrix by its factors: a = P L U. U is in the upper triangle, and L, whose
-    /// diagonal of ones is left out, below it. Row k was exchanged with row `pivots[k]`, counted
-    /// from 1, in order of k; there is a pivot for each row or column, whichever are fewer.
+    /// Replaces a matrix by its factors: a = P L U. U is in the upper triangle, and L, without its
+    /// diagonal of ones, below it. Row k was exchanged with row `pivots[k]`, counted from 1, in
+    /// order of k; there are as many pivots as rows or columns, whichever are fewer.
     ///
-    /// Returns LAPACK's info: 0, or the number, from 1, of the first zero on U's diagonal.
+    /// Returns LAPACK's info: 0, or the index (from 1) of the first zero on U's diagonal.
     fn lu(a: &mut [Self], rows: usize, columns: usize, pivots: &mut [i32]) -> usize;
 
-    /// Replaces a matrix by R, in its upper triangle, and the reflectors whose product is Q, below
-    /// it and in `tau`. LAPACK calls it geqrf.
+    /// Replaces a matrix by R, in its upper triangle, and by the reflectors whose product is Q,
+    /// below it and in `tau`. As LAPACK's geqrf.
     fn qr(a: &mut [Self], rows: usize, columns: usize, tau: &mut [Self]);
 
     /// Writes the first `out_columns` columns of the product of the reflectors that
-    /// [`qr`](Number::qr) leaves in `packed`. LAPACK calls it orgqr or ungqr.
+    /// [`qr`](MatrixElement::qr) leaves in `packed`. As LAPACK's orgqr or ungqr.
     fn householder_product(
         packed: &[Self],
         rows: usize,
@@ -82,12 +82,12 @@ pub trait MatrixElement: Copy + Send + Sync + 'static {
         out_columns: usize,
     );
 
-    /// Writes the singular values of a matrix, the largest first, and its singular vectors where
-    /// asked for: a = u diag(values) vh. There is a value for each row or column, whichever are
+    /// Writes the singular values of a matrix, the largest first, and, if requested, its singular
+    /// vectors: a = u diag(values) vh. There are as many values as rows or columns, whichever are
     /// fewer.
     ///
     /// # Errors
-    /// The matrix has no finite singular values, or they are not found.
+    /// An element is not finite, or the iteration does not converge.
     fn svd(
         a: &[Self],
         rows: usize,
@@ -96,8 +96,8 @@ pub trait MatrixElement: Copy + Send + Sync + 'static {
         vectors: Option<Vectors<'_, Self>>,
     ) -> Result<(), Unsolved>;
 
-    /// Replaces `b`, of `rows` and `columns`, by the solution x of a x = b, or of x a = b unless
-    /// `left`. A zero on the diagonal makes elements that are infinite or not numbers.
+    /// Replaces `b`, of `rows` and `columns`, by the solution x of a x = b if `left`, else of x a =
+    /// b. A zero on the diagonal yields elements that are infinite or NaN.
     fn solve_triangular(
         a: &[Self],
         triangle: Triangle,

@@ -1,12 +1,16 @@
-//! One binary for every x86-64: loops are compiled three times and chosen at run time.
+//! Instruction sets: loops are compiled for several x86-64 instruction sets and selected at run
+//! time, so that one binary runs on every x86-64 processor and uses its vectors.
+//!
+//! [`vectorized`] runs a loop, [`level`] is the instruction set in use, and [`limit`] lowers it for
+//! tests. This crate depends on no other; `gt-engine-native` and `gt-linalg` use it.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// The instruction sets that loops are compiled for.
+/// An instruction set that loops are compiled for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum InstructionSet {
-    /// What every processor of the architecture has.
+    /// The baseline of the architecture.
     Base = 1,
     /// AVX2 and FMA (x86-64-v3).
     V3 = 2,
@@ -16,7 +20,7 @@ pub enum InstructionSet {
 
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
-/// Return the best level of this machine.
+/// Returns the best instruction set of this machine, or a lower one set by [`limit`].
 #[inline]
 pub fn level() -> InstructionSet {
     match LEVEL.load(Ordering::Relaxed) {
@@ -31,7 +35,7 @@ pub fn level() -> InstructionSet {
     }
 }
 
-/// Uses no level above `level`, in the whole process: for tests and comparisons.
+/// Limits the instruction set for the whole process, for tests and comparisons.
 pub fn limit(level: InstructionSet) {
     LEVEL.store(level.min(detect()) as u8, Ordering::Relaxed);
 }
@@ -55,8 +59,8 @@ fn detect() -> InstructionSet {
     InstructionSet::Base
 }
 
-/// Runs a loop as compiled for the machine's level. Write the closure with `#[inline(always)]`,
-/// or it is compiled but once, for the lowest level.
+/// Runs a loop compiled for the machine's instruction set. The closure needs `#[inline(always)]`,
+/// or it is compiled only once, for the baseline.
 #[inline(always)]
 #[cfg(target_arch = "x86_64")]
 pub fn vectorized<R>(body: impl FnOnce() -> R) -> R {
@@ -73,14 +77,14 @@ pub fn vectorized<R>(body: impl FnOnce() -> R) -> R {
 
     match level() {
         InstructionSet::Base => body(),
-        // SAFETY: the level is one that `detect` found the features of.
+        // SAFETY: `detect` has found the features of this level.
         InstructionSet::V3 => unsafe { v3(body) },
         // SAFETY: as above.
         InstructionSet::V4 => unsafe { v4(body) },
     }
 }
 
-/// Runs a loop; on this architecture the base level is all there is.
+/// Runs a loop. This architecture has only the base level.
 #[inline(always)]
 #[cfg(not(target_arch = "x86_64"))]
 pub fn vectorized<R>(body: impl FnOnce() -> R) -> R {

@@ -1,5 +1,5 @@
-//! The gradients for queries, keys and values: a block of keys at a time, over all queries that see
-//! any of them.
+//! The backward pass: the gradients for queries, keys and values, one block of keys at a time over
+//! all queries that see any of them.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -15,19 +15,20 @@ use crate::simd::vectorized;
 use crate::threads::{SharedPtr, Threads};
 use crate::uninit::zeroed;
 
-/// Where heads are few, the keys of each are split into groups, so that threads have as many pieces
-/// to share; but at most this many, as each has a gradient of the queries of its own.
+/// If there are fewer heads than `PIECES`, the keys of each head are split into groups, so that the
+/// threads have about `PIECES` pieces to share. Each group needs its own copy of the queries'
+/// gradient, so there are at most `MOST_GROUPS`.
 const PIECES: usize = 16;
 const MOST_GROUPS: usize = 8;
 
-/// The output's gradient, and what the forward pass has given.
+/// The output's gradient and the results of the forward pass.
 pub struct ForwardResults<'a, T> {
     pub grad: Heads<'a, T>,
     pub output: Heads<'a, T>,
     pub logsumexp: &'a [T],
 }
 
-/// Where the gradients belong, in row-major order.
+/// The memory for the gradients, in row-major order.
 pub struct AttentionGradients<'a, T> {
     pub query: &'a mut [MaybeUninit<T>],
     pub key: &'a mut [MaybeUninit<T>],
@@ -37,10 +38,10 @@ pub struct AttentionGradients<'a, T> {
 /// Writes all gradients.
 ///
 /// # Errors
-/// There is no memory for the groups' gradients of the queries.
+/// There is not enough memory for the groups' gradients of the queries.
 ///
 /// # Panics
-/// A slice does not have the elements that the lengths ask for.
+/// The length of a slice does not match the shapes.
 pub fn run<T: AttentionFloat>(
     threads: &mut Threads,
     inputs: &ScoreInputs<T>,
@@ -66,8 +67,8 @@ pub fn run<T: AttentionFloat>(
         let range = |group: usize| (group * blocks / groups * KEYS).min(keys);
         let own = range(group)..if group + 1 < groups { range(group + 1) } else { keys };
         let (at, count) = (head * keys + own.start, own.len());
-        // SAFETY: a part of the gradients of queries, which is this piece's own, and its own keys of
-        // the other gradients.
+        // SAFETY: a partial sum of the gradients of queries, and a range of keys of the other
+        // gradients; only this piece accesses either.
         let (query, key, value) = unsafe {
             (
                 std::slice::from_raw_parts_mut(parts.get().add(piece * size), size),
@@ -86,7 +87,7 @@ pub fn run<T: AttentionFloat>(
         part.run(zeroed(query), zeroed(key), zeroed(value));
     });
     if groups > 1 {
-        // SAFETY: the pieces have written all of it.
+        // SAFETY: the pieces have written every element.
         let parts =
             unsafe { std::slice::from_raw_parts(apart.data().cast::<T>(), heads * groups * size) };
         sum(threads, parts, groups, size, out.query);
@@ -94,7 +95,7 @@ pub fn run<T: AttentionFloat>(
     Ok(())
 }
 
-/// The sum of gradient times output for each query.
+/// Returns the sum of gradient times output for each query.
 fn deltas<T: AttentionFloat>(
     threads: &mut Threads,
     lengths: AttentionLengths,
@@ -116,7 +117,7 @@ fn deltas<T: AttentionFloat>(
     deltas
 }
 
-/// Adds up the groups' parts of each head's gradient.
+/// Adds up the partial gradients of the groups for each head.
 fn sum<T: AttentionFloat>(
     threads: &mut Threads,
     parts: &[T],
@@ -132,7 +133,7 @@ fn sum<T: AttentionFloat>(
         for (to, x) in out.iter_mut().zip(parts.next().into_iter().flatten()) {
             to.write(*x);
         }
-        // SAFETY: the first part is as long.
+        // SAFETY: the first part has the same length, so every element has been written.
         let out = unsafe { &mut *(std::ptr::from_mut(out) as *mut [T]) };
         for part in parts {
             out.iter_mut().zip(part).for_each(|(to, x)| *to = to.plus(*x));
@@ -140,7 +141,7 @@ fn sum<T: AttentionFloat>(
     });
 }
 
-/// Some keys of a head.
+/// The backward pass for a range of keys of one head.
 struct BackwardPart<'a, T> {
     scores: Scores<'a, T>,
     grad: HeadMatrix<'a, T>,
@@ -150,14 +151,14 @@ struct BackwardPart<'a, T> {
 }
 
 impl<T: AttentionFloat> BackwardPart<'_, T> {
-    /// Adds to the gradients of all queries, and of the part's keys and values.
+    /// Adds to the gradients of all queries, and to those of the keys and values in the range.
     fn run(&self, query: &mut [T], key: &mut [T], value: &mut [T]) {
         let AttentionLengths { queries, width, values, is_causal, .. } = self.scores.lengths;
         let size = QUERIES.min(queries) * KEYS;
         let (mut weights, mut grads) = (vec![T::ZERO; size], vec![T::ZERO; size]);
         for first in self.keys.clone().step_by(KEYS) {
             let (start, keys) = (first - self.keys.start, first..self.keys.end.min(first + KEYS));
-            // A query before the first of the keys sees none of them.
+            // Under a causal mask, a query before the first of these keys sees none of them.
             let unseen = if is_causal { keys.start / QUERIES * QUERIES } else { 0 };
             for first in (unseen..queries).step_by(QUERIES) {
                 let rows = first..queries.min(first + QUERIES);
@@ -174,7 +175,7 @@ impl<T: AttentionFloat> BackwardPart<'_, T> {
         }
     }
 
-    /// Writes the weights of a block and the gradients of its scores.
+    /// Writes a block's weights and the gradients of its scores.
     fn weigh(&self, queries: Range<usize>, keys: Range<usize>, weights: &mut [T], grads: &mut [T]) {
         let (scores, columns) = (&self.scores, keys.len());
         scores.write(queries.clone(), keys.clone(), weights);
@@ -187,7 +188,7 @@ impl<T: AttentionFloat> BackwardPart<'_, T> {
             out: (grads.as_mut_ptr(), [columns, 1]),
             adds: false,
         };
-        // SAFETY: the rows of gradients and values exist, and the result is as long.
+        // SAFETY: the rows of gradients and values are in bounds; `grads` has room for the product.
         unsafe { product.run() };
         let rows = weights.chunks_exact_mut(columns).zip(grads.chunks_exact_mut(columns));
         for (query, (weights, grads)) in queries.zip(rows) {
@@ -204,7 +205,7 @@ impl<T: AttentionFloat> BackwardPart<'_, T> {
         }
     }
 
-    /// Adds a block's products to its part of the gradients.
+    /// Adds a block's products to the gradients of its queries, keys and values.
     fn add(
         &self,
         queries: Range<usize>,
@@ -245,8 +246,8 @@ impl<T: AttentionFloat> BackwardPart<'_, T> {
                 adds: true,
             },
         ];
-        // SAFETY: a block of weights and of gradients, the rows of the operands exist, and each
-        // result is as long; it has been written before.
+        // SAFETY: the blocks of weights and gradients and the rows of the operands are in bounds;
+        // each result has room for its product and has been initialized.
         products.into_iter().for_each(|product| unsafe { product.run() });
     }
 }

@@ -1,4 +1,4 @@
-//! The output and the logarithms of sums, for a block of queries at a time.
+//! The forward pass: the output and the logsumexp, one block of queries at a time.
 
 use std::mem::MaybeUninit;
 
@@ -10,12 +10,12 @@ use crate::simd::vectorized;
 use crate::threads::{SharedPtr, Threads};
 use crate::uninit::zeroed;
 
-/// Writes the output (heads, queries, values) and, for each query, the logarithm of the sum of exp of
-/// its scores. A query that sees no key has 0 and infinity: with that, its weights vanish where they
-/// are computed again.
+/// Writes the output (heads, queries, values) and, for each query, the logarithm of the sum of
+/// exp(scores). A query that sees no key gets 0 and infinity; the infinity makes its weights 0 when
+/// the backward pass recomputes them.
 ///
 /// # Panics
-/// `out` and `logsumexp` do not have as many elements.
+/// `out` or `logsumexp` has another number of elements.
 pub fn run<T: AttentionFloat>(
     threads: &mut Threads,
     inputs: &ScoreInputs<T>,
@@ -31,7 +31,7 @@ pub fn run<T: AttentionFloat>(
     lengths.for_each(threads, lengths.heads * blocks, |piece| {
         let (head, first) = (piece / blocks, piece % blocks * QUERIES);
         let (at, count) = (head * queries + first, QUERIES.min(queries - first));
-        // SAFETY: the rows of a block of queries, which are this call's alone.
+        // SAFETY: the rows of one block of queries, which only this call accesses.
         let (out, logsumexp) = unsafe {
             let out = std::slice::from_raw_parts_mut(out.get().add(at * values), count * values);
             (out, std::slice::from_raw_parts_mut(logsumexp.get().add(at), count))
@@ -40,7 +40,7 @@ pub fn run<T: AttentionFloat>(
     });
 }
 
-/// The rows from query `first` on; `out` begins as zeros.
+/// Computes the rows from query `first` on; `out` is zeros on entry.
 fn block<T: AttentionFloat>(
     scores: &Scores<T>,
     first: usize,
@@ -75,7 +75,8 @@ fn block<T: AttentionFloat>(
             out: (out.as_mut_ptr(), [values, 1]),
             adds: start > 0,
         };
-        // SAFETY: the weights, rows of values, and rows of the output, which are written.
+        // SAFETY: the weights, the rows of values and the rows of the output are in bounds and
+        // initialized.
         unsafe { product.run() };
     }
     for (query, to) in logsumexp.iter_mut().enumerate() {

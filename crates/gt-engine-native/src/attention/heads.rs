@@ -14,13 +14,13 @@ pub struct Heads<'a, T> {
     strides: Strides,
 }
 
-/// One of them.
+/// The matrix of one head.
 #[derive(Clone, Copy)]
 pub struct HeadMatrix<'a, T> {
-    /// From its first element on.
+    /// Starts at the first element of the matrix.
     data: &'a [T],
     lengths: [usize; 2],
-    /// From an element to the next one below it, and beside it.
+    /// The strides, in elements, between rows and between columns.
     pub steps: [usize; 2],
 }
 
@@ -32,7 +32,7 @@ impl<'a, T: Element> Heads<'a, T> {
         Heads { data: x.span(), shape: *x.shape(), strides: x.strides() }
     }
 
-    /// The matrix of a head.
+    /// Returns the matrix of a head.
     pub fn head(&self, mut index: usize) -> HeadMatrix<'a, T> {
         let last = self.shape.rank() - 2;
         let mut offset = 0;
@@ -47,18 +47,18 @@ impl<'a, T: Element> Heads<'a, T> {
 }
 
 impl<'a, T: Element> HeadMatrix<'a, T> {
-    /// The elements from one of a row on, at [`HeadMatrix::steps`] from one another.
+    /// Returns the elements from (row, column) on; those of a row are `steps[1]` apart.
     pub fn from(&self, row: usize, column: usize) -> &'a [T] {
         &self.data[row * self.steps[0] + column * self.steps[1]..]
     }
 
-    /// A row whose elements follow one another.
+    /// Returns a row whose elements are contiguous.
     pub fn row(&self, row: usize) -> &'a [T] {
         assert!(self.steps[1] == 1 || self.lengths[1] <= 1);
         &self.data[row * self.steps[0]..][..self.lengths[1]]
     }
 
-    /// Where some rows begin, which are all there.
+    /// Returns a pointer to row `first`, after checking that all `count` rows are in bounds.
     pub fn rows(&self, first: usize, count: usize) -> *const T {
         if count > 0 && self.lengths[1] > 0 {
             assert!(first + count <= self.lengths[0]);
@@ -68,7 +68,8 @@ impl<'a, T: Element> HeadMatrix<'a, T> {
     }
 }
 
-/// A tensor in rows whose elements follow one another: itself, or a copy.
+/// Returns the tensor itself if its rows are contiguous and no stride is negative, else a
+/// contiguous copy.
 pub fn in_rows(threads: &mut Threads, x: Tensor) -> Result<Tensor, EngineError> {
     let (shape, strides) = (x.shape(), x.strides());
     let last = shape.rank() - 1;

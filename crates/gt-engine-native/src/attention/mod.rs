@@ -1,13 +1,14 @@
-//! Attention in blocks: FlashAttention (Dao et al., 2022). Scores are computed for a block of queries
-//! and a block of keys at a time, and never kept.
+//! Attention in blocks: FlashAttention (Dao et al., 2022). Scores are computed for one block of
+//! queries and one block of keys at a time; the full matrix of scores is never stored.
 //!
-//! - [`operation`]: from tensors to matrices in memory, described by [`heads`].
+//! - [`operation`]: converts tensors to matrices in memory, described by [`heads`].
 //! - [`scores`]: a block of scores.
-//! - [`forward`]: blocks of keys one after another, with the largest score and the sum of exponentials
-//!   so far for each query. [`backward`]: the weights again, and the gradients.
+//! - [`forward`]: iterates over blocks of keys, with a running maximum and a running sum of
+//!   exponentials for each query.
+//! - [`backward`]: recomputes the weights, and computes the gradients.
 //!
-//! How work is cut into pieces, and the order in which they are summed, depend on the shapes alone,
-//! so that results do not depend on the number of threads.
+//! The pieces of work and the order in which they are summed depend only on the shapes, so that
+//! results do not depend on the number of threads.
 
 mod backward;
 mod forward;
@@ -24,16 +25,16 @@ use crate::threads::Threads;
 
 pub use operation::{attention, attention_backward};
 
-/// Queries and keys in a block of scores, which stays in the cache.
+/// Queries and keys in a block of scores, which fits in the cache.
 const QUERIES: usize = 64;
 const KEYS: usize = 128;
 
-/// Attention of fewer multiplications stays on one thread.
+/// Attention with fewer multiplications than this runs on one thread.
 const PARALLEL: usize = 1 << 18;
 
-/// The floats that attention is computed in.
+/// The float types that attention is computed in.
 trait AttentionFloat: Float + ConvolutionFloat {
-    /// The sum of a row.
+    /// Returns the sum of a row.
     fn sum(row: &[Self]) -> Self;
 }
 
@@ -52,21 +53,22 @@ struct AttentionLengths {
     heads: usize,
     queries: usize,
     keys: usize,
-    /// Of queries and keys.
+    /// Elements of a query and of a key.
     width: usize,
-    /// Of values.
+    /// Elements of a value.
     values: usize,
-    /// Whether query i sees keys up to i alone.
+    /// Whether query i sees only keys 0..=i.
     is_causal: bool,
 }
 
 impl AttentionLengths {
-    /// How many keys the queries before `end` see.
+    /// Returns the number of keys that the queries before `end` see.
     fn seen(&self, end: usize) -> usize {
         if self.is_causal { self.keys.min(end) } else { self.keys }
     }
 
-    /// Calls `piece` once for each number below `pieces`, on several threads where there is much to do.
+    /// Calls `piece` with each number below `pieces`, on several threads if the work is large
+    /// enough.
     fn for_each(&self, threads: &mut Threads, pieces: usize, piece: impl Fn(usize) + Sync) {
         let each = [self.heads, self.queries, self.keys, self.width + self.values];
         if each.iter().fold(1, |all: usize, n| all.saturating_mul(*n)) < PARALLEL {

@@ -1,4 +1,4 @@
-//! The operations: from tensors to matrices in memory. The 16-bit floats are computed in float32.
+//! The operations: converts tensors to matrices in memory. f16 and bf16 are computed in float32.
 
 use gt_ir::instruction::Operands;
 use gt_ir::operation::{bool, float};
@@ -16,7 +16,7 @@ use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::uninit::Uninit;
 
-/// Query, key, value and mask in the dtype that is computed in.
+/// Query, key, value and mask in the compute dtype.
 struct AttentionOperation {
     dtype: DType,
     lengths: AttentionLengths,
@@ -28,7 +28,7 @@ struct AttentionOperation {
 }
 
 impl AttentionOperation {
-    /// Takes the operands from `first` on.
+    /// Takes query, key, value and mask from the operands, starting at index `first`.
     fn new(
         threads: &mut Threads,
         operands: &mut Operands<Tensor>,
@@ -82,13 +82,13 @@ impl AttentionOperation {
     }
 }
 
-/// A tensor in a dtype, in rows.
+/// Returns the tensor cast to a dtype, with contiguous rows.
 fn in_rows_of(threads: &mut Threads, x: Tensor, dtype: DType) -> Result<Tensor, EngineError> {
     let x = cast::to(threads, x, dtype)?;
     in_rows(threads, x)
 }
 
-/// The output, and the logarithm of the sum of exp(scores) for each query.
+/// Returns the output, and the logarithm of the sum of exp(scores) for each query.
 pub fn attention(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
@@ -105,7 +105,7 @@ pub fn attention(
         DType::F64 => run_forward::<f64>(threads, &operation, &mut out, &mut sums),
         _ => run_forward::<f32>(threads, &operation, &mut out, &mut sums),
     }
-    // SAFETY: `run_forward` has written every element of both.
+    // SAFETY: `run_forward` has written every element of both tensors.
     let (out, sums) = unsafe { (out.finish(), sums.finish()) };
     Ok(vec![cast::to(threads, out, output.dtype)?, sums])
 }
@@ -119,7 +119,7 @@ fn run_forward<T: AttentionFloat>(
     forward::run::<T>(threads, &operation.inputs(), out.slots(), sums.slots());
 }
 
-/// The gradients for query, key and value.
+/// Returns the gradients for query, key and value.
 pub fn attention_backward(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
@@ -145,7 +145,7 @@ pub fn attention_backward(
     }
     out.into_iter()
         .zip(outputs)
-        // SAFETY: `run_backward` has written every element of all.
+        // SAFETY: `run_backward` has written every element of all three tensors.
         .map(|(out, meta)| cast::to(threads, unsafe { out.finish() }, meta.dtype))
         .collect()
 }

@@ -1,4 +1,4 @@
-//! A block of scores: some queries by some keys.
+//! A block of scores: a range of queries by a range of keys.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use crate::convolution::MatrixProduct;
 use crate::element::Bool;
 use crate::simd::vectorized;
 
-/// What is added to scores, or says which are seen.
+/// The mask: numbers that are added to the scores, or booleans that select the keys a query sees.
 pub enum ScoreMask<'a, T> {
     Number(T),
     Added(Heads<'a, T>),
     Seen(Heads<'a, Bool>),
 }
 
-/// What scores are computed of.
+/// The operands of the scores, for all heads.
 pub struct ScoreInputs<'a, T> {
     pub lengths: AttentionLengths,
     pub query: Heads<'a, T>,
@@ -25,7 +25,7 @@ pub struct ScoreInputs<'a, T> {
     pub scale: T,
 }
 
-/// The scores of one head.
+/// The operands of the scores of one head.
 pub struct Scores<'a, T> {
     pub lengths: AttentionLengths,
     pub query: HeadMatrix<'a, T>,
@@ -42,6 +42,7 @@ enum HeadMask<'a, T> {
 }
 
 impl<'a, T: AttentionFloat> ScoreInputs<'a, T> {
+    /// Returns the inputs of one head.
     pub fn head(&self, head: usize) -> Scores<'a, T> {
         Scores {
             lengths: self.lengths,
@@ -59,10 +60,11 @@ impl<'a, T: AttentionFloat> ScoreInputs<'a, T> {
 }
 
 impl<T: AttentionFloat> Scores<'_, T> {
-    /// Writes the scores of some queries, a row each, by some keys; -inf where one is not seen.
+    /// Writes the scores of a range of queries (rows) and keys (columns); `T::LOWEST` where a key
+    /// is not seen.
     ///
     /// # Panics
-    /// `out` does not have as many elements.
+    /// `out` does not have queries times keys elements.
     pub fn write(&self, queries: Range<usize>, keys: Range<usize>, out: &mut [T]) {
         let (rows, columns) = (queries.len(), keys.len());
         assert!(out.len() == rows * columns);
@@ -75,7 +77,7 @@ impl<T: AttentionFloat> Scores<'_, T> {
             out: (out.as_mut_ptr(), [columns, 1]),
             adds: false,
         };
-        // SAFETY: the rows of queries and keys exist; `out` has room for the result.
+        // SAFETY: the rows of queries and keys are in bounds; `out` has room for the result.
         unsafe { product.run() };
         for (query, row) in queries.zip(out.chunks_exact_mut(columns.max(1))) {
             vectorized(
@@ -110,7 +112,7 @@ impl<T: AttentionFloat> Scores<'_, T> {
     }
 }
 
-/// Combines a row with elements at a step from one another.
+/// Combines a row with elements that are `step` apart.
 #[inline(always)]
 fn combine<T: Copy, M: Copy>(row: &mut [T], with: &[M], step: usize, f: impl Fn(T, M) -> T) {
     match step {
@@ -120,7 +122,7 @@ fn combine<T: Copy, M: Copy>(row: &mut [T], with: &[M], step: usize, f: impl Fn(
     }
 }
 
-/// The steps of a transposed matrix.
+/// Returns the strides of the transposed matrix.
 pub fn transposed([row, column]: [usize; 2]) -> [usize; 2] {
     [column, row]
 }

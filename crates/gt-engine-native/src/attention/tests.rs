@@ -1,5 +1,5 @@
-//! The number of threads says who computes, and nothing else. Values are compared with PyTorch's
-//! in `tests/ops/test_attention.py`.
+//! Results do not depend on the number of threads. `tests/ops/test_attention.py` compares values
+//! with PyTorch's.
 
 use gt_ir::instruction::Operands;
 use gt_ir::{Attribute, Attributes, DType, Meta, Operand, Scalar, Shape};
@@ -14,7 +14,7 @@ fn meta(dims: &[usize]) -> Meta {
     Meta::new(DType::F32, Shape::new(dims).unwrap())
 }
 
-/// Numbers from -1 to 1, others for each seed.
+/// Returns pseudo-random numbers from -1 to 1 for a seed.
 fn numbers(dims: &[usize], seed: u32) -> Tensor {
     let mut out = Uninit::new(meta(dims)).unwrap();
     let mut state = seed;
@@ -26,7 +26,7 @@ fn numbers(dims: &[usize], seed: u32) -> Tensor {
     unsafe { out.finish() }
 }
 
-/// The results of both operations.
+/// Returns the results of the forward and the backward operation.
 fn run(threads: usize, heads: usize, is_causal: bool) -> Vec<Tensor> {
     let (queries, keys, width, values) = (150, 300, 16, 5);
     let mut threads = Threads::new(threads);

@@ -1,19 +1,19 @@
-//! One spatial axis of a convolution: which inputs an output sees, and the parts that zeros between
-//! the inputs split it into.
+//! One spatial axis of a convolution: which inputs an output sees, and the split into parts without
+//! zeros between the inputs.
 
 use std::ops::Range;
 
 use gt_ir::ops::window::Window;
 
-/// The axis without zeros between the inputs, in parts: each has the outputs that meet the
-/// same elements of the kernel, for zeros need no multiplying. A part's kernel may be empty.
+/// Splits an axis into parts without zeros between the inputs. The outputs of a part use the same
+/// elements of the kernel: the others would be multiplied by zeros. A part's kernel may be empty.
 pub fn parts(window: &Window, input: usize, kernel: usize) -> Vec<WindowAxis> {
-    let output = window.output(input, kernel).expect("checked before");
+    let output = window.output(input, kernel).expect("infer has checked the window");
     let base = window.base_dilation;
     let (output_step, kernel_step) =
         (base / gcd(window.stride, base), base / gcd(window.dilation, base));
     let part = |first: usize| {
-        // Where output and kernel elements of the part meet, before division by the base.
+        // The position in the dilated input at which the part's first output meets a tap.
         let start = |tap: usize| {
             (first * window.stride + tap * window.dilation) as isize - window.padding_low
         };
@@ -32,24 +32,24 @@ pub fn parts(window: &Window, input: usize, kernel: usize) -> Vec<WindowAxis> {
     (0..output_step.min(output)).map(part).collect()
 }
 
-/// Some of an axis's elements.
+/// A subset of an axis's elements, at even distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AxisSubset {
     pub first: usize,
     pub step: usize,
-    /// How long the axis is.
+    /// The length of the axis.
     pub of: usize,
 }
 
 impl AxisSubset {
-    /// Whether these are all elements in their order.
+    /// Returns whether the subset is the whole axis.
     pub fn is_all(&self) -> bool {
         self.first == 0 && self.step == 1
     }
 }
 
-/// An axis of a convolution without zeros between the inputs. Output `o` and kernel element `k`
-/// meet at input `o * stride + k * dilation - low`, which counts as 0 where there is none.
+/// An axis of a convolution without zeros between the inputs. Output `o` multiplies kernel element
+/// `k` with input `o * stride + k * dilation - low`, or with 0 if that is outside the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowAxis {
     pub input: usize,
@@ -58,14 +58,15 @@ pub struct WindowAxis {
     pub stride: usize,
     pub dilation: usize,
     pub low: isize,
-    /// Which of the whole convolution's outputs these are.
+    /// The part's outputs among those of the whole convolution.
     pub output_subset: AxisSubset,
-    /// Which of its kernel's elements.
+    /// The part's kernel elements among those of the whole convolution.
     pub kernel_subset: AxisSubset,
 }
 
 impl WindowAxis {
-    /// Two axes as one, this one's steps being as long as the inner one; where that is possible.
+    /// Merges this axis and the inner one into one, if possible. A step of this axis is the inner
+    /// axis's length.
     fn merge(&self, inner: &WindowAxis) -> Option<WindowAxis> {
         let all =
             [self.output_subset, self.kernel_subset, inner.output_subset, inner.kernel_subset]
@@ -102,13 +103,13 @@ impl WindowAxis {
         None
     }
 
-    /// An axis of one element.
+    /// Returns an axis of one element.
     fn single() -> WindowAxis {
         parts(&Window::default(), 1, 1)[0]
     }
 }
 
-/// The same convolution with longer inner axes, where outer ones only repeat them.
+/// Merges outer axes into inner ones where possible; the convolution is the same.
 pub fn merged([outer, middle, inner]: [WindowAxis; 3]) -> [WindowAxis; 3] {
     let single = WindowAxis::single();
     match middle.merge(&inner) {
@@ -123,7 +124,7 @@ pub fn merged([outer, middle, inner]: [WindowAxis; 3]) -> [WindowAxis; 3] {
     }
 }
 
-/// Those of `count` steps from `start` on that end within `length`.
+/// Returns the indices `i < count` for which `start + i * step` lies in `0..length`.
 #[inline(always)]
 pub fn within(start: isize, step: usize, count: usize, length: usize) -> Range<usize> {
     let steps = |distance: isize| match usize::try_from(distance) {
@@ -135,7 +136,7 @@ pub fn within(start: isize, step: usize, count: usize, length: usize) -> Range<u
     steps(-start).min(end)..end
 }
 
-/// The greatest common divisor.
+/// Returns the greatest common divisor.
 pub fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }

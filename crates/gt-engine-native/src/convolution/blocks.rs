@@ -1,62 +1,64 @@
-//! How a convolution is cut into blocks of unfolded inputs.
+//! The sizes of the blocks of unfolded inputs that a convolution is split into.
 
 use super::axis::gcd;
 use super::sub_convolution::SubConvolution;
 use super::unfold::SLACK;
 use super::{Convolution, ConvolutionFloat};
 
-/// Bytes of a block, which stays in the cache of one processor.
+/// Bytes of a block, which fits in the cache of one core.
 const BLOCK: usize = 1 << 19;
-/// Whole registers of gemm's kernels, in columns of a matrix.
+/// Columns of a matrix that fill the registers of gemm's widest kernel.
 const TILE: usize = 64;
-/// The same for the narrowest kernel.
+/// Columns that fill the registers of gemm's narrowest kernel.
 pub const VECTOR: usize = 16;
-/// Planes of fewer outputs share their blocks with those of other images where they are not whole
-/// vectors.
+/// Images whose planes have fewer outputs than this share blocks, unless a plane is a multiple of
+/// `VECTOR`.
 const SMALL: usize = 1024;
-/// Bytes of all unfolded inputs, where they are unfolded beforehand.
+/// The most bytes of unfolded inputs if all are unfolded upfront.
 const SHARED: usize = 1 << 25;
-/// Large work is split into this many pieces, if they are not too small by then.
+/// Large work is split into at least this many pieces, unless they would be too small.
 const PIECES: usize = 16;
-/// Multiplications of a piece that is not cut further.
+/// A piece with at most this many multiplications is not split further.
 const PIECE: usize = 1 << 20;
 
-/// Where blocks of unfolded inputs are.
+/// When and where inputs are unfolded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum UnfoldMode {
-    /// They are the inputs themselves.
+    /// The inputs are already the unfolded matrix.
     InPlace,
-    /// Each block unfolds what it needs.
+    /// Each block unfolds its own inputs.
     PerBlock,
-    /// All are unfolded beforehand, as several blocks need them.
+    /// All inputs are unfolded before the first product, since several blocks use them.
     Upfront,
 }
 
-/// How a part is cut into blocks. What is of one kind has the same lengths, but the last of it.
+/// The sizes of a sub-convolution's blocks. All blocks along an axis have the same length, except
+/// the last.
 pub struct BlockSizes {
-    /// Images that are convolved one by one.
+    /// Images that are convolved one by one; 1 if all images share blocks.
     pub images: usize,
-    /// Outputs of such an image, or of a plane of all images.
+    /// Outputs of a plane of one image, or of all images if they share blocks.
     pub columns: usize,
-    /// Of those, outputs of a block.
+    /// Columns of a block.
     pub column_step: usize,
-    /// Planes of the output of a group.
+    /// Output planes of a group.
     pub rows: usize,
-    /// Of those, planes of a block.
+    /// Rows of a block.
     pub row_step: usize,
-    /// Channels and elements of the kernel that are unfolded together.
+    /// Rows of the depth (channels times kernel elements) that are unfolded together.
     pub depth_step: usize,
-    /// All channels and elements of the kernel of a group.
+    /// All channels times all kernel elements of a group.
     pub depth: usize,
-    /// From a row of an unfolded block to the next.
+    /// The distance between rows of an unfolded block, in elements.
     pub pitch: usize,
-    /// Where the unfolded inputs are.
+    /// When and where inputs are unfolded.
     pub unfold_mode: UnfoldMode,
-    /// Whether gemm writes to a block of its own, to be copied from there.
+    /// Whether gemm writes to a temporary block, which is then copied to the output.
     pub has_own_output: bool,
 }
 
 impl BlockSizes {
+    /// Chooses the sizes for a sub-convolution.
     pub fn new<T: ConvolutionFloat>(part: &SubConvolution<T>) -> BlockSizes {
         let Convolution { batch, groups, channels, outputs, .. } = *part.convolution;
         let (pixels, depth) = (part.pixels(), channels * part.taps());
@@ -79,7 +81,7 @@ impl BlockSizes {
         while row_step > 2 * TILE && is_large(pieces(column_step, row_step)) {
             row_step = row_step.div_ceil(2);
         }
-        // Whole lines and vectors, or else whole tiles.
+        // A multiple of both the output's line and `VECTOR` if that fits, else of a tile.
         let lines = part.axes[2].output * (VECTOR / gcd(part.axes[2].output, VECTOR));
         let unit = if lines <= column_step {
             lines
@@ -114,23 +116,23 @@ impl BlockSizes {
         }
     }
 
-    /// How many blocks of columns an image has.
+    /// Returns the number of blocks along the columns of an image.
     pub fn column_blocks(&self) -> usize {
         self.columns.div_ceil(self.column_step)
     }
 
-    /// How many blocks of rows.
+    /// Returns the number of blocks along the rows.
     pub fn row_blocks(&self) -> usize {
         self.rows.div_ceil(self.row_step)
     }
 
-    /// How many blocks one after another sum up an output.
+    /// Returns the number of blocks along the depth, whose products are added up.
     pub fn depth_blocks(&self) -> usize {
         self.depth.div_ceil(self.depth_step)
     }
 }
 
-/// Whether the inputs are the unfolded matrix as they are.
+/// Returns whether the inputs are already the unfolded matrix.
 fn is_unfolded<T: ConvolutionFloat>(part: &SubConvolution<T>) -> bool {
     part.axes.iter().all(|axis| {
         axis.kernel == 1 && axis.stride == 1 && axis.low == 0 && axis.input == axis.output

@@ -1,5 +1,5 @@
-//! Convolution where the kernel is long and there are few outputs, such as the gradient of a weight
-//! of few outputs: planes of inputs are multiplied with kernels element by element, and summed.
+//! Convolution with a long kernel and few outputs, such as the gradient of a weight with few
+//! outputs: planes of inputs are multiplied with kernels element by element and summed.
 
 use std::mem::MaybeUninit;
 
@@ -13,10 +13,10 @@ use crate::buffer::Buffer;
 use crate::simd::vectorized;
 use crate::threads::Threads;
 
-/// Groups with more outputs are multiplied as matrices.
+/// Groups with more outputs than this are multiplied as matrices.
 pub const OUTPUTS: usize = 3;
 
-/// Writes the outputs of a part.
+/// Writes the outputs of a sub-convolution.
 pub fn run<T: ConvolutionFloat>(
     threads: &mut Threads,
     part: &SubConvolution<T>,
@@ -33,18 +33,18 @@ pub fn run<T: ConvolutionFloat>(
         let (image, group) = (number / groups, number % groups);
         let mut plane = grid.plane::<T>()?;
         let memory = Buffer::new(lines.len() * padded * size_of::<T>())?;
-        // SAFETY: the memory has room for this many, and is this call's alone.
+        // SAFETY: the memory has room for this many elements, and only this call accesses it.
         let kernel: &mut [MaybeUninit<T>] =
             unsafe { std::slice::from_raw_parts_mut(memory.data().cast(), lines.len() * padded) };
         let mut totals = vec![T::ZERO; outputs * starts.len()];
         for channel in 0..channels {
             let [image_step, channel_step] = part.input.steps;
             let at = image * image_step + (group * channels + channel) * channel_step;
-            // SAFETY: a plane of the inputs.
+            // SAFETY: the pointer is to a plane of the inputs.
             let inputs = unsafe { grid.fill(part.input.first.get().wrapping_add(at), &mut plane) };
             for (output, totals) in totals.chunks_exact_mut(starts.len()).enumerate() {
                 let at = (group * outputs + output) * weights.row + channel * weights.channel;
-                // SAFETY: a kernel of the weights.
+                // SAFETY: the slice is a kernel of the weights.
                 let weights = unsafe {
                     let first = weights.first.get().add(at).cast_const();
                     std::slice::from_raw_parts(first, lines.len() * width)
@@ -71,8 +71,9 @@ pub fn run<T: ConvolutionFloat>(
     })
 }
 
-/// Adds to each total the products of the kernel with the inputs from its start on. Rows of the
-/// kernel are `width` long, and padded; `lines` has the starts of the rows of inputs.
+/// Adds to each total the products of the kernel with the inputs that begin at its start. Rows of
+/// the kernel have `width` elements and are padded to `padded`; `lines` has the offsets of the rows
+/// of inputs.
 fn correlate<T: ConvolutionFloat>(
     (kernel, padded): (&[T], usize),
     width: usize,
@@ -101,7 +102,7 @@ fn correlate<T: ConvolutionFloat>(
     );
 }
 
-/// The same for the first `count` of the lanes from a place of all lines on, and a few starts.
+/// As [`correlate`], for `N` starts and the first `count` of the `LANES` elements of every row.
 #[inline(always)]
 fn add<T: ConvolutionFloat, const N: usize>(
     (kernel, padded): (&[T], usize),

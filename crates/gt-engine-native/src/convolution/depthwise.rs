@@ -1,5 +1,5 @@
-//! Convolution where each output sees one channel: planes of outputs are summed directly, one
-//! product with a plane of inputs for each element of the kernel.
+//! Depthwise convolution, where each output sees one channel: planes of outputs are summed
+//! directly, with one product with a plane of inputs for each element of the kernel.
 
 use std::mem::MaybeUninit;
 
@@ -12,14 +12,14 @@ use crate::buffer::Buffer;
 use crate::simd::vectorized;
 use crate::threads::Threads;
 
-/// Channels with more outputs are multiplied as matrices.
+/// Channels with more outputs than this are multiplied as matrices.
 pub const OUTPUTS: usize = 7;
-/// Outputs that are summed over the whole kernel before the next ones.
+/// Outputs that are summed over the whole kernel before the next chunk.
 const CHUNK: usize = 2048;
-/// Multiplications that one thread does at a time.
+/// Multiplications of one piece of work for a thread.
 const PIECE: usize = 1 << 18;
 
-/// Writes the outputs of a part, of which each group has one channel.
+/// Writes the outputs of a sub-convolution whose groups have one channel each.
 pub fn run<T: ConvolutionFloat>(
     threads: &mut Threads,
     part: &SubConvolution<T>,
@@ -36,11 +36,12 @@ pub fn run<T: ConvolutionFloat>(
         for number in piece * step..planes.min((piece + 1) * step) {
             let (image, group) = (number / groups, number % groups);
             let at = image * part.input.steps[0] + group * part.input.steps[1];
-            // SAFETY: a plane of the inputs.
+            // SAFETY: the pointer is to a plane of the inputs.
             let inputs = unsafe { grid.fill(part.input.first.get().wrapping_add(at), &mut plane) };
             for output in 0..outputs {
                 let row = (group * outputs + output) * weights.row;
-                // SAFETY: a row of the weights; room for the sums, which are this call's alone.
+                // SAFETY: the slices are a row of the weights and this call's own memory for the
+                // sums.
                 let (weights, sums) = unsafe {
                     let weights = std::slice::from_raw_parts(
                         weights.first.get().add(row).cast_const(),
@@ -62,7 +63,7 @@ pub fn run<T: ConvolutionFloat>(
     })
 }
 
-/// Adds products of the inputs from each start on with its weight.
+/// Adds to the sums, for each start, the product of the inputs from that start on with its weight.
 fn sum<T: ConvolutionFloat>(sums: &mut [T], inputs: &[T], starts: &[usize], weights: &[T]) {
     vectorized(
         #[inline(always)]
@@ -84,7 +85,7 @@ fn sum<T: ConvolutionFloat>(sums: &mut [T], inputs: &[T], starts: &[usize], weig
     );
 }
 
-/// The same for a few starts at a time.
+/// As [`sum`], for the first `N` starts.
 #[inline(always)]
 fn add<T: ConvolutionFloat, const N: usize>(
     sums: &mut [T],
@@ -92,7 +93,7 @@ fn add<T: ConvolutionFloat, const N: usize>(
     starts: &[usize; N],
     weights: &[T],
 ) {
-    let weights: [T; N] = weights[..N].try_into().expect("so many");
+    let weights: [T; N] = weights[..N].try_into().expect("N weights");
     let inputs = starts.map(|start| &inputs[start..][..sums.len()]);
     for (index, sum) in sums.iter_mut().enumerate() {
         let mut total = *sum;
@@ -103,7 +104,7 @@ fn add<T: ConvolutionFloat, const N: usize>(
     }
 }
 
-/// Copies the outputs from among the sums to their places in a plane.
+/// Copies the outputs among the sums to a plane of the output.
 ///
 /// # Safety
 /// No other thread accesses the plane.

@@ -10,7 +10,7 @@ use crate::threads::Threads;
 /// Convolves as [`super::conv_general`] does.
 ///
 /// # Panics
-/// A slice does not have the elements that the lengths ask for.
+/// The length of a slice does not match the convolution.
 pub fn conv_general<T: Number>(
     threads: &mut Threads,
     convolution: &Convolution,
@@ -41,8 +41,8 @@ pub fn conv_general<T: Number>(
     });
 }
 
-/// Calls `body` for each element of the kernel that meets an input at an output's place: with its
-/// number, and that of the input within its plane.
+/// Calls `body` for each kernel element that an output multiplies with an input, with the flat
+/// index of the element in the kernel and that of the input in its plane.
 fn for_each_tap(convolution: &Convolution, place: [usize; 3], mut body: impl FnMut(usize, usize)) {
     let Convolution { input, kernel, windows, .. } = *convolution;
     let met = |axis: usize, tap: usize| {
@@ -63,7 +63,7 @@ fn for_each_tap(convolution: &Convolution, place: [usize; 3], mut body: impl FnM
     }
 }
 
-/// The indices along three axes of an element by its number.
+/// Returns the indices along three axes of the element with a flat index.
 fn indices(number: usize, [_, middle, inner]: [usize; 3]) -> [usize; 3] {
     [number / inner / middle, number / inner % middle, number % inner]
 }

@@ -1,9 +1,9 @@
-//! Gradients, which are convolutions, too.
+//! Tests of the gradients, which are convolutions, too.
 
 use super::tests::{Case, TestNumbers, check, contiguous, random, run};
 use super::*;
 
-/// A convolution of images with a symmetric window, and both of its gradients.
+/// Checks a convolution of images with a symmetric window, and both of its gradients.
 fn check_all_three(input: [usize; 4], weight: [usize; 4], window: Window, groups: usize) {
     let mut numbers = TestNumbers(3);
     let case = |input: &[usize], weight: &[usize], windows: [Window; 2], groups| Case {
@@ -32,14 +32,14 @@ fn check_all_three(input: [usize; 4], weight: [usize; 4], window: Window, groups
     check::<f64>(&mut numbers, &case(&inputs, &gradients, windows, groups), 1e-14);
 }
 
-/// The sum of products of two tensors.
+/// Returns the sum of products of two tensors.
 fn product(a: &[f64], b: &[f64]) -> f64 {
     assert_eq!(a.len(), b.len());
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 #[test]
-fn gradients_are_those_of_the_convolution() {
+fn gradients_satisfy_the_adjoint_identity() {
     let mut numbers = TestNumbers(4);
     for _ in 0..200 {
         let mut case = random(&mut numbers, 7);
@@ -63,8 +63,9 @@ fn gradients_are_those_of_the_convolution() {
             let all = case.windows.iter().zip(&case.input[2..]).zip(&case.weight[2..]);
             all.map(|((window, input), kernel)| of(window, *input, *kernel)).collect()
         };
-        // The convolution is linear in both: its product with a gradient is that of the input, or
-        // the weight, with theirs.
+        // The convolution is linear in both operands: the product of the output with its gradient
+        // equals the product of the input with its gradient, and that of the weight with its
+        // gradient.
         let expected = product(&y, &gradient);
         let reversed: Vec<f64> =
             w.chunks(taps.max(1)).flat_map(|w| w.iter().rev().copied()).collect();

@@ -1,5 +1,5 @@
-//! A plane of inputs with the zeros around it, in such an order that all inputs that a pair of
-//! indices moves over follow one another.
+//! A plane of inputs with the zeros around it, rearranged so that, for a fixed index of the short
+//! side, the inputs that consecutive indices of the long side meet are contiguous.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use super::unfold::{MatrixSide, copy_line};
 use crate::buffer::Buffer;
 use crate::simd::vectorized;
 
-/// Elements that are computed with at a time.
+/// Elements that are processed at a time.
 pub const LANES: usize = 16;
 
-/// How a plane is laid out for a long side, whose lines are gone through, and a short one, which
-/// moves where they begin: outputs and kernel elements, or the other way round.
+/// The layout of a plane for a long side, along whose lines loops run, and a short side, whose
+/// indices shift where the lines begin. The sides are outputs and kernel elements, or vice versa.
 pub struct Grid {
     long: MatrixSide,
     short: MatrixSide,
-    /// Lines of the inputs along each axis.
+    /// The lengths of the inputs along each axis.
     input: [usize; 3],
     lows: [isize; 3],
-    /// How many indices there are along each axis for each of the orders: an index of the long
-    /// side, moved by one of the short side. The order is what is left of the move in steps of the
-    /// long side.
+    /// The lengths of each phase (`order` in the code). An index of the short side shifts the
+    /// inputs by its step; the shift divided by the long side's step is added to the long index,
+    /// and the remainder is the phase. Each phase is stored separately.
     lengths: [usize; 3],
 }
 
-/// Memory that is laid out as a grid.
+/// Memory for a plane in the layout of a grid.
 pub struct Plane<T> {
     buffer: Arc<Buffer>,
     count: usize,
@@ -37,7 +37,7 @@ pub struct Plane<T> {
 }
 
 impl Grid {
-    /// The grid for a long and a short side; `None` where most of it is zeros.
+    /// Returns the grid for a long and a short side, or `None` if most of it would be zeros.
     pub fn new<T: ConvolutionFloat>(
         part: &SubConvolution<T>,
         long: MatrixSide,
@@ -56,23 +56,24 @@ impl Grid {
         (count / 4 <= plain).then_some(Grid { long, short, input, lows, lengths })
     }
 
-    /// From a line of an order to the next one.
+    /// Returns the distance between lines of a phase.
     pub fn pitch(&self) -> usize {
         self.lengths[2]
     }
 
-    /// From the first element of the long side to behind its last one, over all lines in between.
+    /// Returns the number of elements from the first of the long side to the last, inclusive, with
+    /// all elements in between.
     pub fn span(&self) -> usize {
         let [z, y, x] = self.long.lengths;
         ((z - 1) * self.lengths[1] + y - 1) * self.lengths[2] + x
     }
 
-    /// Where a line of the long side begins.
+    /// Returns the offset at which a line of the long side begins.
     pub fn line(&self, z: usize, y: usize) -> usize {
         (z * self.lengths[1] + y) * self.lengths[2]
     }
 
-    /// Where the long side begins for each index of the short one.
+    /// Returns the offset at which the long side begins for each index of the short side.
     pub fn starts(&self) -> Vec<usize> {
         let place = |axis: usize, index: usize| {
             let (moved, step) = (index * self.short.steps[axis], self.long.steps[axis]);
@@ -90,24 +91,24 @@ impl Grid {
         starts
     }
 
-    /// How many elements an order has.
+    /// Returns the number of elements of a phase.
     fn order(&self) -> usize {
         self.lengths.iter().product()
     }
 
-    /// Memory for a plane.
+    /// Allocates memory for a plane.
     pub fn plane<T: ConvolutionFloat>(&self) -> Result<Plane<T>, EngineError> {
         let orders: usize = self.long.steps.iter().product();
-        // What is read beyond the last line.
+        // The extra elements are read beyond the last line.
         let count = orders * self.order() + self.pitch() + LANES;
         let buffer = Buffer::new(count * size_of::<T>())?;
         Ok(Plane { buffer, count, _values: std::marker::PhantomData })
     }
 
-    /// Lays out a line, whose first element is at a place among the inputs and the zeros.
+    /// Writes one line, whose first element is at position `at` among the inputs and the zeros.
     ///
     /// # Safety
-    /// As [`Grid::fill`].
+    /// As for [`Grid::fill`].
     #[inline(always)]
     unsafe fn fill_line<T: ConvolutionFloat>(
         &self,
@@ -117,23 +118,23 @@ impl Grid {
     ) {
         let [depth, height, width] = self.input;
         let place = |axis: usize| at[axis] as isize - self.lows[axis];
-        // Before the inputs it is beyond their length, too.
+        // A negative position becomes a large `usize`, which is beyond the length, too.
         let (z, y) = (place(0) as usize, place(1) as usize);
         if z >= depth || y >= height {
             to.fill(MaybeUninit::new(T::ZERO));
             return;
         }
-        // SAFETY: a line of the plane, for the caller's promise.
+        // SAFETY: a line of the plane, which the caller guarantees to be readable.
         let line = unsafe {
             std::slice::from_raw_parts(from.wrapping_add((z * height + y) * width), width)
         };
         copy_line(line, place(2), self.long.steps[2], to);
     }
 
-    /// Lays out a plane of inputs.
+    /// Writes a plane of inputs in this layout.
     ///
     /// # Safety
-    /// The plane can be read from `from` on.
+    /// `from` points to a readable plane of the inputs.
     pub unsafe fn fill<'a, T: ConvolutionFloat>(
         &self,
         from: *const T,
@@ -149,8 +150,8 @@ impl Grid {
                     for x in 0..steps_x {
                         for (row_z, row_y) in pairs(self.lengths[0], self.lengths[1]) {
                             let at = [z + row_z * steps_z, y + row_y * steps_y, x];
-                            let to = lines.next().expect("so many lines");
-                            // SAFETY: the caller's promise.
+                            let to = lines.next().expect("a line for each row of the plane");
+                            // SAFETY: by the caller's guarantee.
                             unsafe { self.fill_line(from, at, to) };
                         }
                     }
@@ -163,7 +164,7 @@ impl Grid {
     }
 }
 
-/// All pairs of an outer and an inner index.
+/// Returns all pairs of an outer and an inner index, in row-major order.
 #[inline(always)]
 pub fn pairs(outer: usize, inner: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..outer).flat_map(move |outer| (0..inner).map(move |inner| (outer, inner)))
@@ -171,7 +172,7 @@ pub fn pairs(outer: usize, inner: usize) -> impl Iterator<Item = (usize, usize)>
 
 impl<T: ConvolutionFloat> Plane<T> {
     fn values(&mut self) -> &mut [MaybeUninit<T>] {
-        // SAFETY: the buffer has room for this many and is this plane's alone.
+        // SAFETY: the buffer has room for this many elements and belongs to this plane.
         unsafe { std::slice::from_raw_parts_mut(self.buffer.data().cast(), self.count) }
     }
 }

@@ -1,5 +1,5 @@
-//! Convolution where the outputs are long: blocks of them are unfolded, a row of inputs for each
-//! channel and kernel element, and multiplied by the weights.
+//! Convolution by unfolding (im2col): for each block of outputs, the inputs are unfolded, one row
+//! for each channel and kernel element, and multiplied by the weights.
 
 use gt_worker::EngineError;
 
@@ -10,7 +10,7 @@ use super::{Convolution, ConvolutionFloat};
 use crate::buffer::Buffer;
 use crate::threads::{SharedPtr, Threads};
 
-/// Writes the outputs of a part.
+/// Writes the outputs of a sub-convolution.
 pub fn run<T: ConvolutionFloat>(
     threads: &mut Threads,
     part: &SubConvolution<T>,
@@ -32,8 +32,8 @@ pub fn run<T: ConvolutionFloat>(
         part.for_each(threads, count * deep, |number| {
             let (number, start) = (number / deep, number % deep * blocks.depth_step);
             let at = number * size + start * blocks.pitch;
-            // SAFETY: the memory has room for all of the depth of that many blocks, one of which is
-            // this call's alone.
+            // SAFETY: the memory has room for the whole depth of `count` blocks; only this call
+            // accesses this range of this block's depth.
             unsafe { columns(number).unfold(start, matrix.get().add(at)) };
             Ok(())
         })?;
@@ -41,13 +41,13 @@ pub fn run<T: ConvolutionFloat>(
     part.for_each(threads, count * down, |number| {
         let (number, row) = (number / down, number % down * blocks.row_step);
         let matrix = matrix.get().wrapping_add(number * size);
-        // SAFETY: where all columns are unfolded beforehand, these begin at the matrix. Nobody else
-        // is at these rows and columns of the output.
+        // SAFETY: if all columns have been unfolded upfront, this block's begin at `matrix`. No
+        // other thread accesses these rows and columns of the output.
         unsafe { columns(number).multiply(&weights, row, matrix) }
     })
 }
 
-/// A block of columns: outputs of a plane, of one image or all.
+/// A block of columns: outputs of a plane, of one image or of all images.
 struct BlockColumns<'a, T> {
     part: &'a SubConvolution<'a, T>,
     blocks: &'a BlockSizes,
@@ -72,7 +72,8 @@ impl<'a, T: ConvolutionFloat> BlockColumns<'a, T> {
         BlockColumns { part, blocks, image, group, first, count, segments }
     }
 
-    /// How many columns are multiplied: whole vectors, where nothing else is in the way.
+    /// Returns the number of columns to multiply: rounded up to whole vectors if the rows of the
+    /// input matrix and the output have padding.
     fn width(&self) -> usize {
         if self.blocks.has_own_output && self.blocks.unfold_mode != UnfoldMode::InPlace {
             self.count.next_multiple_of(VECTOR)
@@ -81,17 +82,17 @@ impl<'a, T: ConvolutionFloat> BlockColumns<'a, T> {
         }
     }
 
-    /// Unfolds a block of the depth.
+    /// Unfolds the inputs of one block of the depth.
     ///
     /// # Safety
-    /// `to` has room for its rows, which no other thread accesses.
+    /// `to` has room for the block's rows, which no other thread accesses.
     unsafe fn unfold(&self, start: usize, to: *mut T) {
         let (part, pitch) = (self.part, self.blocks.pitch);
         let depth = self.blocks.depth_step.min(self.blocks.depth - start);
         let (output_side, kernel_side) = (part.output_side(), part.kernel_side());
         let rows = (&kernel_side, start..start + depth);
-        // SAFETY: ranges of the part's own sides, whose inputs all exist; for `to` it is
-        // promised.
+        // SAFETY: the ranges are within the sides of this sub-convolution, whose inputs are in
+        // bounds; the caller guarantees `to`.
         unsafe {
             part.unfold(self.group).fill(rows, (&output_side, &self.segments), to, pitch);
             for row in 0..depth {
@@ -100,11 +101,11 @@ impl<'a, T: ConvolutionFloat> BlockColumns<'a, T> {
         }
     }
 
-    /// Writes a block of outputs, from a row on.
+    /// Writes a block of outputs, starting at a row.
     ///
     /// # Safety
-    /// Where all columns are unfolded beforehand, these begin at `shared`. No other thread accesses these
-    /// rows and columns of the output.
+    /// If all columns have been unfolded upfront, this block's begin at `shared`. No other thread
+    /// accesses these rows and columns of the output.
     unsafe fn multiply(
         &self,
         weights: &Weights<T>,
@@ -122,8 +123,8 @@ impl<'a, T: ConvolutionFloat> BlockColumns<'a, T> {
         let plane = part.plane(image, group, row);
         for start in (0..blocks.depth).step_by(blocks.depth_step) {
             let depth = blocks.depth_step.min(blocks.depth - start);
-            // SAFETY: all inputs and weights of the part exist. The buffer is this call's alone
-            // and has room for both matrices; for the output it is promised.
+            // SAFETY: the inputs and weights are in bounds. Only this call accesses the buffer,
+            // which has room for both matrices; the caller guarantees the output.
             unsafe {
                 let b = match blocks.unfold_mode {
                     UnfoldMode::InPlace => {
@@ -149,13 +150,13 @@ impl<'a, T: ConvolutionFloat> BlockColumns<'a, T> {
             }
         }
         if blocks.has_own_output {
-            // SAFETY: every row of the block has been written; for the output it is promised.
+            // SAFETY: every row of the block has been written; the caller guarantees the output.
             unsafe { self.place(row, rows, matrix.add(own)) };
         }
         Ok(())
     }
 
-    /// Copies a block that gemm has written to its places in the output, from a row on.
+    /// Copies a block that gemm has written to the output, starting at a row.
     ///
     /// # Safety
     /// The block has this many rows. No other thread accesses these rows and columns of the output.
@@ -166,7 +167,7 @@ impl<'a, T: ConvolutionFloat> BlockColumns<'a, T> {
             let at = self.part.place([z, y, segment.first]);
             let plane = self.part.plane(segment.outer, self.group, first);
             for row in 0..rows {
-                // SAFETY: the caller's promise; outputs of these rows and columns.
+                // SAFETY: by the caller's guarantee; these are outputs of these rows and columns.
                 unsafe {
                     let from = block.add(row * self.blocks.pitch + segment.at);
                     let to = self.part.out.get().add(plane + row * self.part.out_steps[1] + at);

@@ -1,7 +1,6 @@
 //! Convolution without unfolding: each output finds its inputs through a table of offsets, which is
 //! the same for all pixels (M. Dukhan, "The Indirect Convolution Algorithm", 2019). Weights are
-//! copied into rows of outputs, and inputs, where there are zeros around them, into planes that
-//! have those.
+//! copied into rows of outputs, and inputs into planes that include the zeros around them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,22 +16,23 @@ use crate::simd::vectorized;
 use crate::threads::{SharedPtr, Threads};
 use crate::transpose::transpose;
 
-/// Fewer outputs than these of a register are left to gemm.
+/// Convolutions with fewer outputs than this are left to gemm.
 const FEW: usize = 8;
-/// Channels are taken together as long as copies of inputs and weights have at most this many bytes.
+/// Channels are processed together as long as the copies of inputs and weights have at most this
+/// many bytes.
 const COPIES: usize = if cfg!(test) { 1 << 12 } else { 64 << 20 };
-/// Rows of weights that stay in the cache while all tiles of a piece meet them.
+/// Rows of weights that stay in the cache while all tiles of a piece are multiplied by them.
 const DEPTH: usize = 128;
-/// Large work is split into this many pieces, if they do not have too few pixels by then.
+/// Large work is split into this many pieces, unless they would have too few pixels.
 const PIECES: usize = 16;
 /// Pixels of a piece, in tiles.
 const TILES: Range<usize> = 4..32;
 
-/// Planes with the zeros around them are at most this many times as large as those without, or have
-/// so few elements.
+/// This algorithm is used only if planes with the zeros around them are at most `ZEROS.0` times as
+/// large as those without, or have at most `ZEROS.1` elements.
 const ZEROS: (usize, usize) = (4, 1 << 10);
 
-/// Whether a part is better computed here than as a product of matrices.
+/// Returns whether this algorithm is faster than a product of matrices.
 pub fn is_better<T: ConvolutionFloat>(part: &SubConvolution<T>) -> bool {
     let inputs: usize = part.axes.iter().map(|axis| axis.input).product();
     let lengths = PaddedPlanes::lengths(part).into_iter();
@@ -42,7 +42,7 @@ pub fn is_better<T: ConvolutionFloat>(part: &SubConvolution<T>) -> bool {
         && padded <= (ZEROS.0 * inputs).max(ZEROS.1)
 }
 
-/// Writes the outputs of a part.
+/// Writes the outputs of a sub-convolution.
 pub fn run<T: ConvolutionFloat>(
     threads: &mut Threads,
     part: &SubConvolution<T>,
@@ -60,26 +60,26 @@ pub fn run<T: ConvolutionFloat>(
     Ok(())
 }
 
-/// The inputs of some channels, with the zeros around them.
+/// A copy of the inputs of a range of channels, with the zeros around them.
 struct PaddedPlanes<T> {
     first: SharedPtr<T>,
-    /// From an image, and from a channel, to the next.
+    /// The distances between images and between channels.
     steps: [usize; 2],
-    /// From a plane and a line of the inputs to the next.
+    /// The distances between the 2-d slices and between the lines of a plane.
     lines: [usize; 2],
-    /// What keeps a copy alive.
+    /// Keeps the copy alive.
     _copy: Arc<Buffer>,
 }
 
 impl<T: ConvolutionFloat> PaddedPlanes<T> {
-    /// How many inputs all outputs of a plane see, from the first to the last, along each axis.
+    /// Returns the number of inputs that the outputs of a plane span along each axis.
     fn lengths(part: &SubConvolution<T>) -> [usize; 3] {
         part.axes
             .map(|axis| (axis.output - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1)
     }
 
-    /// Elements of a copied plane: an odd number of lines of the cache, or else the planes of many
-    /// channels would compete for the same places of it.
+    /// Returns the elements of a copied plane: an odd number of cache lines, since otherwise the
+    /// planes of many channels would compete for the same cache sets.
     fn size(part: &SubConvolution<T>) -> usize {
         let line = 64 / size_of::<T>();
         let size: usize = Self::lengths(part).iter().product();
@@ -103,7 +103,8 @@ impl<T: ConvolutionFloat> PaddedPlanes<T> {
                 let from = image * part.input.steps[0]
                     + (group * all + channels.start + channel) * part.input.steps[1];
                 let to = (number * count + channel) * size;
-                // SAFETY: a plane of the inputs, and its place in the copy, which no other thread accesses.
+                // SAFETY: a plane of the inputs, and its slot in the copy, which no other thread
+                // accesses.
                 unsafe {
                     let from = part.input.first.get().add(from).cast_const();
                     Self::pad(part, lengths, from, first.get().add(to));
@@ -118,7 +119,8 @@ impl<T: ConvolutionFloat> PaddedPlanes<T> {
     /// Copies a plane with the zeros around it.
     ///
     /// # Safety
-    /// A plane of the inputs can be read, and one of these lengths written, which no other thread accesses.
+    /// `from` points to a readable plane of the inputs, and `to` to a writable one of these
+    /// lengths, which no other thread accesses.
     unsafe fn pad(part: &SubConvolution<T>, lengths: [usize; 3], from: *const T, to: *mut T) {
         let [low_z, low_y, low_x] = part.axes.map(|axis| axis.low);
         let [depth, height, width] = part.axes.map(|axis| axis.input);
@@ -126,10 +128,10 @@ impl<T: ConvolutionFloat> PaddedPlanes<T> {
             #[inline(always)]
             || {
                 for (index, (z, y)) in super::pairs(lengths[0], lengths[1]).enumerate() {
-                    // Before the inputs these are beyond their length, too.
+                    // Negative positions become large `usize`s, which are beyond the lengths, too.
                     let z = (z as isize - low_z) as usize;
                     let y = (y as isize - low_y) as usize;
-                    // SAFETY: a line of the copy, and one of the inputs where it is within them.
+                    // SAFETY: a line of the copy, and a line of the inputs if it is within them.
                     let (line, to) = unsafe {
                         let line = if z < depth && y < height {
                             let at = (z * height + y) * width;
@@ -147,16 +149,16 @@ impl<T: ConvolutionFloat> PaddedPlanes<T> {
     }
 }
 
-/// The products of some channels, of all groups.
+/// The products of a range of channels, for all groups.
 struct ChannelPass<'a, T> {
     part: &'a SubConvolution<'a, T>,
-    /// Whether earlier channels have been summed up.
+    /// Whether the output already has the sums of earlier channels.
     initial: InitialSums,
     planes: PaddedPlanes<T>,
     width: TileWidth,
-    /// For each group and block of outputs, rows of weights.
+    /// Rows of weights for each group and block of outputs.
     weights: (SharedPtr<T>, Arc<Buffer>),
-    /// Where inputs are that meet them, one for each row.
+    /// The offset of the input that each row of weights is multiplied with.
     tap_offsets: Vec<usize>,
     /// Pixels of all images that are computed together.
     pixels: usize,
@@ -182,7 +184,7 @@ impl<'a, T: ConvolutionFloat> ChannelPass<'a, T> {
             tap_offsets.extend(along.map(|x| at + x * side.steps[2]));
         }
         if from.is_reversed {
-            // Rows keep the order that the weights have in memory.
+            // Rows are in the order of the weights in memory.
             tap_offsets.chunks_exact_mut(part.taps()).for_each(<[usize]>::reverse);
         }
         let tiles = (batch * part.pixels()).div_ceil(PIXELS);
@@ -206,7 +208,7 @@ impl<'a, T: ConvolutionFloat> ChannelPass<'a, T> {
         })
     }
 
-    /// Computes some pixels of a block of outputs.
+    /// Computes a range of pixels for a block of outputs.
     fn piece(&self, group: usize, block: usize, pixels: Range<usize>) -> Result<(), EngineError> {
         let Convolution { outputs, .. } = *self.part.convolution;
         let row_length = self.width.outputs();
@@ -222,8 +224,8 @@ impl<'a, T: ConvolutionFloat> ChannelPass<'a, T> {
             for (tile, pixel_offsets) in pixel_offsets.iter().enumerate() {
                 let sums = sums.wrapping_add(tile * PIXELS * row_length);
                 let inputs = self.planes.first.get().cast_const();
-                // SAFETY: the inputs that an output of the part meets exist, with the zeros
-                // around them. The sums are this call's alone; all are written at the first index.
+                // SAFETY: the inputs of every output are in the padded planes. Only this call
+                // accesses the sums; all are written at the first index.
                 unsafe {
                     self.width.add(RegisterTile {
                         inputs,
@@ -240,13 +242,14 @@ impl<'a, T: ConvolutionFloat> ChannelPass<'a, T> {
         let count = row_length.min(outputs - first);
         for (at, image, run) in self.runs(pixels) {
             let plane = self.part.plane(image, group, first);
-            // SAFETY: outputs of this piece, which no other thread accesses, and their sums.
+            // SAFETY: the outputs of this piece, which no other thread accesses, and their sums.
             unsafe { self.write(sums.add(at * row_length), plane, count, run) };
         }
         Ok(())
     }
 
-    /// Where each pixel's inputs begin; the last one again where a tile has more.
+    /// Returns the offset of each pixel's inputs, in tiles; the last pixel is repeated to fill the
+    /// last tile.
     fn pixel_offsets(&self, group: usize, pixels: &Range<usize>) -> Vec<[usize; PIXELS]> {
         let mut side = self.part.output_side();
         side.outer_step = self.planes.steps[0];
@@ -271,8 +274,8 @@ impl<'a, T: ConvolutionFloat> ChannelPass<'a, T> {
         pixel_offsets
     }
 
-    /// Pixels that are at even steps in the output: where they begin in a range, the image, and
-    /// their numbers within its plane.
+    /// Splits a range of pixels into runs whose outputs are at even distances. Yields each run's
+    /// offset in the range, its image, and its pixels within the image's plane.
     fn runs(&self, pixels: Range<usize>) -> impl Iterator<Item = (usize, usize, Range<usize>)> {
         let plane = self.part.pixels();
         let line = if self.part.is_whole() { plane } else { self.part.axes[2].output };
@@ -286,17 +289,19 @@ impl<'a, T: ConvolutionFloat> ChannelPass<'a, T> {
         })
     }
 
-    /// Writes the sums of a run to their places, in this many planes of the output.
+    /// Writes the sums of a run to `count` planes of the output.
     ///
     /// # Safety
-    /// A row of sums for each pixel can be read. No other thread accesses these outputs.
+    /// `sums` points to a readable row of sums for each pixel. No other thread accesses these
+    /// outputs.
     unsafe fn write(&self, sums: *const T, plane: usize, count: usize, run: Range<usize>) {
         let [_, height, width] = self.part.axes.map(|axis| axis.output);
         let (x, rest) = (run.start % width, run.start / width);
         let at = self.part.place([rest / height, rest % height, x]);
         let (step, row_length) = (self.part.axes[2].output_subset.step, self.width.outputs());
         let pitch = self.part.out_steps[1];
-        // SAFETY: the caller's promise: planes of this piece, from the first of the run on.
+        // SAFETY: by the caller's guarantee: the planes of this piece, from the first pixel of the
+        // run on.
         unsafe {
             let to = self.part.out.get().add(plane + at);
             if self.initial == InitialSums::Zero && step == 1 {
@@ -313,8 +318,9 @@ impl<'a, T: ConvolutionFloat> ChannelPass<'a, T> {
     }
 }
 
-/// The weights of some channels: for each group and block of outputs a row of its outputs for each
-/// channel and element of the kernel, with zeros where there are fewer outputs.
+/// Copies the weights of a range of channels: for each group and block of outputs, one row of the
+/// block's outputs for each channel and kernel element. Blocks with fewer outputs are padded with
+/// zeros.
 fn weights<T: ConvolutionFloat>(
     threads: &mut Threads,
     part: &SubConvolution<T>,
@@ -328,7 +334,7 @@ fn weights<T: ConvolutionFloat>(
     let depth = channels.len() * taps;
     let copy = Buffer::new(groups * blocks * depth * row_length * size_of::<T>())?;
     let to = SharedPtr::new(copy.data().cast::<T>());
-    // As many channels at a time as make up a page of rows.
+    // As many channels at a time as make up `DEPTH` rows.
     let step = (DEPTH / taps).max(1);
     let along = channels.len().div_ceil(step);
     part.for_each(threads, groups * blocks * along, |number| {
@@ -337,14 +343,14 @@ fn weights<T: ConvolutionFloat>(
         let count = row_length.min(outputs - output);
         let row = (block / blocks * outputs + output) * from.row;
         let some = first..channels.len().min(first + step);
-        // SAFETY: weights of these outputs and channels, and the rows for them, which have room for
-        // all outputs of a block and which no other thread accesses.
+        // SAFETY: the weights of these outputs and channels, and the rows for them, which have room
+        // for all outputs of a block and which no other thread accesses.
         unsafe {
             let to = to.get().add((block * depth + first * taps) * row_length);
             if count < row_length {
                 to.write_bytes(0, some.len() * taps * row_length);
             }
-            // At once where the channels follow one another.
+            // One transposition if the channels are contiguous, else one for each channel.
             let (rows, parts) =
                 if from.channel == taps { (some.len() * taps, 1) } else { (taps, some.len()) };
             for index in 0..parts {

@@ -1,5 +1,6 @@
-//! Convolution where the kernel is long: pieces of it are unfolded, a row of inputs for each output
-//! of a plane, and multiplied by the weights; then the pieces are summed.
+//! Convolution with a long kernel: for each piece of the kernel, the inputs are unfolded, one row
+//! for each output of a plane, and multiplied by the weights; then the products of all pieces are
+//! summed.
 
 use gt_worker::EngineError;
 
@@ -10,30 +11,31 @@ use crate::buffer::Buffer;
 use crate::simd::vectorized;
 use crate::threads::{SharedPtr, Threads};
 
-/// Bytes of a block, which stays in the cache of one processor.
+/// Bytes of a block, which fits in the cache of one core.
 const BLOCK: usize = 1 << 19;
-/// Kernel elements of a block, if they are not a whole row of the kernel.
+/// Kernel elements of a block: rounded to whole rows of the kernel, unless a row is more than twice
+/// as long.
 const DEPTH: usize = 256;
-/// Kernels of this many elements are long enough to be multiplied channel by channel.
+/// Kernels of at least this many elements are long enough to be multiplied channel by channel.
 const WHOLE: usize = 256;
-/// Large work is split into this many pieces, if they are not too short by then.
+/// Large work is split into this many pieces, unless they would be too short.
 const PIECES: usize = 16;
 
-/// How a part is cut into blocks.
+/// The sizes of a sub-convolution's blocks.
 struct LongKernelBlocks {
-    /// Outputs of a plane of all images.
+    /// Outputs of one plane, over all images.
     columns: usize,
-    /// Of those, outputs of a block.
+    /// Columns of a block.
     column_step: usize,
-    /// All channels and kernel elements.
+    /// All channels times all kernel elements.
     depth: usize,
-    /// Of those, elements that are multiplied together.
+    /// Elements of the depth that are multiplied together.
     depth_step: usize,
-    /// Blocks do not go beyond a multiple of this.
+    /// No block crosses a multiple of this.
     depth_end: usize,
-    /// Of all, those that are summed by one piece.
+    /// Elements of the depth that one piece sums.
     piece: usize,
-    /// Whether the inputs are the unfolded matrix as they are.
+    /// Whether the inputs are already the unfolded matrix.
     in_place: bool,
 }
 
@@ -65,7 +67,7 @@ impl LongKernelBlocks {
     }
 }
 
-/// Writes the outputs of a part.
+/// Writes the outputs of a sub-convolution.
 pub fn run<T: ConvolutionFloat>(
     threads: &mut Threads,
     part: &SubConvolution<T>,
@@ -75,21 +77,21 @@ pub fn run<T: ConvolutionFloat>(
     let blocks = LongKernelBlocks::new(part, &weights);
     let pieces = blocks.depth.div_ceil(blocks.piece);
     let along = blocks.columns.div_ceil(blocks.column_step);
-    // Of each piece: of each group and column, its outputs.
+    // Laid out as (pieces, groups, columns, outputs).
     let sums = Buffer::new(pieces * groups * blocks.columns * outputs * size_of::<T>())?;
     let sums = (SharedPtr::new(sums.data().cast::<T>()), sums);
     part.for_each(threads, pieces * groups * along, |number| {
         let (rest, column) = (number / along, number % along * blocks.column_step);
         let (piece, group) = (rest / groups, rest % groups);
-        // SAFETY: the sums of this piece, group and columns are not shared.
+        // SAFETY: only this call accesses the sums of this piece, group and columns.
         unsafe { multiply(part, &blocks, &weights, [piece, group, column], sums.0.get()) }
     })?;
     let step = blocks.column_step.div_ceil(4);
     let along = blocks.columns.div_ceil(step);
     part.for_each(threads, groups * along, |number| {
         let (group, column) = (number / along, number % along * step);
-        // SAFETY: all sums have been written; no other thread accesses those of this group and columns,
-        // nor at their outputs.
+        // SAFETY: all sums have been written; no other thread accesses the sums of this group and
+        // columns, or their outputs.
         unsafe { add_up(part, &blocks, pieces, group, column, step, sums.0.get()) };
         Ok(())
     })
@@ -98,8 +100,8 @@ pub fn run<T: ConvolutionFloat>(
 /// Multiplies one piece of the kernel with the inputs of some columns.
 ///
 /// # Safety
-/// `sums` has room for those of all pieces; no other thread accesses the ones of this piece, group and
-/// columns.
+/// `sums` has room for the sums of all pieces; no other thread accesses the sums of this piece,
+/// group and columns.
 unsafe fn multiply<T: ConvolutionFloat>(
     part: &SubConvolution<T>,
     blocks: &LongKernelBlocks,
@@ -122,8 +124,9 @@ unsafe fn multiply<T: ConvolutionFloat>(
         let next = (start / blocks.depth_end + 1) * blocks.depth_end;
         let depth = blocks.depth_step.min(end - start).min(next - start);
         let (channel, tap) = (start / taps, start % taps);
-        // SAFETY: ranges of the part's own sides, whose inputs and weights all exist. The
-        // buffer is this call's alone and has room for the matrix; for the sums it is promised.
+        // SAFETY: the ranges are within the sides of this sub-convolution, whose inputs and weights
+        // are in bounds. Only this call accesses the buffer, which has room for the matrix; the
+        // caller guarantees the sums.
         unsafe {
             let b = if blocks.in_place {
                 let [image, step] = part.input.steps;
@@ -146,11 +149,11 @@ unsafe fn multiply<T: ConvolutionFloat>(
     Ok(())
 }
 
-/// Adds up the pieces' sums of at most `step` columns, and writes them to their places.
+/// Adds up the pieces' sums of at most `step` columns, and writes them to the output.
 ///
 /// # Safety
-/// There are sums of this many pieces. No other thread accesses those of this group and columns, nor at
-/// their outputs.
+/// `sums` has the sums of `pieces` pieces. No other thread accesses the sums of this group and
+/// columns, or their outputs.
 unsafe fn add_up<T: ConvolutionFloat>(
     part: &SubConvolution<T>,
     blocks: &LongKernelBlocks,
@@ -164,7 +167,7 @@ unsafe fn add_up<T: ConvolutionFloat>(
     let columns = step.min(blocks.columns - column);
     let count = columns * outputs;
     let of = |piece: usize| ((piece * groups + group) * blocks.columns + column) * outputs;
-    // SAFETY: the caller's promise; the pieces' sums do not overlap.
+    // SAFETY: by the caller's guarantee; the sums of different pieces do not overlap.
     let total = unsafe { std::slice::from_raw_parts_mut(sums.add(of(0)), count) };
     for piece in 1..pieces {
         // SAFETY: as above.
@@ -183,7 +186,7 @@ unsafe fn add_up<T: ConvolutionFloat>(
         for output in 0..outputs {
             for index in 0..segment.length {
                 let to = plane + output * part.out_steps[1] + at + index * placed_step;
-                // SAFETY: an output of these columns, which are within the whole output.
+                // SAFETY: an output of these columns, which is within the whole output.
                 unsafe { *part.out.get().add(to) = sums[index * outputs + output] };
             }
         }

@@ -1,24 +1,28 @@
-//! Convolution, in its general form: transposed convolution and both gradients are the same with
-//! other windows, or with axes exchanged.
+//! Convolution in its general form. A transposed convolution and both gradients are the same
+//! operation with other windows or with axes exchanged.
 //!
-//! - [`operation`]: from tensors to planes in memory.
-//! - [`conv_general`] here is the one entry for floats, [`Convolution`] its parameters.
-//! - [`axis`]: a spatial axis. Zeros between inputs are never multiplied: they split a convolution
-//!   into [`part`]s that have none.
-//! - [`indirect`], where there are enough outputs to fill a register: each finds its inputs by a
-//!   table of offsets, and a [`tile`] of pixels and outputs is summed in registers ([`vector`]).
-//! - [`wide`], where outputs are the long axes: inputs are [unfolded](unfold) into matrices, a
-//!   [block](blocks) at a time, and multiplied by gemm.
-//! - [`deep`], where the kernel is what is long (the gradient of a weight): the same with outputs
-//!   and kernel exchanged, summed over pieces of the kernel.
-//! - [`scatter`], where outputs are few beside the inputs (the gradient of images): inputs are
-//!   multiplied as they are, and the products added up where they belong.
-//! - [`direct`]: integers, by plain loops.
-//! - [`depthwise`] and, where the kernel is long, [`correlate`]: few outputs for each channel,
-//!   without matrices, from a [`grid`] of inputs.
+//! - [`operation`]: converts tensors to planes in memory.
+//! - [`conv_general`]: the entry point for floats; [`Convolution`] has its parameters.
+//! - [`axis`]: a spatial axis. The zeros that base dilation puts between inputs are never
+//!   multiplied: a convolution is split into [sub-convolutions](sub_convolution) without them.
 //!
-//! How work is cut into pieces depends on the shapes alone, so that results do not depend on the
-//! number of threads.
+//! The algorithms:
+//!
+//! - [`indirect`], if there are enough outputs to fill a register: each output finds its inputs
+//!   through a table of offsets, and a [`tile`] of pixels and outputs is summed in registers
+//!   ([`vector`]).
+//! - [`im2col`], if the output's spatial axes are long: inputs are [unfolded](unfold) into
+//!   matrices, one [block](blocks) at a time, and multiplied by gemm.
+//! - [`long_kernel`], if the kernel is longer than the output (the gradient of a weight): the same
+//!   with the roles of output and kernel exchanged, summed over pieces of the kernel.
+//! - [`scatter`], if outputs are few compared with inputs (the gradient of images): inputs are
+//!   multiplied without unfolding, and each product is added to its output.
+//! - [`depthwise`], and for long kernels [`correlate`], if each channel or group has few outputs:
+//!   direct sums over a [`grid`] of inputs, without matrices.
+//! - [`direct`]: plain loops, for integers.
+//!
+//! The pieces of work depend only on the shapes, so that results do not depend on the number of
+//! threads.
 
 mod axis;
 mod blocks;
@@ -59,29 +63,30 @@ use sub_convolution::{Origin, SubConvolution};
 pub(crate) use unfold::copy_every;
 use vector::Registers;
 
-/// Convolutions of fewer multiplications stay on one thread.
+/// Convolutions with fewer multiplications than this run on one thread.
 const PARALLEL: usize = 1 << 19;
 
-/// Large work is done plane by plane only if there are this many, for the threads to share.
+/// Large convolutions are computed plane by plane only if there are at least this many planes for
+/// the threads to share.
 const PLANES: usize = 4;
 
-/// Elements of an output that one thread sets to 0 at a time.
+/// Elements of an output that a thread zeroes at a time.
 const ZEROS: usize = 1 << 16;
 
-/// The floats that convolutions are computed in: float32 and float64, which gemm takes.
+/// The float types that convolutions are computed in: float32 and float64, which gemm supports.
 pub trait ConvolutionFloat: Number + Registers + Add<Output = Self> + Mul<Output = Self> {}
 
 impl ConvolutionFloat for f32 {}
 impl ConvolutionFloat for f64 {}
 
-/// The lengths of a convolution and its windows. Spatial axes that are not there have length 1.
+/// The lengths and windows of a convolution. Missing spatial axes have length 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Convolution {
     batch: usize,
     groups: usize,
-    /// Inputs of a group.
+    /// Input channels of a group.
     channels: usize,
-    /// Outputs of a group.
+    /// Output channels of a group.
     outputs: usize,
     input: [usize; 3],
     kernel: [usize; 3],
@@ -90,9 +95,9 @@ pub struct Convolution {
 }
 
 impl Convolution {
-    /// A convolution of an input (batch, channels, spatial...) with a weight (outputs, channels /
-    /// groups, spatial...), which has a window for each of 1 to 3 spatial axes. `None` where the
-    /// lengths do not fit one another, or are more than can be counted.
+    /// Returns the convolution of an input (batch, channels, spatial...) with a weight (outputs,
+    /// channels / groups, spatial...), with a window for each of 1 to 3 spatial axes. Returns
+    /// `None` if the lengths do not match or a size overflows.
     pub fn new(
         input: &[usize],
         weight: &[usize],
@@ -127,7 +132,8 @@ impl Convolution {
         let product =
             |lengths: &[usize]| lengths.iter().try_fold(1, |a: usize, b| a.checked_mul(*b));
         let all = [convolution.batch, weight[0], product(&convolution.output)?];
-        // Empty axes may stand beside long ones: no product of some axes overflows either.
+        // Empty axes count as 1, so that the product of any subset of the axes does not overflow
+        // either.
         let positive =
             |lengths: &[usize]| product(&lengths.iter().map(|x| *x.max(&1)).collect::<Vec<_>>());
         positive(input)?.checked_mul(size_of::<f64>())?;
@@ -136,12 +142,12 @@ impl Convolution {
         Some(convolution)
     }
 
-    /// How many elements the output has.
+    /// Returns the number of elements of the output.
     pub fn numel(&self) -> usize {
         self.batch * self.groups * self.outputs * self.output.iter().product::<usize>()
     }
 
-    /// The parts that zeros between inputs split it into.
+    /// Returns the axes of the sub-convolutions without zeros between the inputs.
     fn parts(&self) -> Vec<[WindowAxis; 3]> {
         let axes = |axis: usize| parts(&self.windows[axis], self.input[axis], self.kernel[axis]);
         let [outer, middle, inner] = [0, 1, 2].map(axes);
@@ -156,18 +162,18 @@ impl Convolution {
 }
 
 /// A tensor of planes, one for each index of its first two axes: (batch, channels) of an input,
-/// (outputs, channels) of a weight. A plane's elements follow one another in row-major order, or
-/// from the last to the first where they are reversed, which only a weight's may be.
+/// (outputs, channels) of a weight. A plane is contiguous, in row-major order. Only the planes of a
+/// weight may be reversed, from the last element to the first.
 #[derive(Clone, Copy)]
 pub struct Planes<'a, T> {
     pub data: &'a [T],
-    /// From a plane to the next one along each of the first two axes.
+    /// The distances between planes along each of the first two axes.
     pub steps: [usize; 2],
     pub is_reversed: bool,
 }
 
 impl<'a, T> Planes<'a, T> {
-    /// Its origin, once it is certain that all planes lie within the data.
+    /// Returns the origin, after checking that all planes lie within the data.
     fn origin(&self, counts: [usize; 2], plane: [usize; 3]) -> Origin<T> {
         let plane: usize = plane.iter().product();
         if plane * counts[0] * counts[1] > 0 {
@@ -180,21 +186,22 @@ impl<'a, T> Planes<'a, T> {
     }
 }
 
-/// Convolves input and weight, whose lengths are in `convolution`. Writes every element of `out`
-/// (batch, outputs, spatial...) in row-major order, or (outputs, batch, spatial...) if it is
-/// transposed.
+/// Convolves input and weight, whose lengths are in `convolution`. Writes every element of `out`,
+/// in row-major order: (batch, outputs, spatial...), or (outputs, batch, spatial...) if
+/// `is_transposed`.
 ///
-/// The gradient for the input is the convolution of the output's gradient with the weight, its
-/// first two axes exchanged (within each group) and its kernel in reverse, by
-/// [`Window::for_input`]. The gradient for the weight is that of the input with the output's
-/// gradient by [`Window::for_weight`], batch and channels exchanged in all three; where there are
-/// groups, the input's batch is the channels of a group and its channels are (groups, batch).
+/// The gradient for the input is the convolution of the output's gradient with the weight by
+/// [`Window::for_input`]; the weight's first two axes are exchanged within each group, and its
+/// kernel is reversed. The gradient for the weight is the convolution of the input with the
+/// output's gradient by [`Window::for_weight`]; batch and channels are exchanged in the input, the
+/// output's gradient and the result. With several groups, the batch of that input is the channels
+/// of a group and its channels are (groups, batch).
 ///
 /// # Errors
-/// There is no memory for blocks of unfolded inputs.
+/// There is not enough memory for the blocks of unfolded inputs.
 ///
 /// # Panics
-/// A slice does not have the elements that the lengths ask for.
+/// The length of a slice does not match the convolution.
 pub fn conv_general<T: ConvolutionFloat>(
     threads: &mut Threads,
     convolution: &Convolution,
@@ -225,7 +232,7 @@ pub fn conv_general<T: ConvolutionFloat>(
         let part = SubConvolution { convolution, axes, input, weight, out, out_steps };
         let (output, kernel) = (part.output_side(), part.kernel_side());
         let is_long_kernel = axes[2].kernel > axes[2].output;
-        // Planes are done one by one there.
+        // The algorithms on grids compute one plane at a time.
         let is_even = batch * groups >= PLANES || part.work() < PARALLEL;
         let grid = if !is_even {
             None

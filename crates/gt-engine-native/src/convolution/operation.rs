@@ -1,4 +1,4 @@
-//! The operation: from tensors to planes in memory.
+//! The operation: converts tensors to planes in memory.
 
 use gt_ir::instruction::Operands;
 use gt_ir::operation::int;
@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::uninit::Uninit;
 
-/// Convolves tensors. The 16-bit floats are multiplied and summed in float32.
+/// Convolves tensors. f16 and bf16 are multiplied and summed in float32.
 pub fn conv_general(
     threads: &mut Threads,
     mut operands: Operands<Tensor>,
@@ -25,7 +25,7 @@ pub fn conv_general(
     let input = cast::to(threads, tensor(&mut operands, 0)?, dtype)?;
     let input = in_planes(threads, input)?;
     let weight = cast::to(threads, tensor(&mut operands, 1)?, dtype)?;
-    // The gradient of an input comes with a reversed kernel.
+    // The gradient of an input has a reversed kernel.
     let is_reversed = !dtype.is_exact() && !are_planes(&weight, 1) && are_planes(&weight, -1);
     let weight = if is_reversed { reversed(weight) } else { in_planes(threads, weight)? };
     let groups = usize::try_from(int(attributes, 5)).ok();
@@ -33,8 +33,9 @@ pub fn conv_general(
         .zip(groups)
         .and_then(|(all, groups)| Convolution::new(input.shape(), weight.shape(), &all, groups))
         .ok_or_else(|| EngineError::Other("conv_general: lengths that do not fit".to_string()))?;
-    // Where images and channels are exchanged, as in the gradient of a weight, so are they in the
-    // result: its user exchanges them back, and has it in order.
+    // If images and channels are exchanged in both operands, as in the gradient of a weight, the
+    // result is also laid out with them exchanged: the caller exchanges them back, and the result
+    // is then contiguous.
     let transposed = |x: &Tensor| x.strides()[0] < x.strides()[1];
     let is_transposed =
         !dtype.is_exact() && groups == Some(1) && transposed(&input) && transposed(&weight);
@@ -56,7 +57,7 @@ pub fn conv_general(
             direct::conv_general(threads, &convolution, input, weight, out.slots());
         }),
     }
-    // SAFETY: both ways write every element.
+    // SAFETY: both functions write every element.
     let out = unsafe { out.finish() };
     let order = [1, 0, 2, 3, 4];
     let out = if is_transposed { out.permute(&order[..shape.rank()]) } else { out };
@@ -75,12 +76,12 @@ fn floats<T: ConvolutionFloat + Element>(
     super::conv_general(threads, convolution, input, weight, is_transposed, out.slots())
 }
 
-/// The tensor as planes: itself where each of them is contiguous, else copied.
+/// Returns the tensor itself if each of its planes is contiguous, else a copy.
 fn in_planes(threads: &mut Threads, x: Tensor) -> Result<Tensor, EngineError> {
     if are_planes(&x, 1) { Ok(x) } else { x.contiguous_with(threads) }
 }
 
-/// Whether a plane's elements follow one another at a step, in row-major order.
+/// Returns whether the planes' elements are `step` apart, in row-major order.
 fn are_planes(x: &Tensor, mut step: isize) -> bool {
     let (shape, strides) = (x.shape(), x.strides());
     strides[..2].iter().all(|stride| *stride >= 0)
@@ -94,7 +95,7 @@ fn are_planes(x: &Tensor, mut step: isize) -> bool {
         })
 }
 
-/// The tensor with its spatial axes from their ends to their beginnings.
+/// Returns a view of the tensor with its spatial axes reversed.
 fn reversed(x: Tensor) -> Tensor {
     let (shape, mut strides, mut offset) = (*x.shape(), x.strides(), 0);
     for axis in 2..shape.rank() {
@@ -104,7 +105,7 @@ fn reversed(x: Tensor) -> Tensor {
     x.into_view(offset, shape, strides)
 }
 
-/// The planes of a tensor that [`in_planes`] or [`reversed`] has given.
+/// Returns the planes of a tensor that [`in_planes`] or [`reversed`] returned.
 fn planes_of<T: Element>(x: &Tensor, is_reversed: bool) -> Planes<'_, T> {
     let strides = x.strides();
     let steps = [strides[0] as usize, strides[1] as usize];

@@ -1,5 +1,5 @@
-//! Convolution where outputs are few beside the inputs, as in the gradient of images: each input is
-//! multiplied with all weights, and the products are added to the outputs that it belongs to.
+//! Convolution with few outputs compared with inputs, as in the gradient of images: each input is
+//! multiplied by all weights, and each product is added to its output (col2im).
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -14,18 +14,18 @@ use crate::buffer::Buffer;
 use crate::simd::vectorized;
 use crate::threads::{SharedPtr, Threads};
 
-/// Bytes of a block of products, which stays in the cache of one processor, and of its outputs.
+/// Bytes of a block of products, which fits in the cache of one core, and of its outputs.
 const BLOCK: usize = 1 << 19;
-/// Products of an input that are computed together, at most.
+/// The most products of an input that are computed together.
 const ROWS: usize = 512;
-/// Inputs that are multiplied together, at least.
+/// The fewest inputs that are multiplied together.
 const COLUMNS: usize = 64;
-/// Large work is split into this many pieces, if they do not repeat much by then.
+/// Large work is split into this many pieces, unless they would repeat too many products.
 const PIECES: usize = 16;
-/// How long it takes to add a product up, in multiplications; or to unfold an input.
+/// The cost of adding up a product, or of unfolding an input, in multiplications.
 const STEP: usize = 48;
 
-/// Whether a part is better computed here than from unfolded inputs.
+/// Returns whether this algorithm is faster than unfolding the inputs.
 pub fn is_better<T: ConvolutionFloat>(part: &SubConvolution<T>) -> bool {
     let Convolution { channels, outputs, .. } = *part.convolution;
     let inputs: usize = part.axes.iter().map(|axis| axis.input).product();
@@ -36,13 +36,13 @@ pub fn is_better<T: ConvolutionFloat>(part: &SubConvolution<T>) -> bool {
         && products.saturating_mul(channels + STEP) < unfolded.saturating_mul(outputs + STEP)
 }
 
-/// How a part is cut into pieces.
+/// The sizes of the pieces that a sub-convolution is split into.
 struct PieceSizes {
     /// Outputs of a group that are computed together.
     outputs: usize,
-    /// The axis along which a plane of outputs is cut.
+    /// The axis along which a plane of outputs is split.
     axis: usize,
-    /// How long the pieces are along it.
+    /// The length of a piece along the axis.
     length: usize,
 }
 
@@ -61,7 +61,7 @@ impl PieceSizes {
     }
 }
 
-/// Writes the outputs of a part.
+/// Writes the outputs of a sub-convolution.
 pub fn run<T: ConvolutionFloat>(
     threads: &mut Threads,
     part: &SubConvolution<T>,
@@ -69,12 +69,13 @@ pub fn run<T: ConvolutionFloat>(
     let Convolution { batch, groups, channels, outputs, .. } = *part.convolution;
     let weights = part.weights(threads, 0, false)?;
     let taps = part.taps();
-    // A row of all channels for each output and element of the kernel.
+    // The weights with a row of all channels for each output and kernel element.
     let transposed = Buffer::new(groups * outputs * taps * channels * size_of::<T>())?;
     let rows = SharedPtr::new(transposed.data().cast::<T>());
     part.for_each(threads, groups * outputs, |output| {
         for (tap, channel) in pairs(taps, channels) {
-            // SAFETY: a weight of this output, and its place, which no other thread accesses.
+            // SAFETY: a weight of this output, and its slot in the copy, which no other thread
+            // accesses.
             unsafe {
                 let from = weights.first.get().add(output * weights.row);
                 let to = rows.get().add((output * taps + tap) * channels + channel);
@@ -98,7 +99,7 @@ pub fn run<T: ConvolutionFloat>(
     })
 }
 
-/// Some outputs of a group and image: which, and their ranges along the axes.
+/// A piece: a range of outputs of a group and image, and its ranges along the axes.
 struct ScatterPiece<'a, T> {
     part: &'a SubConvolution<'a, T>,
     rows: SharedPtr<T>,
@@ -121,7 +122,8 @@ impl<T: ConvolutionFloat> ScatterPiece<'_, T> {
         let sums = Buffer::new(self.outputs.len() * plane * size_of::<T>())?;
         let products = Buffer::new(rows * step * line * size_of::<T>())?;
         let products = products.data().cast::<T>();
-        // SAFETY: the memory has room for this many, is this piece's alone, and filled.
+        // SAFETY: the memory has room for this many elements, only this piece accesses it, and it
+        // is filled with zeros.
         let sums = unsafe {
             let count = self.outputs.len() * plane;
             let sums: &mut [MaybeUninit<T>] =
@@ -140,8 +142,8 @@ impl<T: ConvolutionFloat> ScatterPiece<'_, T> {
                     continue;
                 }
                 let at = inputs + (z * part.axes[1].input + y) * line;
-                // SAFETY: lines of the inputs of all channels, and rows of the weights. The
-                // products' memory has room for them and is this piece's alone.
+                // SAFETY: lines of the inputs of all channels, and rows of the weights. The memory
+                // for the products has room for them, and only this piece accesses it.
                 let products = unsafe {
                     let a = (self.rows.get().add(row).cast_const(), [channels, 1]);
                     let b = (part.input.first.get().add(at).cast_const(), [channel_step, 1]);
@@ -173,7 +175,7 @@ impl<T: ConvolutionFloat> ScatterPiece<'_, T> {
         Ok(())
     }
 
-    /// The inputs along an axis that belong to any of the outputs.
+    /// Returns the inputs along an axis that any of the piece's outputs sees.
     fn inputs(&self, axis: usize) -> Range<usize> {
         let (range, axis) = (&self.ranges[axis], self.part.axes[axis]);
         let first = range.start as isize - axis.low;
@@ -182,13 +184,14 @@ impl<T: ConvolutionFloat> ScatterPiece<'_, T> {
         inside(first)..inside(end)
     }
 
-    /// Adds products to their outputs: those of all outputs and elements of the kernel with some
-    /// lines of the inputs.
+    /// Adds the products of a range of input lines with all outputs and kernel elements to their
+    /// outputs.
     #[inline(always)]
     fn add(&self, products: &[T], z: usize, lines: Range<usize>, sums: &mut [T]) {
         let [axis_z, axis_y, axis_x] = self.part.axes;
         let [depth, height, width] = self.ranges.clone().map(|range| range.len());
-        // Where an input's product with an element of the kernel belongs within the band.
+        // The offset from an input's index to the index, within the piece, of the output that its
+        // product with a tap is added to.
         let place = |axis: usize, tap: usize| {
             let (low, dilation) = (self.part.axes[axis].low, self.part.axes[axis].dilation);
             low - (tap * dilation) as isize - self.ranges[axis].start as isize

@@ -1,4 +1,4 @@
-//! A part of a convolution that has no zeros between the inputs, and where its data is.
+//! A part of a convolution without zeros between the inputs, and the pointers to its data.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use super::{Convolution, ConvolutionFloat, PARALLEL};
 use crate::buffer::Buffer;
 use crate::threads::{SharedPtr, Threads};
 
-/// Where planes are: the first of them, and the steps to the next along both axes. Whoever makes
-/// it has seen that they are all there.
+/// The first of a tensor's planes and the distances between planes along both axes. All planes are
+/// in bounds: [`super::Planes::origin`] has checked them.
 #[derive(Clone, Copy)]
 pub struct Origin<T> {
     pub first: SharedPtr<T>,
@@ -25,59 +25,60 @@ pub struct Origin<T> {
 /// A convolution without zeros between its inputs.
 pub struct SubConvolution<'a, T> {
     pub convolution: &'a Convolution,
-    /// Each has outputs and kernel elements, at least one.
+    /// Each axis has at least one output and one kernel element.
     pub axes: [WindowAxis; 3],
     pub input: Origin<T>,
     pub weight: Origin<T>,
-    /// The whole output, of which this part writes the elements that are placed by its axes.
+    /// The whole output; this part writes the elements in the axes' output subsets.
     pub out: SharedPtr<T>,
-    /// From an image, and from an output, to the next plane of it.
+    /// The distances between the output's planes: from image to image, and from channel to channel.
     pub out_steps: [usize; 2],
 }
 
-/// The weights of a part: a row for each output of all groups.
+/// The weights of a sub-convolution: a row for each output of all groups.
 pub struct Weights<T> {
     pub first: SharedPtr<T>,
-    /// From a row to the next.
+    /// The distance between rows.
     pub row: usize,
-    /// From a channel of a row to the next; the elements of a channel follow one another.
+    /// The distance between channels of a row; the elements of a channel are contiguous.
     pub channel: usize,
-    /// Whether they do so from the last to the first.
+    /// Whether the elements of a channel are in reverse order.
     pub is_reversed: bool,
-    /// What keeps a copy alive.
+    /// Keeps the copy alive, if the weights are one.
     _copy: Option<Arc<Buffer>>,
 }
 
 impl<T: ConvolutionFloat> SubConvolution<'_, T> {
-    /// How many outputs a plane has.
+    /// Returns the number of outputs of a plane.
     pub fn pixels(&self) -> usize {
         self.axes.iter().map(|axis| axis.output).product()
     }
 
-    /// How many elements the kernel has.
+    /// Returns the number of elements of the kernel.
     pub fn taps(&self) -> usize {
         self.axes.iter().map(|axis| axis.kernel).product()
     }
 
-    /// How many multiplications it takes.
+    /// Returns the number of multiplications.
     pub fn work(&self) -> usize {
         let Convolution { batch, groups, channels, outputs, .. } = *self.convolution;
         let counts = [batch, groups, channels, outputs, self.pixels(), self.taps()];
         counts.iter().fold(1, |a: usize, b| a.saturating_mul(*b))
     }
 
-    /// Whether the outputs of a plane follow one another in memory.
+    /// Returns whether the outputs are all of the whole convolution's, and so contiguous in a
+    /// plane.
     pub fn is_whole(&self) -> bool {
         self.axes.iter().all(|axis| axis.output_subset.is_all())
     }
 
-    /// Where a plane of the output is, by its image, group and output of the group.
+    /// Returns the offset of a plane of the output.
     pub fn plane(&self, image: usize, group: usize, output: usize) -> usize {
         let [image_step, step] = self.out_steps;
         image * image_step + (group * self.convolution.outputs + output) * step
     }
 
-    /// Where an output is in its plane.
+    /// Returns the offset of an output in its plane.
     pub fn place(&self, index: [usize; 3]) -> usize {
         let [z, y, x] = [0, 1, 2].map(|axis| {
             let output_subset = self.axes[axis].output_subset;
@@ -86,7 +87,7 @@ impl<T: ConvolutionFloat> SubConvolution<'_, T> {
         (z * self.axes[1].output_subset.of + y) * self.axes[2].output_subset.of + x
     }
 
-    /// The outputs, as a side of an unfolded input.
+    /// Returns the outputs as a side of an unfolded input.
     pub fn output_side(&self) -> MatrixSide {
         MatrixSide {
             outer_step: self.input.steps[0],
@@ -95,7 +96,7 @@ impl<T: ConvolutionFloat> SubConvolution<'_, T> {
         }
     }
 
-    /// A group's channels and kernel elements, as a side of an unfolded input.
+    /// Returns a group's channels and kernel elements as a side of an unfolded input.
     pub fn kernel_side(&self) -> MatrixSide {
         MatrixSide {
             outer_step: self.input.steps[1],
@@ -104,7 +105,7 @@ impl<T: ConvolutionFloat> SubConvolution<'_, T> {
         }
     }
 
-    /// The inputs of a group, to be unfolded.
+    /// Returns the inputs of a group, for unfolding.
     pub fn unfold(&self, group: usize) -> Unfold<T> {
         let first = group * self.convolution.channels * self.input.steps[1];
         Unfold {
@@ -114,11 +115,11 @@ impl<T: ConvolutionFloat> SubConvolution<'_, T> {
         }
     }
 
-    /// Calls `piece` once for each number below `pieces`, on several threads where the part is
-    /// large.
+    /// Calls `piece` with each number below `pieces`, on several threads if the work is large
+    /// enough.
     ///
     /// # Errors
-    /// The first error of a call; others may be left out.
+    /// The first error of a call; the remaining calls may be skipped.
     pub fn for_each(
         &self,
         threads: &mut Threads,
@@ -141,8 +142,8 @@ impl<T: ConvolutionFloat> SubConvolution<'_, T> {
         error.into_inner().map_or(Ok(()), Err)
     }
 
-    /// The weights in rows; a copy where they are not. Channels of `whole` elements and more may be
-    /// apart from one another; all may be reversed if `may_be_reversed`.
+    /// Returns the weights in rows, copied unless they already are. Channels of at least `whole`
+    /// elements need not be adjacent; the elements may be reversed if `may_be_reversed`.
     pub fn weights(
         &self,
         threads: &mut Threads,
@@ -163,8 +164,8 @@ impl<T: ConvolutionFloat> SubConvolution<'_, T> {
         let copy = Buffer::new(groups * outputs * length * size_of::<T>())?;
         let to = SharedPtr::new(copy.data().cast::<T>());
         self.for_each(threads, groups * outputs, |output| {
-            // SAFETY: a row of the copy, which has room for one for each output. Nobody else is at
-            // this one.
+            // SAFETY: a row of the copy, which has one for each output. No other thread accesses
+            // it.
             let mut to: &mut [MaybeUninit<T>] = unsafe {
                 std::slice::from_raw_parts_mut(to.get().add(output * length).cast(), length)
             };
@@ -179,8 +180,8 @@ impl<T: ConvolutionFloat> SubConvolution<'_, T> {
         Ok(Weights { first: to, row: length, channel: taps, is_reversed: false, _copy: copy })
     }
 
-    /// Copies the elements that this part takes of the kernel at an offset within the weights; it
-    /// is that of one of their planes.
+    /// Copies the kernel elements of this sub-convolution from the plane of the weights at
+    /// `offset`.
     fn copy_kernel(&self, offset: usize, to: &mut [MaybeUninit<T>]) {
         let [z, y, x] = self.axes.map(|axis| axis.kernel_subset);
         let widths = self.axes.map(|axis| axis.kernel);
@@ -191,43 +192,43 @@ impl<T: ConvolutionFloat> SubConvolution<'_, T> {
             for (index, to) in to.iter_mut().enumerate() {
                 let at = at + x.first + index * x.step;
                 let at = if self.weight.is_reversed { last - at } else { at };
-                // SAFETY: an element of a plane of the weights, which are all there.
+                // SAFETY: an element of a plane of the weights, all of which are in bounds.
                 to.write(unsafe { *self.weight.first.get().add(offset + at) });
             }
         }
     }
 }
 
-/// The matrices of a product, by their first elements and the steps between rows. Those of `a` and
-/// `out` are rows of outputs.
+/// A product of matrices, each described by a pointer to its first element and its row and column
+/// strides.
 pub struct MatrixProduct<T> {
     pub rows: usize,
     pub depth: usize,
     pub columns: usize,
-    /// rows x depth: the first element, and the steps to the next row and column.
+    /// rows x depth: the first element, and the distances between rows and columns.
     pub a: (*const T, [usize; 2]),
     /// depth x columns.
     pub b: (*const T, [usize; 2]),
     /// rows x columns.
     pub out: (*mut T, [usize; 2]),
-    /// Whether it is added to the existing values.
+    /// Whether the product is added to the existing values.
     pub adds: bool,
 }
 
 impl<T: ConvolutionFloat> MatrixProduct<T> {
-    /// Multiplies on this thread.
+    /// Computes the product on this thread.
     ///
     /// # Safety
-    /// `a` and `b` can be read at these lengths, and `out` written, which no other thread accesses. What it
-    /// adds to has been written.
+    /// `a` and `b` are readable at these lengths, and `out` is writable; no other thread accesses
+    /// it. With `adds`, `out` is initialized.
     pub unsafe fn run(self) {
         let MatrixProduct { rows, depth, columns, a, b, out, adds } = self;
         let steps = |steps: [usize; 2]| steps.map(|step| step as isize);
         let ([a_row, a_column], [b_row, b_column]) = (steps(a.1), steps(b.1));
         let [out_row, out_column] = steps(out.1);
         let (start, parallelism) = (if adds { T::ONE } else { T::ZERO }, gemm::Parallelism::None);
-        // SAFETY: the caller's promise; T is float32 or float64. The output is read only to be
-        // added to.
+        // SAFETY: by the caller's guarantee; T is float32 or float64. gemm reads the output only if
+        // `adds`.
         unsafe {
             gemm::gemm(
                 rows,

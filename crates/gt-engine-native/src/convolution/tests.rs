@@ -1,8 +1,8 @@
-//! Every way to convolve against plain loops, on random shapes.
+//! Compares every algorithm with plain loops on random shapes.
 
 use super::*;
 
-/// Numbers that look random.
+/// A generator of pseudo-random numbers.
 pub struct TestNumbers(pub u64);
 
 impl TestNumbers {
@@ -12,7 +12,7 @@ impl TestNumbers {
         (self.0 >> 33) as usize % end
     }
 
-    /// One of `from..=to`.
+    /// Returns a number in `from..=to`.
     fn among(&mut self, from: isize, to: isize) -> isize {
         from + self.below((to - from + 1) as usize) as isize
     }
@@ -22,7 +22,7 @@ impl TestNumbers {
     }
 }
 
-/// The planes of a contiguous tensor.
+/// Returns the planes of a contiguous tensor.
 pub fn contiguous<T>(data: &[T], channels: usize, plane: usize) -> Planes<'_, T> {
     Planes { data, steps: [channels * plane, plane], is_reversed: false }
 }
@@ -34,7 +34,7 @@ pub struct Case {
     pub groups: usize,
 }
 
-/// The outputs by plain loops, summed in float64.
+/// Returns the outputs, computed by plain loops and summed in float64.
 fn reference<T: Into<f64> + Copy>(
     case: &Case,
     convolution: &Convolution,
@@ -99,12 +99,12 @@ pub fn run<T: ConvolutionFloat>(
         let (rest, pixel) = (index / plane, index % plane);
         let transposed = (rest % planes * images + rest / planes) * plane + pixel;
         // SAFETY: as above.
-        assert!(unsafe { out[transposed].assume_init() } == *value, "{convolution:?} turned");
+        assert!(unsafe { out[transposed].assume_init() } == *value, "{convolution:?} transposed");
     }
     plain
 }
 
-/// Compares one case, also with planes in another order and with more threads.
+/// Compares one case with plain loops, also with planes in another order and with more threads.
 pub fn check<T>(numbers: &mut TestNumbers, case: &Case, tolerance: f64)
 where
     T: ConvolutionFloat + PartialEq + From<f32> + Into<f64> + std::fmt::Debug,
@@ -156,7 +156,7 @@ where
 pub fn random(numbers: &mut TestNumbers, longest: isize) -> Case {
     let rank = numbers.below(3) + 1;
     let groups = [1, 1, 2, 3][numbers.below(4)];
-    // Few outputs and many are computed in different ways.
+    // Few and many outputs are computed by different algorithms.
     let outputs = [numbers.below(5), 8 + numbers.below(80)][numbers.below(2)];
     let (outputs, channels) = (outputs * groups, numbers.below(4));
     let mut case = Case {
@@ -206,7 +206,7 @@ fn random_longer_shapes_of_one_axis() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn mismatched_shapes_are_refused() {
     let plain = Window::default();
     let refused = |input: &[usize], weight: &[usize], window: Window, groups: usize| {
         Convolution::new(input, weight, &[window], groups).is_none()

@@ -1,14 +1,16 @@
-//! The innermost loop of an [indirect](super::indirect) convolution: a tile of outputs in registers.
+//! The innermost loop of an [indirect](super::indirect) convolution: a tile of outputs in
+//! registers.
 
 use super::ConvolutionFloat;
 use super::vector::Vector;
 use crate::element::Number;
 use crate::simd::{InstructionSet, level, vectorized};
 
-/// Pixels of a tile: with four registers of outputs each, they take 24 of the 32 of AVX-512.
+/// Pixels of a tile: with four registers of outputs each, their sums use 24 of the 32 registers of
+/// AVX-512.
 pub const PIXELS: usize = 6;
 
-/// What the sums of a tile begin with.
+/// The initial values of a tile's sums.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum InitialSums {
     Zero,
@@ -18,19 +20,19 @@ pub enum InitialSums {
 
 /// A tile: `PIXELS` rows of sums, one for each output.
 pub struct RegisterTile<'a, T> {
-    /// What starts and reaches are offsets from.
+    /// The pointer that `pixel_offsets` and `tap_offsets` are relative to.
     pub inputs: *const T,
-    /// Where each pixel's inputs begin.
+    /// The offset of each pixel's inputs.
     pub pixel_offsets: &'a [usize; PIXELS],
-    /// From there to the inputs that are multiplied, one after another.
+    /// The offsets from there to the inputs that are multiplied, in order.
     pub tap_offsets: &'a [usize],
-    /// For each reach, a row of weights: one for each output.
+    /// For each tap offset, a row of weights with one for each output.
     pub weights: *const T,
     pub sums: *mut T,
     pub initial: InitialSums,
 }
 
-/// How many outputs a tile has: registers and the elements of one.
+/// The number of outputs of a tile: its registers for each pixel, and the elements of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TileWidth {
     level: InstructionSet,
@@ -39,18 +41,19 @@ pub struct TileWidth {
 }
 
 impl TileWidth {
-    /// The width that wastes least on this many outputs, of those that the machine has registers for.
+    /// Returns the width that wastes the least on `outputs` outputs, among those that fit the
+    /// machine's registers.
     pub fn of<T: ConvolutionFloat>(outputs: usize) -> TileWidth {
         let level = level();
         let most = if level == InstructionSet::V4 { 4 } else { 2 };
-        // One register for each pixel are too few to keep the processor's multipliers busy.
+        // One register for each pixel is too few to keep the processor's multipliers busy.
         let cost = |width: &TileWidth| {
             let padded = outputs.next_multiple_of(width.outputs());
             if width.registers == 1 { padded + padded / 4 } else { padded }
         };
         let all = [4, 2, 1].into_iter().filter(|registers| *registers <= most);
         let widths = all.map(|registers| TileWidth::at::<T>(level, registers));
-        widths.min_by_key(cost).expect("one register")
+        widths.min_by_key(cost).expect("a width fits into the registers")
     }
 
     fn at<T: ConvolutionFloat>(level: InstructionSet, registers: usize) -> TileWidth {
@@ -62,7 +65,7 @@ impl TileWidth {
         TileWidth { level, registers, lanes }
     }
 
-    /// How many outputs.
+    /// Returns the number of outputs of a tile.
     pub fn outputs(self) -> usize {
         self.registers * self.lanes
     }
@@ -70,10 +73,12 @@ impl TileWidth {
     /// Adds to each sum the products of its pixel's inputs with its output's weights.
     ///
     /// # Safety
-    /// The inputs can be read at each start and reach, and a row of weights for each reach. The sums
-    /// can be read and written, and no other thread accesses them.
+    /// The inputs are readable at each sum of a pixel offset and a tap offset, and there is a row
+    /// of weights for each tap offset. The sums are readable and writable, and no other thread
+    /// accesses them.
     pub unsafe fn add<T: ConvolutionFloat>(self, tile: RegisterTile<T>) {
-        // SAFETY: the caller's promise; the machine has the level, which is from [`level`].
+        // SAFETY: by the caller's guarantee; the machine supports the instruction set, which is
+        // from [`level`].
         unsafe {
             match (self.level, self.registers) {
                 (InstructionSet::V4, 4) => run::<T::V4, 4>(tile),
@@ -89,17 +94,17 @@ impl TileWidth {
 }
 
 /// # Safety
-/// As [`TileWidth::add`]; the machine has the vector's level.
+/// As for [`TileWidth::add`]; the machine supports the vector's instruction set.
 unsafe fn run<V: Vector, const REGISTERS: usize>(tile: RegisterTile<V::Item>) {
     vectorized(
         #[inline(always)]
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's guarantee.
         || unsafe { add::<V, REGISTERS>(tile) },
     );
 }
 
 /// # Safety
-/// As [`run`].
+/// As for [`run`].
 #[inline(always)]
 #[allow(
     clippy::needless_range_loop,
@@ -108,8 +113,8 @@ unsafe fn run<V: Vector, const REGISTERS: usize>(tile: RegisterTile<V::Item>) {
 unsafe fn add<V: Vector, const REGISTERS: usize>(tile: RegisterTile<V::Item>) {
     let RegisterTile { inputs, pixel_offsets, tap_offsets, mut weights, sums, initial } = tile;
     let at = |pixel: usize, register: usize| (pixel * REGISTERS + register) * V::LANES;
-    // SAFETY: the caller's promise, throughout: a row of weights for each reach, inputs at each
-    // start and reach, and a row of sums for each pixel.
+    // SAFETY: by the caller's guarantee: there is a row of weights for each tap offset, an input at
+    // each sum of a pixel offset and a tap offset, and a row of sums for each pixel.
     unsafe {
         let mut all = [[V::splat(V::Item::ZERO); REGISTERS]; PIXELS];
         if initial == InitialSums::Existing {
@@ -145,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_width_sums_the_same() {
+    fn sums_do_not_depend_on_the_tile_width() {
         let depth = 5;
         let levels = [InstructionSet::Base, InstructionSet::V3, InstructionSet::V4].into_iter();
         let levels = levels.filter(|of| *of <= level());
@@ -162,7 +167,8 @@ mod tests {
                 let (inputs, weights) = (inputs.as_ptr(), weights.as_ptr());
                 let (pixel_offsets, tap_offsets, sums) =
                     (&pixel_offsets, &tap_offsets, sums.as_mut_ptr());
-                // SAFETY: all starts and reaches are within the inputs, and the rest is as long.
+                // SAFETY: all sums of offsets are within the inputs; weights and sums have the
+                // lengths that the tile needs.
                 unsafe {
                     width.add(RegisterTile {
                         inputs,

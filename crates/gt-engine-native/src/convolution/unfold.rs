@@ -1,4 +1,4 @@
-//! Unfolding: the inputs that outputs and kernel elements meet at, as a matrix.
+//! Unfolding: writes the input of each pair of an output and a kernel element to a matrix.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -10,39 +10,40 @@ use crate::threads::SharedPtr;
 
 /// Elements that are copied at a time.
 const VECTOR: usize = 16;
-/// What rows of an unfolded input have room for beyond their columns, at least.
+/// The least number of elements that rows of an unfolded input have room for beyond their columns.
 pub const SLACK: usize = VECTOR - 1;
-/// Elements of a line that is brought in order before it is copied, and how many lines are kept.
+/// The most elements of a line that is gathered before it is copied, and the number of such lines
+/// that are cached.
 const LINE: usize = 256;
 const LINES: usize = 16;
 
-/// The rows or the columns of an unfolded input: outputs of all images, or kernel elements of all
-/// channels.
+/// One side of an unfolded input, rows or columns: the outputs of all images, or the kernel
+/// elements of all channels.
 #[derive(Clone, Copy)]
 pub struct MatrixSide {
-    /// From an image or channel to the next.
+    /// The distance between images or channels.
     pub outer_step: usize,
     pub lengths: [usize; 3],
-    /// How far one more of each axis moves in the input.
+    /// The distance in the input for one step along each axis.
     pub steps: [usize; 3],
 }
 
-/// Elements of a side that follow one another along the innermost axis.
+/// Consecutive elements of a side along the innermost axis.
 #[derive(Clone, Copy)]
 pub struct Segment {
     /// The image or channel.
     pub outer: usize,
-    /// The index along the outer two spatial axes.
+    /// The indices along the outer two spatial axes.
     pub index: [usize; 2],
-    /// The index of the first one along the innermost.
+    /// The index of the first element along the innermost axis.
     pub first: usize,
     pub length: usize,
-    /// Where the first one is within the range that was asked for.
+    /// The position of the first element within the requested range.
     pub at: usize,
 }
 
 impl MatrixSide {
-    /// The segments that make up a range of the side.
+    /// Returns the segments that make up a range of the side.
     pub fn segments(&self, range: Range<usize>) -> impl Iterator<Item = Segment> {
         let [depth, height, width] = self.lengths;
         let mut at = range.start;
@@ -66,29 +67,30 @@ impl MatrixSide {
     }
 }
 
-/// The inputs that are unfolded.
+/// The inputs to unfold.
 pub struct Unfold<T> {
     pub first: SharedPtr<T>,
     pub lengths: [usize; 3],
-    /// Zeros before the inputs along each axis.
+    /// The number of zeros before the inputs along each axis.
     pub lows: [isize; 3],
 }
 
-/// Lines of inputs with the zeros around them. Rows of one channel meet the same ones.
+/// A cache of gathered input lines with the zeros around them. Rows of the same channel use the
+/// same lines.
 struct UnfoldedLines<T> {
     values: [[MaybeUninit<T>; LINE]; LINES],
-    /// Which line it is: its first input, what it begins with, and how long its orders are.
+    /// The key of each line: its first input, its first position, and the length of its phases.
     keys: [(*const T, isize, usize); LINES],
 }
 
 impl<T: ConvolutionFloat> Unfold<T> {
-    /// Writes rows that are `pitch` elements apart, with the columns of the segments, in order.
-    /// Elements behind the last column may be written, too: `pitch` is longer by at least
-    /// [`SLACK`].
+    /// Writes the rows of a range, `pitch` elements apart, with the columns of the segments in
+    /// order. Up to [`SLACK`] elements after the last column may be written, too: `pitch` exceeds
+    /// the number of columns by at least that.
     ///
     /// # Safety
-    /// The inputs of all images and channels of both sides can be read, where rows and columns are
-    /// ranges of them. `out` has room for the rows and no other thread accesses them.
+    /// Rows and columns are ranges of the sides, whose inputs are readable for all images and
+    /// channels. `out` has room for the rows, and no other thread accesses them.
     pub unsafe fn fill(
         &self,
         (side, range): (&MatrixSide, Range<usize>),
@@ -104,7 +106,7 @@ impl<T: ConvolutionFloat> Unfold<T> {
                 for rows in side.segments(range) {
                     for column in segments {
                         let (rows, columns) = ((side, &rows), (columns, column));
-                        // SAFETY: the caller's promise, for a part of the rows.
+                        // SAFETY: by the caller's guarantee, for a part of the rows.
                         unsafe { self.fill_part(rows, columns, &mut lines, out, pitch) };
                     }
                 }
@@ -115,7 +117,7 @@ impl<T: ConvolutionFloat> Unfold<T> {
     /// Writes one segment of columns of one segment of rows.
     ///
     /// # Safety
-    /// As [`Unfold::fill`].
+    /// As for [`Unfold::fill`].
     #[inline(always)]
     unsafe fn fill_part(
         &self,
@@ -130,10 +132,10 @@ impl<T: ConvolutionFloat> Unfold<T> {
             let moved = row * side.steps[axis] + column * columns.steps[axis];
             moved as isize - self.lows[axis]
         };
-        // Before the inputs these are beyond their length, too.
+        // Negative positions become large `usize`s, which are beyond the lengths, too.
         let z = place(rows.index[0], column.index[0], 0) as usize;
         let y = place(rows.index[1], column.index[1], 1) as usize;
-        // SAFETY: a part of the rows, for the caller's promise.
+        // SAFETY: by the caller's guarantee, for a part of the rows.
         let out = unsafe { out.add(rows.at * pitch + column.at) };
         // SAFETY: the same part of one row.
         let row = |number: usize| unsafe {
@@ -144,15 +146,15 @@ impl<T: ConvolutionFloat> Unfold<T> {
             return (0..rows.length).for_each(|number| zero(row(number)));
         }
         let at = rows.outer * side.outer_step + column.outer * columns.outer_step;
-        // SAFETY: a line of the inputs, as it is within their lengths.
+        // SAFETY: a line of the inputs, since z and y are within their lengths.
         let line = unsafe {
             let first = self.first.get().wrapping_add(at + (z * height + y) * width);
             std::slice::from_raw_parts(first.cast_const(), width)
         };
         let (step, row_step) = (columns.steps[2], side.steps[2]);
         let first = place(rows.first, column.first, 2);
-        // The line is brought in such an order that the inputs of any row follow one another:
-        // every `step`-th one from the first, then from the second, and so on.
+        // The line is gathered by phases, so that the inputs of any row are contiguous: phase p has
+        // every `step`-th input starting at p.
         let orders = if row_step.is_multiple_of(step) { 1 } else { step };
         let run = column.length + (rows.length - 1).saturating_mul(row_step) / step;
         if rows.length == 1 || run.saturating_mul(orders) > LINE - SLACK {
@@ -179,8 +181,8 @@ impl<T: ConvolutionFloat> Unfold<T> {
         for number in 0..rows.length {
             let moved = number * row_step;
             let at = if step == 1 { moved } else { moved % step * run + moved / step };
-            // SAFETY: within the line, as `moved / step + column.length` is at most `run`, and what
-            // is read and written beyond is less than [`SLACK`].
+            // SAFETY: within the line, since `moved / step + column.length` is at most `run`, and
+            // at most [`SLACK`] elements are read and written beyond that.
             unsafe {
                 let (from, to) = (from.add(at), out.add(number * pitch));
                 for start in (0..column.length).step_by(VECTOR) {
@@ -192,8 +194,8 @@ impl<T: ConvolutionFloat> Unfold<T> {
     }
 }
 
-/// Copies every `step`-th element of a line, from the one at `start` on, with zeros where there are
-/// none.
+/// Copies every `step`-th element of a line, beginning at `start`; positions outside the line are
+/// zeros.
 #[inline(always)]
 pub fn copy_line<T: ConvolutionFloat>(
     line: &[T],
@@ -211,7 +213,7 @@ pub fn copy_line<T: ConvolutionFloat>(
     copy_every(&line[first..], step, &mut to[inside]);
 }
 
-/// Copies every `step`-th element, as many as there is room for; gives them back.
+/// Fills `to` with every `step`-th element of `from`, and returns it as initialized.
 #[inline(always)]
 pub fn copy_every<'a, T: Copy>(
     from: &[T],
@@ -239,7 +241,7 @@ fn every<T: Copy, const STEP: usize>(from: &[T], to: &mut [MaybeUninit<T>]) {
     }
 }
 
-/// Copies elements, few as they are, without a call.
+/// Copies elements without calling memcpy, which is slow for a few.
 #[inline(always)]
 fn copy<T: Copy>(from: &[T], to: &mut [MaybeUninit<T>]) {
     let from = &from[..to.len()];
@@ -250,7 +252,7 @@ fn copy<T: Copy>(from: &[T], to: &mut [MaybeUninit<T>]) {
     );
 }
 
-/// Sets elements to 0, few as they are, without a call.
+/// Sets elements to 0 without calling memset, which is slow for a few.
 #[inline(always)]
 fn zero<T: ConvolutionFloat>(to: &mut [MaybeUninit<T>]) {
     in_pieces(
@@ -260,8 +262,8 @@ fn zero<T: ConvolutionFloat>(to: &mut [MaybeUninit<T>]) {
     );
 }
 
-/// Calls `body` with ranges that cover `0..count`, of lengths that the compiler knows; they may
-/// overlap.
+/// Calls `body` with ranges that cover `0..count`. Their lengths are compile-time constants; they
+/// may overlap.
 #[inline(always)]
 fn in_pieces(count: usize, mut body: impl FnMut(Range<usize>)) {
     if count >= VECTOR {

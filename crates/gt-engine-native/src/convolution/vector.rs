@@ -1,36 +1,37 @@
-//! Registers of floats, as each level of the machine has them.
+//! Vector registers of floats, for each level of instruction sets.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
 use super::ConvolutionFloat;
 
-/// A register of floats.
+/// A vector register of floats.
 pub trait Vector: Copy {
     type Item: ConvolutionFloat;
 
     const LANES: usize;
 
     /// # Safety
-    /// As for all of these: the machine has such registers.
+    /// As for all of these functions: the machine has such registers.
     unsafe fn splat(x: Self::Item) -> Self;
 
     /// # Safety
-    /// As many elements as there are lanes can be read, at any alignment.
+    /// `from` points to `LANES` readable elements, at any alignment.
     unsafe fn load(from: *const Self::Item) -> Self;
 
     /// # Safety
-    /// As many elements can be written, at any alignment, and no other thread accesses them.
+    /// `to` points to `LANES` writable elements, at any alignment, and no other thread accesses
+    /// them.
     unsafe fn store(self, to: *mut Self::Item);
 
-    /// `self * y + z`.
+    /// Returns `self * y + z`.
     ///
     /// # Safety
     /// The machine has such registers.
     unsafe fn mul_add(self, y: Self, z: Self) -> Self;
 }
 
-/// What every machine has: the compiler finds the registers.
+/// The portable version: the compiler chooses the registers.
 impl<T: ConvolutionFloat, const LANES: usize> Vector for [T; LANES] {
     type Item = T;
 
@@ -43,13 +44,13 @@ impl<T: ConvolutionFloat, const LANES: usize> Vector for [T; LANES] {
 
     #[inline(always)]
     unsafe fn load(from: *const T) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's guarantee.
         unsafe { from.cast::<Self>().read_unaligned() }
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut T) {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's guarantee.
         unsafe { to.cast::<Self>().write_unaligned(self) }
     }
 
@@ -72,7 +73,7 @@ macro_rules! vector {
 
             #[inline(always)]
             unsafe fn splat(x: $item) -> Self {
-                // SAFETY: the caller's promise, here and below.
+                // SAFETY: by the caller's guarantee, here and below.
                 unsafe { $splat(x) }
             }
 
@@ -106,7 +107,7 @@ vector!(__m512, f32, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_f
 #[cfg(target_arch = "x86_64")]
 vector!(__m512d, f64, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd);
 
-/// The registers of each level.
+/// The vector registers of each level.
 pub trait Registers: Sized {
     type Base: Vector<Item = Self>;
     type V3: Vector<Item = Self>;

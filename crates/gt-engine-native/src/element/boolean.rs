@@ -4,7 +4,7 @@ use gt_ir::DType;
 
 use super::{Element, Number, Whole};
 
-/// A bool as tensors hold it: one byte, 0 or 1; other values mean nothing, but do no harm.
+/// A bool as tensors store it: one byte, 0 or 1. Other values have no meaning, but are harmless.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub struct Bool(pub u8);
@@ -52,7 +52,7 @@ impl Element for Bool {
     }
 }
 
-/// Inference rejects bool for the operations that have no meaning for it; their methods here are
+/// Inference rejects bool for operations that are not defined for it, so their methods here are
 /// never called.
 impl Number for Bool {
     const ZERO: Self = Bool(0);

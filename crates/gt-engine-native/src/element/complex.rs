@@ -1,14 +1,14 @@
-//! The complex numbers as element types.
+//! Complex numbers as element types.
 
 use gt_ir::DType;
 use num_complex::ComplexFloat;
 
 use super::{Element, Number};
 
-/// A complex number as tensors hold it: the real part, then the imaginary one.
+/// A complex number as tensors store it: the real part, then the imaginary part.
 ///
-/// Its order, by the parts in turn, exists for the kernels' bounds alone: inference rejects what
-/// compares by size.
+/// The lexicographic order exists only for the trait bounds of kernels: inference rejects
+/// comparisons of complex numbers by size.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
 #[repr(C)]
 pub struct Complex<T> {
@@ -16,9 +16,9 @@ pub struct Complex<T> {
     pub im: T,
 }
 
-// SAFETY: two floats of one type, one after the other, without padding; zeros are a value.
+// SAFETY: two floats of one type, adjacent and without padding; zeros are a valid value.
 unsafe impl bytemuck::Zeroable for Complex<f32> {}
-// SAFETY: as above; every bit pattern is a value.
+// SAFETY: as above; every bit pattern is a valid value.
 unsafe impl bytemuck::Pod for Complex<f32> {}
 // SAFETY: as for float32.
 unsafe impl bytemuck::Zeroable for Complex<f64> {}
@@ -39,7 +39,7 @@ impl<T> From<Complex<T>> for num_complex::Complex<T> {
     }
 }
 
-/// What is done to a number in num-complex's form.
+/// Converts a number to num-complex's type.
 macro_rules! by {
     ($value:expr) => {
         num_complex::Complex::from($value)
@@ -74,8 +74,8 @@ macro_rules! complex {
             fn is_nan(self) -> bool { self.re.is_nan() || self.im.is_nan() }
         }
 
-        /// Inference rejects complex numbers for the operations that have no meaning for them;
-        /// their methods here are never called.
+        /// Inference rejects complex numbers for operations that are not defined for them, so their
+        /// methods here are never called.
         impl Number for Complex<$part> {
             const ZERO: Self = Complex { re: 0.0, im: 0.0 };
             const ONE: Self = Complex { re: 1.0, im: 0.0 };
@@ -95,7 +95,7 @@ macro_rules! complex {
             fn floor_divide(self, other: Self) -> Self { (by!(self) / by!(other)).into() }
             #[inline(always)]
             fn remainder(self, other: Self) -> Self { (by!(self) % by!(other)).into() }
-            /// 1 for the exponent 0, whatever the base.
+            /// Returns 1 for the exponent 0, whatever the base.
             #[inline(always)]
             fn power(self, other: Self) -> Self {
                 if other == Self::ZERO { return Self::ONE; }

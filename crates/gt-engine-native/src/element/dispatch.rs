@@ -1,6 +1,6 @@
-//! From a dtype, known at run time, to code compiled for its element type.
+//! Macros that dispatch from a dtype, known at run time, to code compiled for its element type.
 
-/// `$body` with `$T` as the element type of `$dtype`, any of them.
+/// Evaluates `$body` with `$T` as the element type of `$dtype`, any of them.
 macro_rules! with_element {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -11,7 +11,7 @@ macro_rules! with_element {
     };
 }
 
-/// `$body` with `$T` as the element type of `$dtype`, one that is computed in.
+/// Evaluates `$body` with `$T` as the element type of `$dtype`, which supports arithmetic.
 macro_rules! with_number {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -28,7 +28,8 @@ macro_rules! with_number {
     };
 }
 
-/// `$body` with `$T` as the element type of `$dtype`, one that is computed in and not complex.
+/// Evaluates `$body` with `$T` as the element type of `$dtype`, which supports arithmetic and is
+/// not complex.
 macro_rules! with_real {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -74,7 +75,8 @@ macro_rules! with_real {
     };
 }
 
-/// `$body` with `$T` as an unsigned integer of `$size` bytes: for what only moves elements.
+/// Evaluates `$body` with `$T` as an unsigned integer of `$size` bytes, for code that only moves
+/// elements.
 macro_rules! with_bits {
     ($size:expr, $T:ident => $body:expr) => {
         match $size {

@@ -1,5 +1,4 @@
-//! The floats as element types: float32 and float64 with arithmetic, the 16-bit floats as elements
-//! alone.
+//! Floats as element types: float32 and float64 with arithmetic, the 16-bit floats without.
 
 use gt_ir::DType;
 use half::{bf16, f16};
@@ -39,7 +38,7 @@ macro_rules! floats {
             fn minus(self, other: Self) -> Self { self - other }
             #[inline(always)]
             fn times(self, other: Self) -> Self { self * other }
-            /// By way of the exact remainder, as Python and PyTorch do.
+            /// Divides by way of the exact remainder, as Python and PyTorch do.
             #[inline(always)]
             fn floor_divide(self, other: Self) -> Self {
                 if other == 0.0 { return self / other; }

@@ -1,4 +1,4 @@
-//! The integers as element types: arithmetic wraps around on overflow.
+//! Integers as element types: arithmetic wraps around on overflow.
 
 use gt_ir::DType;
 
@@ -37,7 +37,7 @@ macro_rules! integers {
             fn minus(self, other: Self) -> Self { self.wrapping_sub(other) }
             #[inline(always)]
             fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
-            /// 0 where the divisor is: callers report that beforehand.
+            /// Returns 0 for a zero divisor, which callers report before.
             #[inline(always)]
             #[allow(unused_comparisons)]
             fn floor_divide(self, other: Self) -> Self {
@@ -54,7 +54,7 @@ macro_rules! integers {
                 let turns = rest != 0 && ((rest < 0) != (other < 0));
                 if turns { rest.wrapping_add(other) } else { rest }
             }
-            /// A negative exponent gives 0 for all but 1 and -1, as in PyTorch.
+            /// Returns 0 for a negative exponent, unless the base is 1 or -1, as in PyTorch.
             #[inline(always)]
             #[allow(unused_comparisons)]
             fn power(self, other: Self) -> Self {

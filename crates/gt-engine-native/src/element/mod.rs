@@ -1,8 +1,8 @@
 //! The element types and their arithmetic.
 //!
-//! - The traits, here: [`Element`] for all types, [`Number`] for those that are computed in,
+//! - The traits are here: [`Element`] for all types, [`Number`] for those that support arithmetic,
 //!   [`Whole`] for bool and the integers.
-//! - [`boolean`], [`integers`], [`floats`] and [`complex`]: the types themselves.
+//! - [`boolean`], [`integers`], [`floats`] and [`complex`]: the types.
 //! - [`dispatch`]: macros from a dtype to its element type.
 
 mod boolean;
@@ -19,10 +19,11 @@ pub use boolean::Bool;
 pub use complex::Complex;
 pub(crate) use dispatch::{with_bits, with_element, with_number, with_real};
 
-/// The type of a tensor's elements. It is plain data: every bit pattern of its size is a value.
+/// The type of a tensor's elements. It is plain data: every bit pattern of its size is a valid
+/// value.
 pub trait Element: bytemuck::Pod + Send + Sync + PartialOrd {
     const DTYPE: DType;
-    /// Evaluated by the compiler wherever memory of the dtype is used as elements of this type.
+    /// Evaluated at compile time wherever memory of the dtype is used as elements of this type.
     const FITS: () = assert!(
         size_of::<Self>() == Self::DTYPE.size() && align_of::<Self>() <= Self::DTYPE.size(),
         "an element is as large as its dtype says"
@@ -30,18 +31,18 @@ pub trait Element: bytemuck::Pod + Send + Sync + PartialOrd {
 
     fn from_f32(value: f32) -> Self;
     fn from_f64(value: f64) -> Self;
-    /// Keeps the low bits, as C does.
+    /// Keeps the low bits, as a cast in C does.
     fn from_i64(value: i64) -> Self;
-    /// From the real and the imaginary part; real types take the one alone.
+    /// Creates a number from its real and imaginary parts; real types ignore the latter.
     #[inline(always)]
     fn from_parts(real: f64, _imaginary: f64) -> Self {
         Self::from_f64(real)
     }
     fn to_f32(self) -> f32;
     fn to_f64(self) -> f64;
-    /// Floats are cut towards zero.
+    /// Truncates floats towards zero.
     fn to_i64(self) -> i64;
-    /// The real and the imaginary part.
+    /// Returns the real and imaginary parts.
     #[inline(always)]
     fn parts(self) -> (f64, f64) {
         (self.to_f64(), 0.0)
@@ -53,7 +54,7 @@ pub trait Element: bytemuck::Pod + Send + Sync + PartialOrd {
         self.partial_cmp(&self) != Some(Ordering::Equal)
     }
 
-    /// Into another element type, by the rules of the cast operation.
+    /// Converts to another element type by the rules of the cast operation.
     #[inline(always)]
     fn cast<B: Element>(self) -> B {
         match (B::DTYPE, Self::DTYPE) {
@@ -77,8 +78,8 @@ pub trait Element: bytemuck::Pod + Send + Sync + PartialOrd {
     }
 }
 
-/// Arithmetic, for the types that are computed in: all but the 16-bit floats, which are
-/// computed as float32. For bool, plus is or and times is and.
+/// Arithmetic, for all types but the 16-bit floats, which are computed as float32. For bool, plus
+/// is or, and times is and.
 pub trait Number: Element {
     const ZERO: Self;
     const ONE: Self;
@@ -113,7 +114,8 @@ pub trait Whole: Number {
     fn not(self) -> Self;
 }
 
-/// The dtype that values of `dtype` are computed in.
+/// Returns the dtype that values of `dtype` are computed in: float32 for the 16-bit floats, else
+/// `dtype` itself.
 pub fn compute_dtype(dtype: DType) -> DType {
     if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
 }

@@ -1,5 +1,5 @@
-//! Folding elements into one: the ways to fold, in [`order`] the loops under every reduction, and in
-//! [`pieces`] the same for tensors that are written out a piece at a time.
+//! Folding elements into one: the kinds of folds here, the loops of every reduction in [`order`],
+//! and in [`pieces`] the same for tensors that have to be written out one piece at a time.
 
 pub mod order;
 pub mod pieces;
@@ -7,8 +7,8 @@ pub mod pieces;
 use crate::element::{Bool, Complex, Element, Number};
 pub use order::*;
 
-/// A way to fold elements. A block of them is folded in their own type, which is fast; blocks
-/// are folded in `Total`, which loses no digits.
+/// A kind of fold. Elements of a block are folded in their own type, which is fast; blocks are
+/// folded in `Total`, which loses no digits.
 pub trait Fold<T> {
     type Total: Copy + Send;
     const START: T;
@@ -17,14 +17,14 @@ pub trait Fold<T> {
     const LOOKS_FOR_NAN: bool = false;
 
     fn push(folded: T, x: T) -> T;
-    /// The same where neither is NaN.
+    /// As [`Fold::push`], if neither is NaN.
     #[inline(always)]
     fn push_number(folded: T, x: T) -> T {
         Self::push(folded, x)
     }
     fn total(total: Self::Total, folded: T) -> Self::Total;
     fn merge(total: Self::Total, other: Self::Total) -> Self::Total;
-    /// The result of folding `count` elements.
+    /// Returns the result of folding `count` elements.
     fn finish(total: Self::Total, count: usize) -> T;
 }
 
@@ -36,7 +36,7 @@ pub struct Smallest;
 pub struct Any;
 pub struct All;
 
-/// Folds whose totals are of the elements' own type.
+/// Folds whose totals have the elements' type.
 macro_rules! with_own_totals {
     ($name:ident for $type:ty, $start:expr, $function:ident) => {
         impl Fold<$type> for $name {
@@ -67,7 +67,7 @@ macro_rules! with_own_totals {
     };
 }
 
-/// Extremes. That of two numbers is one instruction, but that takes no care of NaN.
+/// Maximum and minimum. For numbers each is one instruction, which does not propagate NaN.
 macro_rules! extreme {
     ($name:ident, $start:ident, $function:ident, $is_before:tt) => {
         impl<T: Number> Fold<T> for $name {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn long_sums_keep_their_digits() {
+    fn long_sums_keep_full_precision() {
         let x = vec![0.1f32; 10_000_000];
         let sum = row::<f32, Sum>(&x);
         assert!((sum / 1e6 - 1.0).abs() < 1e-6, "{sum}");

@@ -1,12 +1,12 @@
-//! The order in which elements are folded. It depends on how many there are, and on nothing else: not
-//! on threads, nor on what is computed together. Whoever folds does it in this order, so that all
-//! get the same bits.
+//! The order in which elements are folded. It depends only on their number, not on threads or on
+//! what else a program computes. All code folds in this order, so that results have the same bits.
 //!
-//! - A run is cut into blocks of [`BLOCK`]. In a block each [`LANES`]th element goes into the same
-//!   lane, the lanes are folded half by half, and what does not fill all lanes comes last. Blocks
-//!   are added up to pieces of [`PIECE`] elements, and these to the whole.
-//! - Columns are folded row by row in blocks of [`ROWS`]. Blocks are added up to pieces of
-//!   [`piece_rows`], and these to the whole.
+//! - A run is split into blocks of [`BLOCK`]. Within a block, elements whose indices are equal
+//!   modulo [`LANES`] are folded into one lane, the lanes half by half into one value, and elements
+//!   that do not fill all lanes come last. Blocks are folded into pieces of [`PIECE`] elements, and
+//!   pieces into the whole.
+//! - Columns are folded row by row in blocks of [`ROWS`]. Blocks are folded into pieces of
+//!   [`piece_rows`], and pieces into the whole.
 
 use std::mem::MaybeUninit;
 
@@ -15,27 +15,27 @@ use crate::element::Number;
 use crate::simd::vectorized;
 use crate::threads::Threads;
 
-/// Independent folds side by side: as many as fill the vector units.
+/// Independent folds side by side, enough to fill the vector units.
 pub const LANES: usize = 64;
 /// Elements in a block.
 pub const BLOCK: usize = 4096;
 /// Elements in a piece, which one thread folds.
 pub const PIECE: usize = 1 << 16;
-/// Columns that are folded side by side, and rows in a block of them.
+/// Columns that are folded together, and rows in a block of them.
 pub const COLUMNS: usize = 512;
 pub const ROWS: usize = 64;
 
-/// Rows in a piece of this many columns: whole blocks.
+/// Returns the rows of a piece of this many columns: whole blocks.
 pub fn piece_rows(columns: usize) -> usize {
     (PIECE / columns.max(1) / ROWS).max(1) * ROWS
 }
 
-/// Folds one run.
+/// Folds a run.
 pub fn row<T: Number, F: Fold<T>>(x: &[T]) -> F::Total {
     x.chunks(PIECE).fold(F::START_TOTAL, |total, x| F::merge(total, piece::<T, F>(x)))
 }
 
-/// Folds what `value` makes of each element of some runs of one length, as [`row`] folds a run of these
+/// Folds `value` of the elements of several runs of one length, as [`row`] folds a run of these
 /// values.
 #[inline(always)]
 pub fn row_of<T: Number, F: Fold<T>, const N: usize>(
@@ -80,7 +80,7 @@ fn block_of_values<T: Number, const N: usize>(
     folded
 }
 
-/// Folds one run, over threads.
+/// Folds a run on several threads.
 pub fn row_with<T: Number, F: Fold<T>>(threads: &mut Threads, x: &[T]) -> F::Total {
     let mut totals = vec![F::START_TOTAL; x.len().div_ceil(PIECE)];
     threads.for_each_part(&mut totals, 1, |index, total| {
@@ -89,7 +89,7 @@ pub fn row_with<T: Number, F: Fold<T>>(threads: &mut Threads, x: &[T]) -> F::Tot
     totals.into_iter().fold(F::START_TOTAL, F::merge)
 }
 
-/// Folds one run whose blocks have been folded.
+/// Folds a run whose blocks have been folded.
 pub fn row_of_blocks<T: Number, F: Fold<T>>(blocks: &[T]) -> F::Total {
     blocks.chunks(PIECE / BLOCK).fold(F::START_TOTAL, |total, blocks| {
         let piece = blocks.iter().fold(F::START_TOTAL, |piece, x| F::total(piece, *x));
@@ -125,7 +125,7 @@ fn has_nan<T: Number>(x: &[T]) -> bool {
     x.iter().fold(false, |any, x| any | x.is_nan())
 }
 
-/// Folds chunks into the lanes, four at a time, as the lanes are read and written once each time.
+/// Folds chunks into the lanes, four at a time, so that lanes are loaded and stored once for four.
 #[inline(always)]
 fn push_chunks<T: Number, const N: usize>(
     lanes: &mut [T; LANES],
@@ -165,10 +165,10 @@ fn fold_lanes<T: Number>(mut lanes: [T; LANES], push: impl Fn(T, T) -> T) -> T {
     lanes[0]
 }
 
-/// A block that is folded as its elements come: as [`block_of_row`] folds all of them.
+/// A block that is folded as its elements arrive, as [`block_of_row`] folds all of them.
 pub struct FoldBlock<T> {
     lanes: [T; LANES],
-    /// The last elements, too few for the lanes.
+    /// The last elements, too few to fill all lanes.
     rest: [T; LANES],
     count: usize,
     has_nan: bool,
@@ -179,7 +179,7 @@ impl<T: Number> FoldBlock<T> {
         FoldBlock { lanes: [F::START; LANES], rest: [F::START; LANES], count: 0, has_nan: false }
     }
 
-    /// How many elements have come.
+    /// Returns how many elements have been pushed.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -214,7 +214,7 @@ impl<T: Number> FoldBlock<T> {
         }
     }
 
-    /// What they are folded into; the block is empty again.
+    /// Returns the result, and empties the block.
     #[inline(always)]
     pub fn finish<F: Fold<T>>(&mut self) -> T {
         let is_filled = self.count >= LANES;
@@ -226,7 +226,7 @@ impl<T: Number> FoldBlock<T> {
     }
 }
 
-/// Folds columns: each result is that of one of them, from this many rows.
+/// Folds each column of `rows` rows into one result.
 pub fn columns<T: Number, F: Fold<T>>(x: &[T], rows: usize, out: &mut [MaybeUninit<T>]) {
     let width = out.len();
     for (index, out) in out.chunks_mut(COLUMNS).enumerate() {
@@ -235,7 +235,7 @@ pub fn columns<T: Number, F: Fold<T>>(x: &[T], rows: usize, out: &mut [MaybeUnin
     }
 }
 
-/// The same over threads: by rows if there are many, or else by columns.
+/// As [`columns`], on several threads: by rows if there are many, else by columns.
 pub fn columns_with<T: Number, F: Fold<T>>(
     threads: &mut Threads,
     x: &[T],
@@ -280,7 +280,7 @@ fn strip_of_columns<T: Number, F: Fold<T>>(
     finish_columns::<T, F>(totals, rows, out);
 }
 
-/// Folds as many columns as there are totals, of the rows of one piece: element (r, c) is at
+/// Folds as many columns as there are totals, over the rows of one piece. Element (r, c) is at
 /// `x[r * stride + c]`.
 pub fn piece_of_columns<T: Number, F: Fold<T>>(
     x: &[T],
@@ -314,7 +314,7 @@ pub fn piece_of_columns<T: Number, F: Fold<T>>(
     );
 }
 
-/// Adds a block of N columns, which stay in registers, to their totals.
+/// Folds a block of N columns, which stay in registers, and adds it to their totals.
 #[inline(always)]
 fn block_of_columns<T: Number, F: Fold<T>, const N: usize>(
     x: &[T],
@@ -324,7 +324,7 @@ fn block_of_columns<T: Number, F: Fold<T>, const N: usize>(
 ) {
     let mut folded = [F::START; N];
     for row in 0..rows {
-        let row: &[T; N] = x[row * stride..].first_chunk().expect("a row of all columns");
+        let row: &[T; N] = x[row * stride..].first_chunk().expect("a row has N columns");
         push_row::<T, F>(&mut folded, row);
     }
     finish_block::<T, F>(totals, &folded);
@@ -348,7 +348,7 @@ pub fn push_row<T: Number, F: Fold<T>>(folded: &mut [T], row: &[T]) {
     }
 }
 
-/// Adds a block of columns to its piece.
+/// Adds the folded block to its piece.
 #[inline(always)]
 pub fn finish_block<T: Number, F: Fold<T>>(piece: &mut [F::Total], folded: &[T]) {
     for (total, folded) in piece.iter_mut().zip(folded) {
@@ -356,7 +356,7 @@ pub fn finish_block<T: Number, F: Fold<T>>(piece: &mut [F::Total], folded: &[T])
     }
 }
 
-/// Adds a piece of columns to the whole.
+/// Adds the folded piece to the whole.
 pub fn merge_columns<T: Number, F: Fold<T>>(totals: &mut [F::Total], piece: &[F::Total]) {
     for (total, piece) in totals.iter_mut().zip(piece) {
         *total = F::merge(*total, *piece);
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_the_same_however_its_elements_come() {
+    fn a_block_does_not_depend_on_how_its_elements_are_pushed() {
         for count in [0, 1, 63, 64, 65, 1000, 4095, 4096] {
             let mut x = numbers(count);
             for with_nan in [false, true] {
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_folded_as_a_run_of_them() {
+    fn single_values_fold_like_a_run() {
         for count in [0, 1, 63, 64, 1000, 4096, 5000, 70_000] {
             let (x, y) = (numbers(count), numbers(count + 1));
             let products: Vec<f32> = x.iter().zip(&y[1..]).map(|(x, y)| x * y).collect();
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_the_same_in_pieces_and_in_blocks() {
+    fn pieces_and_blocks_fold_to_the_same_total() {
         for count in [1, 4096, 65_536, 200_000] {
             let x = numbers(count);
             let blocks: Vec<f32> = x.chunks(BLOCK).map(block_of_row::<f32, Sum>).collect();

@@ -1,6 +1,6 @@
-//! Folding a tensor that does not lie in memory as it is folded: its memory holds fewer elements than
-//! it has, as an expanded one's does, or they are of another dtype. A piece at a time is written out,
-//! so that the whole need never be there.
+//! Folding a tensor whose memory does not have the elements as they are folded: because it is
+//! expanded, or of another dtype. It is written out one piece at a time, so that the whole tensor
+//! never needs memory.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -12,10 +12,10 @@ use crate::element::{Element, Number, with_element};
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 
-/// How many pieces of one slice are folded before they are added up.
+/// Pieces of one slice that are folded before they are merged.
 const PIECES: usize = 1024;
 
-/// Elements of a tensor in row-major order, wherever they are in memory and whatever their dtype.
+/// The elements of a tensor in row-major order, whatever its strides and dtype.
 pub struct Elements<'a> {
     tensor: &'a Tensor,
     loops: Loops<1>,
@@ -26,7 +26,7 @@ impl Elements<'_> {
         Elements { tensor, loops: Loops::new(tensor.shape(), &[tensor.strides()]) }
     }
 
-    /// Appends the elements of a range, cast.
+    /// Appends the elements of a range, cast to T.
     pub fn read<T: Element>(&self, range: Range<usize>, to: &mut Vec<T>) {
         assert!(range.end <= self.tensor.numel());
         if range.is_empty() {
@@ -40,7 +40,7 @@ impl Elements<'_> {
             let first = row * inner;
             let columns = range.start.max(first) - first..range.end.min(first + inner) - first;
             let at = offsets[0] + columns.start as isize * stride;
-            // SAFETY: rows and columns are those of the tensor's shape, so that its strides lead to
+            // SAFETY: rows and columns are those of the tensor's shape, so its strides lead to
             // elements of it, of its dtype.
             unsafe {
                 let from = start.offset(at * dtype.size() as isize);
@@ -55,7 +55,7 @@ impl Elements<'_> {
     }
 }
 
-/// Appends elements that follow one another.
+/// Appends contiguous elements.
 ///
 /// # Safety
 /// `count` elements of the dtype can be read at `from`.
@@ -67,8 +67,8 @@ unsafe fn append_run<T: Element>(
 ) {
     to.reserve(count);
     let out = to.spare_capacity_mut().as_mut_ptr().cast();
-    // SAFETY: the kernel reads `count` elements of the dtype and writes as many of T, for which there
-    // is room; the two do not overlap, as the vector's memory is its own.
+    // SAFETY: the kernel reads `count` elements of the dtype and writes as many of T, for which
+    // there is space; the two do not overlap, as the vector owns its memory.
     unsafe {
         cast::kernel(dtype, T::DTYPE).run(&[from; 3], out, count);
         to.set_len(to.len() + count);
@@ -78,7 +78,7 @@ unsafe fn append_run<T: Element>(
 /// Appends elements at a stride.
 ///
 /// # Safety
-/// `count` elements can be read at the stride from `from` on, or where that is 0, one.
+/// `count` elements can be read at the stride from `from` on, or one if the stride is 0.
 unsafe fn append<U: Element, T: Element>(
     from: *const U,
     stride: isize,
@@ -93,7 +93,7 @@ unsafe fn append<U: Element, T: Element>(
     }
 }
 
-/// Folds a tensor of the form outer x reduced x inner in the order of [`super::row`] and
+/// Folds a tensor viewed as outer x reduced x inner, in the order of [`super::row`] and
 /// [`super::columns`]; writes every element of the output.
 pub fn fold<T: Number, F: Fold<T>>(
     threads: &mut Threads,
@@ -107,7 +107,7 @@ pub fn fold<T: Number, F: Fold<T>>(
     }
     let slice = reduced * inner;
     if slice <= PIECE {
-        // Short slices share a piece of work.
+        // Several short slices are one piece of work.
         let step = PIECE / slice.max(1) * inner;
         return threads.for_each_part(out, step, |part, out| {
             let start = part * step * reduced;
@@ -116,7 +116,7 @@ pub fn fold<T: Number, F: Fold<T>>(
             fold_slices::<T, F>(&values, out, reduced, inner);
         });
     }
-    // Wide slices are cut.
+    // Wide slices are split by columns.
     let step = if out.len() == inner { COLUMNS } else { inner };
     threads.for_each_part(out, step, |part, out| {
         let (first, mut values) = (part * step, Vec::new());
@@ -133,8 +133,7 @@ pub fn fold<T: Number, F: Fold<T>>(
     });
 }
 
-/// Folds each slice of a tensor whose elements lie one after another; writes every element of the
-/// output.
+/// Folds each slice of contiguous elements; writes every element of the output.
 pub fn fold_slices<T: Number, F: Fold<T>>(
     values: &[T],
     out: &mut [MaybeUninit<T>],
@@ -157,7 +156,7 @@ pub fn fold_slices<T: Number, F: Fold<T>>(
     }
 }
 
-/// A tensor of the form outer x reduced x inner.
+/// A tensor viewed as outer x reduced x inner.
 struct Slices<'a> {
     elements: Elements<'a>,
     reduced: usize,
@@ -165,12 +164,12 @@ struct Slices<'a> {
 }
 
 impl Slices<'_> {
-    /// How many rows are a piece.
+    /// Returns the number of rows in a piece.
     fn piece(&self) -> usize {
         if self.inner == 1 { PIECE } else { piece_rows(self.inner) }
     }
 
-    /// Folds the only slice, which is not wide, over threads: some pieces at a time.
+    /// Folds the only slice, which is narrow, on several threads, [`PIECES`] pieces at a time.
     fn fold_one<T: Number, F: Fold<T>>(&self, threads: &mut Threads, out: &mut [MaybeUninit<T>]) {
         let mut totals = vec![F::START_TOTAL; self.inner];
         let pieces = |first: usize| (self.reduced - first).div_ceil(self.piece()).min(PIECES);
@@ -189,7 +188,7 @@ impl Slices<'_> {
         self.finish::<T, F>(&totals, out);
     }
 
-    /// Folds a piece, the rows from one on, of some columns of a slice.
+    /// Folds the piece that starts at a row, for some columns of a slice.
     fn fold<T: Number, F: Fold<T>>(
         &self,
         (slice, column): (usize, usize),

@@ -1,4 +1,5 @@
-//! Batches of matrices: the tensors of an operation in parts, a thread for each.
+//! Batches of matrices: splits the tensors of an operation into matrices, which threads process
+//! independently.
 
 use bytemuck::Pod;
 use gt_ir::Meta;
@@ -14,7 +15,7 @@ use crate::tensor::Tensor;
 use crate::threads::Threads;
 use crate::uninit::Uninit;
 
-/// A number of matrices, and the element type that tensors hold it as.
+/// An element of matrices, and the element type that tensors store it as.
 pub trait LinalgNumber: gt_linalg::MatrixElement<Real: Pod> + Pod {
     type Element: Element;
     type RealElement: Element;
@@ -38,7 +39,7 @@ numbers! {
     Complex<f64>: element::Complex<f64>, f64
 }
 
-/// Matrices of a batch.
+/// The number of matrices of a batch and their size.
 pub struct MatrixBatch {
     pub count: usize,
     pub rows: usize,
@@ -46,6 +47,7 @@ pub struct MatrixBatch {
 }
 
 impl MatrixBatch {
+    /// Describes a tensor of rank 2 or more, whose last two axes are the rows and columns.
     pub fn of(tensor: &Tensor) -> MatrixBatch {
         let dims = tensor.shape().dims();
         let (batch, matrix) = dims.split_at(dims.len() - 2);
@@ -53,51 +55,53 @@ impl MatrixBatch {
     }
 }
 
-/// An operand, row after row.
+/// Takes an operand as contiguous, row-major matrices.
 pub fn operand(operands: &mut Operands<Tensor>, index: usize) -> Result<Tensor, EngineError> {
     tensor(operands, index)?.contiguous()
 }
 
-/// The elements of a tensor as numbers of matrices.
+/// Returns the elements of a tensor as elements of matrices.
 pub fn numbers<T: LinalgNumber>(tensor: &Tensor) -> &[T] {
     bytemuck::cast_slice(tensor.as_slice::<T::Element>())
 }
 
-/// A result filled with zeros.
+/// A result, initialized to zeros.
 pub struct BatchResults(Uninit);
 
 impl BatchResults {
+    /// Allocates a result.
     pub fn new(meta: Meta) -> Result<BatchResults, EngineError> {
         Ok(BatchResults(Uninit::new(meta)?))
     }
 
-    /// The parts for each of `count` matrices, filled with zeros.
+    /// Splits the result into the parts of `count` matrices, filled with zeros.
     pub fn parts<E: Element, T: Pod>(&mut self, count: usize) -> Vec<&mut [T]> {
         let mut rest: &mut [T] = bytemuck::cast_slice_mut(self.0.zeroed::<E>());
         let each = rest.len() / count.max(1);
-        let next = |_| rest.split_off_mut(..each).expect("a part for each matrix");
+        let next = |_| rest.split_off_mut(..each).expect("the output has a part for each matrix");
         (0..count).map(next).collect()
     }
 
-    /// The tensor, whose parts have been had.
+    /// Returns the tensor, after [`BatchResults::parts`] has been called.
     pub fn finish(self) -> Tensor {
-        // SAFETY: `parts` is called for every result, and fills it.
+        // SAFETY: every operation calls `parts` for each of its results, which initializes it.
         unsafe { self.0.finish() }
     }
 }
 
-/// The part of a batch's numbers that is matrix `index`, of this many numbers each.
+/// Returns matrix `index` of a batch, whose matrices have `each` elements.
 pub fn nth<T>(all: &[T], index: usize, each: usize) -> &[T] {
     &all[index * each..][..each]
 }
 
-/// The bytes of the parts of an operation's results for a matrix.
+/// The size of an entry in the list of parts, in bytes.
 const PARTS: usize = 128;
 
-/// Takes what is allocated for this many numbers of scratch in each thread that works on a batch.
+/// Reserves scratch memory of `numbers` elements for each thread that works on a batch, and for the
+/// list of parts.
 ///
 /// # Errors
-/// There is no memory for them.
+/// The budget is exceeded.
 pub fn scratch<T>(
     threads: &Threads,
     batch: &MatrixBatch,
@@ -108,13 +112,13 @@ pub fn scratch<T>(
     budget::scratch(numbers.saturating_add(batch.count.saturating_mul(PARTS)))
 }
 
-/// Calls `work` with the parts for each matrix, on the threads that there are.
+/// Calls `work` with the parts of each matrix, on several threads.
 pub fn each<P: Send>(threads: &mut Threads, parts: Vec<P>, work: impl Fn(usize, &mut P) + Sync) {
     let mut parts = parts;
     threads.for_each_part(&mut parts, 1, |index, part| work(index, &mut part[0]));
 }
 
-/// As [`each`], of what may have no result.
+/// As [`each`], for work that may fail.
 pub fn each_solved<P: Send>(
     name: &str,
     threads: &mut Threads,
@@ -135,7 +139,7 @@ pub fn each_solved<P: Send>(
     Err(EngineError::Other(format!("{name}: matrix {index} of the batch {why}")))
 }
 
-/// Makes an operation of a function of the numbers' type.
+/// Defines an operation by a function that is generic over the element type.
 macro_rules! operations {
     ($($name:ident by $function:ident;)*) => { $(
         pub fn $name(

@@ -1,7 +1,8 @@
-//! Linear algebra as operations: from the tensors of an operation to matrices for `gt-linalg`.
+//! Linear algebra operations: convert the tensors of an operation to matrices for `gt-linalg`.
 //!
-//! - [`operations`]: factorizations; [`systems`]: systems of equations, and orders of rows.
-//! - [`batch`]: the matrices of a tensor, a thread for each.
+//! - [`operations`] has factorizations.
+//! - [`systems`] has systems of equations, and row permutations.
+//! - [`batch`] has splits tensors into matrices, which threads process independently.
 
 mod batch;
 pub mod operations;

@@ -1,4 +1,4 @@
-//! The factorizations as operations.
+//! The factorizations.
 
 use bytemuck::Pod;
 use gt_ir::instruction::Operands;
@@ -100,7 +100,7 @@ fn qr_of<T: LinalgNumber>(
         let mut packed = nth(numbers::<T>(&a), index, rows * columns).to_vec();
         let mut tau = vec![T::ZERO; least];
         T::qr(&mut packed, rows, columns, &mut tau);
-        // Reflections are in the first columns alone.
+        // The reflectors are in the first columns only.
         let vectors: Vec<T> = packed
             .chunks(columns.max(1))
             .flat_map(|row| &row[..least.min(row.len())])

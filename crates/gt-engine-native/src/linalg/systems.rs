@@ -1,4 +1,4 @@
-//! Systems of equations as operations, and the orders of rows.
+//! Systems of equations, and row permutations.
 
 use gt_ir::instruction::Operands;
 use gt_ir::operation::bool;
@@ -19,7 +19,7 @@ operations! {
     all_ldl_solved by ldl_solve_of;
 }
 
-/// Makes an operation with one result of one that gives a list.
+/// Defines an operation with one result by a function that returns a list of results.
 macro_rules! single {
     ($($name:ident of $function:ident;)*) => { $(
         pub fn $name(
@@ -111,7 +111,10 @@ fn ldl_solve_of<T: LinalgNumber>(
     Ok(vec![x.finish()])
 }
 
-/// The order that exchanges of rows bring them into.
+/// Returns the permutation of rows that the exchanges of pivots produce.
+///
+/// # Errors
+/// A pivot is not a row.
 pub fn lu_order(
     _: &mut Threads,
     mut operands: Operands<Tensor>,

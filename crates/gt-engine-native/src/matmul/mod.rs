@@ -1,4 +1,9 @@
-//! Matrix products: floats by gemm, which takes operands of any strides as they are.
+//! Matrix products. Floats and complex numbers are multiplied by gemm, which takes operands of any
+//! strides.
+//!
+//! The order in which an element is summed depends only on the shapes: operands whose strides would
+//! make gemm use another order are copied first. [`product`] computes one product on one thread,
+//! [`vector`] products with a vector.
 
 mod product;
 mod vector;
@@ -19,24 +24,24 @@ use crate::tensor::{Tensor, broadcast_strides};
 use crate::threads::{SharedPtr, Threads};
 use crate::uninit::Uninit;
 
-/// Products of fewer multiplications stay on one thread.
+/// Products with fewer multiplications run on one thread.
 const PARALLEL: usize = 1 << 20;
-/// The same of a product with a vector, in which each number is read for one of them.
+/// The same for a product with a vector, where each number is read for a single multiplication.
 const PARALLEL_BY_VECTOR: usize = 1 << 19;
-/// A piece that a thread takes has about this many, and there are at most this many pieces for each
-/// thread: where other programs use the processors, too, a thread that has to wait for one
-/// holds up little.
+/// The multiplications of a piece, and the most pieces for each thread. Small pieces limit the
+/// delay if other programs occupy a processor.
 const PIECE: usize = 1 << 22;
 const PIECES: usize = 8;
 
-/// Results of up to this many elements gemm sums in another order where both operands are runs along the
-/// depth.
+/// gemm sums results of up to this many elements in another order if both operands are contiguous
+/// along the depth.
 const BY_DEPTH: usize = 256;
 
-/// A matrix is copied into rows if it is multiplied with this many rows or columns.
+/// A matrix is copied to row-major order if it is multiplied with at least this many rows or
+/// columns.
 const TRANSPOSE_MIN: usize = 128;
 
-/// The lengths of one product: rows x depth times depth x columns.
+/// The lengths of a product: (rows, depth) times (depth, columns).
 #[derive(Clone, Copy)]
 struct ProductLengths {
     rows: usize,
@@ -44,7 +49,7 @@ struct ProductLengths {
     columns: usize,
 }
 
-/// A matrix in memory: its first element, and the steps to the next row and column.
+/// A matrix in memory: its first element, and the strides of rows and columns.
 #[derive(Clone, Copy)]
 struct Matrix<T> {
     first: SharedPtr<T>,
@@ -61,12 +66,12 @@ impl<T: Copy> Matrix<T> {
         StridedMatrix { first: self.data(), row: self.row, column: self.column }
     }
 
-    /// The matrix from another first element on.
+    /// Returns the submatrix from (row, column) on.
     fn from(self, row: usize, column: usize) -> Matrix<T> {
         self.after(row as isize * self.row + column as isize * self.column)
     }
 
-    /// The matrix whose first element is this many after this one's.
+    /// Returns the matrix that starts `offset` elements later.
     fn after(self, offset: isize) -> Matrix<T> {
         Matrix { first: SharedPtr::new(self.first.get().wrapping_offset(offset)), ..self }
     }
@@ -78,7 +83,7 @@ pub fn matmul(
     _: &Attributes,
     output: Meta,
 ) -> Result<Tensor, EngineError> {
-    // The 16-bit floats are multiplied and summed in float32.
+    // f16 and bf16 are multiplied and summed in float32.
     let dtype = compute_dtype(output.dtype);
     let left = cast::to(threads, tensor(&mut operands, 0)?, dtype)?;
     let right = cast::to(threads, tensor(&mut operands, 1)?, dtype)?;
@@ -95,15 +100,15 @@ pub fn matmul(
     cast::to(threads, unsafe { out.finish() }, output.dtype)
 }
 
-/// A matrix, copied if it lies backwards along the axis that is summed over, this many from the last:
-/// gemm would sum backwards.
+/// Copies a matrix whose stride along the summed axis, counted from the last, is negative: gemm
+/// would sum in reverse.
 fn forwards(threads: &mut Threads, x: Tensor, axis: usize) -> Result<Tensor, EngineError> {
     let is_backwards = x.strides()[x.shape().rank() - axis] < 0;
     if is_backwards { x.contiguous_with(threads) } else { Ok(x) }
 }
 
-/// A batch of matrices times one matrix is one taller matrix times it: always, so that the order of
-/// sums follows from the shapes.
+/// Multiplies a batch of matrices by one matrix as a single tall matrix. This does not depend on
+/// strides, so that the order of summation follows from the shapes.
 fn fold_batch(
     threads: &mut Threads,
     left: Tensor,
@@ -116,12 +121,12 @@ fn fold_batch(
     let left = left.contiguous_with(threads)?;
     let depth = left.shape().dims()[rank - 1];
     let rows = left.shape().dims()[..rank - 1].iter().product();
-    let tall = Shape::new(&[rows, depth]).expect("a reshape of a shape");
+    let tall = Shape::new(&[rows, depth]).expect("the rank is in range");
     Ok((left.with_shape(tall), right))
 }
 
-/// Matrices whose columns are runs, copied into rows where that is little beside the product: gemm
-/// takes them as they are, but copies them slowly.
+/// Copies matrices that are contiguous along columns to row-major order, if that is cheap compared
+/// with the product: gemm accepts them, but packs them slowly.
 fn in_rows(
     threads: &mut Threads,
     left: Tensor,
@@ -138,14 +143,14 @@ fn in_rows(
         if others >= TRANSPOSE_MIN && by_columns(&x) { x.contiguous_with(threads) } else { Ok(x) }
     };
     let right = in_rows_if_large(threads, right, rows)?;
-    // A product of long matrices is turned instead.
+    // If the depth is longer, the result is transposed instead.
     let depth = left.shape()[left.shape().rank() - 1];
     let left = if columns < depth { left } else { in_rows_if_large(threads, left, columns)? };
     Ok((left, right))
 }
 
-/// Where gemm would sum a small result in another order, as both operands are runs along the depth, the
-/// smaller one is copied so that it is not.
+/// Copies the smaller operand if both are contiguous along the depth and the result is small: gemm
+/// would sum it in another order.
 fn not_both_by_depth(
     threads: &mut Threads,
     left: Tensor,
@@ -170,7 +175,7 @@ fn not_both_by_depth(
     Ok((left.permute(&order).contiguous_with(threads)?.permute(&order), right))
 }
 
-/// Multiplies all matrices of the batch; writes every element of the output.
+/// Multiplies all matrices of the batch. Writes every element of the output.
 fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mut Uninit) {
     let lengths = |x: &Tensor| (x.shape()[x.shape().rank() - 2], x.shape()[x.shape().rank() - 1]);
     let ((rows, depth), (inner, columns)) = (lengths(left), lengths(right));
@@ -185,7 +190,8 @@ fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mu
     let (a, b) = (matrix(left), matrix(right));
     assert!(depth == inner, "the shapes of a product");
     if out.len() == rows * columns {
-        // SAFETY: the tensors' own lengths and strides; the output has this many elements.
+        // SAFETY: these are the tensors' own lengths and strides; the output has rows times columns
+        // elements.
         return unsafe { split(threads, lengths, a, b, out.as_mut_ptr().cast()) };
     }
     let batch = batch_shape(left, right);
@@ -208,8 +214,8 @@ fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mu
     threads.for_each_part(out, step * size, |piece, out| {
         for (index, out) in out.chunks_exact_mut(size).enumerate() {
             let [left, right] = at(piece * step + index);
-            // SAFETY: the offsets of a matrix of the batch, to which both tensors broadcast; the
-            // part of the output is the one that they give.
+            // SAFETY: the offsets are those of a matrix of the batch, to which both tensors
+            // broadcast; this call has exclusive access to the part of the output.
             unsafe {
                 product(lengths, a.after(left), b.after(right), out.as_mut_ptr().cast(), columns);
             }
@@ -217,20 +223,21 @@ fn all<T: Number>(threads: &mut Threads, left: &Tensor, right: &Tensor, out: &mu
     });
 }
 
-/// A tensor's shape without the matrices.
+/// Returns a tensor's shape without the last two axes.
 fn matrices(x: &Tensor) -> Shape {
-    Shape::new(&x.shape()[..x.shape().rank() - 2]).expect("a part of a shape")
+    Shape::new(&x.shape()[..x.shape().rank() - 2]).expect("the rank is in range")
 }
 
 fn batch_shape(left: &Tensor, right: &Tensor) -> Shape {
     matrices(left).broadcast(&matrices(right), "matmul").expect("checked by infer")
 }
 
-/// One product, over threads where it is large: each takes some rows or columns of the result.
+/// Computes one product, on several threads if it is large: each computes some rows or columns of
+/// the result.
 ///
 /// # Safety
-/// The matrices can be read in these lengths. `out` has room for the result, row by row, which
-/// overlaps with neither and no other thread accesses.
+/// The matrices have these lengths and can be read. `out` has space for the result, row by row,
+/// which overlaps with neither matrix and which no other thread accesses.
 unsafe fn split<T: Number>(
     threads: &mut Threads,
     lengths: ProductLengths,
@@ -241,13 +248,13 @@ unsafe fn split<T: Number>(
     let ProductLengths { rows, depth, columns } = lengths;
     let parallel = if is_by_vector::<T>(lengths) { PARALLEL_BY_VECTOR } else { PARALLEL };
     if rows * columns * depth < parallel || threads.count() == 1 {
-        // SAFETY: the caller's promise; the rows follow one another.
+        // SAFETY: the caller's promise; the rows are contiguous.
         return unsafe { product(lengths, a, b, out, columns) };
     }
-    // Each piece packs its own part of the right operand, and all of the left as it goes.
+    // Each piece packs its own part of one operand, and all of the other.
     let by_rows = rows > columns;
     let length = if by_rows { rows } else { columns };
-    // Whole registers of gemm's kernels.
+    // Multiples of gemm's registers.
     let most = threads.count() * PIECES;
     let pieces = (rows * columns * depth / PIECE).clamp(threads.count(), most);
     let least = least_part(length, rows.min(columns));
@@ -259,7 +266,7 @@ unsafe fn split<T: Number>(
     threads.for_each(count.max(1), |piece| {
         let start = piece * step;
         let part = if piece + 1 >= count { length - start } else { step };
-        // SAFETY: a part of the rows or columns, for the caller's promise is good for all; no other
+        // SAFETY: a part of the rows or columns, for which the caller's promise holds; no other
         // piece writes the same ones.
         unsafe {
             if by_rows {
@@ -275,8 +282,9 @@ unsafe fn split<T: Number>(
     });
 }
 
-/// The least rows or columns of a part, so that its elements are summed as those of the whole: gemm
-/// takes another order for results of up to 256 elements, and of up to 64 rows and columns.
+/// Returns the fewest rows or columns of a part for which gemm sums elements in the same order as
+/// for the whole: it uses another order for results of up to 256 elements, and of up to 64 rows and
+/// columns.
 fn least_part(length: usize, other: usize) -> usize {
     let least = BY_DEPTH / other.max(1) + 1;
     let least = if length > 64 { least.max(65) } else { least };

@@ -1,4 +1,4 @@
-//! One product on one thread: by gemm, by the loops for small ones, or exactly.
+//! One product on one thread: by gemm, by the loops for small matrices, or exactly for integers.
 
 use std::mem::MaybeUninit;
 
@@ -13,12 +13,12 @@ use crate::simd::vectorized;
 use crate::small;
 use crate::transpose::transpose;
 
-/// One product on this thread, into rows that are `pitch` elements apart; every element of them is
-/// written.
+/// Computes one product on this thread, into rows that are `pitch` elements apart; writes every
+/// element.
 ///
 /// # Safety
-/// The matrices can be read in these lengths. `out` has room for such rows, which overlap with
-/// neither and no other thread accesses.
+/// The matrices have these lengths and can be read. `out` has space for the rows, which overlap
+/// with neither matrix and which no other thread accesses.
 pub(super) unsafe fn product<T: Number>(
     lengths: ProductLengths,
     a: Matrix<T>,
@@ -28,20 +28,21 @@ pub(super) unsafe fn product<T: Number>(
 ) {
     let ProductLengths { rows, depth, columns } = lengths;
     if !T::DTYPE.is_exact() && small::is_small(rows, depth, columns) {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's guarantee.
         return unsafe {
             small::multiply([rows, depth, columns], a.strided(), b.strided(), out, pitch);
         };
     }
     let is_transposed = is_better_transposed(lengths, a, b);
-    // SAFETY: the caller's promise.
+    // SAFETY: by the caller's guarantee.
     unsafe { large(lengths, a, b, out, pitch, is_transposed) }
 }
 
-/// As [`product`], of matrices of any size, computed column by column if it is turned.
+/// As [`product`], for matrices of any size; computes the transposed result first if
+/// `is_transposed`.
 ///
 /// # Safety
-/// As there.
+/// As for [`product`].
 pub(super) unsafe fn large<T: Number>(
     lengths: ProductLengths,
     a: Matrix<T>,
@@ -52,24 +53,24 @@ pub(super) unsafe fn large<T: Number>(
 ) {
     let ProductLengths { rows, depth, columns } = lengths;
     if is_by_vector::<T>(lengths) {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's guarantee.
         return unsafe { vector::multiply(lengths, a, b, out, pitch) };
     }
     if !T::DTYPE.is_exact() && depth > 0 {
         if is_transposed && let Ok(buffer) = Buffer::new(rows * columns * size_of::<T>()) {
             let transposed = buffer.data().cast::<T>();
-            // SAFETY: the caller's promise; the buffer is new and has room for the result, column
-            // by column.
+            // SAFETY: the caller's promise; the buffer is new and has space for the transposed
+            // result.
             return unsafe {
                 multiply(lengths, a, b, transposed, [1, rows as isize]);
                 transpose(rows, columns, transposed, rows as isize, out, pitch as isize);
             };
         }
-        // SAFETY: the caller's promise; T is no integer.
+        // SAFETY: the caller's promise; T is not an integer.
         return unsafe { multiply(lengths, a, b, out, [pitch as isize, 1]) };
     }
     for row in 0..rows {
-        // SAFETY: the caller's promise, for one of the rows.
+        // SAFETY: the caller's promise, for one row.
         unsafe {
             let out = std::slice::from_raw_parts_mut(out.add(row * pitch).cast(), columns);
             exact_row(lengths, a.from(row, 0), b, out);
@@ -77,9 +78,9 @@ pub(super) unsafe fn large<T: Number>(
     }
 }
 
-/// Whether gemm is faster at the result column by column. Row by row it copies a right operand
-/// whose columns are runs (a transposed weight) into rows, and a left one slowly; that costs more
-/// than to turn a small result.
+/// Returns whether computing the transposed result is faster. Otherwise gemm packs a right operand
+/// that is contiguous along columns (a transposed weight), and a left one slowly; that costs more
+/// than transposing a small result.
 pub(super) fn is_better_transposed<T>(lengths: ProductLengths, a: Matrix<T>, b: Matrix<T>) -> bool {
     let ProductLengths { rows, depth, columns } = lengths;
     if is_left_transposed(lengths, a) {
@@ -88,17 +89,18 @@ pub(super) fn is_better_transposed<T>(lengths: ProductLengths, a: Matrix<T>, b: 
     b.row == 1 && b.column != 1 && rows > 1 && rows * (columns + depth) < depth * columns
 }
 
-/// Whether the left operand's columns are runs, and the result is the smaller one to turn.
+/// Returns whether the left operand is contiguous along columns and larger than the result.
 fn is_left_transposed<T>(lengths: ProductLengths, a: Matrix<T>) -> bool {
     let ProductLengths { rows, depth, columns } = lengths;
     a.row == 1 && a.column != 1 && rows > 1 && (TRANSPOSE_MIN..depth).contains(&columns)
 }
 
-/// One product of floats or complex numbers, its result at the steps given for rows and columns.
+/// Multiplies floats or complex numbers; `steps` are the strides of the result's rows and columns.
 ///
 /// # Safety
-/// The matrices can be read in these lengths. `out` has room for the result at those steps, which
-/// overlaps with neither and no other thread accesses. T is no integer.
+/// The matrices have these lengths and can be read. `out` has space for the result at these
+/// strides, which overlaps with neither matrix and which no other thread accesses. T is not an
+/// integer.
 unsafe fn multiply<T: Number>(
     lengths: ProductLengths,
     a: Matrix<T>,
@@ -106,7 +108,7 @@ unsafe fn multiply<T: Number>(
     out: *mut T,
     steps: [isize; 2],
 ) {
-    // SAFETY: the caller's promise. A complex number of ours is laid out as one of gemm's.
+    // SAFETY: the caller's promise. A complex element has the layout of gemm's type.
     unsafe {
         match T::DTYPE {
             DType::C64 => multiply_as([gemm::c32::ZERO, gemm::c32::ONE], lengths, a, b, out, steps),
@@ -118,10 +120,10 @@ unsafe fn multiply<T: Number>(
     }
 }
 
-/// As [`multiply`], with the numbers as gemm's `G`, of which 0 and 1 are given.
+/// As [`multiply`], with elements of gemm's type `G`, whose 0 and 1 are passed.
 ///
 /// # Safety
-/// As there; besides, T is laid out as G.
+/// As for [`multiply`], and T has the layout of G.
 unsafe fn multiply_as<G: Copy + 'static, T: Number>(
     [zero, one]: [G; 2],
     lengths: ProductLengths,
@@ -130,7 +132,7 @@ unsafe fn multiply_as<G: Copy + 'static, T: Number>(
     out: *mut T,
     [row, column]: [isize; 2],
 ) {
-    // SAFETY: the caller's promise. The output is not read, so that it need not be initialized.
+    // SAFETY: the caller's promise. The output is not read, so it may be uninitialized.
     unsafe {
         gemm::gemm(
             lengths.rows,
@@ -148,8 +150,8 @@ unsafe fn multiply_as<G: Copy + 'static, T: Number>(
             b.row,
             zero,
             one,
-            // The output is not read, so that it need not be conjugated. But gemm then has one way to
-            // sum complex numbers, whatever the strides.
+            // Whether the output is conjugated, which has no effect as it is not read. It makes
+            // gemm sum complex numbers in one order, whatever the strides.
             true,
             false,
             false,
@@ -158,10 +160,10 @@ unsafe fn multiply_as<G: Copy + 'static, T: Number>(
     }
 }
 
-/// A row of an integer product, which wraps.
+/// Computes a row of an integer product, which wraps around.
 ///
 /// # Safety
-/// A row of `a`, as long as the depth, can be read, and of `b` as many rows as long as `out`.
+/// A row of `a`, as long as the depth, can be read, and as many rows of `b`, as long as `out`.
 unsafe fn exact_row<T: Number>(
     lengths: ProductLengths,
     a: Matrix<T>,
@@ -169,13 +171,13 @@ unsafe fn exact_row<T: Number>(
     out: &mut [MaybeUninit<T>],
 ) {
     out.fill(MaybeUninit::new(T::ZERO));
-    // SAFETY: filled a line ago.
+    // SAFETY: filled in the line above.
     let out = unsafe { &mut *(std::ptr::from_mut(out) as *mut [T]) };
     vectorized(
         #[inline(always)]
         || {
             for k in 0..lengths.depth {
-                // SAFETY: k is within the depth, and each column within the output's length.
+                // SAFETY: k is below the depth, and each column below the output's length.
                 unsafe {
                     let factor = *a.from(0, k).data();
                     let row = b.from(k, 0);

@@ -1,14 +1,14 @@
-//! Pooling against plain loops, on random shapes.
+//! Compares pooling with plain loops, on random shapes.
 
 use super::*;
 
-/// Numbers that look random.
+/// Returns a pseudo-random number below `end`.
 fn below(state: &mut u64, end: usize) -> usize {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) as usize % end
 }
 
-/// Of each output, the inputs that its window sees, by index.
+/// Returns, for each output, the indices of the inputs that its window sees.
 fn windows(pooling: &Pooling) -> Vec<Vec<usize>> {
     let [z, y, x] = pooling.axes;
     let mut all = Vec::new();
@@ -59,7 +59,7 @@ fn check(state: &mut u64, threads: &mut Threads, longest: usize, dilates: bool) 
     let mut values = vec![MaybeUninit::new(0.0); count];
     let mut indices = vec![MaybeUninit::new(0); count];
     let read = |values: &[MaybeUninit<f32>]| -> Vec<f32> {
-        // SAFETY: initialized from the beginning.
+        // SAFETY: initialized when it was created.
         values.iter().map(|x| unsafe { x.assume_init() }).collect()
     };
     largest(threads, &pooling, &input, &mut values, &mut indices);
@@ -74,7 +74,7 @@ fn check(state: &mut u64, threads: &mut Threads, longest: usize, dilates: bool) 
             }
         }
         assert_eq!(value.to_bits(), best.0.to_bits(), "{pooling:?}");
-        // SAFETY: initialized from the beginning.
+        // SAFETY: initialized when it was created.
         assert_eq!(unsafe { indices[index].assume_init() }, best.1 as i64, "{pooling:?}");
     }
 }
@@ -92,7 +92,7 @@ fn random_shapes() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn mismatched_shapes_are_refused() {
     let window = PoolWindow { kernel: 2, stride: 2, padding: 0, dilation: 1 };
     assert!(Pooling::new(&[4], &[2], &[window]).is_some());
     assert!(Pooling::new(&[4, 4], &[2], &[window]).is_none());

@@ -1,26 +1,26 @@
-//! The processor of a thread, from Linux's scheduler, and huge pages.
+//! Linux: the processor of a thread, from the scheduler, and huge pages.
 
 use std::mem::{MaybeUninit, size_of};
 use std::ptr::NonNull;
 
-/// The processor that this thread runs on.
+/// Returns the processor that this thread runs on.
 pub fn current() -> i32 {
     // SAFETY: the call reads the thread's own state.
     unsafe { libc::sched_getcpu() }
 }
 
-/// Asks for huge pages under memory whose values do not matter yet.
+/// Asks the kernel for huge pages. The values in the memory do not matter yet.
 pub fn use_huge_pages(memory: NonNull<u8>, bytes: usize) {
-    // SAFETY: the advice changes no values, and is refused where it does not fit. If it is, pages
-    // stay small.
+    // SAFETY: the advice changes no values. If the kernel refuses it, pages stay small.
     unsafe { libc::madvise(memory.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
 }
 
-/// Moves this thread to another processor, if it may use one; it may come back later.
+/// Moves this thread to another processor, if its affinity allows one; the scheduler may move it
+/// back later.
 pub fn step_aside() {
     let size = size_of::<libc::cpu_set_t>();
     let mut allowed = MaybeUninit::<libc::cpu_set_t>::zeroed();
-    // SAFETY: `allowed` has room for the set; 0 is the calling thread.
+    // SAFETY: `allowed` has space for the set; 0 is the calling thread.
     if unsafe { libc::sched_getaffinity(0, size, allowed.as_mut_ptr()) } != 0 {
         return;
     }
@@ -31,7 +31,7 @@ pub fn step_aside() {
     if here >= 8 * size {
         return;
     }
-    // SAFETY: these look at and change `others` alone, which has a bit for this processor.
+    // SAFETY: these access only `others`, which has a bit for this processor.
     let alone = unsafe {
         libc::CPU_CLR(here, &mut others);
         libc::CPU_COUNT(&others) == 0
@@ -39,8 +39,8 @@ pub fn step_aside() {
     if alone {
         return;
     }
-    // SAFETY: both sets are valid, and hold processors that this thread may use. The second call
-    // lifts the limit again: nothing else, such as a thread started later, is kept by it.
+    // SAFETY: both sets are valid, and contain processors that this thread may use. The second call
+    // restores the affinity, so that later threads do not inherit the restriction.
     unsafe {
         libc::sched_setaffinity(0, size, &raw const others);
         libc::sched_setaffinity(0, size, &raw const allowed);
@@ -53,7 +53,7 @@ mod tests {
 
     fn allowed() -> Vec<usize> {
         let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
-        // SAFETY: `set` has room for the set, and zeros are a valid one.
+        // SAFETY: `set` has space for the set, and zeros are a valid one.
         let set = unsafe {
             assert_eq!(
                 libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), set.as_mut_ptr()),
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn stepping_aside_leaves_the_choice_as_it_was() {
+    fn stepping_aside_restores_the_affinity() {
         let before = allowed();
         step_aside();
         assert_eq!(allowed(), before);

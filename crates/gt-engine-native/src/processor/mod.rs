@@ -1,12 +1,13 @@
-//! Which processor a thread runs on, and pages of memory.
+//! The processor that a thread runs on, and huge pages.
 //!
-//! Who wakes a thread may get it onto his own processor, where the two then take turns instead of
-//! working side by side: in virtual machines an idle processor can look taken to the kernel.
+//! The kernel may place a woken thread on the processor of the thread that woke it, where the two
+//! then take turns instead of running in parallel: in virtual machines, an idle processor can look
+//! busy to the kernel.
 //!
 //! - [`linux`]: asks the scheduler, and moves a thread by its affinity.
-//! - [`unknown`]: other systems report neither, so threads stay where the system puts them.
+//! - [`unknown`]: other systems, where threads stay where the system puts them.
 
-/// The bytes of a huge page, to which memory that is to have some is aligned.
+/// The size of a huge page in bytes; blocks that use huge pages are aligned to it.
 pub const HUGE_PAGE: usize = 2 << 20;
 
 #[cfg(target_os = "linux")]

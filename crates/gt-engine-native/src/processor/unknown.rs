@@ -1,16 +1,16 @@
-//! Systems that do not say on which processor a thread runs, such as macOS.
+//! Systems that do not report the processor of a thread, such as macOS.
 
 use std::ptr::NonNull;
 
-/// Negative: the system does not say.
+/// Returns a negative number: the processor is unknown.
 pub fn current() -> i32 {
     -1
 }
 
-/// Leaves pages as the system makes them.
+/// Does nothing: the system chooses the size of pages.
 pub fn use_huge_pages(_memory: NonNull<u8>, _bytes: usize) {}
 
-/// Leaves the thread where it is: the system has no affinity to set.
+/// Does nothing: the system has no affinity to set.
 pub fn step_aside() {}
 
 #[cfg(test)]
@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_processor_is_named() {
+    fn current_processor_is_unknown() {
         assert!(current() < 0);
         step_aside();
         use_huge_pages(NonNull::dangling(), 0);

@@ -1,4 +1,4 @@
-//! How a group reads a tensor, tile by tile.
+//! How a group reads its inputs, tile by tile.
 
 use gt_ir::shape::MAX_RANK;
 use gt_ir::{DType, Scalar, Shape};
@@ -9,17 +9,17 @@ use crate::element::{Element, with_bits, with_element};
 use crate::tensor::{Strides, Tensor};
 use crate::threads::{SharedPtr, Threads};
 
-/// Rows of elements, as a group sees them.
+/// The elements of a group, viewed as rows.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupFrame {
     pub shape: Shape,
-    /// Axes from here on are within a row.
+    /// The first axis within a row.
     pub split: usize,
     pub rows: usize,
     pub columns: usize,
 }
 
-/// A part of the rows: whole ones, or a piece of one.
+/// A range of rows and columns of a frame: whole rows, or a part of one row.
 #[derive(Clone, Copy, Debug)]
 pub struct Tile {
     pub row: usize,
@@ -29,6 +29,7 @@ pub struct Tile {
 }
 
 impl Tile {
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.rows * self.columns
     }
@@ -36,24 +37,25 @@ impl Tile {
 
 /// How an input is read.
 pub enum Access {
-    /// The same number everywhere.
+    /// A number, the same for every element.
     Number(Scalar, DType),
     Tensor(TensorAccess),
 }
 
-/// It does not own the tensor's memory: the reader does.
+/// How a tensor is read. This does not keep the tensor's memory alive; the reader must.
 pub struct TensorAccess {
     data: SharedPtr<u8>,
     size: usize,
     granularity: Granularity,
-    /// From element to element within a row: 0 or 1.
+    /// The stride within a row: 0 or 1.
     inner: isize,
-    /// From row to row; by axis where that is not always the same.
+    /// The stride of rows; if rows have no common stride, `outer` has the strides, lengths and
+    /// number of their axes.
     row: isize,
     outer: Option<(Strides, [usize; MAX_RANK], usize)>,
 }
 
-/// The steps from element to element over some axes, if they are the same throughout.
+/// Returns the common stride of some axes, viewed as one axis; `None` if they have none.
 fn uniform(dims: &[usize], strides: &[isize]) -> Option<isize> {
     let mut known: Option<(isize, isize)> = None;
     for (&length, &stride) in dims.iter().zip(strides).rev() {
@@ -71,8 +73,8 @@ fn uniform(dims: &[usize], strides: &[isize]) -> Option<isize> {
     Some(known.map_or(0, |(step, _)| step))
 }
 
-/// Where rows may end so that every tensor is one run, or one element, within them: as early as
-/// possible.
+/// Returns the first axis at which rows may be split so that each tensor is contiguous or one
+/// repeated element within a row.
 pub fn natural_split(shape: &Shape, tensors: &[&Tensor]) -> usize {
     let strides: Vec<Strides> = tensors.iter().map(|tensor| tensor.strides_in(shape)).collect();
     let dims = shape.dims();
@@ -85,7 +87,7 @@ pub fn natural_split(shape: &Shape, tensors: &[&Tensor]) -> usize {
     (0..=dims.len()).find(fits).unwrap_or(dims.len())
 }
 
-/// The tensor, or a copy of it that can be read row by row.
+/// Returns the tensor, or a copy of it, so that its rows are contiguous or one repeated element.
 pub fn readable(
     threads: &mut Threads,
     tensor: Tensor,
@@ -96,7 +98,7 @@ pub fn readable(
     let rank = shape.rank();
     let inner = match split {
         Some(split) => uniform(&shape.dims()[split..], &strides[split..rank]),
-        // Without a split the last axis alone counts.
+        // Without a split only the last axis matters.
         None => {
             let last = (0..rank).rev().find(|&axis| shape.dims()[axis] != 1);
             Some(last.map_or(0, |axis| strides[axis]))
@@ -105,16 +107,16 @@ pub fn readable(
     match inner {
         Some(0 | 1) => Ok(tensor),
         _ if inner.is_some() => tensor.contiguous_with(threads),
-        // Even a contiguous tensor that repeats within rows is no run.
+        // Even a contiguous tensor has to be expanded if it repeats within rows.
         _ => tensor.expand(shape).contiguous_with(threads),
     }
 }
 
 impl TensorAccess {
-    /// How a tensor is read in a frame.
+    /// Creates the access to a tensor in a frame.
     ///
     /// # Panics
-    /// It does not broadcast to the frame's shape, or is not [`readable`] in its rows.
+    /// The tensor does not broadcast to the frame's shape, or is not [`readable`] in its rows.
     pub fn new(tensor: &Tensor, frame: &GroupFrame, granularity: Granularity) -> TensorAccess {
         let GroupFrame { shape, split, .. } = *frame;
         let rank = shape.rank();
@@ -140,13 +142,13 @@ impl TensorAccess {
             data: SharedPtr::new(tensor.read().cast_mut()),
             size: tensor.dtype().size(),
             granularity,
-            inner: inner.expect("made readable beforehand"),
+            inner: inner.expect("inputs have been made readable"),
             row: row.unwrap_or(0),
             outer,
         }
     }
 
-    /// Where a row begins.
+    /// Returns the address of a row's first element.
     fn row(&self, row: usize) -> *const u8 {
         let offset = match &self.outer {
             None => row as isize * self.row,
@@ -163,17 +165,17 @@ impl TensorAccess {
         self.data.get().wrapping_offset(offset * self.size as isize).cast_const()
     }
 
-    /// Whether every tile of a size is the same.
+    /// Returns whether all tiles of one size have the same elements.
     pub fn repeats(&self) -> bool {
         self.outer.is_none() && self.row == 0
     }
 
-    /// Whether it is one element throughout.
+    /// Returns whether all elements are the same.
     pub fn is_constant(&self) -> bool {
         self.repeats() && self.inner == 0
     }
 
-    /// A tile's elements where they lie, if one after another.
+    /// Returns the address of a tile's elements, if they are contiguous.
     pub fn direct(&self, tile: &Tile, columns: usize) -> Option<*const u8> {
         match self.granularity {
             Granularity::PerElement if self.inner == 1 || tile.columns == 1 && columns == 1 => {
@@ -189,11 +191,11 @@ impl TensorAccess {
         }
     }
 
-    /// Brings a tile's elements into a block.
+    /// Copies a tile's elements into a block.
     ///
     /// # Safety
-    /// The tensor's memory is still there. The tile is within the frame that this was made for, and
-    /// the block has room for its elements, aligned.
+    /// The tensor's memory is alive. The tile is within the frame that this was created for, and
+    /// the block has space for its elements, aligned.
     pub unsafe fn fill(&self, tile: &Tile, block: *mut u8) {
         // SAFETY: the caller's promise. As the tensor broadcasts to the frame's shape, the tile's
         // rows are rows of it, each of one element or of as many as the frame's.
@@ -221,14 +223,14 @@ impl TensorAccess {
 /// Fills a block with a number.
 ///
 /// # Safety
-/// The block has room for `n` elements of the dtype, aligned.
+/// The block has space for `n` elements of the dtype, aligned.
 pub unsafe fn fill_number(number: Scalar, dtype: DType, block: *mut u8, n: usize) {
     // SAFETY: the caller's promise.
     with_element!(dtype, T => unsafe { fill_run(block.cast::<T>(), T::from_scalar(number), n) });
 }
 
 /// # Safety
-/// There is room for `n` elements, aligned.
+/// There is space for `n` elements, aligned.
 #[inline]
 pub unsafe fn fill_run<T: Copy>(to: *mut T, value: T, n: usize) {
     for i in 0..n {

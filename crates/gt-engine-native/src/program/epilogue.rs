@@ -1,4 +1,4 @@
-//! Reductions of a whole group, folded tile by tile in the order of [`crate::fold`].
+//! Epilogues: reductions over all tiles of a group, in the order of [`crate::fold`].
 
 use std::marker::PhantomData;
 
@@ -10,9 +10,9 @@ use crate::fold::{
 };
 use crate::simd::vectorized;
 
-/// What an end folds in one piece. Numbers are held as float64, which holds each of them.
+/// The partial fold of one piece. Numbers are stored as float64, which represents them exactly.
 pub trait PartialFold: Send {
-    /// Folds the tiles of the piece, in their order.
+    /// Folds the tiles of the piece, which are passed in order.
     ///
     /// # Safety
     /// As many elements of the folding's dtype as the tile has can be read at `x`, aligned.
@@ -21,30 +21,30 @@ pub trait PartialFold: Send {
     fn finish(self: Box<Self>) -> Folded;
 }
 
-/// What a piece was folded into.
+/// The result of folding a piece.
 #[derive(Default)]
 pub struct Folded {
-    /// The elements before the first whole block, and after the last one: of blocks that other
-    /// pieces have a part of.
+    /// The elements before the first whole block and after the last one, which belong to blocks
+    /// shared with other pieces.
     edges: [Vec<f64>; 2],
-    /// Blocks, or of columns their totals.
+    /// The folded blocks, or the totals of columns.
     totals: Vec<f64>,
     /// The column of the first total.
     column: usize,
 }
 
 impl Folded {
-    /// The first column, and the total of each from there on.
+    /// Returns the first column, and the total of each column from there on.
     pub fn columns(&self) -> (usize, &[f64]) {
         (self.column, &self.totals)
     }
 }
 
-/// A part of one run over all elements.
+/// The part of a fold over all elements that belongs to one piece.
 pub struct FoldRun<T, F> {
-    /// The number of the next element among all.
+    /// The index of the next element among all.
     at: usize,
-    /// From where on the blocks are of this piece alone, and up to where.
+    /// The range of elements whose blocks are entirely within this piece.
     blocks: std::ops::Range<usize>,
     block: FoldBlock<T>,
     made: Folded,
@@ -52,7 +52,7 @@ pub struct FoldRun<T, F> {
 }
 
 impl<T: Number, F: Fold<T>> FoldRun<T, F> {
-    /// A piece of whole rows, or of one row, in a frame.
+    /// Creates the partial fold of a piece of whole rows, or of a part of one row.
     pub fn new(piece: &Tile, frame: &Tile) -> FoldRun<T, F> {
         let start = piece.row * frame.columns + piece.column;
         let end = start + piece.len();
@@ -101,13 +101,13 @@ where
     }
 }
 
-/// The total of one run from its parts, in their order.
+/// Merges the partial folds of all pieces, in their order, into the total of one run.
 pub fn total<T: Number, F: Fold<T>>(parts: &[Folded]) -> f64
 where
     F::Total: TotalAsF64,
 {
     let mut blocks: Vec<T> = Vec::new();
-    // A block that pieces have parts of.
+    // Elements of a block that several pieces share.
     let mut shared: Vec<T> = Vec::new();
     for part in parts {
         let [before, after] = &part.edges;
@@ -125,10 +125,10 @@ where
     row_of_blocks::<T, F>(&blocks).into_f64()
 }
 
-/// Columns of a piece.
+/// The partial fold of the columns of a piece.
 pub struct ColumnFolds<T, F: Fold<T>> {
     piece: Tile,
-    /// The block so far.
+    /// The current block.
     folded: Vec<T>,
     totals: Vec<F::Total>,
 }

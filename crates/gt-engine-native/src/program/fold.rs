@@ -1,5 +1,5 @@
-//! Reductions of tiles, by dtype: what [`crate::fold`] does, behind pointers. Those of rows here,
-//! those of a whole group in [`super::ends`].
+//! Reductions of tiles by dtype: [`crate::fold`] behind function pointers. Reductions of rows are
+//! here, those over all tiles in [`super::epilogue`].
 
 use gt_ir::ops::reduce as r;
 use gt_ir::{DType, Meta};
@@ -14,7 +14,7 @@ use crate::fold::{self, Fold, Largest, Mean, Smallest, Sum};
 use crate::tensor::Tensor;
 use crate::uninit::Uninit;
 
-/// A reduction of floats of one dtype. Totals are held as float64, which holds each of them.
+/// A reduction of floats of one dtype. Totals are stored as float64, which represents them exactly.
 #[derive(Clone, Copy)]
 pub struct Folding {
     dtype: DType,
@@ -27,16 +27,17 @@ pub struct Folding {
 }
 
 impl Folding {
+    /// Returns the dtype that the reduction is computed in.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// What folds a piece of a frame.
+    /// Creates the partial fold of a piece.
     pub fn part(&self, kind: EpilogueKind, piece: &Tile, frame: &Tile) -> Box<dyn PartialFold> {
         (self.part)(kind, piece, frame)
     }
 
-    /// The totals of a frame from those of its pieces, in their order.
+    /// Merges the totals of the pieces, in their order.
     pub fn totals(&self, kind: EpilogueKind, parts: &[Folded], frame: &Tile) -> Vec<f64> {
         if kind == EpilogueKind::Total {
             return vec![(self.total)(parts)];
@@ -69,7 +70,7 @@ impl Folding {
         unsafe { (self.finish)(total, count, out) }
     }
 
-    /// A tensor of the results of folding `count` elements each.
+    /// Returns a tensor of results, each of folding `count` elements.
     pub fn results(&self, totals: &[f64], count: usize, meta: Meta) -> Result<Tensor, EngineError> {
         let mut out = Uninit::new(meta)?;
         assert!(meta.dtype == self.dtype && out.numel() == totals.len(), "a total for each result");
@@ -83,7 +84,7 @@ impl Folding {
     }
 }
 
-/// The folding of a reduction; `None` for those that are computed by themselves.
+/// Returns the folding of a reduction step; `None` if the step cannot be fused.
 pub fn folding(step: &PlanStep, operand: DType) -> Option<Folding> {
     if operand != step.output.dtype {
         return None;
@@ -129,7 +130,7 @@ where
     }
 }
 
-/// Totals as float64, and back without a loss.
+/// Converts totals to float64 and back, without loss.
 pub trait TotalAsF64 {
     fn into_f64(self) -> f64;
     fn of_f64(total: f64) -> Self;

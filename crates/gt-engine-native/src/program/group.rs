@@ -1,4 +1,4 @@
-//! A group: operations that go over the same elements together.
+//! A group: operations that are computed together, tile by tile.
 
 use gt_ir::{DType, Meta, Shape};
 use gt_worker::plan::Source;
@@ -6,50 +6,50 @@ use gt_worker::plan::Source;
 use super::fold::Folding;
 use super::tile_kernel::TileKernel;
 
-/// Operations that are run tile by tile. Its elements are those of `shape`, seen as rows: the axes
-/// before `split` number the rows, those from it on the elements of a row.
+/// Operations that are computed together, tile by tile. The elements are those of `shape`, viewed
+/// as rows: the axes before `split` index the rows, the others the elements of a row.
 pub struct Group {
     pub shape: Shape,
-    /// The steps of the plan that it does.
+    /// The steps of the plan that the group computes.
     pub steps: Vec<u32>,
-    /// Where rows end; `None` as long as nothing depends on it.
+    /// The first axis within a row; `None` if nothing depends on it.
     pub split: Option<usize>,
     pub inputs: Vec<GroupInput>,
     pub nodes: Vec<GroupNode>,
     pub epilogues: Vec<Epilogue>,
-    /// What is written to memory: the node and the value that it is.
+    /// The nodes whose values are written to memory.
     pub outputs: Vec<Output>,
-    /// How much work an element is, in additions.
+    /// The work for each element, in additions.
     pub cost: usize,
 }
 
-/// What a group is given.
+/// An input of a group.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GroupInput {
     /// A value of the plan, or a constant.
     pub source: Source,
-    /// The dtype it has; of a number, the one that is wanted.
+    /// The input's dtype; for a number, the dtype that it is read in.
     pub dtype: DType,
     pub granularity: Granularity,
 }
 
-/// Where a value has its elements.
+/// How many elements a value has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Granularity {
-    /// At every element.
+    /// One for each element of the group.
     PerElement,
     /// One for each row.
     PerRow,
 }
 
-/// Where a node finds what it reads.
+/// The source of a node's operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeSource {
     Input(u16),
     Node(u16),
 }
 
-/// What is done to a tile.
+/// An operation on a tile.
 #[derive(Clone, Copy)]
 pub struct GroupNode {
     pub kind: GroupNodeKind,
@@ -59,51 +59,54 @@ pub struct GroupNode {
     pub dtype: DType,
 }
 
+/// What a node computes.
 #[derive(Clone, Copy)]
 pub enum GroupNodeKind {
-    /// Element by element.
+    /// An elementwise kernel.
     Map(TileKernel),
-    /// A power whose exponent is the group's input of this number.
+    /// A power whose exponent is this input of the group.
     Power(u16),
-    /// Rows are folded into one element each.
+    /// Reduces each row to one element.
     Fold(Folding),
-    /// Each row is filled with its element.
+    /// Fills each row with its element.
     BroadcastRows,
 }
 
-/// A reduction that needs all tiles: its result is ready only after the group.
+/// A reduction over all tiles, whose result is ready only after the group.
 pub struct Epilogue {
     pub folding: Folding,
     pub from: NodeSource,
-    /// Over everything, or over the rows.
     pub kind: EpilogueKind,
     pub value: u32,
     pub meta: Meta,
 }
 
+/// What an epilogue reduces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EpilogueKind {
+    /// All elements.
     Total,
+    /// The rows: one result for each column.
     Columns,
 }
 
-/// A node whose result is kept.
+/// A node whose value is written to memory.
 pub struct Output {
     pub node: u16,
     pub value: u32,
     pub meta: Meta,
-    /// The inputs whose memory it may take, if it has no other reference.
+    /// The inputs whose memory the result may take, if nothing else refers to it.
     pub replaces: Vec<u16>,
 }
 
 impl Group {
-    /// The number of rows, and of elements in each, where rows end at axis `split`.
+    /// Returns the number of rows, and of elements in each, for a split at this axis.
     pub fn extent(&self, split: usize) -> (usize, usize) {
         let dims = self.shape.dims();
         (dims[..split].iter().product(), dims[split..].iter().product())
     }
 
-    /// The inputs that are folded as they come.
+    /// Iterates over the inputs that are reduced directly.
     pub fn folded_inputs(&self) -> impl Iterator<Item = &Source> {
         let folds = self.nodes.iter().filter(|node| matches!(node.kind, GroupNodeKind::Fold(_)));
         let folded = folds
@@ -115,14 +118,14 @@ impl Group {
         })
     }
 
-    /// Whether it may take in another group.
+    /// Returns whether another group can be merged into this one.
     pub fn can_merge(&self, other: &Group) -> bool {
         let fits = self.split.is_none() || other.split.is_none() || self.split == other.split;
         fits && self.shape == other.shape && other.epilogues.is_empty()
     }
 
-    /// Takes in the nodes of a group that reads none of its own; gives the number from which theirs
-    /// go on.
+    /// Merges a group that reads none of this group's nodes; returns the number that its first node
+    /// gets.
     pub fn merge(&mut self, other: Group) -> u16 {
         let offset = self.nodes.len() as u16;
         let inputs: Vec<u16> = other.inputs.into_iter().map(|input| self.input(input)).collect();
@@ -131,7 +134,7 @@ impl Group {
             NodeSource::Node(node) => NodeSource::Node(node + offset),
         };
         for mut node in other.nodes {
-            // Those beyond its arity, too: a kernel is given all three.
+            // Operands beyond the arity as well: a kernel receives all three.
             node.inputs = node.inputs.map(moved);
             if let GroupNodeKind::Power(exponent) = &mut node.kind {
                 *exponent = inputs[*exponent as usize];
@@ -144,7 +147,7 @@ impl Group {
         offset
     }
 
-    /// The number of an input, which is added if there is none like it.
+    /// Returns the number of an input, which is added if it does not exist.
     pub fn input(&mut self, input: GroupInput) -> u16 {
         let known = self.inputs.iter().position(|other| *other == input);
         known.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! A program run.
+//! Execution of a program.
 
 use gt_ir::instruction::Operands;
 use gt_ir::{Operand, Scalar};
@@ -14,7 +14,7 @@ use super::{NativeProgram, Unit};
 use crate::NativeEngine;
 use crate::tensor::Tensor;
 
-/// The values of a run.
+/// The values of one execution.
 struct ProgramValues<'a> {
     program: &'a NativeProgram,
     inputs: &'a mut [InputValue<Tensor>],
@@ -22,10 +22,10 @@ struct ProgramValues<'a> {
 }
 
 impl NativeProgram {
-    /// Runs the plan with these inputs.
+    /// Executes the program with these inputs.
     ///
     /// # Errors
-    /// What a step says of its operands; then all inputs are as they were.
+    /// The error of a step; all inputs are then unchanged.
     pub fn launch(
         &self,
         engine: &mut NativeEngine,
@@ -35,7 +35,7 @@ impl NativeProgram {
         let mut values = ProgramValues { program: self, inputs, computed };
         for (index, unit) in self.units.iter().enumerate() {
             match unit {
-                // Made with the step that it belongs to.
+                // Computed together with the step that it belongs to.
                 Unit::Single(step) if self.plan.steps[*step as usize].is_further() => {}
                 Unit::Single(step) => {
                     let of = &self.plan.steps[*step as usize];
@@ -72,22 +72,27 @@ impl NativeProgram {
 impl ProgramValues<'_> {
     fn tensor(&self, value: u32) -> &Tensor {
         match (value as usize).checked_sub(self.program.plan.inputs.len()) {
-            Some(made) => self.computed[made].as_ref().expect("units come in order"),
+            Some(made) => self.computed[made]
+                .as_ref()
+                .expect("units are launched in order of their dependencies"),
             None => match &self.inputs[value as usize] {
                 InputValue::Tensor(tensor) => tensor,
-                _ => unreachable!("a tensor is given, and taken at its last use"),
+                _ => unreachable!("inputs are tensors, taken at their last use only"),
             },
         }
     }
 
-    /// A tensor for a unit; its last reference, if it dies there and may be overwritten.
+    /// Returns a tensor for a unit to read: the last reference, if the value dies there and may be
+    /// overwritten.
     fn take(&mut self, value: u32, unit: usize, is_only_use: bool) -> Tensor {
         let plan = &self.program.plan;
         if !is_only_use || !self.program.dying[unit].contains(&value) {
             return self.tensor(value).clone();
         }
         match (value as usize).checked_sub(plan.inputs.len()) {
-            Some(made) => self.computed[made].take().expect("units come in order"),
+            Some(made) => self.computed[made]
+                .take()
+                .expect("units are launched in order of their dependencies"),
             None => {
                 let dies = matches!(plan.inputs[value as usize], Input::Tensor { dies: true, .. });
                 if dies && unit >= self.program.infallible_from {
@@ -102,7 +107,7 @@ impl ProgramValues<'_> {
         }
     }
 
-    /// What a step reads; the unit that it is takes what dies there.
+    /// Returns the operands of a step; with a unit, takes those that die there.
     fn operands(&mut self, step: &PlanStep, unit: Option<usize>) -> Operands<Tensor> {
         let mut operands = Operands::new();
         for source in &step.operands {
@@ -131,7 +136,7 @@ impl ProgramValues<'_> {
         }
     }
 
-    /// Keeps what a step has made.
+    /// Stores the result of a step.
     fn store_step(&mut self, step: u32, tensor: Tensor) {
         self.computed[step as usize] = Some(tensor);
     }
@@ -141,8 +146,8 @@ impl ProgramValues<'_> {
         self.computed[made] = Some(tensor);
     }
 
-    /// Whether what a group folds lies in the order in which the group goes over it. A reduction on
-    /// its own takes its operand as it lies in memory.
+    /// Returns whether the inputs that a group reduces are in memory in the order in which the
+    /// group iterates over them. A single reduction would follow the order in memory.
     fn folds_in_order(&self, group: &VerifiedGroup) -> bool {
         group.folded_inputs().all(|source| match source {
             Operand::Tensor(value) if self.number(*value).is_none() => {
@@ -152,7 +157,7 @@ impl ProgramValues<'_> {
         })
     }
 
-    /// Runs a group operation by operation.
+    /// Executes a group operation by operation.
     fn run_steps(
         &mut self,
         engine: &mut NativeEngine,

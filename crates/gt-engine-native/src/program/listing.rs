@@ -1,4 +1,4 @@
-//! A program as text, for people: what is run at once.
+//! The textual form of a program: which steps run together.
 
 use std::fmt;
 

@@ -1,16 +1,17 @@
-//! Plans made ready to be run many times.
+//! Programs: plans prepared for repeated execution.
 //!
-//! Operations that work element by element, and the reductions among them, are put into groups. A
-//! group goes once over its elements, a tile at a time: what one operation makes of a tile the next
-//! finds in the cache, and only what is needed elsewhere is written to memory. All else is run
-//! operation by operation, as without a plan. Results have the bits that the operations give one by
-//! one, and lie in memory as theirs do.
+//! Elementwise operations and the reductions among them are fused into groups. A group iterates
+//! over its elements once, tile by tile: each operation finds its predecessor's tile in the cache,
+//! and only values that other units need are written to memory. All other operations run one by
+//! one, as without a plan. Results have the same bits and the same strides as those of the single
+//! operations.
 //!
-//! - [`tile_kernel`]: what an operation does to a tile; [`fold`] and [`epilogue`]: the same of reductions.
-//! - [`build`]: from a plan to its units; [`group`]: what a group is; [`verified`]: which ones can be
-//!   run.
-//! - [`access`]: how a tile of a tensor is read; [`tiling`] and [`tiles`]: a group run tile by tile.
-//! - [`launch`]: a program run; [`listing`]: one as text.
+//! - [`tile_kernel`]: elementwise operations on a tile; [`fold`] and [`epilogue`]: reductions.
+//! - [`build`]: converts a plan to units; [`group`]: the definition of a group; [`verified`]:
+//!   groups that are safe to execute.
+//! - [`access`]: how a tile of a tensor is read; [`tiling`] and [`tiles`]: execution of a group
+//!   tile by tile.
+//! - [`launch`]: execution of a program; [`listing`]: its text.
 
 mod access;
 mod build;
@@ -28,27 +29,28 @@ use gt_worker::plan::Plan;
 
 use verified::VerifiedGroup;
 
-/// A plan, cut into units.
+/// A plan split into units.
 pub struct NativeProgram {
     plan: Plan,
     units: Vec<Unit>,
     /// For each unit, the values that are not used after it.
     dying: Vec<Vec<u32>>,
-    /// Whether it was compared with its operations one by one.
+    /// Whether the results were compared with those of the single operations.
     checked: bool,
-    /// From which unit on nothing can fail but for want of memory, so that inputs may be overwritten.
+    /// The first unit from which on no error can occur but lack of memory, so that inputs may be
+    /// overwritten.
     infallible_from: usize,
 }
 
-/// What is run at once.
+/// What is executed at once.
 enum Unit {
-    /// A step of the plan by itself.
+    /// A single step of the plan.
     Single(u32),
     Group(Box<VerifiedGroup>),
 }
 
 impl NativeProgram {
-    /// Cuts a plan into units.
+    /// Splits a plan into units.
     pub fn new(plan: Plan) -> NativeProgram {
         let units = build::units(&plan);
         let dying = build::dying(&plan, &units);
@@ -60,11 +62,13 @@ impl NativeProgram {
         NativeProgram { plan, units, dying, checked: false, infallible_from }
     }
 
+    /// Returns whether the results have not been compared with those of the single operations yet.
     pub fn is_unchecked(&self) -> bool {
         !self.checked
     }
 
-    /// Whether it gave what its operations give one by one. If not, these are its units.
+    /// Records whether the results equal those of the single operations. If not, the program
+    /// executes the single operations from now on.
     pub fn judge(&mut self, is_right: bool) {
         self.checked = true;
         if !is_right {

@@ -1,4 +1,4 @@
-//! What an elementwise operation does to a tile.
+//! Elementwise operations on tiles.
 
 use gt_ir::operation::{Family, int};
 use gt_ir::ops::{binary as b, nn, ternary as t, unary as u};
@@ -10,11 +10,11 @@ use crate::kernel::{ByDType, Kernel};
 use crate::table::{Lowering, lowering};
 use crate::{binary, cast, ternary, unary};
 
-/// A kernel, and what it costs.
+/// A kernel and its cost.
 #[derive(Clone, Copy)]
 pub struct TileKernel {
     pub kernel: Kernel,
-    /// How much longer it takes than an addition, about.
+    /// The approximate time for an element, in additions.
     pub cost: usize,
 }
 
@@ -23,16 +23,16 @@ impl TileKernel {
         TileKernel { kernel, cost }
     }
 
-    /// A cast from one dtype to another.
+    /// Returns the cast from one dtype to another.
     pub fn cast(from: DType, to: DType) -> TileKernel {
         TileKernel::new(*cast::kernel(from, to), 1)
     }
 }
 
-/// The kernel of a step that works element by element; `None` for all others.
+/// Returns the kernel of an elementwise step; `None` for other steps.
 pub fn tile_kernel(plan: &Plan, step: &PlanStep) -> Option<TileKernel> {
     let output = step.output.dtype;
-    // Complex numbers are computed operation by operation.
+    // Steps with complex numbers are not fused.
     let complex = |source: &Operand<u32>| {
         source
             .tensor()
@@ -56,7 +56,7 @@ pub fn tile_kernel(plan: &Plan, step: &PlanStep) -> Option<TileKernel> {
         }
         Lowering::Own(_) if id == u::CAST.id => {
             let from = plan.meta(*step.operands[0].tensor()?).tensor()?.dtype;
-            // A cast to the same dtype is the tensor itself, however it lies in memory.
+            // A cast to the same dtype returns the tensor itself, whatever its strides.
             (from != output).then(|| TileKernel::cast(from, output))
         }
         Lowering::Own(_) if id == t::WHERE.id => {
@@ -65,7 +65,7 @@ pub fn tile_kernel(plan: &Plan, step: &PlanStep) -> Option<TileKernel> {
         Lowering::Own(_) if id == nn::GELU.id => {
             same(unary::gelu_kernels(int(&step.attributes, 0) == 1), 16)
         }
-        // Integer operations may have no result, which is reported before anything is computed.
+        // Integer operations may fail, which is reported before anything is computed.
         Lowering::Own(_) if !output.is_float() => None,
         Lowering::Own(_) if id == b::FLOOR_DIVIDE.id => same(&binary::FLOOR_DIVIDE, 4),
         Lowering::Own(_) if id == b::REMAINDER.id => same(&binary::REMAINDER, 4),
@@ -74,12 +74,13 @@ pub fn tile_kernel(plan: &Plan, step: &PlanStep) -> Option<TileKernel> {
     }
 }
 
-/// The kernel of a power whose exponent is a number, which may be another each time.
+/// Returns the kernel of a power whose exponent is a number, which may differ between executions.
 pub fn power(exponent: f64, dtype: DType) -> Kernel {
-    binary::power_kernels(Some(exponent))[dtype as usize].expect("floats have powers")
+    binary::power_kernels(Some(exponent))[dtype as usize]
+        .expect("power has a kernel for every float dtype")
 }
 
-/// The dtype that comparisons compare in.
+/// Returns the dtype that comparisons are computed in: the promoted dtype of the operands.
 fn promoted(plan: &Plan, step: &PlanStep) -> DType {
     let metas: smallvec::SmallVec<[Operand<Meta>; 3]> = step
         .operands
@@ -92,7 +93,7 @@ fn promoted(plan: &Plan, step: &PlanStep) -> DType {
     compute_dtype(gt_ir::ops::infer::promote(&metas))
 }
 
-/// Whether a step may fail for what is in its operands.
+/// Returns whether a step may fail depending on its operands' values.
 pub fn can_fail(step: &PlanStep) -> bool {
     let divides = [b::FLOOR_DIVIDE.id, b::REMAINDER.id, b::POW.id].contains(&step.operation.id);
     step.operation.family == Family::Index || divides && !step.output.dtype.is_float()

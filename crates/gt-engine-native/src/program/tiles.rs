@@ -1,4 +1,4 @@
-//! A group run tile by tile.
+//! Execution of a group, tile by tile.
 
 use std::cell::RefCell;
 
@@ -18,38 +18,38 @@ use crate::tensor::Tensor;
 use crate::threads::{SharedPtr, Threads};
 use crate::uninit::Uninit;
 
-/// A group with more work than this many additions is split over threads.
+/// Groups with more work than this many additions run on several threads.
 const PARALLEL: usize = 1 << 17;
 
-/// A group bound to the memory that it is run over.
+/// A group bound to the memory of its inputs and results.
 pub struct BoundGroup<'a> {
     group: &'a VerifiedGroup,
     frame: GroupFrame,
     tiling: Tiling,
     inputs: Vec<Access>,
     kernels: Vec<Option<Kernel>>,
-    /// Where each node's result is written, if it is kept: in `results`.
+    /// The memory of each node's result that is written to memory: in `results`.
     kept: Vec<Option<SharedPtr<u8>>>,
-    /// What the group makes, in the order of its outputs.
+    /// The results, in the order of the group's outputs.
     results: Vec<Uninit>,
-    /// What the inputs are read from, where no result has taken that over.
+    /// Keeps the memory of the inputs alive, unless a result has taken it over.
     _tensors: Vec<Option<Tensor>>,
 }
 
-/// What a run of a group has made.
+/// The results of a group.
 pub struct TileResults {
     /// In the order of the group's outputs.
     pub results: Vec<Tensor>,
-    /// In the order of its ends.
+    /// In the order of its epilogues.
     pub totals: Vec<Vec<f64>>,
 }
 
 impl<'a> BoundGroup<'a> {
-    /// Runs a group on its inputs. Results reuse the memory of inputs without other references,
+    /// Binds a group to its inputs. Results reuse the memory of inputs without other references,
     /// where the group allows it.
     ///
     /// # Panics
-    /// The inputs do not fit the group.
+    /// The inputs do not match the group.
     pub fn new(
         group: &'a VerifiedGroup,
         given: Vec<Operand<Tensor>>,
@@ -94,16 +94,17 @@ impl<'a> BoundGroup<'a> {
         Ok(BoundGroup { group, frame, tiling, inputs, kernels, kept, results, _tensors: tensors })
     }
 
-    /// Runs the group.
+    /// Computes the group.
     pub fn run(mut self, threads: &mut Threads) -> TileResults {
         let totals = self.tiles(threads);
-        // SAFETY: every node that is kept has been computed in every tile. The tiles together are
-        // the frame, and a result has an element for each of its elements, or of its rows.
+        // SAFETY: every node with a result has been computed in every tile. The tiles together are
+        // the frame, and a result has an element for each element of the frame, or for each of its
+        // rows.
         let finish = |result: Uninit| unsafe { result.finish() };
         TileResults { results: self.results.into_iter().map(finish).collect(), totals }
     }
 
-    /// Runs all tiles; gives the totals of the ends.
+    /// Computes all tiles; returns the totals of the epilogues.
     fn tiles(&mut self, threads: &mut Threads) -> Vec<Vec<f64>> {
         let BoundGroup { group, tiling, frame, .. } = &*self;
         let whole = Tile { row: 0, rows: frame.rows, column: 0, columns: frame.columns };
@@ -113,7 +114,7 @@ impl<'a> BoundGroup<'a> {
             let piece = tiling.piece(index);
             let part = |epilogue: &Epilogue| epilogue.folding.part(epilogue.kind, &piece, &whole);
             let mut parts: Vec<Box<dyn PartialFold>> = group.epilogues.iter().map(part).collect();
-            // SAFETY: no two pieces have a tile in common, and each is run once.
+            // SAFETY: no two pieces have a tile in common, and each is computed once.
             unsafe { self.piece(piece, &mut parts) };
             made[0] = parts.into_iter().map(PartialFold::finish).collect();
         };
@@ -131,13 +132,13 @@ impl<'a> BoundGroup<'a> {
     }
 }
 
-/// A node's kernel, if it has one: that of a power depends on the exponent.
+/// Returns a node's kernel, if it has one; that of a power depends on the exponent.
 fn kernel(node: &GroupNode, inputs: &[Access]) -> Option<Kernel> {
     match node.kind {
         GroupNodeKind::Map(tile_kernel) => Some(tile_kernel.kernel),
         GroupNodeKind::Power(exponent) => {
             let Access::Number(number, _) = inputs[exponent as usize] else {
-                unreachable!("the exponent is a number")
+                unreachable!("the exponent is a scalar")
             };
             let kernel = power(number.as_f64(), node.dtype);
             let is_of_two = kernel.arity() == 2 && kernel.inputs() == [node.dtype; 3];
@@ -148,7 +149,7 @@ fn kernel(node: &GroupNode, inputs: &[Access]) -> Option<Kernel> {
     }
 }
 
-/// The memory of an input that an output may replace, if it has no other reference.
+/// Takes over the memory of an input that an output may replace and that has no other reference.
 fn take_over(tensors: &mut [Option<Tensor>], output: &Output) -> Option<Uninit> {
     output.replaces.iter().find_map(|&input| {
         let may = |tensor: &mut Tensor| {
@@ -159,18 +160,18 @@ fn take_over(tensors: &mut [Option<Tensor>], output: &Output) -> Option<Uninit> 
 }
 
 thread_local! {
-    /// Memory for tiles, in cache lines.
+    /// Scratch memory for tiles, in cache lines.
     static SCRATCH: RefCell<Vec<[u64; 8]>> = const { RefCell::new(Vec::new()) };
 }
 
 impl BoundGroup<'_> {
-    /// Runs the tiles of a piece.
+    /// Computes the tiles of a piece.
     ///
     /// # Safety
-    /// Nobody else runs the same tiles.
+    /// No other thread computes the same tiles.
     unsafe fn piece(&self, piece: Tile, parts: &mut [Box<dyn PartialFold>]) {
         let BoundGroup { group, frame, tiling, kernels, .. } = self;
-        // A block for each input and node, of elements of up to 8 bytes.
+        // One block for each input and node, of elements of up to 8 bytes.
         let largest = tiling.largest();
         let block = largest.len().div_ceil(8);
         let blocks = group.inputs.len() + group.nodes.len();
@@ -179,15 +180,16 @@ impl BoundGroup<'_> {
                 scratch.resize(blocks * block, [0; 8]);
             }
             let memory = scratch.as_mut_ptr();
-            // SAFETY: there are that many blocks. The scratch does not move while this borrows it.
+            // SAFETY: there are that many blocks. The scratch memory does not move while it is
+            // borrowed.
             let at = |index: usize| unsafe { memory.add(index * block).cast::<u8>() };
             let mut inputs: Vec<*const u8> = vec![std::ptr::null(); group.inputs.len()];
-            // What is the same in every tile is brought in once, for the largest.
+            // Inputs that are the same in every tile are loaded once, for the largest tile.
             for (index, access) in self.inputs.iter().enumerate() {
                 let fixed = match access {
                     Access::Number(number, dtype) => {
-                        // SAFETY: a block has room for the largest tile at 8 bytes an
-                        // element, and begins at a multiple of 8 bytes.
+                        // SAFETY: a block has space for the largest tile at 8 bytes an element, and
+                        // starts at a multiple of 8 bytes.
                         unsafe { fill_number(*number, *dtype, at(index), largest.len()) };
                         true
                     }
@@ -214,7 +216,7 @@ impl BoundGroup<'_> {
                         continue;
                     }
                     inputs[index] = tensor.direct(&tile, frame.columns).unwrap_or_else(|| {
-                        // SAFETY: a block has room for a tile.
+                        // SAFETY: a block has space for a tile.
                         unsafe { tensor.fill(&tile, at(index)) };
                         at(index).cast_const()
                     });
@@ -239,16 +241,17 @@ impl BoundGroup<'_> {
                         tile.rows
                     };
                     let from = node.inputs.map(find);
-                    // SAFETY: the group is sound. So what the node reads is an input's part of the tile,
-                    // or what an earlier node wrote of it, in the right dtype and of n elements, or of
-                    // the tile's for a fold, or one a row for a spread. Its own block, or its part of
-                    // a result, has room for what it writes: no other thread accesses this tile. A result in
-                    // an input's memory is written where that is read, or has been read; the input is
-                    // contiguous and of the frame's elements, so that other tiles read other parts.
+                    // SAFETY: the group is verified. So a node reads an input's part of the tile,
+                    // or what an earlier node wrote of it, in the right dtype: n elements, or the
+                    // tile's elements for a fold, or one for each row for a broadcast. Its own
+                    // block, or its part of a result, has space for what it writes; no other thread
+                    // accesses this tile. A result in an input's memory is written where the input
+                    // is read, or after it has been read; the input is contiguous and has the
+                    // frame's elements, so that other tiles read other parts.
                     unsafe {
                         match node.kind {
                             GroupNodeKind::Map(_) | GroupNodeKind::Power(_) => {
-                                let kernel = kernels[index].expect("maps have kernels");
+                                let kernel = kernels[index].expect("a kernel exists for every map");
                                 kernel.run(&from, nodes[index], n);
                             }
                             GroupNodeKind::Fold(folding) => {
@@ -265,7 +268,8 @@ impl BoundGroup<'_> {
                         NodeSource::Input(input) => inputs[input as usize],
                         NodeSource::Node(node) => nodes[node as usize].cast_const(),
                     };
-                    // SAFETY: as above, an end reads the tile's elements in the folding's dtype.
+                    // SAFETY: as above, an epilogue reads the tile's elements in the folding's
+                    // dtype.
                     unsafe { part.push(&tile, from) };
                 }
             }
@@ -274,8 +278,8 @@ impl BoundGroup<'_> {
 }
 
 /// # Safety
-/// The tile's elements can be read at `from` in the folding's dtype, and one a row be written at
-/// `to`.
+/// The tile's elements can be read at `from` in the folding's dtype, and one for each row can be
+/// written at `to`.
 unsafe fn fold_rows(folding: &Folding, tile: &Tile, from: *const u8, to: *mut u8) {
     let size = folding.dtype().size();
     for row in 0..tile.rows {
@@ -288,7 +292,8 @@ unsafe fn fold_rows(folding: &Folding, tile: &Tile, from: *const u8, to: *mut u8
 }
 
 /// # Safety
-/// An element of `size` bytes for each row can be read at `from`, and the tile's be written at `to`.
+/// An element of `size` bytes for each row can be read at `from`, and the tile's elements can be
+/// written at `to`.
 unsafe fn broadcast_rows(tile: &Tile, from: *const u8, to: *mut u8, size: usize) {
     // SAFETY: the caller's promise.
     with_bits!(size, T => unsafe {

@@ -1,16 +1,16 @@
-//! How a frame is cut into pieces, of which each is one thread's work, and these into tiles.
+//! Splits a frame into pieces, each of which is one thread's work, and pieces into tiles.
 
 use super::access::{GroupFrame, Tile};
 use super::group::{EpilogueKind, Granularity, Group};
 use crate::fold::{PIECE, piece_rows};
 
-/// Elements in a tile, if rows allow it: the few tiles in use fit into the fastest cache.
+/// Elements in a tile, if rows allow it: the few tiles in use fit into the L1 cache.
 const TILE: usize = 1024;
 
-/// The lengths of tiles and pieces. They follow from the group and the frame, whatever the number of
+/// The sizes of tiles and pieces. They depend on the group and the frame only, not on the number of
 /// threads.
 pub struct Tiling {
-    /// The frame as a whole.
+    /// The whole frame.
     whole: Tile,
     /// Rows and columns of a tile.
     tile: [usize; 2],
@@ -19,15 +19,17 @@ pub struct Tiling {
 }
 
 impl Tiling {
+    /// Chooses the sizes for a group.
     pub fn new(group: &Group, frame: &GroupFrame) -> Tiling {
         let GroupFrame { rows, columns, .. } = *frame;
-        // What there is one of for each row is made in one tile, and may need all of the row.
+        // Values for each row are computed in one tile, and may need the whole row.
         let by_rows = group.nodes.iter().any(|node| node.granularity == Granularity::PerRow);
         let width = if by_rows { columns } else { columns.min(TILE) };
         let height = if width < columns { 1 } else { (TILE / columns).clamp(1, rows) };
         let has = |kind| group.epilogues.iter().any(|epilogue| epilogue.kind == kind);
         let piece = if has(EpilogueKind::Columns) {
-            // As the sums of columns are cut. Those of everything take whole rows in their order.
+            // Pieces are those in which columns are folded. Folds of all elements need whole rows,
+            // in order.
             let rows = piece_rows(columns);
             let is_whole = width == columns || has(EpilogueKind::Total);
             [rows, if is_whole { columns } else { (PIECE / rows).max(width) }]
@@ -40,39 +42,40 @@ impl Tiling {
         Tiling { whole, tile: [height, width], piece }
     }
 
-    /// The largest tile.
+    /// Returns the largest tile.
     pub fn largest(&self) -> Tile {
         let [rows, columns] = self.tile;
         Tile { row: 0, rows, column: 0, columns }
     }
 
-    /// Whether a tile has all columns.
+    /// Returns whether tiles have all columns.
     pub fn is_by_whole_rows(&self) -> bool {
         self.tile[1] == self.whole.columns
     }
 
-    /// The number of pieces.
+    /// Returns the number of pieces.
     pub fn pieces(&self) -> usize {
         count(&self.whole, self.piece)
     }
 
+    /// Returns the rows and columns of a piece.
     pub fn piece(&self, index: usize) -> Tile {
         part(&self.whole, self.piece, index)
     }
 
-    /// The tiles of a piece, in the order of their elements.
+    /// Iterates over the tiles of a piece, in the order of their elements.
     pub fn tiles(&self, piece: Tile) -> impl Iterator<Item = Tile> {
         let tile = self.tile;
         (0..count(&piece, tile)).map(move |index| part(&piece, tile, index))
     }
 }
 
-/// How many parts of these lengths there are.
+/// Returns the number of parts of this size.
 fn count(whole: &Tile, [rows, columns]: [usize; 2]) -> usize {
     whole.rows.div_ceil(rows) * whole.columns.div_ceil(columns)
 }
 
-/// One of them: row by row, the last ones shorter.
+/// Returns one of these parts: they are numbered row by row, and the last ones may be smaller.
 fn part(whole: &Tile, [rows, columns]: [usize; 2], index: usize) -> Tile {
     let across = whole.columns.div_ceil(columns);
     let (down, right) = (index / across * rows, index % across * columns);

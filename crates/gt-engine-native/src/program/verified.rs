@@ -1,4 +1,4 @@
-//! Groups that are fit to be run over raw memory.
+//! Groups that are safe to execute on raw memory.
 
 use std::ops::Deref;
 
@@ -6,13 +6,13 @@ use gt_ir::DType;
 
 use super::group::{EpilogueKind, Granularity, Group, GroupNodeKind, NodeSource, Output};
 
-/// A group whose parts fit together, and stay as they are:
+/// A group that was verified and does not change any more:
 ///
-/// - A node reads only inputs and nodes before it, of the dtypes that its kernel was made for. A
-///   map reads elements where it writes them: at every element, or one for each row.
-/// - A kept node has a result of its own, of its dtype and of as many elements.
-/// - A result that takes over an input's memory is written by the last node that reads the input,
-///   if any does, and element by element: where it reads one, by a kernel that works in place.
+/// - A node reads only inputs and earlier nodes, of the dtypes that its kernel was compiled for. An
+///   elementwise node reads values of the granularity that it writes.
+/// - A node with an output has one output, of its dtype and of as many elements.
+/// - An output that replaces an input's memory is written by the last node that reads the input, if
+///   any does, and element by element: if that node reads the input, its kernel may run in place.
 pub struct VerifiedGroup(Group);
 
 impl Deref for VerifiedGroup {
@@ -24,8 +24,10 @@ impl Deref for VerifiedGroup {
 }
 
 impl VerifiedGroup {
+    /// Verifies a group.
+    ///
     /// # Panics
-    /// The group does not fit together.
+    /// The group is inconsistent.
     pub fn new(group: Group) -> VerifiedGroup {
         let nodes = (0..group.nodes.len()).all(|index| node_fits(&group, index));
         let outputs = (0..group.outputs.len()).all(|index| output_fits(&group, index));
@@ -41,7 +43,7 @@ impl VerifiedGroup {
     }
 }
 
-/// The dtype and space of what is read at a place by a node; `None` if it is not there by then.
+/// Returns the dtype and granularity of a node's source; `None` if it is not available to the node.
 fn read(group: &Group, from: NodeSource, node: usize) -> Option<(DType, Granularity)> {
     match from {
         NodeSource::Input(input) => {
@@ -56,7 +58,7 @@ fn read(group: &Group, from: NodeSource, node: usize) -> Option<(DType, Granular
 
 fn node_fits(group: &Group, index: usize) -> bool {
     let node = &group.nodes[index];
-    // Kernels are given three inputs, whatever they read of them.
+    // Kernels receive three inputs, whatever their arity.
     let [Some(first), Some(second), Some(third)] = node.inputs.map(|from| read(group, from, index))
     else {
         return false;
@@ -98,10 +100,12 @@ fn output_fits(group: &Group, index: usize) -> bool {
         && output.replaces.iter().all(|&input| may_replace(group, output, input))
 }
 
-/// Whether a result may be written where an input is read.
+/// Returns whether an output may be written to the memory of an input.
 fn may_replace(group: &Group, output: &Output, input: u16) -> bool {
     let here = NodeSource::Input(input);
-    let (writer, later) = group.nodes[output.node as usize..].split_first().expect("it is a node");
+    let (writer, later) = group.nodes[output.node as usize..]
+        .split_first()
+        .expect("an output is a node of the group");
     let GroupNodeKind::Map(tile_kernel) = writer.kind else { return false };
     let first_is_it =
         writer.inputs[0] == here && tile_kernel.kernel.is_in_place_on(output.meta.dtype);
@@ -114,7 +118,7 @@ fn may_replace(group: &Group, output: &Output, input: u16) -> bool {
         && !group.epilogues.iter().any(|epilogue| epilogue.from == here)
 }
 
-/// If an input is described by rows, the ends of the rows are known.
+/// Returns whether the split is valid, and known if anything depends on rows.
 fn split_fits(group: &Group) -> bool {
     let by_rows = group.nodes.iter().any(|node| node.granularity == Granularity::PerRow)
         || group.inputs.iter().any(|input| input.granularity == Granularity::PerRow)

@@ -1,5 +1,5 @@
-//! The gradients of softmax and log_softmax, row by row. The formulas stand with the operations
-//! (`gt_ir::ops::gradients`).
+//! The gradients of softmax and log_softmax, row by row. The formulas are in
+//! `gt_ir::ops::gradients`.
 
 use std::mem::MaybeUninit;
 
@@ -70,7 +70,7 @@ fn write<T: Float, const LOG: bool>(
     });
 }
 
-/// y (grad - sum(grad y)) for each row; writes every element of the output.
+/// Writes y (grad - sum(grad y)) for each row, every element of the output.
 fn of_softmax<T: Float>(grad: &[T], y: &[T], out: &mut [MaybeUninit<T>], length: usize)
 where
     Sum: Fold<T>,
@@ -90,7 +90,7 @@ where
     }
 }
 
-/// grad - exp(y) sum(grad) for each row; writes every element of the output.
+/// Writes grad - exp(y) sum(grad) for each row, every element of the output.
 fn of_log_softmax<T: Float>(grad: &[T], y: &[T], out: &mut [MaybeUninit<T>], length: usize)
 where
     Sum: Fold<T>,
@@ -109,7 +109,7 @@ where
     }
 }
 
-/// Writes a value for each pair of elements.
+/// Writes `value` of each pair of elements.
 fn fill<'a, T: Float>(
     out: &'a mut [MaybeUninit<T>],
     grad: &[T],
@@ -125,6 +125,6 @@ fn fill<'a, T: Float>(
             }
         },
     );
-    // SAFETY: every element has just been written, as there are as many of each.
+    // SAFETY: every element has just been written, since the slices have equal lengths.
     unsafe { &mut *(std::ptr::from_mut(out) as *mut [T]) }
 }

@@ -1,4 +1,4 @@
-//! softmax and log_softmax in one go, row by row; in [`backward`] their gradients.
+//! softmax and log_softmax, fused and row by row; [`backward`] has their gradients.
 
 mod backward;
 
@@ -19,9 +19,9 @@ use crate::table::tensor;
 use crate::tensor::Tensor;
 use crate::threads::Threads;
 
-/// Elements whose exponentials are taken together: short rows share a block.
+/// Elements whose exponentials are computed together: short rows share a block.
 const BLOCK: usize = 1024;
-/// Elements that one thread takes at a time.
+/// Elements that one thread processes at a time.
 const PIECE: usize = 1 << 14;
 
 pub fn softmax(
@@ -69,7 +69,7 @@ where
     });
 }
 
-/// Calls `body` with each block of whole rows and the number of its first element.
+/// Calls `body` with the index of the first element of each block of whole rows, and the block.
 fn for_each_block<T: Float>(
     threads: &mut Threads,
     out: &mut [MaybeUninit<T>],
@@ -93,7 +93,7 @@ fn for_each_block<T: Float>(
     }
 }
 
-/// One long row, or some that fit a block; writes every element of the output.
+/// Computes one long row, or several that fit into a block; writes every element of the output.
 fn rows<T: Float, const LOG: bool>(x: &[T], out: &mut [MaybeUninit<T>], length: usize)
 where
     Sum: Fold<T>,
@@ -111,7 +111,7 @@ where
             },
         );
     }
-    // SAFETY: every element has just been written, row by row, of which none is cut short.
+    // SAFETY: every element has just been written, as the length is a multiple of a row's.
     let out = unsafe { &mut *(std::ptr::from_mut(out) as *mut [T]) };
     if LOG && length <= BLOCK {
         let block = &mut block[..out.len()];
@@ -153,7 +153,7 @@ fn exponentials<T: Float>(from: &[T], to: &mut [T]) {
     );
 }
 
-/// A logarithm, compiled for the machine as all others are.
+/// Computes a logarithm, compiled for the same instruction set as all others.
 fn log<T: Float>(x: T) -> T {
     vectorized(
         #[inline(always)]

@@ -2,13 +2,13 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
-/// From here on the asymptotic expansion has all digits.
+/// From here on the asymptotic expansion has full precision.
 const LARGE: f64 = 9.0;
-/// From here on it is 0 in float64.
+/// From here on the function is 0 in float64.
 const ZERO: f64 = 104.0;
 
-/// The Airy function Ai (DLMF 9.2); error 8e-15, for x < 0 of the oscillation's height. NaN at
-/// infinities, as in PyTorch.
+/// Computes the Airy function Ai (DLMF 9.2); error 8e-15, for x < 0 relative to the oscillation's
+/// amplitude. NaN at infinities, as in PyTorch.
 pub fn airy_ai(x: f64) -> f64 {
     if x.is_infinite() {
         f64::NAN
@@ -21,11 +21,11 @@ pub fn airy_ai(x: f64) -> f64 {
     }
 }
 
-/// Ai(x) for large |x| (DLMF 9.7.5 and 9.7.9). zeta = 2/3 |x|^(3/2) is in two parts, as all of its
-/// digits count in exp, sin and cos.
+/// Computes Ai(x) for large |x| (DLMF 9.7.5 and 9.7.9). zeta = 2/3 |x|^(3/2) is split into two
+/// parts, as exp, sin and cos need more digits of it than a float64 has.
 fn far(x: f64) -> f64 {
     const TWO_THIRDS: f64 = 2.0 / 3.0;
-    // 2/3 is this much more, as its bits go on 0101...
+    // 2/3 exceeds its float64 by this, as the binary digits continue 0101...
     const REST: f64 = TWO_THIRDS * f64::EPSILON / 4.0;
     let size = x.abs();
     let root = size.sqrt();
@@ -44,12 +44,12 @@ fn far(x: f64) -> f64 {
     let (sin, cos) = zeta.sin_cos();
     let (sin_rest, cos_rest) = zeta_rest.sin_cos();
     let (sin, cos) = (sin * cos_rest + cos * sin_rest, cos * cos_rest - sin * sin_rest);
-    // Of zeta - pi/4.
+    // Sine and cosine of zeta - pi/4.
     height * FRAC_1_SQRT_2 * ((cos + sin) * even + (sin - cos) * odd)
 }
 
-/// The sums of u(k) / zeta^k (DLMF 9.7.2) over even and over odd k, each with alternating signs
-/// where `sign` is -1.
+/// Returns the sums of u(k) / zeta^k (DLMF 9.7.2) over even and over odd k, each with alternating
+/// signs if `sign` is -1.
 fn series(zeta: f64, sign: f64) -> (f64, f64) {
     let (mut even, mut odd) = (0.0, 0.0);
     let (mut term, mut k) = (1.0, 0.0);
@@ -63,7 +63,7 @@ fn series(zeta: f64, sign: f64) -> (f64, f64) {
     (even, odd)
 }
 
-/// u(k) / u(k - 1).
+/// Returns u(k) / u(k - 1).
 fn ratio(k: f64) -> f64 {
     (6.0 * k - 5.0) * (6.0 * k - 1.0) / (72.0 * k)
 }

@@ -1,35 +1,35 @@
-//! Bessel functions of the orders 0 and 1.
+//! Bessel functions of orders 0 and 1.
 //!
-//! At infinity they are NaN, where the limit is 0: so they are in PyTorch.
+//! At infinity they return NaN, as in PyTorch, although the limit is 0.
 
 fn finite(x: f64, function: fn(f64) -> f64) -> f64 {
     if x.is_infinite() { f64::NAN } else { function(x) }
 }
 
-/// The function J0 of the first kind (DLMF 10.2); error 4e-16 of the oscillation's height. NaN at
+/// Computes J0, of the first kind (DLMF 10.2); error 4e-16 of the oscillation's amplitude. NaN at
 /// infinities.
 pub fn j0(x: f64) -> f64 {
     finite(x, libm::j0)
 }
 
-/// The function J1 of the first kind; error 5e-16 of the oscillation's height. NaN at infinities.
+/// Computes J1, of the first kind; error 5e-16 of the oscillation's amplitude. NaN at infinities.
 pub fn j1(x: f64) -> f64 {
     finite(x, libm::j1)
 }
 
-/// The function Y0 of the second kind; error 5e-16 of the oscillation's height. -infinity at 0,
-/// NaN below and at infinity.
+/// Computes Y0, of the second kind; error 5e-16 of the oscillation's amplitude. -infinity at 0, NaN
+/// below 0 and at infinity.
 pub fn y0(x: f64) -> f64 {
     finite(x, libm::y0)
 }
 
-/// The function Y1 of the second kind; error 5e-16 of the oscillation's height. -infinity at 0,
-/// NaN below and at infinity.
+/// Computes Y1, of the second kind; error 5e-16 of the oscillation's amplitude. -infinity at 0, NaN
+/// below 0 and at infinity.
 pub fn y1(x: f64) -> f64 {
     finite(x, libm::y1)
 }
 
-/// The spherical function j0, sin(x) / x (DLMF 10.49.3); error 2e-16.
+/// Computes the spherical function j0, sin(x) / x (DLMF 10.49.3); error 2e-16.
 pub fn spherical_bessel_j0(x: f64) -> f64 {
     if x == 0.0 {
         1.0

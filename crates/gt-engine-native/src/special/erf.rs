@@ -2,16 +2,16 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
-/// 1 / sqrt(2) is this more than [`FRAC_1_SQRT_2`].
+/// The difference between 1 / sqrt(2) and [`FRAC_1_SQRT_2`].
 const FRAC_1_SQRT_2_REST: f64 = -4.833_646_656_726_457e-17;
 
-/// 1 - erf(x), without cancellation; error 3e-16.
+/// Computes 1 - erf(x) without cancellation; error 3e-16.
 pub fn erfc(x: f64) -> f64 {
     libm::erfc(x)
 }
 
-/// exp(x^2) erfc(x), without overflow for x > 0; error 6e-16. Far out it is the asymptotic
-/// expansion (DLMF 7.12.1).
+/// Computes exp(x^2) erfc(x) without overflow for x > 0; error 6e-16. For large x it uses the
+/// asymptotic expansion (DLMF 7.12.1).
 pub fn erfcx(x: f64) -> f64 {
     if x < 20.0 || x.is_nan() {
         return exp_square(x) * libm::erfc(x);
@@ -26,15 +26,15 @@ pub fn erfcx(x: f64) -> f64 {
     0.5 * FRAC_2_SQRT_PI / x * sum
 }
 
-/// exp(x^2); the rounding of the square counts.
+/// Computes exp(x^2), with a correction for the rounding of the square.
 fn exp_square(x: f64) -> f64 {
     let square = x * x;
     let large = square.exp();
     if large.is_infinite() { large } else { large * (1.0 + x.mul_add(x, -square)) }
 }
 
-/// The x of which `y` is the erf; error 8e-16. Newton's method makes an approximation right near
-/// 0; elsewhere the complement is exact. NaN outside of -1..1.
+/// Computes the inverse of erf; error 8e-16. Near 0, a Newton step corrects an approximation;
+/// elsewhere the complement is exact. NaN outside of -1..1.
 pub fn erfinv(y: f64) -> f64 {
     let size = y.abs();
     let inverse = if size >= 0.5 || y.is_nan() {
@@ -46,19 +46,19 @@ pub fn erfinv(y: f64) -> f64 {
     inverse.copysign(y)
 }
 
-/// The normal distribution function, erfc(-x / sqrt(2)) / 2; error 5e-16.
+/// Computes the normal distribution function, erfc(-x / sqrt(2)) / 2; error 5e-16.
 fn ndtr(x: f64) -> f64 {
     let scaled = -x * FRAC_1_SQRT_2;
     let value = libm::erfc(scaled);
     if (1.0..30.0).contains(&scaled) {
-        // In the tail the rounding of the argument counts, times the derivative.
+        // In the tail, correct for the rounding of the argument, times the derivative.
         let rest = (-x).mul_add(FRAC_1_SQRT_2, -scaled) - x * FRAC_1_SQRT_2_REST;
         return 0.5 * (value - FRAC_2_SQRT_PI * (-scaled * scaled).exp() * rest);
     }
     0.5 * value
 }
 
-/// log(ndtr(x)), without underflow; error 5e-16.
+/// Computes log(ndtr(x)) without underflow; error 5e-16.
 pub fn log_ndtr(x: f64) -> f64 {
     if x < -1.0 {
         (0.5 * erfcx(-x * FRAC_1_SQRT_2)).ln() - 0.5 * x * x
@@ -69,7 +69,7 @@ pub fn log_ndtr(x: f64) -> f64 {
     }
 }
 
-/// The x of which `p` is the ndtr; error 5e-16. NaN outside of 0..1.
+/// Computes the inverse of ndtr; error 5e-16. NaN outside of 0..1.
 pub fn ndtri(p: f64) -> f64 {
     spec_math::cephes64::ndtri(p)
 }

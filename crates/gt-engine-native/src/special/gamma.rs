@@ -1,16 +1,17 @@
-//! Functions of the gamma function.
+//! Functions derived from the gamma function.
 
 use std::f64::consts::PI;
 
 use super::zeta;
 
-/// log |gamma(x)|; error 4e-16, absolute about the zeros at negative x.
+/// Computes log |gamma(x)|; error 4e-16, absolute near the zeros at negative x.
 pub fn lgamma(x: f64) -> f64 {
     libm::lgamma(x)
 }
 
-/// The derivative of log gamma(x), by reflection for x < 0 (DLMF 5.5.4); error 2e-15, absolute
-/// about the zeros. NaN at -1, -2, ..., and -infinity at 0 with its sign, as in PyTorch.
+/// Computes the derivative of log gamma(x), by reflection for x < 0 (DLMF 5.5.4); error 2e-15,
+/// absolute near the zeros. NaN at -1, -2, ..., and an infinity of the opposite sign at 0 and -0,
+/// as in PyTorch.
 pub fn digamma(x: f64) -> f64 {
     if x >= 0.0 || x.is_nan() || x == x.floor() {
         return spec_math::cephes64::psi(x);
@@ -18,14 +19,14 @@ pub fn digamma(x: f64) -> f64 {
     spec_math::cephes64::psi(1.0 - x) - PI / (PI * (x - x.round())).tan()
 }
 
-/// The n-th derivative of digamma, (-1)^(n+1) n! zeta(n + 1, x) (DLMF 5.15.1, 25.11.12); error
-/// 3e-15, more only about the zeros at negative x. NaN for n < 0. Infinite at 0, -1, ...: so is
-/// PyTorch for n > 1, but for n = 1 it gives something large.
+/// Computes the n-th derivative of digamma, (-1)^(n+1) n! zeta(n + 1, x) (DLMF 5.15.1, 25.11.12);
+/// error 3e-15, larger only near the zeros at negative x. NaN for n < 0. Infinite at 0, -1, ...;
+/// PyTorch agrees for n > 1, but for n = 1 it returns a large number.
 pub fn polygamma(n: i64, x: f64) -> f64 {
     match n {
         ..0 => f64::NAN,
         0 => digamma(x),
-        // As PyTorch, and not as zeta, which is NaN and infinity.
+        // As in PyTorch; zeta is NaN and infinity there.
         1 if x.is_infinite() => {
             if x > 0.0 {
                 0.0

@@ -1,12 +1,12 @@
 //! The regularized incomplete gamma functions P(a, x) and Q(a, x) (DLMF 8.2.4): the integral of
-//! t^(a-1) exp(-t) / gamma(a) over 0..x and over what is above x.
+//! t^(a-1) exp(-t) / gamma(a) over 0..x and over x..infinity.
 //!
-//! Whichever is small is computed, and the other is the rest to 1:
+//! The smaller of the two is computed, and the other is 1 minus it:
 //!
-//! - a series in x for P (DLMF 8.7.1, 8.11.4), and one for Q where a is so small that P is almost
-//!   1 (DLMF 8.7.3);
-//! - a continued fraction for Q where x > a (DLMF 8.9.2);
-//! - for large a and x about a, the expansion in [`super::uniform`].
+//! - a series in x for P (DLMF 8.7.1, 8.11.4), and one for Q if a is so small that P is almost 1
+//!   (DLMF 8.7.3);
+//! - a continued fraction for Q if x > a (DLMF 8.9.2);
+//! - the expansion in [`super::uniform`] for large a and x near a.
 
 use std::f64::consts::TAU;
 
@@ -24,21 +24,22 @@ const BERNOULLI: [f64; 8] = [
     -3617.0 / 510.0,
 ];
 
-/// Where iterations end, of which 100 are enough.
+/// The most iterations; 100 are enough.
 const LIMIT: usize = 10_000;
 
-/// The regularized lower incomplete gamma function P(a, x); error 5e-15, and 6e-16 for each factor
-/// e that the result is below 1. NaN for negative arguments.
+/// Computes the regularized lower incomplete gamma function P(a, x); error 5e-15, and 6e-16 more
+/// for each factor of e that the result is below 1. NaN for negative arguments.
 pub fn igamma(a: f64, x: f64) -> f64 {
     both(a, x).0
 }
 
-/// The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x); errors as in [`igamma`].
+/// Computes the regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x); errors as for
+/// [`igamma`].
 pub fn igammac(a: f64, x: f64) -> f64 {
     both(a, x).1
 }
 
-/// P(a, x) and Q(a, x), at the borders as in PyTorch.
+/// Computes P(a, x) and Q(a, x), with PyTorch's results at the limits of their domain.
 fn both(a: f64, x: f64) -> (f64, f64) {
     const NEITHER: (f64, f64) = (f64::NAN, f64::NAN);
     const LOWER: (f64, f64) = (1.0, 0.0);
@@ -68,7 +69,7 @@ fn both(a: f64, x: f64) -> (f64, f64) {
             return uniform::both(a, eta, exponent);
         }
     }
-    // About where P is 1/2; below it for small a, as then x^a is not small.
+    // Approximately where P is below 1/2; for small a, where x^a is not small, less than that.
     let below = if x <= 0.5 { a > -0.4 / x.ln() } else { a >= x };
     if below {
         let p = power(a, x) * lower_series(a, x);
@@ -79,7 +80,7 @@ fn both(a: f64, x: f64) -> (f64, f64) {
     }
 }
 
-/// x^a exp(-x) / gamma(a + 1).
+/// Returns x^a exp(-x) / gamma(a + 1).
 fn power(a: f64, x: f64) -> f64 {
     if a < 170.0 && x < 1000.0 {
         let root = x.powf(0.5 * a) * (-0.5 * x).exp();
@@ -87,7 +88,7 @@ fn power(a: f64, x: f64) -> f64 {
     } else if a < uniform::FROM {
         0.0
     } else {
-        // gamma(a + 1) by Stirling's formula with its series (DLMF 5.11.1).
+        // gamma(a + 1) by the series of Stirling's formula (DLMF 5.11.1).
         let mut correction = 0.0;
         for (k, bernoulli) in BERNOULLI.iter().enumerate().rev() {
             let k = (2 * k + 1) as f64;
@@ -98,7 +99,7 @@ fn power(a: f64, x: f64) -> f64 {
     }
 }
 
-/// 1 + x / (a + 1) + x^2 / ((a + 1) (a + 2)) + ...
+/// Returns 1 + x / (a + 1) + x^2 / ((a + 1) (a + 2)) + ...
 fn lower_series(a: f64, x: f64) -> f64 {
     let (mut sum, mut term, mut below) = (1.0, 1.0, a);
     for _ in 0..LIMIT {
@@ -112,7 +113,7 @@ fn lower_series(a: f64, x: f64) -> f64 {
     sum
 }
 
-/// Q(a, x) = 1 - x^a / gamma(a + 1) (1 + a sum of (-x)^k / ((a + k) k!)).
+/// Returns Q(a, x) = 1 - x^a / gamma(a + 1) (1 + a sum of (-x)^k / ((a + k) k!)).
 fn upper_series(a: f64, x: f64) -> f64 {
     let (mut sum, mut term, mut k) = (0.0, 1.0, 0.0);
     while f64::abs(term) > 0.1 * f64::EPSILON {
@@ -120,15 +121,15 @@ fn upper_series(a: f64, x: f64) -> f64 {
         term *= -x / k;
         sum += term / (a + k);
     }
-    // lgamma(1 + a) for the exact sum.
+    // lgamma(1 + a), corrected for the rounding of 1 + a.
     let shifted = 1.0 + a;
     let lgamma = lgamma(shifted) + digamma(shifted) * (a - (shifted - 1.0));
     let leading = a * x.ln() - lgamma;
     -leading.exp_m1() - leading.exp() * a * sum
 }
 
-/// 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - ...))), from the front by
-/// Lentz' method (DLMF 3.10.iii).
+/// Computes 1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - ...))), from the
+/// front by Lentz' method (DLMF 3.10.iii).
 fn fraction(a: f64, x: f64) -> f64 {
     let mut denominator = x + 1.0 - a;
     let mut forward = f64::MAX;

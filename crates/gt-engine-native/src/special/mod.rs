@@ -1,14 +1,15 @@
-//! Special functions of float64, with PyTorch's results at poles, infinities and NaN; float32 is
-//! computed by way of them.
+//! Special functions of float64, with PyTorch's results at poles, infinities and NaN; results for
+//! float32 are computed from them.
 //!
 //! - [`gamma`]: lgamma, digamma, polygamma, over [`zeta`](mod@zeta).
 //! - [`incomplete`] over [`uniform`]: igamma, igammac.
 //! - [`erf`](mod@erf): the error functions and the normal distribution.
 //! - [`bessel`], [`modified`] and [`airy`].
 //!
-//! Most come from `libm` (FreeBSD's) and `spec_math` (Cephes, as in PyTorch). Ours is what neither
-//! has right: formulas of the DLMF (<https://dlmf.nist.gov>), cited beside them. Errors named are
-//! the largest over some thousands of points, relative, against mpmath.
+//! Most are those of `libm` (FreeBSD's) and `spec_math` (Cephes, as in PyTorch). Functions that are
+//! accurate in neither are implemented here, by formulas of the DLMF (<https://dlmf.nist.gov>)
+//! cited with them. The errors stated are the largest relative errors over some thousands of
+//! points, compared with mpmath.
 
 mod airy;
 mod bessel;
@@ -29,7 +30,7 @@ pub use zeta::zeta;
 
 #[cfg(test)]
 mod check {
-    /// Whether `got` is `want` up to the relative error `limit`; NaN is NaN.
+    /// Fails unless `got` is `want` up to the relative error `limit`; NaN equals NaN.
     #[track_caller]
     pub fn close(name: &str, got: f64, want: f64, limit: f64) {
         let same = got == want || (got.is_nan() && want.is_nan());

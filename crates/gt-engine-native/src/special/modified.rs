@@ -1,52 +1,52 @@
-//! Modified Bessel functions of the orders 0 and 1.
+//! Modified Bessel functions of orders 0 and 1.
 
 use spec_math::cephes64;
 
 /// Beyond this exp(x) overflows before i0(x) does.
 const LARGE: f64 = 700.0;
 
-/// From a function times exp(-|x|) the function itself.
+/// Returns a function, given its product with exp(-|x|).
 fn unscaled(scaled: f64, x: f64) -> f64 {
     let half = (0.5 * x.abs()).exp();
     scaled * half * half
 }
 
-/// The modified function I0 of the first kind (DLMF 10.25); error 1e-15. NaN at infinities.
+/// Computes I0, of the first kind (DLMF 10.25); error 1e-15. NaN at infinities.
 pub fn i0(x: f64) -> f64 {
     if x.abs() > LARGE { unscaled(i0e(x), x) } else { cephes64::i0(x) }
 }
 
-/// exp(-|x|) I0(x); error 1e-15.
+/// Returns exp(-|x|) I0(x). Error 1e-15.
 pub fn i0e(x: f64) -> f64 {
     cephes64::i0e(x)
 }
 
-/// The modified function I1 of the first kind; error 2e-15. NaN at infinities.
+/// Computes I1, of the first kind; error 2e-15. NaN at infinities.
 pub fn i1(x: f64) -> f64 {
     if x.abs() > LARGE { unscaled(i1e(x), x) } else { cephes64::i1(x) }
 }
 
-/// exp(-|x|) I1(x); error 2e-15.
+/// Returns exp(-|x|) I1(x). Error 2e-15.
 pub fn i1e(x: f64) -> f64 {
     cephes64::i1e(x)
 }
 
-/// The modified function K0 of the second kind; error 2e-15. Infinite at 0, NaN below.
+/// Computes K0, of the second kind; error 2e-15. Infinite at 0, NaN below.
 pub fn k0(x: f64) -> f64 {
     cephes64::k0(x)
 }
 
-/// exp(x) K0(x), scaled_modified_bessel_k0 in PyTorch; error 2e-15.
+/// Returns exp(x) K0(x), PyTorch's scaled_modified_bessel_k0. Error 2e-15.
 pub fn k0e(x: f64) -> f64 {
     cephes64::k0e(x)
 }
 
-/// The modified function K1 of the second kind; error 1e-15. Infinite at 0, NaN below.
+/// Computes K1, of the second kind; error 1e-15. Infinite at 0, NaN below.
 pub fn k1(x: f64) -> f64 {
     cephes64::k1(x)
 }
 
-/// exp(x) K1(x), scaled_modified_bessel_k1 in PyTorch; error 1e-15.
+/// Returns exp(x) K1(x), PyTorch's scaled_modified_bessel_k1. Error 1e-15.
 pub fn k1e(x: f64) -> f64 {
     cephes64::k1e(x)
 }

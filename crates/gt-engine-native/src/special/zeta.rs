@@ -2,11 +2,11 @@
 
 use spec_math::cephes64;
 
-/// Hurwitz' zeta(s, q), the sum of (q + k)^-s over k = 0, 1, ... (DLMF 25.11.1); error 1e-15, for
-/// q < 0 of the largest term.
+/// Computes Hurwitz' zeta(s, q), the sum of (q + k)^-s over k = 0, 1, ... (DLMF 25.11.1); error
+/// 1e-15, for q < 0 relative to the largest term.
 ///
 /// As in PyTorch: infinite at s = 1 and where q is 0, -1, ...; NaN for s < 1, for other q < 0
-/// unless s is whole, and at infinities where the limit is 0.
+/// unless s is an integer, and at infinities where the limit is 0.
 pub fn zeta(s: f64, q: f64) -> f64 {
     if s > 1.0 && q > 1.0 && (s.is_infinite() || q.is_infinite()) {
         return f64::NAN;
@@ -15,15 +15,16 @@ pub fn zeta(s: f64, q: f64) -> f64 {
     if reflects { negative(s, q) } else { positive(s, q) }
 }
 
-/// By Euler and Maclaurin's formula (DLMF 25.11.28).
+/// Computes zeta by Euler and Maclaurin's formula (DLMF 25.11.28).
 fn positive(s: f64, q: f64) -> f64 {
     let value = cephes64::zeta(s, q);
     let finite = 1.0 < s && s < f64::INFINITY && 0.0 < q && q < f64::INFINITY;
-    // There it is NaN where all terms underflow.
+    // Cephes returns NaN if all terms underflow.
     if value.is_nan() && finite { 0.0 } else { value }
 }
 
-/// For whole s: the terms up to the sign's change, mirrored, are the difference of two zetas.
+/// Computes zeta for an integer s and q < 0: the terms with q + k < 0, mirrored, are the difference
+/// of two zetas.
 fn negative(s: f64, q: f64) -> f64 {
     let sign = if s % 2.0 == 0.0 { 1.0 } else { -1.0 };
     let largest = positive(s, q - q.floor()) + sign * positive(s, q.ceil() - q);

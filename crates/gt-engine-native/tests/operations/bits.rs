@@ -1,4 +1,4 @@
-//! The bits of a result depend on shapes and values, and not on how operands lie in memory.
+//! The bits of a result depend on shapes and values, and not on the strides of operands.
 
 use gt_ir::operation::Sample;
 use gt_ir::{Attribute, DType, Meta, Operand, Operation, TensorData, ops};
@@ -6,7 +6,7 @@ use gt_ir::{Attribute, DType, Meta, Operand, Operation, TensorData, ops};
 use crate::operations::machine::{Layout, Machine, shape};
 use crate::operations::{computed, draw, inputs};
 
-/// Runs an operation, each operand in a layout of its own, and returns all results.
+/// Runs an operation with a layout for each operand, and returns all results.
 fn run(
     machine: &mut Machine,
     operation: &'static Operation,
@@ -28,7 +28,7 @@ fn run(
     results
 }
 
-/// Whether the elements are the same to the last bit; a NaN is a NaN.
+/// Returns whether all elements are equal to the last bit; NaNs are equal to each other.
 fn is_same(a: &TensorData, b: &TensorData) -> bool {
     let part = match a.dtype {
         DType::C64 => 4,
@@ -49,7 +49,8 @@ fn is_same(a: &TensorData, b: &TensorData) -> bool {
             .all(|(a, b)| a == b || is_nan(a) && is_nan(b))
 }
 
-/// Checks all operands in each layout, and each of them alone in it.
+/// Compares the results of each layout, of all operands and of each alone, with those of contiguous
+/// operands; returns the differences.
 fn check_layouts(
     machine: &mut Machine,
     operation: &'static Operation,
@@ -99,7 +100,7 @@ fn every_operation_has_the_same_bits_for_any_strides() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Tensors beyond the loops for small ones: several blocks, tiles and threads.
+/// Tensors too large for the loops for small ones: several blocks, tiles and threads.
 #[test]
 fn large_tensors_have_the_same_bits_for_any_strides() {
     let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! What samples do not reach: the ends of ranges, NaN, errors, shared memory.
+//! Cases that samples do not cover: the limits of ranges, NaN, errors, and shared memory.
 
 use gt_engine_native::NativeEngine;
 use gt_ir::{Attribute, DType, Operand, Operation, Scalar, TensorData, ops};
@@ -94,7 +94,7 @@ fn powers_of_integers() {
 }
 
 #[test]
-fn nan_is_not_lost() {
+fn nan_propagates() {
     let operands: [&[f64]; 2] = [&[NAN, 1.0, 1.0], &[1.0, NAN, 2.0]];
     check(&ops::binary::MAXIMUM, DType::F32, &operands, &[NAN, NAN, 2.0]);
     check(&ops::binary::MINIMUM, DType::F64, &operands, &[NAN, NAN, 1.0]);
@@ -111,7 +111,7 @@ fn nan_is_not_lost() {
 }
 
 #[test]
-fn functions_at_their_edges() {
+fn functions_at_special_values() {
     check(&ops::unary::ROUND, DType::F32, &[&[0.5, 1.5, 2.5, -0.5]], &[0.0, 2.0, 2.0, 0.0]);
     check(&ops::unary::LOG, DType::F16, &[&[0.0, -1.0, INF]], &[-INF, NAN, INF]);
     let far = [1e7f32, -3e9, 0.5, f32::INFINITY].map(f64::from);
@@ -123,7 +123,7 @@ fn functions_at_their_edges() {
 }
 
 #[test]
-fn reductions_of_nothing() {
+fn reductions_of_empty_tensors() {
     let empty = Operand::Tensor(data(DType::F32, &[0, 3], &[]));
     let flags = [Attribute::ints(&[0i64]), Attribute::Bool(false)];
     let reduced =
@@ -183,26 +183,26 @@ fn random_numbers_stay_below_one_in_every_dtype() {
 }
 
 #[test]
-fn values_that_were_read_or_shared_are_not_overwritten() {
+fn fetched_and_shared_values_are_not_overwritten() {
     let mut engine = NativeEngine::new(1);
     let add = |engine: &mut NativeEngine, x| {
         let operands = [Operand::Tensor(x), Operand::Scalar(Scalar::Float(1.0))];
         let output = gt_ir::Meta::new(DType::F32, shape(&[40_000]));
         engine.run(&ops::binary::ADD, operands.into_iter().collect(), &Default::default(), output)
     };
-    // Foreign memory is shared with the code that uploaded it.
+    // Uploaded memory is shared with the code that uploaded it.
     let upload = row(DType::F32, &[1.0; 40_000]);
     let x = engine.create(upload.clone()).unwrap();
     let x = add(&mut engine, x).unwrap();
     assert_eq!(upload.element(0).as_f64(), 1.0);
-    // What was read stays as it was read.
+    // Fetched values do not change afterwards.
     let read = engine.read(&x).unwrap();
     let x = add(&mut engine, x).unwrap();
     assert_eq!(
         (read.element(0).as_f64(), engine.read(&x).unwrap().element(0).as_f64()),
         (2.0, 3.0)
     );
-    // A clone too; then the last reference is reused.
+    // Nor does a clone; afterwards the last reference is reused.
     let kept = x.clone();
     let x = add(&mut engine, x).unwrap();
     assert_eq!(engine.read(&kept).unwrap().element(39_999).as_f64(), 3.0);
@@ -215,7 +215,7 @@ fn large_uploads_and_fetches_share_their_memory() {
     let upload = row(DType::F32, &[1.0; 40_000]);
     let x = engine.create(upload.clone()).unwrap();
     assert_eq!(engine.read(&x).unwrap().bytes.as_ptr(), upload.bytes.as_ptr());
-    // Memory at an odd address is copied.
+    // Unaligned memory is copied.
     let bytes = bytes::Bytes::from(vec![0u8; 400_001]).slice(1..);
     let odd = TensorData::new(DType::F32, shape(&[100_000]), bytes).unwrap();
     let x = engine.create(odd.clone()).unwrap();
@@ -225,7 +225,7 @@ fn large_uploads_and_fetches_share_their_memory() {
 }
 
 #[test]
-fn bools_are_brought_to_0_and_1() {
+fn uploaded_bools_become_0_or_1() {
     let bytes = bytes::Bytes::from_static(&[0, 2, 255, 1]);
     let odd = TensorData::new(DType::Bool, shape(&[4]), bytes).unwrap();
     let flags = [Attribute::ints::<i64>(&[]), Attribute::Bool(false)];

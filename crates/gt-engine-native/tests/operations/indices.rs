@@ -1,5 +1,5 @@
-//! Operations by an index that are large enough for several threads: of odd lengths, with entries
-//! that occur several times, along each axis, and of nothing at all.
+//! Operations with an index tensor, large enough for several threads: with odd lengths, repeated
+//! entries, along each axis, and with empty indices.
 
 use gt_ir::operation::Sample;
 use gt_ir::{Attribute, DType, Meta, Operand, Operation, TensorData, ops};
@@ -14,7 +14,7 @@ fn numbers(dtype: DType, dims: &[usize], low: f64, high: f64) -> Operand<TensorD
     Operand::Tensor(draw(Meta::new(dtype, shape(dims)), low, high, number))
 }
 
-/// The operations on a tensor of `dims`, with an index whose axis of that number has `entries`.
+/// Returns the operations on a tensor of `dims`, with an index that has `entries` along an axis.
 fn cases(dtype: DType, dims: &[usize], along: usize, entries: usize) -> Vec<Case> {
     let mut given = dims.to_vec();
     given[along] = entries;
@@ -22,7 +22,7 @@ fn cases(dtype: DType, dims: &[usize], along: usize, entries: usize) -> Vec<Case
     let x = numbers(dtype, dims, -3.0, 3.0);
     let rows = numbers(dtype, &given, -3.0, 3.0);
     let row_index = numbers(DType::I64, &[entries], 0.0, length);
-    // Along the first of the other axes an index of places may be shorter than the tensor.
+    // Along other axes, an index of elements may be shorter than the tensor.
     if let Some(axis) = (0..dims.len()).find(|&axis| axis != along) {
         given[axis] -= given[axis].min(1);
     }
@@ -45,7 +45,8 @@ fn cases(dtype: DType, dims: &[usize], along: usize, entries: usize) -> Vec<Case
     all
 }
 
-/// The results equal the reference where there is one, and are the same for any number of threads.
+/// Checks that results equal the reference, if there is one, and do not depend on the number of
+/// threads.
 #[track_caller]
 fn check_all(cases: Vec<Case>) {
     for (operation, inputs, attributes) in cases {
@@ -71,7 +72,7 @@ fn check_all(cases: Vec<Case>) {
 }
 
 #[test]
-fn lines_of_odd_lengths() {
+fn rows_of_odd_lengths() {
     check_all(cases(DType::F32, &[30_011], 0, 70_001));
     check_all(cases(DType::BF16, &[7], 0, 40_001));
 }
@@ -86,7 +87,7 @@ fn rows_and_columns_of_odd_lengths() {
 }
 
 #[test]
-fn nothing_is_read_or_written_by_an_empty_index() {
+fn an_empty_index_reads_and_writes_nothing() {
     check_all(cases(DType::F32, &[7], 0, 0));
     check_all(cases(DType::F32, &[7, 3], 0, 0));
     check_all(cases(DType::F32, &[7, 3], 1, 0));
@@ -94,16 +95,16 @@ fn nothing_is_read_or_written_by_an_empty_index() {
 }
 
 #[test]
-fn indices_from_the_back() {
+fn negative_indices() {
     for (low, count) in [(-9.0, 40_001), (0.0, 40_001), (-9.0, 1), (0.0, 0)] {
         let index = numbers(DType::I64, &[count], low, 9.0);
         check_all(vec![(&ops::index::WRAP_INDEX, vec![index], vec![Attribute::Int(9)])]);
     }
 }
 
-/// The first entry out of range is reported, wherever others follow.
+/// The first entry that is out of range is reported, even if others follow.
 #[test]
-fn the_first_index_out_of_range_is_told() {
+fn the_first_index_out_of_range_is_reported() {
     let count = 50_000;
     let mut entries = vec![0i64; count];
     (entries[20_000], entries[49_999]) = (11, -12);

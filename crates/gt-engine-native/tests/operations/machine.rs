@@ -1,4 +1,4 @@
-//! A worker with the native engine, and tensors laid out in all ways.
+//! A worker with the native engine, and tensors in several memory layouts.
 
 use std::sync::Arc;
 
@@ -14,22 +14,22 @@ use rustc_hash::FxHashMap;
 
 const LANE: LaneId = LaneId { session: 1, slot: SlotId(0) };
 
-/// How a tensor's values lie in memory.
+/// The memory layout of a tensor.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Layout {
     Contiguous,
-    /// The axes in reverse.
+    /// With the axes reversed.
     Permuted,
     /// Every second element of a larger tensor.
     Sliced,
-    /// Backwards along every axis.
+    /// Reversed along every axis.
     Flipped,
     /// The first slice of the first axis, repeated.
     Expanded,
 }
 
 impl Layout {
-    /// The layouts in which any values can be.
+    /// The layouts that any values can have.
     pub const ALL: [Layout; 4] =
         [Layout::Contiguous, Layout::Permuted, Layout::Sliced, Layout::Flipped];
 }
@@ -52,10 +52,10 @@ impl Machine {
     }
 
     fn handle(&mut self, command: WorkerCommand) -> Vec<Message> {
-        self.tell(Message::Work { lane: LANE, commands: vec![command] })
+        self.send(Message::Work { lane: LANE, commands: vec![command] })
     }
 
-    fn tell(&mut self, message: Message) -> Vec<Message> {
+    fn send(&mut self, message: Message) -> Vec<Message> {
         let mut out = Vec::new();
         self.worker.handle(message, &mut out);
         while self.worker.step(&mut out) {}
@@ -63,7 +63,7 @@ impl Machine {
             .map(|out| match out {
                 Out::Dispatcher(message) => message,
                 Out::Worker(to, _) => panic!("a piece for worker {to}"),
-                Out::Backup(..) | Out::Files(_) => panic!("there are no snapshots or files"),
+                Out::Backup(..) | Out::Files(_) => panic!("unexpected backup or file message"),
             })
             .collect()
     }
@@ -81,7 +81,7 @@ impl Machine {
         output
     }
 
-    /// The first of an operation's results.
+    /// Runs an operation and returns its first result.
     pub fn run(
         &mut self,
         operation: &'static Operation,
@@ -100,7 +100,7 @@ impl Machine {
         let output = self.id();
         let metas: Vec<Operand<Meta>> =
             operands.iter().map(|operand| operand.map(|id| self.metas[id])).collect();
-        // What is not valid is declared as anything.
+        // An invalid operation is declared with an arbitrary result.
         let results = operation.results(&metas, attributes);
         let anything = || [Meta::new(DType::F32, Shape::SCALAR)].into_iter().collect();
         let results: Results = results.unwrap_or_else(|_| anything());
@@ -130,7 +130,7 @@ impl Machine {
             if let Message::Value { result, .. } = message {
                 return result.map(|content| match content {
                     Content::Data(data) => data,
-                    _ => panic!("not asked for"),
+                    _ => panic!("unexpected answer"),
                 });
             }
         }
@@ -153,7 +153,7 @@ impl Machine {
         self.run(operation, &[Operand::Tensor(input)], &attributes.iter().cloned().collect())
     }
 
-    /// A tensor of these values, laid out as asked: another tensor is made, of which it is a view.
+    /// Creates a tensor of these values in a layout: a view of another tensor.
     pub fn lay_out(&mut self, data: &TensorData, layout: Layout) -> TensorId {
         let rank = data.shape.rank();
         let reversed: Vec<i64> = (0..rank as i64).rev().collect();
@@ -174,7 +174,7 @@ impl Machine {
                 let last = data.shape[rank - 1];
                 let doubled = data.shape.with(rank - 1, 2 * last);
                 let size = data.dtype.size();
-                // Each element twice, of which the second is taken.
+                // Each element twice; the view selects the second.
                 let bytes: Vec<u8> =
                     data.bytes.chunks(size).flat_map(|x| [x, x].concat()).collect();
                 let doubled = TensorData::new(data.dtype, doubled, bytes.into()).unwrap();
@@ -195,7 +195,7 @@ impl Machine {
         }
     }
 
-    /// The same shape with the first slice of the first axis in place of all others.
+    /// Returns the tensor with its first slice along the first axis in place of all others.
     pub fn repeat_first(&mut self, data: &TensorData) -> TensorData {
         let expanded = self.lay_out(data, Layout::Expanded);
         let result = self.fetch(expanded).unwrap();

@@ -1,4 +1,4 @@
-//! Every operation of the instruction set, on every one of its samples, against plain loops.
+//! Compares every operation of the instruction set, on each of its samples, with plain loops.
 
 mod bits;
 mod edges;
@@ -14,7 +14,7 @@ use gt_ir::philox::RandomStream;
 use gt_ir::{DType, Meta, Operand, Operation, Scalar, Shape, TensorData, ops};
 use machine::{Layout, Machine};
 
-/// Values from `low..high`; whole numbers for the exact dtypes.
+/// Draws values from `low..high`; integers for the exact dtypes.
 fn draw(meta: Meta, low: f64, high: f64, number: u64) -> TensorData {
     let stream = RandomStream::new(2026, number);
     let mut bytes = Vec::new();
@@ -36,7 +36,7 @@ fn inputs(sample: &Sample) -> Vec<Operand<TensorData>> {
     sample.operands.iter().enumerate().map(draw).collect()
 }
 
-/// How far a result may be off, relative to its size and absolutely.
+/// Returns the largest error of a result, relative and absolute.
 fn tolerance(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 4e-3,
@@ -62,7 +62,7 @@ fn values(data: &TensorData) -> Vec<f64> {
     (0..data.shape.numel()).map(|index| data.element(index).as_f64()).collect()
 }
 
-/// The sample's result with every tensor laid out in one way.
+/// Computes a sample with every tensor in one layout.
 fn compute(
     machine: &mut Machine,
     operation: &'static Operation,
@@ -80,7 +80,7 @@ fn compute(
     result
 }
 
-/// All operations but custom ones, of which this engine has none.
+/// Iterates over all operations except custom ones, which this engine does not have.
 fn computed() -> impl Iterator<Item = &'static Operation> {
     ops::ALL.iter().copied().filter(|operation| **operation != CUSTOM)
 }
@@ -105,7 +105,7 @@ fn every_operation_equals_the_reference() {
     }
 }
 
-/// An expanded operand has equal values along an axis, so the inputs are made for it.
+/// An expanded operand has equal values along an axis, so the inputs are prepared accordingly.
 #[test]
 fn expanded_operands_equal_their_copies() {
     let mut machine = Machine::new(2);
@@ -126,10 +126,10 @@ fn expanded_operands_equal_their_copies() {
     }
 }
 
-/// Loops as compiled for older machines give the same. The limit holds for all tests of this
-/// process, whose results may not depend on it.
+/// Loops compiled for older machines have the same results. The limit applies to all tests of this
+/// process, whose results must not depend on it.
 #[test]
-fn every_instruction_set_gives_the_same() {
+fn every_instruction_set_computes_the_same_bits() {
     let mut machine = Machine::new(1);
     let mut results: Vec<TensorData> = Vec::new();
     for level in [InstructionSet::V4, InstructionSet::V3, InstructionSet::Base] {
@@ -150,7 +150,7 @@ fn every_instruction_set_gives_the_same() {
     simd::limit(InstructionSet::V4);
 }
 
-/// Large enough for several threads, blocks and tiles, and of odd lengths.
+/// Tensors of odd lengths that are large enough for several threads, blocks and tiles.
 #[test]
 fn large_tensors_equal_on_any_number_of_threads() {
     use gt_ir::Attribute;
@@ -189,13 +189,13 @@ fn large_tensors_equal_on_any_number_of_threads() {
             inputs.iter().map(|x| x.map(|data| Meta::new(data.dtype, data.shape))).collect();
         let output = operation.check(&metas, &sample.attributes).unwrap();
         let want = reference::compute(operation, &inputs, &sample.attributes, output);
-        let want = want.expect("these have references");
+        let want = want.expect("the operation has a reference");
         for threads in [1, 2, 5] {
             let mut machine = Machine::new(threads);
             for layout in [Layout::Contiguous, Layout::Permuted] {
                 let got = compute(&mut machine, operation, &inputs, &sample, layout);
                 let context = format!("{operation:?} {threads} {layout:?}");
-                // Sums of many numbers in float32, compared with ones in float64.
+                // Sums of many numbers in float32 are compared with sums in float64.
                 let loose: Vec<f64> = values(&got)
                     .iter()
                     .zip(&want)
@@ -207,7 +207,7 @@ fn large_tensors_equal_on_any_number_of_threads() {
     }
 }
 
-/// The sums over rows of layer normalization are the same to the last bit.
+/// The sums over rows of layer normalization are bitwise equal.
 #[test]
 fn layer_normalization_does_not_depend_on_the_number_of_threads() {
     use gt_ir::Attribute;

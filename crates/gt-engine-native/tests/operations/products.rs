@@ -1,5 +1,5 @@
-//! Products of odd shapes: small, of one row, column or depth, and large enough to be cut for
-//! several threads, into parts of which the last is small.
+//! Products of odd shapes: small ones, with a single row, column or depth, and ones that are split
+//! over threads into parts of which the last is small.
 
 use gt_ir::operation::Sample;
 use gt_ir::{DType, Meta, Operand, ops};
@@ -7,7 +7,7 @@ use gt_ir::{DType, Meta, Operand, ops};
 use crate::operations::machine::{Layout, Machine, shape};
 use crate::operations::{check, compute, draw, reference};
 
-/// Rows, depth and columns.
+/// Rows, depth and columns of the products.
 const SHAPES: [[usize; 3]; 14] = [
     [1, 1, 1],
     [8, 8, 8],
@@ -25,7 +25,7 @@ const SHAPES: [[usize; 3]; 14] = [
     [211, 601, 401],
 ];
 
-/// Every element is right, and the same to the last bit for any number of threads.
+/// Checks that every element is right, and the same to the last bit for any number of threads.
 #[track_caller]
 fn check_product(dtype: DType, [rows, depth, columns]: [usize; 3], layout: Layout) {
     let matrix = |dims: [usize; 2], number| {
@@ -39,7 +39,7 @@ fn check_product(dtype: DType, [rows, depth, columns]: [usize; 3], layout: Layou
     let run = |threads| compute(&mut Machine::new(threads), operation, &inputs, &sample, layout);
     let one = run(1);
     let context = format!("{dtype:?} {rows} x {depth} x {columns} {layout:?}");
-    check(&one, &want.expect("products have a reference"), &context);
+    check(&one, &want.expect("matmul has a reference"), &context);
     for threads in [2, 3, 8] {
         assert!(run(threads).bytes == one.bytes, "{context}, {threads} threads");
     }

@@ -1,4 +1,4 @@
-//! A plan run as a program and operation by operation, compared.
+//! Compares a plan executed as a program with the same plan executed operation by operation.
 
 use gt_engine_native::NativeEngine;
 use gt_ir::{Meta, Scalar, TensorData};
@@ -9,7 +9,8 @@ use gt_worker::simplify::simplify;
 
 use crate::programs::random::Dice;
 
-/// Runs a plan step by step and as workers do, twice as a program with other numbers: the same bits.
+/// Checks that a plan has the same bits when it runs step by step and as a program, twice, with
+/// other numbers the second time.
 pub fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Result<(), String> {
     let mut program = engine.prepare(&simplify(plan)).unwrap();
     let last_uses = plan.last_uses();
@@ -43,7 +44,7 @@ pub fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Resul
                     let (a, b) = (engine.read(a).unwrap(), engine.read(b).unwrap());
                     same(&a, &b).map_err(|text| format!("output {number}: {text}"))?;
                 }
-                // Inputs that do not die are as they were.
+                // Inputs that do not die are unchanged.
                 let tensors = plan.inputs.iter().zip(&again).zip(&kept);
                 for ((input, given), kept) in tensors {
                     if let (Input::Tensor { dies: false, .. }, InputValue::Tensor(given)) =
@@ -59,7 +60,7 @@ pub fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Resul
                 assert_eq!(a, b);
                 assert!(!again.iter().any(|given| matches!(given, InputValue::Taken)));
             }
-            // Unused values are not computed, and so cannot fail.
+            // A program does not compute unused values, so they cannot fail.
             (Err(_), Ok(_)) => {}
             (Ok(_), Err(error)) => return Err(format!("only the program fails: {error}")),
         }
@@ -67,7 +68,7 @@ pub fn compare(engine: &mut NativeEngine, plan: &Plan, dice: &mut Dice) -> Resul
     Ok(())
 }
 
-/// A tensor of random values from -2 to 2; whole ones for the exact dtypes.
+/// Creates a tensor of random values from -2 to 2; integers for the exact dtypes.
 pub fn data(meta: Meta, dice: &mut Dice) -> TensorData {
     let mut bytes = Vec::new();
     for _ in 0..meta.shape.numel() {
@@ -78,7 +79,8 @@ pub fn data(meta: Meta, dice: &mut Dice) -> TensorData {
     TensorData::new(meta.dtype, meta.shape, bytes.into()).unwrap()
 }
 
-/// An error unless two tensors are equal to the last bit; a NaN has any sign and payload.
+/// Returns an error unless two tensors are equal to the last bit; NaNs may differ in sign and
+/// payload.
 pub fn same(a: &TensorData, b: &TensorData) -> Result<(), String> {
     assert_eq!((a.dtype, a.shape), (b.dtype, b.shape));
     let size = a.dtype.size();

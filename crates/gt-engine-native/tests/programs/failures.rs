@@ -1,4 +1,4 @@
-//! Programs that fail while they run.
+//! Programs with errors during execution.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use gt_worker::plan::{Input, InputValue, Plan, Source};
 use gt_worker::{Engine, EngineError, Out, Work, Worker};
 use smallvec::{SmallVec, smallvec};
 
-/// A start outside of the tensor is an error, even if the start that the plan was made with was
-/// not.
+/// A slice that starts outside of the tensor is an error, even if the start that the plan was
+/// created with was inside.
 #[test]
-fn starts_are_looked_at_in_every_iteration() {
+fn start_indices_are_checked_in_every_iteration() {
     let result = Meta::new(DType::F32, Shape::new(&[4]).unwrap());
     let slice = |output: u64, start: i64| Instruction {
         operation: &slice::SLICE,
@@ -79,9 +79,9 @@ fn starts_are_looked_at_in_every_iteration() {
             Out::Dispatcher(Message::Value { result, .. }) => Some(result),
             _ => None,
         });
-        match result.expect("an answer") {
+        match result.expect("the program has an answer") {
             Ok(Content::Data(data)) => assert_eq!(data.element(0).as_f64(), start as f64),
-            Ok(_) => panic!("there is no shared memory"),
+            Ok(_) => panic!("the engine has no shared memory"),
             Err(failure) => assert!(!(0..=12).contains(&start), "{failure:?}"),
         }
     }
@@ -124,7 +124,7 @@ fn an_error_leaves_the_inputs_as_they_were() {
             Err(error) => {
                 assert!(!is_good);
                 assert_eq!(error, EngineError::IndexOutOfRange { index: 9, length: 4 });
-                let InputValue::Tensor(first) = &given[0] else { panic!("the input was taken") };
+                let InputValue::Tensor(first) = &given[0] else { panic!("the input was consumed") };
                 assert_eq!(engine.read(first).unwrap().element(0).as_f64(), 1.0);
             }
         }

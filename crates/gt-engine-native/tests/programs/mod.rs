@@ -1,25 +1,25 @@
-//! Plans, run as programs and operation by operation: the same bits, the same errors.
+//! Plans executed as programs and operation by operation have the same bits and the same errors.
 //!
-//! `GT_PLANS=10000` runs more random ones.
+//! `GT_PLANS=10000` runs more random plans.
 
 mod compare;
-mod cuts;
 mod failures;
 mod patterns;
 mod random;
+mod splits;
 
 use gt_engine_native::NativeEngine;
 
 use crate::programs::compare::compare;
 use crate::programs::random::{Dice, random_plan};
 
-/// How many plans are tried.
+/// Returns the number of random plans.
 fn count() -> u64 {
     std::env::var("GT_PLANS").ok().and_then(|text| text.parse().ok()).unwrap_or(300)
 }
 
 #[test]
-fn programs_give_the_same_numbers() {
+fn programs_match_single_operations() {
     for threads in [1, 2] {
         let mut engine = NativeEngine::new(threads);
         for seed in 0..count() {

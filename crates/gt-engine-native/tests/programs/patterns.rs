@@ -1,4 +1,4 @@
-//! Plans of the shapes that the engine has ways of its own for.
+//! Plans with patterns that the planner or the engine treats specially.
 
 use gt_engine_native::NativeEngine;
 use gt_ir::ops::{binary as b, create, matmul, reduce as r, shape as s, slice};
@@ -9,7 +9,7 @@ use smallvec::smallvec;
 use crate::programs::compare::compare;
 use crate::programs::random::Dice;
 
-/// As in the gradient of a weight: matrices transposed, multiplied and summed over the batch.
+/// Matrices transposed, multiplied and summed over the batch, as in the gradient of a weight.
 #[test]
 fn products_are_summed_over_their_batch() {
     let meta = |dims: &[usize]| Meta::new(DType::F32, Shape::new(dims).unwrap());
@@ -46,9 +46,9 @@ fn products_are_summed_over_their_batch() {
     }
 }
 
-/// Sums of rows whose axis was dropped broadcast along the rows: each then belongs to a column.
+/// Sums of rows whose axis was dropped broadcast along the rows, so that each belongs to a column.
 #[test]
-fn what_rows_give_is_read_as_it_broadcasts() {
+fn row_results_are_read_with_their_broadcast_strides() {
     for keepdims in [false, true] {
         let shape = Shape::new(&[6, 6]).unwrap();
         let input = Input::Tensor { meta: Meta::new(DType::F32, shape), dies: false };
@@ -70,9 +70,9 @@ fn what_rows_give_is_read_as_it_broadcasts() {
     }
 }
 
-/// As in the gradients of slices: parts put into zeros, and added.
+/// Parts assigned to zeros and added, as in the gradients of slices.
 #[test]
-fn parts_of_zeros_are_joined() {
+fn sums_of_slices_assigned_to_zeros_are_merged() {
     let meta = |dims: &[usize]| Meta::new(DType::F32, Shape::new(dims).unwrap());
     let places: [&[(i64, usize)]; 3] =
         [&[(2, 2), (0, 2), (4, 2)], &[(0, 2), (3, 3)], &[(0, 4), (3, 3), (1, 1)]];

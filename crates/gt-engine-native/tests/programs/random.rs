@@ -10,10 +10,10 @@ use gt_worker::Engine;
 use gt_worker::plan::{Input, Plan, Source};
 use smallvec::{SmallVec, smallvec};
 
-/// Draws from a stream of random numbers.
+/// A stream of random numbers.
 pub struct Dice {
     stream: RandomStream,
-    /// How many numbers were drawn.
+    /// The number of draws so far.
     pub thrown: u64,
 }
 
@@ -77,7 +77,7 @@ const REDUCE: &[&Operation] =
 /// The most elements of a tensor.
 const MOST: usize = 1 << 21;
 
-/// A plan of up to 25 steps over inputs of few, related shapes.
+/// Creates a plan of up to 25 steps over inputs of few, related shapes.
 pub fn random_plan(dice: &mut Dice) -> Plan {
     let (rows, columns) = dice.pick(&[
         (3, 5),
@@ -133,13 +133,13 @@ pub fn random_plan(dice: &mut Dice) -> Plan {
     plan
 }
 
-/// Adds a random step, if what is drawn is a valid operation.
+/// Adds a random step, if the draw is a valid operation.
 fn grow(plan: &mut Plan, dice: &mut Dice) {
     let tensors: Vec<u32> =
         (0..plan.values() as u32).filter(|&value| plan.meta(value).tensor().is_some()).collect();
     let numbers: Vec<u32> =
         (0..plan.inputs.len() as u32).filter(|&v| plan.meta(v).tensor().is_none()).collect();
-    // Recent values more often: chains.
+    // Recent values are more likely, to create chains.
     let recent = tensors.len().saturating_sub(4);
     let tensor = |dice: &mut Dice| {
         if dice.below(2) == 0 { dice.pick(&tensors) } else { dice.pick(&tensors[recent..]) }

@@ -1,13 +1,13 @@
-//! Balancing: rows and columns of like size, before eigenvalues are looked for.
+//! Balancing: scales rows and columns to similar norms before eigenvalues are computed.
 
 use faer::traits::ext::ComplexFieldExt;
 use faer::traits::math_utils::{from_f64, min_positive};
 
 use super::scalar::{MatrixScalar, Real, least_exact, norm};
 
-/// Scales the rows and columns of a square matrix stored by columns, by powers of two, until those
-/// of the same number are of about the same length: it becomes D^-1 a D, whose eigenvalues are the
-/// same. Gives D's diagonal. LAPACK calls it gebal, which also exchanges rows; this does not.
+/// Scales the rows and columns of a square matrix stored by columns, by powers of two, until row k
+/// and column k have similar norms. The matrix becomes D^-1 a D, which has the same eigenvalues.
+/// Returns the diagonal of D. As LAPACK's gebal, but without exchanging rows.
 pub fn balance<T: MatrixScalar>(a: &mut [T], n: usize) -> Vec<T::Real> {
     let mut factors = vec![T::Real::one(); n];
     let mut row = vec![T::zero(); n];
@@ -37,8 +37,8 @@ pub fn balance<T: MatrixScalar>(a: &mut [T], n: usize) -> Vec<T::Real> {
     }
 }
 
-/// The power of two that makes a column and a row of these lengths alike, if it makes much
-/// difference.
+/// Returns the power of two that makes the norms of a column and a row similar, if it makes a
+/// significant difference.
 fn factor<R: Real>(column: R, row: R) -> Option<R> {
     if column == R::zero() || row == R::zero() {
         return None;
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_and_columns_become_alike() {
+    fn row_and_column_norms_become_similar() {
         let original = [1.0f64, 1e-10, 1e10, 1.0];
         let mut a = original;
         let factors = balance(&mut a, 2);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn balanced_and_triangular_matrices_stay() {
+    fn balanced_and_triangular_matrices_are_unchanged() {
         for original in [[1.0f32, 1.0, 1.0, 1.0], [0.0; 4], [0.0, 0.0, 5.0, 0.0]] {
             let mut a = original;
             assert_eq!((balance(&mut a, 2), a), (vec![1.0; 2], original));

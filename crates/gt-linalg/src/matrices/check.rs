@@ -1,4 +1,4 @@
-//! What the tests of all factorizations share.
+//! Helpers for the tests of all factorizations.
 
 use faer::traits::ComplexField;
 use faer::traits::ext::ComplexFieldExt;
@@ -6,7 +6,7 @@ use faer::traits::math_utils::eps;
 
 use super::scalar::{MatrixScalar, largest_part};
 
-/// Numbers that tests can draw and measure.
+/// Number types that tests can generate and measure.
 pub trait SampleMatrix: MatrixScalar<Real: Into<f64>> {
     fn sample(re: f64, im: f64) -> Self {
         Self::of_parts(Self::Real::from_f64_impl(re), Self::Real::from_f64_impl(im))
@@ -19,7 +19,7 @@ pub trait SampleMatrix: MatrixScalar<Real: Into<f64>> {
 
 impl<T: MatrixScalar<Real: Into<f64>>> SampleMatrix for T {}
 
-/// A matrix of numbers between -1 and 1, the same for the same seed.
+/// Returns a matrix of numbers between -1 and 1, the same for the same seed.
 pub fn random<T: SampleMatrix>(rows: usize, columns: usize, seed: u64) -> Vec<T> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -62,16 +62,16 @@ pub fn adjoint<T: MatrixScalar>(a: &[T], rows: usize, columns: usize) -> Vec<T> 
     transpose(a, rows, columns).into_iter().map(|x| x.conj()).collect()
 }
 
-/// A random matrix whose columns depend on `rank` of them.
+/// Returns a random matrix of this rank.
 pub fn of_rank<T: SampleMatrix>(rows: usize, columns: usize, rank: usize) -> Vec<T> {
     product(&random(rows, rank, 5), &random(rank, columns, 6), rows, rank, columns)
 }
 
-/// Fails unless the matrices are equal but for errors of sums over `depth` products.
+/// Fails unless the matrices are equal up to the rounding errors of sums of `depth` products.
 #[track_caller]
 pub fn assert_near<T: SampleMatrix>(a: &[T], b: &[T], depth: usize) {
     assert_eq!(a.len(), b.len());
-    let largest: f64 = largest_part(b.iter().copied()).expect("finite").into();
+    let largest: f64 = largest_part(b.iter().copied()).expect("elements are finite").into();
     let tolerance = 30.0 * eps::<T::Real>().into() * largest * (depth.max(4) as f64);
     for (index, (&x, &y)) in a.iter().zip(b).enumerate() {
         let off = (x - y).size();
@@ -79,7 +79,7 @@ pub fn assert_near<T: SampleMatrix>(a: &[T], b: &[T], depth: usize) {
     }
 }
 
-/// Fails unless the columns are of length 1 and at right angles.
+/// Fails unless the columns are orthonormal.
 #[track_caller]
 pub fn assert_orthonormal<T: SampleMatrix>(a: &[T], rows: usize, columns: usize) {
     let gram = product(&adjoint(a, rows, columns), a, columns, rows, columns);

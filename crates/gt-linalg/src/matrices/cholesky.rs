@@ -1,4 +1,4 @@
-//! The Cholesky factor of a positive definite matrix.
+//! The Cholesky factorization of positive definite matrices.
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt::factor::{LltError, cholesky_in_place, cholesky_in_place_scratch};
@@ -9,11 +9,11 @@ use super::layout::{columns_of, transpose};
 use super::scalar::{MatrixScalar, of_real};
 
 /// Replaces a Hermitian matrix of `n` rows by the lower triangular L with a = L L^H, and zeros
-/// above it. Only its lower triangle is read, and of its diagonal the real parts.
+/// above it. Only its lower triangle is read, and only the real parts of its diagonal.
 ///
 /// # Errors
 /// The number, from 1, of the first leading minor that is not positive: LAPACK's info. The matrix
-/// holds no factor then.
+/// then holds no factor.
 pub fn cholesky<T: MatrixScalar>(a: &mut [T], n: usize) -> Result<(), usize> {
     assert!(a.len() == n * n, "a square matrix");
     if n == 0 {
@@ -56,7 +56,7 @@ mod tests {
             a[i * n + i] += T::one();
         }
         let mut factor = a.clone();
-        // What is above the diagonal is not read.
+        // The part above the diagonal is not read.
         for row in 0..n {
             factor[row * n + row + 1..][..n - row - 1].fill(T::nan());
         }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_minor_that_is_not_positive_is_told() {
+    fn the_first_non_positive_minor_is_reported() {
         for n in [1, 2, 40, 200] {
             for bad in [0, n / 2, n - 1] {
                 for value in [0.0, -1.0, f64::NAN] {

@@ -1,4 +1,4 @@
-//! Eigenvalues and eigenvectors of any square matrix.
+//! Eigenvalues and eigenvectors of general square matrices.
 
 use faer::diag::DiagMut;
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -16,13 +16,13 @@ use super::layout::{columns_of, transpose};
 use super::scalar::{MatrixScalar, Real, largest_part, norm, safe_factor};
 use super::svd::are_numbers;
 
-/// Writes the eigenvalues of a square matrix of `n` rows and, where asked for, its right
-/// eigenvectors as columns, in no particular order. As LAPACK's they are of length 1, and those
-/// that are not real are turned so that their largest element is; the eigenvalues of a real matrix
-/// that are not real come in pairs, the one with the positive imaginary part first.
+/// Writes the eigenvalues of a square matrix of `n` rows and, if requested, its right eigenvectors
+/// as columns, in no particular order. As LAPACK's, eigenvectors have norm 1, and those that are
+/// not real are rotated so that their largest element is real; complex eigenvalues of a real matrix
+/// come in pairs, the one with the positive imaginary part first.
 ///
 /// # Errors
-/// The matrix holds what is not finite, or the eigenvalues are not found.
+/// An element is not finite, or the iteration does not converge.
 pub fn eig<T: MatrixScalar>(
     a: &[T],
     n: usize,
@@ -73,8 +73,8 @@ pub fn eig<T: MatrixScalar>(
     Ok(())
 }
 
-/// Solves for a real matrix stored by columns. Vectors that are not real are found as two columns,
-/// of their real and imaginary parts.
+/// Solves for a real matrix stored by columns. A complex vector is computed as two columns, its
+/// real and its imaginary part.
 fn solve_real<R: Real>(
     a: &[R],
     values: &mut [Complex<R>],
@@ -116,7 +116,7 @@ fn solve_real<R: Real>(
     Ok(())
 }
 
-/// Solves for a complex matrix stored by columns.
+/// Solves the problem for a complex column-major matrix.
 fn solve_complex<R: Real>(
     a: &[Complex<R>],
     values: &mut [Complex<R>],
@@ -142,9 +142,9 @@ fn memory<T: MatrixScalar>(n: usize, vectors: bool) -> MemBuffer {
     MemBuffer::new(evd_scratch::<T>(n, left, right, Par::Seq, Default::default()))
 }
 
-/// Makes the vectors of length 1, and finds anew those that the matrix does not take to multiples of
-/// themselves: faer divides by numbers near zero for small eigenvalues, and vectors of nearly
-/// defective ones overflow. In a pair each is the other's conjugate.
+/// Normalizes the vectors, and recomputes those that are not eigenvectors: faer divides by numbers
+/// near zero for small eigenvalues, and vectors of nearly defective ones overflow. The vectors of a
+/// pair are each other's conjugates.
 fn correct<R: Real>(
     columns: &[Complex<R>],
     values: &[Complex<R>],
@@ -187,7 +187,7 @@ fn correct<R: Real>(
     Ok(())
 }
 
-/// Makes a vector one of length 1.
+/// Scales a vector to norm 1.
 fn normalize<R: Real>(vector: &mut [Complex<R>]) -> Result<(), Unsolved> {
     let largest = largest_part(vector.iter().copied()).ok_or(Unsolved::NotConverged)?;
     if largest == R::zero() {
@@ -201,7 +201,7 @@ fn normalize<R: Real>(vector: &mut [Complex<R>]) -> Result<(), Unsolved> {
     Ok(())
 }
 
-/// Turns a vector so that its largest element is real.
+/// Rotates a vector so that its largest element is real.
 fn make_real<R: Real>(vector: &mut [Complex<R>]) {
     let (mut at, mut most) = (0, R::zero());
     for (index, x) in vector.iter().enumerate() {
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use crate::matrices::check::{SampleMatrix, assert_near, identity, of_rank, product, random};
 
-    /// Looks at a x = x diag(values), with the columns of x of length 1.
+    /// Checks a x = x diag(values), and that the columns of x have norm 1; returns the values.
     fn check<T: SampleMatrix>(a: &[T], n: usize) -> Vec<Complex<T::Real>> {
         let mut values = vec![Complex::zero(); n];
         let mut vectors = vec![Complex::zero(); n * n];
@@ -228,9 +228,9 @@ mod tests {
         let whole: Vec<_> = a.iter().map(|x| Complex { re: x.real(), im: x.imag() }).collect();
         let left = product(&whole, &vectors, n, n, n);
         let right: Vec<_> = (0..n * n).map(|k| vectors[k] * values[k % n]).collect();
-        let size = largest_part(a.iter().copied()).expect("finite");
+        let size = largest_part(a.iter().copied()).expect("elements are finite");
         let unit = |x: &[Complex<T::Real>]| -> Vec<Complex<T::Real>> {
-            // Beside the matrix, not beside eigenvalues that may all be zero.
+            // The tolerance is relative to the matrix, not to eigenvalues, which may all be zero.
             let mut x = x.to_vec();
             x.push(Complex { re: size, im: T::Real::zero() });
             x
@@ -239,7 +239,7 @@ mod tests {
         for column in 0..n {
             let vector: Vec<_> = (0..n).map(|row| vectors[row * n + column]).collect();
             assert!((norm(&vector) - T::Real::one()).abs().size() < 1e-5);
-            // Of several that are about as large, one is real.
+            // Of several elements that are about equally large, one is real.
             let largest = vector.iter().map(|x| x.size()).fold(0.0, f64::max);
             let mut real = vector.iter().filter(|x| x.im == T::Real::zero());
             assert!(real.any(|x| x.size() > 0.999 * largest), "{vector:?}");
@@ -256,20 +256,20 @@ mod tests {
             check::<T>(&identity(n), n);
             check::<T>(&vec![T::zero(); n * n], n);
             check::<T>(&vec![T::one(); n * n], n);
-            // Turns all elements by one place: the roots of 1.
+            // A cyclic shift of all elements, whose eigenvalues are the roots of 1.
             let turns = |k: usize| f64::from((k / n + 1) % n == k % n);
             let a: Vec<T> = (0..n * n).map(|k| T::sample(turns(k), 0.0)).collect();
             for value in check::<T>(&a, n) {
                 assert!((value.abs2() - T::Real::one()).abs().size() < 1e-4);
             }
-            // A Jordan block has one vector only.
+            // A Jordan block has only one eigenvector.
             let jordan = |k: usize| f64::from(k % n == k / n || k % n == k / n + 1);
             check::<T>(&(0..n * n).map(|k| T::sample(jordan(k), 0.0)).collect::<Vec<_>>(), n);
         }
     }
 
     #[test]
-    fn the_matrix_takes_vectors_to_multiples_of_themselves() {
+    fn eigenvectors_satisfy_their_definition() {
         check_all::<f32>();
         check_all::<f64>();
         check_all::<Complex<f32>>();
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_is_an_error() {
+    fn non_finite_elements_are_errors() {
         let mut values = [Complex::zero(); 2];
         let found = eig(&[1.0, f64::NAN, 1.0, 1.0], 2, &mut values, None);
         assert_eq!(found, Err(Unsolved::NotFinite));

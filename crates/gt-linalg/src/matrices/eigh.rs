@@ -11,12 +11,12 @@ use super::layout::{order, reorder, transpose_with};
 use super::scalar::{MatrixScalar, largest_part, of_real, safe_factor};
 use super::svd::are_numbers;
 
-/// Writes the eigenvalues of a Hermitian matrix of `n` rows, the smallest first, and its
-/// eigenvectors, as columns of length 1, where asked for. Only the lower triangle is read, or only
-/// the upper one, and of the diagonal the real parts.
+/// Writes the eigenvalues of a Hermitian matrix of `n` rows, the smallest first, and, if requested,
+/// its eigenvectors as columns of norm 1. Only the lower triangle is read, or only the upper one,
+/// and only the real parts of the diagonal.
 ///
 /// # Errors
-/// The triangle holds what is not finite, or the eigenvalues are not found.
+/// An element of the triangle is not finite, or the iteration does not converge.
 pub fn eigh<T: MatrixScalar>(
     a: &[T],
     n: usize,
@@ -42,7 +42,8 @@ pub fn eigh<T: MatrixScalar>(
     if let Some(factor) = factor {
         a.iter_mut().for_each(|x| *x = x.mul_real(factor));
     }
-    // The lower triangle of the transpose is the upper one, and the transpose the conjugate.
+    // The lower triangle of the transpose is the upper one of the matrix, and the transpose is the
+    // conjugate.
     let matrix = MatRef::from_row_major_slice(&a, n, n);
     let matrix = if upper { matrix.transpose() } else { matrix };
     let kind = if vectors.is_some() { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
@@ -79,7 +80,7 @@ mod tests {
 
     fn check<T: SampleMatrix>(a: &[T], n: usize) {
         for upper in [false, true] {
-            // What is in the other triangle is not read.
+            // The other triangle is not read.
             let mut given = a.to_vec();
             for (k, x) in given.iter_mut().enumerate() {
                 let (row, column) = (k / n, k % n);
@@ -116,7 +117,7 @@ mod tests {
         check::<T>(&vec![T::one(); n * n], n);
         let pairs = |k: usize| if k.is_multiple_of(n + 1) { (k / n / 2) as f64 } else { 0.0 };
         check::<T>(&(0..n * n).map(|k| T::sample(pairs(k), 0.0)).collect::<Vec<_>>(), n);
-        // Wilkinson's: pairs that are equal but for the last digits.
+        // Wilkinson's matrix: pairs of eigenvalues that agree in all but the last digits.
         let wilkinson = |k: usize| match (k / n).abs_diff(k % n) {
             0 => (k / n).abs_diff(n / 2) as f64,
             1 => 1.0,
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_is_an_error() {
+    fn non_finite_elements_are_errors() {
         let a = [1.0, f64::NAN, 1.0, 1.0];
         assert_eq!(eigh(&a, 2, true, &mut [0.0; 2], None), Err(Unsolved::NotFinite));
         assert_eq!(eigh(&a, 2, false, &mut [0.0; 2], None), Ok(()));

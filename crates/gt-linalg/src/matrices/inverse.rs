@@ -1,4 +1,4 @@
-//! Eigenvectors by inverse iteration, where the usual way to them overflows.
+//! Eigenvectors by inverse iteration, for matrices whose back substitution overflows.
 
 use faer::traits::ext::ComplexFieldExt;
 use faer::traits::math_utils::{eps, from_f64, max_positive};
@@ -8,9 +8,9 @@ use super::layout::transpose;
 use super::lu::lu;
 use super::scalar::{Real, largest_part};
 
-/// Writes an eigenvector, of any length, of a matrix stored by columns, whose eigenvalue is known
-/// but for rounding. Eigenvalues of blocks that are nearly defective are such that back
-/// substitution yields numbers beyond all bounds; here they are scaled down as it goes.
+/// Writes an eigenvector, of any norm, of a matrix stored by columns, whose eigenvalue is known up
+/// to rounding. For nearly defective blocks back substitution yields unbounded numbers; here they
+/// are scaled down along the way.
 pub fn eigenvector<R: Real>(columns: &[Complex<R>], value: Complex<R>, vector: &mut [Complex<R>]) {
     let n = vector.len();
     let mut factors = vec![Complex::zero(); n * n];
@@ -19,8 +19,8 @@ pub fn eigenvector<R: Real>(columns: &[Complex<R>], value: Complex<R>, vector: &
     let largest = largest_part(factors.iter().copied()).unwrap_or(R::one());
     let largest = if largest > R::zero() { largest } else { R::one() };
     lu(&mut factors, n, n, &mut vec![0; n]);
-    // Any right side will do, but for those few whose solution is short; small whole numbers, of
-    // which matrices may be made, are not in it.
+    // Almost any right-hand side will do, except for the few whose solution is short. It is not
+    // made of small integers, as matrices may be.
     for (k, x) in vector.iter_mut().enumerate() {
         let part = (0.618_033_988_749_894_9 * (k + 1) as f64).fract();
         *x = Complex { re: from_f64::<R>(1.0 + part), im: R::zero() };
@@ -28,8 +28,8 @@ pub fn eigenvector<R: Real>(columns: &[Complex<R>], value: Complex<R>, vector: &
     solve_scaled(&factors, largest * eps::<R>(), vector);
 }
 
-/// Solves U x = b but for the length of x, with the upper triangle of a matrix of rows, on whose
-/// diagonal nothing is below `least`.
+/// Solves U x = b up to the norm of x, where U is the upper triangle of a row-major matrix;
+/// diagonal elements below `least` are replaced by it.
 fn solve_scaled<R: Real>(upper: &[Complex<R>], least: R, x: &mut [Complex<R>]) {
     let n = x.len();
     let most = max_positive::<R>().sqrt().sqrt();

@@ -1,4 +1,4 @@
-//! Matrices of rows as matrices of columns, and back; what is done to a column.
+//! Conversions between row-major and column-major matrices, and operations on columns.
 
 use std::cmp::Ordering;
 
@@ -8,18 +8,19 @@ use gt_simd::vectorized;
 
 use super::scalar::{MatrixScalar, Real};
 
-/// Elements of a square that are turned together: their cache lines stay near.
+/// The rows and columns of a block that is transposed together, so that its cache lines stay in the
+/// cache.
 const SQUARE: usize = 16;
 
-/// Turns a matrix of this many rows, which lie one after another, into one whose columns do.
+/// Transposes a row-major matrix of `rows` rows, which converts it to column-major.
 ///
 /// # Panics
-/// A slice is not as long as the matrix.
+/// A slice does not have the length of the matrix.
 pub fn transpose<T: Copy>(from: &[T], rows: usize, columns: usize, to: &mut [T]) {
     transpose_with(from, rows, columns, to, |x| x);
 }
 
-/// As [`transpose`], with a function of each element.
+/// As [`transpose`], with a function applied to each element.
 pub fn transpose_with<T: Copy>(
     from: &[T],
     rows: usize,
@@ -41,22 +42,22 @@ pub fn transpose_with<T: Copy>(
     }
 }
 
-/// The columns of a matrix of rows, one after another.
+/// Returns a row-major matrix in column-major order.
 pub fn columns_of<T: MatrixScalar>(rows_first: &[T], rows: usize, columns: usize) -> Vec<T> {
     let mut out = vec![T::zero(); rows_first.len()];
     transpose(rows_first, rows, columns, &mut out);
     out
 }
 
-/// Writes a matrix with ones on its diagonal, and zeros elsewhere.
+/// Writes the identity matrix, or its first columns.
 pub fn identity<T: MatrixScalar>(out: &mut [T], columns: usize) {
     out.fill(T::zero());
     out.iter_mut().step_by(columns + 1).take(columns).for_each(|x| *x = T::one());
 }
 
-/// The elements of a column of a matrix stored by columns.
+/// Returns a column of a column-major matrix as a slice.
 pub fn column_of<T: MatrixScalar>(a: MatMut<'_, T>, column: usize) -> &mut [T] {
-    a.col_mut(column).try_as_col_major_mut().expect("columns are runs").as_slice_mut()
+    a.col_mut(column).try_as_col_major_mut().expect("columns are contiguous").as_slice_mut()
 }
 
 pub fn scale<T: MatrixScalar>(x: &mut [T], factor: T) {
@@ -66,7 +67,7 @@ pub fn scale<T: MatrixScalar>(x: &mut [T], factor: T) {
     );
 }
 
-/// Takes a multiple of a column away from another.
+/// Subtracts a multiple of a column from another.
 pub fn subtract<T: MatrixScalar>(from: &mut [T], column: &[T], factor: T) {
     vectorized(
         #[inline(always)]
@@ -78,8 +79,8 @@ pub fn subtract<T: MatrixScalar>(from: &mut [T], column: &[T], factor: T) {
     );
 }
 
-/// The places of values in ascending order, unless that is the order they are in: faer leaves some
-/// that are all but zero behind larger ones.
+/// Returns the indices that sort the values in ascending order; `None` if they are sorted. faer
+/// leaves some values that are almost zero behind larger ones.
 pub fn order<R: Real>(values: &[R]) -> Option<Vec<usize>> {
     if values.is_sorted() {
         return None;
@@ -89,7 +90,8 @@ pub fn order<R: Real>(values: &[R]) -> Option<Vec<usize>> {
     Some(order)
 }
 
-/// Puts columns, or values as columns of length 1, into this order; those beyond it stay.
+/// Permutes columns, or values as columns of length 1, into this order; columns beyond it are
+/// unchanged.
 pub fn reorder<T: Copy>(columns: &mut [T], length: usize, order: &[usize]) {
     let before = columns.to_vec();
     for (to, &from) in columns.chunks_exact_mut(length).zip(order) {
@@ -104,7 +106,7 @@ mod tests {
     #[test]
     fn columns_follow_the_order_of_values() {
         assert_eq!(order(&[1.0, 1.0, 2.0]), None);
-        let found = order(&[3.0f32, 1.0, 2.0]).expect("not in order");
+        let found = order(&[3.0f32, 1.0, 2.0]).expect("the values are not sorted");
         let mut columns = [0, 1, 2, 3, 4, 5, 6, 7];
         reorder(&mut columns, 2, &found);
         assert_eq!(columns, [2, 3, 4, 5, 0, 1, 6, 7]);

@@ -1,4 +1,4 @@
-//! The factorization of symmetric and Hermitian matrices that need not be positive.
+//! The LDL factorization of symmetric and Hermitian matrices that may be indefinite.
 
 use faer::traits::ext::ComplexFieldExt;
 use faer::traits::math_utils::from_f64;
@@ -6,16 +6,16 @@ use faer::traits::math_utils::from_f64;
 use super::layout::{columns_of, scale, subtract, transpose};
 use super::scalar::{MatrixScalar, of_real};
 
-/// Replaces a matrix of `n` rows by its factors, a = L D L^T, or L D L^H where `hermitian`, by the
-/// method of Bunch and Kaufman: D has blocks of one or two rows, and L, which is a product of
-/// exchanges and columns, ones on its diagonal. Only the lower triangle is read. It holds D and
-/// what of L is below D's blocks; above it there are zeros.
+/// Replaces a matrix of `n` rows by its factors, a = L D L^T, or L D L^H if `hermitian`, by the
+/// method of Bunch and Kaufman. D has blocks of one or two rows; L is a product of exchanges and
+/// columns, with ones on its diagonal. Only the lower triangle is read. It is replaced by D and the
+/// part of L below D's blocks; the part above the diagonal becomes zeros.
 ///
-/// Where `pivots[k]` is positive, D's block is of one row, and row k was exchanged with that one,
-/// counted from 1. Two equal negative pivots are a block of two, of whose rows the second was
-/// exchanged with the one that is their absolute value. LAPACK calls it sytrf or hetrf.
+/// If `pivots[k]` is positive, D has a block of one row, and row k was exchanged with that row,
+/// counted from 1. Two equal negative pivots are a block of two rows, the second of which was
+/// exchanged with the row that is their absolute value. As LAPACK's sytrf or hetrf.
 ///
-/// Gives LAPACK's info: 0, or the number, from 1, of the first block of D that is zero.
+/// Returns LAPACK's info: 0, or the number, from 1, of the first block of D that is zero.
 pub fn ldl<T: MatrixScalar>(a: &mut [T], n: usize, hermitian: bool, pivots: &mut [i32]) -> usize {
     assert!(a.len() == n * n && pivots.len() == n, "a square matrix and a pivot for each row");
     if n == 0 {
@@ -52,7 +52,7 @@ pub fn ldl<T: MatrixScalar>(a: &mut [T], n: usize, hermitian: bool, pivots: &mut
     info
 }
 
-/// The lower triangle of a square matrix stored by columns.
+/// The lower triangle of a square column-major matrix.
 struct Lower<'a, T> {
     columns: &'a mut [T],
     n: usize,
@@ -68,7 +68,7 @@ impl<T: MatrixScalar> Lower<'_, T> {
         self.columns[column * self.n + row] = x;
     }
 
-    /// The conjugate, in a Hermitian matrix.
+    /// Returns the conjugate if the matrix is Hermitian, else the number itself.
     fn conjugate_if_hermitian(&self, x: T) -> T {
         if self.hermitian { x.conj() } else { x }
     }
@@ -78,14 +78,15 @@ impl<T: MatrixScalar> Lower<'_, T> {
         if self.hermitian { x.real().abs() } else { x.abs1() }
     }
 
-    /// Leaves out the imaginary part of a diagonal element, if the matrix is Hermitian.
+    /// Clears the imaginary part of a diagonal element if the matrix is Hermitian.
     fn make_real(&mut self, k: usize) {
         if self.hermitian {
             self.set(k, k, of_real(self.at(k, k).real()));
         }
     }
 
-    /// The row to eliminate next, `None` where the whole column is zero, and how many rows with it.
+    /// Returns the row to eliminate next, `None` if the whole column is zero, and the size of its
+    /// block.
     fn pivot(&self, k: usize) -> (Option<usize>, usize) {
         let zero = T::Real::zero();
         let alpha = from_f64::<T::Real>((1.0 + 17f64.sqrt()) / 8.0);
@@ -119,7 +120,7 @@ impl<T: MatrixScalar> Lower<'_, T> {
         }
     }
 
-    /// Exchanges rows and columns `first` and `second`, from column `k` on.
+    /// Exchanges rows and columns `first` and `second` in the triangle from column `k` on.
     fn exchange(&mut self, k: usize, first: usize, second: usize) {
         let n = self.n;
         if first == second {
@@ -162,7 +163,8 @@ impl<T: MatrixScalar> Lower<'_, T> {
 
     fn eliminate_two(&mut self, k: usize) {
         let n = self.n;
-        // The block's inverse, of numbers divided by the one off the diagonal, or by its length.
+        // The inverse of the block, computed from its elements divided by the off-diagonal one, or
+        // by its absolute value.
         let off = self.at(k + 1, k);
         let unit = if self.hermitian { of_real(off.abs()) } else { off };
         let (off, last, first) = (off / unit, self.at(k + 1, k + 1) / unit, self.at(k, k) / unit);

@@ -1,13 +1,13 @@
-//! Systems of equations whose matrix has been factored by [`ldl`](super::ldl()).
+//! Solutions of systems whose matrix has been factored by [`ldl`](super::ldl()).
 
 use faer::traits::ext::ComplexFieldExt;
 
 use super::scalar::MatrixScalar;
 
-/// Replaces `b`, of `n` rows and this many columns, by the solution x of a x = b, where `packed` and
-/// `pivots` are the factors of a. LAPACK calls it sytrs or hetrs.
+/// Replaces `b`, of `n` rows, by the solution x of a x = b, where `packed` and `pivots` are the
+/// factors of a. As LAPACK's sytrs or hetrs.
 ///
-/// Pivots out of range count as no exchange.
+/// Pivots out of range are ignored.
 pub fn ldl_solve<T: MatrixScalar>(
     packed: &[T],
     n: usize,
@@ -35,7 +35,8 @@ pub fn ldl_solve<T: MatrixScalar>(
     }
 }
 
-/// A block of D: its first row, its rows, and the row that the last of these was exchanged with.
+/// A block of D: its first row, its number of rows, and the row that the last of these was
+/// exchanged with.
 #[derive(Clone, Copy)]
 struct PivotBlock {
     start: usize,
@@ -69,7 +70,7 @@ impl<T: MatrixScalar> System<'_, T> {
         self.packed[row * self.n + column]
     }
 
-    /// The conjugate, in a Hermitian matrix.
+    /// Returns the conjugate if the matrix is Hermitian, else the number itself.
     fn conjugate_if_hermitian(&self, x: T) -> T {
         if self.hermitian { x.conj() } else { x }
     }
@@ -83,7 +84,7 @@ impl<T: MatrixScalar> System<'_, T> {
         }
     }
 
-    /// Takes the multiple of one row away from another.
+    /// Subtracts a multiple of one row from another.
     fn subtract(&mut self, from: usize, row: usize, factor: T) {
         for column in 0..self.columns {
             let x = self.b[row * self.columns + column];
@@ -116,8 +117,8 @@ impl<T: MatrixScalar> System<'_, T> {
         }
         let (off, last) = (self.at(start + 1, start), self.at(start + 1, start + 1));
         let above = self.conjugate_if_hermitian(off);
-        // [first above; off last] divided by what is off the diagonal, as squares may overflow: with
-        // x / above and y / off it is [first / above, 1; 1, last / off].
+        // [first above; off last] is divided by its off-diagonal elements, as squares may overflow:
+        // for x / above and y / off it is [first / above, 1; 1, last / off].
         let (first, last) = (first / above, last / off);
         let determinant = first * last - T::one();
         for column in 0..columns {
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn solutions_solve() {
+    fn solutions_satisfy_the_equations() {
         for n in [1, 2, 3, 5, 9] {
             check::<f64>(n, false);
             check::<Complex<f64>>(n, false);

@@ -5,7 +5,7 @@ use crate::matrices::check::{
     SampleMatrix, assert_near, identity, of_rank, product, random, transpose,
 };
 
-/// The product of the factors: P1 L1 P2 L2 ... D ... L2^H P2 L1^H P1.
+/// Returns the product of the factors: P1 L1 P2 L2 ... D ... L2^H P2 L1^H P1.
 fn rebuilt<T: SampleMatrix>(packed: &[T], n: usize, hermitian: bool, pivots: &[i32]) -> Vec<T> {
     let conjugate_if_hermitian = |x: T| if hermitian { x.conj() } else { x };
     let (mut diagonal, mut lower) = (vec![T::zero(); n * n], identity::<T>(n));
@@ -45,7 +45,7 @@ fn check<T: SampleMatrix>(mut a: Vec<T>, n: usize, hermitian: bool) {
         }
     }
     let (mut packed, mut pivots) = (a.clone(), vec![0; n]);
-    // What is above the diagonal is not read.
+    // The part above the diagonal is not read.
     (0..n).for_each(|row| packed[row * n + row + 1..][..n - row - 1].fill(T::nan()));
     ldl(&mut packed, n, hermitian, &mut pivots);
     assert_near(&rebuilt(&packed, n, hermitian, &pivots), &a, 4 * n);
@@ -74,7 +74,7 @@ fn factors_multiply_to_the_matrix() {
 }
 
 #[test]
-fn zero_blocks_are_told() {
+fn zero_blocks_are_reported() {
     let (mut zeros, mut pivots) = ([0f32; 9], [0; 3]);
     assert_eq!(ldl(&mut zeros, 3, false, &mut pivots), 1);
     assert!(zeros == [0.0; 9] && pivots == [1, 2, 3]);
@@ -82,7 +82,7 @@ fn zero_blocks_are_told() {
 
 #[test]
 fn packed_as_lapack_does() {
-    // By torch.linalg.ldl_factor.
+    // The values of torch.linalg.ldl_factor.
     let mut a = [1.0f64, 4.0, 3.0, 4.0, 1.0, 2.0, 3.0, 2.0, -1.0];
     let mut pivots = [0; 3];
     assert_eq!(ldl(&mut a, 3, false, &mut pivots), 0);

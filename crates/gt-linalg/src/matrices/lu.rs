@@ -1,4 +1,4 @@
-//! The LU factorization with row exchanges.
+//! The LU factorization with partial pivoting.
 
 use faer::linalg::matmul::matmul;
 use faer::linalg::triangular_solve::solve_unit_lower_triangular_in_place;
@@ -9,15 +9,15 @@ use faer::{Accum, MatMut, Par};
 use super::layout::{column_of, columns_of, scale, subtract, transpose};
 use super::scalar::MatrixScalar;
 
-/// Matrices of this many rows or columns are factored column by column.
+/// Matrices of at most this many rows or columns are factored column by column.
 const NARROW: usize = 8;
 
-/// Replaces a matrix by its factors: a = P L U. U is in the upper triangle, and L, whose diagonal
-/// of ones is left out, below it. Row k was exchanged with row `pivots[k]`, counted from 1, in
-/// order of k; there is a pivot for each row or column, whichever are fewer.
+/// Replaces a matrix by its factors: a = P L U. U is in the upper triangle, and L, without its
+/// diagonal of ones, below it. Row k was exchanged with row `pivots[k]`, counted from 1, in order
+/// of k; there are as many pivots as rows or columns, whichever are fewer.
 ///
-/// Gives LAPACK's info: 0, or the number, from 1, of the first zero on U's diagonal; the factors
-/// are good then, too.
+/// Returns LAPACK's info: 0, or the number, from 1, of the first zero on U's diagonal; the factors
+/// are valid then, too.
 pub fn lu<T: MatrixScalar>(a: &mut [T], rows: usize, columns: usize, pivots: &mut [i32]) -> usize {
     assert!(a.len() == rows * columns, "the lengths of a matrix");
     assert!(pivots.len() == rows.min(columns), "a pivot for each row or column");
@@ -32,7 +32,7 @@ pub fn lu<T: MatrixScalar>(a: &mut [T], rows: usize, columns: usize, pivots: &mu
     (0..pivots.len()).find(zero).map_or(0, |k| k + 1)
 }
 
-/// Factors a matrix stored by columns; the pivots count from 0.
+/// Factors a column-major matrix recursively; the pivots count from 0.
 fn factor<T: MatrixScalar>(mut a: MatMut<'_, T>, pivots: &mut [i32]) {
     let least = pivots.len();
     if least <= NARROW {
@@ -54,7 +54,7 @@ fn factor<T: MatrixScalar>(mut a: MatMut<'_, T>, pivots: &mut [i32]) {
     right_pivots.iter_mut().for_each(|pivot| *pivot += half as i32);
 }
 
-/// Exchanges rows in order, in all columns.
+/// Exchanges row k with row `pivots[k]`, in order of k, in all columns.
 fn exchange<T: MatrixScalar>(mut a: MatMut<'_, T>, pivots: &[i32]) {
     for column in 0..a.ncols() {
         let column = column_of(a.as_mut(), column);
@@ -87,7 +87,7 @@ fn factor_narrow<T: MatrixScalar>(mut a: MatMut<'_, T>, pivots: &mut [i32]) {
     }
 }
 
-/// Where the number is whose parts' absolute values sum up to most; the first such.
+/// Returns the index of the first number with the largest sum of its parts' absolute values.
 fn largest<T: MatrixScalar>(x: &[T]) -> usize {
     let (mut at, mut most) = (0, x[0].abs1());
     for (index, x) in x.iter().enumerate().skip(1) {
@@ -99,7 +99,7 @@ fn largest<T: MatrixScalar>(x: &[T]) -> usize {
     at
 }
 
-/// Divides by the pivot, by way of its reciprocal where that is finite.
+/// Divides by the pivot, by multiplying with its reciprocal if that is finite.
 fn divide<T: MatrixScalar>(x: &mut [T], pivot: T) {
     if pivot.abs() >= min_positive() {
         scale(x, pivot.recip());
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::matrices::check::{SampleMatrix, assert_near, of_rank, product, random};
 
-    /// The product of the factors, its rows exchanged back.
+    /// Returns the product of the factors, with the row exchanges undone.
     fn rebuilt<T: SampleMatrix>(
         packed: &[T],
         rows: usize,
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_pivots_are_told_and_leave_the_rest_finite() {
+    fn zero_pivots_are_reported_and_leave_the_rest_finite() {
         for n in [1, 3, 20, 64] {
             let mut a = random::<f64>(n, n, 2);
             let zero = n / 2;

@@ -1,14 +1,16 @@
-//! Factorizations of matrices, and what they solve.
+//! Factorizations of matrices, and solutions of systems.
 //!
-//! All functions take one matrix as a slice, row after row, of `f32`, `f64` or a complex number of
-//! either ([`MatrixScalar`]); what runs over batches runs outside, on as many threads as it likes. The
-//! results are those of LAPACK, packed in its way: [`lu`], [`qr`] and [`ldl`] also have its signs.
+//! All functions take one matrix as a row-major slice of `f32`, `f64` or complex numbers of either
+//! ([`MatrixScalar`]); callers iterate over batches, on as many threads as they like. The results
+//! are those of LAPACK, packed in its format: [`lu`], [`qr`] and [`ldl`] also have its signs.
 //!
-//! - [`scalar`] and [`layout`]: numbers, and matrices by columns, as the algorithms want them.
-//! - [`cholesky`], [`triangular`], [`svd`], [`eigh`] and [`eig`] call faer, which runs on the
-//!   calling thread here; `eig` stands on [`balance`] and [`inverse`].
-//! - [`lu`] and [`qr`] over [`reflectors`] are written out, as faer's differ from LAPACK's where a
-//!   matrix has dependent columns; their products are faer's. So is [`ldl`].
+//! - [`scalar`] and [`layout`]: numbers, and conversion to the column-major order of the
+//!   algorithms.
+//! - [`cholesky`], [`triangular`], [`svd`], [`eigh`] and [`eig`] call faer, here always on the
+//!   calling thread; `eig` also uses [`balance`] and [`inverse`].
+//! - [`lu`] and [`qr`], over [`reflectors`], are implemented here, as faer's results differ from
+//!   LAPACK's for matrices with dependent columns; they multiply with faer. [`ldl`] and
+//!   [`ldl_solve`] are implemented here as well.
 
 mod balance;
 mod cholesky;
@@ -38,7 +40,7 @@ pub use qr::{householder_product, qr};
 pub use svd::{Vectors, svd};
 pub use triangular::{Triangle, solve_triangular};
 
-/// Why an iteration towards singular values or eigenvalues has no result.
+/// Why a matrix has no singular values or eigenvalues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsolved {
     /// An element of the matrix is infinite or not a number.

@@ -1,4 +1,4 @@
-//! The QR factorization by Householder reflectors, packed as LAPACK packs it.
+//! The QR factorization by Householder reflectors, in LAPACK's packed format.
 
 use faer::traits::ext::ComplexFieldExt;
 use faer::{MatMut, MatRef};
@@ -9,12 +9,12 @@ use super::scalar::MatrixScalar;
 
 /// Columns whose reflectors are applied together.
 const BLOCK: usize = 32;
-/// So many columns are factored one by one.
+/// At most this many columns are factored one by one.
 const NARROW: usize = 4;
 
 /// Replaces a matrix by its factors, a = Q R: R in the upper triangle, and below it the vectors of
-/// the reflectors whose product H1 H2 ... Hk is Q. `tau` has a factor for each: as many as there
-/// are rows or columns, whichever are fewer. LAPACK calls it geqrf.
+/// the reflectors whose product H1 H2 ... Hk is Q. `tau` has a factor for each: as many as rows or
+/// columns, whichever are fewer. As LAPACK's geqrf.
 pub fn qr<T: MatrixScalar>(a: &mut [T], rows: usize, columns: usize, tau: &mut [T]) {
     assert!(a.len() == rows * columns, "the lengths of a matrix");
     assert!(tau.len() == rows.min(columns), "a factor for each row or column");
@@ -35,7 +35,7 @@ pub fn qr<T: MatrixScalar>(a: &mut [T], rows: usize, columns: usize, tau: &mut [
     transpose(&by_columns, columns, rows, a);
 }
 
-/// Factors a few columns, at most as many as there are rows.
+/// Factors a block of columns, at most as many as there are rows.
 fn factor<T: MatrixScalar>(mut a: MatMut<'_, T>, tau: &mut [T]) {
     let count = tau.len();
     if count > NARROW {
@@ -57,9 +57,9 @@ fn factor<T: MatrixScalar>(mut a: MatMut<'_, T>, tau: &mut [T]) {
     }
 }
 
-/// Writes the first columns of the product of reflectors H1 H2 ... Hk, as many as `out` has: up to
-/// as many as there are rows, and at least one for each reflector. The vectors are below the
-/// diagonal of `packed`, as [`qr`] leaves them. LAPACK calls it orgqr or ungqr.
+/// Writes the first columns of the product of reflectors H1 H2 ... Hk, as many as `out` has: at
+/// most as many as rows, and at least as many as reflectors. The vectors are below the diagonal of
+/// `packed`, as [`qr`] leaves them. As LAPACK's orgqr or ungqr.
 pub fn householder_product<T: MatrixScalar>(
     packed: &[T],
     rows: usize,
@@ -130,15 +130,15 @@ mod tests {
     }
 
     #[test]
-    fn no_reflectors_make_the_identity() {
+    fn zero_reflectors_produce_the_identity() {
         let mut out = vec![0f32; 9];
         householder_product(&[], 3, 0, &[], &mut out, 3);
         assert_eq!(out, identity::<f32>(3));
     }
 
     #[test]
-    fn the_values_are_lapacks() {
-        // By torch.geqrf.
+    fn values_match_lapack() {
+        // The values of torch.geqrf.
         let expected = [-5.916079783099615, -7.859934568975204, 0.4337717455676132];
         let expected = [expected, [0.6866065623255952, 0.7229529092793553, 0.6520231559174967]];
         let (mut a, mut tau) = ([1.0f64, 2.0, 3.0, 4.0, 5.0, 6.5], [0.0; 2]);

@@ -1,4 +1,4 @@
-//! Householder reflectors H = 1 - tau v v^H in LAPACK's convention, alone and in blocks.
+//! Householder reflectors H = 1 - tau v v^H in LAPACK's convention, single and in blocks.
 
 use faer::linalg::matmul::matmul;
 use faer::traits::ext::ComplexFieldExt;
@@ -8,11 +8,11 @@ use gt_simd::vectorized;
 use super::layout::{scale, subtract};
 use super::scalar::{MatrixScalar, least_exact, norm, of_real};
 
-/// Makes the reflector whose H^H takes `x` to a multiple of the first unit vector, as LAPACK's
-/// larfg: that multiple, which is real, takes the place of `x[0]`, and v, whose first element is a
-/// one, that of the others. Gives tau.
+/// Computes the reflector whose H^H maps `x` to a multiple of the first unit vector, as LAPACK's
+/// larfg: `x[0]` is replaced by that multiple, which is real, and the other elements by v, whose
+/// first element, a one, is omitted. Returns tau.
 pub fn reflector<T: MatrixScalar>(x: &mut [T]) -> T {
-    let (head, tail) = x.split_first_mut().expect("a column");
+    let (head, tail) = x.split_first_mut().expect("the column is not empty");
     let zero = T::Real::zero();
     let mut tail_norm = norm(tail);
     if tail_norm == zero && head.imag() == zero {
@@ -23,7 +23,7 @@ pub fn reflector<T: MatrixScalar>(x: &mut [T]) -> T {
         if head.real() < zero { length } else { -length }
     };
     let mut beta = length(*head, tail_norm);
-    // Below this the reciprocals overflow.
+    // The reciprocals of smaller numbers may overflow.
     let least = least_exact::<T::Real>();
     let (mut rounds, up) = (0, T::Real::one() / least);
     while beta.abs() < least && rounds < 20 {
@@ -45,16 +45,16 @@ pub fn reflector<T: MatrixScalar>(x: &mut [T]) -> T {
     tau
 }
 
-/// Applies H^H, of the vector without its leading one, to a column.
+/// Applies H^H to a column; `tail` is v without its leading one.
 pub fn apply_adjoint<T: MatrixScalar>(tail: &[T], tau: T, column: &mut [T]) {
-    let (head, column) = column.split_first_mut().expect("a column");
+    let (head, column) = column.split_first_mut().expect("the column is not empty");
     let dot = *head + inner(tail, column);
     let factor = dot * tau.conj();
     *head -= factor;
     subtract(column, tail, factor);
 }
 
-/// The sum of products with the conjugates of the first, in several sums at a time.
+/// Returns the inner product, conjugating the first vector; several sums are computed side by side.
 fn inner<T: MatrixScalar>(x: &[T], y: &[T]) -> T {
     const LANES: usize = 32;
     vectorized(
@@ -80,14 +80,15 @@ fn inner<T: MatrixScalar>(x: &[T], y: &[T]) -> T {
     )
 }
 
-/// The product of some reflectors, H1 H2 ... Hk = 1 - V T V^H.
+/// The product of several reflectors, H1 H2 ... Hk = 1 - V T V^H.
 pub struct ReflectorBlock<T: MatrixScalar> {
     vectors: Mat<T>,
     factor: Mat<T>,
 }
 
 impl<T: MatrixScalar> ReflectorBlock<T> {
-    /// The reflectors whose vectors are the columns of `packed`, below its diagonal.
+    /// Creates the product of the reflectors whose vectors are the columns of `packed`, below its
+    /// diagonal.
     pub fn new(packed: MatRef<'_, T>, tau: &[T]) -> ReflectorBlock<T> {
         let (rows, count) = (packed.nrows(), tau.len());
         let vectors = Mat::from_fn(rows, count, |row, column| match row.cmp(&column) {
@@ -112,7 +113,7 @@ impl<T: MatrixScalar> ReflectorBlock<T> {
         ReflectorBlock { vectors, factor }
     }
 
-    /// Multiplies the matrix by the product from the left, or by its adjoint.
+    /// Multiplies the matrix from the left by the product, or by its adjoint.
     pub fn apply(&self, matrix: MatMut<'_, T>, adjoint: bool) {
         let (count, columns) = (self.factor.nrows(), matrix.ncols());
         let mut matrix = matrix;
@@ -137,10 +138,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_zero_below_needs_no_reflection() {
+    fn a_column_of_zeros_below_the_diagonal_needs_no_reflection() {
         let mut x = [3.0f32, 0.0, 0.0];
         assert_eq!((reflector(&mut x), x), (0.0, [3.0, 0.0, 0.0]));
-        // A complex number alone is made real.
+        // A single complex number becomes real.
         let mut x = [Complex::new(3.0f64, 4.0)];
         let tau = reflector(&mut x);
         assert_eq!(x, [Complex::new(-5.0, 0.0)]);

@@ -1,4 +1,4 @@
-//! The numbers that matrices are made of.
+//! The scalar types of matrices, and scaling against overflow.
 
 use faer::traits::ext::ComplexFieldExt;
 use faer::traits::math_utils::{eps, min_positive};
@@ -7,7 +7,7 @@ use num_complex::Complex;
 
 /// A real or complex number, in single or double precision.
 pub trait MatrixScalar: ComplexField<Real: Real> + Copy + Send + Sync + 'static {
-    /// A number of two parts; a real number leaves out the second.
+    /// Creates a number from its real and imaginary parts; a real number ignores the latter.
     fn of_parts(re: Self::Real, im: Self::Real) -> Self;
 }
 
@@ -29,13 +29,12 @@ impl<R: Real> MatrixScalar for Complex<R> {
     }
 }
 
-/// The real number as one that may be complex.
+/// Converts a real number to the scalar type.
 pub fn of_real<T: MatrixScalar>(x: T::Real) -> T {
     T::of_parts(x, T::Real::zero())
 }
 
-/// The largest of the parts' absolute values over all the numbers, or `None` where one is infinite
-/// or no number.
+/// Returns the largest absolute value of the numbers' parts, or `None` if one is infinite or NaN.
 pub fn largest_part<T: MatrixScalar>(numbers: impl Iterator<Item = T>) -> Option<T::Real> {
     let mut largest = T::Real::zero();
     for x in numbers {
@@ -49,13 +48,13 @@ pub fn largest_part<T: MatrixScalar>(numbers: impl Iterator<Item = T>) -> Option
     Some(largest)
 }
 
-/// The least number that, with all its digits, has a reciprocal and a neighbour.
+/// Returns the least number that has a reciprocal and a neighbour, both with full precision.
 pub fn least_exact<R: Real>() -> R {
     min_positive::<R>() / eps::<R>()
 }
 
-/// The power of two to multiply numbers with before they are squared and summed up, where the
-/// largest of them would overflow or lose its digits; `None` where they are fine as they are.
+/// Returns the power of two to multiply numbers with before their squares are summed, if the
+/// largest of them would overflow or lose digits; `None` if no scaling is needed.
 pub fn safe_factor<R: Real>(largest: R) -> Option<R> {
     let least = least_exact::<R>().sqrt() / eps::<R>();
     let most = R::one() / least;
@@ -64,7 +63,7 @@ pub fn safe_factor<R: Real>(largest: R) -> Option<R> {
     }
     let two = R::one() + R::one();
     let (mut factor, mut scaled) = (R::one(), largest);
-    // The reciprocal of a number below all others with full digits would be infinite.
+    // The reciprocal of a subnormal factor would be infinite.
     while scaled < R::one() && factor * min_positive::<R>() < R::one() {
         (factor, scaled) = (factor * two, scaled * two);
     }
@@ -74,7 +73,7 @@ pub fn safe_factor<R: Real>(largest: R) -> Option<R> {
     Some(factor)
 }
 
-/// The square root of the sum of the squares; it overflows only if the result does.
+/// Returns the Euclidean norm; it overflows only if the result does.
 pub fn norm<T: MatrixScalar>(x: &[T]) -> T::Real {
     let squares = |factor: T::Real| {
         let mut sum = T::Real::zero();

@@ -10,21 +10,22 @@ use super::Unsolved;
 use super::layout::{identity, order, reorder, transpose_with};
 use super::scalar::{MatrixScalar, Real, largest_part, safe_factor};
 
-/// Where singular vectors go: the columns of `u`, and the conjugated rows of `vh`.
+/// The memory for singular vectors: the columns of `u`, and the conjugated rows of `vh`.
 pub struct Vectors<'a, T> {
-    /// As many rows as the matrix.
+    /// With as many rows as the matrix.
     pub u: &'a mut [T],
-    /// As many columns as the matrix.
+    /// With as many columns as the matrix.
     pub vh: &'a mut [T],
-    /// Whether `u` and `vh` are square, or hold a vector for each singular value only.
+    /// Whether `u` and `vh` are square, or have only one vector for each singular value.
     pub full: bool,
 }
 
-/// Writes the singular values of a matrix, the largest first, and its singular vectors where asked
-/// for: a = u diag(values) vh. There is a value for each row or column, whichever are fewer.
+/// Writes the singular values of a matrix, the largest first, and, if requested, its singular
+/// vectors: a = u diag(values) vh. There are as many values as rows or columns, whichever are
+/// fewer.
 ///
 /// # Errors
-/// The matrix has no finite singular values, or they are not found.
+/// An element is not finite, or the iteration does not converge.
 pub fn svd<T: MatrixScalar>(
     a: &[T],
     rows: usize,
@@ -63,8 +64,8 @@ pub fn svd<T: MatrixScalar>(
     Ok(())
 }
 
-/// Decomposes the transpose of a matrix, for the rows of one are the columns of the other: its left
-/// vectors, by columns, are the rows of `vh`, and its right ones are the conjugates of `u`.
+/// Decomposes the transpose of a matrix, as the rows of one are the columns of the other: its left
+/// vectors, by columns, are the rows of `vh`, and its right vectors are the conjugates of `u`.
 fn decompose<T: MatrixScalar>(
     transpose: MatRef<'_, T>,
     values: &mut [T::Real],
@@ -92,7 +93,7 @@ fn decompose<T: MatrixScalar>(
         return are_numbers(values);
     };
     let (u_columns, vh_rows) = (u.len() / rows, vh.len() / columns);
-    // Where the matrix is long, faer expects zeros.
+    // If the matrix is long, faer expects zeros.
     vh.fill(T::zero());
     let mut right = vec![T::zero(); u.len()];
     let left_vectors = MatMut::from_column_major_slice_mut(vh, columns, vh_rows);
@@ -115,13 +116,13 @@ fn write<T: MatrixScalar>(found: &[T], values: &mut [T::Real]) {
     }
 }
 
-/// The places of values in descending order, unless that is the order they are in.
+/// Returns the indices that sort the values in descending order; `None` if they are sorted.
 fn descending<R: Real>(values: &[R]) -> Option<Vec<usize>> {
     let negative: Vec<R> = values.iter().map(|value| -*value).collect();
     order(&negative)
 }
 
-/// Fails where a value is not a number: an iteration went astray.
+/// Fails if a value is not finite, as an iteration has then diverged.
 pub fn are_numbers<R: Real>(values: &[R]) -> Result<(), Unsolved> {
     if values.iter().all(|value| value.is_finite()) { Ok(()) } else { Err(Unsolved::NotConverged) }
 }
@@ -174,7 +175,7 @@ mod tests {
         check::<T>(&crate::matrices::check::identity(n), n, n);
         check::<T>(&vec![T::zero(); n * n], n, n);
         check::<T>(&vec![T::one(); n * n], n, n);
-        // Values over many orders of magnitude, and pairs of equal ones.
+        // Values over many orders of magnitude, and pairs of equal values.
         let graded =
             |k: usize| if k.is_multiple_of(n + 1) { 0.7f64.powi(k as i32 / n as i32) } else { 0.0 };
         check::<T>(&(0..n * n).map(|k| T::sample(graded(k), 0.0)).collect::<Vec<_>>(), n, n);
@@ -197,7 +198,8 @@ mod tests {
             let mut values = [0.0; 12];
             svd(&a, 20, 12, &mut values, None).expect("singular values");
             let mut expected = [0.0; 12];
-            svd(&random::<f32>(20, 12, 1), 20, 12, &mut expected, None).expect("the same");
+            svd(&random::<f32>(20, 12, 1), 20, 12, &mut expected, None)
+                .expect("the matrix has a decomposition");
             for (value, expected) in values.iter().zip(expected) {
                 assert!((value / factor - expected).abs() < 0.01, "{value:e} of {factor:e}");
             }
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_is_an_error() {
+    fn non_finite_elements_are_errors() {
         for bad in [f64::NAN, f64::INFINITY] {
             let mut a = random::<f64>(4, 3, 1);
             a[5] = bad;

@@ -1,4 +1,4 @@
-//! Systems of equations whose matrix is triangular.
+//! Solutions of triangular systems.
 
 use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place_with_conj, solve_unit_lower_triangular_in_place_with_conj,
@@ -9,22 +9,22 @@ use faer::{Conj, MatMut, MatRef, Par};
 use super::layout::{columns_of, transpose};
 use super::scalar::MatrixScalar;
 
-/// Which part of a square matrix counts, and how.
+/// Which part of a square matrix is used, and how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Triangle {
-    /// The upper triangle counts and not the lower one.
+    /// Whether the upper triangle is used instead of the lower one.
     pub upper: bool,
-    /// The diagonal is all ones and not read.
+    /// Whether the diagonal is taken as ones and not read.
     pub unit: bool,
-    /// The triangle is used as its transpose.
+    /// Whether the transpose of the triangle is used.
     pub transposed: bool,
-    /// The conjugate of each element is used.
+    /// Whether the conjugate of each element is used.
     pub conjugated: bool,
 }
 
-/// Replaces `b`, of this many rows and columns, by the solution x of a x = b, or of x a = b unless
-/// `left`. The triangle `a` has as many rows as `b`, or as many as `b` has columns. A zero on the
-/// diagonal makes elements that are infinite or not numbers, as in PyTorch.
+/// Replaces `b`, of these rows and columns, by the solution x of a x = b if `left`, else of x a =
+/// b. The triangle `a` has as many rows as `b` if `left`, else as many as `b` has columns. A zero
+/// on the diagonal yields elements that are infinite or NaN, as in PyTorch.
 pub fn solve_triangular<T: MatrixScalar>(
     a: &[T],
     triangle: Triangle,
@@ -39,7 +39,7 @@ pub fn solve_triangular<T: MatrixScalar>(
         return;
     }
     let matrix = MatRef::from_row_major_slice(a, n, n);
-    // x a = b is a^T x^T = b^T, and the rows of b are the columns of b^T.
+    // x a = b is a^T x^T = b^T; the rows of b are the columns of b^T.
     let transposed = triangle.transposed == left;
     let matrix = if transposed { matrix.transpose() } else { matrix };
     let upper = triangle.upper != transposed;
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use crate::matrices::check::{SampleMatrix, assert_near, product, random, transpose};
 
-    /// The matrix that the triangle stands for.
+    /// Returns the matrix that the triangle represents.
     fn whole<T: SampleMatrix>(a: &[T], n: usize, triangle: Triangle) -> Vec<T> {
         let mut out = a.to_vec();
         for row in 0..n {
@@ -94,7 +94,7 @@ mod tests {
             let triangle = Triangle { upper, unit, transposed, conjugated };
             let left = bit(4);
             let n = if left { rows } else { columns };
-            // Small beside the diagonal, so that solutions do not grow.
+            // Small compared with the diagonal, so that solutions do not grow.
             let mut a: Vec<T> =
                 random::<T>(n, n, 8).into_iter().map(|x| x * T::sample(0.1, 0.0)).collect();
             (0..n).for_each(|k| a[k * n + k] += T::one());

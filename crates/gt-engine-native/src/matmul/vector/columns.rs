@@ -1,5 +1,5 @@
-//! A matrix's rows whose elements are not side by side in memory, but those of several rows are: a
-//! transposed matrix's. They are summed together, without a copy.
+//! Products of a vector with the rows of a matrix that is contiguous along columns (a transposed
+//! matrix). Several rows are summed together, without a copy.
 
 use std::array::from_fn;
 use std::ops::Range;
@@ -9,13 +9,13 @@ use crate::element::Number;
 use crate::fold::{BLOCK, Fold, PIECE, Sum};
 use crate::simd::vectorized;
 
-/// How many lanes are held at a time: one of each level of pairs.
+/// Lanes that are held at a time: one for each level of pairs.
 const HELD: usize = LANES.ilog2() as usize + 1;
-/// How many products are added to a lane at once, as it is read and written once each time.
+/// Products that are added to a lane at once, so that it is loaded and stored once for all of them.
 const AT_ONCE: usize = 8;
 
-/// The sums of the products of as many rows as there are totals: element `k` of row `r`, times element
-/// `k` of the vector, is `x[k * stride + r]`.
+/// Computes, for as many rows as there are totals, the sum of products with the vector: element `k`
+/// of row `r` is `x[k * stride + r]`.
 pub fn sums<T: Number>(x: &[T], stride: usize, vector: &[T], totals: &mut [<Sum as Fold<T>>::Total])
 where
     Sum: Fold<T>,
@@ -43,11 +43,11 @@ where
     }
 }
 
-/// Sums at most [`BLOCK`] products of each row into the first of the rows that are held.
+/// Sums at most [`BLOCK`] products of each row into the first of the rows in `held`.
 ///
-/// To each lane that half of all behind it is added, and so on. Here each lane is computed just before
-/// it is needed, so that few are held at a time: in the order of their numbers with the bits in
-/// reverse, as a binary counter carries.
+/// The upper half of the lanes is added to the lower half, and so on. Each lane is computed just
+/// before it is needed, so that only few are held: in the order of their bit-reversed numbers, and
+/// merged as a binary counter carries.
 #[inline(always)]
 fn block<T: Number>(
     x: &[T],
@@ -57,7 +57,7 @@ fn block<T: Number>(
     width: usize,
     held: &mut [T],
 ) {
-    // Lanes behind these have no products: they are zero.
+    // Lanes beyond these have no products: they are zero.
     let lanes = elements.len().next_power_of_two().min(LANES);
     let mut count = 0;
     for round in 0..lanes {
@@ -89,7 +89,7 @@ fn block<T: Number>(
     }
 }
 
-/// Adds products of rows with their factors to sums; the first of all to zeros.
+/// Adds products of rows with their factors to sums, or to zeros if they are the first.
 #[inline(always)]
 fn add<T: Number, const N: usize>(
     sums: &mut [T],

@@ -1,22 +1,23 @@
-//! [`rows::block`](super::rows::block) of float32, with all lanes in AVX2's registers: compilers
-//! spill that many to memory.
+//! [`rows::block`](super::rows::block) for float32, with all lanes in AVX2 registers; compilers
+//! would spill them to memory.
 
 use std::arch::x86_64::*;
 use std::array::from_fn;
 
 use super::LANES;
 
-/// Lanes in a register.
+/// Lanes of a register.
 const WIDTH: usize = 8;
 const REGISTERS: usize = LANES / WIDTH;
 
-/// What `maskload` reads the first lanes with, beginning `WIDTH` minus their number behind the start.
+/// A mask for `maskload`: loaded `WIDTH - n` elements after the start, it selects the first n
+/// lanes.
 const MASK: [i32; 2 * WIDTH] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// The sum of a row's products with the vector, of one length.
+/// Returns the sum of the products of a row with a vector of the same length.
 #[target_feature(enable = "avx2")]
 pub fn block(row: &[f32], vector: &[f32]) -> f32 {
-    assert!(row.len() == vector.len(), "as many elements");
+    assert!(row.len() == vector.len(), "row and vector have equal lengths");
     let (x, y, length) = (row.as_ptr(), vector.as_ptr(), row.len());
     let add = |sum, x, y| _mm256_add_ps(sum, _mm256_mul_ps(x, y));
     let mut lanes = [_mm256_setzero_ps(); REGISTERS];
@@ -24,7 +25,7 @@ pub fn block(row: &[f32], vector: &[f32]) -> f32 {
     while at + LANES <= length {
         for (register, lanes) in lanes.iter_mut().enumerate() {
             let from = at + register * WIDTH;
-            // SAFETY: all of the next `LANES` elements are within both slices.
+            // SAFETY: the next `LANES` elements are within both slices.
             let (x, y) = unsafe { (_mm256_loadu_ps(x.add(from)), _mm256_loadu_ps(y.add(from))) };
             *lanes = add(*lanes, x, y);
         }
@@ -34,8 +35,8 @@ pub fn block(row: &[f32], vector: &[f32]) -> f32 {
         let from = at + register * WIDTH;
         if from < length {
             let count = (length - from).min(WIDTH);
-            // SAFETY: the mask has `WIDTH` numbers from there on, as `count` is at most `WIDTH`; with it
-            // only the first `count` elements are read, which are within both slices.
+            // SAFETY: the mask has `WIDTH` numbers from that position on, as `count` is at most
+            // `WIDTH`; it selects the first `count` elements, which are within both slices.
             let (x, y) = unsafe {
                 let mask = _mm256_loadu_si256(MASK.as_ptr().add(WIDTH - count).cast());
                 (_mm256_maskload_ps(x.add(from), mask), _mm256_maskload_ps(y.add(from), mask))

@@ -1,9 +1,9 @@
-//! Products of a matrix and a vector, whose sums have one order, however the matrix lies in memory:
-//! product `k` of a row belongs to lane `k` modulo [`LANES`], whose sums are added in pairs at the end of
-//! each block; blocks are added as those of a [`Sum`].
+//! Products of a matrix and a vector. The order of summation does not depend on the strides of the
+//! matrix: product `k` of a row is added to lane `k` modulo [`LANES`], the lanes are added in pairs
+//! at the end of each block, and blocks are added as those of a [`Sum`].
 //!
-//! A matrix whose rows are runs (a transposed weight) is summed row by row ([`rows`]). One whose columns
-//! are runs is summed a strip of columns at a time ([`columns`]); any other is copied a row at a time.
+//! A matrix that is contiguous along rows is summed row by row ([`rows`]), one that is contiguous
+//! along columns a strip of columns at a time ([`columns`]); any other is copied one row at a time.
 
 mod columns;
 #[cfg(target_arch = "x86_64")]
@@ -20,21 +20,22 @@ use crate::fold::{Fold, Sum};
 
 use crate::simd::{InstructionSet, level, vectorized};
 
-/// Independent sums side by side: as many as fill the vector units.
+/// Independent sums side by side, enough to fill the vector units.
 const LANES: usize = 64;
-/// Rows of the result that are summed side by side: their lanes stay in the caches.
+/// Rows of the result that are summed together: their lanes stay in the caches.
 const STRIP: usize = 512;
 
-/// Whether a product is one of a matrix and a vector of numbers whose sums depend on their order.
+/// Returns whether this is a product of a matrix and a vector whose sums depend on the order.
 pub(super) fn is_by_vector<T: Number>(lengths: ProductLengths) -> bool {
     (lengths.rows == 1 || lengths.columns == 1) && lengths.depth > 0 && !T::DTYPE.is_exact()
 }
 
-/// One product with a vector, into rows that are `pitch` elements apart; writes every element.
+/// Computes one product with a vector, into rows that are `pitch` elements apart; writes every
+/// element.
 ///
 /// # Safety
-/// The matrices can be read in these lengths. `out` has room for such rows, which overlap with
-/// neither and no other thread accesses. [`is_by_vector`] holds.
+/// The matrices have these lengths and can be read. `out` has space for the rows, which overlap
+/// with neither matrix and which no other thread accesses. [`is_by_vector`] holds.
 pub(super) unsafe fn multiply<T: Number>(
     lengths: ProductLengths,
     a: Matrix<T>,
@@ -48,9 +49,9 @@ pub(super) unsafe fn multiply<T: Number>(
         1 => (a, rows, b, b.row, pitch),
         _ => (transposed, columns, a, a.column, 1),
     };
-    // SAFETY: the caller's promise: the vector has as many elements as the depth.
+    // SAFETY: the caller's promise: the vector is as long as the depth.
     let vector = unsafe { run::<T>(vector.data(), depth, step) };
-    // SAFETY: the caller's promise; each type is laid out as itself.
+    // SAFETY: the caller's promise; T and the type passed are the same.
     unsafe {
         match T::DTYPE {
             DType::F64 => each::<T, f64>(matrix, &vector, out, [count, pitch]),
@@ -61,25 +62,25 @@ pub(super) unsafe fn multiply<T: Number>(
     }
 }
 
-/// The elements of a vector side by side, copied if they are not so in memory.
+/// Returns a vector as a slice, copied if its stride is not 1.
 ///
 /// # Safety
-/// So many elements can be read at the step given, for as long as the result lives.
+/// `length` elements can be read at the stride for as long as the result lives.
 unsafe fn run<'a, T: Number>(first: *const T, length: usize, step: isize) -> Cow<'a, [T]> {
     if step == 1 || length == 1 {
-        // SAFETY: the caller's promise.
+        // SAFETY: by the caller's guarantee.
         return Cow::Borrowed(unsafe { std::slice::from_raw_parts(first, length) });
     }
-    // SAFETY: the caller's promise, for each index below the length.
+    // SAFETY: by the caller's guarantee, for each index below the length.
     Cow::Owned((0..length as isize).map(|index| unsafe { *first.offset(index * step) }).collect())
 }
 
-/// Each row of a matrix times the vector, as numbers of type `N`, into results that are `pitch`
-/// elements apart.
+/// Multiplies each row of a matrix with the vector, as numbers of type `N`, into results that are
+/// `pitch` elements apart.
 ///
 /// # Safety
-/// As many rows of as many elements as the vector can be read, and as many results written, which
-/// overlap with nothing and no other thread accesses. T and N are one type.
+/// `count` rows as long as the vector can be read, and as many results written, which overlap with
+/// neither and which no other thread accesses. T and N are the same type.
 unsafe fn each<T: Number, N: Number>(
     matrix: Matrix<T>,
     vector: &[T],
@@ -91,8 +92,8 @@ unsafe fn each<T: Number, N: Number>(
     let (first, vector) = (matrix.data().cast::<N>(), bytemuck::cast_slice::<T, N>(vector));
     let (depth, out) = (vector.len(), out.cast::<N>());
     let is_by_columns = matrix.row == 1 && matrix.column > 1 && count > 1;
-    // SAFETY: the caller's promise, for every row below the count, and for the memory from a strip's
-    // first element to its last one.
+    // SAFETY: the caller's promise, for every row below the count, and for the memory from the
+    // first to the last element of a strip.
     unsafe {
         if is_by_columns {
             let mut totals = [Sum::START_TOTAL; STRIP];
@@ -138,8 +139,7 @@ mod tests {
     use super::*;
     use crate::threads::SharedPtr;
 
-    /// The product of a matrix of `count` rows that lies as given: where its elements are follows from
-    /// the steps to the next row and column.
+    /// Multiplies a matrix of `count` rows, with these strides of rows and columns, by a vector.
     fn product(count: usize, depth: usize, [row, column]: [usize; 2]) -> Vec<f32> {
         let mut memory = vec![f32::NAN; count * row.max(1) + depth * column.max(1) + count * depth];
         let number = |index: usize| ((index * 7919 + 13) % 1009) as f32 / 1009.0 - 0.5;
@@ -157,25 +157,25 @@ mod tests {
         };
         let lengths = ProductLengths { rows: count, depth, columns: 1 };
         let (a, b) = (matrix(&memory, row, column), matrix(&vector, 1, 1));
-        // SAFETY: the memory has every element at these steps.
+        // SAFETY: the memory has every element at these strides.
         unsafe { multiply(lengths, a, b, out.as_mut_ptr(), 1) };
         let mut other = vec![f32::NAN; count];
         let lengths = ProductLengths { rows: 1, depth, columns: count };
         let (a, b) = (matrix(&vector, 1, 1), matrix(&memory, column, row));
         // SAFETY: as above; the matrix on the right is the same one, transposed.
         unsafe { multiply(lengths, a, b, other.as_mut_ptr(), 1) };
-        assert_eq!(out, other, "from the left as from the right");
+        assert_eq!(out, other, "vector times matrix, too");
         out
     }
 
     #[test]
-    fn the_sums_do_not_depend_on_the_steps() {
+    fn sums_do_not_depend_on_strides_or_blocking() {
         for count in [1, 2, 255, 256, 300] {
             for depth in [1, 63, 64, 100, 700, 4096, 4500] {
                 let by_rows = product(count, depth, [depth, 1]);
                 let (by_columns, apart) = ([1, count.max(2)], [2 * depth, 2]);
                 assert_eq!(product(count, depth, by_columns), by_rows, "{count} x {depth}");
-                assert_eq!(product(count, depth, apart), by_rows, "{count} x {depth}, apart");
+                assert_eq!(product(count, depth, apart), by_rows, "{count} x {depth}, strided");
             }
         }
         let long = product(3, 140_000, [140_000, 1]);

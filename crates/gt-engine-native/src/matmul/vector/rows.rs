@@ -1,4 +1,4 @@
-//! A matrix's rows whose elements are side by side in memory.
+//! Products of a vector with the rows of a matrix that is contiguous along rows.
 
 use std::array::from_fn;
 
@@ -6,13 +6,13 @@ use super::LANES;
 use crate::element::Number;
 use crate::fold::{BLOCK, Fold, PIECE, Sum};
 
-/// Lanes that fill a few vector registers: arrays of this many stay in them.
+/// Lanes of a part: arrays of this length stay in a few vector registers.
 const PART: usize = 16;
 const PARTS: usize = LANES / PART;
 
-/// The sum of a row's products with the vector, of one length.
+/// Returns the sum of the products of a row with a vector of the same length.
 ///
-/// `block` sums at most [`BLOCK`] products, as [`block`] does.
+/// The argument `block` sums at most [`BLOCK`] products, as the function [`block`] does.
 #[inline(always)]
 pub fn sum<T: Number>(
     row: &[T],
@@ -22,7 +22,7 @@ pub fn sum<T: Number>(
 where
     Sum: Fold<T>,
 {
-    // Loops that need no division to know how often they run: most rows are one block.
+    // Loops that need no division for the number of iterations: most rows are one block.
     let mut total = Sum::START_TOTAL;
     let mut at = 0;
     while at < row.len() {
@@ -38,7 +38,7 @@ where
     total
 }
 
-/// The sum of at most [`BLOCK`] products.
+/// Returns the sum of at most [`BLOCK`] products.
 #[inline(always)]
 pub fn block<T: Number>(row: &[T], vector: &[T]) -> T {
     let (x, x_rest) = row.as_chunks::<PART>();
@@ -57,7 +57,7 @@ pub fn block<T: Number>(row: &[T], vector: &[T]) -> T {
         lanes[part] = add(lanes[part], x, y);
     }
     if !x_rest.is_empty() {
-        // Zeros, which change no lane.
+        // Pad with zeros, which change no lane.
         let (mut last, mut with) = ([T::ZERO; PART], [T::ZERO; PART]);
         last[..x_rest.len()].copy_from_slice(x_rest);
         with[..y_rest.len()].copy_from_slice(y_rest);
@@ -72,7 +72,7 @@ fn add<T: Number>(lanes: [T; PART], x: &[T; PART], y: &[T; PART]) -> [T; PART] {
     from_fn(|lane| lanes[lane].plus(x[lane].times(y[lane])))
 }
 
-/// Adds to each lane that half of all behind it, and so on.
+/// Adds the upper half of the lanes to the lower half, and so on down to one.
 #[inline(always)]
 fn add_lanes<T: Number>(mut lanes: [[T; PART]; PARTS]) -> T {
     let mut width = PARTS / 2;

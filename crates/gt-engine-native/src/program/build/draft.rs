@@ -1,4 +1,4 @@
-//! Units while they are built: where each value is made, and how a group reads it.
+//! Units under construction: where each value is computed, and how a group reads it.
 
 use gt_ir::{DType, Operand};
 use gt_worker::plan::{Input, Plan, Source};
@@ -7,13 +7,13 @@ use rustc_hash::FxHashMap;
 use crate::program::group::{Granularity, Group, GroupInput, GroupNode, GroupNodeKind, NodeSource};
 use crate::program::tile_kernel::TileKernel;
 
-/// Where a value comes from.
+/// Where a value is computed.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum ValueOrigin {
     Input,
-    /// Made by a step of its own, or at the end of a group.
+    /// By a step of its own, or by the epilogue of a group.
     Unit(usize),
-    /// In a group, tile by tile.
+    /// By a node of a group, tile by tile.
     Node {
         unit: usize,
         node: u16,
@@ -21,7 +21,7 @@ pub(super) enum ValueOrigin {
 }
 
 impl ValueOrigin {
-    /// The unit that makes the value, if any does.
+    /// Returns the unit that computes the value, if any does.
     pub(super) fn unit(self) -> Option<usize> {
         match self {
             ValueOrigin::Input => None,
@@ -30,31 +30,32 @@ impl ValueOrigin {
     }
 }
 
-/// A unit while the plan is cut.
+/// A unit under construction.
 pub(super) enum Draft {
-    /// A later group took it in.
+    /// Merged into a later group.
     Gone,
     Single(u32),
     Group(Box<GroupDraft>),
 }
 
-/// A group while it grows.
+/// A group under construction.
 pub(super) struct GroupDraft {
     pub(super) group: Group,
-    /// The nodes that are values of the plan.
+    /// The nodes that compute values of the plan, by value.
     pub(super) values: FxHashMap<u32, u16>,
-    /// Whether another unit reads one of them.
+    /// Whether another unit reads one of these values.
     pub(super) is_read: bool,
 }
 
 impl GroupDraft {
-    /// Adds a node; gives its number.
+    /// Adds a node and returns its number.
     pub(super) fn push(&mut self, node: GroupNode) -> u16 {
         self.group.nodes.push(node);
         self.group.nodes.len() as u16 - 1
     }
 
-    /// A value in the dtype and space in which it is read.
+    /// Returns the source of a value in the dtype and granularity in which it is read; adds nodes
+    /// that cast and broadcast it as needed.
     pub(super) fn read(
         &mut self,
         plan: &Plan,
@@ -81,7 +82,7 @@ impl GroupDraft {
         let number = is_number(plan, source);
         let given = match source {
             Operand::Tensor(value) if !number => {
-                plan.meta(value).tensor().expect("not a number").dtype
+                plan.meta(value).tensor().expect("the value is a tensor").dtype
             }
             _ => wanted,
         };
@@ -94,7 +95,7 @@ impl GroupDraft {
         }
     }
 
-    /// The node that casts from one dtype to another, which is added if there is none yet.
+    /// Returns the node that casts from one dtype to another, and adds it if it does not exist.
     pub(super) fn cast(
         &mut self,
         from: NodeSource,
@@ -115,7 +116,7 @@ impl GroupDraft {
         self.push(GroupNode { kind, inputs: [from; 3], arity: 1, granularity, dtype: wanted })
     }
 
-    /// The node that fills rows with their elements, which is added if there is none yet.
+    /// Returns the node that fills rows with their element, and adds it if it does not exist.
     fn broadcast_rows(&mut self, from: NodeSource, dtype: DType) -> u16 {
         let same = |node: &GroupNode| {
             matches!(node.kind, GroupNodeKind::BroadcastRows) && node.inputs[0] == from
@@ -128,7 +129,7 @@ impl GroupDraft {
     }
 }
 
-/// Whether a source is a number rather than a tensor.
+/// Returns whether a source is a number rather than a tensor.
 pub(super) fn is_number(plan: &Plan, source: Source) -> bool {
     match source {
         Operand::Scalar(_) => true,

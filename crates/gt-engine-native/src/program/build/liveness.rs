@@ -1,5 +1,5 @@
-//! Which values are needed after a unit: only those are written to memory, and the memory of the
-//! others may be used again.
+//! Liveness: only values that other units need are written to memory, and the memory of dead values
+//! is reused.
 
 use gt_ir::{Meta, Operand};
 use gt_worker::plan::Plan;
@@ -12,7 +12,8 @@ use crate::program::group::{
 };
 use crate::program::verified::VerifiedGroup;
 
-/// For each unit, the values that are not needed after it. Outputs are needed to the end.
+/// Returns, for each unit, the values that are not needed after it. The plan's outputs are needed
+/// to the end.
 pub fn dying(plan: &Plan, units: &[Unit]) -> Vec<Vec<u32>> {
     let mut last: Vec<Option<usize>> = vec![None; plan.values()];
     for (index, unit) in units.iter().enumerate() {
@@ -37,7 +38,7 @@ pub fn dying(plan: &Plan, units: &[Unit]) -> Vec<Vec<u32>> {
 }
 
 impl Builder<'_> {
-    /// The units, once it is known which values are needed outside of the groups that make them.
+    /// Returns the units, once it is known which values other units need.
     pub(super) fn finish(self) -> Vec<Unit> {
         let Builder { plan, drafts, origins } = self;
         let mut unit_of_step = vec![usize::MAX; plan.steps.len()];
@@ -64,7 +65,7 @@ impl Builder<'_> {
         let finished = drafts.into_iter().enumerate().filter_map(|(unit, draft)| match draft {
             Draft::Gone => None,
             Draft::Single(step) => Some(Unit::Single(step)),
-            // One operation alone is run as without a plan.
+            // A group of one operation runs as that operation.
             Draft::Group(draft) if draft.group.steps.len() == 1 => {
                 Some(Unit::Single(draft.group.steps[0]))
             }
@@ -75,7 +76,7 @@ impl Builder<'_> {
                 kept.sort_unstable();
                 let dies = |value: u32| last_unit[value as usize] == unit;
                 for (value, node) in kept {
-                    let meta = plan.meta(value).tensor().copied().expect("nodes make tensors");
+                    let meta = plan.meta(value).tensor().copied().expect("nodes compute tensors");
                     let replaces = replaced(plan, &group, node, meta, &dies);
                     group.outputs.push(Output { node, value, meta, replaces });
                 }
@@ -86,7 +87,8 @@ impl Builder<'_> {
     }
 }
 
-/// The inputs whose memory a node's result may take: it is written only where all have been read.
+/// Returns the inputs whose memory a node's result may take: those that no later node reads, and
+/// that the node itself reads at most as the first operand of a kernel that may run in place.
 fn replaced(
     plan: &Plan,
     group: &Group,

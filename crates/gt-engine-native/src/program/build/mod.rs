@@ -1,11 +1,12 @@
-//! From a plan to its units.
+//! Converts a plan to units.
 //!
-//! Step by step, elementwise operations and reductions are put into groups; each other step is a
+//! Elementwise operations and reductions are added to groups, step by step; each other step is a
 //! unit of its own.
 //!
-//! - Elementwise operations, and groups that join, here; [`reductions`].
-//! - [`draft`]: the units while they are built.
-//! - [`liveness`]: which of their values are needed outside, and for how long.
+//! - Here: elementwise operations, and merging of groups.
+//! - [`reductions`]: reductions.
+//! - [`draft`]: units under construction.
+//! - [`liveness`]: which values other units need, and for how long.
 
 mod draft;
 mod liveness;
@@ -22,10 +23,10 @@ use super::tile_kernel::tile_kernel;
 use draft::{Draft, GroupDraft, ValueOrigin, is_number};
 pub use liveness::dying;
 
-/// Groups do not grow beyond this many nodes.
+/// The most nodes of a group.
 const MOST_NODES: usize = 256;
 
-/// Cuts a plan into units, in an order in which each finds what it needs.
+/// Splits a plan into units, ordered so that each reads only results of earlier ones.
 pub fn units(plan: &Plan) -> Vec<Unit> {
     let mut builder =
         Builder { plan, drafts: Vec::new(), origins: vec![ValueOrigin::Input; plan.values()] };
@@ -35,7 +36,7 @@ pub fn units(plan: &Plan) -> Vec<Unit> {
     builder.finish()
 }
 
-/// Cuts a plan into drafts of units, step by step.
+/// Splits a plan into drafts of units, step by step.
 struct Builder<'a> {
     plan: &'a Plan,
     drafts: Vec<Draft>,
@@ -43,7 +44,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Puts a step into a group, or makes it a unit of its own.
+    /// Adds a step to a group, or makes it a unit of its own.
     fn step(&mut self, index: u32, step: &PlanStep) {
         let value = self.plan.inputs.len() as u32 + index;
         let is_fused = step.output.shape.numel() > 0
@@ -52,7 +53,7 @@ impl Builder<'_> {
             self.origins[value as usize] = ValueOrigin::Unit(self.drafts.len());
             self.drafts.push(Draft::Single(index));
         }
-        // Only now: the step itself may have taken in a group that it reads.
+        // After the step was added: it may have merged a group that it reads.
         let unit = self.origins[value as usize].unit();
         for read in step.reads() {
             if let ValueOrigin::Node { unit: origin, .. } = self.origins[read as usize]
@@ -64,7 +65,8 @@ impl Builder<'_> {
         }
     }
 
-    /// The group in which the last of a step's operands is made, if all of them can be had there.
+    /// Returns the group that computes the last of a step's operands, if all operands are available
+    /// in it.
     fn group_of_last(&self, step: &PlanStep) -> Option<usize> {
         let origins = || step.reads().map(|value| self.origins[value as usize]);
         let last = origins().filter_map(ValueOrigin::unit).max()?;
@@ -73,14 +75,16 @@ impl Builder<'_> {
         (within && draft.group.nodes.len() < MOST_NODES).then_some(last)
     }
 
-    /// Puts an elementwise step into a group.
+    /// Adds an elementwise step to a group; returns false if it is not elementwise.
     fn add_elementwise(&mut self, index: u32, value: u32, step: &PlanStep) -> bool {
         let Some(tile_kernel) = tile_kernel(self.plan, step) else { return false };
         let shape = step.output.shape;
         let joined = self.group_of_last(step).filter(|&unit| self.accepts(unit, step));
         let unit = joined.unwrap_or_else(|| self.open_group(shape));
         self.merge_producers(unit, step);
-        let Draft::Group(draft) = &mut self.drafts[unit] else { unreachable!("it is a group") };
+        let Draft::Group(draft) = &mut self.drafts[unit] else {
+            unreachable!("the unit is a group")
+        };
         let granularity =
             if shape == draft.group.shape { Granularity::PerElement } else { Granularity::PerRow };
         let is_power = step.operation.id == POW.id;
@@ -110,8 +114,8 @@ impl Builder<'_> {
         true
     }
 
-    /// Takes earlier groups that a step reads into its own, if nothing else has read them yet: their
-    /// results need not go through memory.
+    /// Merges earlier groups that a step reads into its group, unless other units have read them:
+    /// their results then need not be written to memory.
     fn merge_producers(&mut self, unit: usize, step: &PlanStep) {
         for value in step.reads() {
             let ValueOrigin::Node { unit: origin, .. } = self.origins[value as usize] else {
@@ -134,9 +138,11 @@ impl Builder<'_> {
             }
             let Draft::Group(earlier) = std::mem::replace(&mut self.drafts[origin], Draft::Gone)
             else {
-                unreachable!("it was a group a line ago")
+                unreachable!("the origin is a group")
             };
-            let Draft::Group(draft) = &mut self.drafts[unit] else { unreachable!("likewise") };
+            let Draft::Group(draft) = &mut self.drafts[unit] else {
+                unreachable!("the unit is a group")
+            };
             let GroupDraft { group, values, .. } = *earlier;
             let offset = draft.group.merge(group);
             for (value, node) in values {
@@ -147,7 +153,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether a group can compute an elementwise step.
+    /// Returns whether a group can compute an elementwise step.
     fn accepts(&self, unit: usize, step: &PlanStep) -> bool {
         let Draft::Group(draft) = &self.drafts[unit] else { return false };
         let group = &draft.group;
@@ -157,8 +163,9 @@ impl Builder<'_> {
         (is_full || is_row()) && self.reads_granularity(unit, step)
     }
 
-    /// Whether a step reads what a group makes in the way it is made: an element for each row is
-    /// one for all of the row, and not one for each column, as it is when the folded axes are gone.
+    /// Returns whether a step reads the group's values with the granularity in which they are
+    /// computed. A value for each row must broadcast along the row; if the reduced axes were
+    /// dropped, it would broadcast along the columns.
     fn reads_granularity(&self, unit: usize, step: &PlanStep) -> bool {
         let Draft::Group(draft) = &self.drafts[unit] else { return false };
         let group = &draft.group;
@@ -169,18 +176,18 @@ impl Builder<'_> {
             if origin != unit {
                 return true;
             }
-            let meta = self.plan.meta(*value).tensor().copied().expect("a node makes a tensor");
+            let meta = self.plan.meta(*value).tensor().copied().expect("nodes compute tensors");
             match group.nodes[node as usize].granularity {
                 Granularity::PerElement => step.output.shape == group.shape,
                 Granularity::PerRow => {
-                    let split = group.split.expect("where there are rows they end somewhere");
+                    let split = group.split.expect("a group with row nodes has a split");
                     meta.shape == row_shape(group.shape, split)
                 }
             }
         })
     }
 
-    /// Begins a group; gives the number of its unit.
+    /// Starts a group and returns the number of its unit.
     fn open_group(&mut self, shape: Shape) -> usize {
         let group = Group {
             shape,
@@ -199,7 +206,7 @@ impl Builder<'_> {
     }
 }
 
-/// The shape of one element for each row, with the axes of rows kept as ones.
+/// Returns the shape of a value for each row: the axes within rows have length 1.
 fn row_shape(shape: Shape, split: usize) -> Shape {
     (split..shape.rank()).fold(shape, |shape, axis| shape.with(axis, 1))
 }

@@ -1,4 +1,5 @@
-//! Reductions in groups: of rows among the nodes, of columns and of everything at the end.
+//! Reductions in groups: reductions of rows are nodes, reductions of columns and of all elements
+//! are epilogues.
 
 use gt_ir::Operand;
 use gt_ir::shape::axes;
@@ -9,13 +10,14 @@ use super::draft::{Draft, ValueOrigin};
 use crate::program::fold::{Folding, folding};
 use crate::program::group::{Epilogue, EpilogueKind, Granularity, Group, GroupNode, GroupNodeKind};
 
-/// Longer rows are not folded in a group: a tile holds whole rows.
+/// The longest rows that are reduced in a group, as a tile holds whole rows.
 const LONGEST_ROW: usize = 8192;
-/// The most columns that a group folds: each thread holds a total for each of them.
+/// The most columns that a group reduces: each piece has a total for each of them.
 const MOST_COLUMNS: usize = 1 << 16;
 
 impl Builder<'_> {
-    /// Puts a reduction into a group: among the others if it is one of rows, else at its end.
+    /// Adds a reduction to a group, as a node if it reduces rows, else as an epilogue; returns
+    /// false if it cannot be added.
     pub(super) fn add_reduction(&mut self, index: u32, value: u32, step: &PlanStep) -> bool {
         let Some(&operand) = step.operands.first().and_then(Operand::tensor) else { return false };
         let Some(meta) = self.plan.meta(operand).tensor().copied() else { return false };
@@ -42,7 +44,7 @@ impl Builder<'_> {
             Draft::Group(draft) => Some(&draft.group),
             Draft::Single(_) | Draft::Gone => None,
         });
-        // Columns of one element are one run, too.
+        // Columns of one element are a single run, too.
         if is_last && split == 0 || is_first && row == 1 {
             return joined.is_some_and(|unit| {
                 self.add_epilogue(unit, index, value, step, operand, folding, EpilogueKind::Total)
@@ -50,7 +52,9 @@ impl Builder<'_> {
         }
         if is_last && row <= LONGEST_ROW && group.is_none_or(fits) {
             let unit = joined.unwrap_or_else(|| self.open_group(meta.shape));
-            let Draft::Group(draft) = &mut self.drafts[unit] else { unreachable!("a group") };
+            let Draft::Group(draft) = &mut self.drafts[unit] else {
+                unreachable!("the unit is a group")
+            };
             draft.group.split = Some(split);
             let source = Operand::Tensor(operand);
             let from = draft.read(
@@ -77,8 +81,10 @@ impl Builder<'_> {
             return true;
         }
         if is_first && count > 0 && row <= MOST_COLUMNS && group.is_some_and(fits) {
-            let unit = joined.expect("there is a group");
-            let Draft::Group(draft) = &mut self.drafts[unit] else { unreachable!("a group") };
+            let unit = joined.expect("a reduction belongs to a group");
+            let Draft::Group(draft) = &mut self.drafts[unit] else {
+                unreachable!("the unit is a group")
+            };
             draft.group.split = Some(split);
             return self.add_epilogue(
                 unit,
@@ -93,7 +99,7 @@ impl Builder<'_> {
         false
     }
 
-    /// Puts a reduction at the end of a group.
+    /// Adds a reduction to a group as an epilogue.
     #[allow(clippy::too_many_arguments, reason = "they are all that an end is")]
     fn add_epilogue(
         &mut self,

@@ -1,16 +1,16 @@
-//! Operations that make tensors: constants, sequences and random numbers.
+//! Creation of tensors: constants, sequences and random numbers.
 
 use gt_ir::philox::RandomStream;
 use gt_ir::{Attributes, DType, Meta};
 
 use super::{Array, positions};
 
-/// What operations give that make tensors from numbers.
+/// Returns the result of an operation that creates a tensor from numbers.
 pub fn created(name: &str, x: &[Array], attributes: &Attributes, output: Meta) -> Option<Vec<f64>> {
     let n = output.shape.numel();
     let number = |index: usize| x[index].values[0];
     let stream = || RandomStream::new(number(0) as u64, number(1) as u64);
-    // Where each element is in the whole tensor, of which this may be a part.
+    // The position of an element in the whole tensor, of which this may be a part.
     let place = |position: &[usize]| match attributes.get(2) {
         Some(gt_ir::Attribute::Ints(part)) if !part.is_empty() => {
             let (starts, whole) = part.split_at(part.len() / 2);

@@ -5,7 +5,7 @@ use gt_ir::{Attributes, DType};
 
 use super::Function;
 
-/// The function of an elementwise operation.
+/// Returns the function of an elementwise operation.
 pub fn elementwise(
     name: &str,
     attributes: &Attributes,
@@ -39,7 +39,7 @@ pub fn elementwise(
         "ceil" => one(f64::ceil),
         "round" => one(f64::round_ties_even),
         "logical_not" => Box::new(move |x| number(!truth(x[0]))),
-        // For bool, rounding the integer's result would give 1 for both values.
+        // For bool, converting the integer's complement would yield 1 for both values.
         "bitwise_not" if output == DType::Bool => one(|x| 1.0 - x),
         "bitwise_not" => one(|x| !(x as i64) as f64),
         "isnan" => Box::new(move |x| number(x[0].is_nan())),

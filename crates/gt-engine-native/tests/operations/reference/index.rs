@@ -1,4 +1,4 @@
-//! Operations that find elements by an operand of indices.
+//! Operations with a tensor of indices or a mask.
 
 use gt_ir::operation::int;
 use gt_ir::shape::axis;
@@ -6,7 +6,7 @@ use gt_ir::{Attributes, Meta};
 
 use super::{Array, positions};
 
-/// What operations give that take a tensor of indices.
+/// Returns the result of an operation with a tensor of indices.
 pub fn indexed(name: &str, x: &[Array], attributes: &Attributes, output: Meta) -> Option<Vec<f64>> {
     const KNOWN: [&str; 6] =
         ["gather", "scatter_add", "index_select", "index_add", "index_copy", "wrap_index"];
@@ -57,7 +57,7 @@ pub fn indexed(name: &str, x: &[Array], attributes: &Attributes, output: Meta) -
     })
 }
 
-/// What operations give that take a mask over leading axes.
+/// Returns the result of an operation with a mask over leading axes.
 pub fn masked(name: &str, x: &[Array]) -> Option<Vec<f64>> {
     let mask = if name == "nonzero" { &x[0] } else { x.get(1)? };
     let chosen: Vec<usize> =

@@ -1,5 +1,4 @@
-//! What every operation means, as plainly as it can be said: loops over float64, one module for
-//! each family.
+//! Reference implementations of the operations: loops over float64, one module for each family.
 
 mod create;
 mod elementwise;
@@ -9,8 +8,8 @@ mod shape;
 
 use gt_ir::{Attributes, DType, Meta, Operand, Operation, Shape, TensorData};
 
-/// The result's values; `None` for an operation that is compared with PyTorch instead, by
-/// `tests/coverage`.
+/// Returns the values of the result; `None` for an operation that `tests/coverage` compares with
+/// PyTorch instead.
 pub fn compute(
     operation: &Operation,
     operands: &[Operand<TensorData>],
@@ -34,10 +33,10 @@ pub fn compute(
     Some(values.into_iter().map(|value| rounded(output.dtype, value)).collect())
 }
 
-/// From elements to an element.
+/// A function from the operands' elements to an element of the result.
 type Function<'a> = Box<dyn Fn(&[f64]) -> f64 + 'a>;
 
-/// A tensor of float64, which holds every value of the samples exactly.
+/// A tensor of float64, which represents every value of the samples exactly.
 #[derive(Clone)]
 struct Array {
     shape: Shape,
@@ -45,7 +44,7 @@ struct Array {
 }
 
 impl Array {
-    /// The element at a position of a shape this one broadcasts to.
+    /// Returns the element at a position of a shape that this array broadcasts to.
     fn at(&self, position: &[usize]) -> f64 {
         let extra = position.len() - self.shape.rank();
         let strides = self.shape.strides();
@@ -60,7 +59,7 @@ impl Array {
     }
 }
 
-/// Every position of a shape, in row-major order.
+/// Returns every position of a shape, in row-major order.
 fn positions(shape: &Shape) -> Vec<Vec<usize>> {
     (0..shape.numel())
         .map(|mut index| {
@@ -74,7 +73,7 @@ fn positions(shape: &Shape) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// An operand in float64; a scalar is an array of one element.
+/// Converts an operand to float64; a scalar becomes an array of one element.
 fn array(operand: &Operand<TensorData>) -> Array {
     match operand {
         Operand::Tensor(data) => Array {
@@ -85,7 +84,7 @@ fn array(operand: &Operand<TensorData>) -> Array {
     }
 }
 
-/// A value as the output's dtype holds it.
+/// Rounds a value to the output's dtype.
 fn rounded(dtype: DType, value: f64) -> f64 {
     match dtype {
         DType::Bool => f64::from(u8::from(value != 0.0)),

@@ -1,4 +1,4 @@
-//! Reductions, and what gives each element from all along an axis.
+//! Reductions, scans and softmax.
 
 use gt_ir::Attributes;
 use gt_ir::operation::{float, int, ints};
@@ -6,7 +6,7 @@ use gt_ir::shape::{axes, axis};
 
 use super::{Array, Function, positions};
 
-/// What reductions give.
+/// Returns the result of a reduction.
 pub fn reduced(name: &str, x: &[Array], attributes: &Attributes) -> Option<Vec<f64>> {
     let sum = |values: &[f64]| values.iter().sum::<f64>();
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
@@ -36,7 +36,7 @@ pub fn reduced(name: &str, x: &[Array], attributes: &Attributes) -> Option<Vec<f
     Some(groups(&x[0], &gone).iter().map(|values| f(values)).collect())
 }
 
-/// What gives a value for each element, from all along an axis.
+/// Returns the result of an operation that computes each element from all elements along an axis.
 fn scanned(name: &str, x: &Array, attributes: &Attributes) -> Vec<f64> {
     if x.shape.rank() == 0 {
         return x.values.clone();
@@ -59,7 +59,7 @@ fn scanned(name: &str, x: &Array, attributes: &Attributes) -> Vec<f64> {
     out
 }
 
-/// The elements that go into each result, for each result in row-major order.
+/// Returns the elements that are reduced to each result, in row-major order of the results.
 fn groups(x: &Array, gone: &[usize]) -> Vec<Vec<f64>> {
     let kept = gone.iter().fold(x.shape, |shape, &axis| shape.with(axis, 1));
     let mut groups = vec![Vec::new(); kept.numel()];
@@ -73,7 +73,7 @@ fn groups(x: &Array, gone: &[usize]) -> Vec<Vec<f64>> {
     groups
 }
 
-/// The first of the elements that no other is better than.
+/// Returns the index of the first element that no other is better than.
 fn best(values: &[f64], better: fn(f64, f64) -> bool) -> f64 {
     let mut best = 0;
     for (index, &value) in values.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Operations that put elements elsewhere, and matrix products.
+//! Operations that move elements, and matrix products.
 
 use gt_ir::operation::{int, ints};
 use gt_ir::shape::{axes, axis};
@@ -6,7 +6,7 @@ use gt_ir::{Attributes, Meta};
 
 use super::{Array, positions};
 
-/// What operations give whose results find their elements by position.
+/// Returns the result of an operation whose elements are found by position.
 pub fn moved(name: &str, x: &[Array], attributes: &Attributes, output: Meta) -> Option<Vec<f64>> {
     let positions = positions(&output.shape);
     let rank = output.shape.rank();
@@ -71,7 +71,7 @@ pub fn moved(name: &str, x: &[Array], attributes: &Attributes, output: Meta) -> 
         "matmul" => at(&|position| {
             let depth = x[0].shape[x[0].shape.rank() - 1];
             let (batch, cell) = position.split_at(rank - 2);
-            // An operand with fewer axes drops those of the batch in front.
+            // An operand with fewer axes has none of the leading batch axes.
             let of = |x: &Array, row: usize, column: usize| {
                 let extra = rank - x.shape.rank();
                 x.at(&[&batch[extra..], &[row, column]].concat())

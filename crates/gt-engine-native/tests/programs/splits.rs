@@ -1,4 +1,5 @@
-//! Random plans cut into programs anywhere, on other numbers of threads: the same bits.
+//! Random plans split into programs at random steps, on several numbers of threads, have the same
+//! bits.
 
 use gt_engine_native::NativeEngine;
 use gt_ir::{Operand, TensorData};
@@ -14,7 +15,7 @@ use crate::programs::random::{Dice, random_plan};
 type Tensor = <NativeEngine as Engine>::Tensor;
 
 #[test]
-fn cuts_and_threads_do_not_change_a_bit() {
+fn splits_and_threads_do_not_change_a_bit() {
     let mut engines = [1, 2, 3].map(NativeEngine::new);
     for seed in 0..count() {
         let mut dice = Dice::new(1_000_000 + seed);
@@ -61,7 +62,7 @@ fn given(
     given.collect()
 }
 
-/// Where programs end: after up to four steps, and the last one.
+/// Returns the ends of the programs: up to four random steps, and the last step.
 fn ends(plan: &Plan, dice: &mut Dice) -> Vec<usize> {
     let steps = plan.steps.len();
     let mut ends: Vec<usize> = (0..dice.below(5)).map(|_| dice.below(steps + 1)).collect();
@@ -71,7 +72,7 @@ fn ends(plan: &Plan, dice: &mut Dice) -> Vec<usize> {
     ends
 }
 
-/// Runs the steps up to each end as a program of their own.
+/// Executes the steps up to each end as a separate program.
 fn run_in_parts(
     engine: &mut NativeEngine,
     plan: &Plan,
@@ -119,7 +120,7 @@ fn run_in_parts(
     }
     let output = |&value: &u32| match &values[value as usize] {
         Some(InputValue::Tensor(tensor)) => tensor.clone(),
-        _ => unreachable!("outputs are made"),
+        _ => unreachable!("outputs are computed tensors"),
     };
     plan.outputs.iter().map(output).collect()
 }
