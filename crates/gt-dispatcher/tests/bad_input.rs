@@ -192,7 +192,7 @@ fn invalid_definitions_end_the_session() {
 fn a_wrongly_declared_result_is_an_error() {
     let f32 = |dims: &[usize]| Meta::new(DType::F32, Shape::new(dims).unwrap());
     for (lie, said) in [
-        (vec![f32(&[4, 3])], "declared as float32 (4, 3), and is float32 (4, 2)"),
+        (vec![f32(&[4, 3])], "declared as float32 (4, 3), but is float32 (4, 2)"),
         (vec![f32(&[1 << 40])], "declared as float32 (1099511627776,)"),
         (vec![f32(&[4, 2]), f32(&[4, 2])], "2 results are declared, and it has 1"),
     ] {

@@ -83,7 +83,7 @@ fn an_error_fails_its_dependents_only() {
 #[test]
 fn a_declared_result_that_lies_fails_the_instruction() {
     let wrong = [
-        (vec![meta(3)], "is declared as float64 (3,), and is float64 (2,)"),
+        (vec![meta(3)], "is declared as float64 (3,), but is float64 (2,)"),
         (vec![Meta::new(DType::F32, shape(2))], "is declared as float32 (2,)"),
         (vec![Meta::new(DType::F64, Shape::SCALAR)], "is declared as float64 ()"),
         (vec![], "0 results are declared, and it has 1"),

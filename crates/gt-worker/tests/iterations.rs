@@ -77,7 +77,7 @@ fn a_template_that_lies_about_a_result_fails_it_alone() {
         vec![create(1, &[1.0, 2.0]), define(&definition), invoke(sender.next(22, &[], &[]))];
     bench.work(to, commands);
     let error = bench.value(to, 22).unwrap_err();
-    assert!(error.contains("declared as float64 (5,), and is float64 (2,)"), "{error}");
+    assert!(error.contains("declared as float64 (5,), but is float64 (2,)"), "{error}");
     assert_eq!(bench.value(to, 23), Ok(vec![3.0, 4.0]));
 }
 

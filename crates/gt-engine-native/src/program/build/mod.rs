@@ -4,7 +4,7 @@
 //! unit of its own.
 //!
 //! - Here: elementwise operations, and merging of groups.
-//! - [`reductions`]: reductions.
+//! - [`reductions`] has reductions.
 //! - [`draft`]: units under construction.
 //! - [`liveness`]: which values other units need, and for how long.
 
