@@ -2,7 +2,7 @@
 //!
 //! - [`operations`] has factorizations.
 //! - [`systems`] has systems of equations, and row permutations.
-//! - [`batch`] has splits tensors into matrices, which threads process independently.
+//! - [`batch`] splits tensors into matrices, which threads process independently.
 
 mod batch;
 pub mod operations;

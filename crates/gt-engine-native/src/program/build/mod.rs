@@ -4,7 +4,7 @@
 //! unit of its own.
 //!
 //! - Here: elementwise operations, and merging of groups.
-//! - [`reductions`] has reductions.
+//! - [`reductions`] finds the reductions of a plan.
 //! - [`draft`]: units under construction.
 //! - [`liveness`]: which values other units need, and for how long.
 
