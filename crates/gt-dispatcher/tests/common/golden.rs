@@ -52,9 +52,10 @@ impl Golden {
         self.dispatcher.take_outbox(&mut out);
         for (peer, message) in out {
             match message {
-                Message::Work { commands, .. } => {
-                    let lines = commands.iter().map(|command| self.listing.worker(command));
-                    self.workers[peer.0 as usize - 1].extend(lines);
+                Message::Work { lane, commands } => {
+                    let (listing, worker) = (&mut self.listing, peer.0 as usize - 1);
+                    let lines = commands.iter().map(|command| listing.worker(lane.slot, command));
+                    self.workers[worker].extend(lines);
                 }
                 Message::Located { request, result: Ok(copies) } => {
                     self.placements.insert(TensorId(request.0), copies);

@@ -5,17 +5,19 @@
 
 use std::collections::BTreeMap;
 
-use gt_ir::exchange::{Exchange, Parts, Sender};
-use gt_ir::template::{Argument, ExchangeStep, IterationPart, Name, RunStep, Step};
+use gt_ir::exchange::{Exchange, Parts, Sender, SlotId};
+use gt_ir::template::{Argument, ExchangeStep, Instance, IterationPart, Name, RunStep, Step};
 use gt_ir::{
     Attribute, ClientCommand, Create, Definition, Instruction, Invocation, Meta, Operand,
-    Operation, SlotId, TensorId, WorkerCommand,
+    Operation, TensorId, WorkerCommand,
 };
 
 /// Prints the commands of one session.
 #[derive(Default)]
 pub struct Listing {
     signals: BTreeMap<u32, String>,
+    /// The templates of each slot, by their numbers.
+    templates: BTreeMap<(SlotId, u32), Instance>,
 }
 
 fn join(items: impl IntoIterator<Item = String>) -> String {
@@ -96,7 +98,7 @@ impl Listing {
         }
     }
 
-    pub fn worker(&self, command: &WorkerCommand) -> String {
+    pub fn worker(&mut self, slot: SlotId, command: &WorkerCommand) -> String {
         match command {
             WorkerCommand::Run(instruction) => self.instruction(instruction),
             WorkerCommand::Create(create) => self.create(create),
@@ -109,10 +111,34 @@ impl Listing {
                 let workers = join(workers.iter().map(|worker| format!("w{worker}")));
                 format!("slots are on {workers}")
             }
-            WorkerCommand::Define(definition) => self.define(definition),
-            WorkerCommand::Invoke(invocation) => invoke(invocation),
+            WorkerCommand::Define(definition) => {
+                let instance = Instance::new((**definition).clone());
+                self.templates.insert((slot, definition.number), instance);
+                self.define(definition)
+            }
+            WorkerCommand::Invoke(invocation) => {
+                invoke(invocation) + &self.varying_exchanges(slot, invocation)
+            }
             command => format!("{command:?}"),
         }
+    }
+
+    /// Returns a line for each exchange of a slot whose blocks depend on the iteration's numbers.
+    fn varying_exchanges(&mut self, slot: SlotId, invocation: &Invocation) -> String {
+        let instance = self.templates.get_mut(&(slot, invocation.template));
+        let instance = instance.expect("a template is defined before its invocations");
+        instance.take(invocation).expect("both ends have the same bindings");
+        let IterationPart { first, last, .. } = invocation.part;
+        let steps = &instance.template.steps[first as usize..last as usize];
+        let lines = steps.iter().filter_map(|step| match step {
+            Step::Exchange(step) if step.slice.is_some() => {
+                let of = step.exchange(&instance.bindings, invocation.transfer, slot);
+                let output = of.output.as_ref().map(|(id, _)| tensor(*id));
+                Some(format!("\n    # {}", exchange(&of, of.input.map(tensor), output)))
+            }
+            _ => None,
+        });
+        lines.collect()
     }
 
     /// Returns the signal scope of a command, if it is in one.
