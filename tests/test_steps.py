@@ -80,6 +80,15 @@ def test_a_value_is_not_read_before_its_step_has_ended():
         assert (a.tolist(), b.tolist()) == ([0], [0])
 
 
+def test_a_mask_is_counted_again_after_its_step_was_undone():
+    x, mask, b = gt.arange(3), gt.zeros(3, dtype=gt.bool), gt.zeros(1)
+    with gt.step(mask, b):
+        mask.logical_not_()
+        assert x[mask].tolist() == [0, 1, 2]
+        b += gt.ones(1)[index(3)]
+    assert x[mask].tolist() == []
+
+
 @pytest.mark.parametrize("momentum", [0.1, None])
 def test_running_statistics_keep_their_values_when_a_batch_fails(momentum):
     norm = gt.nn.BatchNorm1d(4, momentum=momentum)

@@ -49,7 +49,7 @@ SHARED_NAMES = {"Listener", "OwnedBlock", "Tensor", "Wake"}
 #: Files over 400 lines that are not split yet, with the most lines that they may have.
 LONG_FILES: dict[str, int] = {
     "crates/gt-client/src/hotpath/iteration.rs": 441,
-    "crates/gt-client/src/hotpath/mod.rs": 490,
+    "crates/gt-client/src/hotpath/mod.rs": 483,
     "crates/gt-client/src/tensor/apply.rs": 424,
     "crates/gt-client/src/tensor/generated.rs": 736,
     "crates/gt-dispatcher/src/dispatcher/mod.rs": 452,
@@ -156,6 +156,8 @@ def lengths() -> Iterator[Finding]:
         count, most = len(text(name).splitlines()), LONG_FILES.get(name, MOST_LINES)
         if count > most:
             yield name, count, f"{count} lines; at most {most}"
+        elif name in LONG_FILES and count < most:
+            yield name, count, f"{count} lines; LONG_FILES says {most}: lower it"
     for name in LONG_FILES:
         if not exists(name):
             yield "tools/tidy.py", 1, f"LONG_FILES names {name}, which does not exist"

@@ -51,7 +51,7 @@ struct ShareNode {
     sessions: u32,
 }
 
-/// The scale of [`ShareNode::used`], so that a policy_kind by a weight loses little precision.
+/// The scale of [`ShareNode::used`], so that a division by a weight loses little precision.
 const SCALE: u64 = 1 << 6;
 
 impl Fair {

@@ -374,7 +374,7 @@ impl<E: Engine> Work for Worker<E> {
         let kept = !self.snapshots.is_empty();
         (tensors > 0 || lanes + collectives + ready > 0 || kept).then(|| {
             format!(
-                "{tensors} tensors, {lanes} lanes, {collectives} joint exchanges, {ready} turns, snapshots: {kept}"
+                "{tensors} tensors, {lanes} lanes, {collectives} collectives, {ready} turns, snapshots: {kept}"
             )
         })
     }

@@ -3,7 +3,7 @@
 //! Their values are fetched in blocks: a request for one also fetches its neighbours. The
 //! instructions that extract an element are issued when it is used in a computation.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::sync::{Arc, OnceLock};
 
 use gt_ir::instruction::{Operands, Results};
@@ -13,6 +13,7 @@ use gt_ir::{
 };
 use smallvec::smallvec;
 
+use super::issue::UNKNOWN_COUNT;
 use super::{Session, StreamValue};
 use crate::error::Result;
 use crate::program;
@@ -108,7 +109,7 @@ impl Session {
             meta,
             source,
             session: self.clone(),
-            true_count: OnceLock::new(),
+            true_count: AtomicI64::new(UNKNOWN_COUNT),
             element: OnceLock::from(element),
             is_committed: AtomicBool::new(false),
             batched: None,

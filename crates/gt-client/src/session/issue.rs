@@ -1,6 +1,6 @@
 //! Appends instructions and data to the stream; references to their results.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use gt_ir::instruction::{Operands, Results};
@@ -15,6 +15,9 @@ use crate::program;
 use crate::signal::{self, Scope};
 use crate::vmap::BatchedValue;
 
+/// No number of elements.
+pub(super) const UNKNOWN_COUNT: i64 = -1;
+
 /// The result of an instruction in a session's stream. It is freed when the last reference is
 /// dropped.
 pub(crate) struct StreamValue {
@@ -24,8 +27,8 @@ pub(crate) struct StreamValue {
     /// The line that issued it.
     pub source: SourceId,
     pub session: Session,
-    /// The number of its nonzero elements, once known.
-    pub(crate) true_count: OnceLock<i64>,
+    /// See [`StreamValue::true_count`]; [`UNKNOWN_COUNT`] until it is known.
+    pub(super) true_count: AtomicI64,
     /// Its place in a block, if it is an element from iteration.
     pub(crate) element: OnceLock<BlockElement>,
     /// Whether a commit was issued that may assign it another value.
@@ -42,7 +45,7 @@ impl StreamValue {
             meta,
             source: self.source,
             session: self.session.clone(),
-            true_count: OnceLock::new(),
+            true_count: AtomicI64::new(UNKNOWN_COUNT),
             element: OnceLock::new(),
             is_committed: AtomicBool::new(self.is_committed()),
             batched: Some(Box::new(batched)),
@@ -61,9 +64,21 @@ impl StreamValue {
         self.is_committed.load(Ordering::Relaxed)
     }
 
-    /// Records that a commit of it was issued.
+    /// Records that a commit of it was issued, and forgets what is known of its elements.
     pub(crate) fn set_committed(&self) {
         self.is_committed.store(true, Ordering::Relaxed);
+        self.set_true_count(UNKNOWN_COUNT);
+    }
+
+    /// Returns the number of its nonzero elements, if it was counted.
+    pub(crate) fn true_count(&self) -> Option<i64> {
+        let count = self.true_count.load(Ordering::Relaxed);
+        (count != UNKNOWN_COUNT).then_some(count)
+    }
+
+    /// Records the number of its nonzero elements.
+    pub(crate) fn set_true_count(&self, count: i64) {
+        self.true_count.store(count, Ordering::Relaxed);
     }
 
     /// Returns whether it, or the tensor that it is an element of, is older than a tensor.
@@ -147,7 +162,7 @@ impl Session {
             meta,
             source,
             session: self.clone(),
-            true_count: OnceLock::new(),
+            true_count: AtomicI64::new(UNKNOWN_COUNT),
             element: OnceLock::new(),
             is_committed: AtomicBool::new(false),
             batched: None,

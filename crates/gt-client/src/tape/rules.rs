@@ -101,7 +101,7 @@ impl OperationRecord {
         let mut gradients: SmallVec<[(usize, Var); 3]> = SmallVec::new();
         let wanted: SmallVec<[bool; 8]> = self.parents.iter().map(Option::is_some).collect();
         let all_gradients = match self.operation.gradient {
-            Gradient::EngineCollective(rule) => rule(graph, saved, &wanted),
+            Gradient::AllOperands(rule) => rule(graph, saved, &wanted),
             _ => SmallVec::new(),
         };
         for (index, parent) in self.parents.iter().enumerate() {
@@ -111,7 +111,7 @@ impl OperationRecord {
             let raw = match self.operation.gradient {
                 Gradient::Each(rules) => rules[index](graph, saved),
                 Gradient::Any(rule) => rule(graph, saved, index),
-                Gradient::EngineCollective(_) => {
+                Gradient::AllOperands(_) => {
                     all_gradients[index].expect("a gradient for each that is wanted")
                 }
                 Gradient::None => unreachable!("such operations are not recorded"),

@@ -83,14 +83,14 @@ pub enum Gradient {
     /// One rule for any operand, by its index: variadic operations.
     Any(fn(&mut dyn Graph, &Saved, usize) -> Var),
     /// One rule for all operands, whose gradients share computations.
-    EngineCollective(JointRule),
+    AllOperands(AllOperandsRule),
 }
 
 /// Builds the gradient of one operand from the values saved when the operation was issued.
 pub type Rule = fn(&mut dyn Graph, &Saved) -> Var;
 
 /// Builds the gradients of the requested operands; `None` for an operand without gradient.
-pub type JointRule = fn(&mut dyn Graph, &Saved, &[bool]) -> SmallVec<[Option<Var>; 4]>;
+pub type AllOperandsRule = fn(&mut dyn Graph, &Saved, &[bool]) -> SmallVec<[Option<Var>; 4]>;
 
 /// The placeholder rule of an operand without gradient (an index, a condition).
 pub const NO_GRADIENT: Rule = |_, _| unreachable!("the operand takes no gradient");

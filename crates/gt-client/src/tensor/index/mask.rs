@@ -29,13 +29,14 @@ impl Tensor {
             return Ok(0);
         }
         let value = self.value();
-        if let Some(count) = value.true_count.get() {
-            return Ok(*count);
+        if let Some(count) = value.true_count() {
+            return Ok(count);
         }
         let all = smallvec![Attribute::ints::<i64>(&[]), Attribute::Bool(false)];
         let count = self.cast(DType::Bool)?.apply_unary(&reduce::SUM, all)?;
         let count = count.fetch_with(interrupt)?.element(0).as_f64() as i64;
-        Ok(*value.true_count.get_or_init(|| count))
+        value.set_true_count(count);
+        Ok(count)
     }
 
     /// Returns the rows where a mask over the leading axes is true, in order.

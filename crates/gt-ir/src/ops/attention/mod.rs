@@ -11,7 +11,7 @@ use super::sample::{number, sample, tensor};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::instruction::{Attribute, Attributes};
-use crate::operation::Gradient::EngineCollective;
+use crate::operation::Gradient::AllOperands;
 use crate::operation::{
     Call, FIRST, Family, Meta, OUTPUT, Operation, SECOND, Sample, SampleOperand, THIRD, takes,
 };
@@ -40,7 +40,7 @@ pub static ATTENTION: Operation = Operation {
     further: Some(|call, output| {
         operands(call, 0).map_or(smallvec![output], |given| smallvec![given.logsumexp()])
     }),
-    gradient: EngineCollective(gradients::attention),
+    gradient: AllOperands(gradients::attention),
     saves: FIRST | SECOND | THIRD | 1 << MASK | OUTPUT,
     sharding: |call, output| over_batches(call, output, MASK),
     samples: || samples(false),
@@ -82,7 +82,7 @@ pub static ATTENTION_BACKWARD: Operation = Operation {
     further: Some(|call, query| {
         operands(call, 1).map_or(smallvec![query, query], |given| smallvec![given.key, given.value])
     }),
-    gradient: EngineCollective(gradients::backward),
+    gradient: AllOperands(gradients::backward),
     saves: 0b111_1111,
     sharding: |call, output| over_batches(call, output, 1 + MASK),
     samples: || samples(true),
